@@ -1,0 +1,73 @@
+"""Every error Atoll raises on purpose.
+
+    AtollError
+    ├── InvalidArgument     the worker passed something the API does not take
+    ├── NotGranted          the worker named a binding it was not given
+    ├── QuotaExceeded       a limit on what a worker may ask for was reached
+    ├── LoadFailed          a version does not compile, start or export a handler
+    ├── EngineError         an engine broke the wire, died or does not fit this Atoll
+    └── StartError          the node cannot start: port taken, bad setting, missing file
+
+`code` is permanent: clients and tests match on it, never on the text. Anything that is not an AtollError is a bug
+of ours: it is logged whole and the worker or client only learns INTERNAL.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from atoll.wire.generated import ERRORS, ErrorCode, ErrorFacts
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a call or a load failed, as the engine or Python tells it: the data behind an error page and a log record."""
+
+    code: ErrorCode
+    message: str
+    name: str = ""
+    stack: str = ""
+    file: str = ""
+    line: int = 0
+    column: int = 0
+
+    @property
+    def facts(self) -> ErrorFacts:
+        return ERRORS[self.code]
+
+
+class AtollError(Exception):
+    code: ClassVar[ErrorCode] = ErrorCode.INTERNAL
+
+
+class InvalidArgument(AtollError):
+    code = ErrorCode.INVALID_ARGUMENT
+
+
+class NotGranted(AtollError):
+    code = ErrorCode.NOT_GRANTED
+
+
+class QuotaExceeded(AtollError):
+    code = ErrorCode.QUOTA_EXCEEDED
+
+
+class LoadFailed(AtollError):
+    """A version could not be loaded; `failure` says where and why."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.message)
+        self.failure = failure
+
+
+class EngineError(AtollError):
+    """An engine sent what no engine may send, died, or was built for another wire."""
+
+
+class StartError(AtollError):
+    """The node cannot start. `hint` says what to do about it."""
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.hint = hint

@@ -1,0 +1,239 @@
+"""The wire as Python sees it. Written by tools/gen_wire.py from protocol/wire.toml. Do not edit: run `make wire`."""
+
+from enum import IntEnum, IntFlag
+from typing import NamedTuple
+
+WIRE_HASH = "88c83bf10ae86c05"
+HEADER_LAYOUT = "<IBBHII"  # length, kind, flags, spare, worker, call
+MAX_PAYLOAD = 67108864
+INLINE_BODY = 65536
+CHUNK = 65536
+WINDOW = 262144
+MAX_HEAD = 147456
+
+
+class Frame(IntEnum):
+    """The kinds of frame; each says who sends it."""
+
+    # both: First frame each way: {wire, v8, ops, ...}. A mismatch ends the engine.
+    HELLO = 1
+    # python: Prepare a worker version in an isolate; meta gives the sizes of the blobs (modules, then code cache).
+    LOAD = 2
+    # engine: The version is ready {handlers, startup_us}, or with FAIL could not be loaded {code, message, ...}.
+    LOADED = 3
+    # python: Dispose of a loaded version; calls still in it fail with UNLOADED.
+    UNLOAD = 4
+    # engine: The isolate is gone: asked for by UNLOAD, or condemned {code, message}. No frame for this worker follows.
+    UNLOADED = 5
+    # python: Start a handler. Head: METHOD SP URL LF, then raw `Name: value CRLF` lines (Latin-1).
+    CALL = 6
+    # engine: The handler answered. Head: `name: value CRLF` lines (Latin-1).
+    RESPONSE = 7
+    # both: More of the request body (from Python) or of the response body (from the engine).
+    BODY = 8
+    # both: The receiver of a body took so many bytes; the sender may send as many more.
+    CREDIT = 9
+    # both: Python: the client is gone. Engine: the worker does not want the rest of the request body.
+    CANCEL = 10
+    # engine: The call failed {code, message, name?, stack?, file?, line?, column?}; before RESPONSE an error page, after it a broken body.
+    FAIL = 11
+    # engine: The call is over, waitUntil included. Its id may be used again.
+    DONE = 12
+    # engine: A console line of a call (call 0: of top-level code).
+    LOG = 13
+    # engine: A worker asks the broker for something; `call` in the header is the op id.
+    OP = 14
+    # python: The answer to an OP; with FAIL the meta is {code, message}.
+    REPLY = 15
+    # python: Are you alive?
+    PING = 16
+    # engine: Yes; {isolates, spares, calls, heap_bytes, ...}.
+    PONG = 17
+    # both: Python asks for the V8 code cache of a loaded version; the engine answers with it (u32 length per module, then blobs).
+    CODE = 18
+
+
+class Flag(IntFlag):
+    """Bits of a frame's flags."""
+
+    END = 1
+    DONE = 2
+    FAIL = 4
+
+
+class Event(IntEnum):
+    """What a CALL starts."""
+
+    FETCH = 0
+
+
+class Level(IntEnum):
+    """How loud a console line is."""
+
+    DEBUG = 0
+    LOG = 1
+    INFO = 2
+    WARN = 3
+    ERROR = 4
+
+
+class Outcome(IntEnum):
+    """How a call ended."""
+
+    OK = 0
+    EXCEPTION = 1
+    EXCEEDED_CPU = 2
+    EXCEEDED_MEMORY = 3
+    EXCEEDED_WALL_TIME = 4
+    CANCELED = 5
+    RESPONSE_STREAM_DISCONNECTED = 6
+    INTERNAL_ERROR = 7
+    LOAD_SHED = 8
+    SCRIPT_NOT_FOUND = 9
+
+
+class ErrorCode(IntEnum):
+    """Permanent codes of everything that goes wrong on purpose."""
+
+    # A bug of Atoll's; the details are in the node's own log.
+    INTERNAL = 1
+    # The handler threw.
+    EXCEPTION = 2
+    # The handler returned something that is no Response.
+    NOT_A_RESPONSE = 3
+    # The handler waits for something that can never happen.
+    NEVER_RESPONDS = 4
+    # The main module has no default export.
+    NO_DEFAULT = 5
+    # Neither a fetch handler nor a fetch listener exists.
+    NO_FETCH = 6
+    # `fetch` of the default export is not a function.
+    FETCH_NOT_FUNCTION = 7
+    # The code does not parse, or an import cannot be resolved.
+    COMPILE = 8
+    # The top-level code threw or never finished.
+    STARTUP = 9
+    # The call used more CPU time than its limit.
+    CPU = 10
+    # The isolate used more memory than its limit.
+    MEMORY = 11
+    # The call took longer than its limit.
+    WALL = 12
+    # The client went away.
+    CANCELED = 13
+    # The engine process ended while the call ran in it.
+    ENGINE_DIED = 14
+    # Too many calls wait for this worker.
+    OVERLOADED = 15
+    # No engine can take the call now.
+    UNAVAILABLE = 16
+    # No worker answers on this host and path.
+    UNKNOWN_HOST = 17
+    # The isolate went away before the call began; it may be tried again.
+    UNLOADED = 18
+    # The response body broke while it was being sent.
+    STREAM = 19
+    # The worker passed something the API does not take.
+    INVALID_ARGUMENT = 20
+    # The worker named a binding it was not given.
+    NOT_GRANTED = 21
+    # A limit on what a worker may ask for was reached.
+    QUOTA_EXCEEDED = 22
+    # The node is shutting down.
+    SHUTTING_DOWN = 23
+
+
+class ErrorFacts(NamedTuple):
+    """What an error code means at the front and in a worker."""
+
+    status: int
+    page: int
+    outcome: Outcome
+    js_class: str
+    meaning: str
+
+
+OUTCOME_NAMES: dict[int, str] = {
+    0: "ok",
+    1: "exception",
+    2: "exceededCpu",
+    3: "exceededMemory",
+    4: "exceededWallTime",
+    5: "canceled",
+    6: "responseStreamDisconnected",
+    7: "internalError",
+    8: "loadShed",
+    9: "scriptNotFound",
+}
+
+ERRORS: dict[ErrorCode, ErrorFacts] = {
+    ErrorCode.INTERNAL: ErrorFacts(
+        500, 1101, Outcome.INTERNAL_ERROR, "Error", "A bug of Atoll's; the details are in the node's own log."
+    ),
+    ErrorCode.EXCEPTION: ErrorFacts(
+        500, 1101, Outcome.EXCEPTION, "Error", "The handler threw."
+    ),
+    ErrorCode.NOT_A_RESPONSE: ErrorFacts(
+        500, 1101, Outcome.EXCEPTION, "TypeError", "The handler returned something that is no Response."
+    ),
+    ErrorCode.NEVER_RESPONDS: ErrorFacts(
+        500, 1101, Outcome.EXCEPTION, "Error", "The handler waits for something that can never happen."
+    ),
+    ErrorCode.NO_DEFAULT: ErrorFacts(
+        500, 1101, Outcome.EXCEPTION, "Error", "The main module has no default export."
+    ),
+    ErrorCode.NO_FETCH: ErrorFacts(
+        500, 1101, Outcome.EXCEPTION, "Error", "Neither a fetch handler nor a fetch listener exists."
+    ),
+    ErrorCode.FETCH_NOT_FUNCTION: ErrorFacts(
+        500, 1101, Outcome.EXCEPTION, "TypeError", "`fetch` of the default export is not a function."
+    ),
+    ErrorCode.COMPILE: ErrorFacts(
+        500, 1101, Outcome.EXCEPTION, "SyntaxError", "The code does not parse, or an import cannot be resolved."
+    ),
+    ErrorCode.STARTUP: ErrorFacts(
+        500, 1101, Outcome.EXCEPTION, "Error", "The top-level code threw or never finished."
+    ),
+    ErrorCode.CPU: ErrorFacts(
+        503, 1102, Outcome.EXCEEDED_CPU, "Error", "The call used more CPU time than its limit."
+    ),
+    ErrorCode.MEMORY: ErrorFacts(
+        503, 1102, Outcome.EXCEEDED_MEMORY, "RangeError", "The isolate used more memory than its limit."
+    ),
+    ErrorCode.WALL: ErrorFacts(
+        504, 1102, Outcome.EXCEEDED_WALL_TIME, "Error", "The call took longer than its limit."
+    ),
+    ErrorCode.CANCELED: ErrorFacts(
+        499, 1101, Outcome.CANCELED, "AbortError", "The client went away."
+    ),
+    ErrorCode.ENGINE_DIED: ErrorFacts(
+        502, 1101, Outcome.INTERNAL_ERROR, "Error", "The engine process ended while the call ran in it."
+    ),
+    ErrorCode.OVERLOADED: ErrorFacts(
+        503, 1105, Outcome.LOAD_SHED, "Error", "Too many calls wait for this worker."
+    ),
+    ErrorCode.UNAVAILABLE: ErrorFacts(
+        503, 1105, Outcome.INTERNAL_ERROR, "Error", "No engine can take the call now."
+    ),
+    ErrorCode.UNKNOWN_HOST: ErrorFacts(
+        404, 1022, Outcome.SCRIPT_NOT_FOUND, "Error", "No worker answers on this host and path."
+    ),
+    ErrorCode.UNLOADED: ErrorFacts(
+        503, 1105, Outcome.INTERNAL_ERROR, "Error", "The isolate went away before the call began; it may be tried again."
+    ),
+    ErrorCode.STREAM: ErrorFacts(
+        500, 1101, Outcome.RESPONSE_STREAM_DISCONNECTED, "Error", "The response body broke while it was being sent."
+    ),
+    ErrorCode.INVALID_ARGUMENT: ErrorFacts(
+        400, 1101, Outcome.EXCEPTION, "TypeError", "The worker passed something the API does not take."
+    ),
+    ErrorCode.NOT_GRANTED: ErrorFacts(
+        403, 1101, Outcome.EXCEPTION, "Error", "The worker named a binding it was not given."
+    ),
+    ErrorCode.QUOTA_EXCEEDED: ErrorFacts(
+        429, 1015, Outcome.EXCEPTION, "Error", "A limit on what a worker may ask for was reached."
+    ),
+    ErrorCode.SHUTTING_DOWN: ErrorFacts(
+        503, 1105, Outcome.LOAD_SHED, "Error", "The node is shutting down."
+    ),
+}

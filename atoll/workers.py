@@ -1,0 +1,76 @@
+"""What a deployed worker is: plain data that every room may hold, and no room owns.
+
+A worker is a name and an id. What runs is a Version of it: code, environment and limits, never changed once made.
+An update makes a new Version and lets the router point to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TypeAlias
+
+Json: TypeAlias = "str | int | float | bool | None | list[Json] | dict[str, Json]"
+
+
+class ModuleKind(StrEnum):
+    """How the engine reads a module's bytes."""
+
+    ESM = "esm"
+    JSON = "json"
+    TEXT = "text"
+    DATA = "data"
+    WASM = "wasm"
+
+
+class ScriptFormat(StrEnum):
+    """AUTO lets the engine decide: no import and no export means a service-worker script."""
+
+    AUTO = "auto"
+    MODULE = "module"
+    SERVICE_WORKER = "service-worker"
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    """One file of a worker, under the path that imports resolve against."""
+
+    path: str
+    kind: ModuleKind
+    source: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one version may use. The node's configuration caps each of them."""
+
+    cpu_ms: int = 50
+    wall_ms: int = 30_000
+    memory_mb: int = 128
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """A binding a worker was given: the name it sees in `env`, the kind, and the resource only Python knows."""
+
+    name: str
+    kind: str
+    resource: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Version:
+    """One immutable version of a worker, as the engine loads it. Compared by identity."""
+
+    id: str
+    worker_id: str
+    worker_name: str
+    tenant: str
+    modules: tuple[Module, ...]
+    main: str
+    format: ScriptFormat = ScriptFormat.AUTO
+    env: Mapping[str, Json] = field(default_factory=dict)
+    grants: Mapping[str, Grant] = field(default_factory=dict)
+    limits: Limits = field(default_factory=Limits)
+    compatibility_date: str = ""

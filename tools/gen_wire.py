@@ -1,0 +1,169 @@
+"""Writes the wire constants of Python, C++ and JavaScript from protocol/wire.toml.
+
+    python tools/gen_wire.py           write the files
+    python tools/gen_wire.py --check   fail when a file on disk differs from what would be written
+
+The generated files are committed, so that a reader and a linter find them, and checked by tests/test_house.py.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+SOURCE = ROOT / "protocol" / "wire.toml"
+STRUCT = {"u8": "B", "u16": "H", "u32": "I"}
+CPP = {"u8": "uint8_t", "u16": "uint16_t", "u32": "uint32_t"}
+NOTE = "Written by tools/gen_wire.py from protocol/wire.toml. Do not edit: run `make wire`."
+
+
+def wire_hash(wire: dict[str, Any]) -> str:
+    """Changes whenever a fact of the wire changes; comments and layout of the file do not count."""
+    return hashlib.sha256(repr(wire).encode()).hexdigest()[:16]
+
+
+def camel(name: str) -> str:
+    return "k" + "".join(part.capitalize() for part in name.split("_"))
+
+
+def python_enum(name: str, base: str, doc: str, rows: list[tuple[str, int, str]]) -> list[str]:
+    lines = ["", "", f"class {name}({base}):", f'    """{doc}"""', ""]
+    for key, value, comment in rows:
+        lines += [f"    # {comment}"] if comment else []
+        lines.append(f"    {key} = {value}")
+    return lines
+
+
+def python(wire: dict[str, Any]) -> str:
+    layout = "<" + "".join(STRUCT[kind] for kind in wire["header"].values())
+    errors = wire["errors"]
+    out = [
+        f'"""The wire as Python sees it. {NOTE}"""',
+        "",
+        "from enum import IntEnum, IntFlag",
+        "from typing import NamedTuple",
+        "",
+        f'WIRE_HASH = "{wire_hash(wire)}"',
+        f'HEADER_LAYOUT = "{layout}"  # {", ".join(wire["header"])}',
+    ]
+    out += [f"{key} = {value}" for key, value in wire["constants"].items()]
+    frames = [(k, v[0], f"{v[1]}: {v[3]}") for k, v in wire["frames"].items()]
+    plain = lambda table: [(k, v, "") for k, v in wire[table].items()]  # noqa: E731
+    out += python_enum("Frame", "IntEnum", "The kinds of frame; each says who sends it.", frames)
+    out += python_enum("Flag", "IntFlag", "Bits of a frame's flags.", plain("flags"))
+    out += python_enum("Event", "IntEnum", "What a CALL starts.", plain("events"))
+    out += python_enum("Level", "IntEnum", "How loud a console line is.", plain("levels"))
+    outcomes = [(camel(k)[1:].upper() if k == "ok" else snake(k), v, "") for k, v in wire["outcomes"].items()]
+    out += python_enum("Outcome", "IntEnum", "How a call ended.", outcomes)
+    out += python_enum(
+        "ErrorCode", "IntEnum", "Permanent codes of everything that goes wrong on purpose.",
+        [(k, v[0], v[5]) for k, v in errors.items()],
+    )  # fmt: skip
+    out += [
+        "",
+        "",
+        "class ErrorFacts(NamedTuple):",
+        '    """What an error code means at the front and in a worker."""',
+        "",
+        "    status: int",
+        "    page: int",
+        "    outcome: Outcome",
+        "    js_class: str",
+        "    meaning: str",
+        "",
+        "",
+        "OUTCOME_NAMES: dict[int, str] = {",
+        *[f'    {v}: "{k}",' for k, v in wire["outcomes"].items()],
+        "}",
+        "",
+        "ERRORS: dict[ErrorCode, ErrorFacts] = {",
+    ]
+    for key, (_, status, page, outcome, js_class, meaning) in errors.items():
+        name = "OK" if outcome == "ok" else snake(outcome)
+        out += [
+            f"    ErrorCode.{key}: ErrorFacts(",
+            f'        {status}, {page}, Outcome.{name}, "{js_class}", "{meaning}"',
+            "    ),",
+        ]
+    return "\n".join([*out, "}", ""])
+
+
+def snake(name: str) -> str:
+    return "".join("_" + c if c.isupper() else c.upper() for c in name)
+
+
+def cpp(wire: dict[str, Any]) -> str:
+    out = [
+        f"// The wire as the engine sees it. {NOTE}",
+        "#pragma once",
+        "",
+        "#include <cstdint>",
+        "",
+        "namespace engine::wire {",
+        "",
+        f'inline constexpr char kHash[] = "{wire_hash(wire)}";',
+        *[f"inline constexpr uint32_t {camel(k)} = {v};" for k, v in wire["constants"].items()],
+        "",
+        "struct Header {",
+        *[f"  {CPP[kind]} {field};" for field, kind in wire["header"].items()],
+        "};",
+        "static_assert(sizeof(Header) == 16);",
+    ]
+    tables: list[tuple[str, str, list[tuple[str, int, str]]]] = [
+        ("Frame", "uint8_t", [(k, v[0], f"{v[1]}: {v[3]}") for k, v in wire["frames"].items()]),
+        ("Event", "uint8_t", [(k, v, "") for k, v in wire["events"].items()]),
+        ("Level", "uint8_t", [(k, v, "") for k, v in wire["levels"].items()]),
+        ("Outcome", "uint32_t", [(snake(k).lower() if k != "ok" else k, v, "") for k, v in wire["outcomes"].items()]),
+        ("Error", "uint32_t", [(k, v[0], v[5]) for k, v in wire["errors"].items()]),
+    ]
+    for name, base, rows in tables:
+        out += ["", f"enum class {name} : {base} {{"]
+        out += [f"  {camel(k)} = {v}," + (f"  // {c}" if c else "") for k, v, c in rows]
+        out += ["};"]
+    out += ["", *[f"inline constexpr uint8_t {camel('FLAG_' + k)} = {v};" for k, v in wire["flags"].items()]]
+    out += ["", "// How a call that failed with `error` ended.", "constexpr Outcome OutcomeOf(Error error) {", "  switch (error) {"]
+    for key, row in wire["errors"].items():
+        out += [f"    case Error::{camel(key)}:", f"      return Outcome::{camel(snake(row[3]).lower())};"]
+    out += ["  }", "  return Outcome::kInternalerror;", "}", "", "}  // namespace engine::wire", ""]
+    return "\n".join(out).replace("kInternalerror", camel(snake("internalError").lower()))
+
+
+def javascript(wire: dict[str, Any]) -> str:
+    out = [f"// The wire as the web platform sees it. {NOTE}", "", "export const ErrorCode = Object.freeze({"]
+    out += [f"  {k}: {v[0]}, // {v[5]}" for k, v in wire["errors"].items()]
+    out += ["});", "", "// Error code -> the JavaScript class a worker sees.", "export const ErrorClass = Object.freeze({"]
+    out += [f'  {v[0]}: "{v[4]}",' for v in wire["errors"].values()]
+    out += ["});", "", "export const Level = Object.freeze({"]
+    out += [f"  {k}: {v}," for k, v in wire["levels"].items()]
+    out += ["});", "", *[f"export const {k} = {v};" for k, v in wire["constants"].items()]]
+    return "\n".join([*out, ""])
+
+
+def outputs() -> dict[Path, str]:
+    wire = tomllib.loads(SOURCE.read_text())
+    return {
+        ROOT / "atoll" / "wire" / "generated.py": python(wire),
+        ROOT / "engine" / "src" / "wire.gen.h": cpp(wire),
+        ROOT / "web" / "internal" / "wire.gen.js": javascript(wire),
+    }
+
+
+def main() -> int:
+    stale = [path for path, text in outputs().items() if not path.exists() or path.read_text() != text]
+    if "--check" in sys.argv:
+        for path in stale:
+            print(f"stale: {path.relative_to(ROOT)} (run `make wire`)", file=sys.stderr)
+        return 1 if stale else 0
+    for path in stale:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(outputs()[path])
+        print(f"wrote {path.relative_to(ROOT)}", file=sys.stderr)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,68 @@
+// The wire as the web platform sees it. Written by tools/gen_wire.py from protocol/wire.toml. Do not edit: run `make wire`.
+
+export const ErrorCode = Object.freeze({
+  INTERNAL: 1, // A bug of Atoll's; the details are in the node's own log.
+  EXCEPTION: 2, // The handler threw.
+  NOT_A_RESPONSE: 3, // The handler returned something that is no Response.
+  NEVER_RESPONDS: 4, // The handler waits for something that can never happen.
+  NO_DEFAULT: 5, // The main module has no default export.
+  NO_FETCH: 6, // Neither a fetch handler nor a fetch listener exists.
+  FETCH_NOT_FUNCTION: 7, // `fetch` of the default export is not a function.
+  COMPILE: 8, // The code does not parse, or an import cannot be resolved.
+  STARTUP: 9, // The top-level code threw or never finished.
+  CPU: 10, // The call used more CPU time than its limit.
+  MEMORY: 11, // The isolate used more memory than its limit.
+  WALL: 12, // The call took longer than its limit.
+  CANCELED: 13, // The client went away.
+  ENGINE_DIED: 14, // The engine process ended while the call ran in it.
+  OVERLOADED: 15, // Too many calls wait for this worker.
+  UNAVAILABLE: 16, // No engine can take the call now.
+  UNKNOWN_HOST: 17, // No worker answers on this host and path.
+  UNLOADED: 18, // The isolate went away before the call began; it may be tried again.
+  STREAM: 19, // The response body broke while it was being sent.
+  INVALID_ARGUMENT: 20, // The worker passed something the API does not take.
+  NOT_GRANTED: 21, // The worker named a binding it was not given.
+  QUOTA_EXCEEDED: 22, // A limit on what a worker may ask for was reached.
+  SHUTTING_DOWN: 23, // The node is shutting down.
+});
+
+// Error code -> the JavaScript class a worker sees.
+export const ErrorClass = Object.freeze({
+  1: "Error",
+  2: "Error",
+  3: "TypeError",
+  4: "Error",
+  5: "Error",
+  6: "Error",
+  7: "TypeError",
+  8: "SyntaxError",
+  9: "Error",
+  10: "Error",
+  11: "RangeError",
+  12: "Error",
+  13: "AbortError",
+  14: "Error",
+  15: "Error",
+  16: "Error",
+  17: "Error",
+  18: "Error",
+  19: "Error",
+  20: "TypeError",
+  21: "Error",
+  22: "Error",
+  23: "Error",
+});
+
+export const Level = Object.freeze({
+  DEBUG: 0,
+  LOG: 1,
+  INFO: 2,
+  WARN: 3,
+  ERROR: 4,
+});
+
+export const MAX_PAYLOAD = 67108864;
+export const INLINE_BODY = 65536;
+export const CHUNK = 65536;
+export const WINDOW = 262144;
+export const MAX_HEAD = 147456;
