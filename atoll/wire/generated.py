@@ -3,7 +3,7 @@
 from enum import IntEnum, IntFlag
 from typing import NamedTuple
 
-WIRE_HASH = "88c83bf10ae86c05"
+WIRE_HASH = "78e5e015b3d6082e"
 HEADER_LAYOUT = "<IBBHII"  # length, kind, flags, spare, worker, call
 MAX_PAYLOAD = 67108864
 INLINE_BODY = 65536
@@ -17,7 +17,7 @@ class Frame(IntEnum):
 
     # both: First frame each way: {wire, v8, ops, ...}. A mismatch ends the engine.
     HELLO = 1
-    # python: Prepare a worker version in an isolate; meta gives the sizes of the blobs (modules, then code cache).
+    # python: Prepare a worker version in an isolate; meta gives the sizes of the blobs (modules, then code cache). `call` in the header is the memory limit in MB.
     LOAD = 2
     # engine: The version is ready {handlers, startup_us}, or with FAIL could not be loaded {code, message, ...}.
     LOADED = 3
@@ -33,7 +33,7 @@ class Frame(IntEnum):
     BODY = 8
     # both: The receiver of a body took so many bytes; the sender may send as many more.
     CREDIT = 9
-    # both: Python: the client is gone. Engine: the worker does not want the rest of the request body.
+    # both: Python: the client is gone, or with FAIL the call took too long. Engine: the worker does not want the rest of the request body.
     CANCEL = 10
     # engine: The call failed {code, message, name?, stack?, file?, line?, column?}; before RESPONSE an error page, after it a broken body.
     FAIL = 11
@@ -43,7 +43,7 @@ class Frame(IntEnum):
     LOG = 13
     # engine: A worker asks the broker for something; `call` in the header is the op id.
     OP = 14
-    # python: The answer to an OP; with FAIL the meta is {code, message}.
+    # python: The answer to an OP, exactly one each; `worker` and `call` in the header are those of the OP; with FAIL the meta is {code, message}.
     REPLY = 15
     # python: Are you alive?
     PING = 16

@@ -1,0 +1,34 @@
+// The whole of Node that runs in an engine: load the addon and hand over. Everything else is C++ and V8.
+//
+//   node main.js version                     print what the addon was built for, as JSON
+//   node main.js snapshot WEB_JS OUT         run the web platform once and write the V8 startup snapshot
+//   node main.js run --threads N --spares N  serve: fd 3 is the socket to Python, fd 4 the snapshot
+"use strict";
+
+const engine = require("./engine.node");
+
+const [command, ...rest] = process.argv.slice(2);
+
+function number(name, fallback) {
+  const at = rest.indexOf(name);
+  return at < 0 ? fallback : Number(rest[at + 1]);
+}
+
+switch (command) {
+  case "version":
+    console.log(JSON.stringify({ node: process.versions.node, v8: process.versions.v8, wire: engine.wireHash }));
+    break;
+  case "snapshot": {
+    const fs = require("node:fs");
+    const blob = engine.snapshot(fs.readFileSync(rest[0], "utf8"));
+    fs.writeFileSync(rest[1], blob);
+    break;
+  }
+  case "run":
+    // Never returns: the engine ends with _exit when Python closes the socket.
+    engine.run({ node: process.versions.node, v8: process.versions.v8, threads: number("--threads", 4), spares: number("--spares", 4) });
+    break;
+  default:
+    console.error("usage: main.js version | snapshot WEB_JS OUT | run [--threads N] [--spares N]");
+    process.exitCode = 2;
+}

@@ -1,0 +1,76 @@
+// What main.js can call: wireHash, snapshot(source) and run(options).
+#include <node.h>
+#include <node_buffer.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "engine.h"
+#include "snapshot.h"
+
+namespace engine {
+namespace {
+
+constexpr int kSocketFd = 3;
+constexpr int kSnapshotFd = 4;
+
+node::MultiIsolatePlatform* Platform(v8::Isolate* isolate) {
+  return node::GetMultiIsolatePlatform(node::GetCurrentEnvironment(isolate->GetCurrentContext()));
+}
+
+void Snapshot(const v8::FunctionCallbackInfo<v8::Value>& info) {
+  v8::Isolate* isolate = info.GetIsolate();
+  std::string source = FromV8(isolate, info[0]);
+  std::string error;
+  v8::StartupData blob;
+  {
+    // V8 makes a snapshot only from an isolate nobody else is in.
+    v8::Isolate::Scope leave(isolate);
+    blob = MakeSnapshot(Platform(isolate), source, &error);
+  }
+  if (blob.data == nullptr) {
+    isolate->ThrowException(v8::Exception::Error(ToV8(isolate, "the web bundle failed: " + error)));
+    return;
+  }
+  v8::Local<v8::Object> buffer;
+  if (node::Buffer::Copy(isolate, blob.data, static_cast<size_t>(blob.raw_size)).ToLocal(&buffer)) {
+    info.GetReturnValue().Set(buffer);
+  }
+  delete[] blob.data;
+}
+
+void Run(const v8::FunctionCallbackInfo<v8::Value>& info) {
+  v8::Isolate* isolate = info.GetIsolate();
+  v8::Local<v8::Context> context = isolate->GetCurrentContext();
+  v8::Local<v8::Object> object = info[0].As<v8::Object>();
+  auto text = [&](const char* name) {
+    return FromV8(isolate, object->Get(context, ToV8(isolate, name)).ToLocalChecked());
+  };
+  auto number = [&](const char* name) {
+    return object->Get(context, ToV8(isolate, name)).ToLocalChecked()->Uint32Value(context).FromMaybe(0);
+  };
+  // Python dies, the engine dies. Ctrl-C in a terminal is Python's to handle.
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  signal(SIGPIPE, SIG_IGN);
+  signal(SIGINT, SIG_IGN);
+  Engine* engine = new Engine(
+      {kSocketFd, kSnapshotFd, number("threads"), number("spares"), text("node"), text("v8"), Platform(isolate)});
+  int code = engine->Run();
+  // Isolates are alive and threads run: V8 would abort in an orderly exit.
+  _exit(code);
+}
+
+void Initialize(v8::Local<v8::Object> exports, v8::Local<v8::Value>, v8::Local<v8::Context> context, void*) {
+  v8::Isolate* isolate = context->GetIsolate();
+  auto set = [&](const char* name, v8::FunctionCallback callback) {
+    exports->Set(context, ToV8(isolate, name), v8::Function::New(context, callback).ToLocalChecked()).Check();
+  };
+  set("snapshot", Snapshot);
+  set("run", Run);
+  exports->Set(context, ToV8(isolate, "wireHash"), ToV8(isolate, wire::kHash)).Check();
+}
+
+}  // namespace
+}  // namespace engine
+
+NODE_MODULE_CONTEXT_AWARE(engine, engine::Initialize)

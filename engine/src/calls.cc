@@ -1,0 +1,188 @@
+#include "calls.h"
+
+#include <algorithm>
+
+#include "json.h"
+
+namespace engine {
+namespace {
+
+uint32_t Microseconds(uint64_t ns) { return static_cast<uint32_t>(std::min<uint64_t>(ns / 1000, UINT32_MAX)); }
+
+// The bytes of a response body that is here in whole.
+size_t BodySize(v8::Isolate* isolate, v8::Local<v8::Value> body) {
+  if (body->IsString()) return body.As<v8::String>()->Utf8LengthV2(isolate);
+  if (body->IsArrayBufferView()) return body.As<v8::ArrayBufferView>()->ByteLength();
+  return 0;
+}
+
+void WriteBody(v8::Isolate* isolate, v8::Local<v8::Value> body, char* into, size_t size) {
+  if (body->IsString()) {
+    body.As<v8::String>()->WriteUtf8V2(isolate, into, size, v8::String::WriteFlags::kReplaceInvalidUtf8);
+  } else if (body->IsArrayBufferView()) {
+    body.As<v8::ArrayBufferView>()->CopyContents(into, size);
+  }
+}
+
+std::string Count(uint32_t count, const char* noun) {
+  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
+}
+
+}  // namespace
+
+Call* Calls::Find(uint32_t id) {
+  auto found = calls_.find(id);
+  return found == calls_.end() ? nullptr : &found->second;
+}
+
+Call* Calls::Begin(uint32_t id) {
+  auto [place, is_new] = calls_.try_emplace(id);
+  return is_new ? &place->second : nullptr;
+}
+
+void Calls::Head(v8::Isolate* isolate, uint16_t status, const Call& call, v8::Local<v8::String> head,
+                 uint64_t unfinished_ns) {
+  uint32_t length = static_cast<uint32_t>(head->Length());
+  out_.U16(status);
+  out_.U16(0);
+  out_.U32(Microseconds(call.cpu_ns + unfinished_ns));
+  out_.U32(length);
+  head->WriteOneByteV2(isolate, 0, length, reinterpret_cast<uint8_t*>(out_.Reserve(length)));
+}
+
+bool Calls::Respond(v8::Isolate* isolate, uint32_t id, uint16_t status, v8::Local<v8::String> head,
+                    v8::Local<v8::Value> body, uint64_t unfinished_ns, bool done) {
+  auto found = calls_.find(id);
+  if (found == calls_.end()) return true;
+  Call& call = found->second;
+  if (call.responded || call.canceled) return true;
+  size_t size = BodySize(isolate, body);
+  if (size > wire::kWindow) return false;
+  // A call that still has timers is ended by Done(), so that they are dropped.
+  bool over = done && call.timers == 0 && call.ops == 0;
+  out_.Begin(wire::Frame::kResponse, wire::kFlagEnd | (over ? wire::kFlagDone : 0), worker_id_, id);
+  Head(isolate, status, call, head, unfinished_ns);
+  if (size > 0) WriteBody(isolate, body, out_.Reserve(size), size);
+  out_.End();
+  call.responded = true;
+  if (over) calls_.erase(found);
+  return true;
+}
+
+void Calls::BeginStream(v8::Isolate* isolate, uint32_t id, uint16_t status, v8::Local<v8::String> head,
+                        uint64_t unfinished_ns) {
+  Call* call = Find(id);
+  if (call == nullptr || call->responded || call->canceled) return;
+  out_.Begin(wire::Frame::kResponse, 0, worker_id_, id);
+  Head(isolate, status, *call, head, unfinished_ns);
+  out_.End();
+  call->responded = true;
+  call->body_open = true;
+}
+
+size_t Calls::SendBody(uint32_t id, std::string_view bytes) {
+  Call* call = Find(id);
+  if (call == nullptr || !call->body_open || call->canceled || call->credit <= 0) return 0;
+  size_t count = std::min<size_t>({bytes.size(), static_cast<size_t>(call->credit), wire::kChunk});
+  out_.Whole(wire::Frame::kBody, 0, worker_id_, id, bytes.substr(0, count));
+  call->credit -= static_cast<int64_t>(count);
+  return count;
+}
+
+void Calls::EndBody(uint32_t id) {
+  Call* call = Find(id);
+  if (call == nullptr || !call->body_open) return;
+  call->body_open = false;
+  if (!call->canceled) out_.Whole(wire::Frame::kBody, wire::kFlagEnd, worker_id_, id, {});
+}
+
+void Calls::AwaitCredit(uint32_t id) {
+  if (Call* call = Find(id)) call->waits_credit = true;
+}
+
+void Calls::AwaitBody(uint32_t id) {
+  if (Call* call = Find(id)) call->waits_body = true;
+}
+
+void Calls::TookBody(uint32_t id, uint32_t bytes) {
+  Call* call = Find(id);
+  if (call == nullptr || !call->upload_open || call->canceled) return;
+  out_.Begin(wire::Frame::kCredit, 0, worker_id_, id);
+  out_.U32(bytes);
+  out_.End();
+}
+
+void Calls::StopBody(uint32_t id) {
+  Call* call = Find(id);
+  if (call == nullptr || !call->upload_open || call->canceled) return;
+  call->upload_open = false;
+  out_.Whole(wire::Frame::kCancel, 0, worker_id_, id, "{}");
+}
+
+void Calls::Fail(uint32_t id, const Failure& failure) {
+  Call* call = Find(id);
+  if (call == nullptr || call->canceled) return;
+  bool answered = call->responded && !call->body_open;
+  if (answered) return;  // what goes wrong after the answer is a log line, not a failure
+  call->responded = true;
+  call->body_open = false;
+  call->outcome = wire::OutcomeOf(failure.code);
+  out_.Whole(wire::Frame::kFail, 0, worker_id_, id, failure.Json());
+}
+
+bool Calls::Done(uint32_t id, uint64_t unfinished_ns) {
+  auto found = calls_.find(id);
+  if (found == calls_.end()) return false;
+  const Call& call = found->second;
+  bool had_timers = call.timers > 0;
+  out_.Begin(wire::Frame::kDone, 0, worker_id_, id);
+  out_.U32(Microseconds(call.cpu_ns + unfinished_ns));
+  out_.U32(static_cast<uint32_t>(call.outcome));
+  out_.End();
+  calls_.erase(found);
+  return had_timers;
+}
+
+void Calls::Log(uint32_t id, wire::Level level, double time_ms, std::string_view text) {
+  Call* call = Find(id);
+  if (call != nullptr) {
+    if (call->log_truncated) return;
+    if (call->log_bytes + text.size() > kMaxLogBytes) {
+      call->log_truncated = true;
+      text = "(log truncated: more than 128 KB in one request)";
+      level = wire::Level::kWarn;
+    }
+    call->log_bytes += text.size() + 16;
+  }
+  out_.Begin(wire::Frame::kLog, 0, worker_id_, call == nullptr ? 0 : id);
+  out_.U32(static_cast<uint32_t>(level));
+  out_.F64(time_ms);
+  out_.Bytes(text.substr(0, kMaxLogBytes));
+  out_.End();
+}
+
+std::vector<Calls::Stuck> Calls::FindStuck() const {
+  for (const auto& [id, call] : calls_) {
+    if (call.waits_credit || call.waits_body || call.timers > 0 || call.ops > 0) return {};
+  }
+  std::vector<Stuck> stuck;
+  for (const auto& [id, call] : calls_) {
+    std::string why = "nothing is pending any more: no timer, no binding call, no body read";
+    if (call.timers_cleared > 0)
+      why += "; " + Count(call.timers_cleared, "timer") + " of this request had been cleared";
+    if (call.ops_made > 0) why += "; " + Count(call.ops_made, "binding call") + " of this request had finished";
+    if (calls_.size() > 1) why += "; it may wait for another request of this worker, which is stuck too";
+    stuck.push_back({id, call.responded, call.body_open, std::move(why)});
+  }
+  return stuck;
+}
+
+void Calls::FailAll(const Failure& failure) {
+  while (!calls_.empty()) {
+    uint32_t id = calls_.begin()->first;
+    Fail(id, failure);
+    Done(id, 0);
+  }
+}
+
+}  // namespace engine

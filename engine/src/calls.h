@@ -1,0 +1,103 @@
+// The calls that run in one worker: what each has sent, what it still waits for, what it used.
+//
+// JavaScript names a call by its id in every native function; an id that is unknown (the call is over, or never was) is
+// ignored, so worker code that outlives its call can do no harm. Everything here happens inside the worker's turn.
+#pragma once
+
+#include <v8.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "errors.h"
+#include "wire.h"
+
+namespace engine {
+
+struct Call {
+  uint64_t cpu_ns = 0;
+  wire::Outcome outcome = wire::Outcome::kOk;
+
+  // The response: nothing, head sent, body ended.
+  bool responded = false;
+  bool body_open = false;
+  int64_t credit = wire::kWindow;
+
+  // What the call waits for. Together they are its pending I/O.
+  bool waits_credit = false;
+  bool waits_body = false;
+  uint32_t timers = 0;
+  uint32_t ops = 0;
+
+  bool upload_open = false;  // Python may still send parts of the request body
+  bool canceled = false;
+
+  // For the message when nothing is left to wait for.
+  uint32_t timers_cleared = 0;
+  uint32_t ops_made = 0;
+
+  size_t log_bytes = 0;
+  bool log_truncated = false;
+};
+
+class Calls final {
+ public:
+  Calls(uint32_t worker_id, wire::Writer& out) : worker_id_(worker_id), out_(out) {}
+  Calls(const Calls&) = delete;
+  Calls& operator=(const Calls&) = delete;
+
+  Call* Find(uint32_t id);
+  // Null when the id is taken: Python made a mistake.
+  Call* Begin(uint32_t id);
+  bool empty() const { return calls_.empty(); }
+  size_t size() const { return calls_.size(); }
+
+  // The response. `body` is null, a string or a Uint8Array and the whole of it; false when it is too large to send at
+  // once and must be streamed. `unfinished_ns` is CPU time of the entry under way.
+  bool Respond(v8::Isolate* isolate, uint32_t id, uint16_t status, v8::Local<v8::String> head,
+               v8::Local<v8::Value> body, uint64_t unfinished_ns, bool done);
+  void BeginStream(v8::Isolate* isolate, uint32_t id, uint16_t status, v8::Local<v8::String> head,
+                   uint64_t unfinished_ns);
+  // How many bytes of `bytes` were sent: no more than the credit, and none when the client is gone.
+  size_t SendBody(uint32_t id, std::string_view bytes);
+  void EndBody(uint32_t id);
+  void AwaitCredit(uint32_t id);
+
+  // The request body.
+  void AwaitBody(uint32_t id);
+  void TookBody(uint32_t id, uint32_t bytes);
+  void StopBody(uint32_t id);
+
+  void Fail(uint32_t id, const Failure& failure);
+  // Ends the call; returns true if it still had timers, which must be dropped.
+  bool Done(uint32_t id, uint64_t unfinished_ns);
+
+  void Log(uint32_t id, wire::Level level, double time_ms, std::string_view text);
+
+  // Calls that can never go on, because nothing in this worker waits for anything.
+  struct Stuck {
+    uint32_t id;
+    bool responded;
+    bool body_open;
+    std::string why;
+  };
+  std::vector<Stuck> FindStuck() const;
+
+  // Ends every call with the same failure.
+  void FailAll(const Failure& failure);
+
+ private:
+  void Head(v8::Isolate* isolate, uint16_t status, const Call& call, v8::Local<v8::String> head,
+            uint64_t unfinished_ns);
+
+  static constexpr size_t kMaxLogBytes = 128 * 1024;
+
+  const uint32_t worker_id_;
+  wire::Writer& out_;
+  std::unordered_map<uint32_t, Call> calls_;
+};
+
+}  // namespace engine

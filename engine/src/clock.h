@@ -1,0 +1,22 @@
+// The three clocks of the engine.
+#pragma once
+
+#include <time.h>
+
+#include <cstdint>
+
+namespace engine {
+
+inline uint64_t Nanoseconds(clockid_t clock) {
+  timespec now;
+  clock_gettime(clock, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(now.tv_nsec);
+}
+
+// For durations and deadlines.
+inline uint64_t MonotonicNs() { return Nanoseconds(CLOCK_MONOTONIC); }
+
+// What a worker sees as the time, in milliseconds since the epoch.
+inline double EpochMs() { return static_cast<double>(Nanoseconds(CLOCK_REALTIME) / 1000) / 1000.0; }
+
+}  // namespace engine

@@ -1,0 +1,171 @@
+#include "engine.h"
+
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "clock.h"
+#include "json.h"
+
+namespace engine {
+namespace {
+
+// The snapshot stays mapped for the life of the process; all isolates read from it.
+v8::StartupData MapSnapshot(int fd) {
+  struct stat info;
+  if (fstat(fd, &info) != 0 || info.st_size == 0) return {nullptr, 0};
+  void* data = mmap(nullptr, static_cast<size_t>(info.st_size), PROT_READ, MAP_PRIVATE, fd, 0);
+  if (data == MAP_FAILED) return {nullptr, 0};
+  return {static_cast<const char*>(data), static_cast<int>(info.st_size)};
+}
+
+}  // namespace
+
+Engine::Engine(const EngineOptions& options)
+    : options_(options),
+      factory_{options.platform, MapSnapshot(options.snapshot_fd)},
+      link_(options.socket_fd),
+      spares_(factory_, options.spares, size_t{kDefaultMemoryMb} * 1024 * 1024),
+      scheduler_(options.threads, watchdog_) {}
+
+int Engine::Run() {
+  if (factory_.snapshot.data == nullptr || !factory_.snapshot.IsValid()) {
+    fprintf(stderr, "engine: the snapshot cannot be used by this V8\n");
+    return 1;
+  }
+  SendHello();
+  spares_.Start();
+  bool closed = link_.Run([this](const wire::FrameView& frame) { return OnFrame(frame); }, [this] { return OnTick(); });
+  if (!closed) fprintf(stderr, "engine: malformed frame\n");
+  return closed ? 0 : 1;
+}
+
+void Engine::SendHello() {
+  auto realm = std::make_unique<Realm>(factory_, size_t{kDefaultMemoryMb} * 1024 * 1024);
+  std::string ops = "[";
+  {
+    RealmScope scope(*realm);
+    for (const std::string& name : realm->OpNames()) {
+      if (ops.size() > 1) ops += ',';
+      ops += JsonObject::Quoted(name);
+    }
+  }
+  spares_.Give(std::move(realm));
+  JsonObject hello;
+  hello.Text("wire", wire::kHash)
+      .Text("node", options_.node_version)
+      .Text("v8", options_.v8_version)
+      .Raw("ops", ops + "]");
+  wire::Writer out;
+  out.Whole(wire::Frame::kHello, 0, 0, 0, hello.Done());
+  link_.Send(out.bytes());
+}
+
+bool Engine::OnFrame(const wire::FrameView& frame) {
+  if (!greeted_) return frame.kind() == wire::Frame::kHello && OnHello(frame);
+  switch (frame.kind()) {
+    case wire::Frame::kLoad:
+      return OnLoad(frame);
+    case wire::Frame::kUnload:
+      Deliver(frame, Mail::Kind::kUnload);
+      return true;
+    case wire::Frame::kCall:
+      Deliver(frame, Mail::Kind::kCall);
+      return true;
+    case wire::Frame::kBody:
+      Deliver(frame, Mail::Kind::kBody);
+      return true;
+    case wire::Frame::kCredit:
+      Deliver(frame, Mail::Kind::kCredit);
+      return true;
+    case wire::Frame::kCancel:
+      Deliver(frame, Mail::Kind::kCancel);
+      return true;
+    case wire::Frame::kReply:
+      Deliver(frame, Mail::Kind::kReply);
+      return true;
+    case wire::Frame::kCode:
+      Deliver(frame, Mail::Kind::kCode);
+      return true;
+    case wire::Frame::kPing:
+      OnPing();
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool Engine::OnHello(const wire::FrameView& frame) {
+  if (frame.payload.find(wire::kHash) == std::string_view::npos) {
+    fprintf(stderr, "engine: built for wire %s, Python says %.*s\n", wire::kHash,
+            static_cast<int>(std::min<size_t>(frame.payload.size(), 200)), frame.payload.data());
+    return false;
+  }
+  greeted_ = true;
+  return true;
+}
+
+// `call` in the header is the memory limit in MB: the isolate must be made before the description can be parsed.
+bool Engine::OnLoad(const wire::FrameView& frame) {
+  uint32_t memory_mb = frame.header.call == 0 ? kDefaultMemoryMb : frame.header.call;
+  auto worker = std::make_shared<Worker>(*this, frame.header.worker, memory_mb);
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (!workers_.emplace(frame.header.worker, worker).second) return false;
+  }
+  worker->Post({Mail::Kind::kLoad, frame.header.flags, 0, std::string(frame.payload)});
+  return true;
+}
+
+void Engine::Deliver(const wire::FrameView& frame, Mail::Kind kind) {
+  std::shared_ptr<Worker> worker = Find(frame.header.worker);
+  if (worker != nullptr && worker->Post({kind, frame.header.flags, frame.header.call, std::string(frame.payload)})) {
+    return;
+  }
+  if (kind != Mail::Kind::kCall) return;
+  // It never began: Python may try another engine.
+  Failure failure{wire::Error::kUnloaded, "the worker is no longer loaded here", {}, {}, {}, 0, 0};
+  wire::Writer out;
+  out.Whole(wire::Frame::kFail, 0, frame.header.worker, frame.header.call, failure.Json());
+  out.Begin(wire::Frame::kDone, 0, frame.header.worker, frame.header.call);
+  out.U32(0);
+  out.U32(static_cast<uint32_t>(wire::Outcome::kInternalError));
+  out.End();
+  link_.Send(out.bytes());
+}
+
+void Engine::OnPing() {
+  size_t workers;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    workers = workers_.size();
+  }
+  JsonObject pong;
+  pong.Number("workers", workers).Number("spares", spares_.count()).Number("isolates", Realm::alive());
+  wire::Writer out;
+  out.Whole(wire::Frame::kPong, 0, 0, 0, pong.Done());
+  link_.Send(out.bytes());
+}
+
+int Engine::OnTick() {
+  uint64_t now = MonotonicNs();
+  for (const std::shared_ptr<Worker>& worker : alarms_.TakeDue(now)) worker->Post({Mail::Kind::kAlarm, 0, 0, {}});
+  return alarms_.Sleep(now);
+}
+
+void Engine::SetAlarm(const std::shared_ptr<Worker>& worker, uint64_t due_ns) {
+  if (alarms_.Set(worker, due_ns)) link_.Wake();
+}
+
+std::shared_ptr<Worker> Engine::Find(uint32_t id) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  auto found = workers_.find(id);
+  return found == workers_.end() ? nullptr : found->second;
+}
+
+void Engine::Remove(uint32_t worker_id) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  workers_.erase(worker_id);
+}
+
+}  // namespace engine

@@ -1,0 +1,74 @@
+// The process: makes every part once and joins them. The main thread reads frames and hands them to workers.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+
+#include "link.h"
+#include "realm.h"
+#include "scheduler.h"
+#include "spares.h"
+#include "timers.h"
+#include "watchdog.h"
+#include "worker.h"
+
+namespace engine {
+
+struct EngineOptions {
+  int socket_fd;
+  int snapshot_fd;
+  uint32_t threads;
+  uint32_t spares;
+  std::string node_version;
+  std::string v8_version;
+  node::MultiIsolatePlatform* platform;
+};
+
+class Engine final {
+ public:
+  static constexpr uint32_t kDefaultMemoryMb = 128;
+
+  explicit Engine(const EngineOptions& options);
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  // Serves until Python closes the socket; returns the exit code of the process.
+  int Run();
+
+  // --- For workers, from any thread ---
+  Link& link() { return link_; }
+  Spares& spares() { return spares_; }
+  void Schedule(std::shared_ptr<Worker> worker) { scheduler_.Push(std::move(worker)); }
+  void SetAlarm(const std::shared_ptr<Worker>& worker, uint64_t due_ns);
+  uint32_t NextOp() { return next_op_.fetch_add(1, std::memory_order_relaxed); }
+  void Remove(uint32_t worker_id);
+
+ private:
+  bool OnFrame(const wire::FrameView& frame);
+  bool OnHello(const wire::FrameView& frame);
+  bool OnLoad(const wire::FrameView& frame);
+  void Deliver(const wire::FrameView& frame, Mail::Kind kind);
+  void OnPing();
+  int OnTick();
+  void SendHello();
+  std::shared_ptr<Worker> Find(uint32_t id);
+
+  const EngineOptions options_;
+  RealmFactory factory_;
+  Link link_;
+  Alarms alarms_;
+  Watchdog watchdog_;
+  Spares spares_;
+  Scheduler scheduler_;
+  bool greeted_ = false;
+
+  std::mutex mutex_;
+  std::unordered_map<uint32_t, std::shared_ptr<Worker>> workers_;
+  std::atomic<uint32_t> next_op_{1};
+};
+
+}  // namespace engine

@@ -1,0 +1,119 @@
+#include "errors.h"
+
+#include <charconv>
+#include <string_view>
+#include <utility>
+
+#include "json.h"
+#include "realm.h"
+
+namespace engine {
+namespace {
+
+// The name under which the web platform's own code is compiled.
+constexpr char kPlatform[] = "atoll:web";
+constexpr size_t kMaxText = 8 * 1024;
+constexpr size_t kMaxStack = 32 * 1024;
+
+// Cuts at a character border, so that the text stays valid UTF-8.
+std::string Cut(std::string text, size_t limit) {
+  if (text.size() <= limit) return text;
+  while (limit > 0 && (static_cast<unsigned char>(text[limit]) & 0xC0) == 0x80) limit--;
+  text.resize(limit);
+  return text;
+}
+
+std::string Field(v8::Local<v8::Context> context, v8::Local<v8::Object> object, const char* name) {
+  v8::Isolate* isolate = context->GetIsolate();
+  v8::TryCatch ignored(isolate);
+  v8::Local<v8::Value> value;
+  if (!object->Get(context, ToV8(isolate, name)).ToLocal(&value) || !value->IsString()) return {};
+  return FromV8(isolate, value);
+}
+
+void Locate(v8::Local<v8::Context> context, v8::Local<v8::Message> message, Failure* failure) {
+  if (message.IsEmpty()) return;
+  std::string file = FromV8(context->GetIsolate(), message->GetScriptResourceName());
+  if (file == "undefined" || file == kPlatform) return;
+  failure->file = file;
+  failure->line = static_cast<uint32_t>(message->GetLineNumber(context).FromMaybe(0));
+  failure->column = static_cast<uint32_t>(message->GetStartColumn(context).FromMaybe(-1) + 1);
+}
+
+// "…(file:12:5)" or "at file:12:5" at the end of a line of a stack trace.
+bool ParsePosition(std::string_view line, Failure* failure) {
+  if (line.ends_with(')')) line.remove_suffix(1);
+  uint32_t numbers[2];
+  for (int i = 1; i >= 0; i--) {
+    size_t colon = line.rfind(':');
+    if (colon == std::string_view::npos) return false;
+    std::string_view digits = line.substr(colon + 1);
+    auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), numbers[i]);
+    if (error != std::errc() || end != digits.data() + digits.size()) return false;
+    line = line.substr(0, colon);
+  }
+  size_t start = line.find_last_of(" (");
+  failure->file = line.substr(start == std::string_view::npos ? 0 : start + 1);
+  failure->line = numbers[0];
+  failure->column = numbers[1];
+  return true;
+}
+
+// Leaves out the frames of the web platform's own code, and finds the position in the first frame of the worker's.
+void ReadStack(Failure* failure) {
+  std::string kept;
+  std::string_view rest = failure->stack;
+  const std::string ours = std::string(kPlatform) + ":";
+  while (!rest.empty()) {
+    size_t end = rest.find('\n');
+    std::string_view line = rest.substr(0, end);
+    rest = end == std::string_view::npos ? std::string_view() : rest.substr(end + 1);
+    bool frame = line.starts_with("    at ");
+    if (frame && line.find(ours) != std::string_view::npos) continue;
+    if (frame && failure->file.empty()) ParsePosition(line, failure);
+    if (!kept.empty()) kept += '\n';
+    kept += line;
+  }
+  failure->stack = std::move(kept);
+}
+
+}  // namespace
+
+std::string Failure::Json() const {
+  JsonObject json;
+  json.Number("code", static_cast<uint32_t>(code)).Text("message", Cut(message, kMaxText));
+  if (!name.empty()) json.Text("name", Cut(name, 256));
+  if (!stack.empty()) json.Text("stack", Cut(stack, kMaxStack));
+  if (!file.empty()) json.Text("file", Cut(file, 512)).Number("line", line).Number("column", column);
+  return json.Done();
+}
+
+Failure Describe(v8::Local<v8::Context> context, wire::Error code, v8::Local<v8::Value> thrown) {
+  v8::Isolate* isolate = context->GetIsolate();
+  Failure failure;
+  failure.code = code;
+  if (thrown.IsEmpty()) {
+    failure.message = "unknown error";
+    return failure;
+  }
+  if (thrown->IsObject()) {
+    v8::Local<v8::Object> object = thrown.As<v8::Object>();
+    failure.name = Field(context, object, "name");
+    failure.message = Field(context, object, "message");
+    failure.stack = Field(context, object, "stack");
+    if (thrown->IsNativeError()) ReadStack(&failure);
+  }
+  if (failure.message.empty()) {
+    v8::TryCatch ignored(isolate);
+    failure.message = FromV8(isolate, thrown);
+  }
+  return failure;
+}
+
+Failure Describe(v8::Local<v8::Context> context, wire::Error code, const v8::TryCatch& caught) {
+  Failure failure = Describe(context, code, caught.Exception());
+  Locate(context, caught.Message(), &failure);
+  return failure;
+}
+
+}  // namespace engine

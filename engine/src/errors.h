@@ -1,0 +1,32 @@
+// What went wrong, as Python hears it.
+#pragma once
+
+#include <v8.h>
+
+#include <cstdint>
+#include <string>
+
+#include "wire.gen.h"
+
+namespace engine {
+
+struct Failure {
+  wire::Error code = wire::Error::kInternal;
+  std::string message;
+  std::string name;
+  std::string stack;
+  std::string file;
+  uint32_t line = 0;
+  uint32_t column = 0;
+
+  std::string Json() const;
+};
+
+// Describes a thrown value. Reading `name`, `message` and `stack` may run the worker's code (getters, proxies), so this
+// must happen inside the worker's turn, under its limits.
+Failure Describe(v8::Local<v8::Context> context, wire::Error code, v8::Local<v8::Value> thrown);
+
+// The same for what a TryCatch holds; a syntax error has its position only there.
+Failure Describe(v8::Local<v8::Context> context, wire::Error code, const v8::TryCatch& caught);
+
+}  // namespace engine

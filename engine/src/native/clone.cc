@@ -1,0 +1,207 @@
+// Structured clone within one realm, on V8's serializer.
+// https://html.spec.whatwg.org/multipage/structured-data.html#structured-cloning
+//
+// Two things V8 leaves to its embedder are asked of JavaScript, through functions given with each call: the error to
+// throw (a DOMException is written in JavaScript), and what becomes of a platform object. The latter is asked only for
+// objects whose prototype is neither Object.prototype nor null, so plain data costs nothing extra.
+
+#include <cstdlib>
+#include <memory>
+#include <vector>
+
+#include "arguments.h"
+#include "native.h"
+
+namespace engine::native {
+
+namespace {
+
+// V8 writes a string once per mention, so a small value may serialize to far more than the isolate's memory limit. This
+// is where that stops, as a DataCloneError.
+constexpr size_t kMostBytes = size_t{256} << 20;
+
+// One call of structuredClone: what both halves share.
+struct Call {
+  v8::Isolate* isolate;
+  v8::Local<v8::Context> context;
+  v8::Local<v8::Function> make_error;  // (message) -> error to throw
+  v8::Local<v8::Function> clone_host;  // (object) -> its clone, or undefined if it is no platform object
+  v8::Local<v8::Object> object_prototype;
+  std::vector<v8::CompiledWasmModule> modules;
+  v8::Local<v8::Array> hosts;  // an array of JavaScript's: handles made in a callback end with the serializer's scopes
+
+  void ThrowDataCloneError(v8::Local<v8::String> message) {
+    v8::Local<v8::Value> argument = message;
+    v8::Local<v8::Value> error;
+    if (make_error->Call(context, v8::Undefined(isolate), 1, &argument).ToLocal(&error)) isolate->ThrowException(error);
+  }
+  void ThrowDataCloneError(const char* message) {
+    v8::Local<v8::String> text;
+    if (v8::String::NewFromUtf8(isolate, message).ToLocal(&text)) ThrowDataCloneError(text);
+  }
+};
+
+class Writer final : public v8::ValueSerializer::Delegate {
+ public:
+  explicit Writer(Call& call) : serializer(call.isolate, this), call_(call) {}
+  Writer(const Writer&) = delete;
+  Writer& operator=(const Writer&) = delete;
+
+  void ThrowDataCloneError(v8::Local<v8::String> message) override { call_.ThrowDataCloneError(message); }
+
+  bool HasCustomHostObject(v8::Isolate*) override { return true; }
+
+  v8::Maybe<bool> IsHostObject(v8::Isolate*, v8::Local<v8::Object> object) override {
+    const v8::Local<v8::Value> prototype = object->GetPrototypeV2();
+    if (prototype->IsNull() || prototype == call_.object_prototype) return v8::Just(false);
+    v8::Local<v8::Value> argument = object;
+    v8::Local<v8::Value> clone;
+    if (!call_.clone_host->Call(call_.context, v8::Undefined(call_.isolate), 1, &argument).ToLocal(&clone)) {
+      return v8::Nothing<bool>();
+    }
+    if (!clone->IsObject()) return v8::Just(false);
+    if (call_.hosts->CreateDataProperty(call_.context, call_.hosts->Length(), clone).IsNothing()) {
+      return v8::Nothing<bool>();
+    }
+    return v8::Just(true);
+  }
+
+  // Follows an IsHostObject that said yes, at once.
+  v8::Maybe<bool> WriteHostObject(v8::Isolate*, v8::Local<v8::Object>) override {
+    if (call_.hosts->Length() == 0) {
+      call_.ThrowDataCloneError("The object could not be cloned.");
+      return v8::Nothing<bool>();
+    }
+    serializer.WriteUint32(call_.hosts->Length() - 1);
+    return v8::Just(true);
+  }
+
+  v8::Maybe<uint32_t> GetSharedArrayBufferId(v8::Isolate*, v8::Local<v8::SharedArrayBuffer>) override {
+    call_.ThrowDataCloneError("A SharedArrayBuffer could not be cloned.");
+    return v8::Nothing<uint32_t>();
+  }
+
+  v8::Maybe<uint32_t> GetWasmModuleTransferId(v8::Isolate*, v8::Local<v8::WasmModuleObject> module) override {
+    call_.modules.push_back(module->GetCompiledModule());
+    return v8::Just(static_cast<uint32_t>(call_.modules.size() - 1));
+  }
+
+  void* ReallocateBufferMemory(void* old, size_t size, size_t* actual) override {
+    if (size > kMostBytes) return nullptr;
+    *actual = size;
+    return std::realloc(old, size);
+  }
+
+  v8::ValueSerializer serializer;
+
+ private:
+  Call& call_;
+};
+
+class Reader final : public v8::ValueDeserializer::Delegate {
+ public:
+  Reader(Call& call, const uint8_t* data, size_t size) : deserializer(call.isolate, data, size, this), call_(call) {}
+  Reader(const Reader&) = delete;
+  Reader& operator=(const Reader&) = delete;
+
+  v8::MaybeLocal<v8::Object> ReadHostObject(v8::Isolate*) override {
+    uint32_t index = 0;
+    v8::Local<v8::Value> clone;
+    if (deserializer.ReadUint32(&index) && call_.hosts->Get(call_.context, index).ToLocal(&clone) &&
+        clone->IsObject()) {
+      return clone.As<v8::Object>();
+    }
+    call_.ThrowDataCloneError("The object could not be cloned.");
+    return {};
+  }
+
+  v8::MaybeLocal<v8::WasmModuleObject> GetWasmModuleFromId(v8::Isolate* isolate, uint32_t id) override {
+    if (id < call_.modules.size()) return v8::WasmModuleObject::FromCompiledModule(isolate, call_.modules[id]);
+    return {};
+  }
+
+  v8::ValueDeserializer deserializer;
+
+ private:
+  Call& call_;
+};
+
+struct FreeBuffer {
+  void operator()(uint8_t* buffer) const { std::free(buffer); }
+};
+
+// Reads the transfer list. False if something in it threw.
+bool ReadTransfers(Call& call, v8::Local<v8::Array> list, std::vector<v8::Local<v8::ArrayBuffer>>& transfers) {
+  for (uint32_t i = 0; i < list->Length(); ++i) {
+    v8::Local<v8::Value> item;
+    if (!list->Get(call.context, i).ToLocal(&item)) return false;
+    if (!item->IsArrayBuffer()) {
+      call.ThrowDataCloneError("A value in the transfer list is not transferable.");
+      return false;
+    }
+    for (const v8::Local<v8::ArrayBuffer>& earlier : transfers) {
+      if (earlier == item) {
+        call.ThrowDataCloneError("An ArrayBuffer is twice in the transfer list.");
+        return false;
+      }
+    }
+    transfers.push_back(item.As<v8::ArrayBuffer>());
+  }
+  return true;
+}
+
+// Moves the content of each buffer of the list into a new one of the reader. False if something threw.
+bool Transfer(Call& call, const std::vector<v8::Local<v8::ArrayBuffer>>& transfers, Reader& reader) {
+  for (const v8::Local<v8::ArrayBuffer>& buffer : transfers) {
+    if (buffer->WasDetached() || !buffer->IsDetachable()) {
+      call.ThrowDataCloneError("An ArrayBuffer in the transfer list is detached or cannot be detached.");
+      return false;
+    }
+  }
+  for (uint32_t id = 0; id < transfers.size(); ++id) {
+    const std::shared_ptr<v8::BackingStore> content = transfers[id]->GetBackingStore();
+    if (transfers[id]->Detach(v8::Local<v8::Value>()).IsNothing()) return false;
+    reader.deserializer.TransferArrayBuffer(id, v8::ArrayBuffer::New(call.isolate, content));
+  }
+  return true;
+}
+
+// structuredClone(value, transfer, makeError, cloneHost) -> value
+void StructuredClone(const Arguments& args) {
+  v8::Isolate* isolate = args.GetIsolate();
+  if (args.Length() < 4 || !args[1]->IsArray() || !args[2]->IsFunction() || !args[3]->IsFunction()) {
+    return ThrowTypeError(isolate, "structuredClone takes a value, an array and two functions");
+  }
+  const v8::Local<v8::Context> context = isolate->GetCurrentContext();
+  // The prototype of a fresh object is this realm's Object.prototype, whatever a worker did to its globals.
+  const v8::Local<v8::Object> object_prototype = v8::Object::New(isolate)->GetPrototypeV2().As<v8::Object>();
+  Call call{isolate,          context, args[2].As<v8::Function>(), args[3].As<v8::Function>(),
+            object_prototype, {},      v8::Array::New(isolate)};
+
+  std::vector<v8::Local<v8::ArrayBuffer>> transfers;
+  if (!ReadTransfers(call, args[1].As<v8::Array>(), transfers)) return;
+
+  Writer writer(call);
+  for (uint32_t id = 0; id < transfers.size(); ++id) writer.serializer.TransferArrayBuffer(id, transfers[id]);
+  writer.serializer.WriteHeader();
+  const bool written = writer.serializer.WriteValue(context, args[0]).FromMaybe(false);
+  const auto [data, size] = writer.serializer.Release();
+  const std::unique_ptr<uint8_t, FreeBuffer> buffer(data);
+  if (!written) return;
+
+  Reader reader(call, data, size);
+  if (!Transfer(call, transfers, reader)) return;
+  v8::Local<v8::Value> result;
+  if (reader.deserializer.ReadHeader(context).FromMaybe(false) &&
+      reader.deserializer.ReadValue(context).ToLocal(&result)) {
+    args.GetReturnValue().Set(result);
+  }
+}
+
+constexpr Function kFunctions[] = {{"structuredClone", StructuredClone}};
+
+}  // namespace
+
+std::span<const Function> CloneFunctions() { return kFunctions; }
+
+}  // namespace engine::native

@@ -1,0 +1,30 @@
+// What the web platform's JavaScript cannot do alone, or not fast enough, as plain functions.
+//
+// Each file of this folder gives one table of functions. The engine puts them on the `native` object that the platform
+// bundle receives, and lists the callbacks as external references of the snapshot: so a callback holds no Data(), no
+// static handle and nothing per isolate. Worker code never sees `native`, yet every argument is checked: a wrong
+// one throws TypeError, and no input may crash the process.
+#pragma once
+
+#include <v8.h>
+
+#include <span>
+
+namespace engine::native {
+
+struct Function {
+  const char* name;
+  v8::FunctionCallback callback;
+};
+
+std::span<const Function> TextFunctions();
+std::span<const Function> Base64Functions();
+std::span<const Function> UrlFunctions();
+std::span<const Function> RandomFunctions();
+std::span<const Function> CloneFunctions();
+
+// The host binary exports ada's C functions but ships no header for them, so url.cc declares them itself. This parses
+// a few known addresses and says whether declaration and binary agree: ask once when the engine starts.
+bool UrlLibraryWorks();
+
+}  // namespace engine::native

@@ -1,0 +1,213 @@
+#include "natives.h"
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "clock.h"
+#include "errors.h"
+#include "native/native.h"
+#include "realm.h"
+#include "worker.h"
+
+namespace engine {
+namespace {
+
+using Info = v8::FunctionCallbackInfo<v8::Value>;
+
+// Null while the snapshot is made and in a spare realm: nobody is there to do things for.
+Worker* WorkerOf(const Info& info) {
+  // The isolate that makes the snapshot has no realm.
+  void* realm = info.GetIsolate()->GetData(0);
+  return realm == nullptr ? nullptr : static_cast<Realm*>(realm)->worker();
+}
+
+uint32_t Unsigned(const Info& info, int index) {
+  return info[index]->IsUint32() ? info[index].As<v8::Uint32>()->Value() : 0;
+}
+
+bool IsBytes(v8::Local<v8::Value> value) { return value->IsUint8Array(); }
+
+std::string_view BytesOf(v8::Local<v8::Value> value) {
+  v8::Local<v8::Uint8Array> array = value.As<v8::Uint8Array>();
+  const char* data = static_cast<const char*>(array->Buffer()->Data());
+  return {data + array->ByteOffset(), array->ByteLength()};
+}
+
+// respond(call, status, head, body: null | string | Uint8Array, done) -> false when the body must be streamed
+void Respond(const Info& info) {
+  Worker* worker = WorkerOf(info);
+  if (worker == nullptr || !info[2]->IsString()) return;
+  uint32_t call = Unsigned(info, 0);
+  bool done = info[4]->IsTrue();
+  bool sent = worker->calls().Respond(info.GetIsolate(), call, static_cast<uint16_t>(Unsigned(info, 1)),
+                                      info[2].As<v8::String>(), info[3], worker->UnfinishedNs(), done);
+  info.GetReturnValue().Set(sent);
+}
+
+// beginStream(call, status, head)
+void BeginStream(const Info& info) {
+  Worker* worker = WorkerOf(info);
+  if (worker == nullptr || !info[2]->IsString()) return;
+  worker->calls().BeginStream(info.GetIsolate(), Unsigned(info, 0), static_cast<uint16_t>(Unsigned(info, 1)),
+                              info[2].As<v8::String>(), worker->UnfinishedNs());
+}
+
+// sendBody(call, bytes, offset) -> how many bytes were taken; the rest has to wait for credit
+void SendBody(const Info& info) {
+  Worker* worker = WorkerOf(info);
+  if (worker == nullptr || !IsBytes(info[1])) return;
+  std::string_view bytes = BytesOf(info[1]);
+  bytes.remove_prefix(std::min<size_t>(Unsigned(info, 2), bytes.size()));
+  size_t sent = 0;
+  while (!bytes.empty()) {
+    size_t count = worker->calls().SendBody(Unsigned(info, 0), bytes);
+    if (count == 0) break;
+    sent += count;
+    bytes.remove_prefix(count);
+  }
+  info.GetReturnValue().Set(static_cast<double>(sent));
+}
+
+// endBody(call)
+void EndBody(const Info& info) {
+  if (Worker* worker = WorkerOf(info)) worker->calls().EndBody(Unsigned(info, 0));
+}
+
+// awaitCredit(call)
+void AwaitCredit(const Info& info) {
+  if (Worker* worker = WorkerOf(info)) worker->calls().AwaitCredit(Unsigned(info, 0));
+}
+
+// awaitBody(call), tookBody(call, bytes), stopBody(call): the request body
+void AwaitBody(const Info& info) {
+  if (Worker* worker = WorkerOf(info)) worker->calls().AwaitBody(Unsigned(info, 0));
+}
+
+void TookBody(const Info& info) {
+  if (Worker* worker = WorkerOf(info)) worker->calls().TookBody(Unsigned(info, 0), Unsigned(info, 1));
+}
+
+void StopBody(const Info& info) {
+  if (Worker* worker = WorkerOf(info)) worker->calls().StopBody(Unsigned(info, 0));
+}
+
+// fail(call, code, error, message?): `message` replaces the error's own
+void Fail(const Info& info) {
+  Worker* worker = WorkerOf(info);
+  if (worker == nullptr) return;
+  v8::Isolate* isolate = info.GetIsolate();
+  Failure failure = Describe(isolate->GetCurrentContext(), static_cast<wire::Error>(Unsigned(info, 1)), info[2]);
+  if (info[3]->IsString()) failure.message = FromV8(isolate, info[3]);
+  worker->calls().Fail(Unsigned(info, 0), failure);
+}
+
+// done(call) -> true when the call had timers left, which are now cleared
+void Done(const Info& info) {
+  if (Worker* worker = WorkerOf(info)) info.GetReturnValue().Set(worker->FinishCall(Unsigned(info, 0)));
+}
+
+// op(index, meta, body: Uint8Array | null) -> op id; 0 when no call is running
+void Op(const Info& info) {
+  Worker* worker = WorkerOf(info);
+  if (worker == nullptr) return;
+  std::string meta = FromV8(info.GetIsolate(), info[1]);
+  std::string_view body = IsBytes(info[2]) ? BytesOf(info[2]) : std::string_view();
+  info.GetReturnValue().Set(worker->StartOp(Unsigned(info, 0), meta, body));
+}
+
+// log(level, text)
+void Log(const Info& info) {
+  Worker* worker = WorkerOf(info);
+  if (worker == nullptr) return;
+  worker->Log(worker->CurrentCall(), static_cast<wire::Level>(std::min(Unsigned(info, 0), 4u)),
+              FromV8(info.GetIsolate(), info[1]));
+}
+
+// setTimer(id, delay in ms) -> false when there are too many
+void SetTimer(const Info& info) {
+  Worker* worker = WorkerOf(info);
+  if (worker == nullptr || !info[1]->IsNumber()) return;
+  info.GetReturnValue().Set(worker->SetTimer(Unsigned(info, 0), info[1].As<v8::Number>()->Value()));
+}
+
+// clearTimer(id)
+void ClearTimer(const Info& info) {
+  if (Worker* worker = WorkerOf(info)) worker->ClearTimer(Unsigned(info, 0));
+}
+
+// now() -> milliseconds since the epoch; stands still while the worker computes
+void Now(const Info& info) {
+  void* realm = info.GetIsolate()->GetData(0);
+  info.GetReturnValue().Set(realm == nullptr ? 0.0 : static_cast<Realm*>(realm)->now_ms());
+}
+
+// getAsyncContext() / setAsyncContext(value): what V8 carries through promises; the call a piece of code belongs to
+void GetAsyncContext(const Info& info) {
+  info.GetReturnValue().Set(info.GetIsolate()->GetContinuationPreservedEmbedderData());
+}
+
+void SetAsyncContext(const Info& info) { info.GetIsolate()->SetContinuationPreservedEmbedderData(info[0]); }
+
+// enqueueMicrotask(function)
+void EnqueueMicrotask(const Info& info) {
+  if (info[0]->IsFunction()) info.GetIsolate()->EnqueueMicrotask(info[0].As<v8::Function>());
+}
+
+constexpr native::Function kFunctions[] = {
+    {"respond", Respond},
+    {"beginStream", BeginStream},
+    {"sendBody", SendBody},
+    {"endBody", EndBody},
+    {"awaitCredit", AwaitCredit},
+    {"awaitBody", AwaitBody},
+    {"tookBody", TookBody},
+    {"stopBody", StopBody},
+    {"fail", Fail},
+    {"done", Done},
+    {"op", Op},
+    {"log", Log},
+    {"setTimer", SetTimer},
+    {"clearTimer", ClearTimer},
+    {"now", Now},
+    {"getAsyncContext", GetAsyncContext},
+    {"setAsyncContext", SetAsyncContext},
+    {"enqueueMicrotask", EnqueueMicrotask},
+};
+
+std::vector<std::span<const native::Function>> Tables() {
+  return {kFunctions,
+          native::TextFunctions(),
+          native::Base64Functions(),
+          native::UrlFunctions(),
+          native::RandomFunctions(),
+          native::CloneFunctions()};
+}
+
+}  // namespace
+
+v8::Local<v8::ObjectTemplate> NativeTemplate(v8::Isolate* isolate) {
+  v8::Local<v8::ObjectTemplate> object = v8::ObjectTemplate::New(isolate);
+  for (std::span<const native::Function> table : Tables()) {
+    for (const native::Function& function : table) {
+      object->Set(isolate, function.name, v8::FunctionTemplate::New(isolate, function.callback));
+    }
+  }
+  return object;
+}
+
+const intptr_t* ExternalReferences() {
+  static const std::vector<intptr_t> references = [] {
+    std::vector<intptr_t> addresses;
+    for (std::span<const native::Function> table : Tables()) {
+      for (const native::Function& function : table) {
+        addresses.push_back(reinterpret_cast<intptr_t>(function.callback));
+      }
+    }
+    addresses.push_back(0);
+    return addresses;
+  }();
+  return references.data();
+}
+
+}  // namespace engine

@@ -1,0 +1,127 @@
+#include "realm.h"
+
+#include "modules.h"
+#include "natives.h"
+#include "worker.h"
+
+namespace engine {
+namespace {
+
+// Gone from every realm: shared memory and blocking waits make high-resolution clocks out of threads (Spectre).
+constexpr const char* kRemovedGlobals[] = {"SharedArrayBuffer"};
+
+v8::Isolate::CreateParams Params(const RealmFactory& factory, CountingAllocator& allocator, size_t memory_bytes) {
+  v8::Isolate::CreateParams params;
+  params.array_buffer_allocator = &allocator;
+  params.snapshot_blob = &factory.snapshot;
+  params.external_references = ExternalReferences();
+  params.allow_atomics_wait = false;
+  params.constraints.ConfigureDefaultsFromHeapSize(0, memory_bytes);
+  return params;
+}
+
+bool AllowWasm(v8::Local<v8::Context> context, v8::Local<v8::String>) {
+  return Realm::Of(context->GetIsolate()).wasm_allowed();
+}
+
+void OnPromiseReject(v8::PromiseRejectMessage message) {
+  v8::Isolate* isolate = message.GetPromise()->GetIsolate();
+  Worker* worker = Realm::Of(isolate).worker();
+  if (worker != nullptr) worker->OnPromiseReject(message);
+}
+
+}  // namespace
+
+v8::Local<v8::String> ToV8(v8::Isolate* isolate, std::string_view text) {
+  return v8::String::NewFromUtf8(isolate, text.data(), v8::NewStringType::kNormal, static_cast<int>(text.size()))
+      .FromMaybe(v8::String::Empty(isolate));
+}
+
+std::string FromV8(v8::Isolate* isolate, v8::Local<v8::Value> value) {
+  v8::String::Utf8Value text(isolate, value);
+  return *text == nullptr ? std::string() : std::string(*text, text.length());
+}
+
+Realm::Realm(const RealmFactory& factory, size_t memory_bytes)
+    : factory_(factory), memory_bytes_(memory_bytes), allocator_(memory_bytes), isolate_(v8::Isolate::Allocate()) {
+  alive_.fetch_add(1);
+  factory_.platform->RegisterIsolate(isolate_, &delegate_);
+  v8::Isolate::Initialize(isolate_, Params(factory, allocator_, memory_bytes));
+  isolate_->SetData(kSlot, this);
+  isolate_->SetMicrotasksPolicy(v8::MicrotasksPolicy::kExplicit);
+  isolate_->SetCaptureStackTraceForUncaughtExceptions(true, 10);
+  isolate_->SetAllowWasmCodeGenerationCallback(AllowWasm);
+  isolate_->SetPromiseRejectCallback(engine::OnPromiseReject);
+  isolate_->SetHostImportModuleDynamicallyCallback(Modules::ImportDynamically);
+  isolate_->SetHostInitializeImportMetaObjectCallback(Modules::InitializeMeta);
+  isolate_->AddNearHeapLimitCallback(OnNearHeapLimit, this);
+
+  v8::Locker locker(isolate_);
+  v8::Isolate::Scope entered(isolate_);
+  v8::HandleScope handles(isolate_);
+  v8::Local<v8::Context> context = v8::Context::New(isolate_);
+  context->AllowCodeGenerationFromStrings(false);
+  v8::Context::Scope scope(context);
+  for (const char* name : kRemovedGlobals) Ignore(context->Global()->Delete(context, ToV8(isolate_, name)));
+  context_.Reset(isolate_, context);
+  TakeEntryPoints(context);
+}
+
+Realm::~Realm() {
+  {
+    v8::Locker locker(isolate_);
+    v8::Isolate::Scope entered(isolate_);
+    delegate_.queue().OnTask(nullptr);
+    entry_ = EntryPoints();
+    entry_object_.Reset();
+    context_.Reset();
+    isolate_->RemoveNearHeapLimitCallback(OnNearHeapLimit, 0);
+  }
+  factory_.platform->DisposeIsolate(isolate_);
+  alive_.fetch_sub(1);
+}
+
+void Realm::TakeEntryPoints(v8::Local<v8::Context> context) {
+  v8::Local<v8::Object> object = context->GetDataFromSnapshotOnce<v8::Object>(0).ToLocalChecked();
+  entry_object_.Reset(isolate_, object);
+  auto take = [&](const char* name, v8::Global<v8::Function>& into) {
+    v8::Local<v8::Value> value = object->Get(context, ToV8(isolate_, name)).ToLocalChecked();
+    into.Reset(isolate_, value.As<v8::Function>());
+  };
+  take("load", entry_.load);
+  take("fetch", entry_.fetch);
+  take("body", entry_.body);
+  take("credit", entry_.credit);
+  take("cancel", entry_.cancel);
+  take("reply", entry_.reply);
+  take("timer", entry_.timer);
+}
+
+std::vector<std::string> Realm::OpNames() const {
+  v8::Local<v8::Context> context = this->context();
+  v8::Local<v8::Value> value =
+      entry_object_.Get(isolate_)->Get(context, ToV8(isolate_, "ops")).FromMaybe(v8::Local<v8::Value>());
+  std::vector<std::string> names;
+  if (value.IsEmpty() || !value->IsArray()) return names;
+  v8::Local<v8::Array> array = value.As<v8::Array>();
+  for (uint32_t i = 0; i < array->Length(); i++) {
+    names.push_back(FromV8(isolate_, array->Get(context, i).ToLocalChecked()));
+  }
+  return names;
+}
+
+size_t Realm::UsedBytes() const {
+  v8::HeapStatistics heap;
+  isolate_->GetHeapStatistics(&heap);
+  return heap.used_heap_size() + allocator_.used();
+}
+
+// V8 is about to give up. End the worker's code and lend it enough memory to unwind; its worker is then condemned.
+size_t Realm::OnNearHeapLimit(void* data, size_t current, size_t initial) {
+  Realm* realm = static_cast<Realm*>(data);
+  realm->out_of_memory_ = true;
+  realm->isolate_->TerminateExecution();
+  return current + initial;
+}
+
+}  // namespace engine

@@ -1,0 +1,125 @@
+// An isolate with the web platform in it, made from the startup snapshot and not yet anybody's.
+//
+// A Realm is all of V8 that one worker has. It is made on any thread (the spares thread makes most), used by one thread
+// at a time under a v8::Locker, and disposed of on whatever thread used it last.
+#pragma once
+
+#include <node.h>
+#include <v8.h>
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "allocator.h"
+#include "tasks.h"
+
+namespace engine {
+
+class Worker;
+
+// What makes realms: the platform, the snapshot and the table of native functions. One per process.
+struct RealmFactory {
+  node::MultiIsolatePlatform* platform;
+  v8::StartupData snapshot;
+};
+
+// The functions of web/worker/main.js that the engine calls, in the order of kEntryNames.
+struct EntryPoints {
+  v8::Global<v8::Function> load;    // (namespace | undefined, env, grants) -> handler names
+  v8::Global<v8::Function> fetch;   // (call, head, body, streaming)
+  v8::Global<v8::Function> body;    // (call, chunk | null)
+  v8::Global<v8::Function> credit;  // (call)
+  v8::Global<v8::Function> cancel;  // (call, message)
+  v8::Global<v8::Function> reply;   // (op, failed, meta, body)
+  v8::Global<v8::Function> timer;   // (id)
+};
+
+class Realm final {
+ public:
+  Realm(const RealmFactory& factory, size_t memory_bytes);
+  ~Realm();
+  Realm(const Realm&) = delete;
+  Realm& operator=(const Realm&) = delete;
+
+  // The realm whose isolate is entered, from inside a callback of V8.
+  static Realm& Of(v8::Isolate* isolate) { return *static_cast<Realm*>(isolate->GetData(kSlot)); }
+
+  v8::Isolate* isolate() const { return isolate_; }
+  v8::Local<v8::Context> context() const { return context_.Get(isolate_); }
+  const EntryPoints& entry() const { return entry_; }
+  TaskQueue& tasks() { return delegate_.queue(); }
+  size_t memory_bytes() const { return memory_bytes_; }
+
+  // The ops the web platform defines, in the order of their numbers. Needs the realm to be entered.
+  std::vector<std::string> OpNames() const;
+
+  // JS heap and array buffers in use. Needs the realm to be locked.
+  size_t UsedBytes() const;
+
+  Worker* worker() const { return worker_; }
+  void set_worker(Worker* worker) { worker_ = worker; }
+
+  // The time the worker sees; it stands still while the worker computes.
+  double now_ms() const { return now_ms_; }
+  void set_now_ms(double now) { now_ms_ = now; }
+
+  // Compiling WebAssembly from bytes is for module imports only.
+  bool wasm_allowed() const { return wasm_allowed_; }
+  void set_wasm_allowed(bool allowed) { wasm_allowed_ = allowed; }
+
+  bool out_of_memory() const { return out_of_memory_; }
+
+  // How many realms exist in the process, for the leak checks of the tests.
+  static size_t alive() { return alive_.load(); }
+
+ private:
+  static constexpr uint32_t kSlot = 0;
+  static size_t OnNearHeapLimit(void* realm, size_t current, size_t initial);
+  void TakeEntryPoints(v8::Local<v8::Context> context);
+
+  static inline std::atomic<size_t> alive_{0};
+
+  const RealmFactory& factory_;
+  const size_t memory_bytes_;
+  CountingAllocator allocator_;
+  TaskDelegate delegate_;
+  v8::Isolate* isolate_;
+  v8::Global<v8::Context> context_;
+  v8::Global<v8::Object> entry_object_;
+  EntryPoints entry_;
+
+  Worker* worker_ = nullptr;
+  double now_ms_ = 0;
+  bool wasm_allowed_ = false;
+  bool out_of_memory_ = false;
+};
+
+// Everything it takes to touch a realm's heap, taken top to bottom and released bottom to top. Stack only: never held
+// across a return to the scheduler.
+class RealmScope final {
+ public:
+  explicit RealmScope(Realm& realm)
+      : locker_(realm.isolate()), entered_(realm.isolate()), handles_(realm.isolate()), context_(realm.context()) {}
+  RealmScope(const RealmScope&) = delete;
+  RealmScope& operator=(const RealmScope&) = delete;
+  static void* operator new(size_t) = delete;
+
+ private:
+  v8::Locker locker_;
+  v8::Isolate::Scope entered_;
+  v8::HandleScope handles_;
+  v8::Context::Scope context_;
+};
+
+// For results of V8 that need no look: it fails only when it terminates the isolate, which the next call finds out.
+template <typename T>
+void Ignore(T&&) {}
+
+// A UTF-8 C++ string as a JavaScript string, and back.
+v8::Local<v8::String> ToV8(v8::Isolate* isolate, std::string_view text);
+std::string FromV8(v8::Isolate* isolate, v8::Local<v8::Value> value);
+
+}  // namespace engine

@@ -1,0 +1,55 @@
+#include "spares.h"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <thread>
+#include <utility>
+
+namespace engine {
+
+Spares::Spares(const RealmFactory& factory, uint32_t count, size_t memory_bytes)
+    : factory_(factory), wanted_(count), memory_bytes_(memory_bytes) {}
+
+std::unique_ptr<Realm> Spares::Take(size_t memory_bytes) {
+  if (memory_bytes == memory_bytes_) {
+    std::unique_ptr<Realm> realm;
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      if (!ready_.empty()) {
+        realm = std::move(ready_.back());
+        ready_.pop_back();
+      }
+    }
+    taken_.notify_one();
+    if (realm != nullptr) return realm;
+  }
+  return std::make_unique<Realm>(factory_, memory_bytes);
+}
+
+void Spares::Give(std::unique_ptr<Realm> realm) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  ready_.push_back(std::move(realm));
+}
+
+size_t Spares::count() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return ready_.size();
+}
+
+void Spares::Start() {
+  if (wanted_ > 0) std::thread([this] { Fill(); }).detach();
+}
+
+void Spares::Fill() {
+  setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), 19);
+  for (;;) {
+    {
+      std::unique_lock<std::mutex> lock(mutex_);
+      taken_.wait(lock, [this] { return ready_.size() < wanted_; });
+    }
+    Give(std::make_unique<Realm>(factory_, memory_bytes_));
+  }
+}
+
+}  // namespace engine

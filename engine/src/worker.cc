@@ -1,0 +1,430 @@
+#include "worker.h"
+
+#include <utility>
+
+#include "clock.h"
+#include "engine.h"
+#include "json.h"
+
+namespace engine {
+namespace {
+
+// After this long in one turn the next worker gets the thread.
+constexpr uint64_t kSliceNs = 5'000'000;
+// A finished response waits at most this long for others to leave with it.
+constexpr uint64_t kFlushNs = 200'000;
+// For code that belongs to no call: timers of top-level code, finished compilations.
+constexpr uint64_t kHousekeepingNs = 50'000'000;
+constexpr uint64_t kStartupNs = 1'000'000'000;
+
+v8::Local<v8::Value> Bytes(v8::Isolate* isolate, std::string_view bytes) {
+  v8::Local<v8::ArrayBuffer> buffer;
+  auto uninitialized = v8::BackingStoreInitializationMode::kUninitialized;
+  if (!v8::ArrayBuffer::MaybeNew(isolate, bytes.size(), uninitialized).ToLocal(&buffer)) return v8::Null(isolate);
+  if (!bytes.empty()) std::memcpy(buffer->Data(), bytes.data(), bytes.size());
+  return v8::Uint8Array::New(buffer, 0, bytes.size());
+}
+
+v8::Local<v8::Value> Latin1(v8::Isolate* isolate, std::string_view bytes) {
+  return v8::String::NewFromOneByte(isolate, reinterpret_cast<const uint8_t*>(bytes.data()), v8::NewStringType::kNormal,
+                                    static_cast<int>(bytes.size()))
+      .FromMaybe(v8::String::Empty(isolate));
+}
+
+std::string Milliseconds(uint64_t ns) { return std::to_string((ns + 999'999) / 1'000'000); }
+
+}  // namespace
+
+Worker::Worker(Engine& engine, uint32_t id, uint32_t memory_mb)
+    : engine_(engine), id_(id), memory_bytes_(size_t{memory_mb} * 1024 * 1024), calls_(id, out_) {}
+
+Worker::~Worker() = default;
+
+// --- The mailbox ---
+
+bool Worker::Post(Mail mail) {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (gone_) return false;
+    mailbox_.push_back(std::move(mail));
+    if (scheduled_) return true;
+    scheduled_ = true;
+  }
+  engine_.Schedule(shared_from_this());
+  return true;
+}
+
+bool Worker::TakeMail(std::vector<Mail>& batch) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  batch.swap(mailbox_);
+  return !batch.empty();
+}
+
+bool Worker::Turn(Watchdog::Slot& slot) {
+  std::vector<Mail> batch;
+  TakeMail(batch);
+  if (realm_ == nullptr && state_ == State::kNew) {
+    realm_ = engine_.spares().Take(memory_bytes_);
+    realm_->set_worker(this);
+    realm_->tasks().OnTask([weak = weak_from_this()] {
+      if (std::shared_ptr<Worker> self = weak.lock()) self->Post({Mail::Kind::kPump, 0, 0, {}});
+    });
+  }
+  if (realm_ != nullptr) {
+    RealmScope scope(*realm_);
+    RunBatch(batch, slot);
+    if (state_ == State::kGone) {
+      // Handles must go while the isolate is locked.
+      modules_.reset();
+      meta_.Reset();
+      starting_.Reset();
+      rejections_.clear();
+    } else if (timers_.earliest() != alarm_ns_) {
+      alarm_ns_ = timers_.earliest();
+      engine_.SetAlarm(shared_from_this(), alarm_ns_);
+    }
+  }
+  if (state_ == State::kGone) {
+    realm_.reset();
+    Flush();
+    return false;
+  }
+  Flush();
+  std::lock_guard<std::mutex> lock(mutex_);
+  scheduled_ = !mailbox_.empty();
+  return scheduled_;
+}
+
+void Worker::RunBatch(std::vector<Mail>& batch, Watchdog::Slot& slot) {
+  uint64_t started = MonotonicNs();
+  for (size_t i = 0; i < batch.size(); i++) {
+    if (state_ == State::kGone) {
+      Refuse(batch[i]);
+      continue;
+    }
+    Handle(batch[i], slot);
+    if (condemned_) Condemn(*condemned_);
+    if (state_ == State::kReady && !early_.empty()) {
+      // The top-level code is done: what had to wait for it comes before what came since.
+      batch.insert(batch.begin() + static_cast<ptrdiff_t>(i) + 1, std::make_move_iterator(early_.begin()),
+                   std::make_move_iterator(early_.end()));
+      early_.clear();
+    }
+    uint64_t now = MonotonicNs();
+    if (out_.empty()) {
+      out_since_ns_ = now;
+    } else if (now - out_since_ns_ > kFlushNs) {
+      Flush();
+      out_since_ns_ = now;
+    }
+    if (now - started > kSliceNs && i + 1 < batch.size() && state_ != State::kGone) {
+      std::lock_guard<std::mutex> lock(mutex_);
+      mailbox_.insert(mailbox_.begin(), std::make_move_iterator(batch.begin() + static_cast<ptrdiff_t>(i) + 1),
+                      std::make_move_iterator(batch.end()));
+      return;
+    }
+  }
+}
+
+void Worker::Handle(Mail& mail, Watchdog::Slot& slot) {
+  if (state_ == State::kStarting && mail.BelongsToCall()) {
+    early_.push_back(std::move(mail));
+    return;
+  }
+  switch (mail.kind) {
+    case Mail::Kind::kLoad:
+      Run(slot, 0, kStartupNs, [&] { Load(mail.payload); });
+      break;
+    case Mail::Kind::kUnload:
+      calls_.FailAll({wire::Error::kUnloaded, "the worker was unloaded while the request ran", {}, {}, {}, 0, 0});
+      Leave("{}");
+      return;
+    case Mail::Kind::kCall:
+      Run(slot, mail.call, cpu_limit_ns_, [&] { BeginCall(mail); });
+      break;
+    case Mail::Kind::kBody:
+      Run(slot, mail.call, BudgetOf(mail.call), [&] { DeliverBody(mail); });
+      break;
+    case Mail::Kind::kCredit:
+      if (Call* call = calls_.Find(mail.call)) {
+        call->credit += wire::Reader(mail.payload).U32();
+        if (!std::exchange(call->waits_credit, false)) break;
+        Run(slot, mail.call, BudgetOf(mail.call),
+            [&] { CallEntry(realm_->entry().credit, {v8::Integer::NewFromUnsigned(realm_->isolate(), mail.call)}); });
+      }
+      break;
+    case Mail::Kind::kCancel:
+      Run(slot, mail.call, BudgetOf(mail.call), [&] { Cancel(mail); });
+      break;
+    case Mail::Kind::kReply: {
+      auto op = ops_.find(mail.call);
+      if (op == ops_.end()) break;
+      Run(slot, op->second, BudgetOf(op->second), [&] { DeliverReply(mail); });
+      break;
+    }
+    case Mail::Kind::kAlarm:
+      alarm_ns_ = Timers::kNever;
+      RunTimers(slot);
+      break;
+    case Mail::Kind::kPump:
+      Run(slot, 0, kHousekeepingNs, [] {});
+      break;
+    case Mail::Kind::kCode:
+      out_.Whole(wire::Frame::kCode, 0, id_, 0, modules_ == nullptr ? std::string() : modules_->CodeCache());
+      break;
+  }
+}
+
+// --- Entering JavaScript ---
+
+template <typename Enter>
+void Worker::Run(Watchdog::Slot& slot, uint32_t call_id, uint64_t budget_ns, Enter&& enter) {
+  v8::Isolate* isolate = realm_->isolate();
+  v8::HandleScope handles(isolate);
+  v8::TryCatch caught(isolate);
+  realm_->set_now_ms(EpochMs());
+  if (call_id != 0) isolate->SetContinuationPreservedEmbedderData(v8::Integer::NewFromUnsigned(isolate, call_id));
+  uint64_t cost;
+  bool too_long;
+  {
+    Watchdog::Charge charge(slot, isolate, budget_ns);
+    charge_ = &charge;
+    enter();
+    isolate->PerformMicrotaskCheckpoint();
+    realm_->tasks().RunDue();
+    isolate->PerformMicrotaskCheckpoint();
+    if (state_ == State::kStarting) ContinueStarting();
+    if (!rejections_.empty()) ReportRejections();
+    charge_ = nullptr;
+    cost = charge.Stop();
+    too_long = charge.fired();
+  }
+  Call* call = calls_.Find(call_id);
+  uint64_t used = cost;
+  if (call != nullptr) used = call->cpu_ns += cost;
+  if (state_ == State::kStarting || startup_ns_ == 0) startup_ns_ += cost;
+  if (state_ == State::kGone) return;
+  if (realm_->out_of_memory()) {
+    std::string limit = std::to_string(memory_bytes_ >> 20);
+    condemned_ = Failure{
+        wire::Error::kMemory, "the worker used more than its memory limit of " + limit + " MB", {}, {}, {}, 0, 0};
+  } else if (too_long) {
+    uint64_t limit = call == nullptr ? budget_ns : cpu_limit_ns_;
+    condemned_ = Failure{wire::Error::kCpu,
+                         "used " + Milliseconds(used) + " ms of CPU, limit " + Milliseconds(limit) + " ms",
+                         {},
+                         {},
+                         {},
+                         0,
+                         0};
+  } else {
+    isolate->SetContinuationPreservedEmbedderData(v8::Undefined(isolate));
+    EndStuckCalls();
+  }
+}
+
+uint64_t Worker::BudgetOf(uint32_t call_id) {
+  const Call* call = calls_.Find(call_id);
+  if (call == nullptr) return kHousekeepingNs;
+  return cpu_limit_ns_ > call->cpu_ns ? cpu_limit_ns_ - call->cpu_ns : 1;
+}
+
+void Worker::CallEntry(const v8::Global<v8::Function>& function,
+                       std::initializer_list<v8::Local<v8::Value>> arguments) {
+  v8::Isolate* isolate = realm_->isolate();
+  v8::TryCatch caught(isolate);
+  v8::Local<v8::Value> values[8];
+  size_t count = 0;
+  for (v8::Local<v8::Value> value : arguments) values[count++] = value;
+  // Entry points catch what the worker throws; what comes out here is a bug of ours or a termination.
+  Ignore(function.Get(isolate)->Call(isolate->GetCurrentContext(), v8::Undefined(isolate), static_cast<int>(count),
+                                     values));
+  if (caught.HasCaught() && !caught.HasTerminated()) {
+    Failure failure = Describe(isolate->GetCurrentContext(), wire::Error::kInternal, caught);
+    Log(0, wire::Level::kError, "internal error: " + (failure.stack.empty() ? failure.message : failure.stack));
+  }
+}
+
+uint32_t Worker::CurrentCall() const {
+  v8::Local<v8::Value> data = realm_->isolate()->GetContinuationPreservedEmbedderData();
+  return !data.IsEmpty() && data->IsUint32() ? data.As<v8::Uint32>()->Value() : 0;
+}
+
+// --- Mail ---
+
+void Worker::BeginCall(const Mail& mail) {
+  std::optional<wire::CallParts> parts = wire::ParseCall(mail.payload);
+  Call* call = parts ? calls_.Begin(mail.call) : nullptr;
+  if (call == nullptr) {
+    Refuse(mail);
+    return;
+  }
+  v8::Isolate* isolate = realm_->isolate();
+  bool streaming = (mail.flags & wire::kFlagEnd) == 0;
+  call->upload_open = streaming;
+  v8::Local<v8::Value> body = v8::Null(isolate);
+  if (!parts->body.empty()) body = Bytes(isolate, parts->body);
+  CallEntry(realm_->entry().fetch, {v8::Integer::NewFromUnsigned(isolate, mail.call), Latin1(isolate, parts->head),
+                                    body, v8::Boolean::New(isolate, streaming)});
+}
+
+void Worker::DeliverBody(const Mail& mail) {
+  Call* call = calls_.Find(mail.call);
+  if (call == nullptr || !call->upload_open) return;
+  v8::Isolate* isolate = realm_->isolate();
+  v8::Local<v8::Value> id = v8::Integer::NewFromUnsigned(isolate, mail.call);
+  call->waits_body = false;
+  bool last = mail.flags & wire::kFlagEnd;
+  if (last) call->upload_open = false;
+  if (!mail.payload.empty()) CallEntry(realm_->entry().body, {id, Bytes(isolate, mail.payload)});
+  if (last) CallEntry(realm_->entry().body, {id, v8::Null(isolate)});
+}
+
+void Worker::DeliverReply(const Mail& mail) {
+  uint32_t op = mail.call;
+  if (Call* call = calls_.Find(ops_[op])) call->ops--;
+  ops_.erase(op);
+  std::optional<wire::MetaParts> parts = wire::ParseMeta(mail.payload);
+  v8::Isolate* isolate = realm_->isolate();
+  CallEntry(realm_->entry().reply,
+            {v8::Integer::NewFromUnsigned(isolate, op), v8::Boolean::New(isolate, mail.flags & wire::kFlagFail),
+             ToV8(isolate, parts ? parts->meta : std::string_view("{}")),
+             Bytes(isolate, parts ? parts->body : std::string_view())});
+}
+
+void Worker::Cancel(const Mail& mail) {
+  Call* call = calls_.Find(mail.call);
+  if (call == nullptr || call->canceled) return;
+  call->canceled = true;
+  call->waits_credit = call->waits_body = false;
+  call->upload_open = call->body_open = false;
+  call->outcome = mail.flags & wire::kFlagFail ? wire::Outcome::kExceededWallTime : wire::Outcome::kCanceled;
+  CallEntry(realm_->entry().cancel, {v8::Integer::NewFromUnsigned(realm_->isolate(), mail.call)});
+}
+
+void Worker::RunTimers(Watchdog::Slot& slot) {
+  uint64_t now = MonotonicNs();
+  uint32_t id;
+  uint32_t call_id;
+  while (!condemned_ && state_ != State::kGone && timers_.TakeDue(now, &id, &call_id)) {
+    if (Call* call = calls_.Find(call_id)) call->timers--;
+    Run(slot, call_id, BudgetOf(call_id),
+        [&] { CallEntry(realm_->entry().timer, {v8::Integer::NewFromUnsigned(realm_->isolate(), id)}); });
+  }
+}
+
+// --- What JavaScript asks for ---
+
+bool Worker::SetTimer(uint32_t id, double delay_ms) {
+  uint32_t call_id = CurrentCall();
+  Call* call = calls_.Find(call_id);
+  if (call == nullptr) call_id = 0;
+  uint64_t delay_ns = delay_ms > 0 ? static_cast<uint64_t>(delay_ms * 1e6) : 0;
+  if (!timers_.Set(id, call_id, MonotonicNs() + delay_ns)) return false;
+  if (call != nullptr) call->timers++;
+  return true;
+}
+
+void Worker::ClearTimer(uint32_t id) {
+  uint32_t call_id;
+  if (!timers_.Clear(id, &call_id)) return;
+  if (Call* call = calls_.Find(call_id)) {
+    call->timers--;
+    call->timers_cleared++;
+  }
+}
+
+uint32_t Worker::StartOp(uint32_t op, std::string_view meta, std::string_view body) {
+  uint32_t call_id = CurrentCall();
+  Call* call = calls_.Find(call_id);
+  if (call == nullptr) return 0;
+  uint32_t id = engine_.NextOp();
+  ops_.emplace(id, call_id);
+  call->ops++;
+  call->ops_made++;
+  out_.Begin(wire::Frame::kOp, 0, id_, id);
+  out_.U16(static_cast<uint16_t>(op));
+  out_.U16(0);
+  out_.U32(call_id);
+  out_.U32(static_cast<uint32_t>(meta.size()));
+  out_.Bytes(meta);
+  out_.Bytes(body);
+  out_.End();
+  return id;
+}
+
+bool Worker::FinishCall(uint32_t id) {
+  if (!calls_.Done(id, UnfinishedNs())) return false;
+  timers_.ClearCall(id);
+  return true;
+}
+
+void Worker::Log(uint32_t call, wire::Level level, std::string_view text) {
+  calls_.Log(call, level, realm_->now_ms(), text);
+}
+
+// --- The end of things ---
+
+void Worker::EndStuckCalls() {
+  if (calls_.empty()) return;
+  for (const Calls::Stuck& stuck : calls_.FindStuck()) {
+    if (!stuck.responded) {
+      calls_.Fail(stuck.id, {wire::Error::kNeverResponds,
+                             "the worker's code had hung and would never generate a response: " + stuck.why,
+                             {},
+                             {},
+                             {},
+                             0,
+                             0});
+    } else if (stuck.body_open) {
+      calls_.Fail(stuck.id,
+                  {wire::Error::kStream, "the response body would never end: " + stuck.why, {}, {}, {}, 0, 0});
+    } else {
+      Log(stuck.id, wire::Level::kWarn, "a promise given to waitUntil() would never settle: " + stuck.why);
+    }
+    FinishCall(stuck.id);
+  }
+}
+
+void Worker::Condemn(const Failure& failure) {
+  realm_->isolate()->CancelTerminateExecution();
+  if (state_ == State::kNew || state_ == State::kStarting) {
+    Failure startup = failure;
+    startup.message = "top-level code " + failure.message;
+    LoadFailed(startup);
+    return;
+  }
+  calls_.FailAll(failure);
+  Leave(failure.Json());
+}
+
+void Worker::Leave(std::string_view reason) {
+  state_ = State::kGone;
+  std::vector<Mail> unread;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    gone_ = true;
+    unread.swap(mailbox_);
+  }
+  for (const Mail& mail : early_) Refuse(mail);
+  for (const Mail& mail : unread) Refuse(mail);
+  early_.clear();
+  engine_.SetAlarm(shared_from_this(), Timers::kNever);
+  engine_.Remove(id_);
+  out_.Whole(wire::Frame::kUnloaded, 0, id_, 0, reason);
+}
+
+// A call that never began may be tried elsewhere.
+void Worker::Refuse(const Mail& mail) {
+  if (mail.kind != Mail::Kind::kCall) return;
+  Failure failure{wire::Error::kUnloaded, "the worker is no longer loaded here", {}, {}, {}, 0, 0};
+  out_.Whole(wire::Frame::kFail, 0, id_, mail.call, failure.Json());
+  out_.Begin(wire::Frame::kDone, 0, id_, mail.call);
+  out_.U32(0);
+  out_.U32(static_cast<uint32_t>(wire::Outcome::kInternalError));
+  out_.End();
+}
+
+void Worker::Flush() { engine_.link().Send(out_.bytes()); }
+
+}  // namespace engine

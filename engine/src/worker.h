@@ -1,0 +1,139 @@
+// One loaded worker version: an actor with a mailbox. The scheduler gives it one thread at a time; in its turn it takes
+// its mail, runs JavaScript, and sends what came of it in one write.
+//
+// Life: Load mail -> (top-level code, maybe over several turns) -> calls -> Unload mail, or condemned by a limit ->
+// gone.
+#pragma once
+
+#include <v8.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "calls.h"
+#include "modules.h"
+#include "realm.h"
+#include "timers.h"
+#include "watchdog.h"
+#include "wire.h"
+
+namespace engine {
+
+class Engine;
+
+struct Mail {
+  enum class Kind : uint8_t { kLoad, kUnload, kCall, kBody, kCredit, kCancel, kReply, kCode, kAlarm, kPump };
+  Kind kind;
+  uint8_t flags = 0;
+  uint32_t call = 0;
+  std::string payload;
+
+  bool BelongsToCall() const {
+    return kind == Kind::kCall || kind == Kind::kBody || kind == Kind::kCredit || kind == Kind::kCancel;
+  }
+};
+
+class Worker final : public std::enable_shared_from_this<Worker> {
+ public:
+  Worker(Engine& engine, uint32_t id, uint32_t memory_mb);
+  ~Worker();
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+
+  // From any thread. False when the worker is gone and will never read it.
+  bool Post(Mail mail);
+
+  // On a scheduler thread. True when there is more mail for another turn.
+  bool Turn(Watchdog::Slot& slot);
+
+  uint32_t id() const { return id_; }
+
+  // --- What the natives and V8's callbacks use, inside a turn ---
+  Calls& calls() { return calls_; }
+  Modules& modules() { return *modules_; }
+  const std::string& main_path() const { return main_path_; }
+  // The call whose code runs now, carried through awaits by V8; 0 in top-level code.
+  uint32_t CurrentCall() const;
+  uint64_t UnfinishedNs() const { return charge_ == nullptr ? 0 : charge_->SoFar(); }
+  bool SetTimer(uint32_t id, double delay_ms);
+  void ClearTimer(uint32_t id);
+  uint32_t StartOp(uint32_t op, std::string_view meta, std::string_view body);
+  // True when the call had timers left; they are gone.
+  bool FinishCall(uint32_t id);
+  void Log(uint32_t call, wire::Level level, std::string_view text);
+  void OnPromiseReject(const v8::PromiseRejectMessage& message);
+
+ private:
+  enum class State { kNew, kStarting, kReady, kGone };
+
+  bool TakeMail(std::vector<Mail>& batch);
+  void RunBatch(std::vector<Mail>& batch, Watchdog::Slot& slot);
+  void Handle(Mail& mail, Watchdog::Slot& slot);
+  void RunTimers(Watchdog::Slot& slot);
+  // Runs `enter` charged to `call` (0: nobody in particular) and everything that follows from it.
+  template <typename Enter>
+  void Run(Watchdog::Slot& slot, uint32_t call, uint64_t budget_ns, Enter&& enter);
+  uint64_t BudgetOf(uint32_t call);
+  void CallEntry(const v8::Global<v8::Function>& function, std::initializer_list<v8::Local<v8::Value>> arguments);
+
+  void Load(std::string_view payload);
+  bool ReadMeta(std::string_view payload);
+  void Evaluate();
+  v8::MaybeLocal<v8::Value> EvaluateMain();
+  void ContinueStarting();
+  void FinishStarting();
+  void LoadFailed(const Failure& failure);
+
+  void BeginCall(const Mail& mail);
+  void DeliverBody(const Mail& mail);
+  void DeliverReply(const Mail& mail);
+  void Cancel(const Mail& mail);
+
+  void ReportRejections();
+  void EndStuckCalls();
+  // The isolate cannot go on: every call in it fails for the same reason.
+  void Condemn(const Failure& failure);
+  void Leave(std::string_view reason);
+  void Refuse(const Mail& mail);
+  void Flush();
+
+  Engine& engine_;
+  const uint32_t id_;
+  const size_t memory_bytes_;
+
+  // Any thread.
+  std::mutex mutex_;
+  std::vector<Mail> mailbox_;
+  bool scheduled_ = false;
+  bool gone_ = false;
+
+  // Inside a turn only.
+  State state_ = State::kNew;
+  wire::Writer out_;
+  uint64_t out_since_ns_ = 0;
+  Calls calls_;
+  Timers timers_;
+  uint64_t alarm_ns_ = Timers::kNever;
+  std::unique_ptr<Realm> realm_;
+  std::unique_ptr<Modules> modules_;
+  std::string main_path_;
+  std::string format_;
+  v8::Global<v8::Object> meta_;
+  v8::Global<v8::Promise> starting_;
+  uint64_t cpu_limit_ns_ = 50'000'000;
+  uint64_t startup_ns_ = 0;
+  std::vector<Mail> early_;                     // of calls that came before the top-level code was done
+  std::unordered_map<uint32_t, uint32_t> ops_;  // op id -> call
+  std::vector<std::pair<v8::Global<v8::Promise>, v8::Global<v8::Value>>> rejections_;
+  std::vector<uint32_t> rejection_calls_;
+  Watchdog::Charge* charge_ = nullptr;
+  std::optional<Failure> condemned_;
+};
+
+}  // namespace engine

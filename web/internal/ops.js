@@ -1,0 +1,45 @@
+// Ops: how a binding's JavaScript half asks its Python half for something.
+//
+// A name is said once here and once in Python; the engine sends the list of names when it starts, and on the wire an op
+// is its place in that list. Every op is answered exactly once.
+import { ErrorClass } from "./wire.gen.js";
+import { native } from "./native.js";
+
+const names = [];
+const waiting = new Map(); // op id -> { resolve, reject }
+
+// Only errors of these classes are made from what Python says; all others are plain Errors.
+const CLASSES = { TypeError, RangeError, SyntaxError };
+
+/** The names of all ops in the order of their numbers, for the engine. */
+export function opNames() {
+  return names;
+}
+
+/** `defineOp("kv.get")` gives a function `(meta, body?) => Promise<{ meta, body }>`; body is a Uint8Array. */
+export function defineOp(name) {
+  const index = names.push(name) - 1;
+  return (meta, body = null) =>
+    new Promise((resolve, reject) => {
+      const id = native.op(index, JSON.stringify(meta), body);
+      if (id === 0) {
+        reject(new Error("Bindings can be used only while a request is handled, not by top-level code or after its end."));
+        return;
+      }
+      waiting.set(id, { resolve, reject });
+    });
+}
+
+/** Called by the engine with the answer. */
+export function onReply(id, failed, meta, body) {
+  const op = waiting.get(id);
+  if (op === undefined) return;
+  waiting.delete(id);
+  const fields = JSON.parse(meta);
+  if (!failed) {
+    op.resolve({ meta: fields, body });
+    return;
+  }
+  const Class = CLASSES[ErrorClass[fields.code]] ?? Error;
+  op.reject(new Class(fields.message));
+}

@@ -1,0 +1,176 @@
+// One call from its first frame to its last: run the handler, send the response, wait for waitUntil().
+import { createSignal, signalAbort } from "../dom/abort.js";
+import { DOMException } from "../dom/exception.js";
+import { createFetchEvent, dispatchGlobal, responseOf } from "../dom/global_scope.js";
+import { makeIncomingRequest } from "../fetch/incoming.js";
+import { describeResponse, isResponse } from "../fetch/outgoing.js";
+import { inspect } from "../internal/inspect.js";
+import { native } from "../internal/native.js";
+import { encodeText } from "../internal/text.js";
+import { ErrorCode, Level } from "../internal/wire.gen.js";
+import { dropTimers } from "../timers.js";
+import { IncomingBody, OutgoingBody, streamOf } from "./bodies.js";
+import { createContext } from "./context.js";
+
+// Calls that are not over, for the engine to name them by their id. A call that answers at once is never in here.
+const calls = new Map();
+
+export function findCall(id) {
+  return calls.get(id);
+}
+
+export class Call {
+  constructor(id) {
+    this.id = id;
+    this.incoming = null; // IncomingBody of a streamed request body
+    this.outgoing = null; // OutgoingBody of a streamed response body
+    this.signal = null;
+    this.waits = 0; // promises given to waitUntil that are not settled
+    this.answered = false; // nothing more will be sent to the client
+    this.canceled = false;
+  }
+
+  /** `run(request, call)` is the worker's code. Nothing it does throws out of here. */
+  start(run, head, body, streaming) {
+    if (streaming) {
+      this.incoming = new IncomingBody(this.id);
+      if (body !== null) this.incoming.push(body);
+    }
+    const request = makeIncomingRequest(head, streaming ? this.incoming : body, () => this.makeSignal());
+    let result;
+    try {
+      result = run(request, this);
+    } catch (error) {
+      this.fail(ErrorCode.EXCEPTION, error);
+      return;
+    }
+    if (isResponse(result)) {
+      this.respond(result);
+      return;
+    }
+    if (!isThenable(result)) {
+      this.refuseResult(result);
+      return;
+    }
+    calls.set(this.id, this);
+    Promise.resolve(result).then(
+      (response) => (isResponse(response) ? this.respond(response) : this.refuseResult(response)),
+      (error) => this.fail(ErrorCode.EXCEPTION, error),
+    );
+  }
+
+  refuseResult(result) {
+    const error = new TypeError(
+      result === undefined
+        ? "The fetch handler returned nothing; it must return a Response."
+        : `The fetch handler returned ${describeValue(result)}, not a Response.`,
+    );
+    this.fail(ErrorCode.NOT_A_RESPONSE, error);
+  }
+
+  respond(response) {
+    if (this.canceled) return;
+    let parts;
+    try {
+      parts = describeResponse(response);
+    } catch (error) {
+      this.fail(ErrorCode.NOT_A_RESPONSE, error);
+      return;
+    }
+    const { status, head, body } = parts;
+    if (body === null || typeof body === "string" || body instanceof Uint8Array) {
+      const done = this.waits === 0;
+      if (native.respond(this.id, status, head, body, done)) {
+        this.answered = true;
+        this.finishIfDone();
+        return;
+      }
+    }
+    // Too large for one frame, or a stream.
+    const stream = typeof body === "string" ? streamOf(encodeText(body)) : body instanceof Uint8Array ? streamOf(body) : body;
+    calls.set(this.id, this);
+    native.beginStream(this.id, status, head);
+    this.outgoing = new OutgoingBody(this.id, stream);
+    this.outgoing.send().then(
+      () => {
+        this.answered = true;
+        this.finishIfDone();
+      },
+      (error) => this.fail(ErrorCode.STREAM, error),
+    );
+  }
+
+  fail(code, error) {
+    native.fail(this.id, code, error);
+    this.answered = true;
+    this.finishIfDone();
+  }
+
+  waitUntil(promise) {
+    this.waits++;
+    if (!this.answered) calls.set(this.id, this);
+    Promise.resolve(promise).then(
+      () => this.settled(),
+      (error) => {
+        native.log(Level.ERROR, `waitUntil() promise rejected: ${inspect(error)}`);
+        this.settled();
+      },
+    );
+  }
+
+  settled() {
+    this.waits--;
+    this.finishIfDone();
+  }
+
+  finishIfDone() {
+    if (!this.answered || this.waits > 0) return;
+    calls.delete(this.id);
+    this.incoming?.cancel();
+    if (native.done(this.id)) dropTimers(this.id);
+  }
+
+  makeSignal() {
+    this.signal = createSignal();
+    calls.set(this.id, this);
+    return this.signal;
+  }
+
+  /** From the engine: the client is gone. */
+  cancel() {
+    const reason = new DOMException("The client disconnected.", "AbortError");
+    this.answered = this.canceled = true;
+    this.incoming?.fail(reason);
+    this.outgoing?.stop(reason);
+    if (this.signal !== null) signalAbort(this.signal, reason);
+    this.finishIfDone();
+  }
+}
+
+function isThenable(value) {
+  return (typeof value === "object" || typeof value === "function") && value !== null && typeof value.then === "function";
+}
+
+function describeValue(value) {
+  if (value === null) return "null";
+  if (typeof value === "object") return `an object (${inspect(value).slice(0, 100)})`;
+  return `a ${typeof value}`;
+}
+
+/** Runs the `fetch` of a module worker's default export. */
+export function runModule(target, env) {
+  return (request, call) => target.fetch(request, env, createContext(call));
+}
+
+/** Runs the `fetch` listeners of a service-worker script. */
+export function runScript(request, call) {
+  const event = createFetchEvent(request, (promise) => call.waitUntil(promise));
+  let failure;
+  dispatchGlobal(event, (error) => {
+    failure ??= { error };
+  });
+  const response = responseOf(event);
+  if (response === undefined && failure !== undefined) throw failure.error;
+  if (response === undefined) throw new TypeError("No fetch listener called event.respondWith().");
+  return response;
+}

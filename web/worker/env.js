@@ -1,0 +1,16 @@
+// env, the second argument of a handler: variables as they are, bindings as objects of their kind.
+import { Echo } from "#bindings/echo/echo.js";
+
+// kind -> class; the one line a new binding adds.
+const BINDINGS = { echo: Echo };
+
+/** `vars` are JSON values, `grants` a list of { name, kind }. A binding knows its name and nothing else. */
+export function makeEnv(vars, grants) {
+  const env = { ...vars };
+  for (const { name, kind } of grants ?? []) {
+    const Binding = BINDINGS[kind];
+    if (Binding === undefined) throw new TypeError(`There is no kind of binding called "${kind}".`);
+    env[name] = new Binding(name);
+  }
+  return env;
+}

@@ -1,0 +1,41 @@
+// What a worker exports, and the distinct ways in which that can be wrong.
+import { globalListeners } from "../dom/global_scope.js";
+import { ErrorCode } from "../internal/wire.gen.js";
+
+const KNOWN = ["fetch", "scheduled", "queue", "email", "tail", "trace"];
+
+/** An error the engine reports under `code` instead of as an exception of the top-level code. */
+function refuse(code, message) {
+  const error = new TypeError(message);
+  error.code = code;
+  return error;
+}
+
+/** The handlers of a module worker: `{ target, names }`. */
+export function moduleHandlers(exports) {
+  if (!("default" in exports)) {
+    throw refuse(ErrorCode.NO_DEFAULT, "No default export: the main module must `export default { fetch(request, env, ctx) { … } }`.");
+  }
+  const target = exports.default;
+  if ((typeof target !== "object" && typeof target !== "function") || target === null) {
+    throw refuse(ErrorCode.NO_FETCH, `No fetch handler: the default export is ${target === null ? "null" : `a ${typeof target}`}, not an object with handlers.`);
+  }
+  if (target.fetch !== undefined && typeof target.fetch !== "function") {
+    throw refuse(ErrorCode.FETCH_NOT_FUNCTION, `fetch is not a function: the default export's \`fetch\` is ${target.fetch === null ? "null" : `a ${typeof target.fetch}`}.`);
+  }
+  const names = KNOWN.filter((name) => typeof target[name] === "function");
+  if (names.length === 0) throw refuse(ErrorCode.NO_FETCH, "No fetch handler: the default export has no fetch function.");
+  return { target, names };
+}
+
+/** The handlers of a service-worker script. */
+export function scriptHandlers() {
+  const names = KNOWN.filter((name) => globalListeners(name) > 0);
+  if (names.length === 0) {
+    throw refuse(
+      ErrorCode.NO_FETCH,
+      'No fetch handler: the script neither exports a default object nor calls addEventListener("fetch", …).',
+    );
+  }
+  return { target: null, names };
+}
