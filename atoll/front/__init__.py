@@ -1,0 +1,1 @@
+"""HTTP in: from the socket to a call of a worker, and back."""

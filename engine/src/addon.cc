@@ -1,4 +1,4 @@
-// What main.js can call: wireHash, snapshot(source) and run(options).
+// What main.cjs can call: wireHash, snapshot(source) and run(options).
 #include <node.h>
 #include <node_buffer.h>
 #include <signal.h>

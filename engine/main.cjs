@@ -1,8 +1,8 @@
 // The whole of Node that runs in an engine: load the addon and hand over. Everything else is C++ and V8.
 //
-//   node main.js version                     print what the addon was built for, as JSON
-//   node main.js snapshot WEB_JS OUT         run the web platform once and write the V8 startup snapshot
-//   node main.js run --threads N --spares N  serve: fd 3 is the socket to Python, fd 4 the snapshot
+//   node main.cjs version                     print what the addon was built for, as JSON
+//   node main.cjs snapshot WEB_JS OUT         run the web platform once and write the V8 startup snapshot
+//   node main.cjs run --threads N --spares N  serve: fd 3 is the socket to Python, fd 4 the snapshot
 "use strict";
 
 const engine = require("./engine.node");
@@ -29,6 +29,6 @@ switch (command) {
     engine.run({ node: process.versions.node, v8: process.versions.v8, threads: number("--threads", 4), spares: number("--spares", 4) });
     break;
   default:
-    console.error("usage: main.js version | snapshot WEB_JS OUT | run [--threads N] [--spares N]");
+    console.error("usage: main.cjs version | snapshot WEB_JS OUT | run [--threads N] [--spares N]");
     process.exitCode = 2;
 }

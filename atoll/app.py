@@ -1,0 +1,182 @@
+"""A node: makes every part once, joins them, and runs until it is told to stop. No logic of its own.
+
+    startup   port -> folder -> database -> engines -> what was deployed -> front
+    serve     until SIGTERM or SIGINT
+    shutdown  the front drains, then engines, database and folder go
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import sys
+import tomllib
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+
+import click
+import uvloop
+
+import atoll
+from atoll.bindings import BINDINGS
+from atoll.broker import Broker
+from atoll.config import Settings
+from atoll.control.api import ControlApi
+from atoll.control.check import DeployBody
+from atoll.control.deploy import Deployer
+from atoll.control.workers import WorkerStore
+from atoll.db.folder import DataFolder
+from atoll.db.sqlite import Database
+from atoll.engine.pool import Pool, PoolLimits
+from atoll.engine.process import built_folders
+from atoll.engine.supervisor import Supervisor
+from atoll.errors import StartError
+from atoll.front.server import Server
+from atoll.logs import LogStore
+from atoll.router import Router
+
+log = logging.getLogger("atoll")
+
+
+class Node:
+    """Everything one `atoll serve` is made of. `start`, then it serves until `stop`."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self._undo = AsyncExitStack()  # what `stop` does, last first
+
+    async def start(self) -> None:
+        """Raises StartError; what had started by then is stopped again."""
+        try:
+            await self._start()
+        except BaseException:
+            await self._undo.aclose()
+            raise
+
+    async def stop(self) -> None:
+        """Drain: calls in flight finish within `drain_seconds`, then everything goes. Leaves nothing behind."""
+        await self._undo.aclose()
+
+    async def _start(self) -> None:
+        settings, undo = self.settings, self._undo
+        self.logs = LogStore()
+        self.router = Router(settings.base_domain, settings.control_hosts)
+
+        folder = DataFolder(settings.data)
+        undo.callback(folder.close)
+        database = Database(settings.data / "atoll.db")
+        undo.push_async_callback(database.close)
+        store = WorkerStore(database)
+
+        self.pool = Pool(
+            Broker(binding() for binding in BINDINGS),
+            self.logs.record,
+            limits=PoolLimits(
+                max_loaded=settings.max_loaded,
+                idle_seconds=settings.idle_seconds,
+                worker_queue=settings.worker_queue,
+            ),
+            load_code_cache=store.load_code,
+            save_code_cache=store.save_code,
+        )
+        self.supervisor = Supervisor(
+            self.pool,
+            data=settings.data,
+            engines=settings.engines,
+            threads=settings.engine_threads,
+            spares=settings.spares,
+        )
+        self.deployer = Deployer(settings, store, self.pool, self.router, self.logs)
+        control = ControlApi(
+            settings,
+            self.deployer,
+            self.logs,
+            is_control=self.router.is_control,
+            stats=self.pool.stats,
+            port=lambda: self.server.port,
+        )
+        self.control = control
+        self.server = Server(
+            pool=self.pool,
+            router=self.router,
+            control=control.app,
+            host=settings.host,
+            port=settings.port,
+            header_bytes=settings.header_bytes,
+            url_bytes=settings.url_bytes,
+            body_bytes=settings.body_bytes,
+            header_timeout=settings.header_timeout,
+            body_timeout=settings.body_timeout,
+            idle_timeout=settings.idle_timeout,
+            drain_seconds=settings.drain_seconds,
+        )
+        await self.supervisor.start()
+        undo.push_async_callback(self.supervisor.stop)
+        undo.push_async_callback(self.deployer.close)
+        restored = self.deployer.restore()
+        if restored:
+            log.info("%d workers restored", restored)
+        await self.server.startup()
+        undo.push_async_callback(self._drain)
+
+    async def _drain(self) -> None:
+        await self.server.shutdown()
+        await self.supervisor.drain(self.settings.drain_seconds)  # what waitUntil() still holds
+
+    async def deploy_example(self, name: str) -> None:
+        """Deploy one of the examples that come with Atoll, unless a worker has its name."""
+        if any(deployment.name == name for deployment in self.deployer.all()):
+            return
+        for folder in built_folders():
+            example = folder / "_examples" / name
+            if example.is_dir():
+                config = tomllib.loads((example / "atoll.toml").read_text("utf-8"))
+                script = (example / config["main"]).read_text("utf-8")
+                await self.deployer.create(DeployBody(name=name, script=script, env=config.get("vars", {})))
+                return
+        raise StartError(f"the example {name} did not come with this Atoll", "leave out --example")
+
+
+async def serve(settings: Settings, examples: Sequence[str]) -> None:
+    node = Node(settings)
+    stopping = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopping.set)
+    await node.start()
+    try:
+        for example in examples:
+            await node.deploy_example(example)
+        greet(node)
+        await stopping.wait()
+        for number in (signal.SIGTERM, signal.SIGINT):  # a second one is not patient
+            loop.remove_signal_handler(number)
+        click.echo("stopping: waiting for the calls in flight", err=True)
+    finally:
+        await node.stop()
+
+
+def greet(node: Node) -> None:
+    """Say what runs and what to try."""
+    settings, port = node.settings, node.server.port
+    base = f"http://{settings.base_domain}:{port}"
+    names = [deployment.name for deployment in node.deployer.all()]
+    say = click.style
+    click.echo(f"\n  {say('Atoll', bold=True)} {atoll.__version__} is serving on {say(base, fg='cyan')}", err=True)
+    click.echo(f"  {settings.engines} engines, {len(names)} workers, data in {settings.data}\n", err=True)
+    if names:
+        click.echo(f"  try     curl {node.control.url_of(names[0])}", err=True)
+    click.echo(
+        f"  deploy  curl -X POST {base}/api/workers -H 'Content-Type: application/json' \\\n"
+        '            -d \'{"name":"hello","script":"export default { fetch() { return new Response(\\"Hello!\\"); } }"}\'\n'
+        f"  look    {base}/  (Ctrl-C stops)\n",
+        err=True,
+    )
+
+
+def run(settings: Settings, *, examples: Sequence[str] = ()) -> None:
+    """Run a node in this process until it is told to stop."""
+    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)-7s %(name)s: %(message)s")
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(serve(settings, examples))

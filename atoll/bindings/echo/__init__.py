@@ -1,0 +1,1 @@
+"""The smallest whole binding: copy this folder to begin another."""

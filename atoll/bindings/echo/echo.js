@@ -1,0 +1,28 @@
+// Echo as a worker sees it: env.NAME gives back what it is given. The half that touches the world is ops.py.
+import { defineOp } from "#web/internal/ops.js";
+
+const say = defineOp("echo.say");
+const wait = defineOp("echo.wait");
+
+export class Echo {
+  #name; // the name in env: the broker knows what this worker was given under it
+
+  constructor(name) {
+    this.#name = name;
+  }
+
+  async say(text) {
+    const { meta } = await say({ binding: this.#name, text: `${text}` });
+    return meta.text;
+  }
+
+  async sayBytes(bytes) {
+    const { body } = await say({ binding: this.#name }, bytes);
+    return body;
+  }
+
+  async wait(ms) {
+    const { meta } = await wait({ binding: this.#name, ms });
+    return meta.ms;
+  }
+}

@@ -1,0 +1,129 @@
+"""Answers ops: finds the binding, checks the grant, turns errors into codes.
+
+The engine runs strangers' code, so the broker believes which worker is asking (the session knows) and nothing else.
+An index that names no op is a lie of the engine and ends it. Everything in the meta is the worker's to say: a worker
+can bend JSON.stringify to its will, so meta that makes no sense costs that op an INVALID_ARGUMENT, never the engine.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import types
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+from atoll.bindings.base import Binding, OpCall, OpHandler, Reply
+from atoll.errors import AtollError, EngineError, InvalidArgument, NotGranted
+from atoll.wire.codec import read_json
+from atoll.wire.generated import ErrorCode
+from atoll.workers import Grant
+
+log = logging.getLogger("atoll.broker")
+
+
+class Op(NamedTuple):
+    """One op as an engine's index finds it."""
+
+    name: str
+    kind: str
+    handler: OpHandler
+
+
+class Refusal(NamedTuple):
+    """The answer to an op that failed."""
+
+    code: ErrorCode
+    message: str
+
+
+Respond: TypeAlias = Callable[["Reply | Refusal"], None]
+
+
+class Broker:
+    def __init__(self, bindings: Iterable[Binding]) -> None:
+        self._ops: dict[str, Op] = {}
+        for binding in bindings:
+            for name, handler in binding.ops().items():
+                assert name not in self._ops, f"two bindings have an op {name}"
+                self._ops[name] = Op(name, binding.kind, handler)
+
+    def bind(self, names: Sequence[str]) -> tuple[Op, ...]:
+        """The ops in the order of an engine's HELLO. Both sides must name the same ones."""
+        strange = sorted(set(names) - set(self._ops))
+        missing = sorted(set(self._ops) - set(names))
+        if strange or missing or len(set(names)) != len(names):
+            raise EngineError(
+                f"the engine's ops do not fit: it alone has [{', '.join(strange)[:400]}], "
+                f"this Atoll alone has [{', '.join(missing)}]; run `make setup` to rebuild it"
+            )
+        return tuple(self._ops[name] for name in names)
+
+    def answer(
+        self, op: Op, grants: Mapping[str, Grant], meta: bytes, body: bytes, respond: Respond
+    ) -> asyncio.Task[None] | None:
+        """Answer one op through `respond`, now (None) or from the task that is returned."""
+        try:
+            answer = op.handler(self._checked(op, grants, meta, body))
+            if not isinstance(answer, Reply):
+                return self._step(op, answer, respond)
+        except Exception as error:
+            respond(self._refusal(op, error))
+        else:
+            respond(answer)
+        return None
+
+    def _checked(self, op: Op, grants: Mapping[str, Grant], meta: bytes, body: bytes) -> OpCall:
+        try:
+            fields = read_json(meta)
+        except EngineError:
+            raise InvalidArgument(f"{op.name}: the arguments are no JSON object") from None
+        name = fields.pop("binding", None)
+        grant = grants.get(name) if isinstance(name, str) else None
+        if grant is None or grant.kind != op.kind:
+            raise NotGranted(f"this worker has no {op.kind} binding of that name")
+        return OpCall(grant, fields, body)
+
+    def _step(self, op: Op, answer: Awaitable[Reply], respond: Respond) -> asyncio.Task[None] | None:
+        """Run a coroutine to its first real wait; only what is left of it becomes a task."""
+        if not isinstance(answer, Coroutine):
+            return asyncio.ensure_future(self._finish(op, answer, respond))
+        try:
+            waits_for = answer.send(None)
+        except StopIteration as stop:
+            respond(stop.value)
+            return None
+        return asyncio.ensure_future(self._finish(op, _rest(answer, waits_for), respond))
+
+    async def _finish(self, op: Op, answer: Awaitable[Reply], respond: Respond) -> None:
+        try:
+            reply: Reply | Refusal = await answer
+        except Exception as error:
+            reply = self._refusal(op, error)
+        respond(reply)
+
+    def _refusal(self, op: Op, error: Exception) -> Refusal:
+        """The error boundary: known errors become codes, unknown ones are logged whole and become INTERNAL."""
+        if isinstance(error, AtollError) and error.code != ErrorCode.INTERNAL:
+            return Refusal(error.code, str(error))
+        log.error("op %s failed", op.name, exc_info=error)
+        return Refusal(ErrorCode.INTERNAL, "internal error")
+
+
+@types.coroutine
+def _rest(coroutine: Coroutine[Any, Any, Reply], waits_for: Any) -> Generator[Any, Any, Reply]:
+    """What is left of a coroutine whose first step was taken outside a task: wait for what it waits for, go on."""
+    try:
+        while True:
+            try:
+                value = yield waits_for
+            except GeneratorExit:
+                raise
+            except BaseException as error:
+                waits_for = coroutine.throw(error)
+            else:
+                waits_for = coroutine.send(value)
+    except StopIteration as stop:
+        return stop.value  # type: ignore[no-any-return]
+    finally:
+        coroutine.close()

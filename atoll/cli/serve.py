@@ -1,0 +1,63 @@
+"""`atoll serve`: from flags, environment and file to a running node. The flags are the fields of Settings."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO
+
+import click
+
+from atoll.config import CONFIG_FILE, FIELDS, Settings, facts_of, flag_name, load, shown_default
+from atoll.errors import StartError
+
+EXAMPLE = "hello-world"
+METAVARS = {int: "N", float: "SECONDS", str: "TEXT", tuple: "NAMES"}
+
+
+def settings_options(command: Callable[..., None]) -> Callable[..., None]:
+    """One option per setting, as text: config.py converts it, so that a flag and a file err in the same words."""
+    for name in reversed(FIELDS):
+        metavar = METAVARS.get(type(FIELDS[name].default), "DIR")
+        help_text = f"{facts_of(name).doc}  [default: {shown_default(name)}]"
+        command = click.option(flag_name(name), name, metavar=metavar, help=help_text)(command)
+    return command
+
+
+class StartFailed(click.ClickException):
+    """The node cannot start: the reason and the hint, each on a line of stderr, and exit code 1."""
+
+    def __init__(self, error: StartError) -> None:
+        super().__init__(str(error))
+        self.hint = error.hint
+
+    def show(self, file: IO[str] | None = None) -> None:
+        click.echo(f"error: {self.message}", err=True)
+        if self.hint:
+            click.echo(f"hint: {self.hint}", err=True)
+
+
+@click.command()
+@click.option(
+    "--config", type=click.Path(path_type=Path), metavar="FILE", help=f"Settings.  [default: ./{CONFIG_FILE}]"
+)
+@click.option("--example/--no-example", default=False, help=f"Deploy the worker {EXAMPLE} if it is not there.")
+@settings_options
+def serve(config: Path | None, example: bool, **flags: str | None) -> None:
+    """Start a node and serve workers until it is told to stop.
+
+    Each setting can also come from the [node] table of a file or from the environment, where --port is ATOLL_PORT.
+    A flag wins over the environment, and the environment over the file.
+    """
+    try:
+        given = {name: value for name, value in flags.items() if value is not None}
+        run(load(config, os.environ, given), [EXAMPLE] if example else [])
+    except StartError as error:
+        raise StartFailed(error) from None
+
+
+def run(settings: Settings, examples: list[str]) -> None:
+    from atoll.app import run as run_node  # the whole node: imported once the settings are known to be good
+
+    run_node(settings, examples=examples)

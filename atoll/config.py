@@ -1,0 +1,236 @@
+"""What an operator may set, and where a value may come from.
+
+`Settings` is the one list: the documentation, the flags of `atoll serve` and the names in the environment all derive
+from its fields. A later source wins: defaults, the `[node]` table of atoll.toml, the environment, flags. Whatever is
+wrong with a value is found here, before anything has started, and is told with the name the operator used for it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import os
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from atoll.errors import StartError
+
+T = TypeVar("T")
+
+MB = 1024 * 1024
+CONFIG_FILE = "atoll.toml"
+HOST_NAME = re.compile(r"(?=.{1,253}$)[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*")
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What is known about a setting besides its value."""
+
+    doc: str
+    low: float = 0
+    high: float = 2**53
+    also: str = ""  # a second name in the environment: the one the platform's first specification gave it
+    shown: str = ""  # the default as people read it, where the value itself depends on the machine
+
+
+def setting(default: T, doc: str, *, low: float = 0, high: float = 2**53, also: str = "", shown: str = "") -> T:
+    return dataclasses.field(default=default, metadata={"facts": Facts(doc, low, high, also, shown)})
+
+
+@dataclass(frozen=True)
+class Settings:
+    """One node's configuration. Sizes are bytes and times are seconds unless the name says otherwise."""
+
+    # Where it listens and what it is called
+    host: str = setting("127.0.0.1", "Address to listen on.")
+    port: int = setting(8080, "Port to listen on; 0 takes any free one.", high=65535)
+    base_domain: str = setting("localhost", "Workers answer on <name>.<base domain>.")
+    control_hosts: tuple[str, ...] = setting(
+        (), "More host names, separated by commas, that serve the control API beside localhost, 127.0.0.1 and [::1]."
+    )
+
+    # What it keeps
+    data: Path = setting(  # noqa: RUF009 (a Path cannot be changed)
+        Path(".atoll"), "Folder for everything Atoll stores; one node at a time may use it."
+    )
+
+    # Engines
+    engines: int = setting(
+        len(os.sched_getaffinity(0)),
+        "Number of engine processes.",
+        low=1,
+        high=256,
+        also="PERSISTENT_WORKER_POOL_SIZE",
+        shown="one per core",
+    )
+    engine_threads: int = setting(4, "Threads that run workers in each engine.", low=1, high=64)
+    spares: int = setting(4, "Isolates each engine keeps prepared for the next cold start.", high=64)
+    max_loaded: int = setting(
+        1000,
+        "Workers kept loaded over all engines; beyond it the one idle longest goes.",
+        low=1,
+        also="ISOLATE_POOL_SIZE",
+    )
+    idle_seconds: float = setting(30.0, "A worker that has had no call for so long is unloaded.")
+    worker_queue: int = setting(
+        100, "Calls that may wait for one worker; more are refused with 503.", low=1, also="WORKER_TASK_QUEUE_SIZE"
+    )
+
+    # HTTP
+    header_bytes: int = setting(128 * 1024, "Largest request head, all header lines together.", low=1024, high=MB)
+    url_bytes: int = setting(16 * 1024, "Longest request target.", low=256, high=MB)
+    body_bytes: int = setting(100 * MB, "Largest request body to a worker.", low=1)
+    header_timeout: float = setting(10.0, "Time a client has to send a whole request head.", low=0.1)
+    body_timeout: float = setting(30.0, "Time a client may pause within a request body.", low=0.1)
+    idle_timeout: float = setting(75.0, "Time a kept-alive connection may be silent between requests.", low=0.1)
+    drain_seconds: float = setting(30.0, "Time calls in flight have to finish when Atoll stops.")
+
+    # What a worker gets when it names no limits, and the most it may ask for
+    cpu_ms: int = setting(50, "CPU time of one call, for workers that name no cpu_ms.", low=1)
+    wall_ms: int = setting(30_000, "Time of one call, for workers that name no wall_ms.", low=1)
+    memory_mb: int = setting(
+        128, "Memory of one isolate, for workers that name no memory_mb.", low=8, also="ISOLATE_HEAP_MAX_MB"
+    )
+    max_cpu_ms: int = setting(30_000, "The most a worker may ask for as cpu_ms.", low=1)
+    max_wall_ms: int = setting(900_000, "The most a worker may ask for as wall_ms.", low=1)
+    max_memory_mb: int = setting(512, "The most a worker may ask for as memory_mb.", low=8)
+    script_bytes: int = setting(10 * MB, "Largest worker, all modules together.", low=1024, high=48 * MB)
+
+
+def facts_of(name: str) -> Facts:
+    facts = FIELDS[name].metadata["facts"]
+    assert isinstance(facts, Facts)
+    return facts
+
+
+FIELDS: dict[str, dataclasses.Field[object]] = {field.name: field for field in dataclasses.fields(Settings)}
+
+
+def env_names(name: str) -> Iterator[str]:
+    """The names of a setting in the environment, the one that counts most last."""
+    if facts_of(name).also:
+        yield facts_of(name).also
+    yield f"ATOLL_{name.upper()}"
+
+
+def flag_name(name: str) -> str:
+    return "--" + name.replace("_", "-")
+
+
+def shown_default(name: str) -> str:
+    """The default of a setting as help and documentation print it."""
+    default = FIELDS[name].default
+    if isinstance(default, tuple):
+        return ",".join(default) or "none"
+    if isinstance(default, float) and default.is_integer():
+        default = int(default)
+    return facts_of(name).shown or str(default)
+
+
+def load(config: Path | None, env: Mapping[str, str], flags: Mapping[str, str]) -> Settings:
+    """The settings of this start. `flags` holds only the flags that were given, by the name of their setting."""
+    values: dict[str, object] = {}
+    for name, value in _from_file(_config_file(config, env)):
+        values[name] = value
+    for name in FIELDS:
+        for variable in env_names(name):
+            if env.get(variable, "") != "":
+                values[name] = _value(name, env[variable], variable)
+    for name, text in flags.items():
+        values[name] = _value(name, text, flag_name(name))
+    settings = dataclasses.replace(Settings(), **values)  # type: ignore[arg-type]  # each was converted by its field
+    _check_together(settings)
+    return settings
+
+
+def _config_file(config: Path | None, env: Mapping[str, str]) -> Path | None:
+    """The file that was named, which must exist, or the one that happens to be here."""
+    if config is None and env.get("ATOLL_CONFIG", "") != "":
+        config = Path(env["ATOLL_CONFIG"])
+    if config is None:
+        return Path(CONFIG_FILE) if Path(CONFIG_FILE).is_file() else None
+    if not config.is_file():
+        raise StartError(f"there is no file {config}", "name an existing atoll.toml with --config, or leave it out")
+    return config
+
+
+def _from_file(path: Path | None) -> Iterator[tuple[str, object]]:
+    if path is None:
+        return
+    try:
+        tables = tomllib.loads(path.read_text("utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise StartError(f"{path} is not TOML: {error}", "see https://toml.io for the format") from None
+    except OSError as error:
+        raise StartError(f"{path} cannot be read: {error.strerror}", "check its permissions") from None
+    node = tables.get("node", {})
+    if not isinstance(node, dict):
+        raise StartError(f"`node` in {path} is not a table", "write [node] on a line of its own, settings below it")
+    for name, raw in node.items():
+        if name not in FIELDS:
+            raise StartError(f"{path} sets `{name}` in [node], which is no setting", nearest(name, FIELDS))
+        value = _value(name, raw, f"`{name}` in {path}")
+        # A path in a file means the same wherever Atoll is started from.
+        yield name, path.parent / value if isinstance(value, Path) else value
+
+
+def nearest(name: str, known: Mapping[str, object]) -> str:
+    """A hint for a name that does not exist."""
+    close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    return f"did you mean `{close[0]}`?" if close else f"the known ones are {', '.join(known)}"
+
+
+def _value(name: str, raw: object, called: str) -> object:
+    """`raw` as the type of the setting, checked. `called` is what the operator wrote, for the error."""
+    default = FIELDS[name].default
+    if isinstance(default, int | float):
+        return _number(name, raw, called)
+    if isinstance(default, tuple):
+        hosts = [part.strip() for part in raw.split(",")] if isinstance(raw, str) else raw
+        if not isinstance(hosts, list) or not all(isinstance(host, str) for host in hosts):
+            raise StartError(f"{called} is {raw!r}, not a list of names", 'write ["a.example", "b.example"] in a file')
+        return tuple(_host_name(host, called) for host in hosts if host)
+    if not isinstance(raw, str) or not raw.strip() or "\0" in raw:
+        raise StartError(f"{called} is {raw!r}, not a text", f"{facts_of(name).doc} Default: {shown_default(name)}")
+    if isinstance(default, Path):
+        return Path(raw).expanduser()
+    return _host_name(raw, called) if name == "base_domain" else raw.strip()
+
+
+def _number(name: str, raw: object, called: str) -> int | float:
+    facts, kind = facts_of(name), type(FIELDS[name].default)
+    expected = "a whole number" if kind is int else "a number"
+    hint = f"{facts.doc} Default: {shown_default(name)}"
+    try:
+        if isinstance(raw, bool) or not isinstance(raw, int | float | str):
+            raise ValueError
+        number: int | float = float(raw) if kind is float else int(raw)
+        if isinstance(raw, float) and number != raw:
+            raise ValueError
+    except (ValueError, OverflowError):
+        raise StartError(f"{called} is {raw!r}, not {expected}", hint) from None
+    if not facts.low <= number <= facts.high:  # also false for NaN
+        bounds = f"from {facts.low:g} to {facts.high:.0f}" if facts.high < 2**53 else f"{facts.low:g} or more"
+        raise StartError(f"{called} is {raw}, but must be {bounds}", hint)
+    return number
+
+
+def _host_name(raw: str, called: str) -> str:
+    name = raw.strip().lower().rstrip(".")
+    if not HOST_NAME.fullmatch(name):
+        raise StartError(f"{called} is {raw!r}, not a host name", "use letters, digits, dashes and dots, and no port")
+    return name
+
+
+def _check_together(settings: Settings) -> None:
+    """What no single value shows: a default above its own cap."""
+    for name in ("cpu_ms", "wall_ms", "memory_mb"):
+        value, cap = getattr(settings, name), getattr(settings, f"max_{name}")
+        if value > cap:
+            raise StartError(
+                f"{name} is {value}, above max_{name}, which is {cap}", f"raise max_{name} or lower {name}"
+            )

@@ -1,0 +1,249 @@
+"""From the JSON of a deploy to the checked parts of a Version. Pure: no I/O, no state, every refusal with its reason.
+
+The shapes say what the fields are; the functions below say what their values may be. A name that does not exist is
+refused, never ignored: a typing error in `routes` must not deploy a worker that nobody can reach.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import datetime
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from atoll.config import Settings, nearest
+from atoll.control.refusals import ApiCode, Refused
+from atoll.workers import Json, Limits, Module, ModuleKind
+
+MAX_MODULES = 1_000
+MAX_PATH = 255
+MAX_VARS = 128
+MAX_VAR_BYTES = 5 * 1024
+MAX_ROUTES = 100
+MAX_PATTERN = 1_000
+SCRIPT_PATH = "worker.js"  # what a single script is called in stacks
+
+NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
+IDENTIFIER = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*")
+DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+# A colon would look like a scheme, a backslash or a percent sign like another path, ? and # like the end of one.
+FORBIDDEN_IN_PATH = re.compile(r"[\x00-\x1f\x7f\\:?#%]")
+
+KINDS: dict[str, ModuleKind] = {
+    ".js": ModuleKind.ESM,
+    ".mjs": ModuleKind.ESM,
+    ".json": ModuleKind.JSON,
+    ".txt": ModuleKind.TEXT,
+    ".html": ModuleKind.TEXT,
+    ".sql": ModuleKind.TEXT,
+    ".bin": ModuleKind.DATA,
+    ".wasm": ModuleKind.WASM,
+}
+
+
+class Binary(msgspec.Struct, forbid_unknown_fields=True):
+    """A module that is not text."""
+
+    base64: str
+
+
+class WantedLimits(msgspec.Struct, forbid_unknown_fields=True):
+    cpu_ms: int | UnsetType = UNSET
+    wall_ms: int | UnsetType = UNSET
+    memory_mb: int | UnsetType = UNSET
+
+
+class DeployBody(msgspec.Struct, forbid_unknown_fields=True):
+    """The body of POST and PUT. What PUT leaves out stays as it is."""
+
+    name: str | UnsetType = UNSET
+    script: str | UnsetType = UNSET
+    modules: dict[str, str | Binary] | UnsetType = UNSET
+    main: str | UnsetType = UNSET
+    routes: list[str] | UnsetType = UNSET
+    env: dict[str, Any] | UnsetType = UNSET
+    limits: WantedLimits | UnsetType = UNSET
+    isolation: str | UnsetType = UNSET
+    compatibility_date: str | UnsetType = UNSET
+
+
+Shape = TypeVar("Shape", DeployBody, WantedLimits)
+
+
+def bad_body(message: str, hint: str = "") -> Refused:
+    return Refused(ApiCode.BAD_BODY, message, hint)
+
+
+def parse_body(raw: bytes) -> DeployBody:
+    try:
+        fields = msgspec.json.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise bad_body(f"the body is not JSON: {error}", "send one JSON object in UTF-8") from None
+    if not isinstance(fields, dict):
+        raise bad_body("the body is not a JSON object", f"its fields may be {_listed(DeployBody)}")
+    _refuse_unknown(fields, DeployBody, "")
+    if isinstance(fields.get("limits"), dict):
+        _refuse_unknown(fields["limits"], WantedLimits, "limits.")
+    try:
+        return msgspec.convert(fields, DeployBody)
+    except msgspec.ValidationError as error:
+        where = str(error).replace("$.", "").replace("Expected", "expected", 1)
+        raise bad_body(f"the body does not fit: {where}", "see docs/reference/api.md for the fields") from None
+
+
+def _refuse_unknown(fields: Mapping[str, object], shape: type[Shape], prefix: str) -> None:
+    known = dict.fromkeys(shape.__struct_fields__)
+    for name in fields:
+        if name not in known:
+            hint = nearest(name, known)
+            listed = f"; the known fields are {_listed(shape)}" if hint.startswith("did") else ""
+            raise bad_body(f"unknown field `{prefix}{name}`", hint + listed)
+
+
+def _listed(shape: type[Shape]) -> str:
+    return ", ".join(shape.__struct_fields__)
+
+
+def checked_name(name: str | UnsetType) -> str:
+    if name is UNSET:
+        raise bad_body("`name` is missing", 'a worker needs a name: {"name": "hello", "script": "…"}')
+    if not NAME.fullmatch(name):
+        raise Refused(
+            ApiCode.BAD_NAME,
+            f"a worker cannot be named {name[:80]!r}",
+            "use 1 to 63 lower-case letters, digits and dashes, without a dash at either end: it becomes a host name",
+        )
+    return name
+
+
+def checked_code(body: DeployBody, max_bytes: int) -> tuple[tuple[Module, ...], str]:
+    """The modules of a body and the path of the main one."""
+    if body.script is not UNSET:
+        if body.modules is not UNSET or body.main is not UNSET:
+            raise bad_body("`script` and `modules` were both given", "send `script`, or `modules` with `main`")
+        modules = [Module(SCRIPT_PATH, ModuleKind.ESM, body.script.encode())]
+        main = SCRIPT_PATH
+    else:
+        if body.modules is UNSET:
+            raise bad_body("neither `script` nor `modules` was given", "send `script`, or `modules` with `main`")
+        if len(body.modules) > MAX_MODULES:
+            raise Refused(ApiCode.TOO_LARGE, f"{len(body.modules)} modules are more than {MAX_MODULES}", "bundle them")
+        modules = [checked_module(path, source) for path, source in body.modules.items()]
+        main = _checked_main(body.main, modules)
+    size = sum(len(module.source) for module in modules)
+    if size > max_bytes:
+        raise Refused(
+            ApiCode.TOO_LARGE,
+            f"the worker has {size:,} bytes, more than the {max_bytes:,} this node allows",
+            "leave out what is not needed, or raise script_bytes",
+        )
+    return tuple(modules), main
+
+
+def _checked_main(main: str | UnsetType, modules: Sequence[Module]) -> str:
+    if main is UNSET:
+        raise bad_body("`main` is missing", "with `modules`, `main` names the one that exports the handlers")
+    for module in modules:
+        if module.path == main:
+            if module.kind is not ModuleKind.ESM:
+                raise bad_body(f"`main` is {main}, which is not JavaScript", "name a .js or .mjs module")
+            return main
+    raise bad_body(f"`main` is {main[:80]!r}, which is not one of `modules`", _main_hint(main, modules))
+
+
+def _main_hint(main: str, modules: Sequence[Module]) -> str:
+    return nearest(main, {module.path: None for module in modules if module.kind is ModuleKind.ESM})[:300]
+
+
+def checked_module(path: str, value: str | Binary) -> Module:
+    checked_path(path)
+    kind = KINDS.get(_extension(path))
+    if kind is None:
+        raise bad_body(f"module {path!r} has no extension that says what it is", f"use one of {', '.join(KINDS)}")
+    if isinstance(value, str):
+        if kind in (ModuleKind.DATA, ModuleKind.WASM):
+            raise bad_body(f"module {path!r} is binary", 'send it as {"base64": "…"}')
+        return Module(path, kind, value.encode())
+    try:
+        source = base64.b64decode(value.base64, validate=True)
+        if kind not in (ModuleKind.DATA, ModuleKind.WASM):
+            source.decode()
+    except (binascii.Error, ValueError) as error:
+        what = "UTF-8" if isinstance(error, UnicodeDecodeError) else "base64"
+        raise bad_body(f"module {path!r} is not {what}: {error}") from None
+    return Module(path, kind, source)
+
+
+def checked_path(path: str) -> str:
+    shown = repr(path[:80])
+    if not 0 < len(path) <= MAX_PATH:
+        raise bad_body(f"module path {shown} is empty or longer than {MAX_PATH} characters")
+    if FORBIDDEN_IN_PATH.search(path):
+        raise bad_body(f"module path {shown} has a character no path may have", "leave out \\ : ? # % and controls")
+    if any(part in ("", ".", "..") for part in path.split("/")):
+        raise bad_body(f"module path {shown} is not a plain relative path", "write it like lib/shared.js")
+    return path
+
+
+def _extension(path: str) -> str:
+    name = path.rsplit("/", 1)[-1]
+    return "." + name.rsplit(".", 1)[-1].lower() if "." in name[1:] else ""
+
+
+def checked_env(env: Mapping[str, Json]) -> dict[str, Json]:
+    if len(env) > MAX_VARS:
+        raise Refused(ApiCode.TOO_MANY_VARS, f"`env` has {len(env)} variables, more than {MAX_VARS}", "join some")
+    for name, value in env.items():
+        if not IDENTIFIER.fullmatch(name) or len(name) > MAX_PATH:
+            raise bad_body(f"`env` has a variable named {name[:80]!r}", "use letters, digits, _ and $, no digit first")
+        size = len(value.encode()) if isinstance(value, str) else len(msgspec.json.encode(value))
+        if size > MAX_VAR_BYTES:
+            raise Refused(
+                ApiCode.VAR_TOO_BIG,
+                f"`env.{name}` has {size:,} bytes, more than {MAX_VAR_BYTES:,}",
+                "put large values into a module",
+            )
+    return dict(env)
+
+
+def checked_limits(wanted: WantedLimits, settings: Settings) -> Limits:
+    """What a version may use: what it asks for within the node's caps, the node's defaults for the rest."""
+    values = {}
+    for name in wanted.__struct_fields__:
+        value, cap = getattr(wanted, name), getattr(settings, f"max_{name}")
+        if value is UNSET:
+            value = getattr(settings, name)
+        lowest = 8 if name == "memory_mb" else 1  # an isolate with less cannot even start
+        if not lowest <= value <= cap:
+            raise Refused(
+                ApiCode.BAD_LIMIT,
+                f"`limits.{name}` is {value}, but must be a whole number from {lowest} to {cap}",
+                f"the cap is this node's setting max_{name}",
+            )
+        values[name] = value
+    return Limits(**values)
+
+
+def checked_isolation(isolation: str) -> str:
+    if isolation != "pool":
+        raise bad_body(
+            f"`isolation` is {isolation[:80]!r}, which is not available yet", "use `pool`, or leave the field out"
+        )
+    return isolation
+
+
+def checked_date(date: str, today: datetime.date) -> str:
+    try:
+        if not DATE.fullmatch(date):
+            raise ValueError
+        day = datetime.date.fromisoformat(date)
+    except ValueError:
+        raise bad_body(f"`compatibility_date` is {date[:80]!r}, not a date", "write it like 2026-01-31") from None
+    if day > today:
+        raise bad_body(f"`compatibility_date` is {date}, which is in the future", f"the latest is {today.isoformat()}")
+    return date

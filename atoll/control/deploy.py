@@ -1,0 +1,242 @@
+"""A deploy from body to traffic: check, try in an engine, store, switch, retire. And what is deployed now.
+
+The order is the promise. Until the store has committed, nothing but a spare isolate knows of the new version; once it
+has, a restart brings the new one up; the switch of the router is one assignment on the event loop with no await between
+it and the commit's answer. So a crash or an error at any step leaves the old version or the new one, never a mix.
+
+One change of a worker at a time: a second one is refused, because whoever sent it has not seen the first. A change runs
+to its end even when the client that asked for it goes away, since half a change is the one thing nobody asked for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+import time
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import replace
+from typing import Protocol, TypeAlias, TypeVar
+
+from msgspec import UNSET
+
+from atoll.config import Settings
+from atoll.control.check import DeployBody, checked_name
+from atoll.control.draft import Identity, changed_draft, new_draft
+from atoll.control.refusals import ApiCode, Refused, load_refusal
+from atoll.control.workers import Deployment, WorkerStore
+from atoll.errors import EngineError, LoadFailed
+from atoll.logs import LogStore
+from atoll.router import BadPattern, Router, RouteTaken
+from atoll.workers import Limits, Version
+
+T = TypeVar("T")
+
+log = logging.getLogger("atoll.control")
+
+ID_LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
+
+
+class Loaded(Protocol):
+    """What an engine found out about a version."""
+
+    @property
+    def handlers(self) -> tuple[str, ...]: ...
+    @property
+    def startup_ms(self) -> float: ...
+
+
+class Checker(Protocol):
+    """The engines, as far as a deploy needs them: engine.pool.Pool."""
+
+    async def check(self, version: Version) -> Loaded: ...
+    def retire(self, version: Version) -> None: ...
+
+
+Save: TypeAlias = Callable[[Deployment], Coroutine[None, None, Deployment]]
+
+
+def random_id(prefix: str) -> str:
+    return f"{prefix}_" + "".join(secrets.choice(ID_LETTERS) for _ in range(12))
+
+
+class Deployer:
+    def __init__(
+        self,
+        settings: Settings,
+        store: WorkerStore,
+        checker: Checker,
+        router: Router,
+        logs: LogStore,
+        *,
+        clock: Callable[[], float] = time.time,
+        new_id: Callable[[str], str] = random_id,
+    ) -> None:
+        self._settings = settings
+        self._store = store
+        self._checker = checker
+        self._router = router
+        self._logs = logs
+        self._clock = clock
+        self._new_id = new_id
+        # What the router points to now
+        self._live: dict[str, Deployment] = {}  # by worker id
+        self._ids: dict[str, str] = {}  # name -> worker id
+        # Changes under way
+        self._changing: set[str] = set()  # names
+        self._tasks: set[asyncio.Task[object]] = set()
+        # Held from the last look at the routes until they are taken: two workers may want what only one can have
+        self._turn = asyncio.Lock()
+
+    # What is deployed
+
+    def all(self) -> list[Deployment]:
+        """Every worker, by name."""
+        return sorted(self._live.values(), key=lambda deployment: deployment.name)
+
+    def find(self, id_or_name: str) -> Deployment:
+        deployment = self._live.get(self._ids.get(id_or_name, id_or_name))
+        if deployment is None:
+            raise Refused(
+                ApiCode.NOT_FOUND,
+                f"there is no worker `{id_or_name[:80]}`",
+                "GET /api/workers lists them; POST /api/workers makes one",
+            )
+        return deployment
+
+    def restore(self) -> int:
+        """Put every stored worker before the router, as at the end of the last run; returns how many there are."""
+        stored = self._store.load_all()
+        for deployment in stored:  # first all names: whose a host is does not depend on the order
+            self._router.put(deployment.name, deployment.version)
+        for deployment in stored:
+            version = replace(deployment.version, limits=self._capped(deployment.version.limits))
+            try:
+                self._switch(replace(deployment, version=version), deployment.routes)
+            except (BadPattern, RouteTaken) as error:  # the node's own names have changed since the deploy
+                log.error("the worker %s gets none of its routes: %s", deployment.name, error)
+                self._switch(replace(deployment, version=version), ())
+        return len(stored)
+
+    # Changing it
+
+    async def create(self, body: DeployBody) -> Deployment:
+        name = checked_name(body.name)
+        self._refuse_control_host(name)
+        return await self._alone(name, self._create(name, body))
+
+    async def update(self, id_or_name: str, body: DeployBody) -> Deployment:
+        name = self.find(id_or_name).name
+        if body.name is not UNSET and body.name != name:
+            raise Refused(
+                ApiCode.BAD_NAME, f"the worker is named `{name}`", "a name cannot change: deploy a new worker"
+            )
+        return await self._alone(name, self._update(name, body))
+
+    async def delete(self, id_or_name: str) -> None:
+        name = self.find(id_or_name).name
+        await self._alone(name, self._delete(name))
+
+    async def close(self) -> None:
+        """Wait for the changes under way."""
+        while self._tasks:
+            await asyncio.wait(self._tasks)
+
+    async def _alone(self, name: str, change: Coroutine[None, None, T]) -> T:
+        """Run a change unless another one of the same worker is running, to its end whatever happens to the caller."""
+        if name in self._changing:
+            change.close()
+            raise Refused(
+                ApiCode.CONCURRENT, f"another change of `{name}` is under way", "look at its result, then try again"
+            )
+        self._changing.add(name)
+
+        async def run() -> T:
+            try:
+                return await change
+            finally:
+                self._changing.discard(name)
+
+        task = asyncio.ensure_future(run())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return await asyncio.shield(task)
+
+    async def _create(self, name: str, body: DeployBody) -> Deployment:
+        if name in self._ids:
+            raise Refused(
+                ApiCode.NAME_TAKEN, f"a worker named `{name}` exists already", f"to update it: PUT /api/workers/{name}"
+            )
+        identity = Identity(self._new_id("worker"), name, self._new_id("version"), self._clock())
+        draft = new_draft(body, identity, self._settings, self._router)
+        return await self._activate(draft, self._store.create)
+
+    async def _update(self, name: str, body: DeployBody) -> Deployment:
+        current = self.find(name)
+        identity = Identity(current.id, name, self._new_id("version"), self._clock())
+        draft = changed_draft(body, identity, current, self._settings, self._router)
+        return await self._activate(draft, self._store.update)
+
+    async def _delete(self, name: str) -> None:
+        deployment = self.find(name)
+        await self._store.delete(deployment.id)
+        self._router.drop(name)
+        del self._live[deployment.id], self._ids[name]
+        self._logs.drop(deployment.id)
+        self._checker.retire(deployment.version)
+
+    async def _activate(self, draft: Deployment, save: Save) -> Deployment:
+        self._refuse_taken_routes(draft)  # early, since the engine's part is the dear one
+        loaded = await self._check(draft.version)
+        try:
+            async with self._turn:
+                self._refuse_taken_routes(draft)
+                stored = await save(replace(draft, handlers=tuple(loaded.handlers), startup_ms=loaded.startup_ms))
+                old = self._live.get(stored.id)
+                self._switch(stored, stored.routes)
+        except BaseException:
+            self._checker.retire(draft.version)
+            raise
+        if old is not None:
+            self._checker.retire(old.version)
+        log.info("deployed %s, version %d (%s)", stored.name, stored.number, stored.version.id)
+        return stored
+
+    def _refuse_taken_routes(self, draft: Deployment) -> None:
+        for pattern, owner in self._router.conflicts(draft.name, draft.routes):
+            raise Refused(
+                ApiCode.ROUTE_TAKEN,
+                f"the route {pattern} belongs to the worker `{owner}`",
+                "remove it there first, or choose another",
+            )
+
+    async def _check(self, version: Version) -> Loaded:
+        try:
+            return await self._checker.check(version)
+        except LoadFailed as error:
+            raise load_refusal(error.failure) from None
+        except EngineError as error:
+            log.warning("no engine could check %s: %s", version.worker_name, error)
+            raise Refused(
+                ApiCode.UNAVAILABLE, "no engine could check the worker", "nothing was changed; try again"
+            ) from None
+
+    def _switch(self, deployment: Deployment, routes: Sequence[str]) -> None:
+        self._router.put(deployment.name, deployment.version, routes)
+        self._live[deployment.id] = deployment
+        self._ids[deployment.name] = deployment.id
+        self._logs.open(deployment.id)
+
+    def _capped(self, limits: Limits) -> Limits:
+        """Limits within the node's caps, which may have become lower since the version was made."""
+        top = self._settings
+        return Limits(
+            cpu_ms=min(limits.cpu_ms, top.max_cpu_ms),
+            wall_ms=min(limits.wall_ms, top.max_wall_ms),
+            memory_mb=min(limits.memory_mb, top.max_memory_mb),
+        )
+
+    def _refuse_control_host(self, name: str) -> None:
+        host = f"{name}.{self._settings.base_domain}"
+        if self._router.is_control(host.encode()):
+            raise Refused(ApiCode.BAD_NAME, f"{host} is a control host of this node", "choose another name")

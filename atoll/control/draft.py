@@ -1,0 +1,114 @@
+"""What a deploy asks for: a body over what is there already, as the deployment that would come of it.
+
+Pure, like check.py: a draft is thrown away when an engine does not like it.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from msgspec import UNSET
+
+from atoll.config import Settings
+from atoll.control.check import (
+    MAX_PATTERN,
+    MAX_ROUTES,
+    DeployBody,
+    WantedLimits,
+    bad_body,
+    checked_code,
+    checked_date,
+    checked_env,
+    checked_isolation,
+    checked_limits,
+)
+from atoll.control.refusals import ApiCode, Refused
+from atoll.control.workers import LOCAL_TENANT, Deployment
+from atoll.router import BadPattern, Router, parse_pattern
+from atoll.workers import Version
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What a body cannot choose about the version it makes."""
+
+    worker_id: str
+    worker_name: str
+    version_id: str
+    now: float  # seconds since 1970
+
+    @property
+    def today(self) -> datetime.date:
+        return datetime.datetime.fromtimestamp(self.now, datetime.UTC).date()
+
+
+def new_draft(body: DeployBody, identity: Identity, settings: Settings, router: Router) -> Deployment:
+    """The first version of a worker. Without a compatibility date it behaves as of today, for ever."""
+    modules, main = checked_code(body, settings.script_bytes)
+    version = Version(
+        id=identity.version_id,
+        worker_id=identity.worker_id,
+        worker_name=identity.worker_name,
+        tenant=LOCAL_TENANT,
+        modules=modules,
+        main=main,
+        limits=checked_limits(WantedLimits(), settings),
+        compatibility_date=identity.today.isoformat(),
+    )
+    at = int(identity.now * 1000)
+    blank = Deployment(version, number=0, routes=(), handlers=(), startup_ms=0.0, deployed_at=at, created_at=at)
+    return _with_fields(blank, body, identity, settings, router)
+
+
+def changed_draft(
+    body: DeployBody, identity: Identity, current: Deployment, settings: Settings, router: Router
+) -> Deployment:
+    """The next version of a worker: the current one, with whatever fields the body gives in place of the old."""
+    if all(getattr(body, field) is UNSET for field in body.__struct_fields__ if field != "name"):
+        raise bad_body("the body changes nothing", "send `script`, or `modules` with `main`, or other fields to change")
+    version = replace(current.version, id=identity.version_id)
+    if body.script is not UNSET or body.modules is not UNSET or body.main is not UNSET:
+        modules, main = checked_code(body, settings.script_bytes)
+        version = replace(version, modules=modules, main=main)
+    draft = replace(current, version=version, deployed_at=int(identity.now * 1000))
+    return _with_fields(draft, body, identity, settings, router)
+
+
+def _with_fields(
+    draft: Deployment, body: DeployBody, identity: Identity, settings: Settings, router: Router
+) -> Deployment:
+    version = draft.version
+    if body.isolation is not UNSET:
+        checked_isolation(body.isolation)
+    if body.env is not UNSET:
+        version = replace(version, env=checked_env(body.env))
+    if body.limits is not UNSET:
+        version = replace(version, limits=checked_limits(body.limits, settings))
+    if body.compatibility_date is not UNSET:
+        version = replace(version, compatibility_date=checked_date(body.compatibility_date, identity.today))
+    patterns = draft.routes if body.routes is UNSET else checked_routes(body.routes, router)
+    return replace(draft, version=version, routes=patterns)
+
+
+def checked_routes(texts: Sequence[str], router: Router) -> tuple[str, ...]:
+    """The patterns in the one spelling that means them. Whether they are free is seen when they are taken."""
+    if len(texts) > MAX_ROUTES:
+        raise Refused(ApiCode.BAD_ROUTE, f"{len(texts)} routes are more than {MAX_ROUTES}", "use a wildcard")
+    patterns = []
+    for text in texts:
+        if len(text) > MAX_PATTERN:
+            raise Refused(ApiCode.BAD_ROUTE, f"the route {text[:80]!r}… is longer than {MAX_PATTERN} characters")
+        try:
+            pattern = parse_pattern(text)
+        except BadPattern as error:
+            raise Refused(
+                ApiCode.BAD_ROUTE, str(error), "patterns look like example.com/path/* or *.example.com/*"
+            ) from None
+        if not pattern.wildcard and router.is_control(pattern.host.encode()):
+            raise Refused(
+                ApiCode.BAD_ROUTE, f"the route `{text}` is on a control host", "workers never answer there: use another"
+            )
+        patterns.append(str(pattern))
+    return tuple(dict.fromkeys(patterns))

@@ -1,0 +1,105 @@
+"""Why the control API refuses something: permanent codes, and the error that carries one.
+
+Codes from 10000 are those Cloudflare's API uses for the same mistake, so that tools which know them work here; codes
+from 19000 are Atoll's own. Clients and tests match on the code, never on the text.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import NamedTuple
+
+from atoll.errors import AtollError, Failure
+from atoll.wire.generated import ErrorCode
+
+
+class ApiCode(IntEnum):
+    PARSE = 10006
+    NOT_FOUND = 10007
+    BAD_NAME = 10016
+    VALIDATION = 10021
+    BAD_BODY = 10026
+    TOO_LARGE = 10027
+    CONCURRENT = 10035
+    VAR_TOO_BIG = 10054
+    TOO_MANY_VARS = 10055
+    NO_HANDLERS = 10068
+    INTERNAL = 19001
+    FORBIDDEN_ORIGIN = 19002
+    MEDIA_TYPE = 19003
+    METHOD = 19004
+    NAME_TAKEN = 19005
+    ROUTE_TAKEN = 19006
+    BAD_ROUTE = 19007
+    BAD_LIMIT = 19008
+    UNAVAILABLE = 19009
+
+
+class ApiFacts(NamedTuple):
+    status: int
+    type: str
+    meaning: str
+
+
+API_ERRORS: dict[ApiCode, ApiFacts] = {
+    ApiCode.PARSE: ApiFacts(422, "parse", "A module does not parse, or an import cannot be resolved."),
+    ApiCode.NOT_FOUND: ApiFacts(404, "not_found", "There is no such worker or path."),
+    ApiCode.BAD_NAME: ApiFacts(400, "bad_name", "A worker cannot have this name."),
+    ApiCode.VALIDATION: ApiFacts(422, "validation", "The top-level code threw, never finished or used too much."),
+    ApiCode.BAD_BODY: ApiFacts(400, "bad_body", "The body is not the JSON this endpoint takes."),
+    ApiCode.TOO_LARGE: ApiFacts(413, "too_large", "The worker or the body is larger than this node allows."),
+    ApiCode.CONCURRENT: ApiFacts(409, "concurrent", "Another change of the same worker is under way."),
+    ApiCode.VAR_TOO_BIG: ApiFacts(400, "var_too_big", "A variable of `env` is larger than 5 KB."),
+    ApiCode.TOO_MANY_VARS: ApiFacts(400, "too_many_vars", "`env` has more than 128 variables."),
+    ApiCode.NO_HANDLERS: ApiFacts(422, "no_handlers", "The script has no handler that could be called."),
+    ApiCode.INTERNAL: ApiFacts(500, "internal", "A bug of Atoll's; the details are in the node's own log."),
+    ApiCode.FORBIDDEN_ORIGIN: ApiFacts(403, "forbidden_origin", "The request comes from a page of another site."),
+    ApiCode.MEDIA_TYPE: ApiFacts(415, "media_type", "The body is not declared as application/json."),
+    ApiCode.METHOD: ApiFacts(405, "method", "The path exists but does not take this method."),
+    ApiCode.NAME_TAKEN: ApiFacts(409, "name_taken", "A worker with this name exists already."),
+    ApiCode.ROUTE_TAKEN: ApiFacts(409, "route_taken", "Another worker has this route."),
+    ApiCode.BAD_ROUTE: ApiFacts(400, "bad_route", "A route is not a pattern that could be served."),
+    ApiCode.BAD_LIMIT: ApiFacts(400, "bad_limit", "A limit is not a positive whole number within the node's cap."),
+    ApiCode.UNAVAILABLE: ApiFacts(503, "unavailable", "No engine could check the worker now; try again."),
+}
+
+# What an engine said of a version -> what the client is told. Whatever is not here is the script's own failure.
+LOAD_FAILURES: dict[ErrorCode, ApiCode] = {
+    ErrorCode.COMPILE: ApiCode.PARSE,
+    ErrorCode.NO_DEFAULT: ApiCode.NO_HANDLERS,
+    ErrorCode.NO_FETCH: ApiCode.NO_HANDLERS,
+    ErrorCode.FETCH_NOT_FUNCTION: ApiCode.NO_HANDLERS,
+    ErrorCode.INTERNAL: ApiCode.INTERNAL,
+    ErrorCode.ENGINE_DIED: ApiCode.UNAVAILABLE,
+    ErrorCode.OVERLOADED: ApiCode.UNAVAILABLE,
+    ErrorCode.UNAVAILABLE: ApiCode.UNAVAILABLE,
+    ErrorCode.UNLOADED: ApiCode.UNAVAILABLE,
+    ErrorCode.SHUTTING_DOWN: ApiCode.UNAVAILABLE,
+}
+
+LOAD_HINTS: dict[ErrorCode, str] = {
+    ErrorCode.COMPILE: "nothing was changed; fix the script and deploy again",
+    ErrorCode.NO_DEFAULT: "write `export default { fetch(request, env, ctx) { … } }`",
+    ErrorCode.NO_FETCH: 'give the default export a fetch method, or call addEventListener("fetch", …)',
+    ErrorCode.FETCH_NOT_FUNCTION: "make `fetch` of the default export a function",
+    ErrorCode.CPU: "move work out of the top level: it runs at every cold start",
+    ErrorCode.ENGINE_DIED: "nothing was changed; try again, and look for what makes the engine end if it happens again",
+}
+
+
+class Refused(AtollError):
+    """The API refuses a request. `hint` says what to do; `failure` is where in the script it went wrong, if it did."""
+
+    def __init__(self, reason: ApiCode, message: str, hint: str = "", failure: Failure | None = None) -> None:
+        super().__init__(message)
+        self.reason = reason
+        self.hint = hint
+        self.failure = failure
+
+
+def load_refusal(failure: Failure) -> Refused:
+    """An engine could not load a version: the same as a refusal of the deploy."""
+    reason = LOAD_FAILURES.get(failure.code, ApiCode.VALIDATION)
+    message = f"{failure.name}: {failure.message}" if failure.name else failure.message
+    hint = LOAD_HINTS.get(failure.code, "nothing was changed")
+    return Refused(reason, message, hint, failure)

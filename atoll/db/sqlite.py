@@ -1,0 +1,191 @@
+"""SQLite without waiting on the event loop: one writer thread with group commit, reads where they are asked for.
+
+A write is a function of the connection. All functions that wait when the thread looks run in one transaction, so the
+disk is asked to be sure once per batch and not once per write. Each has a savepoint of its own: one that raises is
+undone alone, and its neighbours stay. The event loop is woken once per batch.
+
+Reads are short lookups by key on a connection of their own, run where they are called: in WAL mode they neither wait
+for the writer nor hold it up, and a hop to a thread would cost several times the read. They see what is committed.
+
+`synchronous` is FULL: an answer of 201 to a deploy is a promise that a power cut must not break. NORMAL may lose the
+last commits, and group commit already spreads the cost of the wait over everybody who waits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Generic, TypeVar
+
+import apsw
+
+from atoll.db.migrate import migrate
+from atoll.errors import StartError
+
+T = TypeVar("T")
+
+log = logging.getLogger("atoll.db")
+
+MAX_BATCH = 256  # writes in one transaction: bounds what one commit delays
+BUSY_MS = 5_000  # how long to wait for another program that has the file open, such as a backup
+
+
+class DatabaseClosed(Exception):
+    """A write came after close()."""
+
+
+class Write(Generic[T]):
+    """One write that waits for its turn, then its outcome on the way back to the event loop."""
+
+    __slots__ = ("act", "error", "future", "result")
+
+    def __init__(self, act: Callable[[apsw.Connection], T], future: asyncio.Future[T]) -> None:
+        self.act = act
+        self.future = future
+        self.result: T | None = None
+        self.error: BaseException | None = None
+
+    def run(self, connection: apsw.Connection) -> None:
+        """Run in a savepoint. An error is kept for the one who waits; it is raised only if it ended the transaction."""
+        connection.execute("SAVEPOINT one_write")
+        try:
+            self.result = self.act(connection)
+            connection.execute("RELEASE one_write")
+        except Exception as error:
+            self.error = error
+            if connection.get_autocommit():  # a full disk, say, makes SQLite roll back everything at once
+                raise
+            connection.execute("ROLLBACK TO one_write; RELEASE one_write")
+
+    def settle(self) -> None:
+        if self.future.done():  # the one who waited was cancelled; the write itself stands
+            return
+        if self.error is not None:
+            self.future.set_exception(self.error)
+        else:
+            self.future.set_result(self.result)  # type: ignore[arg-type]  # no error means that `run` set it
+
+
+class Database:
+    """One SQLite file. Made on the event loop that uses it; the file's tables are brought up to date first."""
+
+    def __init__(self, path: Path) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._writer = _open(path, apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE)
+        try:
+            migrate(self._writer, path)
+            self._reader = _open(path, apsw.SQLITE_OPEN_READONLY)
+        except BaseException:
+            self._writer.close()
+            raise
+        self._queue: SimpleQueue[Write[object] | None] = SimpleQueue()
+        self._closing: asyncio.Future[None] | None = None
+        self._thread = threading.Thread(target=self._work, name=f"writer of {path.name}", daemon=True)
+        self._thread.start()
+
+    async def write(self, act: Callable[[apsw.Connection], T]) -> T:
+        """Run `act` on the writer thread and return its result once it is safely on disk.
+
+        `act` may be one of many in a transaction: it must neither begin nor commit one, nor keep the connection.
+        """
+        if self._closing is not None:
+            raise DatabaseClosed("the database is closed")
+        future: asyncio.Future[T] = self._loop.create_future()
+        self._queue.put(Write(act, future))  # type: ignore[arg-type]  # the queue holds writes of every result type
+        return await future
+
+    def post(self, act: Callable[[apsw.Connection], None]) -> None:
+        """Run `act` on the writer thread for nobody to wait for: what would be a pity to lose, and no more."""
+        if self._closing is None:
+            future: asyncio.Future[None] = self._loop.create_future()
+            future.add_done_callback(_log_failure)
+            self._queue.put(Write(act, future))  # type: ignore[arg-type]
+
+    def read(self, act: Callable[[apsw.Connection], T]) -> T:
+        """Run a quick lookup here and now. `act` must take all its rows before it returns."""
+        return act(self._reader)
+
+    async def close(self) -> None:
+        """Finish every write that waits, then close the file. A second call waits for the first."""
+        if self._closing is None:
+            self._queue.put(None)
+            self._closing = self._loop.run_in_executor(None, self._finish)
+        await asyncio.shield(self._closing)
+
+    def _finish(self) -> None:
+        self._thread.join()
+        self._reader.close()
+        self._writer.close()  # last, so that it folds the write-ahead log into the file
+
+    # On the writer thread
+
+    def _work(self) -> None:
+        while self._work_once():
+            pass
+
+    def _work_once(self) -> bool:
+        """One transaction. A method of its own so that no write is kept in memory while the thread waits."""
+        batch, more = self._take()
+        if batch:
+            self._commit(batch)
+            self._deliver(batch)
+        return more
+
+    def _take(self) -> tuple[list[Write[object]], bool]:
+        """All writes that wait, at least one; and whether more may come."""
+        batch: list[Write[object]] = []
+        while (write := self._queue.get()) is not None:
+            batch.append(write)
+            if len(batch) == MAX_BATCH or self._queue.empty():  # nobody else takes: not empty means get() returns
+                return batch, True
+        return batch, False
+
+    def _commit(self, batch: list[Write[object]]) -> None:
+        try:
+            self._writer.execute("BEGIN IMMEDIATE")
+            for write in batch:
+                write.run(self._writer)
+            self._writer.execute("COMMIT")
+        except Exception as error:  # the whole transaction is gone, with the writes that seemed to go well
+            if not self._writer.get_autocommit():
+                self._writer.execute("ROLLBACK")
+            for write in batch:
+                write.error = write.error or error
+
+    def _deliver(self, batch: list[Write[object]]) -> None:
+        try:
+            self._loop.call_soon_threadsafe(_settle, batch)
+        except RuntimeError:
+            pass  # the loop ended without close(): nobody waits any more
+
+
+def rows(connection: apsw.Connection, shape: Callable[..., T], sql: str, *values: str | int) -> list[T]:
+    """All rows of a query, each made a `shape` of its columns. The tables are STRICT, so types are as declared."""
+    return [shape(*row) for row in connection.execute(sql, values).fetchall()]
+
+
+def _log_failure(future: asyncio.Future[None]) -> None:
+    error = None if future.cancelled() else future.exception()
+    if error is not None:
+        log.error("a write that nobody waits for failed", exc_info=error)
+
+
+def _settle(batch: list[Write[object]]) -> None:
+    for write in batch:
+        write.settle()
+
+
+def _open(path: Path, flags: int) -> apsw.Connection:
+    try:
+        connection = apsw.Connection(str(path), flags=flags)
+        connection.set_busy_timeout(BUSY_MS)
+        connection.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON").fetchall()
+        return connection
+    except apsw.NotADBError:
+        raise StartError(f"{path} is not a database", "move it away, or choose another folder with --data") from None
+    except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.PermissionsError) as error:
+        raise StartError(f"{path} cannot be opened: {error}", "check that the folder can be written to") from None

@@ -1,0 +1,225 @@
+"""One call in flight as its caller holds it: request body in, response credit in, cancel; and its record at the end.
+
+A Call is made by the pool and belongs to one CallTable (table.py), that of the engine it was sent to, from CALL to
+DONE. There is no task, future or timer per call: frames drive it, and a sweep finds the ones that are late.
+
+    QUEUED ──► SENT ──► RESPONDED ──► ENDED ──► OVER        ENDED: the response is over, waitUntil may go on
+                 └──────────┴──────────► CANCELLED ──► OVER  CANCELLED: whatever comes before DONE is dropped
+"""
+
+from __future__ import annotations
+
+import time
+from asyncio import Task
+from typing import TYPE_CHECKING, Protocol
+
+from atoll.engine.loads import Lines, Placement
+from atoll.errors import Failure
+from atoll.logs import Invocation
+from atoll.wire.codec import encode_body, encode_credit
+from atoll.wire.generated import CHUNK, ERRORS, WINDOW, ErrorCode, Level, Outcome
+from atoll.workers import Version
+
+if TYPE_CHECKING:
+    from atoll.engine.table import CallTable
+
+# Plain ints: these are compared for every frame.
+QUEUED, SENT, RESPONDED, ENDED, CANCELLED, OVER = range(6)
+
+WAIT_UNTIL_SECONDS = 35.0  # the engine ends waitUntil after 30 s; this is for an engine that does not
+# An engine that has not ended a call so long after it was told to is stuck. Longer than the most CPU time a worker may
+# be given (30 s): until then its threads may simply be busy.
+CANCEL_SECONDS = 45.0
+MAX_MOVES = 2  # how often a call that never started may be tried in another engine
+GRANT_BATCH = CHUNK  # credit goes back in steps of this size: a quarter of the window
+
+
+class Caller(Protocol):
+    """Who made a call and hears of it. All methods are called on the event loop, none may block or raise."""
+
+    def on_response(self, status: int, head: bytes, body: bytes, ended: bool) -> None: ...
+
+    def on_body(self, chunk: bytes, ended: bool) -> None: ...
+
+    def on_failure(self, failure: Failure) -> None: ...
+
+    def on_upload_credit(self, amount: int) -> None: ...
+
+    def on_upload_stop(self) -> None: ...
+
+
+class CallOwner(Protocol):
+    """What the pool does for calls."""
+
+    def move(self, call: Call, left: Placement) -> None: ...  # it never started where it was: try elsewhere
+
+    def withdraw(self, call: Call) -> None: ...  # a queued call was cancelled
+
+    def on_watched(self, placement: Placement) -> None: ...  # a call of a watched placement is over
+
+
+class Call:
+    """One call in flight, as its caller holds it."""
+
+    __slots__ = (
+        "allowed",
+        "backlog",
+        "body",
+        "caller",
+        "cancelled",
+        "deadline",
+        "ended",
+        "failure",
+        "head",
+        "id",
+        "logs",
+        "moves",
+        "ops",
+        "owner",
+        "placement",
+        "silent",
+        "started",
+        "state",
+        "status",
+        "streamed",
+        "table",
+        "uncredited",
+        "ungranted",
+        "version",
+        "worker",
+    )
+
+    def __init__(
+        self, version: Version, head: bytes, body: bytes, ended: bool, caller: Caller, owner: CallOwner, now: float
+    ) -> None:
+        # As it was made; kept so that a call which never started can be sent again
+        self.version = version
+        self.head = head
+        self.body = body
+        self.ended = ended
+        self.caller = caller
+        self.owner = owner
+        self.started = now
+        self.moves = 0
+
+        # Where it is
+        self.state = QUEUED
+        self.id = 0
+        self.worker = 0
+        self.table: CallTable | None = None
+        self.placement: Placement | None = None
+        self.deadline = 0.0
+
+        # Bodies
+        self.backlog: list[tuple[bytes, bool]] | None = None  # request body that came while QUEUED
+        self.streamed = False  # request body left in BODY frames: cannot be sent again
+        self.uncredited = 0  # request body bytes the engine has not taken yet
+        self.allowed = WINDOW  # response body bytes the engine may still send
+        self.ungranted = 0  # response body bytes the client took, not yet told to the engine
+
+        # For the record
+        self.status = 0
+        self.failure: Failure | None = None
+        self.cancelled = False
+        self.silent = False  # a stand-in for a call that moved away: no record
+        self.logs: Lines | None = None
+        self.ops: dict[int, Task[None] | None] | None = None  # ops under way, by op id
+
+    def send_body(self, chunk: bytes, ended: bool) -> None:
+        """More of the request body. The caller keeps within the credit it was given."""
+        state = self.state
+        if state == QUEUED:
+            if self.backlog is None:
+                self.backlog = []
+            self.backlog.append((chunk, ended))
+        elif SENT <= state <= ENDED:
+            assert self.table is not None
+            self.streamed = True
+            self.uncredited += len(chunk)
+            self.table.link.send(encode_body(self.worker, self.id, chunk, ended))
+
+    def grant(self, amount: int) -> None:
+        """The client took `amount` bytes of the response body: the engine may send as many more."""
+        if self.state != RESPONDED:
+            return
+        self.ungranted += amount
+        if self.ungranted >= GRANT_BATCH:
+            assert self.table is not None
+            self.allowed += self.ungranted
+            self.table.link.send(encode_credit(self.worker, self.id, self.ungranted))
+            self.ungranted = 0
+
+    def cancel(self) -> None:
+        """The client is gone: the caller hears nothing more. What waitUntil holds may go on."""
+        state = self.state
+        self.caller = NOBODY
+        if state == QUEUED:
+            self.cancelled = True
+            self.owner.withdraw(self)
+        elif SENT <= state <= RESPONDED:
+            assert self.table is not None
+            self.cancelled = True
+            self.table.cancel(self, ErrorCode.CANCELED)
+
+    def add_log(self, level: Level, timestamp_ms: float, text: str) -> None:
+        if self.logs is None:
+            self.logs = Lines()
+        self.logs.add(level, timestamp_ms, text)
+
+    def movable(self) -> bool:
+        """Whether it can be sent to another engine, given that its handler never started."""
+        return self.state == SENT and not self.streamed and self.moves < MAX_MOVES
+
+    def invocation(self, outcome: Outcome, cpu_us: int, now: float) -> Invocation:
+        version = self.version
+        failure = self.failure
+        status = self.status
+        if self.cancelled:
+            outcome = Outcome.CANCELED
+            status = status or ERRORS[ErrorCode.CANCELED].status
+        elif failure is not None:
+            outcome = failure.facts.outcome
+            status = status or failure.facts.status
+        wall = now - self.started
+        head = self.head
+        record = Invocation(
+            version.worker_id,
+            version.worker_name,
+            version.id,
+            "fetch",
+            outcome,
+            status,
+            cpu_us,
+            int(wall * 1_000_000),
+            time.time() - wall,
+            head[: head.find(b"\n")],
+        )
+        if failure is not None:
+            record.failure = failure
+        own = self.logs
+        if own is not None:
+            record.logs = own.lines
+            record.truncated = own.truncated
+        placement = self.placement
+        if placement is not None and placement.logs is not None:  # what top-level code said goes with the next record
+            lines, placement.logs = placement.logs, None
+            record.logs = lines.lines + record.logs
+            record.truncated = record.truncated or lines.truncated
+        return record
+
+
+class Nobody:
+    """The caller of a call that nobody waits for any more."""
+
+    def on_response(self, status: int, head: bytes, body: bytes, ended: bool) -> None: ...
+
+    def on_body(self, chunk: bytes, ended: bool) -> None: ...
+
+    def on_failure(self, failure: Failure) -> None: ...
+
+    def on_upload_credit(self, amount: int) -> None: ...
+
+    def on_upload_stop(self) -> None: ...
+
+
+NOBODY = Nobody()

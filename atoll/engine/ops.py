@@ -1,0 +1,94 @@
+"""The ops of one engine: each is counted to its call, answered by the broker, and dropped when the call is over."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from atoll.bindings.base import Reply
+from atoll.broker import Broker, Op, Refusal
+from atoll.engine.calls import CANCELLED, Call
+from atoll.engine.link import Link
+from atoll.engine.loads import Placement
+from atoll.engine.table import CallTable
+from atoll.errors import EngineError
+from atoll.wire.codec import encode_reply, read_op
+from atoll.wire.generated import ErrorCode, Flag
+
+log = logging.getLogger("atoll.engine")
+
+PENDING_BYTES = 256 << 20  # bodies of ops that wait, over all calls of one engine
+
+OVER = Refusal(ErrorCode.CANCELED, "the call that asked is over")
+
+
+class Ops:
+    def __init__(self, link: Link, calls: CallTable, broker: Broker, per_call: int) -> None:
+        self._link = link
+        self._calls = calls
+        self._broker = broker
+        self._per_call = per_call
+        self._by_index: tuple[Op, ...] = ()
+        self._pending_bytes = 0
+
+    def bind(self, names: tuple[str, ...]) -> None:
+        """The op list of the engine's HELLO. EngineError if it is not ours."""
+        self._by_index = self._broker.bind(names)
+
+    def begin(self, placement: Placement, number: int, data: bytes, start: int, end: int) -> None:
+        """Answer one OP frame of a worker. A call that is over, or is another worker's by now, gets nothing done."""
+        index, call_id, meta, body = read_op(data, start, end)
+        if index >= len(self._by_index):
+            raise EngineError(f"OP {index}, of {len(self._by_index)}")
+        worker = placement.load_id
+        call = self._calls.calls.get(call_id)
+        if call is None or call.worker != worker or call.state == CANCELLED:
+            self._reply(worker, number, OVER)
+            return
+        if call.ops is None:
+            call.ops = {}
+        if number in call.ops:
+            raise EngineError(f"a second OP {number} while the first waits")
+        if len(call.ops) >= self._per_call or self._pending_bytes + len(body) > PENDING_BYTES:
+            message = f"more than {self._per_call} operations at once in one call"
+            self._reply(worker, number, Refusal(ErrorCode.QUOTA_EXCEEDED, message))
+            return
+        self._run(call, number, self._by_index[index], placement, meta, body)
+
+    def _run(self, call: Call, number: int, op: Op, placement: Placement, meta: bytes, body: bytes) -> None:
+        worker = placement.load_id
+        ops = call.ops
+        assert ops is not None
+
+        def respond(answer: Reply | Refusal) -> None:
+            if call.ops is ops:  # else the call ended, or moved on, while the op ran
+                self._reply(worker, number, answer)
+
+        task = self._broker.answer(op, call.version.grants, meta, body, respond)
+        if task is None:
+            return
+        ops[number] = task
+        size = len(body)
+        self._pending_bytes += size
+
+        def forget(_: asyncio.Task[None]) -> None:
+            ops.pop(number, None)
+            self._pending_bytes -= size
+
+        task.add_done_callback(forget)
+
+    def _reply(self, worker: int, number: int, answer: Reply | Refusal) -> None:
+        if isinstance(answer, Refusal):
+            frame = self._refusal(worker, number, answer)
+        else:
+            try:
+                frame = encode_reply(worker, number, answer.meta, answer.body)
+            except (EngineError, TypeError, ValueError, RecursionError) as error:
+                log.error("the reply to op %d cannot be sent", number, exc_info=error)
+                frame = self._refusal(worker, number, Refusal(ErrorCode.INTERNAL, "internal error"))
+        self._link.send(frame)
+
+    def _refusal(self, worker: int, number: int, refusal: Refusal) -> bytes:
+        return encode_reply(
+            worker, number, {"code": int(refusal.code), "message": refusal.message}, b"", flags=int(Flag.FAIL)
+        )

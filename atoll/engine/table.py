@@ -1,0 +1,242 @@
+"""The calls of one engine, from CALL to DONE: what Python does to them and what the engine may say of them.
+
+The engine is hostile: a frame that the state of its call does not allow raises EngineError, which ends that engine.
+Only FAIL and DONE for a worker that is gone are let pass: they cross our CALL when an isolate is condemned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from atoll.engine.calls import (
+    CANCEL_SECONDS,
+    CANCELLED,
+    ENDED,
+    NOBODY,
+    OVER,
+    QUEUED,
+    RESPONDED,
+    SENT,
+    WAIT_UNTIL_SECONDS,
+    Call,
+)
+from atoll.engine.link import Link
+from atoll.engine.loads import Placement
+from atoll.errors import EngineError, Failure
+from atoll.logs import Invocation
+from atoll.wire.codec import encode_call, encode_cancel, read_credit, read_done, read_failure, read_response
+from atoll.wire.generated import ErrorCode, Event, Flag, Outcome
+
+NEVER = float("inf")
+_END = int(Flag.END)
+_DONE = int(Flag.DONE)
+_FETCH = int(Event.FETCH)
+
+
+class CallTable:
+    """The calls of one engine, from CALL to DONE."""
+
+    def __init__(
+        self,
+        link: Link,
+        is_gone: Callable[[int], bool],
+        record: Callable[[Invocation], None],
+        clock: Callable[[], float],
+    ) -> None:
+        self.link = link
+        self._is_gone = is_gone  # whether a worker was loaded once and is no more
+        self._record = record
+        self._clock = clock
+        self.calls: dict[int, Call] = {}
+        self._free: list[int] = []  # ids of calls that are over
+        self._last_id = 0
+
+    # --- what Python does to a call ---
+
+    def start(self, call: Call, placement: Placement) -> None:
+        """Send the call to the engine."""
+        free = self._free
+        if free:
+            number = free.pop()
+        else:
+            number = self._last_id = self._last_id + 1
+        self.calls[number] = call
+        call.id = number
+        call.table = self
+        call.placement = placement
+        call.worker = worker = placement.load_id
+        call.state = SENT
+        call.deadline = call.started + call.version.limits.wall_ms / 1000
+        call.uncredited = len(call.body)
+        placement.in_flight += 1
+        self.link.send(encode_call(worker, number, _FETCH, call.head, call.body, call.ended))
+        if call.backlog is not None:
+            backlog, call.backlog = call.backlog, None
+            for chunk, ended in backlog:
+                call.send_body(chunk, ended)
+
+    def cancel(self, call: Call, code: ErrorCode) -> None:
+        """Tell the engine to end a call. What waitUntil holds may still go on when only the client is gone."""
+        call.state = CANCELLED
+        grace = WAIT_UNTIL_SECONDS if code == ErrorCode.CANCELED else 0.0
+        call.deadline = self._clock() + grace + CANCEL_SECONDS
+        self.link.send(encode_cancel(call.worker, call.id, code))
+
+    def end(self, call: Call, failure: Failure) -> None:
+        """The engine will never end this call, because it or the isolate is gone: Python does."""
+        told = SENT <= call.state <= RESPONDED
+        if told:
+            call.failure = failure
+        self._over(call, Outcome.INTERNAL_ERROR, 0)
+        if told:
+            call.caller.on_failure(failure)
+
+    def release(self, call: Call) -> Placement:
+        """The call never started and goes elsewhere. Only when its worker is gone: the id is free at once."""
+        self._forget(call)
+        left = call.placement
+        assert left is not None
+        call.state, call.table, call.placement = QUEUED, None, None
+        return left
+
+    def of(self, placement: Placement) -> list[Call]:
+        return [call for call in self.calls.values() if call.placement is placement]
+
+    def sweep(self, now: float) -> None:
+        """Find the calls that took too long. Raises EngineError when the engine does not end them."""
+        for call in [call for call in self.calls.values() if call.deadline < now]:
+            if call.state == CANCELLED:
+                raise EngineError(f"a call of {call.version.worker_name} did not end when it was told to")
+            told = call.state == SENT
+            if told:
+                seconds = call.version.limits.wall_ms / 1000
+                call.failure = Failure(ErrorCode.WALL, f"the worker did not respond within {seconds:g} s")
+            self.cancel(call, ErrorCode.WALL)
+            if told:
+                call.caller.on_failure(call.failure)  # type: ignore[arg-type]  # just set
+
+    # --- what the engine says of a call ---
+
+    def on_response(self, flags: int, worker: int, number: int, data: bytes, start: int, end: int) -> None:
+        call = self.calls.get(number)
+        if call is None or call.worker != worker:
+            raise EngineError(f"RESPONSE for call {number}, which is not under way in worker {worker}")
+        status, cpu_us, head, body = read_response(data, start, end)
+        state = call.state
+        if state == CANCELLED:
+            if flags & _DONE:
+                self._over(call, Outcome.OK, cpu_us)
+            return
+        if state != SENT or not call.placement.ready:  # type: ignore[union-attr]  # a call in the table has one
+            raise EngineError(f"RESPONSE for call {number} out of turn")
+        call.status = status
+        if flags & _DONE:
+            self._over(call, Outcome.OK, cpu_us)
+            call.caller.on_response(status, head, body, True)
+        elif flags & _END:
+            call.state = ENDED
+            call.deadline = self._clock() + WAIT_UNTIL_SECONDS
+            call.caller.on_response(status, head, body, True)
+        else:
+            call.state = RESPONDED
+            call.deadline = NEVER
+            call.caller.on_response(status, head, body, False)
+
+    def on_body(self, flags: int, worker: int, number: int, data: bytes, start: int, end: int) -> None:
+        call = self.calls.get(number)
+        if call is None or call.worker != worker:
+            raise EngineError(f"BODY for call {number}, which is not under way in worker {worker}")
+        if call.state == CANCELLED:
+            return
+        ended = bool(flags & _END)
+        if call.state != RESPONDED or (start == end and not ended):
+            raise EngineError(f"BODY for call {number} out of turn")
+        call.allowed -= end - start
+        if call.allowed < 0:
+            raise EngineError(f"BODY for call {number} beyond its credit")
+        if ended:
+            call.state = ENDED
+            call.deadline = self._clock() + WAIT_UNTIL_SECONDS
+        call.caller.on_body(data[start:end], ended)
+
+    def on_done(self, flags: int, worker: int, number: int, data: bytes, start: int, end: int) -> None:
+        if self._is_gone(worker):
+            return
+        call = self._find("DONE", worker, number)
+        cpu_us, outcome = read_done(data, start)
+        if call.state != ENDED and call.state != CANCELLED:
+            raise EngineError(f"DONE for call {number}, whose response is not over")
+        self._over(call, outcome, cpu_us)
+
+    def on_fail(self, flags: int, worker: int, number: int, data: bytes, start: int, end: int) -> None:
+        if self._is_gone(worker):
+            return
+        call = self._find("FAIL", worker, number)
+        failure = read_failure(data[start:end])
+        if call.state == CANCELLED:
+            return
+        if failure.code == ErrorCode.UNLOADED and call.movable():
+            left = self._stand_in(call)
+            call.owner.move(call, left)
+            return
+        if call.failure is None:
+            call.failure = failure
+        if call.state != ENDED:  # else waitUntil failed: worth a record, but nobody waits
+            call.state = ENDED
+            call.deadline = self._clock() + WAIT_UNTIL_SECONDS
+            call.caller.on_failure(failure)
+
+    def on_credit(self, flags: int, worker: int, number: int, data: bytes, start: int, end: int) -> None:
+        call = self._find("CREDIT", worker, number)
+        amount = read_credit(data, start)
+        if amount > call.uncredited:
+            raise EngineError(f"CREDIT for call {number} for more than it was sent")
+        call.uncredited -= amount
+        if call.state != CANCELLED:
+            call.caller.on_upload_credit(amount)
+
+    def on_cancel(self, flags: int, worker: int, number: int, data: bytes, start: int, end: int) -> None:
+        call = self._find("CANCEL", worker, number)
+        if call.state != CANCELLED:
+            call.caller.on_upload_stop()
+
+    # --- ends ---
+
+    def _find(self, kind: str, worker: int, number: int) -> Call:
+        call = self.calls.get(number)
+        if call is None or call.worker != worker:
+            raise EngineError(f"{kind} for call {number}, which is not under way in worker {worker}")
+        return call
+
+    def _over(self, call: Call, outcome: Outcome, cpu_us: int) -> None:
+        now = self._clock()
+        self._forget(call)
+        call.state = OVER
+        placement = call.placement
+        placement.last_used = now  # type: ignore[union-attr]  # a call in the table has one
+        if not call.silent:
+            self._record(call.invocation(outcome, cpu_us, now))
+        if placement.watched:  # type: ignore[union-attr]
+            call.owner.on_watched(placement)  # type: ignore[arg-type]
+
+    def _forget(self, call: Call) -> None:
+        del self.calls[call.id]
+        self._free.append(call.id)
+        call.placement.in_flight -= 1  # type: ignore[union-attr]  # a call in the table has one
+        if call.ops:
+            ops, call.ops = call.ops, None
+            for task in ops.values():
+                if task is not None:
+                    task.cancel()
+
+    def _stand_in(self, call: Call) -> Placement:
+        """Leave a stand-in that waits for DONE under the id of a call which goes elsewhere."""
+        ghost = Call(call.version, call.head, b"", True, NOBODY, call.owner, call.started)
+        ghost.id, ghost.worker, ghost.table, ghost.placement = call.id, call.worker, self, call.placement
+        ghost.uncredited, ghost.silent = call.uncredited, True
+        ghost.state, ghost.deadline = CANCELLED, self._clock() + CANCEL_SECONDS
+        self.calls[call.id] = ghost
+        left = call.placement
+        assert left is not None
+        call.state, call.table, call.placement = QUEUED, None, None
+        return left

@@ -1,0 +1,370 @@
+"""One client connection: bytes in, one exchange at a time, bytes out.
+
+No task, future or coroutine per request: the usual request (a whole head in one packet, no body) goes from
+`data_received` to the pool in one chain of calls, and its response comes back through `Exchange.on_response`.
+Everything else (heads in pieces, bodies, pipelining) waits in `buffer` and is worked off by `pump`, in order: the next
+request is not begun before the response to the last one is written.
+
+Timeouts cost the hot path one store: `touched` is the time of the last event that counts, read by the server's sweep.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import cast
+
+from atoll.errors import Failure
+from atoll.front.exchange import WAITING, Exchange
+from atoll.front.flow import DISCARD
+from atoll.front.framing import EMPTY_LINE, NOT_PLAIN, Framing
+from atoll.front.http1 import (
+    CHUNKED,
+    CONTINUE,
+    MAX_HEADER_LINES,
+    Refusal,
+    check_size,
+    header,
+    keeps_alive,
+    request_head,
+)
+from atoll.front.pages import refusal_bytes
+from atoll.front.shared import Shared
+from atoll.router import host_name
+from atoll.wire.generated import INLINE_BODY, ErrorCode
+from atoll.workers import Version
+
+# A head up to this size cannot have too many header lines: the shortest line is `a:\r\n`.
+SMALL_HEAD = 4 * MAX_HEADER_LINES
+
+# Bytes of later requests that may wait for the response to an earlier one.
+READ_AHEAD = 65536
+
+# How long a client may go on sending after we have answered and closed our side: it may not have read the answer yet.
+LINGER_SECONDS = 2.0
+
+
+class Connection(asyncio.Protocol):
+    __slots__ = (
+        "body_seen", "buffer", "discarded", "exchange", "framing",
+        "is_busy", "is_closing", "is_held", "is_lost", "is_pumping", "is_reading", "is_write_paused",
+        "searched", "shared", "touched", "transport", "unsent",
+    )  # fmt: skip
+
+    transport: asyncio.Transport
+
+    def __init__(self, shared: Shared) -> None:
+        # of the connection
+        self.shared = shared
+        self.framing = Framing()
+        self.buffer = bytearray()
+        self.searched = 0  # bytes of `buffer` known to hold no empty line
+        self.touched = 0.0
+        self.unsent = 0  # the write buffer when the client last made progress
+        self.is_busy = False  # False: nothing waits and nothing is under way, the next byte begins a head
+        self.is_pumping = False
+        self.is_held = False  # reading is paused
+        self.is_write_paused = False
+        self.is_closing = False  # no further request will be read
+        self.is_lost = False
+        # of the request
+        self.exchange: Exchange | None = None
+        self.is_reading = False  # a body is being received
+        self.body_seen = 0
+        self.discarded = 0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.Transport, transport)
+        bounds = self.shared.bounds
+        # The first request must come within the header timeout, later ones within the idle timeout.
+        self.touched = self.shared.now + min(0.0, bounds.header_timeout - bounds.idle_timeout)
+        self.shared.connections.add(self)
+        if self.shared.is_draining:
+            transport.close()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self.is_lost = self.is_closing = self.is_busy = True
+        self.shared.forget(self)
+        self.buffer.clear()
+        if self.exchange is not None:
+            self.exchange.abandon()
+            self.exchange = None
+
+    def eof_received(self) -> bool:
+        return False  # a client that closes its side is gone: `connection_lost` follows
+
+    def address(self) -> tuple[str, int]:
+        peer = self.transport.get_extra_info("peername")
+        return (peer[0], peer[1]) if peer else ("", 0)
+
+    # Bytes in
+
+    def data_received(self, data: bytes) -> None:
+        if not self.is_busy and data.find(EMPTY_LINE) + 4 == len(data) and data[0] > 32:
+            self.is_busy = True
+            self.begin(data)
+        else:
+            self.receive(data)
+
+    def receive(self, data: bytes) -> None:
+        """Everything but a lone whole head."""
+        if self.is_closing:
+            return
+        if self.is_reading:
+            self.touched = self.shared.now
+            used = self.read_body(data)
+            if used == len(data):
+                self.gate()
+                return
+            data = data[used:]
+        if not self.is_busy:
+            self.is_busy = True
+            self.touched = self.shared.now
+        self.buffer += data
+        self.pump()
+
+    def pump(self) -> None:
+        """Work off what waits, as far as it goes."""
+        if self.is_pumping:
+            return
+        self.is_pumping = True
+        try:
+            while self.buffer and not self.is_closing:
+                if self.is_reading:
+                    size = len(self.buffer) if self.framing.left == CHUNKED else self.framing.left
+                    del self.buffer[: self.read_body(bytes(self.buffer[:size]))]
+                elif self.exchange is None:
+                    head = self.cut_head()
+                    if head is None:
+                        break
+                    self.begin(head)
+                else:
+                    break
+        except Refusal as refusal:
+            self.refuse(refusal)
+        finally:
+            self.is_pumping = False
+        if not (self.buffer or self.exchange is not None or self.is_reading or self.is_closing):
+            self.is_busy = False
+        self.gate()
+
+    def cut_head(self) -> bytes | None:
+        """Take the next head out of the buffer, or None while it is incomplete. Raises Refusal when it is too long."""
+        buffer = self.buffer
+        while buffer[:2] == b"\r\n":  # RFC 9112 lets a server skip empty lines before a request
+            del buffer[:2]
+            self.searched = 0
+        at = buffer.find(EMPTY_LINE, max(0, self.searched - 3))
+        if at < 0:
+            self.searched = len(buffer)
+            bounds = self.shared.bounds
+            if len(buffer) > bounds.url_bytes + 64 and buffer.find(b"\r\n") < 0:
+                raise Refusal(414, f"the URL is longer than {bounds.url_bytes} bytes")
+            if len(buffer) > bounds.url_bytes + bounds.header_bytes:
+                raise Refusal(431, f"the headers are longer than {bounds.header_bytes} bytes")
+            return None
+        head = bytes(buffer[: at + 4])
+        del buffer[: at + 4]
+        self.searched = 0
+        return head
+
+    def begin(self, head: bytes) -> None:
+        """A whole head is here: route it, and call the worker when there is no body to wait for."""
+        shared = self.shared
+        framing = self.framing
+        bounds = shared.bounds
+        try:
+            if len(head) > SMALL_HEAD or len(head) > bounds.header_bytes:
+                check_size(head, bounds.header_bytes)
+            method, host, target, minor, call_head = request_head(head, bounds.url_bytes)
+            try:
+                framing.feed(head)
+            except NOT_PLAIN as error:
+                framing.judge(head, error)
+            version = shared.router.find(host, target)
+            keeps = framing.kept
+            framing.kept = None
+            if version is None or keeps is None:
+                self.begin_rare(head, version, host, minor, call_head, keeps)
+                return
+        except Refusal as refusal:
+            self.refuse(refusal)
+            return
+        exchange = Exchange(self, version, call_head, minor, keeps, keeps and minor == 1 and method != b"HEAD")
+        self.exchange = exchange
+        exchange.call = shared.pool.call(version, call_head, b"", True, exchange)
+
+    def begin_rare(
+        self, head: bytes, version: Version | None, host: bytes, minor: int, call_head: bytes, kept: bool | None
+    ) -> None:
+        """A request with a body, for the control API, or for nobody. Raises Refusal."""
+        shared = self.shared
+        has_body = kept is None
+        keeps = keeps_alive(head, minor) if kept is None else kept
+        exchange = self.exchange = Exchange(self, version, call_head, minor, keeps, False)
+        length = self.framing.expect_body(head, minor) if has_body else 0
+        if length > shared.bounds.body_bytes:
+            raise Refusal(413, f"the body is longer than {shared.bounds.body_bytes} bytes")
+        self.is_reading = has_body
+        self.body_seen = self.discarded = 0
+        if version is None and not (shared.control is not None and shared.router.is_control(host)):
+            if host_name(host) is None:
+                raise Refusal(400, "the Host header holds no valid host name")
+            exchange.answer_failure(Failure(ErrorCode.UNKNOWN_HOST, host.decode("ascii")))
+        elif not has_body:
+            exchange.start(b"", ended=True)
+        else:
+            self.meet_expectation(head, minor)
+            exchange.expect_body(length == CHUNKED or length > INLINE_BODY)
+            if not self.buffer:
+                exchange.on_request_body(b"", ended=False)
+
+    def meet_expectation(self, head: bytes, minor: int) -> None:
+        expectation = header(head, b"expect")
+        if expectation is None or minor == 0:
+            return
+        if expectation.lower() != b"100-continue":
+            raise Refusal(417, "the only expectation met is `100-continue`")
+        if not self.buffer:  # a body that is already here needs no invitation
+            self.transport.write(CONTINUE)
+
+    def read_body(self, data: bytes) -> int:
+        """Take what belongs to the body of this request; returns how many bytes that were."""
+        framing = self.framing
+        try:
+            used = framing.take(data)
+            chunk = b"".join(framing.parts)
+            framing.parts.clear()
+            self.body_seen += len(chunk)
+            if self.body_seen > self.shared.bounds.body_bytes:
+                raise Refusal(413, f"the body is longer than {self.shared.bounds.body_bytes} bytes")
+        except Refusal as refusal:
+            framing.parts.clear()
+            self.refuse(refusal)
+            return len(data)
+        kept = framing.kept
+        ended = kept is not None
+        framing.kept = None
+        self.is_reading = not ended
+        exchange = self.exchange
+        if exchange is not None:
+            exchange.keeps = exchange.keeps and kept is not False
+            exchange.on_request_body(chunk, ended)
+        else:
+            self.discarded += used
+            if self.discarded > DISCARD:
+                self.linger()
+        return used
+
+    # Flow
+
+    def gate(self) -> None:
+        """Read from the socket only while there is room for what comes."""
+        exchange = self.exchange
+        full = exchange is not None and (
+            len(self.buffer) > READ_AHEAD or (exchange.upload is not None and exchange.upload.is_full)
+        )
+        if full is self.is_held or self.is_lost:
+            return
+        self.is_held = full
+        self.touched = self.shared.now
+        if full:
+            self.transport.pause_reading()
+        else:
+            self.transport.resume_reading()
+
+    def pause_writing(self) -> None:
+        self.is_write_paused = True
+        self.unsent = 0
+        if self.exchange is not None and self.exchange.download is not None:
+            self.exchange.download.pause()
+
+    def resume_writing(self) -> None:
+        self.is_write_paused = False
+        if self.exchange is not None and self.exchange.download is not None:
+            self.exchange.download.resume()
+
+    # The end of an exchange, and of the connection
+
+    def can_keep(self) -> bool:
+        """May the connection serve another request after this one, as far as is known when its response begins?"""
+        if self.shared.is_draining:
+            return False
+        upload = self.exchange.upload if self.exchange is not None else None
+        wanted = upload is not None and not upload.is_stopped
+        return wanted or not self.is_reading or self.framing.left <= DISCARD
+
+    def finish(self, keeps: bool) -> None:
+        """The response is written. What is left of the request body is read and dropped, if it is not too much."""
+        self.exchange = None
+        self.touched = self.shared.now
+        if not keeps or self.shared.is_draining or (self.is_reading and self.framing.left > DISCARD):
+            self.linger() if self.is_reading else self.close()
+        elif self.buffer or self.is_held:
+            self.pump()
+        elif not self.is_reading:
+            self.is_busy = False
+
+    def refuse(self, refusal: Refusal) -> None:
+        """Answer a request that is no request, and end the connection: where the next one begins is unknown."""
+        exchange, self.exchange = self.exchange, None
+        if exchange is not None:
+            if exchange.state != WAITING:
+                exchange.abandon()
+                self.cut()
+                return
+            exchange.abandon()
+        self.transport.write(refusal_bytes(refusal.status, refusal.reason, self.shared.date))
+        self.linger()
+
+    def close(self) -> None:
+        self.is_closing = self.is_busy = True
+        self.buffer.clear()
+        self.transport.close()
+
+    def linger(self) -> None:
+        """Close our side only. Closing both with bytes unread makes the kernel reset, and the answer could be lost."""
+        if self.is_closing:
+            return
+        self.is_closing = self.is_busy = True
+        self.is_reading = False
+        self.touched = self.shared.now
+        self.buffer.clear()
+        self.gate()
+        self.transport.write_eof()
+
+    def cut(self) -> None:
+        """End a response that cannot be completed in a way the client notices."""
+        self.is_closing = self.is_busy = True
+        self.exchange = None
+        self.buffer.clear()
+        self.transport.abort()
+
+    def drain(self) -> None:
+        """The server stops: leave now when idle, else after the response."""
+        if self.exchange is not None:
+            self.exchange.is_plain = False
+        elif not self.is_busy:
+            self.close()
+
+    def sweep(self, now: float) -> None:
+        """Called a few times a second for every connection."""
+        bounds = self.shared.bounds
+        idle = now - self.touched
+        unsent = self.transport.get_write_buffer_size()
+        if unsent:
+            if unsent != self.unsent:
+                self.unsent = unsent
+                self.touched = now
+            elif idle > bounds.idle_timeout:
+                self.transport.abort()
+        elif self.is_closing:
+            if idle > LINGER_SECONDS:
+                self.transport.abort()
+        elif not self.is_busy:
+            if idle > bounds.idle_timeout:
+                self.close()
+        elif self.is_reading:
+            if idle > bounds.body_timeout and not self.is_held:
+                self.refuse(Refusal(408, "the body did not arrive in time"))
+        elif self.exchange is None and idle > bounds.header_timeout:
+            self.refuse(Refusal(408, "the headers did not arrive in time"))

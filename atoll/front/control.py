@@ -1,0 +1,176 @@
+"""The control API in the place of an engine: calls on the control hosts go to an ASGI application.
+
+It stands at the same seam as the pool, so framing, limits, back-pressure and disconnects are those of every other
+exchange. Each call is a task: this is off the hot path, and worker hosts never reach it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import TYPE_CHECKING, Any, TypeAlias
+from urllib.parse import unquote
+
+from atoll.errors import Failure
+from atoll.front.http1 import HEADER_BLOCK
+from atoll.wire.generated import WINDOW, ErrorCode
+
+if TYPE_CHECKING:
+    from atoll.front.exchange import Exchange
+
+log = logging.getLogger("atoll.front")
+
+Message: TypeAlias = MutableMapping[str, Any]  # as the ASGI specification has it
+Receive: TypeAlias = Callable[[], Awaitable[Message]]
+Send: TypeAlias = Callable[[Message], Awaitable[None]]
+AsgiApp: TypeAlias = Callable[[Message, Receive, Send], Awaitable[None]]
+
+# The front frames the response itself.
+FRAMING_HEADERS = frozenset(
+    (b"content-length", b"transfer-encoding", b"connection", b"keep-alive", b"upgrade", b"trailer")
+)
+
+
+class Control:
+    """Makes calls to the ASGI application."""
+
+    def __init__(self, app: AsgiApp) -> None:
+        self.app = app
+        self.tasks: set[asyncio.Task[None]] = set()
+
+    def call(
+        self, head: bytes, minor: int, body: bytes, ended: bool, caller: Exchange, address: tuple[str, int]
+    ) -> ControlCall:
+        call = ControlCall(caller, body, ended)
+        task = asyncio.get_running_loop().create_task(call.run(self.app, scope_of(head, minor, address)))
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
+        return call
+
+
+def scope_of(head: bytes, minor: int, address: tuple[str, int]) -> Message:
+    request, _, block = head.partition(b"\n")
+    method, _, url = request.partition(b" ")
+    host, slash, rest = url.removeprefix(b"http://").partition(b"/")
+    path, _, query = (slash + rest).partition(b"?")
+    headers = []
+    for line in block.split(b"\r\n"):
+        name, found, value = line.partition(b":")
+        if found:
+            headers.append((name.lower(), value.strip(b" \t")))
+    name, _, port = host.rpartition(b":") if host.rpartition(b":")[2].isdigit() else (host, b"", b"80")
+    return {
+        "type": "http",
+        "asgi": {"version": "3.0", "spec_version": "2.4"},
+        "http_version": f"1.{minor}",
+        "method": method.decode("ascii"),
+        "scheme": "http",
+        "path": unquote(path.decode("latin-1")),
+        "raw_path": path,
+        "query_string": query,
+        "root_path": "",
+        "headers": headers,
+        "client": address,
+        "server": (name.decode("latin-1"), int(port)),
+    }
+
+
+class ControlCall:
+    """One call to the application: the Call of its exchange, and the `receive` and `send` of the application."""
+
+    __slots__ = ("caller", "changed", "chunks", "is_complete", "is_gone", "is_over", "is_started", "start", "window")
+
+    def __init__(self, caller: Exchange, body: bytes, ended: bool) -> None:
+        self.caller = caller
+        # the request body
+        self.chunks: deque[bytes] = deque((body,) if body or ended else ())
+        self.is_complete = ended
+        self.is_gone = False  # the client is not there any more
+        # the response
+        self.window = WINDOW
+        self.start: tuple[int, bytes] | None = None  # held back until the first piece of the body is known
+        self.is_started = False
+        self.is_over = False
+        self.changed = asyncio.Event()  # something of the above did
+
+    # The Call side
+
+    def send_body(self, chunk: bytes, ended: bool) -> None:
+        self.chunks.append(chunk)
+        self.is_complete = ended
+        self.changed.set()
+
+    def grant(self, amount: int) -> None:
+        self.window += amount
+        self.changed.set()
+
+    def cancel(self) -> None:
+        self.is_gone = True
+        self.changed.set()
+
+    # The application side
+
+    async def run(self, app: AsgiApp, scope: Message) -> None:
+        try:
+            await app(scope, self.receive, self.send)
+            if not self.is_over and not self.is_gone:
+                raise RuntimeError("the application returned without a complete response")
+        except Exception as error:
+            if self.is_gone:
+                return
+            log.exception("the control API failed on %s %s", scope["method"], scope["path"])
+            if not self.is_over:
+                self.is_over = True
+                code = ErrorCode.STREAM if self.is_started else ErrorCode.INTERNAL
+                self.caller.on_failure(Failure(code, repr(error)))
+
+    async def receive(self) -> Message:
+        while not self.chunks and not self.is_gone and not self.is_over:
+            await self.wait()
+        if self.is_gone or self.is_over:
+            return {"type": "http.disconnect"}
+        chunk = self.chunks.popleft()
+        more = bool(self.chunks) or not self.is_complete
+        if chunk and not self.is_complete:
+            self.caller.on_upload_credit(len(chunk))
+        return {"type": "http.request", "body": chunk, "more_body": more}
+
+    async def wait(self) -> None:
+        self.changed.clear()
+        await self.changed.wait()
+
+    async def send(self, message: Message) -> None:
+        if self.is_gone:
+            raise OSError("the client is gone")
+        if message["type"] == "http.response.start":
+            if self.start is not None:
+                raise RuntimeError("http.response.start was sent twice")
+            self.start = (message["status"], block_of(message.get("headers", ())))
+        elif message["type"] == "http.response.body":
+            await self.send_response_body(bytes(message.get("body", b"")), not message.get("more_body", False))
+
+    async def send_response_body(self, body: bytes, ended: bool) -> None:
+        if self.start is None or self.is_over:
+            raise RuntimeError("http.response.body was sent before http.response.start or after the end")
+        self.is_over = ended
+        self.changed.set()
+        if not self.is_started:
+            self.is_started = True
+            self.caller.on_response(*self.start, body, ended)  # as an engine's, this piece is not counted
+        else:
+            self.caller.on_body(body, ended)
+            self.window -= len(body)
+        while self.window <= 0 and not self.is_gone and not ended:
+            await self.wait()
+
+
+def block_of(headers: object) -> bytes:
+    """ASGI headers as a header block, without those that frame. Raises ValueError on what no header may hold."""
+    assert isinstance(headers, list | tuple)
+    lines = [b"%b: %b\r\n" % (name, value) for name, value in headers if name.lower() not in FRAMING_HEADERS]
+    block = b"".join(lines)
+    if HEADER_BLOCK.fullmatch(block) is None:
+        raise ValueError("a response header holds a character that it may not")
+    return block

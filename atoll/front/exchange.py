@@ -1,0 +1,245 @@
+"""One request and its response, from the route to the last byte.
+
+An exchange is the Caller of its call: the pool tells it of the response, it writes to its connection. It is also the
+error boundary of the front: before the head of the response has gone a failure becomes an error page, afterwards the
+connection is cut so that the client sees that something is missing.
+"""
+
+from __future__ import annotations
+
+import logging
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
+from atoll.errors import Failure
+from atoll.front.flow import DISCARD, Download, Upload
+from atoll.front.http1 import (
+    BODYLESS,
+    CHUNKED_BODY,
+    CLOSE,
+    KEEP_ALIVE,
+    LAST_CHUNK,
+    BadResponse,
+    header,
+    response_bytes,
+    response_head,
+)
+from atoll.front.pages import error_page
+from atoll.wire.generated import INLINE_BODY, WINDOW, ErrorCode
+from atoll.workers import Version
+
+if TYPE_CHECKING:
+    from atoll.front.connection import Connection
+    from atoll.front.shared import Call
+
+log = logging.getLogger("atoll.front")
+
+
+class State(IntEnum):
+    """How far the response is."""
+
+    WAITING = 0
+    STREAMING = 1
+    MUTED = 2  # the response is over for the client (HEAD, 304), the worker still streams a body nobody reads
+    OVER = 3
+
+
+WAITING, STREAMING, MUTED, OVER = State
+
+
+class Exchange:
+    __slots__ = (
+        "call", "connection", "download", "gathered", "head", "is_chunked", "is_plain", "keeps", "minor", "muted",
+        "state", "streams_up", "upload", "version",
+    )  # fmt: skip
+
+    def __init__(
+        self, connection: Connection, version: Version | None, head: bytes, minor: int, keeps: bool, is_plain: bool
+    ) -> None:
+        # the request
+        self.connection = connection
+        self.version = version  # None: the control API answers
+        self.head = head
+        self.minor = minor
+        self.keeps = keeps
+        self.is_plain = is_plain  # HTTP/1.1, kept alive, not HEAD, no body: the response needs no thought
+        # its way to the worker
+        self.call: Call | None = None
+        self.upload: Upload | None = None
+        # the response
+        self.state = WAITING
+        self.download: Download | None = None
+
+    # The request body, from the connection
+
+    def expect_body(self, streams: bool) -> None:
+        self.gathered = b""
+        self.streams_up = streams
+
+    def on_request_body(self, chunk: bytes, ended: bool) -> None:
+        """A body is inline in the call when it is small and whole; else the call begins without it."""
+        if self.upload is not None:
+            self.upload.take(chunk, ended)
+        elif self.call is None and self.state == WAITING:
+            self.gathered += chunk
+            if ended and len(self.gathered) <= INLINE_BODY:
+                self.start(self.gathered, ended=True)
+            elif self.streams_up:
+                gathered, self.gathered = self.gathered, b""
+                upload = self.start(b"", ended=False)
+                if upload is not None:
+                    upload.take(gathered, ended)
+
+    def start(self, body: bytes, *, ended: bool) -> Upload | None:
+        """Make the call. Unless the body has ended with it, the rest goes through the Upload returned."""
+        connection = self.connection
+        shared = connection.shared
+        call: Call
+        if self.version is not None:
+            call = shared.pool.call(self.version, self.head, body, ended, self)
+        else:
+            assert shared.control is not None
+            call = shared.control.call(self.head, self.minor, body, ended, self, connection.address())
+        self.call = call
+        if not ended and self.state == WAITING:
+            self.upload = Upload(call)
+        return self.upload
+
+    # The Caller side
+
+    def on_response(self, status: int, head: bytes, body: bytes, ended: bool) -> None:
+        if self.state:
+            return self.break_off("the engine answered twice")
+        connection = self.connection
+        try:
+            if ended and self.is_plain:
+                data = response_bytes(status, head, body, connection.shared.date)
+                self.state = OVER
+                connection.transport.write(data)
+                connection.finish(True)
+            else:
+                self.respond(status, head, body, ended)
+        except BadResponse as error:
+            self.reject(error)
+
+    def respond(self, status: int, block: bytes, body: bytes, ended: bool) -> None:
+        connection = self.connection
+        date = connection.shared.date
+        is_head = self.head.startswith(b"HEAD ")
+        is_mute = is_head or status in BODYLESS
+        has_end = ended or is_mute or self.minor == 1  # the client can tell where the body ends
+        keeps = self.keeps and has_end and connection.can_keep()
+        line = (KEEP_ALIVE if self.minor == 0 else b"") if keeps else CLOSE
+        if ended and not is_mute:
+            data = response_bytes(status, block, body, date, line)
+        elif ended and status not in BODYLESS:
+            data = response_head(status, block, b"content-length: %d\r\n" % len(body), date, line)
+        elif is_mute:
+            data = response_head(status, block, b"", date, line)
+        else:
+            self.stream(response_head(status, block, CHUNKED_BODY if self.minor else b"", date, line), body, keeps)
+            return
+        self.state = OVER if ended else MUTED
+        connection.transport.write(data)
+        if not ended:
+            self.muted = 0
+        connection.finish(keeps)
+
+    def stream(self, head: bytes, body: bytes, keeps: bool) -> None:
+        assert self.call is not None
+        self.keeps = keeps
+        self.is_chunked = self.minor == 1
+        self.state = STREAMING
+        self.download = Download(self.call, self.connection.is_write_paused)
+        self.connection.transport.write(head)
+        self.write_body(body, ended=False)  # brings no credit: what a RESPONSE carries is not counted by the engine
+
+    def write_body(self, chunk: bytes, ended: bool) -> None:
+        transport = self.connection.transport
+        if not self.is_chunked:
+            transport.write(chunk)
+        elif chunk:
+            transport.writelines((b"%x\r\n" % len(chunk), chunk, b"\r\n0\r\n\r\n" if ended else b"\r\n"))
+        elif ended:
+            transport.write(LAST_CHUNK)
+
+    def on_body(self, chunk: bytes, ended: bool) -> None:
+        if self.state == STREAMING:
+            download = self.download
+            assert download is not None
+            self.write_body(chunk, ended)
+            if ended:
+                self.state = OVER
+                self.connection.finish(self.keeps)
+            elif download.owed + len(chunk) > 2 * WINDOW:
+                self.break_off("the engine sent more body than it was granted")
+            else:
+                download.sent(len(chunk))
+        elif self.state == MUTED:
+            self.state = OVER if ended else MUTED
+            self.mute(len(chunk))
+        elif self.state == WAITING:
+            self.reject(BadResponse("the engine sent a body before its response"))
+
+    def mute(self, amount: int) -> None:
+        """Let a worker finish a short body that nobody reads; stop a long one."""
+        self.muted += amount
+        if self.call is None or self.state == OVER:
+            return
+        if self.muted > DISCARD:
+            self.state = OVER
+            self.call.cancel()
+        elif amount:
+            self.call.grant(amount)
+
+    def on_failure(self, failure: Failure) -> None:
+        if self.state == WAITING:
+            self.answer_failure(failure)
+        elif self.state == STREAMING:
+            self.state = OVER
+            self.connection.cut()
+        else:
+            self.state = OVER
+
+    def on_upload_credit(self, amount: int) -> None:
+        if self.upload is not None and self.state != OVER:
+            self.upload.add_credit(amount)
+            self.connection.gate()
+
+    def on_upload_stop(self) -> None:
+        if self.upload is not None:
+            self.upload.stop()
+            if self.state != OVER:
+                self.connection.gate()
+
+    # What goes wrong
+
+    def answer_failure(self, failure: Failure) -> None:
+        shared = self.connection.shared
+        page = error_page(failure, header(self.head, b"accept") or b"", is_dev=shared.is_dev)
+        self.respond(page.status, page.block, page.body, ended=True)
+
+    def reject(self, error: BadResponse) -> None:
+        """The engine sent what no client may see. The client learns that it is our fault, the log learns what."""
+        name = self.version.worker_name if self.version is not None else "the control API"
+        log.error("response of %s refused: %s", name, error)
+        self.cancel_call()
+        self.answer_failure(Failure(ErrorCode.INTERNAL, str(error)))
+
+    def break_off(self, reason: str) -> None:
+        if self.state != OVER:
+            log.error("response broken off: %s", reason)
+            streaming = self.state == STREAMING
+            self.abandon()
+            if streaming:
+                self.connection.cut()
+
+    def abandon(self) -> None:
+        """The client is gone, or has been told something else: nothing of the call is wanted any more."""
+        if self.state != OVER:
+            self.state = OVER
+            self.cancel_call()
+
+    def cancel_call(self) -> None:
+        if self.call is not None:
+            self.call.cancel()

@@ -1,0 +1,197 @@
+"""HTTP/1.1 heads as bytes, both ways, as pure functions: the hottest code of the project.
+
+`request_head` turns the head of a request into the head of a CALL frame; `response_bytes` turns what a worker
+answered into what the client reads. Neither builds a header object: the raw header lines of the request travel to the
+engine unchanged, and the header block of a response is checked whole by one pattern and then remembered, because most
+responses of a worker carry the same block again.
+
+What is trusted: nothing. llhttp (see framing.py) has the say on the grammar of a request; this file refuses what llhttp
+lets through. The engine is hostile, so its header block may hold no line of its own making that frames a message.
+"""
+
+from __future__ import annotations
+
+import re
+from http import HTTPStatus
+from typing import TypeAlias
+
+from atoll.wire.generated import MAX_HEAD
+
+CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+CLOSE = b"connection: close\r\n"
+KEEP_ALIVE = b"connection: keep-alive\r\n"  # only HTTP/1.0 clients need to be told
+CHUNKED_BODY = b"transfer-encoding: chunked\r\n"
+LAST_CHUNK = b"0\r\n\r\n"
+
+MAX_HEADER_LINES = 1000
+CHUNKED = -1  # the length of a body that says itself where it ends
+
+# method, host (lower case, maybe with a port), target (path and query), HTTP/1.<minor>, head of the CALL frame
+RequestHead: TypeAlias = tuple[bytes, bytes, bytes, int, bytes]
+
+HASH = 35  # `bytes in bytes` raises and clears an exception inside CPython first; `int in bytes` does not
+
+
+class Refusal(Exception):
+    """A request that is answered by the front itself, with `status` and in words, and ends its connection."""
+
+    def __init__(self, status: int, reason: str) -> None:
+        super().__init__(reason)
+        self.status = status
+        self.reason = reason
+
+
+class BadResponse(Exception):
+    """The engine answered with something that may not be sent to a client."""
+
+
+def request_head(head: bytes, url_bytes: int) -> RequestHead:
+    """The head of a request, from its first byte to its empty line, as the head of a CALL frame.
+
+    Only what Python needs is looked for. llhttp must have agreed to `head` too before the result is used.
+    """
+    line, rest = head.split(b"\r\n", 1)
+    try:
+        method, target, version = line.split(b" ")
+    except ValueError:
+        raise Refusal(400, "the request line is not METHOD TARGET HTTP/1.1") from None
+    try:
+        _, after = head.lower().split(b"\r\nhost:")
+    except ValueError:
+        raise Refusal(400, "there must be one Host header: Atoll finds the worker by it") from None
+    host = after.split(b"\r", 1)[0].strip()
+    if version != b"HTTP/1.1" and version != b"HTTP/1.0":
+        raise unknown_version(version)
+    if len(target) > url_bytes:
+        raise Refusal(414, f"the URL is longer than {url_bytes} bytes")
+    if target[:1] != b"/":
+        target = origin_form(method, target, host)
+    if HASH in target:
+        raise Refusal(400, "a fragment (#) is never sent to a server")
+    call_head = b"".join((method, b" http://", host, target, b"\n", rest[:-2]))
+    return method, host, target, version[7] - 48, call_head
+
+
+def unknown_version(version: bytes) -> Refusal:
+    if re.fullmatch(rb"HTTP/\d\.\d", version):
+        return Refusal(505, "only HTTP/1.1 and HTTP/1.0 are spoken here")
+    return Refusal(400, "the request line does not end in HTTP/1.1")
+
+
+def origin_form(method: bytes, target: bytes, host: bytes) -> bytes:
+    """Path and query of a target that does not begin with a slash: `*` of OPTIONS, or an absolute URL."""
+    if method == b"CONNECT":
+        raise Refusal(501, "CONNECT is for proxies")
+    if target == b"*" and method == b"OPTIONS":
+        return b"/"
+    scheme, found, rest = target.partition(b"://")
+    if not found or scheme.lower() not in (b"http", b"https"):
+        raise Refusal(400, "the target is neither a path nor an http URL")
+    cut = min((i for i in (rest.find(b"/"), rest.find(b"?")) if i >= 0), default=len(rest))
+    if rest[:cut].lower() != host:
+        raise Refusal(400, "the host of the URL and the Host header differ")
+    path = rest[cut:]
+    return path if path.startswith(b"/") else b"/" + path
+
+
+def check_size(head: bytes, header_bytes: int) -> None:
+    """Refuse a head with too many or too long header lines. Only heads of some kilobytes need to be asked."""
+    if len(head) - head.find(b"\r\n") - 4 > header_bytes or len(head) > MAX_HEAD - 512:
+        raise Refusal(431, f"the headers are longer than {header_bytes} bytes")
+    if head.count(b"\r\n") - 2 > MAX_HEADER_LINES:
+        raise Refusal(431, f"more than {MAX_HEADER_LINES} header lines")
+
+
+def header(head: bytes, name: bytes) -> bytes | None:
+    """The first value of a header in a head of a request or of a CALL frame; `name` in lower case."""
+    lower = head.lower()
+    line = b"\n" + name + b":"
+    start = lower.find(line)
+    if start < 0:
+        return None
+    start += len(line)
+    end = head.find(b"\r\n", start)
+    return head[start : end if end >= 0 else len(head)].strip(b" \t")
+
+
+def keeps_alive(head: bytes, minor: int) -> bool:
+    """What the client wants for after this request. Asked only when llhttp has not seen the whole message yet."""
+    wishes = (header(head, b"connection") or b"").lower()
+    return b"close" not in wishes if minor else b"keep-alive" in wishes
+
+
+def body_length(head: bytes, minor: int) -> int:
+    """How long the body is that llhttp says follows: a number of bytes, or CHUNKED."""
+    coding = header(head, b"transfer-encoding")
+    if coding is not None:
+        if minor == 0:
+            raise Refusal(400, "Transfer-Encoding does not exist in HTTP/1.0")
+        if coding.lower() != b"chunked":
+            raise Refusal(501, "the only Transfer-Encoding taken is `chunked`")
+        return CHUNKED
+    length = header(head, b"content-length")
+    if length is None or not length.isdigit() or len(length) > 19:
+        raise Refusal(400, "the length of the body is unclear")
+    return int(length)
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Responses
+
+
+def status_lines() -> dict[int, bytes]:
+    phrases = {int(status): status.phrase for status in HTTPStatus}
+    return {code: b"HTTP/1.1 %d %b\r\n" % (code, phrases.get(code, "").encode()) for code in range(200, 600)}
+
+
+STATUS_LINES = status_lines()
+SMALL_LENGTHS = [b"content-length: %d\r\n\r\n" % size for size in range(1024)]
+BODYLESS = frozenset((204, 304))  # not even a length is sent
+
+HEADER_BLOCK = re.compile(
+    rb"(?:(?!(?i:content-length|transfer-encoding|connection|keep-alive|upgrade|trailer|proxy-connection|te):)"
+    rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]++:[ ][\t\x20-\x7e\x80-\xff]*+\r\n)*+"
+)
+DATE_LINE = re.compile(rb"(?:\A|\n)date:", re.IGNORECASE)
+
+# Header blocks already found good, and whether they bring a Date of their own. Emptied when full: a worker that never
+# repeats itself costs the others one match each, nothing more.
+known_blocks: dict[bytes, bool] = {}
+MAX_KNOWN_BLOCKS = 1024
+MAX_KNOWN_BLOCK = 2048
+
+
+def check_block(block: bytes) -> bool:
+    """Refuse a header block that could change the framing of the response; tell whether it holds a Date."""
+    if len(block) > MAX_HEAD or HEADER_BLOCK.fullmatch(block) is None:
+        raise BadResponse("the header block is malformed or holds a header that only the front may send")
+    dated = DATE_LINE.search(block) is not None
+    if len(block) <= MAX_KNOWN_BLOCK:
+        if len(known_blocks) >= MAX_KNOWN_BLOCKS:
+            known_blocks.clear()
+        known_blocks[block] = dated
+    return dated
+
+
+def response_bytes(status: int, block: bytes, body: bytes, date: bytes, connection: bytes = b"") -> bytes:
+    """A whole response to anything but HEAD. `date` and `connection` are header lines, or empty."""
+    line = STATUS_LINES.get(status)
+    if line is None or status in BODYLESS:
+        return response_head(status, block, b"", date, connection)
+    dated = known_blocks.get(block)
+    if dated is None:
+        dated = check_block(block)
+    size = len(body)
+    end = SMALL_LENGTHS[size] if size < 1024 else b"content-length: %d\r\n\r\n" % size
+    return b"".join((line, block, b"" if dated else date, connection, end, body))
+
+
+def response_head(status: int, block: bytes, framing: bytes, date: bytes, connection: bytes = b"") -> bytes:
+    """The head alone. `framing` is the line that says how the body ends, or empty when there is none to be told."""
+    line = STATUS_LINES.get(status)
+    if line is None:
+        raise BadResponse(f"the status {status} is not one a worker may answer with (200 to 599)")
+    dated = known_blocks.get(block)
+    if dated is None:
+        dated = check_block(block)
+    return b"%b%b%b%b%b\r\n" % (line, block, b"" if dated else date, connection, framing)

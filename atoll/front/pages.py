@@ -1,0 +1,133 @@
+"""What a client reads when a worker could not answer: one page per failure, as HTML, JSON or plain text by Accept.
+
+The text is for the developer of the worker: the code, what it means, and the message of the failure. Stacks are shown
+only in development, and what broke inside Atoll only there too. Everything that came from outside is escaped.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+from http import HTTPStatus
+from typing import NamedTuple
+
+from atoll.errors import Failure
+from atoll.front.http1 import CLOSE, response_bytes
+from atoll.wire.generated import ErrorCode
+
+MAX_MESSAGE = 2000
+MAX_STACK = 8000
+
+TITLES: dict[ErrorCode, str] = {
+    ErrorCode.INTERNAL: "Something broke inside Atoll",
+    ErrorCode.EXCEPTION: "The worker threw an exception",
+    ErrorCode.NOT_A_RESPONSE: "The worker did not return a Response",
+    ErrorCode.NEVER_RESPONDS: "The worker would never have responded",
+    ErrorCode.NO_DEFAULT: "The worker has no default export",
+    ErrorCode.NO_FETCH: "The worker has no fetch handler",
+    ErrorCode.FETCH_NOT_FUNCTION: "The fetch handler of the worker is not a function",
+    ErrorCode.COMPILE: "The worker's code does not compile",
+    ErrorCode.STARTUP: "The worker failed while starting",
+    ErrorCode.CPU: "The worker used too much CPU time",
+    ErrorCode.MEMORY: "The worker used too much memory",
+    ErrorCode.WALL: "The worker took too long",
+    ErrorCode.ENGINE_DIED: "The engine stopped while the worker ran",
+    ErrorCode.OVERLOADED: "The worker has too many requests waiting",
+    ErrorCode.UNAVAILABLE: "No engine is ready",
+    ErrorCode.UNKNOWN_HOST: "No worker answers here",
+    ErrorCode.UNLOADED: "The worker was being replaced",
+    ErrorCode.SHUTTING_DOWN: "This node is shutting down",
+}
+
+PAGE = """<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>{status} · {title}</title>
+<style>
+  :root {{ --ink: #16212b; --soft: #5b6b78; --paper: #f6f8f9; --card: #fff; --line: #dde4e8; --mark: #0b7285 }}
+  @media (prefers-color-scheme: dark) {{
+    :root {{ --ink: #e6edf1; --soft: #93a4b0; --paper: #0e1519; --card: #161f25; --line: #26333b; --mark: #4dc4d6 }}
+  }}
+  body {{ margin: 0; padding: 12vh 1.25rem 3rem; background: var(--paper); color: var(--ink);
+         font: 16px/1.55 system-ui, -apple-system, "Segoe UI", sans-serif }}
+  main {{ max-width: 42rem; margin: auto }}
+  small {{ color: var(--mark); font-weight: 600; letter-spacing: .04em }}
+  h1 {{ font-size: 1.6rem; line-height: 1.25; margin: .35rem 0 .75rem }}
+  p {{ color: var(--soft); margin: .5rem 0 }}
+  pre {{ background: var(--card); border: 1px solid var(--line); border-radius: 8px; padding: .85rem 1rem;
+        overflow-x: auto; white-space: pre-wrap; overflow-wrap: anywhere; font: 13.5px/1.5 ui-monospace, monospace }}
+</style>
+<main>
+  <small>ERROR {code} · HTTP {status}</small>
+  <h1>{title}</h1>
+  {details}
+</main>
+"""
+
+
+class Page(NamedTuple):
+    status: int
+    block: bytes
+    body: bytes
+
+
+def error_page(failure: Failure, accept: bytes, *, is_dev: bool) -> Page:
+    """The answer to a request whose call failed."""
+    facts = failure.facts
+    title = TITLES.get(failure.code, facts.meaning.rstrip("."))
+    message, hint = explained(failure, is_dev)
+    stack = failure.stack[:MAX_STACK] if is_dev else ""
+    kind, body = rendered(accept, facts.status, facts.page, title, message, hint, stack, failure.code.name)
+    block = b"content-type: %b\r\nx-atoll-error: %d\r\ncache-control: no-store\r\n" % (kind, facts.page)
+    if facts.status == HTTPStatus.SERVICE_UNAVAILABLE:
+        block += b"retry-after: 1\r\n"
+    return Page(facts.status, block, body)
+
+
+def explained(failure: Failure, is_dev: bool) -> tuple[str, str]:
+    """The message, and what to do about it."""
+    if failure.code == ErrorCode.UNKNOWN_HOST:
+        return (
+            f"No worker is deployed for the host {failure.message} and this path.",
+            "Deploy one by its name (POST /api/workers on the control host makes it answer on <name>.<base domain>), "
+            "or give a worker a route that matches this address.",
+        )
+    if failure.code == ErrorCode.INTERNAL and not is_dev:
+        return failure.facts.meaning, ""
+    message = failure.message[:MAX_MESSAGE]
+    if failure.name and not message.startswith(failure.name):
+        message = f"{failure.name}: {message}"
+    if failure.file and is_dev:
+        message += f"\n    at {failure.file}:{failure.line}:{failure.column}"
+    return message or failure.facts.meaning, ""
+
+
+def rendered(
+    accept: bytes, status: int, code: int, title: str, message: str, hint: str, stack: str, name: str
+) -> tuple[bytes, bytes]:
+    wishes = accept.lower()
+    if b"text/html" in wishes:
+        details = [f"<pre>{html.escape(message)}</pre>"]
+        if hint:
+            details.append(f"<p>{html.escape(hint)}</p>")
+        if stack:
+            details.append(f"<pre>{html.escape(stack)}</pre>")
+        page = PAGE.format(status=status, code=code, title=html.escape(title), details="\n  ".join(details))
+        return b"text/html; charset=utf-8", page.encode("utf-8", "replace")
+    if b"json" in wishes:
+        error: dict[str, str | int] = {"code": code, "name": name, "title": title, "message": message}
+        if hint:
+            error["hint"] = hint
+        if stack:
+            error["stack"] = stack
+        return b"application/json", json.dumps({"error": error}).encode()
+    lines = [f"error {code}: {title}", message, hint, stack]
+    return b"text/plain; charset=utf-8", ("\n".join(filter(None, lines)) + "\n").encode("utf-8", "replace")
+
+
+def refusal_bytes(status: int, reason: str, date: bytes) -> bytes:
+    """The answer to bytes that are no request we take. It is always the last on its connection."""
+    body = f"{status} {HTTPStatus(status).phrase}: {reason}\n".encode("utf-8", "replace")
+    return response_bytes(status, b"content-type: text/plain; charset=utf-8\r\n", body, date, CLOSE)

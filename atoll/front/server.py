@@ -1,0 +1,130 @@
+"""The life of the front: start listening, keep time, drain.
+
+One timer a few times a second does all timekeeping: it sets the coarse clock and the Date line that every connection
+reads, and sweeps over the connections for those that ran out of time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import time
+from pathlib import Path
+
+from atoll.errors import StartError
+from atoll.front.connection import Connection
+from atoll.front.control import AsgiApp, Control
+from atoll.front.shared import Bounds, Pool, Shared
+from atoll.router import Router
+
+BACKLOG = 2048
+SWEEP_SECONDS = 0.5
+
+
+class Server:
+    """HTTP/1.1 on one address. `startup`, then requests are served until `shutdown`."""
+
+    def __init__(
+        self,
+        *,
+        pool: Pool,
+        router: Router,
+        control: AsgiApp | None = None,
+        host: str = "127.0.0.1",
+        port: int = 8080,
+        header_bytes: int = Bounds.header_bytes,
+        url_bytes: int = Bounds.url_bytes,
+        body_bytes: int = Bounds.body_bytes,
+        header_timeout: float = Bounds.header_timeout,
+        body_timeout: float = Bounds.body_timeout,
+        idle_timeout: float = Bounds.idle_timeout,
+        drain_seconds: float = 30.0,
+        dev: bool = False,
+    ) -> None:
+        self.host = host
+        self.port = port
+        self.drain_seconds = drain_seconds
+        bounds = Bounds(header_bytes, url_bytes, body_bytes, header_timeout, body_timeout, idle_timeout)
+        self.shared = Shared(pool, router, Control(control) if control is not None else None, bounds, dev)
+        self.period = min(SWEEP_SECONDS, header_timeout / 4, body_timeout / 4, idle_timeout / 4)
+        self.listener: asyncio.Server | None = None
+        self.timer: asyncio.TimerHandle | None = None
+
+    async def startup(self) -> None:
+        """Listen. Port 0 takes a free one; `port` tells which. Raises StartError."""
+        loop = asyncio.get_running_loop()
+        self.sweep()
+        try:
+            self.listener = await loop.create_server(
+                lambda: Connection(self.shared), self.host, self.port, backlog=BACKLOG, reuse_address=True
+            )
+        except OSError as error:
+            assert self.timer is not None
+            self.timer.cancel()
+            raise start_error(error, self.host, self.port) from error
+        self.port = self.listener.sockets[0].getsockname()[1]
+
+    async def shutdown(self) -> None:
+        """Stop listening, let exchanges in flight finish for up to `drain_seconds`, then cut what is left."""
+        shared = self.shared
+        shared.is_draining = True
+        if self.listener is not None:
+            self.listener.close()
+        for connection in tuple(shared.connections):
+            connection.drain()
+        if not await shared.emptied(self.drain_seconds):
+            for connection in tuple(shared.connections):
+                connection.transport.abort()
+            await shared.emptied(1.0)
+        if self.timer is not None:
+            self.timer.cancel()
+
+    def sweep(self) -> None:
+        loop = asyncio.get_running_loop()
+        self.shared.tick(loop.time(), time.time())
+        for connection in tuple(self.shared.connections):
+            connection.sweep(self.shared.now)
+        self.timer = loop.call_later(self.period, self.sweep)
+
+
+def start_error(error: OSError, host: str, port: int) -> StartError:
+    """Why we cannot listen, in words, with what to do about it."""
+    if error.errno == errno.EADDRINUSE:
+        pid = pid_listening_on(port)
+        holder = f"process {pid} ({process_name(pid)})" if pid is not None else "another process"
+        return StartError(
+            f"port {port} is taken by {holder}",
+            f"stop it, or start on another port: atoll serve --port {port + 1}",
+        )
+    if error.errno == errno.EACCES:
+        return StartError(f"not allowed to listen on port {port}", "ports below 1024 need root; try --port 8080")
+    return StartError(f"cannot listen on {host}:{port}: {error.strerror or error}", "check --host and --port")
+
+
+def pid_listening_on(port: int) -> int | None:
+    """Who listens on a TCP port, as far as /proc lets us see."""
+    inodes = set()
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        try:
+            rows = Path(table).read_text().splitlines()[1:]
+        except OSError:
+            continue
+        for row in rows:
+            columns = row.split()
+            if columns[3] == "0A" and int(columns[1].rpartition(":")[2], 16) == port:  # 0A: listening
+                inodes.add(f"socket:[{columns[9]}]")
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if any(os.readlink(link) in inodes for link in (folder / "fd").iterdir()):
+                return int(folder.name)
+        except OSError:
+            continue
+    return None
+
+
+def process_name(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    except OSError:
+        return "unknown"

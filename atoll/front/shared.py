@@ -1,0 +1,81 @@
+"""What all connections of one front share, and the seams it stands between.
+
+The front knows a pool by one method and a call by three (`atoll.engine.calls` says the same from its side), so it can
+be driven exactly in tests and the control API can stand in the place of an engine.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from email.utils import formatdate
+from typing import TYPE_CHECKING, Protocol
+
+from atoll.router import Router
+from atoll.workers import Version
+
+if TYPE_CHECKING:
+    from atoll.front.connection import Connection
+    from atoll.front.control import Control
+    from atoll.front.exchange import Exchange
+
+
+class Call(Protocol):
+    """One call in flight."""
+
+    def send_body(self, chunk: bytes, ended: bool) -> None: ...
+    def grant(self, amount: int) -> None: ...
+    def cancel(self) -> None: ...
+
+
+class Pool(Protocol):
+    """Where calls are made. Never raises; failures reach the exchange."""
+
+    def call(self, version: Version, head: bytes, body: bytes, ended: bool, caller: Exchange) -> Call: ...
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """How much and how long a client may. Bytes and seconds."""
+
+    header_bytes: int = 131_072
+    url_bytes: int = 16_384
+    body_bytes: int = 100 * 1024 * 1024
+    header_timeout: float = 10.0  # from the first byte of a head to its last
+    body_timeout: float = 30.0  # without a byte of the body
+    idle_timeout: float = 75.0  # between requests, and without the client reading a byte of a response
+
+
+@dataclass(slots=True)
+class Shared:
+    pool: Pool
+    router: Router
+    control: Control | None
+    bounds: Bounds
+    is_dev: bool = False  # error pages show stacks
+    # changed by the server's ticker only: coarse, but free to read
+    now: float = 0.0
+    date: bytes = b""
+    # the life of the server
+    connections: set[Connection] = field(default_factory=set)
+    is_draining: bool = False
+    last_left: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def forget(self, connection: Connection) -> None:
+        self.connections.discard(connection)
+        if not self.connections:
+            self.last_left.set()
+
+    async def emptied(self, seconds: float) -> bool:
+        """Wait until no connection is left, or give up after some seconds."""
+        while self.connections:
+            self.last_left.clear()
+            try:
+                await asyncio.wait_for(self.last_left.wait(), seconds)
+            except TimeoutError:
+                return False
+        return True
+
+    def tick(self, now: float, epoch: float) -> None:
+        self.now = now
+        self.date = b"date: %b\r\n" % formatdate(epoch, usegmt=True).encode()

@@ -1,0 +1,50 @@
+"""Runs the benchmarks named on the command line, or all of them, prints one table and writes results.md."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from bench import cold_start, density, echo10k, hello, json_api, memory, mixed, streaming
+from bench.harness import BenchError
+from bench.report import Bench, Options, Row, table, write_results
+
+BENCHES: dict[str, Bench] = {
+    "hello": hello.run,
+    "json_api": json_api.run,
+    "echo10k": echo10k.run,
+    "streaming": streaming.run,
+    "mixed": mixed.run,
+    "cold_start": cold_start.run,
+    "memory": memory.run,
+    "density": density.run,
+}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench", description="Measure Atoll beside a raw echo and workerd.")
+    parser.add_argument(
+        "names", nargs="*", choices=[[], *BENCHES], help=f"some of {', '.join(BENCHES)}  [default: all]"
+    )
+    parser.add_argument("--seconds", type=int, default=Options.seconds, help="of each round  [default: %(default)s]")
+    parser.add_argument("--rounds", type=int, default=Options.rounds, help="[default: %(default)s]")
+    chosen = parser.parse_args()
+    options = Options(chosen.seconds, chosen.rounds)
+    rows: list[Row] = []
+    try:
+        for name in chosen.names or BENCHES:
+            print(f"{name} ...", file=sys.stderr)
+            rows += BENCHES[name](options)
+    except BenchError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    finally:
+        if rows:
+            print(table(rows))
+    if not chosen.names:
+        write_results(rows, options)
+    return 0 if all(row.met is not False for row in rows) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

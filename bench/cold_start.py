@@ -1,0 +1,79 @@
+"""Cold start: the first request to each of 100 stored workers of which none is loaded, over one kept-alive connection.
+
+Atoll is restarted between deploying and asking. Once with spare isolates, leaving the engines a moment between requests
+to prepare the next one; once with none, so that each request makes an isolate.
+"""
+
+from __future__ import annotations
+
+import http.client
+import statistics
+import time
+
+from bench.harness import Atoll, BenchError
+from bench.report import Options, Row, main
+
+COUNT = 100
+PAUSE = 0.05  # seconds; preparing an isolate takes 2-3 ms of CPU time
+
+
+def realistic_worker(n: int) -> str:
+    """A worker of about 20 KB whose first request runs little of it, as bundled workers are."""
+    routes = "\n".join(
+        f"function route{r}(url) {{ return Response.json({{ route: {r}, worker: {n}, path: url.pathname, "
+        f"query: [...url.searchParams], words: 'some text that a page would have' }}); }}"
+        for r in range(120)
+    )
+    table = ", ".join(f'"/r{r}": route{r}' for r in range(120))
+    return f"""{routes}
+const routes = {{ {table} }};
+export default {{
+  fetch(request) {{
+    const url = new URL(request.url);
+    return routes[url.pathname]?.(url) ?? new Response("worker {n}");
+  }},
+}};
+"""
+
+
+def first_requests(server: Atoll, names: list[str], pause: float) -> list[float]:
+    """Milliseconds of the first request to each worker."""
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+    times = []
+    for name in names:
+        start = time.perf_counter()
+        connection.request("GET", "/", headers={"Host": f"{name}.localhost"})
+        response = connection.getresponse()
+        body = response.read()
+        times.append((time.perf_counter() - start) * 1000)
+        if body != f"worker {name[1:]}".encode():
+            raise BenchError(f"{name} answered {response.status} {body[:200]!r}")
+        time.sleep(pause)
+    connection.close()
+    return times
+
+
+def measure(pause: float, **settings: float) -> list[float]:
+    workers = {f"c{n}": realistic_worker(n) for n in range(COUNT + 5)}
+    with Atoll(workers, idle_seconds=3600, **settings) as server:
+        server.restart()
+        names = list(workers)
+        first_requests(server, names[:5], pause)  # the engines' own first isolates, and this client's
+        time.sleep(0.5)
+        return first_requests(server, names[5:], pause)
+
+
+def run(options: Options) -> list[Row]:
+    del options  # a worker is cold only once
+    spare, scratch = measure(PAUSE, spares=4), measure(0, spares=0)
+    medians = statistics.median(spare), statistics.median(scratch)
+    return [
+        Row("cold start with a spare ready, median", "ms", {"atoll": medians[0]}, bar="under 2", met=medians[0] < 2),
+        Row("cold start with a spare ready, p99", "ms", {"atoll": statistics.quantiles(spare, n=100)[98]}),
+        Row("cold start without spares, median", "ms", {"atoll": medians[1]}, bar="under 5", met=medians[1] < 5),
+        Row("cold start without spares, p99", "ms", {"atoll": statistics.quantiles(scratch, n=100)[98]}),
+    ]
+
+
+if __name__ == "__main__":
+    main(run)

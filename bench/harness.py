@@ -1,0 +1,287 @@
+"""The servers under test: real process trees, started with the workers they shall serve, gone when the block ends."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+HERE = Path(__file__).resolve().parent
+WORKERD = HERE.parent / "build/peers/node_modules/@cloudflare/workerd-linux-64/bin/workerd"
+START_SECONDS = 60.0
+
+
+class BenchError(Exception):
+    """A server did not start or answered wrongly: its numbers would mean nothing."""
+
+
+def script(name: str) -> str:
+    return (HERE / "workers" / f"{name}.js").read_text()
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def fetch(
+    port: int, host: str, path: str = "/", *, method: str = "GET", body: bytes | None = None, timeout: float = 30
+) -> tuple[int, bytes]:
+    """One request on a connection of its own."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=timeout)
+    try:
+        connection.request(method, path, body, {"Host": host})
+        response = connection.getresponse()
+        return response.status, response.read()
+    finally:
+        connection.close()
+
+
+class Server:
+    """One server process and its children, on a port of 127.0.0.1."""
+
+    name = ""
+
+    def __init__(self, workers: Mapping[str, str]) -> None:
+        self.workers = workers
+        self.port = free_port()
+        self.folder = tempfile.TemporaryDirectory(prefix="atoll-bench-")
+        self.log = Path(self.folder.name) / "log.txt"
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        try:
+            self.start()
+        except BaseException:
+            self.folder.cleanup()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+        self.folder.cleanup()
+
+    def start(self) -> None:
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                self.command(), stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.environment(),
+                cwd=self.folder.name, start_new_session=True,
+            )  # fmt: skip
+        deadline = time.monotonic() + START_SECONDS
+        while not self.is_ready():
+            if self.process.poll() is not None or time.monotonic() > deadline:
+                tail = self.log.read_text(errors="replace")[-2000:]
+                self.stop()
+                raise BenchError(f"{self.name} did not start:\n{tail}")
+            time.sleep(0.02)
+
+    def stop(self) -> None:
+        if self.process is None:
+            return
+        self.process.terminate()
+        try:
+            self.process.wait(timeout=40)
+        except subprocess.TimeoutExpired:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+            print(f"warning: {self.name} did not stop when asked to", file=sys.stderr)
+        self.process = None
+
+    def is_ready(self) -> bool:
+        try:
+            fetch(self.port, "localhost", timeout=5)
+        except OSError:
+            return False
+        return True
+
+    def command(self) -> list[str]:
+        raise NotImplementedError
+
+    def environment(self) -> dict[str, str]:
+        return dict(os.environ)
+
+    def address(self, worker: str) -> tuple[int, str]:
+        """The port and the Host header that reach a worker."""
+        return self.port, f"{worker}.localhost"
+
+    def expect(self, worker: str, wanted: bytes, path: str = "/", *, body: bytes | None = None) -> None:
+        """Fail unless the worker answers this: a fast wrong answer is worth nothing."""
+        port, host = self.address(worker)
+        status, got = fetch(port, host, path, method="GET" if body is None else "POST", body=body)
+        if status != 200 or got != wanted:
+            raise BenchError(f"{self.name} answered {worker} with {status} {got[:200]!r}, not {wanted[:200]!r}")
+
+    def pids(self) -> list[int]:
+        """The server and all its descendants, parents first."""
+        assert self.process is not None
+        found = [self.process.pid]
+        for pid in found:
+            found += children(pid)
+        return found
+
+    def rss(self) -> int:
+        """Resident bytes of the whole tree."""
+        return sum(rss_of(pid) for pid in self.pids())
+
+
+def children(pid: int) -> list[int]:
+    try:
+        tasks = list(Path(f"/proc/{pid}/task").iterdir())
+    except OSError:
+        return []
+    found: list[int] = []
+    for task in tasks:
+        try:
+            found += map(int, (task / "children").read_text().split())
+        except OSError:
+            continue  # the thread or the process has just ended
+    return found
+
+
+def rss_of(pid: int) -> int:
+    try:
+        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        return 0
+
+
+class Atoll(Server):
+    """`atoll serve` on a data folder of its own, with the workers deployed over its HTTP API."""
+
+    name = "atoll"
+
+    def __init__(self, workers: Mapping[str, str], **settings: float) -> None:
+        super().__init__(workers)
+        self.settings = settings
+
+    def command(self) -> list[str]:
+        data = str(Path(self.folder.name) / "data")
+        return [str(Path(sys.executable).parent / "atoll"), "serve", "--port", str(self.port), "--data", data]
+
+    def environment(self) -> dict[str, str]:
+        kept = {key: value for key, value in os.environ.items() if not key.startswith("ATOLL_")}
+        return kept | {f"ATOLL_{key.upper()}": f"{value:g}" for key, value in self.settings.items()}
+
+    def is_ready(self) -> bool:
+        try:
+            return fetch(self.port, "localhost", "/api/workers", timeout=5)[0] == 200
+        except OSError:
+            return False
+
+    def __enter__(self) -> Self:
+        super().__enter__()
+        try:
+            self.deploy(self.workers)
+        except BaseException:
+            self.__exit__(None, None, None)
+            raise
+        return self
+
+    def deploy(self, workers: Mapping[str, str]) -> None:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        for name, source in workers.items():
+            body = json.dumps({"name": name, "script": source}).encode()
+            connection.request("POST", "/api/workers", body, {"Content-Type": "application/json"})
+            response = connection.getresponse()
+            answer = response.read()
+            if response.status not in (200, 201):
+                raise BenchError(f"atoll refused to deploy {name}: {response.status} {answer.decode(errors='replace')}")
+        connection.close()
+
+    def restart(self) -> None:
+        """Stop and start on the same data: every worker is stored, none is loaded."""
+        self.stop()
+        self.start()
+
+    def pool(self) -> dict[str, Any]:
+        """What GET /admin/pool says; `cached` is how many workers are loaded."""
+        status, answer = fetch(self.port, "localhost", "/admin/pool")
+        found: dict[str, Any] = json.loads(answer) if status == 200 else {}
+        return found
+
+    def engines(self) -> list[int]:
+        """The engine processes: node running the engine's main.cjs."""
+        return [pid for pid in self.pids()[1:] if "main.cjs" in command_line(pid)]
+
+
+def command_line(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text(errors="replace").replace("\0", " ")
+    except OSError:
+        return ""
+
+
+class RawEcho(Server):
+    """uvloop and httptools with nothing behind them: what any Python front could do at most."""
+
+    name = "raw"
+
+    def __init__(self) -> None:
+        super().__init__({})
+
+    def command(self) -> list[str]:
+        return [sys.executable, str(HERE / "raw_echo.py"), str(self.port)]
+
+    def expect(self, worker: str, wanted: bytes, path: str = "/", *, body: bytes | None = None) -> None:
+        """It reads every request to its end and answers all alike."""
+
+
+class Workerd(Server):
+    """workerd from npm, one socket per worker; with `routed`, one socket and a worker that routes by host."""
+
+    name = "workerd"
+
+    def __init__(self, workers: Mapping[str, str], *, routed: bool = False) -> None:
+        super().__init__(workers)
+        self.routed = routed
+        self.ports = {name: self.port if routed else free_port() for name in workers}
+        if not routed:
+            self.port = next(iter(self.ports.values()))
+
+    def address(self, worker: str) -> tuple[int, str]:
+        return self.ports[worker], f"{worker}.localhost"
+
+    def command(self) -> list[str]:
+        folder = Path(self.folder.name)
+        services = [self.service(name, source) for name, source in self.workers.items()]
+        sockets = [self.socket(name, port, name) for name, port in self.ports.items()]
+        if self.routed:
+            bindings = ", ".join(f'(name = "{name}", service = "{name}")' for name in self.workers)
+            services.append(self.service("router", script("router"), f", bindings = [{bindings}]"))
+            sockets = [self.socket("http", self.port, "router")]
+        config = folder / "config.capnp"
+        config.write_text(
+            'using Workerd = import "/workerd/workerd.capnp";\n'
+            f"const config :Workerd.Config = (\n  services = [{', '.join(services)}],\n"
+            f"  sockets = [{', '.join(sockets)}]\n);\n"
+        )
+        return [str(WORKERD), "serve", str(config)]
+
+    def service(self, name: str, source: str, more: str = "") -> str:
+        (Path(self.folder.name) / f"{name}.js").write_text(source)
+        module = f'(name = "worker", esModule = embed "{name}.js")'
+        return f'(name = "{name}", worker = (modules = [{module}], compatibilityDate = "2025-01-01"{more}))'
+
+    @staticmethod
+    def socket(name: str, port: int, service: str) -> str:
+        return f'(name = "{name}", address = "127.0.0.1:{port}", http = (), service = "{service}")'
+
+
+def peers(workers: Mapping[str, str], *, routed: bool = False) -> Iterable[Server]:
+    """What Atoll is measured beside: the raw echo always, workerd when `make bench-peers` has installed it."""
+    yield RawEcho()
+    if WORKERD.exists():
+        yield Workerd(workers, routed=routed)

@@ -1,0 +1,111 @@
+"""Load from wrk: one thread, so that the machine's other cores stay with the server. Interleaved rounds, medians."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import statistics
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bench.harness import BenchError, Server
+
+UNITS_MS = {"us": 0.001, "ms": 1.0, "s": 1000.0, "m": 60_000.0}
+SIZES = {"B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}
+
+
+@dataclass(frozen=True)
+class Load:
+    """What wrk saw in one run."""
+
+    rate: float  # requests per second
+    p50_ms: float
+    p99_ms: float
+    bytes_per_second: float
+    bad: int  # answers that were no 2xx, and broken connections
+
+
+def wrk(port: int, host: str, path: str, *, connections: int, seconds: int, lua: str = "") -> Load:
+    """One run. `lua` is a wrk script for requests that are no plain GET."""
+    if shutil.which("wrk") is None:
+        raise BenchError("wrk is missing\nhint: apt install wrk")
+    command = [
+        "wrk",
+        "-t1",
+        f"-c{connections}",
+        f"-d{seconds}s",
+        "--latency",
+        "--timeout",
+        "10s",
+        "-H",
+        f"Host: {host}",
+    ]
+    with tempfile.NamedTemporaryFile("w", suffix=".lua") as file:
+        if lua:
+            file.write(lua)
+            file.flush()
+            command += ["-s", file.name]
+        done = subprocess.run([*command, f"http://127.0.0.1:{port}{path}"], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise BenchError(f"wrk failed: {done.stdout}{done.stderr}")
+    return parsed(done.stdout)
+
+
+def parsed(text: str) -> Load:
+    """The numbers in wrk's report."""
+    rate = re.search(r"Requests/sec:\s+([\d.]+)", text)
+    size = re.search(r"Transfer/sec:\s+([\d.]+)([KMG]?B)", text)
+    if rate is None or size is None:
+        raise BenchError(f"wrk printed no rate:\n{text}")
+    socket_errors = re.search(r"Socket errors: connect (\d+), read (\d+), write (\d+), timeout (\d+)", text)
+    refused = re.search(r"Non-2xx or 3xx responses: (\d+)", text)
+    bad = sum(map(int, socket_errors.groups())) if socket_errors else 0
+    return Load(
+        rate=float(rate[1]),
+        p50_ms=percentile(text, 50),
+        p99_ms=percentile(text, 99),
+        bytes_per_second=float(size[1]) * SIZES[size[2]],
+        bad=bad + (int(refused[1]) if refused else 0),
+    )
+
+
+def percentile(text: str, rank: int) -> float:
+    found = re.search(rf"^\s+{rank}%\s+([\d.]+)(us|ms|s|m)$", text, re.MULTILINE)
+    if found is None:
+        raise BenchError(f"wrk printed no {rank}% latency:\n{text}")
+    return float(found[1]) * UNITS_MS[found[2]]
+
+
+def side_by_side(
+    servers: Sequence[Server],
+    worker: str,
+    path: str = "/",
+    *,
+    connections: int,
+    seconds: int,
+    rounds: int,
+    lua: str = "",
+) -> dict[str, Load]:
+    """Load each server in turn, `rounds` times over, so that a slow moment of the machine hits all alike."""
+    runs: dict[str, list[Load]] = {server.name: [] for server in servers}
+    for turn in range(rounds + 1):
+        for server in servers:
+            port, host = server.address(worker)
+            load = wrk(port, host, path, connections=connections, seconds=seconds if turn else 1, lua=lua)
+            if load.bad:
+                raise BenchError(f"{server.name} failed {load.bad} requests to {worker}")
+            if turn:  # the first is to warm up
+                runs[server.name].append(load)
+    return {name: median(loads) for name, loads in runs.items()}
+
+
+def median(loads: Sequence[Load]) -> Load:
+    return Load(
+        rate=statistics.median(load.rate for load in loads),
+        p50_ms=statistics.median(load.p50_ms for load in loads),
+        p99_ms=statistics.median(load.p99_ms for load in loads),
+        bytes_per_second=statistics.median(load.bytes_per_second for load in loads),
+        bad=sum(load.bad for load in loads),
+    )

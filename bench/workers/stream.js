@@ -1,0 +1,17 @@
+// 1 MB in 64 chunks, made as the client takes them.
+const chunk = new Uint8Array(16 * 1024).fill(46);
+
+export default {
+  fetch() {
+    let left = 64;
+    return new Response(
+      new ReadableStream({
+        pull(controller) {
+          controller.enqueue(chunk.slice());
+          left -= 1;
+          if (left === 0) controller.close();
+        },
+      }),
+    );
+  },
+};

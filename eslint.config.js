@@ -1,0 +1,39 @@
+// `npx eslint`: the web platform may use nothing but the language, so a global that is not ours is a mistake found here.
+import js from "@eslint/js";
+
+const rules = {
+  ...js.configs.recommended.rules,
+  "consistent-return": "off",
+  eqeqeq: "error",
+  "max-lines": ["error", 400],
+  "no-unused-expressions": "off",
+  "no-control-regex": "off",
+  "no-var": "error",
+  "object-shorthand": "error",
+  "prefer-const": "error",
+};
+
+// What a worker sees (see web/globals.js).
+const worker = Object.fromEntries(
+  [
+    "AbortController", "AbortSignal", "ByteLengthQueuingStrategy", "CountQueuingStrategy", "Crypto", "CustomEvent",
+    "DOMException", "ErrorEvent", "Event", "EventTarget", "ExtendableEvent", "FetchEvent", "Headers", "Performance",
+    "PromiseRejectionEvent", "QuotaExceededError", "ReadableStream", "ReadableStreamBYOBReader",
+    "ReadableStreamDefaultReader", "Request", "Response", "TextDecoder", "TextEncoder", "TransformStream", "URL",
+    "URLSearchParams", "WebAssembly", "WritableStream", "addEventListener", "atob", "btoa", "clearImmediate",
+    "clearInterval", "clearTimeout", "console", "crypto", "dispatchEvent", "navigator", "performance", "queueMicrotask",
+    "removeEventListener", "reportError", "self", "setImmediate", "setInterval", "setTimeout", "structuredClone",
+  ].map((name) => [name, "readonly"]),
+);
+
+export default [
+  { ignores: ["**/*.gen.js", "build/", "dist/", ".venv/", "node_modules/"] },
+  { files: ["web/**/*.js", "atoll/bindings/**/*.js"], rules },
+  { files: ["web/internal/native.js"], languageOptions: { globals: { native: "readonly" } } },
+  { files: ["tests/**/*.js", "examples/**/*.js"], rules, languageOptions: { globals: worker } },
+  {
+    files: ["tools/**/*.mjs", "engine/*.js", "eslint.config.js", "bench/**/*.mjs"],
+    rules,
+    languageOptions: { globals: { console: "readonly", process: "readonly" } },
+  },
+];

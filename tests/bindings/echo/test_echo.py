@@ -1,0 +1,131 @@
+"""Echo through the broker: what ops promise, what workers may get wrong, and the one error boundary."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+
+from atoll.bindings.base import Binding, OpCall, Reply, op, own_task
+from atoll.bindings.echo.ops import Echo
+from atoll.broker import Broker, Refusal
+from atoll.errors import EngineError, InvalidArgument
+from atoll.wire.generated import ErrorCode
+from atoll.workers import Grant
+
+GRANTS = {"ECHO": Grant("ECHO", "echo"), "KV": Grant("KV", "kv")}
+
+
+class Odd(Binding):
+    """Ops that go wrong, each in its way."""
+
+    kind = "kv"
+
+    @op("kv.bug")
+    def bug(self, call: OpCall) -> Reply:
+        raise ZeroDivisionError("a secret of ours")
+
+    @op("kv.late_bug")
+    async def late_bug(self, call: OpCall) -> Reply:
+        await asyncio.sleep(0)
+        raise ZeroDivisionError("a secret of ours")
+
+    @op("kv.timeout")
+    async def timeout(self, call: OpCall) -> Reply:
+        await own_task()
+        async with asyncio.timeout(5):
+            await asyncio.sleep(0)
+        return Reply({"ok": True})
+
+
+@pytest.fixture
+def broker() -> Broker:
+    return Broker([Echo(), Odd()])
+
+
+async def ask(broker: Broker, name: str, meta: object, body: bytes = b"") -> tuple[Reply | Refusal, bool]:
+    """The answer, and whether it took a task."""
+    answers: list[Reply | Refusal] = []
+    (op,) = [op for op in broker.bind(sorted(broker._ops)) if op.name == name]
+    raw = meta if isinstance(meta, bytes) else json.dumps(meta).encode()
+    task = broker.answer(op, GRANTS, raw, body, answers.append)
+    if task is not None:
+        await task
+    (answer,) = answers
+    return answer, task is not None
+
+
+async def test_say_gives_back_meta_and_body_without_a_task(broker: Broker) -> None:
+    answer = await ask(broker, "echo.say", {"binding": "ECHO", "text": "hi"}, b"bytes")
+    assert answer == (Reply({"text": "hi"}, b"bytes"), False)
+
+
+async def test_wait_answers_later_from_a_task(broker: Broker) -> None:
+    assert await ask(broker, "echo.wait", {"binding": "ECHO", "ms": 1}) == (Reply({"ms": 1}), True)
+
+
+async def test_a_coroutine_that_does_not_wait_costs_no_task(broker: Broker) -> None:
+    assert await ask(broker, "echo.wait", {"binding": "ECHO", "ms": 0}) == (Reply({"ms": 0}), False)
+
+
+@pytest.mark.parametrize("ms", [-1, 10_001, "5", None, True, [], float("inf")])
+async def test_a_wait_beyond_its_bounds_is_refused(broker: Broker, ms: object) -> None:
+    answer, _ = await ask(broker, "echo.wait", {"binding": "ECHO", "ms": ms})
+    assert isinstance(answer, Refusal)
+    assert answer.code == ErrorCode.INVALID_ARGUMENT
+
+
+@pytest.mark.parametrize("binding", ["OTHER", "", None, 5, ["ECHO"], "KV"])
+async def test_a_binding_the_worker_was_not_given_is_refused(broker: Broker, binding: object) -> None:
+    answer, _ = await ask(broker, "echo.say", {"binding": binding})
+    assert isinstance(answer, Refusal)
+    assert answer.code == ErrorCode.NOT_GRANTED
+
+
+@pytest.mark.parametrize("meta", [b"", b"undefined", b"5", b"[]", b"{" * 100_000, b'{"binding":"ECHO"'])
+async def test_meta_that_a_worker_bent_costs_that_op_only(broker: Broker, meta: bytes) -> None:
+    answer, _ = await ask(broker, "echo.say", meta)
+    assert isinstance(answer, Refusal)
+    assert answer.code == ErrorCode.INVALID_ARGUMENT
+
+
+@pytest.mark.parametrize("name", ["kv.bug", "kv.late_bug"])
+async def test_a_bug_of_ours_is_logged_whole_and_tells_the_worker_nothing(
+    broker: Broker, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    answer, _ = await ask(broker, name, {"binding": "KV"})
+    assert answer == Refusal(ErrorCode.INTERNAL, "internal error")
+    assert "a secret of ours" in caplog.text
+
+
+async def test_an_op_that_asks_for_its_task_gets_one(broker: Broker) -> None:
+    assert await ask(broker, "kv.timeout", {"binding": "KV"}) == (Reply({"ok": True}), True)
+
+
+async def test_an_op_under_way_can_be_cancelled(broker: Broker) -> None:
+    answers: list[object] = []
+    (wait,) = [op for op in broker.bind(sorted(broker._ops)) if op.name == "echo.wait"]
+    task = broker.answer(wait, GRANTS, b'{"binding":"ECHO","ms":9000}', b"", answers.append)
+    assert task is not None
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert answers == []
+
+
+def test_ops_are_bound_in_the_order_of_the_engine(broker: Broker) -> None:
+    names = sorted(broker._ops, reverse=True)
+    assert [op.name for op in broker.bind(names)] == names
+
+
+@pytest.mark.parametrize("names", [[], ["echo.say"], ["echo.say", "echo.say"]])
+def test_an_engine_with_other_ops_is_refused_by_name(broker: Broker, names: list[str]) -> None:
+    with pytest.raises(EngineError, match=r"echo\.wait"):
+        broker.bind(names)
+
+
+def test_a_refusal_names_the_argument() -> None:
+    with pytest.raises(InvalidArgument, match="ms"):
+        asyncio.run(Echo().wait(OpCall(GRANTS["ECHO"], {"ms": "x"})))  # type: ignore[arg-type]

@@ -1,0 +1,41 @@
+"""Fixtures every room may use: an event loop like the node's, and a whole Atoll in a process of its own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import uvloop
+
+from tests.running import Atoll
+
+
+def pytest_asyncio_loop_factories() -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
+    return {"uvloop": uvloop.new_event_loop}
+
+
+@pytest.fixture(scope="session")
+def atoll(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Atoll]:
+    """One node for all tests that only deploy and call. Names of workers must differ between tests."""
+    node = Atoll(tmp_path_factory.mktemp("atoll"))
+    node.start()
+    yield node
+    assert node.stop() == 0
+
+
+@pytest.fixture
+def new_atoll(tmp_path: Path) -> Iterator[Callable[..., Atoll]]:
+    """Start nodes of the test's own: `new_atoll(idle_seconds=1)`. They are stopped at the end if they still run."""
+    nodes: list[Atoll] = []
+
+    def start(**settings: object) -> Atoll:
+        node = Atoll(tmp_path / f"node{len(nodes)}", **settings)
+        node.start()
+        nodes.append(node)
+        return node
+
+    yield start
+    for node in nodes:
+        node.stop()

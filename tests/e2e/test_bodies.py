@@ -1,0 +1,162 @@
+"""Bodies both ways through the whole of Atoll: streaming, back-pressure, disconnects."""
+
+from __future__ import annotations
+
+import hashlib
+import http.client
+import os
+import time
+from collections.abc import Iterator
+
+from tests.running import Atoll
+
+MB = 1 << 20
+ECHO = "export default { fetch(request) { return new Response(request.body, { headers: { 'x-method': request.method } }); } }"
+
+
+def test_an_upload_comes_back_as_it_went_in(atoll: Atoll) -> None:
+    atoll.deploy("echo", ECHO)
+    for size in (0, 1, 65536, 65537, 300_000, 5 * MB):
+        body = os.urandom(size)
+        reply = atoll.post("echo", body=body)
+        assert reply.body == body, size
+
+
+def test_a_chunked_upload_comes_back_as_it_went_in(atoll: Atoll) -> None:
+    atoll.deploy("echo", ECHO)
+    chunks = [os.urandom(n) for n in (1, 70_000, 3, 200_000)]
+    reply = atoll.post("echo", body=iter(chunks), headers={"Transfer-Encoding": "chunked"})
+    assert reply.body == b"".join(chunks)
+
+
+def test_bodies_are_read_in_every_way(atoll: Atoll) -> None:
+    script = """
+        export default { async fetch(request) {
+          switch (new URL(request.url).pathname) {
+            case "/text": return new Response((await request.text()).length);
+            case "/json": return Response.json((await request.json()).list.length);
+            case "/bytes": return new Response((await request.arrayBuffer()).byteLength);
+            case "/stream": { let n = 0; for await (const chunk of request.body) n += chunk.byteLength; return new Response(n); }
+          }
+        } };"""
+    atoll.deploy("reader", script)
+    for size in (10, 100_000, 3 * MB):
+        assert atoll.post("reader", "/text", b"x" * size).text == str(size)
+        assert atoll.post("reader", "/bytes", b"x" * size).text == str(size)
+        assert atoll.post("reader", "/stream", b"x" * size).text == str(size)
+        assert atoll.post("reader", "/json", b'{"list":[%s]}' % b",".join([b"1"] * (size // 2))).text == str(size // 2)
+
+
+def test_100_mb_pass_through_with_bounded_memory(atoll: Atoll) -> None:
+    atoll.deploy("pipe", ECHO, limits={"cpu_ms": 20_000})
+    atoll.post("pipe", body=b"warm")
+    sent = hashlib.sha256()
+    block = os.urandom(MB)
+
+    def blocks() -> Iterator[bytes]:
+        for _ in range(100):
+            sent.update(block)
+            yield block
+
+    before = {pid: atoll.memory_mb(pid) for pid in [atoll.pid, *atoll.engines()]}
+    received, size, most = hashlib.sha256(), 0, 0.0
+    connection = http.client.HTTPConnection("127.0.0.1", atoll.port, timeout=60)
+    connection.request("GET", "/", headers={"Host": atoll.host("pipe")})
+    connection.getresponse().read()
+    # http.client sends all before it reads, so the reading side is a second thread's.
+    import socket
+    import threading
+
+    client = socket.create_connection(("127.0.0.1", atoll.port))
+    client.sendall(
+        f"POST / HTTP/1.1\r\nHost: {atoll.host('pipe')}\r\nContent-Length: {100 * MB}\r\nConnection: close\r\n\r\n".encode()
+    )
+    uploader = threading.Thread(target=lambda: [client.sendall(b) for b in blocks()])
+    uploader.start()
+    response = http.client.HTTPResponse(client, method="POST")
+    response.begin()
+    while data := response.read(MB):
+        received.update(data)
+        size += len(data)
+        most = max(most, *(atoll.memory_mb(pid) - memory for pid, memory in before.items()))
+    uploader.join()
+    client.close()
+    assert size == 100 * MB and received.digest() == sent.digest()
+    assert most < 80, f"some process grew by {most} MB"
+
+
+def test_a_slow_reader_never_grows_memory(atoll: Atoll) -> None:
+    script = """
+        export default { fetch() {
+          let n = 0;
+          return new Response(new ReadableStream({
+            pull(controller) { n++ < 1600 ? controller.enqueue(new Uint8Array(65536)) : controller.close(); },
+          }));
+        } };"""
+    atoll.deploy("firehose", script, limits={"cpu_ms": 20_000})
+    before = {pid: atoll.memory_mb(pid) for pid in [atoll.pid, *atoll.engines()]}
+    client = atoll.connect()
+    client.sendall(f"GET / HTTP/1.1\r\nHost: {atoll.host('firehose')}\r\nConnection: close\r\n\r\n".encode())
+    time.sleep(1)  # nobody reads: everything must stand still
+    for pid, memory in before.items():
+        assert atoll.memory_mb(pid) - memory < 40
+    response = http.client.HTTPResponse(client)
+    response.begin()
+    size = 0
+    while data := response.read(MB):
+        size += len(data)
+    client.close()
+    assert size == 1600 * 65536
+
+
+def test_a_client_that_leaves_cancels_the_call(atoll: Atoll) -> None:
+    script = """
+        let aborted = "no";
+        export default { async fetch(request) {
+          if (request.url.endsWith("/state")) return new Response(aborted);
+          request.signal.addEventListener("abort", () => { aborted = "yes"; });
+          await new Promise((resolve) => setTimeout(resolve, 20_000));
+          return new Response("late");
+        } };"""
+    atoll.deploy("leaver", script)
+    client = atoll.connect()
+    client.sendall(f"GET / HTTP/1.1\r\nHost: {atoll.host('leaver')}\r\n\r\n".encode())
+    time.sleep(0.1)
+    client.close()
+    atoll.wait_until(lambda: atoll.get("leaver", "/state").text == "yes")
+    assert "canceled" in [record["outcome"] for record in atoll.logs("leaver")]
+
+
+def test_a_stream_that_breaks_breaks_the_response_visibly(atoll: Atoll) -> None:
+    script = """
+        export default { fetch() {
+          let n = 0;
+          return new Response(new ReadableStream({
+            async pull(controller) {
+              if (n++ === 3) throw new Error("no more");
+              controller.enqueue(new TextEncoder().encode("part"));
+            },
+          }));
+        } };"""
+    atoll.deploy("breaks", script)
+    client = atoll.connect()
+    client.sendall(f"GET / HTTP/1.1\r\nHost: {atoll.host('breaks')}\r\n\r\n".encode())
+    raw = b""
+    while data := client.recv(65536):
+        raw += data
+    client.close()
+    assert raw.count(b"part") == 3 and not raw.endswith(b"0\r\n\r\n"), "a client can tell that it is not whole"
+    assert atoll.logs("breaks")[0]["exception"]["message"] == "no more"
+
+
+def test_a_stream_that_never_ends_is_found(atoll: Atoll) -> None:
+    script = "export default { fetch() { return new Response(new ReadableStream({ pull() { return new Promise(() => {}); } })); } }"
+    atoll.deploy("stalls", script)
+    started = time.monotonic()
+    client = atoll.connect()
+    client.sendall(f"GET / HTTP/1.1\r\nHost: {atoll.host('stalls')}\r\n\r\n".encode())
+    while client.recv(65536):
+        pass
+    client.close()
+    assert time.monotonic() - started < 3
+    assert "never end" in atoll.logs("stalls")[0]["exception"]["message"]

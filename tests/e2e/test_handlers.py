@@ -1,0 +1,190 @@
+"""How a worker's code is run: formats, modules, async, errors, logs."""
+
+from __future__ import annotations
+
+import base64
+import threading
+import time
+
+import pytest
+
+from tests.running import Atoll
+
+# (module (func (export "add") (param i32 i32) (result i32) local.get 0 local.get 1 i32.add))
+WASM = bytes.fromhex("0061736d0100000001070160027f7f017f030201000707010361646400000a09010700200020016a0b")
+
+
+def test_service_worker_syntax_and_its_globals(atoll: Atoll) -> None:
+    script = 'addEventListener("fetch", (event) => { event.respondWith(new Response(`${NAME} ${event.request.method}`)); });'
+    atoll.deploy("old-style", script, env={"NAME": "sw"})
+    assert atoll.post("old-style").text == "sw POST"
+
+
+def test_modules_of_every_kind_import_each_other(atoll: Atoll) -> None:
+    main = """
+        import { twice } from "./lib/math.js";
+        import data from "./data.json";
+        import text from "./note.txt";
+        import bytes from "./raw.bin";
+        import wasm from "./add.wasm";
+        const instance = new WebAssembly.Instance(wasm);
+        const late = await import("./lib/late.js");
+        export default {
+          async fetch() {
+            const later = await import("./lib/late.js");
+            return Response.json([twice(2), data.a, text, [...new Uint8Array(bytes)], instance.exports.add(2, 3),
+                                  late.name, late === later]);
+          },
+        };"""
+    modules = {
+        "main.js": main,
+        "lib/math.js": 'import { factor } from "../factor.js"; export const twice = (x) => x * factor;',
+        "factor.js": "export const factor = 2;",
+        "lib/late.js": 'export const name = "late";',
+        "data.json": '{"a": 1}',
+        "note.txt": "a note",
+        "raw.bin": {"base64": base64.b64encode(b"\x00\xff").decode()},
+        "add.wasm": {"base64": base64.b64encode(WASM).decode()},
+    }
+    atoll.deploy("modules", main="main.js", modules=modules)
+    assert atoll.get("modules").json == [4, 1, "a note", [0, 255], 5, "late", True]
+
+
+def test_top_level_await_delays_the_first_call_only(atoll: Atoll) -> None:
+    atoll.deploy("tla", "const x = await new Promise((r) => setTimeout(r, 30, 7)); export default { fetch: () => new Response(x) };")
+    assert atoll.get("tla").text == "7"
+
+
+def test_requests_interleave_at_await(atoll: Atoll) -> None:
+    script = """
+        let running = 0, most = 0;
+        export default { async fetch() {
+          most = Math.max(most, ++running);
+          await new Promise((resolve) => setTimeout(resolve, 100));
+          running--;
+          return new Response(String(most));
+        } };"""
+    atoll.deploy("interleave", script)
+    answers: list[str] = []
+    threads = [threading.Thread(target=lambda: answers.append(atoll.get("interleave").text)) for _ in range(5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert max(map(int, answers)) > 1
+
+
+@pytest.mark.parametrize(
+    ("name", "handler", "words"),
+    [
+        ("throws", 'throw new TypeError("broken");', "broken"),
+        ("rejects", 'return Promise.reject(new Error("refused"));', "refused"),
+        ("nothing", "", "returned nothing"),
+        ("text", 'return "hi";', "a string"),
+        ("plain", "return { status: 200 };", "not a Response"),
+        ("hangs", "return new Promise(() => {});", "never"),
+        ("cleared", "clearTimeout(setTimeout(() => {}, 999)); return new Promise(() => {});", "1 timer"),
+        ("spins", "for (;;);", "limit 50 ms"),
+    ],
+)
+def test_a_handler_that_fails_gives_a_clear_page_and_record(atoll: Atoll, name: str, handler: str, words: str) -> None:
+    atoll.deploy(f"bad-{name}", f"export default {{ fetch() {{ {handler} }} }};")
+    started = time.monotonic()
+    reply = atoll.get(f"bad-{name}", headers={"Accept": "application/json"})
+    assert time.monotonic() - started < 2
+    assert reply.status in (500, 503)
+    assert reply.headers["x-atoll-error"] in ("1101", "1102")
+    assert "worker.js" not in reply.text, "no stack for strangers"
+    record = atoll.logs(f"bad-{name}")[0]
+    assert record["outcome"] in ("exception", "exceededCpu")
+    assert words in record["exception"]["message"]
+    assert atoll.get(f"bad-{name}").status == reply.status, "it fails again, it does not break"
+
+
+def test_an_exception_has_name_message_stack_and_position(atoll: Atoll) -> None:
+    script = 'export default {\n  fetch() {\n    null.x;\n  },\n};'
+    atoll.deploy("position", script)
+    assert atoll.get("position").status == 500
+    failure = atoll.logs("position")[0]["exception"]
+    assert failure["message"].startswith("Cannot read properties of null")
+    assert (failure["file"], failure["line"], failure["column"]) == ("worker.js", 3, 10)
+    assert "TypeError" in failure["stack"] and "atoll:" not in failure["stack"]
+
+
+def test_console_lines_belong_to_their_own_request(atoll: Atoll) -> None:
+    script = """
+        export default { async fetch(request) {
+          const id = new URL(request.url).searchParams.get("id");
+          console.log("before", id, { nested: [1, 2] });
+          await new Promise((resolve) => setTimeout(resolve, 20));
+          console.error("after", id);
+          return new Response(id);
+        } };"""
+    atoll.deploy("talks", script)
+    threads = [threading.Thread(target=atoll.get, args=("talks", f"/?id={i}")) for i in range(5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    records = atoll.logs("talks")
+    assert len(records) == 5
+    for record in records:
+        number = record["url"].rpartition("=")[2]
+        lines = [(line["level"], line["message"]) for line in record["logs"]]
+        assert lines == [("log", f"before {number} {{ nested: [ 1, 2 ] }}"), ("error", f"after {number}")]
+
+
+def test_wait_until_goes_on_after_the_response(atoll: Atoll) -> None:
+    script = """
+        let done = "no";
+        export default { fetch(request, env, ctx) {
+          if (request.url.endsWith("/state")) return new Response(done);
+          ctx.waitUntil(new Promise((resolve) => setTimeout(resolve, 50)).then(() => { done = "yes"; console.log("finished"); }));
+          return new Response("early");
+        } };"""
+    atoll.deploy("waits", script)
+    assert atoll.get("waits").text == "early"
+    assert atoll.get("waits", "/state").text == "no"
+    atoll.wait_until(lambda: atoll.get("waits", "/state").text == "yes")
+    first = [record for record in atoll.logs("waits") if not record["url"].endswith("/state")][0]
+    assert [line["message"] for line in first["logs"]] == ["finished"]
+
+
+def test_a_killed_loop_does_not_stop_its_neighbours(atoll: Atoll) -> None:
+    atoll.deploy("spinner", "export default { fetch() { for (;;); } }", limits={"cpu_ms": 300})
+    atoll.deploy("calm", 'export default { fetch() { return new Response("ok"); } }')
+    atoll.get("calm")
+    spinners = [threading.Thread(target=atoll.get, args=("spinner",)) for _ in range(2)]
+    for thread in spinners:
+        thread.start()
+    for _ in range(20):
+        assert atoll.get("calm").text == "ok"
+    for thread in spinners:
+        thread.join()
+
+
+def test_a_memory_bomb_ends_its_own_isolate(atoll: Atoll) -> None:
+    script = """
+        let kept = [];
+        export default { fetch(request) {
+          if (request.url.endsWith("/bomb")) for (;;) kept.push(new Array(10000).fill(kept.length));
+          return new Response("fresh " + kept.length);
+        } };"""
+    atoll.deploy("bomb", script, limits={"cpu_ms": 20000, "memory_mb": 64})
+    reply = atoll.get("bomb", "/bomb", {"Accept": "application/json"})
+    assert reply.status == 503 and "memory" in reply.text
+    assert atoll.get("bomb").text == "fresh 0"
+    assert atoll.logs("bomb")[1]["outcome"] == "exceededMemory"
+
+
+def test_what_a_worker_must_not_have_is_not_there(atoll: Atoll) -> None:
+    names = ["process", "require", "global", "Buffer", "SharedArrayBuffer", "native", "Deno", "Bun", "__dirname", "module"]
+    script = f"""
+        const tries = [() => eval("1"), () => new Function("return 1")(), () => new WebAssembly.Module(new Uint8Array({list(WASM)}))];
+        export default {{ fetch() {{
+          const there = {names!r}.filter((name) => name in globalThis);
+          const ran = tries.filter((t) => {{ try {{ t(); return true; }} catch {{ return false; }} }}).length;
+          return Response.json([there, ran]);
+        }} }};"""
+    atoll.deploy("nothing-there", script)
+    assert atoll.get("nothing-there").json == [[], 0]

@@ -1,0 +1,150 @@
+"""The engine room on a folder of its own: pool, supervisor and real engines, and a caller that listens."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from atoll.bindings import BINDINGS
+from atoll.broker import Broker
+from atoll.engine.calls import Call
+from atoll.engine.pool import Pool, PoolLimits
+from atoll.engine.process import EngineFiles
+from atoll.engine.supervisor import Supervisor
+from atoll.errors import Failure
+from atoll.logs import Invocation
+from atoll.workers import Grant, Limits, Module, ModuleKind, Version
+
+PATIENCE = 20.0  # how long a test waits for something that should come at once
+HELLO = 'export default { fetch() { return new Response("hello"); } };'
+
+
+def script(source: str, name: str = "test", limits: Limits | None = None, **more: object) -> Version:
+    """A version of one module, with an echo binding under env.ECHO."""
+    module = Module("worker.js", ModuleKind.ESM, source.encode())
+    grants = {"ECHO": Grant("ECHO", "echo")}
+    return Version(  # type: ignore[arg-type]
+        f"version-of-{name}", f"worker-{name}", name, "", (module,), "worker.js", grants=grants,
+        limits=limits or Limits(cpu_ms=2000), **more,
+    )  # fmt: skip
+
+
+class Ear:
+    """A caller that keeps what it hears."""
+
+    def __init__(self) -> None:
+        self.status = 0
+        self.head = b""
+        self.body = b""
+        self.ended = False
+        self.failure: Failure | None = None
+        self.credit = 0
+        self.stopped = False
+        self.call: Call | None = None
+        self.grants = True  # takes every chunk at once
+        self._news = asyncio.Event()
+
+    def on_response(self, status: int, head: bytes, body: bytes, ended: bool) -> None:
+        assert not self.status and self.failure is None
+        self.status, self.head, self.body, self.ended = status, head, body, ended
+        self._news.set()
+
+    def on_body(self, chunk: bytes, ended: bool) -> None:
+        assert self.status and not self.ended and self.failure is None
+        self.body += chunk
+        self.ended = ended
+        if self.grants and self.call is not None:
+            self.call.grant(len(chunk))
+        self._news.set()
+
+    def on_failure(self, failure: Failure) -> None:
+        assert not self.ended and self.failure is None
+        self.failure = failure
+        self._news.set()
+
+    def on_upload_credit(self, amount: int) -> None:
+        self.credit += amount
+        self._news.set()
+
+    def on_upload_stop(self) -> None:
+        self.stopped = True
+        self._news.set()
+
+    async def until(self, condition: Callable[[], object]) -> None:
+        async with asyncio.timeout(PATIENCE):
+            while not condition():
+                self._news.clear()
+                await self._news.wait()
+
+    async def over(self) -> Ear:
+        """Wait until the response is whole or has failed."""
+        await self.until(lambda: self.ended or self.failure)
+        return self
+
+    @property
+    def code(self) -> str:
+        return self.failure.code.name if self.failure else ""
+
+
+class EngineRoom:
+    def __init__(
+        self, data: Path, *, engines: int = 1, files: EngineFiles | None = None, limits: PoolLimits | None = None
+    ) -> None:
+        self.records: list[Invocation] = []
+        self.caches: dict[str, tuple[bytes, ...]] = {}
+        self.saved = 0
+        self.pool = Pool(
+            Broker(kind() for kind in BINDINGS),
+            self.records.append,
+            limits=limits,
+            load_code_cache=lambda version, v8: self.caches.get(version.id + v8),
+            save_code_cache=self._save,
+        )
+        self.supervisor = Supervisor(self.pool, data=data, engines=engines, threads=2, spares=1, files=files)
+
+    async def __aenter__(self) -> EngineRoom:
+        await self.supervisor.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        pids = self.supervisor.pids
+        await self.supervisor.stop()
+        assert not [pid for pid in pids if alive(pid)], "an engine outlived its supervisor"
+
+    def _save(self, version: Version, v8: str, cache: tuple[bytes, ...]) -> None:
+        self.saved += 1
+        self.caches[version.id + v8] = cache
+
+    def call(self, version: Version, url: str = "http://test/", body: bytes = b"", *, open_body: bool = False) -> Ear:
+        ear = Ear()
+        method = "POST" if body or open_body else "GET"
+        head = f"{method} {url}\nHost: test\r\n".encode()
+        ear.call = self.pool.call(version, head, body, not open_body, ear)
+        return ear
+
+    async def get(self, version: Version, url: str = "http://test/", body: bytes = b"") -> Ear:
+        return await self.call(version, url, body).over()
+
+    def kill_engine(self, number: int = 0) -> int:
+        pid = self.supervisor.pids[number]
+        os.kill(pid, signal.SIGKILL)
+        return pid
+
+    async def until(self, condition: Callable[[], object], what: str) -> None:
+        """Wait for something that no caller hears of."""
+        deadline = time.monotonic() + PATIENCE
+        while not condition():
+            assert time.monotonic() < deadline, f"never happened: {what}"
+            await asyncio.sleep(0.01)
+
+
+def alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True

@@ -1,0 +1,142 @@
+"""A compromised engine: speaks the wire well enough to be believed, then tells the lie it was started with.
+
+Started as `lying_engine.py … main.js run …` in place of node; the lie is the text of that main.js. It keeps its socket
+open after the lie, because a hostile engine would: only Python can end it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import struct
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from atoll.wire.codec import frame
+from atoll.wire.generated import CHUNK, WINDOW, WIRE_HASH, ErrorCode, Flag, Frame
+
+OPS = ["echo.say", "echo.wait"]
+UNLOADED = json.dumps({"code": int(ErrorCode.UNLOADED), "message": "not here"}).encode()
+
+
+def response(worker: int, call: int, flags: int = Flag.END | Flag.DONE, status: int = 200, body: bytes = b"") -> bytes:
+    return frame(Frame.RESPONSE, worker, call, struct.pack("<HHII", status, 0, 1, 0) + body, flags)
+
+
+def op(worker: int, number: int, index: int, call: int, meta: bytes = b'{"binding":"ECHO"}') -> bytes:
+    return frame(Frame.OP, worker, number, struct.pack("<HHII", index, 0, call, len(meta)) + meta)
+
+
+def done(worker: int, call: int, outcome: int = 0) -> bytes:
+    return frame(Frame.DONE, worker, call, struct.pack("<II", 1, outcome))
+
+
+def body(worker: int, call: int, size: int) -> bytes:
+    return frame(Frame.BODY, worker, call, b"x" * size)
+
+
+# Each is what the engine answers to a CALL for worker `w`, call `c`.
+LIES = {
+    "garbage": lambda w, c: os.urandom(8) + b"\xff" * 64,
+    "a frame only Python sends": lambda w, c: frame(Frame.PING),
+    "an endless frame": lambda w, c: struct.pack("<IBBHII", 0xFFFFFFFF, Frame.CODE, 0, 0, w, 0),
+    "a second hello": lambda w, c: hello(),
+    "a response of another call": lambda w, c: response(w, c + 7),
+    "a response of another worker": lambda w, c: response(w + 7, c),
+    "two responses": lambda w, c: response(w, c, Flag.END) * 2,
+    "a response after done": lambda w, c: response(w, c) * 2,
+    "a body without a response": lambda w, c: body(w, c, 5),
+    "a body after its end": lambda w, c: response(w, c, Flag.END) + body(w, c, 5),
+    "a body beyond its credit": lambda w, c: response(w, c, 0) + body(w, c, CHUNK) * (WINDOW // CHUNK + 1),
+    "empty bodies for ever": lambda w, c: response(w, c, 0) + body(w, c, 0),
+    "a body beyond a chunk": lambda w, c: response(w, c, 0) + body(w, c, CHUNK + 1),
+    "done before the response": lambda w, c: done(w, c),
+    "done before the body ended": lambda w, c: response(w, c, 0) + done(w, c),
+    "done twice": lambda w, c: response(w, c, Flag.END) + done(w, c) * 2,
+    "an outcome nobody knows": lambda w, c: response(w, c, Flag.END) + done(w, c, 77),
+    "a status of zero": lambda w, c: response(w, c, status=0),
+    "a head longer than its frame": lambda w, c: frame(Frame.RESPONSE, w, c, struct.pack("<HHII", 200, 0, 1, 99), 1),
+    "credit for nothing": lambda w, c: frame(Frame.CREDIT, w, c, struct.pack("<I", 1)),
+    "a failure that is no json": lambda w, c: frame(Frame.FAIL, w, c, b"{{{"),
+    "a failure with an unknown code": lambda w, c: frame(Frame.FAIL, w, c, b'{"code":999}'),
+    "a json bomb": lambda w, c: frame(Frame.FAIL, w, c, b'{"a":' * 100_000),
+    "loaded twice": lambda w, c: frame(Frame.LOADED, w, 0, b'{"handlers":["fetch"],"startup_us":1}'),
+    "a worker never loaded": lambda w, c: frame(Frame.LOADED, w + 7, 0, b'{"handlers":[],"startup_us":1}'),
+    "unloaded for no reason": lambda w, c: frame(Frame.UNLOADED, w, 0, b"{}"),
+    "code nobody asked for": lambda w, c: frame(Frame.CODE, w, 0, bytes(4)) * 3,
+    "a pong nobody asked for": lambda w, c: frame(Frame.PONG, payload=b"{}") * 20,
+    "an op that does not exist": lambda w, c: op(w, 1, 99, c),
+    "an op of a worker never loaded": lambda w, c: op(w + 7, 1, 0, c),
+    "an op with lying lengths": lambda w, c: frame(Frame.OP, w, 1, struct.pack("<HHII", 0, 0, c, 5000)),
+    "the same op twice at once": lambda w, c: op(w, 1, 1, c, b'{"binding":"ECHO","ms":9000}') * 2,
+    "a log level nobody knows": lambda w, c: frame(Frame.LOG, w, c, b"\x63" + bytes(11)),
+    "a log line at no time": lambda w, c: frame(Frame.LOG, w, c, struct.pack("<B3xd", 1, float("nan"))),
+}
+
+
+def hello(wire: str = WIRE_HASH, ops: object = OPS) -> bytes:
+    return frame(Frame.HELLO, payload=json.dumps({"wire": wire, "v8": "0.0", "ops": ops}).encode())
+
+
+HELLOS = {
+    "another wire": lambda: hello("0123456789abcdef"),
+    "other ops": lambda: hello(ops=["echo.say", "kv.get"]),
+    "an op named twice": lambda: hello(ops=[*OPS, "echo.say"]),
+    "ops that are no list": lambda: hello(ops=5),
+    "no hello first": lambda: frame(Frame.PONG, payload=b"{}"),
+    "a hello that is no json": lambda: frame(Frame.HELLO, payload=b"hello!"),
+}
+
+
+def serve(lie: str) -> None:
+    link = socket.socket(fileno=3)
+    link.sendall(HELLOS[lie]() if lie in HELLOS else hello())
+    if lie in HELLOS:
+        time.sleep(60)
+    while True:
+        length, kind, _, _, worker, call = struct.unpack("<IBBHII", take(link, 16))
+        take(link, length)
+        if kind == Frame.PING and lie != "deaf":
+            link.sendall(frame(Frame.PONG, payload=b"{}"))
+        elif kind == Frame.LOAD and lie == "dies while loading":
+            os.kill(os.getpid(), signal.SIGKILL)
+        elif kind == Frame.LOAD and lie not in ("never loads", "responds before loaded"):
+            link.sendall(frame(Frame.LOADED, worker, 0, b'{"handlers":["fetch"],"startup_us":1}'))
+        elif kind == Frame.CALL:
+            answer(link, lie, worker, call)
+        elif kind == Frame.CANCEL and lie == "silent until cancelled":
+            late = response(worker, call, 0) + body(worker, call, 10) + frame(Frame.CREDIT, worker, call, bytes(4))
+            link.sendall(late + done(worker, call, 5))
+
+
+def answer(link: socket.socket, lie: str, worker: int, call: int) -> None:
+    if lie in LIES:
+        link.sendall(LIES[lie](worker, call))
+    elif lie == "refuses calls":
+        link.sendall(frame(Frame.FAIL, worker, call, UNLOADED) + done(worker, call, 7))
+    elif lie == "reads nothing":
+        time.sleep(60)
+    elif lie in ("honest", "responds before loaded"):
+        link.sendall(response(worker, call, body=b"hello"))
+
+
+def take(link: socket.socket, count: int) -> bytes:
+    data = b""
+    while len(data) < count:
+        more = link.recv(min(count - len(data), 1 << 20))
+        if not more:
+            os._exit(0)
+        data += more
+    return data
+
+
+if __name__ == "__main__":
+    if "snapshot" in sys.argv:
+        Path(sys.argv[-1]).write_bytes(b"snapshot")
+    else:
+        serve(Path(next(word for word in sys.argv if word.endswith("main.js"))).read_text())

@@ -1,0 +1,181 @@
+"""Engines that die, restart, drain and stop."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from engine_room import HELLO, Ear, EngineRoom, alive, script
+
+from atoll.engine import process
+from atoll.engine.process import EngineFiles, ensure_snapshot, find_files
+from atoll.errors import StartError
+from atoll.wire.generated import Outcome
+
+SLEEPER = "export default { fetch() { return new Promise(r => setTimeout(() => r(new Response('slept')), 300)); } };"
+
+
+async def test_a_killed_engine_costs_only_its_calls_in_flight_under_load(open_room: Callable[..., Any]) -> None:
+    room = await open_room(engines=2)
+    versions = [script(HELLO, f"w{n}") for n in range(8)]
+    for version in versions:
+        await room.get(version)
+    failed: list[Ear] = []
+    killed = asyncio.Event()
+
+    async def client(number: int) -> int:
+        count = 0
+        while not killed.is_set() or count < 200:
+            ear = await room.get(versions[number % 8])
+            if ear.failure is not None:
+                failed.append(ear)
+            else:
+                assert ear.body == b"hello"
+            count += 1
+        return count
+
+    clients = [asyncio.create_task(client(number)) for number in range(16)]
+    for _ in range(3):
+        await asyncio.sleep(0.2)
+        room.kill_engine()
+        await room.until(lambda: len(room.supervisor.pids) == 2, "the restart")
+    killed.set()
+    counts = await asyncio.gather(*clients)
+    assert sum(counts) > 3000
+    assert {ear.code for ear in failed} <= {"ENGINE_DIED"}
+    assert len(failed) <= 3 * 16
+    assert room.pool.stats().engines_lost == 3
+    assert len(room.records) == sum(counts) + 8
+
+
+async def test_calls_that_had_not_started_move_to_another_engine(open_room: Callable[..., Any]) -> None:
+    room = await open_room(engines=2)
+    slow_start = script("await new Promise(r => setTimeout(r, 500)); " + HELLO)
+    ears = [room.call(slow_start) for _ in range(5)]
+    placement = room.pool._placements[slow_start]
+    number = [session for session in room.supervisor._running].index(placement.session)
+    await asyncio.sleep(0.1)
+    room.kill_engine(number)
+    assert [(await ear.over()).body for ear in ears] == [b"hello"] * 5
+    assert room.pool.stats().moves == 5
+
+
+async def test_a_call_under_way_fails_when_its_engine_dies(room: EngineRoom) -> None:
+    version = script(SLEEPER)
+    await room.pool.check(version)
+    ear = room.call(version)
+    await asyncio.sleep(0.05)
+    room.kill_engine()
+    assert (await ear.over()).code == "ENGINE_DIED"
+    await room.until(lambda: room.records, "the record")
+    assert room.records[0].outcome == Outcome.INTERNAL_ERROR
+    assert room.records[0].status == 502
+
+
+async def test_a_call_made_while_no_engine_runs_waits_for_the_restart(room: EngineRoom) -> None:
+    room.kill_engine()
+    await room.until(lambda: not room.supervisor.pids, "the death")
+    began = time.monotonic()
+    ear = await room.get(script(HELLO))
+    assert ear.body == b"hello"
+    assert time.monotonic() - began < 5
+
+
+async def test_without_engines_calls_are_refused_in_time(room: EngineRoom, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("atoll.engine.pool.ENGINE_WAIT", 0.3)
+    monkeypatch.setattr("atoll.engine.supervisor.FIRST_BACKOFF", 60.0)
+    await room.supervisor.stop()
+    room.pool._closed = False
+    ears = [room.call(script(HELLO, "a")) for _ in range(101)]
+    assert ears[-1].code == "OVERLOADED"
+    cancelled = ears[0].call
+    assert cancelled is not None
+    cancelled.cancel()
+    await asyncio.sleep(0.35)
+    room.pool.sweep()
+    assert {ear.code for ear in ears[1:100]} == {"UNAVAILABLE"}
+    assert ears[0].failure is None
+    assert len(room.records) == 101
+
+
+async def test_drain_waits_for_the_calls_in_flight(room: EngineRoom) -> None:
+    ear = room.call(script(SLEEPER))
+    assert await room.supervisor.drain(10)
+    assert ear.body == b"slept"
+
+
+async def test_drain_is_bounded_and_what_is_left_fails_as_shutting_down(room: EngineRoom) -> None:
+    ear = room.call(script("export default { fetch() { return new Promise(r => setTimeout(r, 20_000)); } };"))
+    began = time.monotonic()
+    assert not await room.supervisor.drain(0.2)
+    await room.supervisor.stop()
+    assert time.monotonic() - began < 3
+    assert ear.code == "SHUTTING_DOWN"
+    assert room.call(script(HELLO)).code == "SHUTTING_DOWN"
+
+
+async def test_no_process_is_left_after_stop_even_when_engines_die_at_that_moment(snapshots: Path) -> None:
+    room = EngineRoom(snapshots, engines=2)
+    await room.supervisor.start()
+    pids = room.supervisor.pids
+    room.kill_engine()
+    await asyncio.sleep(0)
+    await room.supervisor.stop()
+    assert not [pid for pid in pids if alive(pid)]
+
+
+async def test_engines_exit_by_themselves_when_their_socket_closes(snapshots: Path) -> None:
+    room = EngineRoom(snapshots)
+    await room.supervisor.start()
+    (running,) = room.supervisor._running.values()
+    began = time.monotonic()
+    await room.supervisor.stop()
+    assert running.exited.result() == 0
+    assert time.monotonic() - began < 0.9
+
+
+async def test_an_engine_gets_nothing_but_its_socket_and_its_snapshot(room: EngineRoom) -> None:
+    (pid,) = room.supervisor.pids
+    assert Path(f"/proc/{pid}/environ").read_bytes() == b"OPENSSL_CONF=/dev/null\0"
+    assert str(Path(f"/proc/{pid}/cwd").resolve()) == "/"
+    targets = {fd.name: str(fd.readlink()) for fd in Path(f"/proc/{pid}/fd").iterdir()}
+    assert targets["0"] == "/dev/null"
+    assert targets["3"].startswith("socket:")
+    sockets = [name for name, target in targets.items() if target.startswith("socket:")]
+    assert sockets == ["3"]
+    ours = [target for target in targets.values() if target.startswith("/") and not target.startswith("/dev")]
+    assert all(target.endswith(".snapshot") for target in ours)
+
+
+async def test_a_missing_engine_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "built_folders", lambda: [tmp_path])
+    with pytest.raises(StartError) as refused:
+        find_files()
+    assert "make setup" in refused.value.hint
+
+
+async def test_an_engine_that_cannot_start_tells_what_it_printed(tmp_path: Path) -> None:
+    real = find_files()
+    broken = tmp_path / "main.js"
+    broken.write_text(
+        'if (process.argv[2] === "snapshot") require("fs").writeFileSync(process.argv[4], "x");'
+        'else { console.error("out of luck"); process.exit(3); }'
+    )
+    room = EngineRoom(tmp_path, files=EngineFiles(real.node, broken, real.addon, real.web))
+    with pytest.raises(StartError, match=r"exit code 3; it printed: out of luck"):
+        await room.supervisor.start()
+    assert room.supervisor.pids == []
+
+
+def test_a_snapshot_is_made_once_and_stale_ones_go(tmp_path: Path) -> None:
+    stale = tmp_path / "engine-0123.snapshot"
+    stale.write_bytes(b"old")
+    path = ensure_snapshot(find_files(), tmp_path)
+    made = path.stat().st_mtime_ns
+    assert ensure_snapshot(find_files(), tmp_path) == path
+    assert path.stat().st_mtime_ns == made
+    assert [file.name for file in tmp_path.iterdir()] == [path.name]

@@ -1,0 +1,174 @@
+"""A real `atoll serve` for tests: started as users start it, spoken to over HTTP, stopped by a signal."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+COMMAND = [str(Path(sys.executable).parent / "atoll"), "serve"]
+
+
+@dataclass(frozen=True)
+class Answer:
+    status: int
+    headers: http.client.HTTPMessage
+    body: bytes
+
+    @property
+    def text(self) -> str:
+        return self.body.decode()
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+class Atoll:
+    def __init__(self, folder: Path, **settings: object) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.folder = folder
+        self.port = int(str(settings.pop("port", free_port())))
+        self.settings = {"data": folder / "data", "engines": 2, **settings}
+        self.process: subprocess.Popen[bytes] | None = None
+
+    # --- its life ---
+
+    def start(self) -> None:
+        """Start it and wait until it serves."""
+        flags = [f"--{name.replace('_', '-')}={value}" for name, value in self.settings.items()]
+        with (self.folder / "log").open("ab") as log:
+            self.process = subprocess.Popen(
+                [*COMMAND, f"--port={self.port}", *flags], stdin=subprocess.DEVNULL, stdout=log, stderr=log
+            )
+        self.wait_until(self.is_healthy, 30)
+
+    def stop(self, number: int = signal.SIGTERM) -> int:
+        """Signal it and return its exit code."""
+        assert self.process is not None
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+        return self.process.wait(40)
+
+    def is_healthy(self) -> bool:
+        assert self.process is not None
+        assert self.process.poll() is None, f"atoll serve ended:\n{self.log()}"
+        try:
+            return self.control("GET", "/health").status == 200
+        except OSError:
+            return False
+
+    def log(self) -> str:
+        return (self.folder / "log").read_text()
+
+    @property
+    def pid(self) -> int:
+        assert self.process is not None
+        return self.process.pid
+
+    def engines(self) -> list[int]:
+        """The pids of its engines."""
+        return [pid for pid in children(self.pid) if b"main.cjs" in command_line(pid)]
+
+    def memory_mb(self, pid: int | None = None) -> float:
+        status = Path(f"/proc/{pid or self.pid}/status").read_text()
+        found = re.search(r"VmRSS:\s+(\d+) kB", status)
+        assert found is not None
+        return int(found[1]) / 1024
+
+    @staticmethod
+    def wait_until(condition: Any, seconds: float = 10) -> None:
+        deadline = time.monotonic() + seconds
+        while not condition():
+            assert time.monotonic() < deadline, "waited too long"
+            time.sleep(0.02)
+
+    # --- speaking to it ---
+
+    def connect(self, timeout: float = 30) -> socket.socket:
+        return socket.create_connection(("127.0.0.1", self.port), timeout)
+
+    def request(
+        self, method: str, host: str, path: str = "/", body: Any = None, headers: dict[str, str] | None = None
+    ) -> Answer:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        try:
+            connection.request(method, path, body, {"Host": host, **(headers or {})})
+            response = connection.getresponse()
+            return Answer(response.status, response.headers, response.read())
+        finally:
+            connection.close()
+
+    def host(self, name: str) -> str:
+        return f"{name}.localhost:{self.port}"
+
+    def get(self, name: str, path: str = "/", headers: dict[str, str] | None = None) -> Answer:
+        return self.request("GET", self.host(name), path, None, headers)
+
+    def post(self, name: str, path: str = "/", body: Any = b"", headers: dict[str, str] | None = None) -> Answer:
+        return self.request("POST", self.host(name), path, body, headers)
+
+    def control(self, method: str, path: str, body: object = None) -> Answer:
+        text = None if body is None else json.dumps(body)
+        headers = {} if body is None else {"Content-Type": "application/json"}
+        return self.request(method, f"localhost:{self.port}", path, text, headers)
+
+    def deploy(self, name: str, script: str | None = None, **fields: object) -> dict[str, Any]:
+        """Deploy a worker, new or anew; it must succeed."""
+        body: dict[str, object] = {"name": name, **fields}
+        if script is not None:
+            body["script"] = script
+        answer = self.control("POST", "/api/workers", body)
+        if answer.status == 409:
+            answer = self.control("PUT", f"/api/workers/{name}", body)
+        assert answer.status in (200, 201), answer.text
+        result: dict[str, Any] = answer.json
+        return result
+
+    def logs(self, name: str) -> list[dict[str, Any]]:
+        """Invocation records, newest first."""
+        answer = self.control("GET", f"/api/workers/{name}/logs").json
+        records: list[dict[str, Any]] = answer["logs"] if isinstance(answer, dict) else answer
+        return records
+
+    def pool(self) -> dict[str, Any]:
+        answer: dict[str, Any] = self.control("GET", "/admin/pool").json
+        return answer
+
+
+def children(pid: int) -> list[int]:
+    try:
+        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except OSError:
+        return []
+
+
+def command_line(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
+def alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return Path(f"/proc/{pid}/stat").read_text().split(")")[-1].split()[0] != "Z"

@@ -1,0 +1,150 @@
+"""Where settings come from, which source wins, and what is said about a bad one."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from atoll.config import FIELDS, Settings, env_names, facts_of, load
+from atoll.errors import StartError
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def write(text: str) -> Path:
+    path = Path("node.toml")
+    path.write_text(text)
+    return path
+
+
+def test_without_any_source_the_defaults_count() -> None:
+    settings = load(None, {}, {})
+    assert settings == Settings()
+    assert (settings.host, settings.port, settings.data) == ("127.0.0.1", 8080, Path(".atoll"))
+    assert settings.engines >= 1
+
+
+def test_a_later_source_wins() -> None:
+    config = write("[node]\nport = 1\nspares = 1\nengines = 1\nmax_loaded = 1")
+    env = {"ATOLL_SPARES": "2", "ATOLL_ENGINES": "2", "ATOLL_MAX_LOADED": "2"}
+    settings = load(config, env, {"engines": "3", "max_loaded": "3"})
+    assert (settings.port, settings.spares, settings.engines, settings.max_loaded) == (1, 2, 3, 3)
+
+
+def test_settings_cannot_change_later() -> None:
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        Settings().port = 1  # type: ignore[misc]
+
+
+def test_every_type_of_setting_can_come_from_everywhere() -> None:
+    text = 'control_hosts = ["A.example", "b.example."]\nheader_timeout = 2\ndata = "d"\nbase_domain = "X.Example"'
+    from_file = load(write(f"[node]\n{text}\n[other]\nx = 1"), {}, {})
+    flags = {"control_hosts": "a.example, b.example", "header_timeout": "2.0", "data": "d", "base_domain": "x.example"}
+    from_flags = load(None, {}, flags)
+    from_env = load(None, {f"ATOLL_{name.upper()}": value for name, value in flags.items()}, {})
+    assert from_file == from_flags == from_env
+    assert from_file.control_hosts == ("a.example", "b.example")
+
+
+def test_a_path_in_a_file_starts_at_the_file(tmp_path: Path) -> None:
+    (tmp_path / "etc").mkdir()
+    (tmp_path / "etc" / "atoll.toml").write_text('[node]\ndata = "state"')
+    assert load(tmp_path / "etc" / "atoll.toml", {}, {}).data == tmp_path / "etc" / "state"
+
+
+def test_the_file_may_be_here_or_named_by_the_environment() -> None:
+    write("[node]\nport = 1")
+    assert load(None, {"ATOLL_CONFIG": "node.toml"}, {}).port == 1
+    Path("atoll.toml").write_text("[node]\nport = 2")
+    assert load(None, {}, {}).port == 2
+    assert load(Path("node.toml"), {}, {}).port == 1
+
+
+@pytest.mark.parametrize(
+    ("variable", "name", "value"),
+    [
+        ("ISOLATE_POOL_SIZE", "max_loaded", 7),
+        ("ISOLATE_HEAP_MAX_MB", "memory_mb", 64),
+        ("PERSISTENT_WORKER_POOL_SIZE", "engines", 3),
+        ("WORKER_TASK_QUEUE_SIZE", "worker_queue", 5),
+    ],
+)
+def test_the_older_names_in_the_environment_work_and_ours_win(variable: str, name: str, value: int) -> None:
+    assert getattr(load(None, {variable: str(value)}, {}), name) == value
+    ours = f"ATOLL_{name.upper()}"
+    assert getattr(load(None, {variable: str(value), ours: "9"}, {}), name) == 9
+    assert list(env_names(name)) == [variable, ours]
+
+
+def test_an_empty_variable_is_not_set() -> None:
+    assert load(None, {"ATOLL_PORT": ""}, {}).port == 8080
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        ("port", "abc", "--port is 'abc', not a whole number"),
+        ("port", "65536", "--port is 65536, but must be from 0 to 65535"),
+        ("port", "-1", "from 0 to 65535"),
+        ("port", "80.5", "not a whole number"),
+        ("engines", "0", "from 1 to 256"),
+        ("header_timeout", "soon", "not a number"),
+        ("header_timeout", "nan", "0.1 or more"),
+        ("header_timeout", "inf", "0.1 or more"),
+        ("base_domain", "a b", "not a host name"),
+        ("base_domain", "x:80", "not a host name"),
+        ("control_hosts", "ok.example,-bad", "not a host name"),
+        ("data", " ", "not a text"),
+        ("cpu_ms", "40000", "cpu_ms is 40000, above max_cpu_ms, which is 30000"),
+    ],
+)
+def test_a_bad_value_is_told_with_the_name_it_came_under(name: str, value: str, says: str) -> None:
+    with pytest.raises(StartError) as error:
+        load(None, {}, {name: value})
+    assert says in str(error.value) and error.value.hint
+
+
+@pytest.mark.parametrize(
+    ("text", "says", "hint"),
+    [
+        ("[node]\nprot = 1", "`prot` in [node], which is no setting", "did you mean `port`?"),
+        ("[node]\nzzzzzz = 1", "zzzzzz", "the known ones are host, port"),
+        ("[node]\nport = true", "not a whole number", "Default: 8080"),
+        ('[node]\nport = "x"', "`port` in node.toml", "Default: 8080"),
+        ("[node]\nport = 1.5", "not a whole number", "Default: 8080"),
+        ("[node]\nhost = 5", "not a text", "Default: 127.0.0.1"),
+        ("[node]\ncontrol_hosts = [1]", "not a list of names", "in a file"),
+        ("[node", "is not TOML", "toml.io"),
+        ("node = 1", "is not a table", "[node]"),
+    ],
+)
+def test_a_bad_file_is_told_with_what_to_do(text: str, says: str, hint: str) -> None:
+    with pytest.raises(StartError) as error:
+        load(write(text), {}, {})
+    assert says in str(error.value) and hint in error.value.hint
+
+
+def test_a_file_that_was_named_must_exist() -> None:
+    with pytest.raises(StartError, match=r"no file nowhere\.toml"):
+        load(Path("nowhere.toml"), {}, {})
+
+
+@given(st.sampled_from(sorted(FIELDS)), st.text())
+def test_any_text_is_a_value_or_a_start_error(name: str, text: str) -> None:
+    try:
+        load(None, {}, {name: text})
+    except StartError as error:
+        assert error.hint
+
+
+def test_every_setting_says_in_one_line_what_it_is() -> None:
+    for name in FIELDS:
+        doc = facts_of(name).doc
+        assert doc.endswith(".") and "\n" not in doc, name

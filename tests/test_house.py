@@ -1,0 +1,175 @@
+"""The rules of the house that a machine can check: size, layers, names, and that generated files are fresh."""
+
+from __future__ import annotations
+
+import ast
+import re
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import atoll
+from tools.gen_wire import outputs
+
+ROOT = Path(__file__).resolve().parent.parent
+ROOMS = ("atoll", "bench", "engine", "examples", "tests", "tools", "web")
+SOURCES = (".py", ".cc", ".h", ".js", ".cjs", ".mjs")
+MAX_LINES = 400
+MAX_FUNCTION = 60  # lines of one function: one screen
+
+# Files that may be longer, each with its reason. Two at most: a third means that something wants to be split.
+LONG_FILES: dict[str, str] = {}
+
+# From the top down: a room imports only from lower layers. Rooms of one layer do not know each other, but for the last,
+# which is plain facts that everyone shares.
+LAYERS: list[set[str]] = [
+    {"cli"},
+    {"app"},
+    {"control", "front"},
+    {"router", "engine"},
+    {"broker"},
+    {"bindings"},
+    {"db"},
+    {"config", "errors", "logs", "wire", "workers"},
+]
+LAYER_OF = {room: depth for depth, rooms in enumerate(LAYERS) for room in rooms}
+
+UNFINISHED = re.compile(r"\b(TO" + r"DO|FIX" + r"ME|XX" + r"X)\b")
+DEBUG_PRINT = {
+    ".js": re.compile(r"\bdebugger\b|\bconsole\.(log|debug|trace)\("),
+    ".cc": re.compile(r"std::(cout|cerr|clog)\b|(?<![a-z_])printf\("),
+    ".h": re.compile(r"std::(cout|cerr|clog)\b|(?<![a-z_])printf\("),
+}
+EMPTY_NAME = re.compile(r"(Manager|Helper|Helpers|Utils|Util)$")
+OP_IN_PYTHON = re.compile(r'@op\("([^"]+)"\)')
+OP_IN_JS = re.compile(r'defineOp\("([^"]+)"\)')
+
+
+def sources(*rooms: str, suffixes: tuple[str, ...] = SOURCES) -> Iterator[Path]:
+    for room in rooms or ROOMS:
+        for path in sorted((ROOT / room).rglob("*")):
+            if path.suffix in suffixes and path.is_file() and "node_modules" not in path.parts:
+                yield path
+
+
+def named(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def python_trees(*rooms: str) -> Iterator[tuple[Path, ast.Module]]:
+    for path in sources(*rooms, suffixes=(".py",)):
+        yield path, ast.parse(path.read_text("utf-8"), str(path))
+
+
+def test_files_stay_under_400_lines() -> None:
+    long = {
+        named(path): lines for path in sources() if (lines := len(path.read_text("utf-8").splitlines())) > MAX_LINES
+    }
+    assert not {name: lines for name, lines in long.items() if name not in LONG_FILES}
+    assert set(LONG_FILES) <= set(long), "an exception that is no longer needed"
+    assert len(LONG_FILES) <= 2
+
+
+def test_functions_fit_on_one_screen() -> None:
+    long = {
+        f"{named(path)}:{node.lineno} {node.name}": length
+        for path, tree in python_trees()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and (length := (node.end_lineno or node.lineno) - node.lineno + 1) > MAX_FUNCTION
+    }
+    assert not long
+
+
+def room_of(parts: tuple[str, ...]) -> str:
+    return parts[0].removesuffix(".py") if parts else ""
+
+
+def imported_rooms(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """The rooms of `atoll` that a file imports, wherever in it the import stands."""
+    for node in ast.walk(tree):
+        names: list[str] = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module == "atoll":
+            names = [f"atoll.{alias.name}" for alias in node.names if not alias.name.startswith("__")]
+        elif isinstance(node, ast.ImportFrom):
+            names = [node.module or ""]
+        if isinstance(node, ast.stmt):
+            yield from ((node.lineno, name.split(".")[1]) for name in names if name.startswith("atoll."))
+
+
+def test_every_room_has_its_layer() -> None:
+    rooms = {room_of(path.relative_to(ROOT / "atoll").parts) for path in sources("atoll", suffixes=(".py",))}
+    assert rooms - {"__init__", "__main__"} <= set(LAYER_OF), "name the new room in LAYERS"
+
+
+def test_imports_go_down_only() -> None:
+    wrong = []
+    for path, tree in python_trees("atoll"):
+        room = room_of(path.relative_to(ROOT / "atoll").parts)
+        for line, other in imported_rooms(tree):
+            if room == other or room not in LAYER_OF:
+                continue
+            down = LAYER_OF[other] > LAYER_OF[room]
+            if not down and not (LAYER_OF[room] == LAYER_OF[other] == len(LAYERS) - 1):
+                wrong.append(f"{named(path)}:{line} imports {other}")
+    assert not wrong
+
+
+def test_generated_files_match_the_wire_definition() -> None:
+    stale = [named(path) for path, text in outputs().items() if not path.exists() or path.read_text("utf-8") != text]
+    assert not stale, "run `make wire`"
+
+
+def test_both_halves_of_a_binding_name_the_same_ops() -> None:
+    folders = [path.parent for path in (ROOT / "atoll/bindings").glob("*/ops.py")]
+    assert folders
+    for folder in folders:
+        in_python = set(OP_IN_PYTHON.findall((folder / "ops.py").read_text("utf-8")))
+        in_javascript = set(OP_IN_JS.findall("".join(file.read_text("utf-8") for file in sorted(folder.glob("*.js")))))
+        assert in_python == in_javascript, folder.name
+        assert all(name.startswith(f"{folder.name}.") for name in in_python), folder.name
+
+
+def test_every_python_file_opens_by_saying_what_it_is_for() -> None:
+    silent = [named(path) for path, tree in python_trees() if tree.body and ast.get_docstring(tree) is None]
+    assert not silent
+
+
+def test_nothing_is_left_unfinished() -> None:
+    left = [
+        f"{named(path)}:{number}"
+        for path in sources()
+        for number, line in enumerate(path.read_text("utf-8").splitlines(), 1)
+        if UNFINISHED.search(line)
+    ]
+    assert not left
+
+
+def test_no_debug_print_is_left() -> None:
+    left = [
+        f"{named(path)}:{number}"
+        for path in sources("atoll", "engine/src", "web")
+        for number, line in enumerate(path.read_text("utf-8").splitlines(), 1)
+        if path.suffix in DEBUG_PRINT and not line.lstrip().startswith("//") and DEBUG_PRINT[path.suffix].search(line)
+    ]
+    assert not left  # print() in Python is ruff's to find
+
+
+def test_names_say_what_a_thing_is() -> None:
+    classes = [
+        f"{named(path)}:{node.lineno} {node.name}"
+        for path, tree in python_trees()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef) and EMPTY_NAME.search(node.name)
+    ]
+    files = [named(path) for path in sources() if path.stem in {"utils", "util", "helpers", "helper", "common", "misc"}]
+    assert not classes + files
+
+
+def test_the_version_is_the_same_everywhere() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    newest = re.search(r"^## \[([^\]]+)\]", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.MULTILINE)
+    assert newest is not None
+    assert project["version"] == atoll.__version__ == newest[1]

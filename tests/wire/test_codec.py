@@ -1,0 +1,259 @@
+"""The decoder against all that a hostile engine may send: frames or EngineError, nothing else, and never a hoard."""
+
+from __future__ import annotations
+
+import json
+import struct
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from atoll.errors import EngineError
+from atoll.wire import codec
+from atoll.wire.codec import HEADER_SIZE, Decoder, frame
+from atoll.wire.generated import CHUNK, HEADER_LAYOUT, MAX_HEAD, MAX_PAYLOAD, WINDOW, ErrorCode, Flag, Frame, Outcome
+
+Taken = tuple[Frame, int, int, int, bytes]
+
+FROM_ENGINE = {
+    Frame.HELLO, Frame.LOADED, Frame.UNLOADED, Frame.RESPONSE, Frame.BODY, Frame.CREDIT, Frame.CANCEL, Frame.FAIL,
+    Frame.DONE, Frame.LOG, Frame.OP, Frame.PONG, Frame.CODE,
+}  # fmt: skip
+
+
+class Recorder:
+    """A decoder that writes down what it hands out."""
+
+    def __init__(self) -> None:
+        self.taken: list[Taken] = []
+        self.decoder = Decoder({kind: self._handler(kind) for kind in Frame})
+
+    def _handler(self, kind: Frame) -> codec.Handler:
+        def take(flags: int, worker: int, call: int, data: bytes, start: int, end: int) -> None:
+            self.taken.append((kind, flags, worker, call, data[start:end]))
+
+        return take
+
+    def feed(self, data: bytes) -> str:
+        """Feed it; gives the error or ""."""
+        try:
+            self.decoder.feed(data)
+        except EngineError as error:
+            return str(error)
+        return ""
+
+
+def response(head: bytes = b"", body: bytes = b"", flags: int = 1, status: int = 200) -> bytes:
+    return frame(Frame.RESPONSE, 1, 1, struct.pack("<HHII", status, 0, 7, len(head)) + head + body, flags)
+
+
+GOOD = [
+    frame(Frame.HELLO, payload=b"{}"),
+    frame(Frame.LOADED, 1, 0, b"{}"),
+    frame(Frame.LOADED, 1, 0, b"{}", Flag.FAIL),
+    frame(Frame.UNLOADED, 1, 0, b"{}"),
+    response(b"a: b\r\n", b"body"),
+    response(flags=Flag.END | Flag.DONE),
+    response(flags=Flag.DONE),
+    response(flags=0),
+    frame(Frame.BODY, 1, 1, b"x" * 100),
+    frame(Frame.BODY, 1, 1, b"", Flag.END),
+    frame(Frame.CREDIT, 1, 1, b"\1\0\0\0"),
+    frame(Frame.CANCEL, 1, 1, b"{}"),
+    frame(Frame.FAIL, 1, 1, b'{"code":2}'),
+    frame(Frame.DONE, 1, 1, bytes(8)),
+    frame(Frame.LOG, 1, 1, bytes(12) + b"text"),
+    frame(Frame.LOG, 1, 0, bytes(12)),
+    frame(Frame.OP, 1, 1, bytes(12)),
+    frame(Frame.PONG),
+    frame(Frame.CODE, 1, 0, b"x" * 1000),
+]
+
+
+@pytest.mark.parametrize("data", GOOD, ids=lambda data: Frame(data[4]).name)
+def test_a_legal_frame_is_taken_whole(data: bytes) -> None:
+    recorder = Recorder()
+    assert recorder.feed(data) == ""
+    ((kind, flags, worker, call, payload),) = recorder.taken
+    assert frame(kind, worker, call, payload, flags) == data
+
+
+def header(length: int, kind: int, flags: int = 0, spare: int = 0, worker: int = 0, call: int = 0) -> bytes:
+    return struct.pack(HEADER_LAYOUT, length, kind, flags, spare, worker, call)
+
+
+BAD = {
+    "a kind that does not exist": header(0, 0),
+    "a kind that does not exist, high": header(0, 255),
+    "a frame only Python sends": header(2, Frame.CALL, worker=1, call=1),
+    "spare bits": header(2, Frame.HELLO, spare=1),
+    "a flag that means nothing": header(8, Frame.DONE, flags=Flag.FAIL, worker=1, call=1),
+    "a flag nobody knows": header(0, Frame.BODY, flags=128, worker=1, call=1),
+    "no worker": header(8, Frame.DONE, call=1),
+    "no call": header(8, Frame.DONE, worker=1),
+    "a worker where none belongs": header(2, Frame.HELLO, worker=1),
+    "a call where none belongs": header(2, Frame.LOADED, worker=1, call=1),
+    "too short": header(7, Frame.DONE, worker=1, call=1),
+    "too long": header(9, Frame.DONE, worker=1, call=1),
+    "a body beyond a chunk": header(CHUNK + 1, Frame.BODY, worker=1, call=1),
+    "longer than any frame": header(MAX_PAYLOAD + 1, Frame.OP, worker=1, call=1),
+    "the longest length there is": header(0xFFFFFFFF, Frame.CODE, worker=1),
+    "a response beyond head and window": header(12 + MAX_HEAD + WINDOW + 1, Frame.RESPONSE, worker=1, call=1),
+}
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_a_malformed_header_is_refused_before_its_payload_comes(what: str) -> None:
+    recorder = Recorder()
+    assert recorder.feed(BAD[what])
+    assert recorder.taken == []
+    assert recorder.decoder.waiting == 0
+    assert recorder.feed(GOOD[0]) == ""
+    assert recorder.taken == [], "after an error nothing is taken any more"
+
+
+@given(st.lists(st.sampled_from(GOOD), max_size=20), st.data())
+def test_frames_survive_any_cut_into_chunks(frames: list[bytes], data: st.DataObject) -> None:
+    whole = b"".join(frames)
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(whole)), max_size=30)))
+    recorder = Recorder()
+    for start, end in zip([0, *cuts], [*cuts, len(whole)], strict=True):
+        assert recorder.feed(whole[start:end]) == ""
+    assert b"".join(frame(k, w, c, p, f) for k, f, w, c, p in recorder.taken) == whole
+    assert recorder.decoder.waiting == 0
+
+
+headers = st.builds(
+    header,
+    st.one_of(st.integers(0, 64), st.integers(0, 0xFFFFFFFF)),
+    st.one_of(st.sampled_from([int(kind) for kind in Frame]), st.integers(0, 255)),
+    st.one_of(st.integers(0, 7), st.integers(0, 255)),
+    st.sampled_from([0, 0, 0, 0, 1, 0xFFFF]),
+    st.integers(0, 3),
+    st.integers(0, 3),
+)
+chunks = st.lists(st.one_of(st.binary(max_size=64), headers, st.sampled_from(GOOD)), max_size=30)
+
+
+@given(chunks)
+@settings(max_examples=300)
+def test_any_bytes_give_frames_or_an_engine_error(pieces: list[bytes]) -> None:
+    recorder = Recorder()
+    for piece in pieces:
+        if recorder.feed(piece):
+            break
+        assert recorder.decoder.waiting <= MAX_PAYLOAD + HEADER_SIZE
+    assert {kind for kind, *_ in recorder.taken} <= FROM_ENGINE
+
+
+READERS = [
+    lambda data: codec.read_response(data, 0, len(data)) if len(data) >= 12 else None,
+    lambda data: codec.read_done(data, 0) if len(data) >= 8 else None,
+    lambda data: codec.read_log(data, 0, len(data)) if len(data) >= 12 else None,
+    lambda data: codec.read_op(data, 0, len(data)) if len(data) >= 12 else None,
+    lambda data: codec.read_code(data, 0, len(data), 3),
+    codec.read_json,
+    codec.read_failure,
+]
+
+
+@given(st.binary(max_size=200), st.sampled_from(READERS))
+@settings(max_examples=500)
+def test_any_payload_is_read_or_refused(data: bytes, read: object) -> None:
+    try:
+        read(data)  # type: ignore[operator]
+    except EngineError:
+        pass
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=4),
+    max_leaves=8,
+)
+
+
+@given(st.dictionaries(st.sampled_from(["code", "message", "name", "stack", "line", "column", "file"]), json_values))
+def test_a_failure_of_any_shape_is_read_or_refused(fields: dict[str, object]) -> None:
+    try:
+        failure = codec.read_failure(json.dumps(fields).encode())
+    except EngineError:
+        return
+    assert failure.code in ErrorCode
+    (failure.message + failure.name + failure.stack + failure.file).encode()  # can be stored
+
+
+@pytest.mark.parametrize(
+    "bomb", [b"[" * 100_000, b'{"a":' * 100_000, b'{"code":' + b"9" * 10_000 + b"}", b"\xff\xfe", b"5"]
+)
+def test_a_json_bomb_is_refused(bomb: bytes) -> None:
+    with pytest.raises(EngineError):
+        codec.read_failure(bomb)
+
+
+def test_text_that_no_utf8_can_hold_is_mended_because_a_worker_can_make_it() -> None:
+    assert codec.read_failure(b'{"code":2,"message":"a\\ud800b"}').message == "a?b"
+    assert codec.read_failure(b'{"code":2,"message":"a\xed\xa0\x80b"}').message.startswith("a\N{REPLACEMENT CHARACTER}")
+
+
+def test_long_texts_are_cut() -> None:
+    failure = codec.read_failure(json.dumps({"code": 2, "message": "m" * 10**5, "stack": "s" * 10**5}).encode())
+    assert len(failure.message) == codec.MESSAGE_CHARS
+    assert len(failure.stack) == codec.STACK_CHARS
+
+
+@pytest.mark.parametrize("status", [0, 99, 101, 199, 600, 65535])
+def test_a_status_that_no_response_has_is_refused(status: int) -> None:
+    data = response(status=status)[HEADER_SIZE:]
+    with pytest.raises(EngineError):
+        codec.read_response(data, 0, len(data))
+
+
+def test_a_response_is_cut_into_head_and_body() -> None:
+    data = response(b"a: b\r\n", b"body")[HEADER_SIZE:]
+    assert codec.read_response(data, 0, len(data)) == (200, 7, b"a: b\r\n", b"body")
+
+
+def test_an_outcome_nobody_knows_is_refused() -> None:
+    assert codec.read_done(struct.pack("<II", 5, 0), 0) == (5, Outcome.OK)
+    with pytest.raises(EngineError):
+        codec.read_done(struct.pack("<II", 5, 99), 0)
+
+
+def test_code_cache_sizes_must_add_up() -> None:
+    assert codec.read_code(struct.pack("<II", 3, 0) + b"abc", 0, 11, 2) == (b"abc", b"")
+    assert codec.read_code(b"", 0, 0, 2) == (b"", b"")
+    for lie in (struct.pack("<II", 4, 0) + b"abc", struct.pack("<II", 2, 0) + b"abc", b"\0\0\0"):
+        with pytest.raises(EngineError):
+            codec.read_code(lie, 0, len(lie), 2)
+
+
+def test_a_bug_in_one_handler_costs_only_that_frame(caplog: pytest.LogCaptureFixture) -> None:
+    recorder = Recorder()
+
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError
+
+    recorder.decoder.use({kind: recorder._handler(kind) for kind in Frame} | {Frame.PONG: broken})
+    assert recorder.feed(frame(Frame.PONG) + GOOD[0]) == ""
+    assert [kind for kind, *_ in recorder.taken] == [Frame.HELLO]
+    assert "handling PONG failed" in caplog.text
+
+
+def test_a_call_is_one_frame_with_head_and_body() -> None:
+    data = codec.encode_call(3, 4, 0, b"GET http://a/\n", b"body", True)
+    assert data == frame(Frame.CALL, 3, 4, bytes(4) + struct.pack("<I", 14) + b"GET http://a/\nbody", Flag.END)
+    data = codec.encode_call(3, 4, 0, b"GET http://a/\n", b"", False)
+    assert data == frame(Frame.CALL, 3, 4, bytes(4) + struct.pack("<I", 14) + b"GET http://a/\n")
+
+
+def test_a_long_body_is_cut_into_chunks_and_ends_once() -> None:
+    data = codec.encode_body(1, 2, b"x" * (CHUNK + 1), True)
+    assert data == frame(Frame.BODY, 1, 2, b"x" * CHUNK) + frame(Frame.BODY, 1, 2, b"x", Flag.END)
+    assert codec.encode_body(1, 2, b"", True) == frame(Frame.BODY, 1, 2, b"", Flag.END)
+
+
+def test_a_reply_that_fits_no_frame_is_refused() -> None:
+    with pytest.raises(EngineError):
+        codec.encode_reply(1, 1, {}, bytes(MAX_PAYLOAD))

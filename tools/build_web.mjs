@@ -1,0 +1,42 @@
+// Bundles the web platform into one script: `node tools/build_web.mjs OUTFILE [--entry FILE]`.
+//
+// The engine compiles the result as the body of a function of one parameter, `native`, while it makes the snapshot; the
+// body returns what the entry module exports as `entry`. Names are kept as they are: they appear in workers' stack traces.
+import { mkdir } from "node:fs/promises";
+import { createRequire } from "node:module";
+import { dirname, resolve } from "node:path";
+import { parseArgs } from "node:util";
+
+const root = resolve(import.meta.dirname, "..");
+// CMake installs the packages into its build folder, so that the source tree stays as it was cloned.
+const packages = process.env.ATOLL_NODE_MODULES ?? resolve(root, "node_modules");
+const { build } = createRequire(`${packages}/`)("esbuild");
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { entry: { type: "string", default: resolve(root, "web/worker/main.js") } },
+});
+const [outfile] = positionals;
+if (outfile === undefined) {
+  console.error("usage: node tools/build_web.mjs OUTFILE [--entry FILE]");
+  process.exit(2);
+}
+
+await mkdir(dirname(resolve(outfile)), { recursive: true });
+await build({
+  entryPoints: [resolve(values.entry)],
+  outfile,
+  bundle: true,
+  format: "iife",
+  globalName: "bundle",
+  footer: { js: "return bundle.entry;" },
+  platform: "neutral",
+  mainFields: ["module", "main"],
+  target: "es2024",
+  charset: "utf8",
+  legalComments: "inline",
+  alias: { "#web": resolve(root, "web"), "#bindings": resolve(root, "atoll/bindings") },
+  inject: [resolve(root, "web/streams/inject.js")],
+  nodePaths: [packages],
+  absWorkingDir: root,
+  logLevel: "warning",
+});

@@ -1,0 +1,55 @@
+// https://w3c.github.io/webcrypto/#Crypto-interface, the random part.
+import { DOMException, QuotaExceededError } from "../dom/exception.js";
+import { native } from "../internal/native.js";
+import { defineInterface } from "../internal/platform.js";
+import { illegalConstructor, requireArguments } from "../internal/webidl.js";
+
+const INTERNAL = Symbol("made by the platform");
+const QUOTA = 65536;
+const typedArrayName = Object.getOwnPropertyDescriptor(
+  Object.getPrototypeOf(Uint8Array.prototype),
+  Symbol.toStringTag,
+).get;
+const INTEGER_ARRAYS = [
+  "Int8Array", "Int16Array", "Int32Array", "Uint8Array", "Uint16Array", "Uint32Array", "Uint8ClampedArray",
+  "BigInt64Array", "BigUint64Array",
+];
+
+export class Crypto {
+  #isCrypto = true;
+
+  constructor(token) {
+    if (token !== INTERNAL) throw illegalConstructor();
+  }
+
+  /** https://w3c.github.io/webcrypto/#Crypto-method-getRandomValues */
+  getRandomValues(array) {
+    this.#isCrypto;
+    requireArguments(arguments.length, 1, "Crypto.getRandomValues");
+    if (!ArrayBuffer.isView(array)) throw new TypeError("Crypto.getRandomValues: the argument is not a typed array.");
+    // Step 1.
+    if (!INTEGER_ARRAYS.includes(typedArrayName.call(array))) {
+      throw new DOMException("getRandomValues takes an array of integers.", "TypeMismatchError");
+    }
+    // Step 2.
+    if (array.byteLength > QUOTA) {
+      throw new QuotaExceededError(`getRandomValues gives at most ${QUOTA} bytes at once.`, {
+        quota: QUOTA,
+        requested: array.byteLength,
+      });
+    }
+    // Steps 3 and 4.
+    native.fillRandom(array);
+    return array;
+  }
+
+  /** https://w3c.github.io/webcrypto/#Crypto-method-randomUUID */
+  randomUUID() {
+    this.#isCrypto;
+    return native.randomUUID();
+  }
+}
+
+defineInterface(Crypto);
+
+export const crypto = new Crypto(INTERNAL);

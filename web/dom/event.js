@@ -1,0 +1,252 @@
+// https://dom.spec.whatwg.org/#interface-event
+import { monotonicNow } from "../internal/clock.js";
+import { defineConstants, defineInterface } from "../internal/platform.js";
+import { requireArguments, toDictionary, toDOMString, toUnsigned } from "../internal/webidl.js";
+
+const NONE = 0;
+const AT_TARGET = 2;
+
+// What the dispatch algorithm may do to an event; set by the class below, the only one who can reach its fields.
+export let beginDispatch;
+export let endDispatch;
+export let isStopped;
+export let setPassive;
+export let isDispatchable;
+export let trust;
+
+export class Event {
+  #type;
+  #bubbles = false;
+  #cancelable = false;
+  #composed = false;
+  #initialized = true;
+  #dispatching = false;
+  #target = null;
+  #currentTarget = null;
+  #stopPropagation = false;
+  #stopImmediate = false;
+  #canceled = false;
+  #passive = false;
+  #trusted = false;
+  #timeStamp = monotonicNow();
+
+  constructor(type, init = undefined) {
+    requireArguments(arguments.length, 1, "Event constructor");
+    this.#type = toDOMString(type);
+    if (init === undefined) return;
+    const { bubbles, cancelable, composed } = toDictionary(init, "Event constructor");
+    this.#bubbles = !!bubbles;
+    this.#cancelable = !!cancelable;
+    this.#composed = !!composed;
+  }
+
+  get type() {
+    return this.#type;
+  }
+
+  get target() {
+    return this.#target;
+  }
+
+  get srcElement() {
+    return this.#target;
+  }
+
+  get currentTarget() {
+    return this.#currentTarget;
+  }
+
+  /** https://dom.spec.whatwg.org/#dom-event-composedpath: there is no tree, so the path is the target alone. */
+  composedPath() {
+    return this.#currentTarget === null ? [] : [this.#currentTarget];
+  }
+
+  get eventPhase() {
+    return this.#dispatching ? AT_TARGET : NONE;
+  }
+
+  stopPropagation() {
+    this.#stopPropagation = true;
+  }
+
+  get cancelBubble() {
+    return this.#stopPropagation;
+  }
+
+  set cancelBubble(value) {
+    if (value) this.#stopPropagation = true;
+  }
+
+  stopImmediatePropagation() {
+    this.#stopPropagation = true;
+    this.#stopImmediate = true;
+  }
+
+  get bubbles() {
+    return this.#bubbles;
+  }
+
+  get cancelable() {
+    return this.#cancelable;
+  }
+
+  get returnValue() {
+    return !this.#canceled;
+  }
+
+  set returnValue(value) {
+    if (!value) this.preventDefault();
+  }
+
+  /** https://dom.spec.whatwg.org/#set-the-canceled-flag */
+  preventDefault() {
+    if (this.#cancelable && !this.#passive) this.#canceled = true;
+  }
+
+  get defaultPrevented() {
+    return this.#canceled;
+  }
+
+  get composed() {
+    return this.#composed;
+  }
+
+  get isTrusted() {
+    return this.#trusted;
+  }
+
+  get timeStamp() {
+    return this.#timeStamp;
+  }
+
+  /** https://dom.spec.whatwg.org/#dom-event-initevent */
+  initEvent(type, bubbles = false, cancelable = false) {
+    requireArguments(arguments.length, 1, "Event.initEvent");
+    if (this.#dispatching) return;
+    this.#type = toDOMString(type);
+    this.#bubbles = !!bubbles;
+    this.#cancelable = !!cancelable;
+    this.#initialized = true;
+    this.#stopPropagation = this.#stopImmediate = this.#canceled = this.#trusted = false;
+    this.#target = null;
+  }
+
+  static {
+    isDispatchable = (event) => event.#initialized && !event.#dispatching;
+    beginDispatch = (event, target) => {
+      event.#dispatching = true;
+      event.#target = target;
+      event.#currentTarget = target;
+    };
+    endDispatch = (event) => {
+      event.#dispatching = false;
+      event.#currentTarget = null;
+      event.#stopPropagation = event.#stopImmediate = false;
+      return !event.#canceled;
+    };
+    isStopped = (event) => event.#stopImmediate;
+    setPassive = (event, passive) => {
+      event.#passive = passive;
+    };
+    trust = (event) => {
+      event.#trusted = true;
+      return event;
+    };
+  }
+}
+
+defineInterface(Event);
+defineConstants(Event, { NONE, CAPTURING_PHASE: 1, AT_TARGET, BUBBLING_PHASE: 3 });
+
+/** https://dom.spec.whatwg.org/#interface-customevent */
+export class CustomEvent extends Event {
+  #detail;
+
+  constructor(type, init = undefined) {
+    requireArguments(arguments.length, 1, "CustomEvent constructor");
+    super(type, init);
+    this.#detail = init?.detail === undefined ? null : init.detail;
+  }
+
+  get detail() {
+    return this.#detail;
+  }
+
+  /** https://dom.spec.whatwg.org/#dom-customevent-initcustomevent */
+  initCustomEvent(type, bubbles = false, cancelable = false, detail = null) {
+    if (this.eventPhase !== NONE) return;
+    this.initEvent(type, bubbles, cancelable);
+    this.#detail = detail;
+  }
+}
+
+defineInterface(CustomEvent);
+
+/** https://html.spec.whatwg.org/multipage/webappapis.html#errorevent */
+export class ErrorEvent extends Event {
+  #message;
+  #filename;
+  #lineno;
+  #colno;
+  #error;
+
+  constructor(type, init = undefined) {
+    requireArguments(arguments.length, 1, "ErrorEvent constructor");
+    super(type, init);
+    const { message = "", filename = "", lineno = 0, colno = 0, error } = init ?? {};
+    this.#message = toDOMString(message);
+    this.#filename = toDOMString(filename);
+    this.#lineno = toUnsigned(lineno, 32);
+    this.#colno = toUnsigned(colno, 32);
+    this.#error = error;
+  }
+
+  get message() {
+    return this.#message;
+  }
+
+  get filename() {
+    return this.#filename;
+  }
+
+  get lineno() {
+    return this.#lineno;
+  }
+
+  get colno() {
+    return this.#colno;
+  }
+
+  get error() {
+    return this.#error;
+  }
+}
+
+defineInterface(ErrorEvent);
+
+/** https://html.spec.whatwg.org/multipage/webappapis.html#promiserejectionevent */
+export class PromiseRejectionEvent extends Event {
+  #promise;
+  #reason;
+
+  constructor(type, init) {
+    requireArguments(arguments.length, 2, "PromiseRejectionEvent constructor");
+    super(type, init);
+    const { promise, reason } = toDictionary(init, "PromiseRejectionEvent constructor");
+    if (promise === null || typeof promise !== "object") {
+      throw new TypeError("PromiseRejectionEvent constructor: promise must be an object.");
+    }
+    this.#promise = promise;
+    this.#reason = reason;
+  }
+
+  get promise() {
+    return this.#promise;
+  }
+
+  get reason() {
+    return this.#reason;
+  }
+}
+
+defineInterface(PromiseRejectionEvent);

@@ -1,0 +1,183 @@
+// https://dom.spec.whatwg.org/#interface-eventtarget
+//
+// There is no tree of nodes, so a dispatch is one list of listeners. The global object is an event target too, but it is no
+// instance of a class of ours and cannot hold a private field: its listeners are kept here, in `globalListenerLists`.
+import { beginDispatch, Event, endDispatch, isDispatchable, isStopped, setPassive, trust } from "./event.js";
+import { DOMException } from "./exception.js";
+import { reportException } from "./report.js";
+import { defineInterface } from "../internal/platform.js";
+import { requireArguments, toDOMString } from "../internal/webidl.js";
+
+const globalListenerLists = new Map(); // type -> listeners
+
+let listsOf; // (target) -> Map of type -> listeners
+let signals = null; // { isAbortSignal, addAbortAlgorithm }, given by abort.js, which builds on this file
+
+export function setSignals(functions) {
+  signals = functions;
+}
+
+/** https://dom.spec.whatwg.org/#concept-flatten-options */
+function isCapture(options) {
+  return typeof options === "boolean" ? options : !!options?.capture;
+}
+
+function toCallback(value) {
+  if (value === undefined || value === null) return null;
+  if (typeof value === "object" || typeof value === "function") return value;
+  throw new TypeError("EventTarget: the listener is neither a function nor an object.");
+}
+
+function indexOfListener(listeners, callback, capture) {
+  return listeners.findIndex((listener) => listener.callback === callback && listener.capture === capture);
+}
+
+/** https://dom.spec.whatwg.org/#add-an-event-listener */
+function addListener(lists, type, listener) {
+  const { callback, capture, signal } = listener;
+  // Step 2 and 3.
+  if (signal?.aborted || callback === null) return;
+  // Step 5.
+  let listeners = lists.get(type);
+  if (listeners === undefined) lists.set(type, (listeners = []));
+  if (indexOfListener(listeners, callback, capture) !== -1) return;
+  listeners.push(listener);
+  // Step 6.
+  if (signal !== undefined) signals.addAbortAlgorithm(signal, () => removeListener(lists, type, callback, capture));
+}
+
+/** https://dom.spec.whatwg.org/#remove-an-event-listener */
+function removeListener(lists, type, callback, capture) {
+  const listeners = lists.get(type);
+  if (listeners === undefined) return;
+  const index = indexOfListener(listeners, callback, capture);
+  if (index === -1) return;
+  listeners[index].removed = true;
+  listeners.splice(index, 1);
+  if (listeners.length === 0) lists.delete(type);
+}
+
+/** https://dom.spec.whatwg.org/#concept-event-listener-inner-invoke, of one listener. */
+function invoke(listener, event, target, onError) {
+  const { callback } = listener;
+  setPassive(event, listener.passive);
+  try {
+    if (typeof callback === "function") callback.call(target, event);
+    else {
+      const { handleEvent } = callback;
+      if (typeof handleEvent !== "function") throw new TypeError("EventTarget: handleEvent is not a function.");
+      handleEvent.call(callback, event);
+    }
+  } catch (error) {
+    onError(error);
+  }
+  setPassive(event, false);
+}
+
+/** https://dom.spec.whatwg.org/#concept-event-dispatch. False if a listener canceled the event. */
+function dispatch(lists, event, target, onError) {
+  beginDispatch(event, target);
+  const listeners = lists.get(event.type);
+  if (listeners !== undefined) {
+    // A copy, since listeners may add and remove; capturing ones come first.
+    const captured = listeners.filter((listener) => listener.capture);
+    for (const listener of captured.concat(listeners.filter((other) => !other.capture))) {
+      if (listener.removed) continue;
+      if (listener.once) removeListener(lists, event.type, listener.callback, listener.capture);
+      invoke(listener, event, target, onError);
+      if (isStopped(event)) break;
+    }
+  }
+  return endDispatch(event);
+}
+
+export class EventTarget {
+  #lists = new Map();
+
+  /** https://dom.spec.whatwg.org/#dom-eventtarget-addeventlistener */
+  addEventListener(type, callback, options = undefined) {
+    requireArguments(arguments.length, 2, "EventTarget.addEventListener");
+    const lists = listsOf(this);
+    const signal = options?.signal;
+    if (signal !== undefined && !signals.isAbortSignal(signal)) {
+      throw new TypeError("EventTarget.addEventListener: signal is not an AbortSignal.");
+    }
+    addListener(lists, toDOMString(type), {
+      callback: toCallback(callback),
+      capture: isCapture(options),
+      once: !!options?.once,
+      passive: !!options?.passive,
+      signal,
+      removed: false,
+    });
+  }
+
+  /** https://dom.spec.whatwg.org/#dom-eventtarget-removeeventlistener */
+  removeEventListener(type, callback, options = undefined) {
+    requireArguments(arguments.length, 2, "EventTarget.removeEventListener");
+    removeListener(listsOf(this), toDOMString(type), toCallback(callback), isCapture(options));
+  }
+
+  /** https://dom.spec.whatwg.org/#dom-eventtarget-dispatchevent */
+  dispatchEvent(event) {
+    requireArguments(arguments.length, 1, "EventTarget.dispatchEvent");
+    const lists = listsOf(this);
+    if (!(event instanceof Event)) throw new TypeError("EventTarget.dispatchEvent: the argument is not an Event.");
+    // Step 1.
+    if (!isDispatchable(event)) throw new DOMException("The event is already being dispatched.", "InvalidStateError");
+    // Step 3.
+    return dispatch(lists, event, this ?? globalThis, reportException);
+  }
+
+  static {
+    // A method called without an object is one of the global object: `addEventListener("fetch", …)`.
+    listsOf = (target) => {
+      if (target === undefined || target === null || target === globalThis) return globalListenerLists;
+      return target.#lists;
+    };
+  }
+}
+
+defineInterface(EventTarget, { describe: () => ({}) });
+
+/** https://dom.spec.whatwg.org/#concept-event-fire: an event by the platform itself. */
+export function fireEvent(target, event, onError = reportException) {
+  return dispatch(listsOf(target), trust(event), target, onError);
+}
+
+/** How many listeners of an event a target has. */
+export function countListeners(target, type) {
+  return listsOf(target).get(type)?.length ?? 0;
+}
+
+/**
+ * An event handler attribute such as `onabort`: one listener that keeps its place when the handler is changed.
+ * https://html.spec.whatwg.org/multipage/webappapis.html#event-handler-idl-attributes
+ */
+export class HandlerSlot {
+  #type;
+  #handler = null;
+  #listener = null;
+
+  constructor(type) {
+    this.#type = type;
+  }
+
+  get() {
+    return this.#handler;
+  }
+
+  set(target, value) {
+    this.#handler = typeof value === "function" || (typeof value === "object" && value !== null) ? value : null;
+    if (this.#handler === null) {
+      if (this.#listener !== null) target.removeEventListener(this.#type, this.#listener);
+      this.#listener = null;
+    } else if (this.#listener === null) {
+      this.#listener = (event) => {
+        if (typeof this.#handler !== "function") return;
+        if (this.#handler.call(target, event) === false) event.preventDefault();
+      };
+      target.addEventListener(this.#type, this.#listener);
+    }
+  }
+}

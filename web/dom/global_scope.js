@@ -1,0 +1,124 @@
+// The global object as an event target: `error` and `fetch` events, and the exceptions nobody caught.
+import { ErrorEvent, Event, isDispatchable, trust } from "./event.js";
+import { countListeners, fireEvent } from "./event_target.js";
+import { DOMException } from "./exception.js";
+import { setExceptionHandler } from "./report.js";
+import { native } from "../internal/native.js";
+import { inspect } from "../internal/inspect.js";
+import { Level } from "../internal/wire.gen.js";
+import { defineInterface } from "../internal/platform.js";
+import { requireArguments, toDictionary } from "../internal/webidl.js";
+
+let reportToEngine = (error) => native.log(Level.ERROR, `Uncaught ${inspect(error)}`);
+let reporting = false; // an `error` listener that throws must not call itself for ever
+
+/** Where exceptions end that nobody caught and no `error` listener took. The default writes them to the log. */
+export function setErrorReporter(report) {
+  reportToEngine = report;
+}
+
+/** https://html.spec.whatwg.org/multipage/webappapis.html#report-an-exception */
+function report(error) {
+  if (!reporting && countListeners(globalThis, "error") > 0) {
+    reporting = true;
+    try {
+      const message = error instanceof Error ? `Uncaught ${error.name}: ${error.message}` : "Uncaught exception";
+      const event = new ErrorEvent("error", { message, error, cancelable: true });
+      if (!fireEvent(globalThis, event)) return;
+    } finally {
+      reporting = false;
+    }
+  }
+  reportToEngine(error);
+}
+
+setExceptionHandler(report);
+
+/** https://html.spec.whatwg.org/multipage/webappapis.html#dom-reporterror */
+export function reportError(error) {
+  requireArguments(arguments.length, 1, "reportError");
+  report(error);
+}
+
+/** How many listeners the worker has for events of this type. */
+export function globalListeners(type) {
+  return countListeners(globalThis, type);
+}
+
+/**
+ * Dispatch an event of ours at the global object. `onError` is told what a listener threw; by default it is reported like
+ * any uncaught exception. False if a listener canceled the event.
+ */
+export function dispatchGlobal(event, onError) {
+  return fireEvent(globalThis, event, onError);
+}
+
+// Set by the classes below for their makers.
+export let createExtendableEvent;
+export let createFetchEvent;
+export let responseOf;
+
+/** https://w3c.github.io/ServiceWorker/#extendableevent-interface */
+export class ExtendableEvent extends Event {
+  #extend = null; // (promise) => void, of the call this event stands for
+
+  /** https://w3c.github.io/ServiceWorker/#wait-until-method */
+  waitUntil(promise) {
+    requireArguments(arguments.length, 1, "ExtendableEvent.waitUntil");
+    if (this.#extend === null) throw new DOMException("The event belongs to no call.", "InvalidStateError");
+    this.#extend(Promise.resolve(promise));
+  }
+
+  static {
+    createExtendableEvent = (event, waitUntil) => {
+      event.#extend = waitUntil;
+      return trust(event);
+    };
+  }
+}
+
+defineInterface(ExtendableEvent);
+
+/** https://w3c.github.io/ServiceWorker/#fetchevent-interface */
+export class FetchEvent extends ExtendableEvent {
+  #request;
+  #response = undefined;
+  #waits = true; // respondWith may be called only while the event is dispatched, and once
+
+  constructor(type, init) {
+    requireArguments(arguments.length, 2, "FetchEvent constructor");
+    super(type, init);
+    this.#request = toDictionary(init, "FetchEvent constructor").request;
+    if (this.#request === undefined) throw new TypeError("FetchEvent constructor: request is required.");
+  }
+
+  get request() {
+    return this.#request;
+  }
+
+  /** https://w3c.github.io/ServiceWorker/#fetch-event-respondwith */
+  respondWith(response) {
+    requireArguments(arguments.length, 1, "FetchEvent.respondWith");
+    // Step 2.
+    if (isDispatchable(this)) {
+      throw new DOMException("respondWith must be called while the event is dispatched.", "InvalidStateError");
+    }
+    // Step 3.
+    if (!this.#waits) throw new DOMException("respondWith was already called.", "InvalidStateError");
+    // Steps 5 and 6.
+    this.stopImmediatePropagation();
+    this.#waits = false;
+    this.#response = response;
+  }
+
+  /** Cloudflare's: where there is no origin behind the worker, there is nothing to pass through to. */
+  passThroughOnException() {}
+
+  static {
+    createFetchEvent = (request, waitUntil) =>
+      createExtendableEvent(new FetchEvent("fetch", { request, cancelable: true }), waitUntil);
+    responseOf = (event) => event.#response;
+  }
+}
+
+defineInterface(FetchEvent, { name: "FetchEvent", describe: ({ type, request }) => ({ type, request }) });

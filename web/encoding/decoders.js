@@ -1,0 +1,119 @@
+// Decoders that may be given their input in pieces. Each has write(bytes) and end(bytes), and is thrown away after end.
+import { native } from "../internal/native.js";
+
+const BYTE_ORDER_MARK = "\uFEFF";
+
+function concat(first, second) {
+  if (first.length === 0) return second;
+  const both = new Uint8Array(first.length + second.length);
+  both.set(first);
+  both.set(second, first.length);
+  return both;
+}
+
+// How many bytes at the end begin a UTF-8 sequence that more bytes could complete.
+function incompleteTail(bytes) {
+  const { length } = bytes;
+  for (let back = 1; back <= 3 && back <= length; back++) {
+    const byte = bytes[length - back];
+    if (byte < 0x80) return 0;
+    if (byte < 0xc0) continue;
+    const needed = byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : 2;
+    if (needed <= back || byte > 0xf4 || byte < 0xc2) return 0;
+    if (back === 1) return 1;
+    // The second byte decides whether the sequence can still become well-formed.
+    const second = bytes[length - back + 1];
+    const low = byte === 0xe0 ? 0xa0 : byte === 0xf0 ? 0x90 : 0x80;
+    const high = byte === 0xed ? 0x9f : byte === 0xf4 ? 0x8f : 0xbf;
+    return second >= low && second <= high ? back : 0;
+  }
+  return 0;
+}
+
+/** https://encoding.spec.whatwg.org/#utf-8-decoder */
+export class Utf8Decoder {
+  #pending = new Uint8Array(0);
+  #fatal;
+  #keepMark;
+
+  constructor(fatal, ignoreBOM) {
+    this.#fatal = fatal;
+    this.#keepMark = ignoreBOM;
+  }
+
+  write(bytes) {
+    const all = concat(this.#pending, bytes);
+    const tail = incompleteTail(all);
+    const text = this.#decode(tail === 0 ? all : all.subarray(0, all.length - tail));
+    this.#pending = tail === 0 ? new Uint8Array(0) : all.slice(all.length - tail);
+    return text;
+  }
+
+  end(bytes) {
+    return this.#decode(concat(this.#pending, bytes));
+  }
+
+  #decode(bytes) {
+    if (bytes.length === 0) return "";
+    const text = native.decodeUtf8(bytes, this.#fatal, this.#keepMark);
+    this.#keepMark = true; // only the first character of all can be the mark
+    return text;
+  }
+}
+
+/** https://encoding.spec.whatwg.org/#shared-utf-16-decoder */
+export class Utf16Decoder {
+  #pending = new Uint8Array(0); // an odd byte
+  #lead = ""; // a lead surrogate whose trail may follow
+  #bigEndian;
+  #fatal;
+  #keepMark;
+
+  constructor(bigEndian, fatal, ignoreBOM) {
+    this.#bigEndian = bigEndian;
+    this.#fatal = fatal;
+    this.#keepMark = ignoreBOM;
+  }
+
+  write(bytes) {
+    const all = concat(this.#pending, bytes);
+    const odd = all.length % 2;
+    this.#pending = odd === 0 ? new Uint8Array(0) : all.slice(-1);
+    let text = this.#lead + native.decodeUtf16(all, this.#bigEndian);
+    const last = text.charCodeAt(text.length - 1);
+    this.#lead = last >= 0xd800 && last <= 0xdbff ? text.at(-1) : "";
+    if (this.#lead !== "") text = text.slice(0, -1);
+    return this.#finish(text);
+  }
+
+  end(bytes) {
+    let text = this.write(bytes);
+    if (this.#lead !== "" || this.#pending.length > 0) text += this.#finish("\ud800");
+    return text;
+  }
+
+  #finish(text) {
+    if (this.#fatal && !text.isWellFormed()) throw new TypeError("The data is not valid UTF-16");
+    if (text === "") return text;
+    const marked = !this.#keepMark && text.startsWith(BYTE_ORDER_MARK);
+    this.#keepMark = true;
+    return (marked ? text.slice(1) : text).toWellFormed();
+  }
+}
+
+// What the bytes 0x80 to 0x9F mean; the others mean the code point of their number.
+// https://encoding.spec.whatwg.org/#index-windows-1252
+const WINDOWS_1252 =
+  "\u20AC\x81\u201A\u0192\u201E\u2026\u2020\u2021\u02C6\u2030\u0160\u2039\u0152\x8D\u017D\x8F" +
+  "\x90\u2018\u2019\u201C\u201D\u2022\u2013\u2014\u02DC\u2122\u0161\u203A\u0153\x9D\u017E\u0178";
+
+/** https://encoding.spec.whatwg.org/#single-byte-decoder: no state, no errors. */
+export class Windows1252Decoder {
+  write(bytes) {
+    return native.decodeLatin1(bytes).replace(/[\x80-\x9f]/g, (char) => WINDOWS_1252[char.charCodeAt(0) - 0x80]);
+  }
+
+  end(bytes) {
+    return this.write(bytes);
+  }
+}

@@ -1,0 +1,65 @@
+// https://encoding.spec.whatwg.org/#interface-textdecoder
+import { getEncoding } from "./labels.js";
+import { Utf16Decoder, Utf8Decoder, Windows1252Decoder } from "./decoders.js";
+import { native } from "../internal/native.js";
+import { defineInterface } from "../internal/platform.js";
+import { bytesOf, isArrayBuffer, toDictionary, toDOMString } from "../internal/webidl.js";
+
+const NOTHING = new Uint8Array(0);
+
+function toInputBytes(input) {
+  if (ArrayBuffer.isView(input) || isArrayBuffer(input)) return bytesOf(input);
+  if (Object.prototype.toString.call(input) === "[object SharedArrayBuffer]") return bytesOf(input);
+  throw new TypeError("TextDecoder.decode: the input is neither an ArrayBuffer nor a view.");
+}
+
+function createDecoder(encoding, fatal, ignoreBOM) {
+  if (encoding === "utf-8") return new Utf8Decoder(fatal, ignoreBOM);
+  if (encoding === "windows-1252") return new Windows1252Decoder();
+  return new Utf16Decoder(encoding === "utf-16be", fatal, ignoreBOM);
+}
+
+export class TextDecoder {
+  #encoding;
+  #fatal;
+  #ignoreBOM;
+  #decoder = null; // made for the first use with `stream`, and for all but UTF-8
+
+  /** https://encoding.spec.whatwg.org/#dom-textdecoder */
+  constructor(label = "utf-8", options = undefined) {
+    const encoding = getEncoding(toDOMString(label));
+    if (encoding === undefined) throw new RangeError(`TextDecoder: "${label}" is not a supported encoding.`);
+    const { fatal = false, ignoreBOM = false } = toDictionary(options, "TextDecoder");
+    this.#encoding = encoding;
+    this.#fatal = !!fatal;
+    this.#ignoreBOM = !!ignoreBOM;
+  }
+
+  get encoding() {
+    return this.#encoding;
+  }
+
+  get fatal() {
+    return this.#fatal;
+  }
+
+  get ignoreBOM() {
+    return this.#ignoreBOM;
+  }
+
+  /** https://encoding.spec.whatwg.org/#dom-textdecoder-decode */
+  decode(input = undefined, options = undefined) {
+    const bytes = input === undefined ? (this.#encoding, NOTHING) : toInputBytes(input);
+    const stream = options !== undefined && !!toDictionary(options, "TextDecoder.decode").stream;
+    if (this.#encoding === "utf-8" && !stream && this.#decoder === null) {
+      return native.decodeUtf8(bytes, this.#fatal, this.#ignoreBOM);
+    }
+    this.#decoder ??= createDecoder(this.#encoding, this.#fatal, this.#ignoreBOM);
+    if (stream) return this.#decoder.write(bytes);
+    const decoder = this.#decoder;
+    this.#decoder = null;
+    return decoder.end(bytes);
+  }
+}
+
+defineInterface(TextDecoder);

@@ -1,0 +1,213 @@
+// A header list: names in lower case and values, as one flat array. https://fetch.spec.whatwg.org/#concept-header-list
+//
+// The headers of an incoming request begin as the text the client sent. One `get` is answered by searching that text, which is
+// faster than taking it apart; anything more takes it apart, once.
+
+// Headers of one connection, not of the request: the front has acted on them and the worker does not see them.
+// https://www.rfc-editor.org/rfc/rfc9110#name-connection
+const HOP_BY_HOP = [
+  "connection", "keep-alive", "proxy-connection", "transfer-encoding", "te", "trailer", "upgrade",
+];
+
+// 1 for the characters of a token. https://www.rfc-editor.org/rfc/rfc9110#name-tokens
+const TOKEN = new Uint8Array(128);
+for (const char of "!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz") {
+  TOKEN[char.charCodeAt(0)] = 1;
+}
+
+/** https://fetch.spec.whatwg.org/#header-name, and methods are made of the same characters. */
+export function isToken(string) {
+  const { length } = string;
+  for (let i = 0; i < length; i++) {
+    const code = string.charCodeAt(i);
+    if (code > 127 || TOKEN[code] === 0) return false;
+  }
+  return length > 0;
+}
+
+const NOT_LATIN1 = /[\u0100-\uffff]/;
+const FORBIDDEN_IN_VALUE = /[\0\r\n]/;
+
+// Long values are cut in messages.
+function quote(text) {
+  return JSON.stringify(text.length > 80 ? `${text.slice(0, 80)}…` : text);
+}
+
+/** A name as given -> as stored. Throws what Web IDL and fetch say for a wrong one. */
+export function toHeaderName(value) {
+  const name = typeof value === "string" ? value : `${value}`;
+  if (!isToken(name)) throw new TypeError(`Headers: ${quote(name)} is not a valid header name.`);
+  return name.toLowerCase();
+}
+
+function isSpace(code) {
+  return code === 0x20 || code === 0x09 || code === 0x0a || code === 0x0d;
+}
+
+/** https://fetch.spec.whatwg.org/#concept-header-value-normalize */
+function normalizeValue(value) {
+  let start = 0;
+  let end = value.length;
+  while (start < end && isSpace(value.charCodeAt(start))) start++;
+  while (end > start && isSpace(value.charCodeAt(end - 1))) end--;
+  return start === 0 && end === value.length ? value : value.slice(start, end);
+}
+
+/** A value as given -> as stored: no CR, LF or NUL can ever be inside. */
+export function toHeaderValue(value) {
+  const text = normalizeValue(typeof value === "string" ? value : `${value}`);
+  if (NOT_LATIN1.test(text)) {
+    throw new TypeError(`Headers: the value ${quote(text)} has a character above U+00FF, which HTTP cannot carry.`);
+  }
+  if (FORBIDDEN_IN_VALUE.test(text)) {
+    throw new TypeError(`Headers: the value ${quote(text)} has a line break or a NUL, which HTTP does not allow.`);
+  }
+  return text;
+}
+
+export class HeaderList {
+  #pairs; // [name, value, name, value, …], or null while the text has not been taken apart
+  #raw; // "…\nName: value\r\n…", or null
+  #lowered = null; // the same in lower case; in Latin-1 that never changes a length
+  #start; // where the headers begin in it
+  #sorted = null; // what iteration gives, until the next change
+
+  constructor(pairs = []) {
+    this.#pairs = pairs;
+    this.#raw = null;
+    this.#start = 0;
+  }
+
+  /** Of an incoming request: lines from `start` of a text, where the character before `start` is a line feed. */
+  static fromText(text, start) {
+    const list = new HeaderList(null);
+    list.#raw = text;
+    list.#start = start;
+    return list;
+  }
+
+  /** The flat array, to read. */
+  get pairs() {
+    return this.#pairs ?? this.#takeApart();
+  }
+
+  #takeApart() {
+    const raw = this.#raw;
+    const lowered = (this.#lowered ??= raw.toLowerCase());
+    const pairs = [];
+    let at = this.#start;
+    while (at < raw.length) {
+      let end = raw.indexOf("\r\n", at);
+      if (end === -1) end = raw.length;
+      const colon = raw.indexOf(":", at);
+      if (colon !== -1 && colon < end) {
+        const name = lowered.slice(at, colon);
+        if (!HOP_BY_HOP.includes(name)) pairs.push(name, normalizeValue(raw.slice(colon + 1, end)));
+      }
+      at = end + 2;
+    }
+    this.#raw = this.#lowered = null;
+    this.#pairs = pairs;
+    return pairs;
+  }
+
+  /** https://fetch.spec.whatwg.org/#concept-header-list-get */
+  get(name) {
+    if (this.#pairs === null) return this.#search(name);
+    const pairs = this.#pairs;
+    let found = null;
+    for (let i = 0; i < pairs.length; i += 2) {
+      if (pairs[i] === name) found = found === null ? pairs[i + 1] : `${found}, ${pairs[i + 1]}`;
+    }
+    return found;
+  }
+
+  #search(name) {
+    if (HOP_BY_HOP.includes(name)) return null;
+    const raw = this.#raw;
+    const lowered = (this.#lowered ??= raw.toLowerCase());
+    const line = `\n${name}:`;
+    let found = null;
+    let at = lowered.indexOf(line, this.#start - 1);
+    while (at !== -1) {
+      const from = at + line.length;
+      let end = raw.indexOf("\r\n", from);
+      if (end === -1) end = raw.length;
+      const value = normalizeValue(raw.slice(from, end));
+      found = found === null ? value : `${found}, ${value}`;
+      at = lowered.indexOf(line, end);
+    }
+    return found;
+  }
+
+  has(name) {
+    return this.get(name) !== null;
+  }
+
+  /** https://fetch.spec.whatwg.org/#concept-header-list-append */
+  append(name, value) {
+    this.pairs.push(name, value);
+    this.#sorted = null;
+  }
+
+  /** https://fetch.spec.whatwg.org/#concept-header-list-set */
+  set(name, value) {
+    const { pairs } = this;
+    this.#sorted = null;
+    for (let i = 0; i < pairs.length; i += 2) {
+      if (pairs[i] !== name) continue;
+      pairs[i + 1] = value;
+      this.#removeFrom(name, i + 2);
+      return;
+    }
+    pairs.push(name, value);
+  }
+
+  /** https://fetch.spec.whatwg.org/#concept-header-list-delete */
+  delete(name) {
+    this.#sorted = null;
+    this.#removeFrom(name, 0);
+  }
+
+  #removeFrom(name, start) {
+    const { pairs } = this;
+    let kept = start;
+    for (let i = start; i < pairs.length; i += 2) {
+      if (pairs[i] === name) continue;
+      pairs[kept++] = pairs[i];
+      pairs[kept++] = pairs[i + 1];
+    }
+    pairs.length = kept;
+  }
+
+  getAll(name) {
+    const { pairs } = this;
+    const values = [];
+    for (let i = 0; i < pairs.length; i += 2) if (pairs[i] === name) values.push(pairs[i + 1]);
+    return values;
+  }
+
+  copy() {
+    return new HeaderList(this.pairs.slice());
+  }
+
+  /** https://fetch.spec.whatwg.org/#concept-header-list-sort-and-combine, as a flat array. */
+  sortAndCombine() {
+    if (this.#sorted !== null) return this.#sorted;
+    const byName = new Map();
+    const { pairs } = this;
+    for (let i = 0; i < pairs.length; i += 2) {
+      const values = byName.get(pairs[i]);
+      if (values === undefined) byName.set(pairs[i], [pairs[i + 1]]);
+      else values.push(pairs[i + 1]);
+    }
+    const sorted = [];
+    for (const name of [...byName.keys()].sort()) {
+      const values = byName.get(name);
+      // A cookie's value may hold a comma, so they are never put together.
+      if (name === "set-cookie") for (const value of values) sorted.push(name, value);
+      else sorted.push(name, values.length === 1 ? values[0] : values.join(", "));
+    }
+    return (this.#sorted = sorted);
+  }
+}

@@ -1,0 +1,118 @@
+// https://fetch.spec.whatwg.org/#headers-class
+//
+// The guards "request" and "response" would keep page scripts from forging a browser's own headers. A worker is the server, so
+// nothing is forbidden here but changing what is immutable.
+import { HeaderList, toHeaderName, toHeaderValue } from "./header_list.js";
+import { definePairs } from "../internal/pair_iterator.js";
+import { defineInterface } from "../internal/platform.js";
+import { forEachProperty, requireArguments, toSequence } from "../internal/webidl.js";
+
+const INTERNAL = Symbol("made by the platform");
+
+/** (list, guard) -> Headers over that very list. Guard: "none" | "immutable". */
+export let createHeaders;
+export let isHeaders;
+let listOf;
+
+/** https://fetch.spec.whatwg.org/#concept-headers-fill, to append to a list. */
+export function fillHeaders(list, init) {
+  if (isHeaders(init) && init[Symbol.iterator] === Headers.prototype[Symbol.iterator]) {
+    const { pairs } = listOf(init);
+    for (let i = 0; i < pairs.length; i += 2) list.append(pairs[i], pairs[i + 1]);
+    return;
+  }
+  if (init === null || (typeof init !== "object" && typeof init !== "function")) {
+    throw new TypeError("Headers: the init is neither a sequence of pairs nor a record.");
+  }
+  const method = init[Symbol.iterator];
+  if (method === undefined || method === null) {
+    forEachProperty(init, (key, value) => list.append(toHeaderName(key), toHeaderValue(value)));
+  } else fillFromSequence(list, init);
+}
+
+function fillFromSequence(list, init) {
+  for (const item of toSequence(init, "Headers")) {
+    const pair = toSequence(item, "Headers");
+    if (pair.length !== 2) throw new TypeError("Headers: a pair has not exactly two items.");
+    list.append(toHeaderName(pair[0]), toHeaderValue(pair[1]));
+  }
+}
+
+export class Headers {
+  #list;
+  #guard = "none";
+
+  constructor(init = undefined, token = undefined) {
+    if (token === INTERNAL) {
+      this.#list = init;
+      return;
+    }
+    this.#list = new HeaderList();
+    if (init !== undefined) fillHeaders(this.#list, init);
+  }
+
+  #requireMutable() {
+    if (this.#guard === "immutable") {
+      throw new TypeError("Headers: these headers are immutable; copy them with new Headers(headers).");
+    }
+  }
+
+  /** https://fetch.spec.whatwg.org/#dom-headers-append */
+  append(name, value) {
+    requireArguments(arguments.length, 2, "Headers.append");
+    const list = this.#list;
+    const key = toHeaderName(name);
+    const text = toHeaderValue(value);
+    this.#requireMutable();
+    list.append(key, text);
+  }
+
+  /** https://fetch.spec.whatwg.org/#dom-headers-delete */
+  delete(name) {
+    requireArguments(arguments.length, 1, "Headers.delete");
+    const list = this.#list;
+    const key = toHeaderName(name);
+    this.#requireMutable();
+    list.delete(key);
+  }
+
+  /** https://fetch.spec.whatwg.org/#dom-headers-get */
+  get(name) {
+    requireArguments(arguments.length, 1, "Headers.get");
+    return this.#list.get(toHeaderName(name));
+  }
+
+  /** https://fetch.spec.whatwg.org/#dom-headers-getsetcookie */
+  getSetCookie() {
+    return this.#list.getAll("set-cookie");
+  }
+
+  /** https://fetch.spec.whatwg.org/#dom-headers-has */
+  has(name) {
+    requireArguments(arguments.length, 1, "Headers.has");
+    return this.#list.has(toHeaderName(name));
+  }
+
+  /** https://fetch.spec.whatwg.org/#dom-headers-set */
+  set(name, value) {
+    requireArguments(arguments.length, 2, "Headers.set");
+    const list = this.#list;
+    const key = toHeaderName(name);
+    const text = toHeaderValue(value);
+    this.#requireMutable();
+    list.set(key, text);
+  }
+
+  static {
+    createHeaders = (list, guard) => {
+      const headers = new Headers(list, INTERNAL);
+      headers.#guard = guard;
+      return headers;
+    };
+    isHeaders = (value) => typeof value === "object" && value !== null && #list in value;
+    listOf = (headers) => headers.#list;
+  }
+}
+
+definePairs(Headers, "Headers", (headers) => listOf(headers).sortAndCombine());
+defineInterface(Headers, { name: "Headers", describe: (headers) => Object.fromEntries(headers) });

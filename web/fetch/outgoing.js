@@ -1,0 +1,34 @@
+// A Response on its way out, in the form the engine sends it.
+import { isUnusable, takeBody } from "./body.js";
+import { isResponse, responseState } from "./response.js";
+
+export { isResponse };
+
+// Headers of the connection, which is the front's, and the length, which the front knows better.
+const DROPPED = ["connection", "keep-alive", "transfer-encoding", "upgrade", "content-length"];
+
+function writeHead(state) {
+  if (state.list === null) return state.contentType === null ? "" : `content-type: ${state.contentType}\r\n`;
+  const { pairs } = state.list;
+  let head = "";
+  for (let i = 0; i < pairs.length; i += 2) {
+    if (!DROPPED.includes(pairs[i])) head += `${pairs[i]}: ${pairs[i + 1]}\r\n`;
+  }
+  return head;
+}
+
+/**
+ * Take a Response apart: { status, head, body }. `head` is "name: value\r\n" lines, a Latin-1 string; `body` is null, a string
+ * (to be written as UTF-8), a Uint8Array or a ReadableStream that nobody has read from. The Response's body is used from now on.
+ * Throws TypeError for what is no Response or cannot be sent.
+ */
+export function describeResponse(response) {
+  const state = responseState(response);
+  if (state === undefined) throw new TypeError("The value is not a Response.");
+  if (state.type === "error") throw new TypeError("Response.error() cannot be sent to a client.");
+  const { body } = state;
+  if (body !== null && isUnusable(body)) {
+    throw new TypeError("The body of the Response has already been used; send a response.clone() instead.");
+  }
+  return { status: state.status, head: writeHead(state), body: takeBody(body) };
+}

@@ -1,0 +1,237 @@
+// https://fetch.spec.whatwg.org/#response-class
+import {
+  bodyArrayBuffer,
+  bodyBytes,
+  bodyJson,
+  bodyText,
+  cloneBody,
+  extractBody,
+  isUnusable,
+  isUsed,
+  streamOf,
+  typeOfBody,
+} from "./body.js";
+import { HeaderList } from "./header_list.js";
+import { createHeaders, fillHeaders } from "./headers.js";
+import { defineInterface } from "../internal/platform.js";
+import { requireArguments, toByteString, toDictionary, toUnsigned } from "../internal/webidl.js";
+import { parseHref } from "../url/url.js";
+
+const INTERNAL = Symbol("made by the platform");
+
+/** https://fetch.spec.whatwg.org/#null-body-status */
+const NULL_BODY_STATUS = [101, 103, 204, 205, 304];
+/** https://fetch.spec.whatwg.org/#redirect-status */
+const REDIRECT_STATUS = [301, 302, 303, 307, 308];
+// https://www.rfc-editor.org/rfc/rfc9112#name-status-line: what a reason phrase may not hold.
+const NOT_IN_REASON = /[^\t\x20-\x7e\x80-\xff]/;
+
+// https://fetch.spec.whatwg.org/#concept-response. The header list is made when somebody looks at it; until then the one header
+// most responses have is only remembered.
+class ResponseState {
+  type = "default"; // "default" | "basic" | "error"
+  url = "";
+  status = 200;
+  statusText = "";
+  list = null; // HeaderList
+  contentType = null; // the only header, while there is no list
+  headers = null; // Headers over the list
+  guard = "none";
+  body = null; // Body
+}
+
+/** The state of a Response; undefined for anything else. */
+export let responseState;
+export let isResponse;
+/** (ResponseState) -> Response */
+export let createResponse;
+
+export function headerList(state) {
+  if (state.list === null) {
+    state.list = new HeaderList(state.contentType === null ? [] : ["content-type", state.contentType]);
+    state.contentType = null;
+  }
+  return state.list;
+}
+
+/** https://fetch.spec.whatwg.org/#initialize-a-response, up to the body. */
+function initialize(state, init) {
+  const { headers, status, statusText } = toDictionary(init, "Response");
+  // Steps 1 and 3.
+  if (status !== undefined) {
+    state.status = toUnsigned(status, 16);
+    if (state.status < 200 || state.status > 599) {
+      throw new RangeError(`Response: the status ${state.status} is not in the range 200 to 599.`);
+    }
+  }
+  // Steps 2 and 4.
+  if (statusText !== undefined) {
+    state.statusText = toByteString(statusText, "Response");
+    if (NOT_IN_REASON.test(state.statusText)) {
+      throw new TypeError("Response: the status text has a character that HTTP does not allow.");
+    }
+  }
+  // Step 5.
+  if (headers !== undefined) {
+    state.list = new HeaderList();
+    fillHeaders(state.list, headers);
+  }
+}
+
+/** https://fetch.spec.whatwg.org/#initialize-a-response, step 6. */
+function setBody(state, body, type) {
+  if (NULL_BODY_STATUS.includes(state.status)) {
+    throw new TypeError(`Response: a response of status ${state.status} cannot have a body.`);
+  }
+  state.body = body;
+  if (type === null) return;
+  if (state.list === null) state.contentType = type;
+  else if (!state.list.has("content-type")) state.list.append("content-type", type);
+}
+
+function serializeJson(data) {
+  const text = JSON.stringify(data);
+  if (text === undefined) throw new TypeError("Response.json: the value cannot be written as JSON.");
+  return text;
+}
+
+export class Response {
+  #state;
+
+  /** https://fetch.spec.whatwg.org/#dom-response */
+  constructor(body = null, init = undefined) {
+    if (body === INTERNAL) {
+      this.#state = init;
+      return;
+    }
+    const state = new ResponseState();
+    const isBody = body !== null && body !== undefined;
+    const extracted = isBody ? extractBody(body) : null;
+    if (init !== undefined) initialize(state, init);
+    if (isBody) setBody(state, extracted, typeOfBody(body));
+    this.#state = state;
+  }
+
+  /** https://fetch.spec.whatwg.org/#dom-response-error */
+  static error() {
+    const state = new ResponseState();
+    state.type = "error";
+    state.status = 0;
+    state.guard = "immutable";
+    return createResponse(state);
+  }
+
+  /** https://fetch.spec.whatwg.org/#dom-response-redirect */
+  static redirect(url, status = 302) {
+    requireArguments(arguments.length, 1, "Response.redirect");
+    // Steps 1 and 2. There is no page whose address a relative one could be relative to.
+    const href = parseHref(`${url}`);
+    if (href === undefined) throw new TypeError("Response.redirect: the URL is not valid; it must be absolute.");
+    // Step 3.
+    const code = toUnsigned(status, 16);
+    if (!REDIRECT_STATUS.includes(code)) {
+      throw new RangeError(`Response.redirect: the status ${code} is not one of ${REDIRECT_STATUS.join(", ")}.`);
+    }
+    // Steps 4 to 7.
+    const state = new ResponseState();
+    state.status = code;
+    state.list = new HeaderList(["location", href]);
+    state.guard = "immutable";
+    return createResponse(state);
+  }
+
+  /** https://fetch.spec.whatwg.org/#dom-response-json */
+  static json(data, init = undefined) {
+    requireArguments(arguments.length, 1, "Response.json");
+    const text = serializeJson(data);
+    const state = new ResponseState();
+    if (init !== undefined) initialize(state, init);
+    setBody(state, extractBody(text), "application/json");
+    return createResponse(state);
+  }
+
+  get type() {
+    return this.#state.type;
+  }
+
+  get url() {
+    return this.#state.url;
+  }
+
+  get redirected() {
+    this.#state;
+    return false;
+  }
+
+  get status() {
+    return this.#state.status;
+  }
+
+  get ok() {
+    const { status } = this.#state;
+    return status >= 200 && status <= 299;
+  }
+
+  get statusText() {
+    return this.#state.statusText;
+  }
+
+  get headers() {
+    const state = this.#state;
+    return (state.headers ??= createHeaders(headerList(state), state.guard));
+  }
+
+  get body() {
+    const { body } = this.#state;
+    return body === null ? null : streamOf(body);
+  }
+
+  get bodyUsed() {
+    return isUsed(this.#state.body);
+  }
+
+  /** https://fetch.spec.whatwg.org/#dom-response-clone */
+  clone() {
+    const state = this.#state;
+    if (isUnusable(state.body)) throw new TypeError("Response.clone: the body has already been used.");
+    const copy = new ResponseState();
+    copy.type = state.type;
+    copy.url = state.url;
+    copy.status = state.status;
+    copy.statusText = state.statusText;
+    copy.list = state.list?.copy() ?? null;
+    copy.contentType = state.contentType;
+    copy.guard = state.guard;
+    copy.body = state.body === null ? null : cloneBody(state.body);
+    return createResponse(copy);
+  }
+
+  async arrayBuffer() {
+    return bodyArrayBuffer(this.#state.body);
+  }
+
+  async bytes() {
+    return bodyBytes(this.#state.body);
+  }
+
+  async json() {
+    return bodyJson(this.#state.body);
+  }
+
+  async text() {
+    return bodyText(this.#state.body);
+  }
+
+  static {
+    isResponse = (value) => typeof value === "object" && value !== null && #state in value;
+    responseState = (value) => (isResponse(value) ? value.#state : undefined);
+    createResponse = (state) => new Response(INTERNAL, state);
+  }
+}
+
+defineInterface(Response, {
+  name: "Response",
+  describe: ({ status, statusText, headers, ok, bodyUsed, type, url }) => ({
+    status, statusText, headers, ok, bodyUsed, type, url,
+  }),
+});

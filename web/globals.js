@@ -1,0 +1,135 @@
+// Everything a worker can see beyond the language itself, each line under its specification.
+import { AbortController, AbortSignal } from "./dom/abort.js";
+import { structuredClone } from "./dom/clone.js";
+import { CustomEvent, ErrorEvent, Event, PromiseRejectionEvent } from "./dom/event.js";
+import { EventTarget } from "./dom/event_target.js";
+import { DOMException, QuotaExceededError } from "./dom/exception.js";
+import { ExtendableEvent, FetchEvent, reportError } from "./dom/global_scope.js";
+import { console } from "./console.js";
+import { Crypto, crypto } from "./crypto/random.js";
+import { atob, btoa } from "./encoding/base64.js";
+import { TextDecoder } from "./encoding/text_decoder.js";
+import { TextEncoder } from "./encoding/text_encoder.js";
+import { Headers } from "./fetch/headers.js";
+import { Request } from "./fetch/request.js";
+import { Response } from "./fetch/response.js";
+import { Navigator, navigator } from "./navigator.js";
+import { Performance, performance } from "./performance.js";
+import * as streams from "./streams/streams.js";
+import * as timers from "./timers.js";
+import { URL, URLSearchParams } from "./url/url.js";
+
+// An interface object is not enumerable. https://webidl.spec.whatwg.org/#define-the-global-property-references
+function exposeInterface(scope, name, Class) {
+  Object.defineProperty(scope, name, { value: Class, writable: true, enumerable: false, configurable: true });
+}
+
+// An operation of the global object is. https://webidl.spec.whatwg.org/#define-the-operations
+function exposeOperation(scope, name, operation) {
+  Object.defineProperty(scope, name, { value: operation, writable: true, enumerable: true, configurable: true });
+}
+
+// So is an attribute; a worker may replace it, as [Replaceable] says of most.
+function exposeAttribute(scope, name, value) {
+  const replace = (next) =>
+    Object.defineProperty(scope, name, { value: next, writable: true, enumerable: true, configurable: true });
+  Object.defineProperty(scope, name, { get: () => value, set: replace, enumerable: true, configurable: true });
+}
+
+function exposeStreams(scope) {
+  // https://streams.spec.whatwg.org/#globals
+  exposeInterface(scope, "ByteLengthQueuingStrategy", streams.ByteLengthQueuingStrategy);
+  exposeInterface(scope, "CountQueuingStrategy", streams.CountQueuingStrategy);
+  exposeInterface(scope, "ReadableByteStreamController", streams.ReadableByteStreamController);
+  exposeInterface(scope, "ReadableStream", streams.ReadableStream);
+  exposeInterface(scope, "ReadableStreamBYOBReader", streams.ReadableStreamBYOBReader);
+  exposeInterface(scope, "ReadableStreamBYOBRequest", streams.ReadableStreamBYOBRequest);
+  exposeInterface(scope, "ReadableStreamDefaultController", streams.ReadableStreamDefaultController);
+  exposeInterface(scope, "ReadableStreamDefaultReader", streams.ReadableStreamDefaultReader);
+  exposeInterface(scope, "TransformStream", streams.TransformStream);
+  exposeInterface(scope, "TransformStreamDefaultController", streams.TransformStreamDefaultController);
+  exposeInterface(scope, "WritableStream", streams.WritableStream);
+  exposeInterface(scope, "WritableStreamDefaultController", streams.WritableStreamDefaultController);
+  exposeInterface(scope, "WritableStreamDefaultWriter", streams.WritableStreamDefaultWriter);
+}
+
+function exposeEvents(scope) {
+  // https://dom.spec.whatwg.org/#events
+  exposeInterface(scope, "Event", Event);
+  exposeInterface(scope, "CustomEvent", CustomEvent);
+  exposeInterface(scope, "EventTarget", EventTarget);
+  exposeInterface(scope, "AbortController", AbortController);
+  exposeInterface(scope, "AbortSignal", AbortSignal);
+  // https://dom.spec.whatwg.org/#interface-eventtarget: the global object is one.
+  exposeOperation(scope, "addEventListener", EventTarget.prototype.addEventListener);
+  exposeOperation(scope, "removeEventListener", EventTarget.prototype.removeEventListener);
+  exposeOperation(scope, "dispatchEvent", EventTarget.prototype.dispatchEvent);
+  // https://html.spec.whatwg.org/multipage/webappapis.html#runtime-script-errors
+  exposeInterface(scope, "ErrorEvent", ErrorEvent);
+  exposeInterface(scope, "PromiseRejectionEvent", PromiseRejectionEvent);
+  exposeOperation(scope, "reportError", reportError);
+  // https://w3c.github.io/ServiceWorker/#extendableevent-interface
+  exposeInterface(scope, "ExtendableEvent", ExtendableEvent);
+  exposeInterface(scope, "FetchEvent", FetchEvent);
+}
+
+function exposeTimers(scope) {
+  // https://html.spec.whatwg.org/multipage/timers-and-user-prompts.html
+  exposeOperation(scope, "setTimeout", timers.setTimeout);
+  exposeOperation(scope, "clearTimeout", timers.clearTimeout);
+  exposeOperation(scope, "setInterval", timers.setInterval);
+  exposeOperation(scope, "clearInterval", timers.clearInterval);
+  exposeOperation(scope, "queueMicrotask", timers.queueMicrotask);
+  // https://nodejs.org/api/timers.html#setimmediatecallback-args
+  exposeOperation(scope, "setImmediate", timers.setImmediate);
+  exposeOperation(scope, "clearImmediate", timers.clearImmediate);
+}
+
+/** Put the web platform on the global object. Called once, while the snapshot is made. */
+export function installGlobals(scope) {
+  // https://html.spec.whatwg.org/multipage/workers.html#dom-workerglobalscope-self
+  exposeAttribute(scope, "self", scope);
+
+  // https://webidl.spec.whatwg.org/#idl-DOMException
+  exposeInterface(scope, "DOMException", DOMException);
+  exposeInterface(scope, "QuotaExceededError", QuotaExceededError);
+
+  exposeEvents(scope);
+  exposeStreams(scope);
+  exposeTimers(scope);
+
+  // https://fetch.spec.whatwg.org/#fetch-api
+  exposeInterface(scope, "Headers", Headers);
+  exposeInterface(scope, "Request", Request);
+  exposeInterface(scope, "Response", Response);
+
+  // https://url.spec.whatwg.org/#api
+  exposeInterface(scope, "URL", URL);
+  exposeInterface(scope, "URLSearchParams", URLSearchParams);
+
+  // https://encoding.spec.whatwg.org/#api
+  exposeInterface(scope, "TextDecoder", TextDecoder);
+  exposeInterface(scope, "TextEncoder", TextEncoder);
+
+  // https://html.spec.whatwg.org/multipage/webappapis.html#atob
+  exposeOperation(scope, "atob", atob);
+  exposeOperation(scope, "btoa", btoa);
+
+  // https://html.spec.whatwg.org/multipage/structured-data.html#structured-cloning
+  exposeOperation(scope, "structuredClone", structuredClone);
+
+  // https://w3c.github.io/webcrypto/#Crypto-interface
+  exposeInterface(scope, "Crypto", Crypto);
+  exposeAttribute(scope, "crypto", crypto);
+
+  // https://w3c.github.io/hr-time/#the-performance-attribute
+  exposeInterface(scope, "Performance", Performance);
+  exposeAttribute(scope, "performance", performance);
+
+  // https://html.spec.whatwg.org/multipage/system-state.html#the-navigator-object
+  exposeInterface(scope, "Navigator", Navigator);
+  exposeAttribute(scope, "navigator", navigator);
+
+  // https://console.spec.whatwg.org/#console-namespace
+  exposeInterface(scope, "console", console);
+}

@@ -1,0 +1,316 @@
+// Values as text for people, in the manner of Node's util.inspect: what console.log shows.
+//
+// A log line must never fail and never run for long, whatever it is given: getters are not called, proxies are not entered,
+// depth, items and characters are bounded.
+import { describeBuffer, kindOf, primitive, propertyKey, quote, unbox } from "./inspect_values.js";
+import { native } from "./native.js";
+import { interfaceOf } from "./platform.js";
+
+const DEPTH = 2; // levels of objects within the value
+const MOST_ITEMS = 100;
+const LINE_WIDTH = 76;
+const COMPACT_LEVELS = 3; // an object with more levels than this inside is not put on one line
+const MOST_CHARACTERS = 128 * 1024;
+
+const errorToString = Error.prototype.toString;
+const getSize = {
+  Map: Object.getOwnPropertyDescriptor(Map.prototype, "size").get,
+  Set: Object.getOwnPropertyDescriptor(Set.prototype, "size").get,
+};
+const mapForEach = Map.prototype.forEach;
+const setForEach = Set.prototype.forEach;
+const dateToISO = Date.prototype.toISOString;
+const dateGetTime = Date.prototype.getTime;
+const regExpToString = RegExp.prototype.toString;
+
+// One inspection: what is on the way down, which of it was met again, and how much has been written.
+class Inspection {
+  path = [];
+  circular = new Map(); // object -> its number
+  written = 0;
+
+  constructor(depth) {
+    this.depth = depth;
+  }
+}
+
+/** `depth`: how many levels of nested objects are shown, Infinity for all. */
+export function inspect(value, { depth = DEPTH } = {}) {
+  return formatValue(new Inspection(depth), value).text;
+}
+
+// Each formatter gives { text, levels }: levels is how deep the objects inside go, which decides on line breaks.
+function leaf(text) {
+  return { text, levels: 0 };
+}
+
+function formatValue(run, value) {
+  if ((typeof value !== "object" && typeof value !== "function") || value === null) return leaf(primitive(value));
+  if (run.written > MOST_CHARACTERS) return leaf("…");
+  if (run.path.includes(value)) {
+    if (!run.circular.has(value)) run.circular.set(value, run.circular.size + 1);
+    return leaf(`[Circular *${run.circular.get(value)}]`);
+  }
+  let result;
+  try {
+    result = formatObject(run, value);
+  } catch {
+    // An exotic object that throws when looked at.
+    result = leaf("[object]");
+  }
+  if (run.circular.has(value)) result = { ...result, text: `<ref *${run.circular.get(value)}> ${result.text}` };
+  run.written += result.text.length;
+  return result;
+}
+
+function constructorName(object) {
+  for (let at = object; at !== null; at = Object.getPrototypeOf(at)) {
+    const descriptor = Object.getOwnPropertyDescriptor(at, "constructor");
+    const maker = descriptor?.value;
+    if (typeof maker === "function" && typeof maker.name === "string" && maker.name !== "") return maker.name;
+  }
+  return null;
+}
+
+function prefixOf(object, kind, size = undefined) {
+  const name = constructorName(object);
+  const shown = name === null ? `[${kind}: null prototype]` : name;
+  const sized = size === undefined ? shown : `${shown}(${size})`;
+  let tag;
+  try {
+    tag = object[Symbol.toStringTag];
+  } catch {
+    tag = undefined;
+  }
+  return typeof tag === "string" && tag !== "" && tag !== name && tag !== kind ? `${sized} [${tag}]` : sized;
+}
+
+function formatObject(run, object) {
+  const kind = kindOf(object);
+  const known = kind === "Object" ? interfaceOf(object) : undefined;
+  if (known !== undefined) return formatInterface(run, object, known);
+  return (FORMATTERS[kind] ?? formatTypedArray)(run, object, kind);
+}
+
+function isPlain(object) {
+  return typeof object === "object" && Object.getPrototypeOf(object) === Object.prototype;
+}
+
+// Runs `body` one level down; null if that is deeper than is shown.
+function nested(run, object, body) {
+  if (run.path.length > run.depth) return null;
+  run.path.push(object);
+  try {
+    return body();
+  } finally {
+    run.path.pop();
+  }
+}
+
+/** `entries` as { text, levels } between braces, on one line if they fit. */
+function group(run, prefix, [open, close], entries) {
+  const start = prefix === "" ? open : `${prefix} ${open}`;
+  if (entries.length === 0) return leaf(`${start}${close}`);
+  const levels = 1 + Math.max(...entries.map((entry) => entry.levels));
+  const texts = entries.map((entry) => entry.text);
+  const width = texts.reduce((sum, text) => sum + text.length + 2, start.length);
+  const fits = width <= LINE_WIDTH && levels <= COMPACT_LEVELS && !texts.some((text) => text.includes("\n"));
+  if (fits) return { text: `${start} ${texts.join(", ")} ${close}`, levels };
+  const lines = open === "[" && entries.length > 6 && levels === 1 ? fillLines(texts) : texts.map((text) => `${text},`);
+  const body = lines.map((line) => `  ${line.replaceAll("\n", "\n  ")}`).join("\n");
+  return { text: `${start}\n${body.replace(/,$/, "")}\n${close}`, levels };
+}
+
+// Many short items: as many on a line as fit.
+function fillLines(texts) {
+  const lines = [];
+  let line = "";
+  for (const text of texts) {
+    if (line !== "" && line.length + text.length + 2 > LINE_WIDTH) {
+      lines.push(line);
+      line = "";
+    }
+    line += line === "" ? `${text},` : ` ${text},`;
+  }
+  if (line !== "") lines.push(line);
+  return lines;
+}
+
+function formatProperty(run, object, key) {
+  const descriptor = Object.getOwnPropertyDescriptor(object, key);
+  const name = propertyKey(key);
+  if (descriptor === undefined) return leaf(`${name}: undefined`);
+  if (descriptor.get !== undefined) return leaf(`${name}: [Getter${descriptor.set === undefined ? "" : "/Setter"}]`);
+  if (descriptor.set !== undefined) return leaf(`${name}: [Setter]`);
+  const { text, levels } = formatValue(run, descriptor.value);
+  return { text: `${name}: ${text}`, levels };
+}
+
+function ownEntries(run, object, skip = () => false) {
+  const keys = Object.keys(object).filter((key) => !skip(key));
+  for (const symbol of Object.getOwnPropertySymbols(object)) {
+    if (Object.getOwnPropertyDescriptor(object, symbol).enumerable) keys.push(symbol);
+  }
+  const entries = keys.slice(0, MOST_ITEMS).map((key) => formatProperty(run, object, key));
+  if (keys.length > MOST_ITEMS) entries.push(more(keys.length - MOST_ITEMS));
+  return entries;
+}
+
+function more(count) {
+  return leaf(`... ${count} more item${count === 1 ? "" : "s"}`);
+}
+
+function isIndex(key) {
+  return /^(?:0|[1-9]\d{0,9})$/.test(key);
+}
+
+function formatPlain(run, object) {
+  const prefix = isPlain(object) ? "" : prefixOf(object, "Object");
+  const entries = nested(run, object, () => ownEntries(run, object));
+  if (entries === null) return leaf(`[${constructorName(object) ?? "Object: null prototype"}]`);
+  return group(run, prefix === "Object" ? "" : prefix, ["{", "}"], entries);
+}
+
+function formatArray(run, array) {
+  const name = constructorName(array);
+  const prefix = name === "Array" ? "" : prefixOf(array, "Array", array.length);
+  const entries = nested(run, array, () => {
+    const items = [];
+    let index = 0;
+    for (; index < array.length && items.length < MOST_ITEMS; index++) {
+      if (Object.hasOwn(array, index)) {
+        const descriptor = Object.getOwnPropertyDescriptor(array, index);
+        items.push("value" in descriptor ? formatValue(run, descriptor.value) : leaf("[Getter]"));
+        continue;
+      }
+      const start = index;
+      while (index + 1 < array.length && index - start < 100_000 && !Object.hasOwn(array, index + 1)) index++;
+      const count = index - start + 1;
+      items.push(leaf(`<${count} empty item${count === 1 ? "" : "s"}>`));
+    }
+    if (index < array.length) items.push(more(array.length - index));
+    return items.concat(array.length > 10_000 ? [] : ownEntries(run, array, isIndex));
+  });
+  return entries === null ? leaf("[Array]") : group(run, prefix, ["[", "]"], entries);
+}
+
+function formatTypedArray(run, array, kind) {
+  const { length = 0 } = array;
+  const items = [];
+  for (let i = 0; i < Math.min(length, MOST_ITEMS); i++) items.push(leaf(primitive(array[i])));
+  if (length > MOST_ITEMS) items.push(more(length - MOST_ITEMS));
+  return group(run, prefixOf(array, kind, length), ["[", "]"], items);
+}
+
+function formatCollection(run, object, kind) {
+  const size = getSize[kind].call(object);
+  const entries = nested(run, object, () => {
+    const items = [];
+    const add = (value, key) => {
+      if (items.length >= MOST_ITEMS) return;
+      const first = formatValue(run, key);
+      if (kind === "Set") items.push(first);
+      else {
+        const second = formatValue(run, value);
+        items.push({ text: `${first.text} => ${second.text}`, levels: Math.max(first.levels, second.levels) });
+      }
+    };
+    (kind === "Map" ? mapForEach : setForEach).call(object, add);
+    if (size > items.length) items.push(more(size - items.length));
+    return items.concat(ownEntries(run, object));
+  });
+  return entries === null ? leaf(`[${kind}]`) : group(run, prefixOf(object, kind, size), ["{", "}"], entries);
+}
+
+function stackOf(error) {
+  const descriptor = Object.getOwnPropertyDescriptor(error, "stack");
+  // V8's own stack is an accessor in some versions; a worker's getter could do anything, so only data is believed.
+  const stack = descriptor === undefined || "value" in descriptor ? descriptor?.value : error.stack;
+  return typeof stack === "string" && stack !== "" ? stack : `[${errorToString.call(error)}]`;
+}
+
+function formatError(run, error) {
+  const stack = stackOf(error);
+  const hidden = ["stack", "message", "name"];
+  const entries = nested(run, error, () => {
+    const own = ownEntries(run, error, (key) => hidden.includes(key) || key === "cause");
+    for (const [key, label] of [["cause", "[cause]"], ["errors", "[errors]"]]) {
+      const descriptor = Object.getOwnPropertyDescriptor(error, key);
+      if (descriptor === undefined || !("value" in descriptor) || (key === "errors" && descriptor.enumerable)) continue;
+      const { text, levels } = formatValue(run, descriptor.value);
+      own.push({ text: `${label}: ${text}`, levels });
+    }
+    return own;
+  });
+  if (entries === null) return leaf(`[${errorToString.call(error)}]`);
+  return entries.length === 0 ? leaf(stack) : { ...group(run, stack, ["{", "}"], entries), levels: 9 };
+}
+
+function formatFunction(run, callable) {
+  const isClass = /^class\b/.test(Function.prototype.toString.call(callable).slice(0, 6));
+  const name = Object.getOwnPropertyDescriptor(callable, "name")?.value;
+  const kind = isClass ? "class" : (constructorName(callable) ?? "Function");
+  const label = typeof name === "string" && name !== "" ? name : "(anonymous)";
+  const separator = isClass ? " " : label === "(anonymous)" ? " " : ": ";
+  const parent = isClass ? Object.getPrototypeOf(callable)?.name : "";
+  const base = `[${kind}${separator}${label}${parent ? ` extends ${parent}` : ""}]`;
+  const entries = nested(run, callable, () => ownEntries(run, callable));
+  return entries === null || entries.length === 0 ? leaf(base) : group(run, base, ["{", "}"], entries);
+}
+
+function formatInterface(run, object, { name, describe }) {
+  const entries = nested(run, object, () => {
+    const described = describe === undefined ? attributesOf(object) : describe(object);
+    if (Array.isArray(described)) return described.map(([key, value]) => leaf(`${quote(key)} => ${quote(value)}`));
+    return ownEntries(run, described);
+  });
+  const shown = constructorName(object) ?? name;
+  return entries === null ? leaf(`[${shown}]`) : group(run, shown, ["{", "}"], entries);
+}
+
+// The attributes of a platform object are getters of ours, safe to call.
+function attributesOf(object) {
+  const attributes = {};
+  for (let at = Object.getPrototypeOf(object); at !== null && at !== Object.prototype; at = Object.getPrototypeOf(at)) {
+    for (const [key, descriptor] of Object.entries(Object.getOwnPropertyDescriptors(at))) {
+      if (descriptor.get === undefined || key in attributes) continue;
+      try {
+        attributes[key] = descriptor.get.call(object);
+      } catch {
+        // An attribute that cannot be read now is not shown.
+      }
+    }
+  }
+  return attributes;
+}
+
+function formatDate(run, date) {
+  return leaf(Number.isNaN(dateGetTime.call(date)) ? "Invalid Date" : dateToISO.call(date));
+}
+
+function formatPromise(run, promise) {
+  const [state, result] = native.promiseState(promise);
+  if (state === 0) return leaf("Promise { <pending> }");
+  const entry = nested(run, promise, () => formatValue(run, result));
+  if (entry === null) return leaf("[Promise]");
+  const text = state === 2 ? `<rejected> ${entry.text}` : entry.text;
+  return group(run, "Promise", ["{", "}"], [{ ...entry, text }]);
+}
+
+const FORMATTERS = {
+  Object: formatPlain,
+  Array: formatArray,
+  Map: formatCollection,
+  Set: formatCollection,
+  Error: formatError,
+  Function: formatFunction,
+  Date: formatDate,
+  RegExp: (run, regexp) => leaf(regExpToString.call(regexp)),
+  Promise: formatPromise,
+  Proxy: () => leaf("[Proxy]"),
+  WeakMap: () => leaf("WeakMap { <items unknown> }"),
+  WeakSet: () => leaf("WeakSet { <items unknown> }"),
+  ArrayBuffer: (run, buffer) => leaf(describeBuffer(buffer)),
+  DataView: (run, view) => leaf(`DataView { byteLength: ${view.byteLength}, byteOffset: ${view.byteOffset} }`),
+  Boxed: (run, boxed) => leaf(`[${constructorName(boxed) ?? "Object"}: ${primitive(unbox(boxed))}]`),
+};

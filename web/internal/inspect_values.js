@@ -1,0 +1,110 @@
+// The parts of inspect.js that know one kind of value each.
+import { native } from "./native.js";
+
+const byteLengthOf = Object.getOwnPropertyDescriptor(ArrayBuffer.prototype, "byteLength").get;
+const mapSize = Object.getOwnPropertyDescriptor(Map.prototype, "size").get;
+const setSize = Object.getOwnPropertyDescriptor(Set.prototype, "size").get;
+const regExpSource = Object.getOwnPropertyDescriptor(RegExp.prototype, "source").get;
+const typedArrayTag = Object.getOwnPropertyDescriptor(
+  Object.getPrototypeOf(Uint8Array.prototype),
+  Symbol.toStringTag,
+).get;
+const dateGetTime = Date.prototype.getTime;
+const weakMapHas = WeakMap.prototype.has;
+const weakSetHas = WeakSet.prototype.has;
+const UNBOX = [Number, String, Boolean, Symbol, BigInt].map((Class) => Class.prototype.valueOf);
+
+const MOST_STRING = 10_000;
+const IDENTIFIER = /^[A-Za-z_$][\w$]*$/;
+const SPECIAL = /[\0-\x1f'\\\x7f-\x9f\ud800-\udfff]/;
+const ESCAPES = { "\n": "\\n", "\r": "\\r", "\t": "\\t", "\b": "\\b", "\f": "\\f", "\v": "\\v", "\\": "\\\\" };
+
+/** A string as a literal: in single quotes unless it holds some. */
+export function quote(text) {
+  const shown = text.length > MOST_STRING ? text.slice(0, MOST_STRING) : text;
+  const rest = text.length - shown.length;
+  const tail = rest > 0 ? `... ${rest} more character${rest === 1 ? "" : "s"}` : "";
+  if (!SPECIAL.test(shown)) return `'${shown}'${tail}`;
+  const mark = !shown.includes("'") ? "'" : !shown.includes('"') ? '"' : !shown.includes("`") ? "`" : "'";
+  let body = "";
+  for (const char of shown) {
+    const code = char.charCodeAt(0);
+    const isLone = char.length === 1 && code >= 0xd800 && code <= 0xdfff;
+    if (char === mark) body += `\\${mark}`;
+    else if (char in ESCAPES) body += ESCAPES[char];
+    else if (isLone) body += `\\u${code.toString(16).toUpperCase()}`;
+    else if (code < 0x20 || (code >= 0x7f && code <= 0x9f)) body += `\\x${code.toString(16).padStart(2, "0").toUpperCase()}`;
+    else body += char;
+  }
+  return `${mark}${body}${mark}${tail}`;
+}
+
+/** Anything that is no object. */
+export function primitive(value) {
+  if (typeof value === "string") return quote(value);
+  if (typeof value === "bigint") return `${value}n`;
+  if (Object.is(value, -0)) return "-0";
+  return String(value);
+}
+
+export function propertyKey(key) {
+  if (typeof key === "symbol") return `[${String(key)}]`;
+  return IDENTIFIER.test(key) ? key : quote(key);
+}
+
+/** The primitive in a Number, String, Boolean, Symbol or BigInt object. Throws for others. */
+export function unbox(object) {
+  for (const valueOf of UNBOX) {
+    try {
+      return valueOf.call(object);
+    } catch {
+      // Not of this class.
+    }
+  }
+  throw new TypeError("not a boxed value");
+}
+
+export function describeBuffer(buffer) {
+  const length = byteLengthOf.call(buffer);
+  if (buffer.detached) return "ArrayBuffer { (detached), byteLength: 0 }";
+  const shown = new Uint8Array(buffer, 0, Math.min(length, 50));
+  const hex = Array.from(shown, (byte) => byte.toString(16).padStart(2, "0")).join(" ");
+  const more = length > 50 ? ` ... ${length - 50} more bytes` : "";
+  return `ArrayBuffer { [Uint8Contents]: <${hex}${more}>, byteLength: ${length} }`;
+}
+
+// Each throws unless the object is of its kind: built-ins know what no property of the object can fake.
+const QUESTIONS = [
+  ["Map", (object) => mapSize.call(object)],
+  ["Set", (object) => setSize.call(object)],
+  ["Date", (object) => dateGetTime.call(object)],
+  ["ArrayBuffer", (object) => byteLengthOf.call(object)],
+  ["Promise", (object) => native.promiseState(object)],
+  ["WeakMap", (object) => weakMapHas.call(object, object)],
+  ["WeakSet", (object) => weakSetHas.call(object, object)],
+  ["Boxed", unbox],
+];
+
+function answers(ask, object) {
+  try {
+    ask(object);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** What kind of object it is: a key of the formatters in inspect.js, or the name of a typed array. */
+export function kindOf(object) {
+  if (native.isProxy(object)) return "Proxy";
+  if (typeof object === "function") return "Function";
+  const prototype = Object.getPrototypeOf(object);
+  if (prototype === Object.prototype) return "Object";
+  if (Array.isArray(object)) return "Array";
+  if (ArrayBuffer.isView(object)) return typedArrayTag.call(object) ?? "DataView";
+  if (object instanceof Error) return "Error";
+  for (const [kind, ask] of QUESTIONS) if (answers(ask, object)) return kind;
+  // `source` of RegExp.prototype itself is not an error.
+  if (object !== RegExp.prototype && answers((it) => regExpSource.call(it), object)) return "RegExp";
+  return "Object";
+}

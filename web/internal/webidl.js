@@ -1,0 +1,122 @@
+// Conversions of Web IDL: what a value becomes before an algorithm sees it. https://webidl.spec.whatwg.org/#js-type-mapping
+
+import { native } from "./native.js";
+
+const isView = ArrayBuffer.isView;
+const bufferByteLength = Object.getOwnPropertyDescriptor(ArrayBuffer.prototype, "byteLength").get;
+
+/** https://webidl.spec.whatwg.org/#dfn-overload-resolution-algorithm, the part about too few arguments. */
+export function requireArguments(given, needed, where) {
+  if (given >= needed) return;
+  throw new TypeError(`${where}: ${needed} argument${needed === 1 ? "" : "s"} required, but only ${given} present.`);
+}
+
+export function illegalConstructor() {
+  return new TypeError("Illegal constructor");
+}
+
+/** https://webidl.spec.whatwg.org/#js-DOMString */
+export function toDOMString(value) {
+  return typeof value === "string" ? value : `${value}`;
+}
+
+/** https://webidl.spec.whatwg.org/#js-USVString */
+export function toUSVString(value) {
+  return (typeof value === "string" ? value : `${value}`).toWellFormed();
+}
+
+const ABOVE_LATIN1 = /[\u0100-\uffff]/;
+
+/** https://webidl.spec.whatwg.org/#js-ByteString */
+export function toByteString(value, where) {
+  const string = typeof value === "string" ? value : `${value}`;
+  if (ABOVE_LATIN1.test(string)) {
+    throw new TypeError(`${where}: the string has a character above U+00FF, which HTTP cannot carry.`);
+  }
+  return string;
+}
+
+/** https://webidl.spec.whatwg.org/#abstract-opdef-converttoint for unsigned types of up to 32 bits, without attributes. */
+export function toUnsigned(value, bits) {
+  const number = Number(value);
+  if (!Number.isFinite(number)) return 0;
+  const modulus = 2 ** bits;
+  const rest = Math.trunc(number) % modulus;
+  return rest < 0 ? rest + modulus : rest + 0;
+}
+
+/** https://webidl.spec.whatwg.org/#abstract-opdef-converttoint with [EnforceRange], up to 2^53 - 1. */
+export function toEnforcedRange(value, where) {
+  const number = Number(value);
+  if (Number.isFinite(number)) {
+    const integer = Math.trunc(number);
+    if (integer >= 0 && integer <= Number.MAX_SAFE_INTEGER) return integer + 0;
+  }
+  throw new TypeError(`${where}: the value is out of range.`);
+}
+
+/** https://webidl.spec.whatwg.org/#js-dictionary: undefined and null are an empty dictionary. */
+export function toDictionary(value, where) {
+  if (value === undefined || value === null) return {};
+  if (typeof value !== "object" && typeof value !== "function") {
+    throw new TypeError(`${where}: the options must be an object.`);
+  }
+  return value;
+}
+
+/** https://webidl.spec.whatwg.org/#js-enumeration */
+export function toEnum(value, allowed, where) {
+  const string = toDOMString(value);
+  if (!allowed.includes(string)) {
+    throw new TypeError(`${where}: "${string}" is not one of ${allowed.map((name) => `"${name}"`).join(", ")}.`);
+  }
+  return string;
+}
+
+/** https://webidl.spec.whatwg.org/#js-sequence, from a value already known to have an iterator. */
+export function toSequence(value, where) {
+  if (value === null || (typeof value !== "object" && typeof value !== "function")) {
+    throw new TypeError(`${where}: the value is not a sequence.`);
+  }
+  if (typeof value[Symbol.iterator] !== "function") throw new TypeError(`${where}: the value is not iterable.`);
+  return Array.from(value);
+}
+
+/** https://webidl.spec.whatwg.org/#js-record, steps 3 and 4: calls `visit(key, value)` for what a record takes from an object. */
+export function forEachProperty(object, visit) {
+  if (!native.isProxy(object) && Object.getOwnPropertySymbols(object).length === 0) {
+    for (const key of Object.keys(object)) visit(key, object[key]);
+    return;
+  }
+  // Where it can be told apart, key by key as the standard says; a symbol is an error of the conversion that follows.
+  for (const key of Reflect.ownKeys(object)) {
+    if (Reflect.getOwnPropertyDescriptor(object, key)?.enumerable) visit(key, object[key]);
+  }
+}
+
+/** True for an ArrayBuffer of any realm; not for a SharedArrayBuffer. */
+export function isArrayBuffer(value) {
+  if (value === null || typeof value !== "object") return false;
+  try {
+    bufferByteLength.call(value);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+export function isBufferSource(value) {
+  return isView(value) || isArrayBuffer(value);
+}
+
+/** The bytes under a BufferSource (or a SharedArrayBuffer), without a copy. */
+export function bytesOf(source) {
+  if (source instanceof Uint8Array) return source;
+  if (isView(source)) return new Uint8Array(source.buffer, source.byteOffset, source.byteLength);
+  return new Uint8Array(source);
+}
+
+/** https://webidl.spec.whatwg.org/#dfn-get-buffer-source-copy */
+export function copyBytes(source) {
+  return bytesOf(source).slice();
+}

@@ -1,0 +1,169 @@
+// https://url.spec.whatwg.org/#interface-urlsearchparams
+import { parseFormUrlencoded, serializeFormUrlencoded } from "./form_urlencoded.js";
+import { definePairs } from "../internal/pair_iterator.js";
+import { defineInterface } from "../internal/platform.js";
+import { forEachProperty, requireArguments, toSequence, toUSVString } from "../internal/webidl.js";
+
+/** https://url.spec.whatwg.org/#dom-url-searchparams: { params, update(query) } of a URL that is told of changes. */
+export let createLinkedParams;
+export let isURLSearchParams;
+
+let pairsOf;
+
+function withoutMark(query) {
+  return query.startsWith("?") ? query.slice(1) : query;
+}
+
+/** https://url.spec.whatwg.org/#urlsearchparams-initialize, of a sequence. */
+function pairsOfSequence(value) {
+  const pairs = [];
+  for (const item of toSequence(value, "URLSearchParams constructor")) {
+    const pair = toSequence(item, "URLSearchParams constructor");
+    if (pair.length !== 2) throw new TypeError("URLSearchParams constructor: a pair has not two items.");
+    pairs.push(toUSVString(pair[0]), toUSVString(pair[1]));
+  }
+  return pairs;
+}
+
+/** https://url.spec.whatwg.org/#urlsearchparams-initialize, of a record. */
+function pairsOfRecord(value) {
+  const record = new Map(); // names may become the same by conversion: the last wins, in the place of the first
+  forEachProperty(value, (key, item) => record.set(toUSVString(key), toUSVString(item)));
+  return [...record].flat();
+}
+
+export class URLSearchParams {
+  #list;
+  #changed = null; // (query) => void, of the URL these belong to
+
+  constructor(init = "") {
+    if (typeof init === "string" || (typeof init !== "object" && typeof init !== "function") || init === null) {
+      this.#list = parseFormUrlencoded(withoutMark(toUSVString(init)));
+    } else if (#list in init && init[Symbol.iterator] === URLSearchParams.prototype[Symbol.iterator]) {
+      this.#list = init.#list.slice();
+    } else {
+      const method = init[Symbol.iterator];
+      this.#list = method === undefined || method === null ? pairsOfRecord(init) : pairsOfSequence(init);
+    }
+  }
+
+  /** https://url.spec.whatwg.org/#concept-urlsearchparams-update */
+  #update() {
+    this.#changed?.(serializeFormUrlencoded(this.#list));
+  }
+
+  get size() {
+    return this.#list.length / 2;
+  }
+
+  /** https://url.spec.whatwg.org/#dom-urlsearchparams-append */
+  append(name, value) {
+    requireArguments(arguments.length, 2, "URLSearchParams.append");
+    this.#list.push(toUSVString(name), toUSVString(value));
+    this.#update();
+  }
+
+  /** https://url.spec.whatwg.org/#dom-urlsearchparams-delete */
+  delete(name, value = undefined) {
+    requireArguments(arguments.length, 1, "URLSearchParams.delete");
+    const key = toUSVString(name);
+    const only = value === undefined ? undefined : toUSVString(value);
+    this.#keep((other, its) => other !== key || (only !== undefined && its !== only));
+    this.#update();
+  }
+
+  #keep(isKept) {
+    const list = this.#list;
+    let kept = 0;
+    for (let i = 0; i < list.length; i += 2) {
+      if (!isKept(list[i], list[i + 1])) continue;
+      list[kept++] = list[i];
+      list[kept++] = list[i + 1];
+    }
+    list.length = kept;
+  }
+
+  /** https://url.spec.whatwg.org/#dom-urlsearchparams-get */
+  get(name) {
+    requireArguments(arguments.length, 1, "URLSearchParams.get");
+    const key = toUSVString(name);
+    const list = this.#list;
+    for (let i = 0; i < list.length; i += 2) if (list[i] === key) return list[i + 1];
+    return null;
+  }
+
+  /** https://url.spec.whatwg.org/#dom-urlsearchparams-getall */
+  getAll(name) {
+    requireArguments(arguments.length, 1, "URLSearchParams.getAll");
+    const key = toUSVString(name);
+    const values = [];
+    for (let i = 0; i < this.#list.length; i += 2) if (this.#list[i] === key) values.push(this.#list[i + 1]);
+    return values;
+  }
+
+  /** https://url.spec.whatwg.org/#dom-urlsearchparams-has */
+  has(name, value = undefined) {
+    requireArguments(arguments.length, 1, "URLSearchParams.has");
+    const key = toUSVString(name);
+    const only = value === undefined ? undefined : toUSVString(value);
+    const list = this.#list;
+    for (let i = 0; i < list.length; i += 2) {
+      if (list[i] === key && (only === undefined || list[i + 1] === only)) return true;
+    }
+    return false;
+  }
+
+  /** https://url.spec.whatwg.org/#dom-urlsearchparams-set */
+  set(name, value) {
+    requireArguments(arguments.length, 2, "URLSearchParams.set");
+    const key = toUSVString(name);
+    const text = toUSVString(value);
+    let isFirst = true;
+    const list = this.#list;
+    for (let i = 0; i < list.length && isFirst; i += 2) {
+      if (list[i] !== key) continue;
+      list[i + 1] = text;
+      isFirst = false;
+    }
+    if (isFirst) list.push(key, text);
+    else {
+      let seen = false;
+      this.#keep((other) => other !== key || (!seen && (seen = true)));
+    }
+    this.#update();
+  }
+
+  /** https://url.spec.whatwg.org/#dom-urlsearchparams-sort: by code units, which is what < compares. */
+  sort() {
+    const list = this.#list;
+    const pairs = [];
+    for (let i = 0; i < list.length; i += 2) pairs.push([list[i], list[i + 1]]);
+    pairs.sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0));
+    for (let i = 0; i < pairs.length; i++) [list[2 * i], list[2 * i + 1]] = pairs[i];
+    this.#update();
+  }
+
+  toString() {
+    return serializeFormUrlencoded(this.#list);
+  }
+
+  static {
+    pairsOf = (params) => params.#list;
+
+    isURLSearchParams = (value) => typeof value === "object" && value !== null && #list in value;
+
+    createLinkedParams = (query, changed) => {
+      const params = new URLSearchParams(query);
+      params.#changed = changed;
+      return {
+        params,
+        update(next) {
+          params.#list = parseFormUrlencoded(withoutMark(next));
+        },
+      };
+    };
+  }
+}
+
+definePairs(URLSearchParams, "URLSearchParams", pairsOf);
+defineInterface(URLSearchParams, { name: "URLSearchParams", describe: (params) => [...params] });
