@@ -1,8 +1,8 @@
 """A node: makes every part once, joins them, and runs until it is told to stop. No logic of its own.
 
-    startup   port -> folder -> database -> engines -> what was deployed -> front
-    serve     until SIGTERM or SIGINT
-    shutdown  the front drains, then engines, database and folder go
+startup   port -> folder -> database -> engines -> what was deployed -> front
+serve     until SIGTERM or SIGINT
+shutdown  the front drains, then engines, database and folder go
 """
 
 from __future__ import annotations
@@ -32,11 +32,14 @@ from atoll.engine.pool import Pool, PoolLimits
 from atoll.engine.process import built_folders
 from atoll.engine.supervisor import Supervisor
 from atoll.errors import StartError
-from atoll.front.server import Server
+from atoll.front.server import Server, listen
 from atoll.logs import LogStore
 from atoll.router import Router
 
 log = logging.getLogger("atoll")
+
+LOG_FORMAT = "%(asctime)s %(levelname)-7s %(name)s: %(message)s"
+EXAMPLE_BODY = '{"name":"hello","script":"export default { fetch() { return new Response(\\"Hello!\\"); } }"}'
 
 
 class Node:
@@ -60,26 +63,17 @@ class Node:
 
     async def _start(self) -> None:
         settings, undo = self.settings, self._undo
-        self.logs = LogStore()
-        self.router = Router(settings.base_domain, settings.control_hosts)
-
+        listening = listen(settings.host, settings.port)  # first: a taken port is the commonest mistake
+        undo.callback(listening.close)
         folder = DataFolder(settings.data)
         undo.callback(folder.close)
         database = Database(settings.data / "atoll.db")
         undo.push_async_callback(database.close)
-        store = WorkerStore(database)
 
-        self.pool = Pool(
-            Broker(binding() for binding in BINDINGS),
-            self.logs.record,
-            limits=PoolLimits(
-                max_loaded=settings.max_loaded,
-                idle_seconds=settings.idle_seconds,
-                worker_queue=settings.worker_queue,
-            ),
-            load_code_cache=store.load_code,
-            save_code_cache=store.save_code,
-        )
+        self.logs = LogStore()
+        self.router = Router(settings.base_domain, settings.control_hosts)
+        store = WorkerStore(database)
+        self.pool = self._make_pool(store)
         self.supervisor = Supervisor(
             self.pool,
             data=settings.data,
@@ -88,7 +82,7 @@ class Node:
             spares=settings.spares,
         )
         self.deployer = Deployer(settings, store, self.pool, self.router, self.logs)
-        control = ControlApi(
+        self.control = ControlApi(
             settings,
             self.deployer,
             self.logs,
@@ -96,13 +90,33 @@ class Node:
             stats=self.pool.stats,
             port=lambda: self.server.port,
         )
-        self.control = control
-        self.server = Server(
+        self.server = self._make_server()
+
+        await self.supervisor.start()
+        undo.push_async_callback(self.supervisor.stop)
+        undo.push_async_callback(self.deployer.close)
+        restored = self.deployer.restore()
+        if restored:
+            log.info("%d workers restored", restored)
+        await self.server.startup(listening)
+        undo.push_async_callback(self._drain)
+
+    def _make_pool(self, store: WorkerStore) -> Pool:
+        settings = self.settings
+        limits = PoolLimits(
+            max_loaded=settings.max_loaded, idle_seconds=settings.idle_seconds, worker_queue=settings.worker_queue
+        )
+        broker = Broker(binding() for binding in BINDINGS)
+        return Pool(
+            broker, self.logs.record, limits=limits, load_code_cache=store.load_code, save_code_cache=store.save_code
+        )
+
+    def _make_server(self) -> Server:
+        settings = self.settings
+        return Server(
             pool=self.pool,
             router=self.router,
-            control=control.app,
-            host=settings.host,
-            port=settings.port,
+            control=self.control.app,
             header_bytes=settings.header_bytes,
             url_bytes=settings.url_bytes,
             body_bytes=settings.body_bytes,
@@ -111,14 +125,6 @@ class Node:
             idle_timeout=settings.idle_timeout,
             drain_seconds=settings.drain_seconds,
         )
-        await self.supervisor.start()
-        undo.push_async_callback(self.supervisor.stop)
-        undo.push_async_callback(self.deployer.close)
-        restored = self.deployer.restore()
-        if restored:
-            log.info("%d workers restored", restored)
-        await self.server.startup()
-        undo.push_async_callback(self._drain)
 
     async def _drain(self) -> None:
         await self.server.shutdown()
@@ -167,16 +173,15 @@ def greet(node: Node) -> None:
     click.echo(f"  {settings.engines} engines, {len(names)} workers, data in {settings.data}\n", err=True)
     if names:
         click.echo(f"  try     curl {node.control.url_of(names[0])}", err=True)
-    click.echo(
-        f"  deploy  curl -X POST {base}/api/workers -H 'Content-Type: application/json' \\\n"
-        '            -d \'{"name":"hello","script":"export default { fetch() { return new Response(\\"Hello!\\"); } }"}\'\n'
-        f"  look    {base}/  (Ctrl-C stops)\n",
-        err=True,
-    )
+    click.echo(f"  deploy  curl -X POST {base}/api/workers -H 'Content-Type: application/json' \\", err=True)
+    click.echo(f"            -d '{EXAMPLE_BODY}'", err=True)
+    click.echo(f"  look    {base}/  (Ctrl-C stops)\n", err=True)
 
 
 def run(settings: Settings, *, examples: Sequence[str] = ()) -> None:
     """Run a node in this process until it is told to stop."""
-    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)-7s %(name)s: %(message)s")
+    logging.basicConfig(
+        stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)-7s %(name)s: %(message)s"
+    )
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(serve(settings, examples))

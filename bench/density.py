@@ -19,8 +19,8 @@ def run(options: Options) -> list[Row]:
             load = wrk(
                 server.port, "w0.localhost", "/", connections=32, seconds=options.seconds * 2, lua=random_hosts(COUNT)
             )
-            if load.bad:
-                raise BenchError(f"{load.bad} requests failed")
+            if load.failures:
+                raise BenchError(f"atoll, {COUNT} workers: {load.failures}")
             sizes.append(server.rss())
         expect_all(server, workers)
         loaded = server.pool().get("cached")

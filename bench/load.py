@@ -24,7 +24,14 @@ class Load:
     p50_ms: float
     p99_ms: float
     bytes_per_second: float
-    bad: int  # answers that were no 2xx, and broken connections
+    refused: int  # answers that were neither 2xx nor 3xx
+    broken: int  # connections that failed, broke off or timed out
+
+    @property
+    def failures(self) -> str:
+        """What went wrong, in words; empty when nothing did."""
+        parts = {"refused": self.refused, "broken or timed out": self.broken}
+        return ", ".join(f"{count} requests {how}" for how, count in parts.items() if count)
 
 
 def wrk(port: int, host: str, path: str, *, connections: int, seconds: int, lua: str = "") -> Load:
@@ -61,13 +68,13 @@ def parsed(text: str) -> Load:
         raise BenchError(f"wrk printed no rate:\n{text}")
     socket_errors = re.search(r"Socket errors: connect (\d+), read (\d+), write (\d+), timeout (\d+)", text)
     refused = re.search(r"Non-2xx or 3xx responses: (\d+)", text)
-    bad = sum(map(int, socket_errors.groups())) if socket_errors else 0
     return Load(
         rate=float(rate[1]),
         p50_ms=percentile(text, 50),
         p99_ms=percentile(text, 99),
         bytes_per_second=float(size[1]) * SIZES[size[2]],
-        bad=bad + (int(refused[1]) if refused else 0),
+        refused=int(refused[1]) if refused else 0,
+        broken=sum(map(int, socket_errors.groups())) if socket_errors else 0,
     )
 
 
@@ -94,8 +101,8 @@ def side_by_side(
         for server in servers:
             port, host = server.address(worker)
             load = wrk(port, host, path, connections=connections, seconds=seconds if turn else 1, lua=lua)
-            if load.bad:
-                raise BenchError(f"{server.name} failed {load.bad} requests to {worker}")
+            if load.failures:
+                raise BenchError(f"{server.name}, worker {worker}: {load.failures}")
             if turn:  # the first is to warm up
                 runs[server.name].append(load)
     return {name: median(loads) for name, loads in runs.items()}
@@ -107,5 +114,6 @@ def median(loads: Sequence[Load]) -> Load:
         p50_ms=statistics.median(load.p50_ms for load in loads),
         p99_ms=statistics.median(load.p99_ms for load in loads),
         bytes_per_second=statistics.median(load.bytes_per_second for load in loads),
-        bad=sum(load.bad for load in loads),
+        refused=sum(load.refused for load in loads),
+        broken=sum(load.broken for load in loads),
     )

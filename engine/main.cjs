@@ -2,7 +2,7 @@
 //
 //   node main.cjs version                     print what the addon was built for, as JSON
 //   node main.cjs snapshot WEB_JS OUT         run the web platform once and write the V8 startup snapshot
-//   node main.cjs run --threads N --spares N  serve: fd 3 is the socket to Python, fd 4 the snapshot
+//   node main.cjs run --threads N --spares N  serve: fd 3 is the socket to Python, 4 the snapshot, 5 the ledger
 "use strict";
 
 const engine = require("./engine.node");

@@ -52,12 +52,15 @@ def python(wire: dict[str, Any]) -> str:
     ]
     out += [f"{key} = {value}" for key, value in wire["constants"].items()]
     frames = [(k, v[0], f"{v[1]}: {v[3]}") for k, v in wire["frames"].items()]
-    plain = lambda table: [(k, v, "") for k, v in wire[table].items()]  # noqa: E731
+
+    def plain(table: str) -> list[tuple[str, int, str]]:
+        return [(key, value, "") for key, value in wire[table].items()]
+
     out += python_enum("Frame", "IntEnum", "The kinds of frame; each says who sends it.", frames)
     out += python_enum("Flag", "IntFlag", "Bits of a frame's flags.", plain("flags"))
     out += python_enum("Event", "IntEnum", "What a CALL starts.", plain("events"))
     out += python_enum("Level", "IntEnum", "How loud a console line is.", plain("levels"))
-    outcomes = [(camel(k)[1:].upper() if k == "ok" else snake(k), v, "") for k, v in wire["outcomes"].items()]
+    outcomes = [(snake(k), v, "") for k, v in wire["outcomes"].items()]
     out += python_enum("Outcome", "IntEnum", "How a call ended.", outcomes)
     out += python_enum(
         "ErrorCode", "IntEnum", "Permanent codes of everything that goes wrong on purpose.",
@@ -83,10 +86,9 @@ def python(wire: dict[str, Any]) -> str:
         "ERRORS: dict[ErrorCode, ErrorFacts] = {",
     ]
     for key, (_, status, page, outcome, js_class, meaning) in errors.items():
-        name = "OK" if outcome == "ok" else snake(outcome)
         out += [
             f"    ErrorCode.{key}: ErrorFacts(",
-            f'        {status}, {page}, Outcome.{name}, "{js_class}", "{meaning}"',
+            f'        {status}, {page}, Outcome.{snake(outcome)}, "{js_class}", "{meaning}"',
             "    ),",
         ]
     return "\n".join([*out, "}", ""])
@@ -117,7 +119,7 @@ def cpp(wire: dict[str, Any]) -> str:
         ("Frame", "uint8_t", [(k, v[0], f"{v[1]}: {v[3]}") for k, v in wire["frames"].items()]),
         ("Event", "uint8_t", [(k, v, "") for k, v in wire["events"].items()]),
         ("Level", "uint8_t", [(k, v, "") for k, v in wire["levels"].items()]),
-        ("Outcome", "uint32_t", [(snake(k).lower() if k != "ok" else k, v, "") for k, v in wire["outcomes"].items()]),
+        ("Outcome", "uint32_t", [(snake(k).lower(), v, "") for k, v in wire["outcomes"].items()]),
         ("Error", "uint32_t", [(k, v[0], v[5]) for k, v in wire["errors"].items()]),
     ]
     for name, base, rows in tables:
@@ -125,17 +127,19 @@ def cpp(wire: dict[str, Any]) -> str:
         out += [f"  {camel(k)} = {v}," + (f"  // {c}" if c else "") for k, v, c in rows]
         out += ["};"]
     out += ["", *[f"inline constexpr uint8_t {camel('FLAG_' + k)} = {v};" for k, v in wire["flags"].items()]]
-    out += ["", "// How a call that failed with `error` ended.", "constexpr Outcome OutcomeOf(Error error) {", "  switch (error) {"]
+    out += ["", "// How a call that failed with `error` ended."]
+    out += ["constexpr Outcome OutcomeOf(Error error) {", "  switch (error) {"]
     for key, row in wire["errors"].items():
         out += [f"    case Error::{camel(key)}:", f"      return Outcome::{camel(snake(row[3]).lower())};"]
-    out += ["  }", "  return Outcome::kInternalerror;", "}", "", "}  // namespace engine::wire", ""]
-    return "\n".join(out).replace("kInternalerror", camel(snake("internalError").lower()))
+    out += ["  }", "  return Outcome::kInternalError;", "}", "", "}  // namespace engine::wire", ""]
+    return "\n".join(out)
 
 
 def javascript(wire: dict[str, Any]) -> str:
     out = [f"// The wire as the web platform sees it. {NOTE}", "", "export const ErrorCode = Object.freeze({"]
     out += [f"  {k}: {v[0]}, // {v[5]}" for k, v in wire["errors"].items()]
-    out += ["});", "", "// Error code -> the JavaScript class a worker sees.", "export const ErrorClass = Object.freeze({"]
+    out += ["});", "", "// Error code -> the JavaScript class a worker sees."]
+    out += ["export const ErrorClass = Object.freeze({"]
     out += [f'  {v[0]}: "{v[4]}",' for v in wire["errors"].values()]
     out += ["});", "", "export const Level = Object.freeze({"]
     out += [f"  {k}: {v}," for k, v in wire["levels"].items()]

@@ -85,7 +85,12 @@ const methods = {
 
   /** https://console.spec.whatwg.org/#table */
   table(data = undefined, properties = undefined) {
-    const table = formatTable(data, properties);
+    let table = null;
+    try {
+      table = formatTable(data, properties);
+    } catch {
+      // A getter or a proxy threw when it was looked at: then it is no table.
+    }
     if (table === null) log(data);
     else print(Level.LOG, table);
   },

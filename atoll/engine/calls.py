@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 QUEUED, SENT, RESPONDED, ENDED, CANCELLED, OVER = range(6)
 
 WAIT_UNTIL_SECONDS = 35.0  # the engine ends waitUntil after 30 s; this is for an engine that does not
-# An engine that has not ended a call so long after it was told to is stuck. Longer than the most CPU time a worker may
-# be given (30 s): until then its threads may simply be busy.
+# What an engine has to end a call, and then to end an isolate; after that its thread is stuck and the engine is killed.
+# Longer than the most CPU time a worker may be given (30 s): until then its threads may simply be busy.
 CANCEL_SECONDS = 45.0
 MAX_MOVES = 2  # how often a call that never started may be tried in another engine
 GRANT_BATCH = CHUNK  # credit goes back in steps of this size: a quarter of the window
@@ -57,11 +57,14 @@ class CallOwner(Protocol):
 
     def on_watched(self, placement: Placement) -> None: ...  # a call of a watched placement is over
 
+    def on_stuck(self, placement: Placement) -> None: ...  # a call in it does not end: the isolate must
+
 
 class Call:
     """One call in flight, as its caller holds it."""
 
     __slots__ = (
+        "abandoned",
         "allowed",
         "backlog",
         "body",
@@ -70,6 +73,7 @@ class Call:
         "deadline",
         "ended",
         "failure",
+        "forced",
         "head",
         "id",
         "logs",
@@ -109,6 +113,8 @@ class Call:
         self.table: CallTable | None = None
         self.placement: Placement | None = None
         self.deadline = 0.0
+        self.forced = False  # the engine was told to end it at once
+        self.abandoned = False  # and did not: counts no more, waits for the end of its isolate
 
         # Bodies
         self.backlog: list[tuple[bytes, bool]] | None = None  # request body that came while QUEUED

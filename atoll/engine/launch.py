@@ -1,33 +1,32 @@
-"""Becomes an engine: a program of its own, run by process.py as `python -I -S launch.py SOCKET SNAPSHOT NODE ARGS...`.
+"""Becomes an engine: a program of its own, run by process.py as `launch.py SOCKET SNAPSHOT LEDGER NODE ARGS...`.
 
 Between the fork and the exec is the only place where an engine can be given exactly the descriptors, the folder and the
 environment it may have, and doing it in a fresh process instead of a forked copy of the node keeps it simple and safe.
-Fd 3 is the socket, fd 4 the snapshot, and nothing else of ours is open in an engine.
+Fd 3 is the socket, 4 the snapshot, 5 the ledger, and nothing else of ours is open in an engine.
 """
 
 import os
 import sys
 
-SOCKET, SNAPSHOT = 3, 4
+FIRST, COUNT = 3, 3  # socket, snapshot, ledger
 
 
 def main() -> None:
-    socket, snapshot = int(sys.argv[1]), int(sys.argv[2])
-    command = sys.argv[3:]
-    # First out of the way: either may be 3 or 4 already.
-    socket, snapshot = move_high(socket), move_high(snapshot)
-    os.dup2(socket, SOCKET)
-    os.dup2(snapshot, SNAPSHOT)
-    os.closerange(5, os.sysconf("SC_OPEN_MAX"))
+    given = [int(word) for word in sys.argv[1 : 1 + COUNT]]
+    command = sys.argv[1 + COUNT :]
+    # First out of the way: each may have the number of another already.
+    for target, fd in enumerate([move_high(fd) for fd in given], FIRST):
+        os.dup2(fd, target)
+    os.closerange(FIRST + COUNT, os.sysconf("SC_OPEN_MAX"))
     os.chdir("/")
     # Node exits when it cannot read the system's OpenSSL configuration, which the sandbox forbids.
     os.execve(command[0], command, {"OPENSSL_CONF": "/dev/null"})
 
 
 def move_high(fd: int) -> int:
-    """A copy of `fd` above 4."""
+    """A copy of `fd` above all that are about to be set."""
     low: list[int] = []
-    while fd <= SNAPSHOT:
+    while fd < FIRST + COUNT:
         low.append(fd)
         fd = os.dup(fd)
     for copy in low:

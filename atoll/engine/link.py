@@ -97,7 +97,8 @@ class Link(asyncio.Protocol):
         return False
 
     def connection_lost(self, error: Exception | None) -> None:
-        self.break_off(f"the socket broke: {error}" if error else CLOSED)
+        ended = error is None or isinstance(error, ConnectionError)  # reset: it ended with our frames unread
+        self.break_off(CLOSED if ended else f"the socket broke: {error}")
 
     def pause_writing(self) -> None:
         self.break_off(f"the engine left {UNREAD_BYTES >> 20} MB unread")

@@ -75,6 +75,7 @@ class Placement:
         "report",
         "retired",
         "session",
+        "unload_by",
         "unloading",
         "version",
         "waiters",
@@ -105,6 +106,7 @@ class Placement:
 
         # After UNLOAD
         self.unloading = False
+        self.unload_by = float("inf")  # when UNLOADED must have come
 
     def add_log(self, level: Level, timestamp_ms: float, text: str) -> None:
         if self.logs is None:
@@ -163,9 +165,12 @@ def load_meta(version: Version, cache: CodeCache) -> dict[str, object]:
 def pack_load(version: Version, cache: CodeCache) -> bytes:
     """The payload of the LOAD for a version; LoadFailed if it cannot fit a frame."""
     sources = [module.source for module in version.modules]
-    payload = load_payload(load_meta(version, cache), [*sources, *cache])
-    if len(payload) > MAX_PAYLOAD and cache:
-        payload = load_payload(load_meta(version, ()), sources)
+    try:
+        payload = load_payload(load_meta(version, cache), [*sources, *cache])
+        if len(payload) > MAX_PAYLOAD and cache:
+            payload = load_payload(load_meta(version, ()), sources)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise LoadFailed(Failure(ErrorCode.INVALID_ARGUMENT, f"`env` cannot be sent as JSON: {error}")) from None
     if len(payload) > MAX_PAYLOAD:
         size, most = len(payload) >> 20, MAX_PAYLOAD >> 20
         raise LoadFailed(

@@ -12,23 +12,25 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from atoll.broker import Broker
 from atoll.engine.calls import OVER, QUEUED, SENT, Call, Caller
 from atoll.engine.loads import CodeCache, LoadCodeCache, LoadFrames, LoadReport, Placement, SaveCodeCache
+from atoll.engine.measures import PoolLimits, PoolStats
+from atoll.engine.queue import QUEUE_SECONDS, CallQueue
 from atoll.engine.session import Session
-from atoll.errors import EngineError, Failure, LoadFailed
+from atoll.errors import Failure, LoadFailed
 from atoll.logs import Invocation
 from atoll.wire.generated import ErrorCode, Outcome
 from atoll.workers import Version
 
 log = logging.getLogger("atoll.pool")
 
-ENGINE_WAIT = 5.0  # how long a call may wait while no engine runs
-MAX_QUEUE = 2000  # calls that may so wait
+__all__ = ["Pool", "PoolLimits", "PoolStats"]
+
 IDLE_SWEEP = 1.0
 LOAD_SECONDS = 30.0  # from LOAD to LOADED; the engine has tighter limits of its own, but may be busy
 
@@ -36,39 +38,9 @@ LOAD_SECONDS = 30.0  # from LOAD to LOADED; the engine has tighter limits of its
 TRY_ELSEWHERE = frozenset({ErrorCode.UNLOADED, ErrorCode.INTERNAL, ErrorCode.UNAVAILABLE, ErrorCode.ENGINE_DIED})
 
 GONE = Failure(ErrorCode.UNLOADED, "the isolate of the worker went away before the call began")
+BUSY = Failure(ErrorCode.OVERLOADED, "every worker that is loaded is busy and there is no room for one more")
 NO_ENGINE = Failure(ErrorCode.UNAVAILABLE, "no engine can take the call now; try again in a moment")
 STOPPING = Failure(ErrorCode.SHUTTING_DOWN, "the node is shutting down")
-
-
-@dataclass(frozen=True, slots=True)
-class PoolLimits:
-    """How much the pool takes on."""
-
-    max_loaded: int = 1000  # versions loaded on the node
-    idle_seconds: float = 30.0  # without a call for so long, a version is unloaded
-    worker_queue: int = 100  # calls of one version that may wait for its load, or for an engine
-    max_in_flight: int = 1000  # calls of one version under way
-    ops_per_call: int = 64  # ops of one call under way
-
-
-@dataclass(slots=True)
-class PoolStats:
-    engines: int = 0
-    loaded: int = 0
-    in_flight: int = 0
-    queued: int = 0  # calls that wait for an engine
-    calls: int = 0
-    hits: int = 0  # calls that found their version ready
-    loads: int = 0
-    load_failures: int = 0
-    evictions: int = 0
-    condemned: int = 0
-    moves: int = 0
-    engines_lost: int = 0
-
-    @property
-    def hit_rate(self) -> float:
-        return self.hits / self.calls if self.calls else 0.0
 
 
 class Pool:
@@ -96,7 +68,7 @@ class Pool:
 
         # As engines come and go
         self._sessions: list[Session] = []
-        self._queue: deque[Call] = deque()  # calls made while no engine runs
+        self._queue = CallQueue(self._limits.worker_queue)  # calls that no engine can take yet
         self._engine_waiters: list[asyncio.Future[None]] = []
         self._next_idle_sweep = 0.0
 
@@ -118,25 +90,25 @@ class Pool:
 
     def move(self, call: Call, left: Placement) -> None:
         """A call that never started comes back from a placement which takes no more calls."""
-        self._unload(left)
+        self._drop(left)
+        left.retired = left.watched = True
         call.moves += 1
         self._counts.moves += 1
         self._route(call)
 
     def withdraw(self, call: Call) -> None:
-        if call in self._queue:
-            self._queue.remove(call)
+        self._queue.remove(call)
         self._finish_unsent(call)
 
     def _route(self, call: Call) -> None:
-        """Send a queued call to where its version is or can be loaded, keep it until an engine runs, or refuse it."""
+        """Send a call to where its version is or can be loaded, keep it until that is possible, or refuse it."""
         version = call.version
         if self._closed:
             self._refuse(call, STOPPING)
             return
         placement = self._placements.get(version)
         if placement is None:
-            if not self._sessions:
+            if not self._has_room():
                 self._keep(call)
                 return
             try:
@@ -153,12 +125,18 @@ class Pool:
         placement.session.calls.start(call, placement)
 
     def _keep(self, call: Call) -> None:
-        waiting = sum(1 for other in self._queue if other.version is call.version)
-        if waiting >= self._limits.worker_queue or len(self._queue) >= MAX_QUEUE:
-            self._refuse(call, Failure(ErrorCode.OVERLOADED, f"{len(self._queue)} calls wait for an engine already"))
-        else:
-            call.deadline = self._clock() + ENGINE_WAIT
-            self._queue.append(call)
+        if not self._queue.add(call, self._clock()):
+            self._refuse(call, BUSY)
+            return
+        for placement in self._placements.values():  # the first to become idle makes room
+            placement.watched = True
+
+    def _serve_queue(self) -> None:
+        """Route what waits, in order, as far as there is room."""
+        while (call := self._queue.first()) is not None:
+            if call.version not in self._placements and not self._has_room():
+                return
+            self._route(self._queue.pop())
 
     def _refuse(self, call: Call, failure: Failure) -> None:
         call.failure = failure
@@ -200,12 +178,8 @@ class Pool:
         """Nothing routes to the version any more: unload it once its calls are over."""
         self._frames.forget(version)
         placement = self._placements.get(version)
-        if placement is None:
-            return
-        if placement.in_flight:
-            placement.retired = placement.watched = True
-        else:
-            self._unload(placement)
+        if placement is not None:
+            self._unload_when_idle(placement)
 
     async def _engine(self) -> None:
         """Wait until an engine runs."""
@@ -213,14 +187,14 @@ class Pool:
             waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._engine_waiters.append(waiter)
             try:
-                await asyncio.wait_for(waiter, ENGINE_WAIT)
+                await asyncio.wait_for(waiter, QUEUE_SECONDS)
             except TimeoutError:
                 raise LoadFailed(NO_ENGINE) from None
 
     def _place(self, version: Version) -> Placement:
         """Begin to load a version in the engine that has least to do. LoadFailed if there is no room."""
-        if len(self._placements) >= self._limits.max_loaded:
-            self._evict()
+        if not self._has_room():
+            raise LoadFailed(BUSY if self._sessions else NO_ENGINE)
         session = min(self._sessions, key=lambda session: session.load)
         payload, cached = self._frames.get(version, session.v8)
         placement = session.place(version, payload, self._clock())
@@ -230,15 +204,24 @@ class Pool:
         self._counts.loads += 1
         return placement
 
-    def _evict(self) -> None:
-        """Make room for one more version: the least recently used idle one goes."""
+    def _has_room(self) -> bool:
+        """Whether one more version can be loaded now; to that end the least recently used idle one is unloaded."""
+        if not self._sessions:
+            return False
+        if len(self._placements) < self._limits.max_loaded:
+            return True
         for placement in self._placements.values():
             if not placement.in_flight and not placement.waiters:
                 self._counts.evictions += 1
                 self._unload(placement)
-                return
-        message = f"all {self._limits.max_loaded} loaded workers are busy; no room for one more"
-        raise LoadFailed(Failure(ErrorCode.OVERLOADED, message))
+                return True
+        return False
+
+    def _unload_when_idle(self, placement: Placement) -> None:
+        if placement.in_flight:
+            placement.retired = placement.watched = True
+        else:
+            self._unload(placement)
 
     def _unload(self, placement: Placement) -> None:
         self._drop(placement)
@@ -292,14 +275,22 @@ class Pool:
         self._frames.forget(placement.version)
 
     def on_watched(self, placement: Placement) -> None:
-        """A call is over in a placement that is to be unloaded or whose code cache is wanted."""
-        if placement.retired:
-            if not placement.in_flight:
-                self._unload(placement)
+        """A call is over in a placement that is to be unloaded, whose code cache is wanted or whose room is."""
+        if placement.retired and not placement.in_flight:
+            self._unload(placement)
         elif placement.wants_code and placement.ready:
-            placement.wants_code = placement.watched = False
+            placement.wants_code = False
             if self._save_code_cache is not None:
                 placement.session.ask_code(placement)
+        if not placement.in_flight:
+            self._serve_queue()
+        placement.watched = placement.retired or placement.wants_code or len(self._queue) > 0
+
+    def on_stuck(self, placement: Placement) -> None:
+        """A call in it does not end, whatever it is told. New calls get a new isolate, the others may finish here."""
+        log.warning("a call of %s does not end: its isolate is replaced", placement.version.worker_name)
+        self._drop(placement)
+        self._unload_when_idle(placement)
 
     def on_lost(self, session: Session, reason: str) -> None:
         """An engine is gone. What had not started in it moves, the rest fails."""
@@ -311,10 +302,10 @@ class Pool:
             self._drop(placement)
             placement.settle(died)
         for call in list(session.calls.calls.values()):
-            if call.placement is not None and not call.placement.ready:
-                self._retry(session, call, died)
-            else:
+            if session.calls.may_have_begun(call):
                 session.calls.end(call, died)
+            else:
+                self._retry(session, call, died)
 
     def _retry(self, session: Session, call: Call, failure: Failure) -> None:
         """A call that never started: try elsewhere if it can still be sent again."""
@@ -337,24 +328,21 @@ class Pool:
         for waiter in waiters:
             if not waiter.done():
                 waiter.set_result(None)
-        queue, self._queue = self._queue, deque()
-        for call in queue:
-            if call.state == QUEUED:  # it may have been cancelled by what went before
-                self._route(call)
+        self._serve_queue()
 
     def sweep(self) -> None:
         """End what took too long, unload what nobody uses."""
         now = self._clock()
-        while self._queue and self._queue[0].deadline < now:
-            self._refuse(self._queue.popleft(), NO_ENGINE)
+        while (late := self._queue.pop_late(now)) is not None:
+            self._refuse(late, BUSY if self._sessions else NO_ENGINE)
+        self._serve_queue()
         for session in list(self._sessions):
-            try:
-                session.calls.sweep(now)
-            except EngineError as error:
-                session.link.break_off(str(error))
+            session.calls.sweep(now)
         if now >= self._next_idle_sweep:
             self._next_idle_sweep = now + IDLE_SWEEP
             self._sweep_placements(now)
+            for session in list(self._sessions):
+                session.check_unloads(now)
 
     def _sweep_placements(self, now: float) -> None:
         idle_since = now - self._limits.idle_seconds
@@ -368,13 +356,13 @@ class Pool:
 
     @property
     def busy(self) -> bool:
-        return bool(self._queue) or any(session.calls.calls for session in self._sessions)
+        return len(self._queue) > 0 or any(session.calls.calls for session in self._sessions)
 
     def close(self) -> None:
         """Refuse every call from now on, also those that wait. Engines are the supervisor's to end."""
         self._closed = True
-        while self._queue:
-            self._refuse(self._queue.popleft(), STOPPING)
+        while len(self._queue):
+            self._refuse(self._queue.pop(), STOPPING)
 
     def stats(self) -> PoolStats:
         return replace(

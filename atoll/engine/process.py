@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import atoll
+from atoll.engine.ledger import Ledger
 from atoll.errors import StartError
 
 log = logging.getLogger("atoll.engine")
@@ -96,7 +97,7 @@ def ensure_snapshot(files: EngineFiles, data: Path) -> Path:
         raise StartError(f"making the engine's snapshot took more than {SNAPSHOT_SECONDS} s", REBUILD) from None
     finally:
         fresh.unlink(missing_ok=True)
-    for stale in data.glob("engine-*.snapshot"):
+    for stale in (*data.glob("engine-*.snapshot"), *data.glob("engine-*.tmp")):  # of other builds, of killed nodes
         if stale != path:
             stale.unlink(missing_ok=True)
     return path
@@ -122,7 +123,7 @@ class EngineProcess:
     `socket` is our end; it belongs to whoever made the process.
     """
 
-    def __init__(self, name: str, command: EngineCommand) -> None:
+    def __init__(self, name: str, command: EngineCommand, ledger: Ledger) -> None:
         self._name = name
         self._loop = asyncio.get_running_loop()
         self.exited: asyncio.Future[int] = self._loop.create_future()
@@ -134,11 +135,11 @@ class EngineProcess:
         launch = [sys.executable, "-I", "-S", "-B", str(Path(__file__).with_name("launch.py"))]
         try:
             self._process = subprocess.Popen(
-                [*launch, str(theirs.fileno()), str(snapshot), *command.arguments()],
+                [*launch, *map(str, (theirs.fileno(), snapshot, ledger.fd)), *command.arguments()],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
-                pass_fds=(theirs.fileno(), snapshot),
+                pass_fds=(theirs.fileno(), snapshot, ledger.fd),
                 start_new_session=True,  # Ctrl-C in a terminal is for us alone: engines end when we say so
             )
         except BaseException:
@@ -192,7 +193,8 @@ class EngineProcess:
         if self._passed_on < OUTPUT_BYTES:  # it may be hostile: our log is not its to fill
             self._passed_on += len(data)
             for line in data.decode("utf-8", "replace").splitlines():
-                log.warning("%s says: %.2000s", self._name, line)
+                text = "".join(char if char.isprintable() else "?" for char in line[:2000])
+                log.warning("%s says: %s", self._name, text)
 
     def _close_output(self) -> None:
         self._loop.remove_reader(self._output)

@@ -11,7 +11,9 @@ from collections.abc import Callable
 from typing import Protocol
 
 from atoll.broker import Broker
-from atoll.engine.link import Link
+from atoll.engine.calls import CANCEL_SECONDS
+from atoll.engine.ledger import Ledger
+from atoll.engine.link import CLOSED, Link
 from atoll.engine.loads import CodeCache, LoadReport, Placement, read_loaded
 from atoll.engine.ops import Ops
 from atoll.engine.table import CallTable
@@ -57,12 +59,15 @@ class Session:
         ops_per_call: int,
     ) -> None:
         self._owner = owner
+        self._clock = clock
         self.link = Link(self)
         self.loads: dict[int, Placement] = {}
         self._last_load = 0
-        self.calls = CallTable(self.link, self._is_gone, record, clock)
+        self.ledger = Ledger()
+        self.calls = CallTable(self.link, self.ledger, self._is_gone, record, clock)
         self.ops = Ops(self.link, self.calls, broker, ops_per_call)
         self.v8 = ""
+        self.kill: Callable[[], None] = lambda: None  # ends the process at once
         self.greeted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.over: asyncio.Future[str] = asyncio.get_running_loop().create_future()  # gives the reason
 
@@ -83,6 +88,7 @@ class Session:
     def unload(self, placement: Placement) -> None:
         if not placement.unloading and not placement.failed and placement.load_id in self.loads:
             placement.unloading = True
+            placement.unload_by = self._clock() + CANCEL_SECONDS
             self.link.send(encode_unload(placement.load_id))
 
     def give_up(self, placement: Placement, failure: Failure) -> None:
@@ -96,6 +102,18 @@ class Session:
             placement.asked_code += 1
             self.link.send(encode_code(placement.load_id))
 
+    def check_unloads(self, now: float) -> None:
+        """An isolate that does not go has a thread that is stuck: the process has to."""
+        for placement in self.loads.values():
+            if placement.unload_by < now:
+                self.link.break_off(f"the isolate of {placement.version.worker_name} does not end")
+                return
+
+    def close(self) -> None:
+        """Let go of what is left, once the engine is gone."""
+        self.link.break_off("it was stopped")
+        self.ledger.close()
+
     # --- what the link tells ---
 
     def on_hello(self, v8: str, ops: tuple[str, ...]) -> None:
@@ -104,6 +122,8 @@ class Session:
         self.greeted.set_result(None)
 
     def on_broken(self, reason: str) -> None:
+        if reason != CLOSED:  # it still runs: it must begin nothing that is about to be sent elsewhere
+            self.kill()
         self._owner.on_lost(self, reason)
         self.loads.clear()
         if not self.greeted.done():

@@ -131,7 +131,12 @@ class Supervisor:
         """One life of an engine; returns or raises why it ended, once nothing of it is left."""
         assert self._command is not None
         session = self._pool.session()
-        process = EngineProcess(name, self._command)
+        try:
+            process = EngineProcess(name, self._command, session.ledger)
+        except BaseException:
+            session.close()
+            raise
+        session.kill = process.kill
         loop = asyncio.get_running_loop()
         try:
             await loop.create_unix_connection(lambda: session.link, sock=process.socket)
@@ -144,7 +149,10 @@ class Supervisor:
             await asyncio.wait((session.over, process.exited), return_when=asyncio.FIRST_COMPLETED)
         finally:
             self._running.pop(session, None)
-            await self._end(session, process)
+            try:
+                await self._end(session, process)
+            finally:
+                session.close()
         if session.link.broken == CLOSED:  # the socket closed because the process ended: its end is the reason
             return _ending(process)
         return session.link.broken or _ending(process)

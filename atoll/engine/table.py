@@ -20,6 +20,7 @@ from atoll.engine.calls import (
     WAIT_UNTIL_SECONDS,
     Call,
 )
+from atoll.engine.ledger import Ledger
 from atoll.engine.link import Link
 from atoll.engine.loads import Placement
 from atoll.errors import EngineError, Failure
@@ -39,11 +40,13 @@ class CallTable:
     def __init__(
         self,
         link: Link,
+        ledger: Ledger,
         is_gone: Callable[[int], bool],
         record: Callable[[Invocation], None],
         clock: Callable[[], float],
     ) -> None:
         self.link = link
+        self._ledger = ledger
         self._is_gone = is_gone  # whether a worker was loaded once and is no more
         self._record = record
         self._clock = clock
@@ -69,6 +72,7 @@ class CallTable:
         call.deadline = call.started + call.version.limits.wall_ms / 1000
         call.uncredited = len(call.body)
         placement.in_flight += 1
+        self._ledger.clear(number)
         self.link.send(encode_call(worker, number, _FETCH, call.head, call.body, call.ended))
         if call.backlog is not None:
             backlog, call.backlog = call.backlog, None
@@ -76,10 +80,10 @@ class CallTable:
                 call.send_body(chunk, ended)
 
     def cancel(self, call: Call, code: ErrorCode) -> None:
-        """Tell the engine to end a call. What waitUntil holds may still go on when only the client is gone."""
+        """Tell the engine to end a call: CANCELED lets what waitUntil holds go on for a while, WALL does not."""
         call.state = CANCELLED
-        grace = WAIT_UNTIL_SECONDS if code == ErrorCode.CANCELED else 0.0
-        call.deadline = self._clock() + grace + CANCEL_SECONDS
+        call.forced = code == ErrorCode.WALL
+        call.deadline = self._clock() + (CANCEL_SECONDS if call.forced else WAIT_UNTIL_SECONDS)
         self.link.send(encode_cancel(call.worker, call.id, code))
 
     def end(self, call: Call, failure: Failure) -> None:
@@ -99,14 +103,19 @@ class CallTable:
         call.state, call.table, call.placement = QUEUED, None, None
         return left
 
+    def may_have_begun(self, call: Call) -> bool:
+        """For a call of an engine that has died."""
+        return call.placement is not None and call.placement.ready and self._ledger.begun(call.id)
+
     def of(self, placement: Placement) -> list[Call]:
         return [call for call in self.calls.values() if call.placement is placement]
 
     def sweep(self, now: float) -> None:
-        """Find the calls that took too long. Raises EngineError when the engine does not end them."""
+        """Find the calls that took too long."""
         for call in [call for call in self.calls.values() if call.deadline < now]:
-            if call.state == CANCELLED:
-                raise EngineError(f"a call of {call.version.worker_name} did not end when it was told to")
+            if call.forced:
+                self._abandon(call)
+                continue
             told = call.state == SENT
             if told:
                 seconds = call.version.limits.wall_ms / 1000
@@ -222,12 +231,29 @@ class CallTable:
     def _forget(self, call: Call) -> None:
         del self.calls[call.id]
         self._free.append(call.id)
-        call.placement.in_flight -= 1  # type: ignore[union-attr]  # a call in the table has one
+        if not call.abandoned:
+            call.placement.in_flight -= 1  # type: ignore[union-attr]  # a call in the table has one
+        if call.ops:
+            self._drop_ops(call)
+
+    def _drop_ops(self, call: Call) -> None:
         if call.ops:
             ops, call.ops = call.ops, None
             for task in ops.values():
                 if task is not None:
                     task.cancel()
+
+    def _abandon(self, call: Call) -> None:
+        """The engine does not end the call: its isolate has to go. The id stays taken until that is so."""
+        placement = call.placement
+        assert placement is not None
+        call.deadline = NEVER
+        self._drop_ops(call)
+        if not call.silent:
+            self._record(call.invocation(Outcome.EXCEEDED_WALL_TIME, 0, self._clock()))
+        call.silent = call.abandoned = True
+        placement.in_flight -= 1
+        call.owner.on_stuck(placement)
 
     def _stand_in(self, call: Call) -> Placement:
         """Leave a stand-in that waits for DONE under the id of a call which goes elsewhere."""

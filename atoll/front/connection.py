@@ -99,14 +99,23 @@ class Connection(asyncio.Protocol):
     # Bytes in
 
     def data_received(self, data: bytes) -> None:
-        if not self.is_busy and data.find(EMPTY_LINE) + 4 == len(data) and data[0] > 32:
-            self.is_busy = True
-            self.begin(data)
-        else:
-            self.receive(data)
+        if not self.is_busy:
+            at = data.find(EMPTY_LINE)
+            if at > 0 and data[0] > 32:
+                self.is_busy = True
+                at += 4
+                if at == len(data):
+                    self.begin(data)
+                else:
+                    self.buffer += data[at:]
+                    self.begin(data[:at])
+                    if self.buffer:
+                        self.pump()
+                return
+        self.receive(data)
 
     def receive(self, data: bytes) -> None:
-        """Everything but a lone whole head."""
+        """Everything but a whole head that nothing waits before."""
         if self.is_closing:
             return
         if self.is_reading:
@@ -129,6 +138,8 @@ class Connection(asyncio.Protocol):
         self.is_pumping = True
         try:
             while self.buffer and not self.is_closing:
+                if self.is_write_paused and self.exchange is None:
+                    break  # a client that does not read its answers gets no further ones
                 if self.is_reading:
                     size = len(self.buffer) if self.framing.left == CHUNKED else self.framing.left
                     del self.buffer[: self.read_body(bytes(self.buffer[:size]))]
@@ -144,7 +155,7 @@ class Connection(asyncio.Protocol):
         finally:
             self.is_pumping = False
         if not (self.buffer or self.exchange is not None or self.is_reading or self.is_closing):
-            self.is_busy = False
+            self.is_busy = self.is_write_paused
         self.gate()
 
     def cut_head(self) -> bytes | None:
@@ -168,7 +179,7 @@ class Connection(asyncio.Protocol):
         return head
 
     def begin(self, head: bytes) -> None:
-        """A whole head is here: route it, and call the worker when there is no body to wait for."""
+        """A whole head is here: route it, and call the worker when there is no body or it is here too."""
         shared = self.shared
         framing = self.framing
         bounds = shared.bounds
@@ -181,6 +192,9 @@ class Connection(asyncio.Protocol):
             except NOT_PLAIN as error:
                 framing.judge(head, error)
             version = shared.router.find(host, target)
+            body = b""
+            if framing.kept is None and version is not None and self.buffer:
+                body = framing.whole_body(head, self.buffer, bounds.body_bytes)
             keeps = framing.kept
             framing.kept = None
             if version is None or keeps is None:
@@ -191,7 +205,7 @@ class Connection(asyncio.Protocol):
             return
         exchange = Exchange(self, version, call_head, minor, keeps, keeps and minor == 1 and method != b"HEAD")
         self.exchange = exchange
-        exchange.call = shared.pool.call(version, call_head, b"", True, exchange)
+        exchange.call = shared.pool.call(version, call_head, body, True, exchange)
 
     def begin_rare(
         self, head: bytes, version: Version | None, host: bytes, minor: int, call_head: bytes, kept: bool | None
@@ -199,9 +213,10 @@ class Connection(asyncio.Protocol):
         """A request with a body, for the control API, or for nobody. Raises Refusal."""
         shared = self.shared
         has_body = kept is None
-        keeps = keeps_alive(head, minor) if kept is None else kept
+        lower = head.lower() if has_body else b""
+        keeps = keeps_alive(lower, minor) if kept is None else kept
         exchange = self.exchange = Exchange(self, version, call_head, minor, keeps, False)
-        length = self.framing.expect_body(head, minor) if has_body else 0
+        length = self.framing.expect_body(lower, minor) if has_body else 0
         if length > shared.bounds.body_bytes:
             raise Refusal(413, f"the body is longer than {shared.bounds.body_bytes} bytes")
         self.is_reading = has_body
@@ -213,16 +228,16 @@ class Connection(asyncio.Protocol):
         elif not has_body:
             exchange.start(b"", ended=True)
         else:
-            self.meet_expectation(head, minor)
+            self.meet_expectation(lower, minor)
             exchange.expect_body(length == CHUNKED or length > INLINE_BODY)
             if not self.buffer:
                 exchange.on_request_body(b"", ended=False)
 
-    def meet_expectation(self, head: bytes, minor: int) -> None:
-        expectation = header(head, b"expect")
+    def meet_expectation(self, lower: bytes, minor: int) -> None:
+        expectation = header(lower, b"expect")
         if expectation is None or minor == 0:
             return
-        if expectation.lower() != b"100-continue":
+        if expectation != b"100-continue":
             raise Refusal(417, "the only expectation met is `100-continue`")
         if not self.buffer:  # a body that is already here needs no invitation
             self.transport.write(CONTINUE)
@@ -247,7 +262,8 @@ class Connection(asyncio.Protocol):
         self.is_reading = not ended
         exchange = self.exchange
         if exchange is not None:
-            exchange.keeps = exchange.keeps and kept is not False
+            if ended:
+                exchange.on_request_end(bool(kept))
             exchange.on_request_body(chunk, ended)
         else:
             self.discarded += used
@@ -260,9 +276,10 @@ class Connection(asyncio.Protocol):
     def gate(self) -> None:
         """Read from the socket only while there is room for what comes."""
         exchange = self.exchange
-        full = exchange is not None and (
-            len(self.buffer) > READ_AHEAD or (exchange.upload is not None and exchange.upload.is_full)
-        )
+        if exchange is not None and exchange.upload is not None and exchange.upload.is_full:
+            full = True
+        else:
+            full = len(self.buffer) > READ_AHEAD and (exchange is not None or self.is_write_paused)
         if full is self.is_held or self.is_lost:
             return
         self.is_held = full
@@ -280,7 +297,9 @@ class Connection(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         self.is_write_paused = False
-        if self.exchange is not None and self.exchange.download is not None:
+        if self.exchange is None:
+            self.pump()
+        elif self.exchange.download is not None:
             self.exchange.download.resume()
 
     # The end of an exchange, and of the connection
@@ -299,7 +318,7 @@ class Connection(asyncio.Protocol):
         self.touched = self.shared.now
         if not keeps or self.shared.is_draining or (self.is_reading and self.framing.left > DISCARD):
             self.linger() if self.is_reading else self.close()
-        elif self.buffer or self.is_held:
+        elif self.buffer or self.is_held or self.is_write_paused:
             self.pump()
         elif not self.is_reading:
             self.is_busy = False

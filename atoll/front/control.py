@@ -170,7 +170,7 @@ def block_of(headers: object) -> bytes:
     """ASGI headers as a header block, without those that frame. Raises ValueError on what no header may hold."""
     assert isinstance(headers, list | tuple)
     lines = [b"%b: %b\r\n" % (name, value) for name, value in headers if name.lower() not in FRAMING_HEADERS]
-    block = b"".join(lines)
-    if HEADER_BLOCK.fullmatch(block) is None:
-        raise ValueError("a response header holds a character that it may not")
-    return block
+    for line in lines:
+        if line.count(b"\n") != 1 or HEADER_BLOCK.fullmatch(line) is None:
+            raise ValueError(f"the response header {line!r} holds a character that it may not")
+    return b"".join(lines)

@@ -62,7 +62,7 @@ class Exchange:
         self.head = head
         self.minor = minor
         self.keeps = keeps
-        self.is_plain = is_plain  # HTTP/1.1, kept alive, not HEAD, no body: the response needs no thought
+        self.is_plain = is_plain  # HTTP/1.1, kept alive, not HEAD, no body to come: the response needs no thought
         # its way to the worker
         self.call: Call | None = None
         self.upload: Upload | None = None
@@ -89,6 +89,12 @@ class Exchange:
                 upload = self.start(b"", ended=False)
                 if upload is not None:
                     upload.take(gathered, ended)
+
+    def on_request_end(self, keeps: bool) -> None:
+        """llhttp has seen the whole request."""
+        self.keeps = self.keeps and keeps
+        if self.state == WAITING and not self.connection.shared.is_draining:
+            self.is_plain = self.keeps and self.minor == 1 and not self.head.startswith(b"HEAD ")
 
     def start(self, body: bytes, *, ended: bool) -> Upload | None:
         """Make the call. Unless the body has ended with it, the rest goes through the Upload returned."""
@@ -216,7 +222,7 @@ class Exchange:
 
     def answer_failure(self, failure: Failure) -> None:
         shared = self.connection.shared
-        page = error_page(failure, header(self.head, b"accept") or b"", is_dev=shared.is_dev)
+        page = error_page(failure, header(self.head.lower(), b"accept") or b"", is_dev=shared.is_dev)
         self.respond(page.status, page.block, page.body, ended=True)
 
     def reject(self, error: BadResponse) -> None:

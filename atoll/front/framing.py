@@ -13,7 +13,8 @@ import re
 
 import httptools
 
-from atoll.front.http1 import CHUNKED, Refusal, body_length
+from atoll.front.http1 import CHUNKED, Refusal, body_length, header
+from atoll.wire.generated import INLINE_BODY
 
 EMPTY_LINE = b"\r\n\r\n"
 UPGRADE_LINE = re.compile(rb"\r\nupgrade:", re.IGNORECASE)
@@ -84,12 +85,29 @@ class Framing:
         except httptools.HttpParserError as error:
             raise Refusal(400, str(error)) from None
 
-    def expect_body(self, head: bytes, minor: int) -> int:
-        """Get ready for the body that follows `head`; returns its length or CHUNKED. Raises Refusal."""
-        self.left = body_length(head, minor)
+    def expect_body(self, lower: bytes, minor: int) -> int:
+        """Get ready for the body after a head, given in lower case; returns its length or CHUNKED. Raises Refusal."""
+        self.left = body_length(lower, minor)
         self.wire = self.carried = 0
         self.tail = b""
         return self.left
+
+    def whole_body(self, head: bytes, buffer: bytearray, limit: int) -> bytes:
+        """Cut a body out of `buffer` that is there as a whole and fits into a call; `kept` tells whether it was."""
+        lower = head.lower()
+        length = header(lower, b"content-length")
+        if length is None or len(length) > 5 or lower.find(b"\nexpect:") > 0 or not length.isdigit():
+            return b""
+        size = int(length)
+        if size > len(buffer) or size > INLINE_BODY or size > limit:
+            return b""
+        body = bytes(buffer[:size])
+        del buffer[:size]
+        self.feed(body)
+        self.parts.clear()
+        if self.kept is None:
+            raise Refusal(400, "the length of the body is unclear")
+        return body
 
     def take(self, data: bytes) -> int:
         """Feed body bytes; returns how many belonged to this message. The body is in `parts`. Raises Refusal."""

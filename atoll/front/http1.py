@@ -102,34 +102,32 @@ def check_size(head: bytes, header_bytes: int) -> None:
         raise Refusal(431, f"more than {MAX_HEADER_LINES} header lines")
 
 
-def header(head: bytes, name: bytes) -> bytes | None:
-    """The first value of a header in a head of a request or of a CALL frame; `name` in lower case."""
-    lower = head.lower()
+def header(lower: bytes, name: bytes) -> bytes | None:
+    """The first value of a header in a head of a request or of a CALL frame; all in lower case."""
     line = b"\n" + name + b":"
     start = lower.find(line)
     if start < 0:
         return None
     start += len(line)
-    end = head.find(b"\r\n", start)
-    return head[start : end if end >= 0 else len(head)].strip(b" \t")
+    return lower[start : lower.find(b"\r", start)].strip()
 
 
-def keeps_alive(head: bytes, minor: int) -> bool:
+def keeps_alive(lower: bytes, minor: int) -> bool:
     """What the client wants for after this request. Asked only when llhttp has not seen the whole message yet."""
-    wishes = (header(head, b"connection") or b"").lower()
+    wishes = header(lower, b"connection") or b""
     return b"close" not in wishes if minor else b"keep-alive" in wishes
 
 
-def body_length(head: bytes, minor: int) -> int:
+def body_length(lower: bytes, minor: int) -> int:
     """How long the body is that llhttp says follows: a number of bytes, or CHUNKED."""
-    coding = header(head, b"transfer-encoding")
+    coding = header(lower, b"transfer-encoding")
     if coding is not None:
         if minor == 0:
             raise Refusal(400, "Transfer-Encoding does not exist in HTTP/1.0")
-        if coding.lower() != b"chunked":
+        if coding != b"chunked":
             raise Refusal(501, "the only Transfer-Encoding taken is `chunked`")
         return CHUNKED
-    length = header(head, b"content-length")
+    length = header(lower, b"content-length")
     if length is None or not length.isdigit() or len(length) > 19:
         raise Refusal(400, "the length of the body is unclear")
     return int(length)

@@ -1,4 +1,4 @@
-"""The life of the front: start listening, keep time, drain.
+"""The life of the front: listen, serve, keep time, drain.
 
 One timer a few times a second does all timekeeping: it sets the coarse clock and the Date line that every connection
 reads, and sweeps over the connections for those that ran out of time.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
+import socket
 import time
 from pathlib import Path
 
@@ -22,8 +23,64 @@ BACKLOG = 2048
 SWEEP_SECONDS = 0.5
 
 
+class Listening:
+    """The sockets of one address: `localhost` is two of them, one per address family."""
+
+    def __init__(self) -> None:
+        self.sockets: list[socket.socket] = []
+
+    @property
+    def port(self) -> int:
+        port: int = self.sockets[0].getsockname()[1]
+        return port
+
+    def open(self, family: int, address: tuple[str | int, ...]) -> None:
+        sock = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if family == socket.AF_INET6:
+                sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            sock.bind(address)
+            sock.listen(BACKLOG)
+            sock.setblocking(False)
+        except OSError:
+            sock.close()
+            raise
+        self.sockets.append(sock)
+
+    def close(self) -> None:
+        for sock in self.sockets:
+            sock.close()
+
+
+def listen(host: str, port: int) -> Listening:
+    """Open a port (0: any free one); clients that connect wait until a server starts on it. Raises StartError.
+
+    It is apart from `Server.startup` so that a taken port is found before anything else of a node is touched.
+    """
+    listening = Listening()
+    failure: OSError | None = None
+    try:
+        for family, _, _, _, address in socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        ):
+            try:
+                # port 0 is decided by the first
+                listening.open(family, (address[0], listening.port if listening.sockets else port, *address[2:]))
+            except OSError as error:
+                if error.errno == errno.EADDRINUSE:
+                    raise
+                failure = failure or error  # an address family that this machine lacks: the other may do
+    except OSError as error:
+        listening.close()
+        raise start_error(error, host, port) from error
+    if not listening.sockets:
+        raise start_error(failure or OSError("no such address"), host, port) from failure
+    return listening
+
+
 class Server:
-    """HTTP/1.1 on one address. `startup`, then requests are served until `shutdown`."""
+    """HTTP/1.1 on what `listen` opened. `startup`, then requests are served until `shutdown`."""
 
     def __init__(
         self,
@@ -31,8 +88,6 @@ class Server:
         pool: Pool,
         router: Router,
         control: AsgiApp | None = None,
-        host: str = "127.0.0.1",
-        port: int = 8080,
         header_bytes: int = Bounds.header_bytes,
         url_bytes: int = Bounds.url_bytes,
         body_bytes: int = Bounds.body_bytes,
@@ -42,35 +97,29 @@ class Server:
         drain_seconds: float = 30.0,
         dev: bool = False,
     ) -> None:
-        self.host = host
-        self.port = port
+        self.port = 0
         self.drain_seconds = drain_seconds
         bounds = Bounds(header_bytes, url_bytes, body_bytes, header_timeout, body_timeout, idle_timeout)
         self.shared = Shared(pool, router, Control(control) if control is not None else None, bounds, dev)
         self.period = min(SWEEP_SECONDS, header_timeout / 4, body_timeout / 4, idle_timeout / 4)
-        self.listener: asyncio.Server | None = None
+        self.listeners: list[asyncio.Server] = []
         self.timer: asyncio.TimerHandle | None = None
 
-    async def startup(self) -> None:
-        """Listen. Port 0 takes a free one; `port` tells which. Raises StartError."""
+    async def startup(self, listening: Listening) -> None:
+        """Take the connections that arrive, those that waited since `listen` first. The sockets are ours now."""
         loop = asyncio.get_running_loop()
+        self.port = listening.port
         self.sweep()
-        try:
-            self.listener = await loop.create_server(
-                lambda: Connection(self.shared), self.host, self.port, backlog=BACKLOG, reuse_address=True
-            )
-        except OSError as error:
-            assert self.timer is not None
-            self.timer.cancel()
-            raise start_error(error, self.host, self.port) from error
-        self.port = self.listener.sockets[0].getsockname()[1]
+        for sock in listening.sockets:
+            listener = await loop.create_server(lambda: Connection(self.shared), sock=sock, backlog=BACKLOG)
+            self.listeners.append(listener)
 
     async def shutdown(self) -> None:
         """Stop listening, let exchanges in flight finish for up to `drain_seconds`, then cut what is left."""
         shared = self.shared
         shared.is_draining = True
-        if self.listener is not None:
-            self.listener.close()
+        for listener in self.listeners:
+            listener.close()
         for connection in tuple(shared.connections):
             connection.drain()
         if not await shared.emptied(self.drain_seconds):

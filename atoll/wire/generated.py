@@ -3,13 +3,14 @@
 from enum import IntEnum, IntFlag
 from typing import NamedTuple
 
-WIRE_HASH = "78e5e015b3d6082e"
+WIRE_HASH = "f8125b9d62c2c95f"
 HEADER_LAYOUT = "<IBBHII"  # length, kind, flags, spare, worker, call
 MAX_PAYLOAD = 67108864
 INLINE_BODY = 65536
 CHUNK = 65536
 WINDOW = 262144
 MAX_HEAD = 147456
+LEDGER = 65536
 
 
 class Frame(IntEnum):

@@ -13,6 +13,7 @@ namespace {
 
 constexpr int kSocketFd = 3;
 constexpr int kSnapshotFd = 4;
+constexpr int kLedgerFd = 5;
 
 node::MultiIsolatePlatform* Platform(v8::Isolate* isolate) {
   return node::GetMultiIsolatePlatform(node::GetCurrentEnvironment(isolate->GetCurrentContext()));
@@ -53,8 +54,8 @@ void Run(const v8::FunctionCallbackInfo<v8::Value>& info) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   signal(SIGPIPE, SIG_IGN);
   signal(SIGINT, SIG_IGN);
-  Engine* engine = new Engine(
-      {kSocketFd, kSnapshotFd, number("threads"), number("spares"), text("node"), text("v8"), Platform(isolate)});
+  Engine* engine = new Engine({kSocketFd, kSnapshotFd, kLedgerFd, number("threads"), number("spares"), text("node"),
+                               text("v8"), Platform(isolate)});
   int code = engine->Run();
   // Isolates are alive and threads run: V8 would abort in an orderly exit.
   _exit(code);

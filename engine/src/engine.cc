@@ -6,6 +6,7 @@
 
 #include "clock.h"
 #include "json.h"
+#include "native/native.h"
 
 namespace engine {
 namespace {
@@ -25,12 +26,17 @@ Engine::Engine(const EngineOptions& options)
     : options_(options),
       factory_{options.platform, MapSnapshot(options.snapshot_fd)},
       link_(options.socket_fd),
+      ledger_(options.ledger_fd),
       spares_(factory_, options.spares, size_t{kDefaultMemoryMb} * 1024 * 1024),
       scheduler_(options.threads, watchdog_) {}
 
 int Engine::Run() {
   if (factory_.snapshot.data == nullptr || !factory_.snapshot.IsValid()) {
     fprintf(stderr, "engine: the snapshot cannot be used by this V8\n");
+    return 1;
+  }
+  if (!native::UrlLibraryWorks()) {
+    fprintf(stderr, "engine: the URL parser of this Node is not the one the engine was built for\n");
     return 1;
   }
   SendHello();

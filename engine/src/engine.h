@@ -8,6 +8,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "ledger.h"
 #include "link.h"
 #include "realm.h"
 #include "scheduler.h"
@@ -21,6 +22,7 @@ namespace engine {
 struct EngineOptions {
   int socket_fd;
   int snapshot_fd;
+  int ledger_fd;
   uint32_t threads;
   uint32_t spares;
   std::string node_version;
@@ -41,6 +43,7 @@ class Engine final {
 
   // --- For workers, from any thread ---
   Link& link() { return link_; }
+  Ledger& ledger() { return ledger_; }
   Spares& spares() { return spares_; }
   void Schedule(std::shared_ptr<Worker> worker) { scheduler_.Push(std::move(worker)); }
   void SetAlarm(const std::shared_ptr<Worker>& worker, uint64_t due_ns);
@@ -60,6 +63,7 @@ class Engine final {
   const EngineOptions options_;
   RealmFactory factory_;
   Link link_;
+  Ledger ledger_;
   Alarms alarms_;
   Watchdog watchdog_;
   Spares spares_;

@@ -43,10 +43,6 @@ bool Watchdog::Look(Slot& slot) {
   std::lock_guard<std::mutex> lock(slot.mutex_);
   if (slot.isolate_ == nullptr) return false;
   uint64_t now = MonotonicNs();
-  if (slot.seen_ns_ == 0) {
-    slot.seen_ns_ = now;
-    slot.seen_cpu_ns_ = Nanoseconds(slot.cpu_clock_);
-  }
   if (!slot.fired_ && now - slot.entered_ns_ > slot.budget_ns_ && Cost(slot, now) > slot.budget_ns_) {
     slot.fired_ = true;
     slot.isolate_->TerminateExecution();
@@ -54,10 +50,11 @@ bool Watchdog::Look(Slot& slot) {
   return true;
 }
 
-// Monotonic time until the watchdog first looked, CPU time from then on.
 uint64_t Watchdog::Cost(const Slot& slot, uint64_t now_ns) {
-  if (slot.seen_ns_ == 0) return now_ns - slot.entered_ns_;
-  return slot.seen_ns_ - slot.entered_ns_ + (Nanoseconds(slot.cpu_clock_) - slot.seen_cpu_ns_);
+  uint64_t elapsed = now_ns - slot.entered_ns_;
+  if (elapsed < kShortNs) return elapsed;
+  uint64_t cpu = Nanoseconds(slot.cpu_clock_) - slot.base_cpu_ns_;
+  return std::min(elapsed, cpu - std::min(cpu, slot.charged_ns_));
 }
 
 void Watchdog::WakeUp() {
@@ -74,8 +71,12 @@ Watchdog::Charge::Charge(Slot& slot, v8::Isolate* isolate, uint64_t budget_ns) :
     slot_.isolate_ = isolate;
     slot_.entered_ns_ = MonotonicNs();
     slot_.budget_ns_ = budget_ns;
-    slot_.seen_ns_ = 0;
     slot_.fired_ = false;
+    if (slot_.entered_ns_ - slot_.base_ns_ > kBaseEveryNs) {
+      slot_.base_ns_ = slot_.entered_ns_;
+      slot_.base_cpu_ns_ = Nanoseconds(slot_.cpu_clock_);
+      slot_.charged_ns_ = 0;
+    }
   }
   if (slot_.watchdog_.asleep_.load()) slot_.watchdog_.WakeUp();
 }
@@ -87,6 +88,7 @@ uint64_t Watchdog::Charge::Stop() {
   stopped_ = true;
   std::lock_guard<std::mutex> lock(slot_.mutex_);
   cost_ns_ = Cost(slot_, MonotonicNs());
+  slot_.charged_ns_ += cost_ns_;
   fired_ = slot_.fired_;
   slot_.isolate_ = nullptr;
   return cost_ns_;

@@ -1,9 +1,10 @@
 // CPU limits: a thread that looks at what the scheduler's threads are doing and ends what takes too long.
 //
-// Reading a thread's CPU clock costs about a microsecond, so an entry into JavaScript is timed with the monotonic clock
-// and only looked at more closely when it lasts: the watchdog then reads the CPU clock of the thread, and time the
-// thread did not run (other processes had the core) is not charged. One mutex per slot keeps a termination from landing
-// after the entry it was meant for is over.
+// Reading a thread's CPU clock costs about a microsecond, more than a small request. So an entry into JavaScript is
+// timed with the monotonic clock, and only one that lasts a millisecond is measured with the CPU clock: against a base
+// read at most every few milliseconds, less what earlier entries since that base were charged. Time in which the thread
+// did not run, because others had the core, is never charged. One mutex per slot keeps a termination from landing after
+// the entry it was meant for is over.
 #pragma once
 
 #include <pthread.h>
@@ -37,8 +38,9 @@ class Watchdog final {
     v8::Isolate* isolate_ = nullptr;
     uint64_t entered_ns_ = 0;
     uint64_t budget_ns_ = 0;
-    uint64_t seen_ns_ = 0;  // monotonic and CPU time when the watchdog first looked at this entry
-    uint64_t seen_cpu_ns_ = 0;
+    uint64_t base_ns_ = 0;      // when the CPU clock was last read,
+    uint64_t base_cpu_ns_ = 0;  // what it said,
+    uint64_t charged_ns_ = 0;   // and what entries were charged since
     bool fired_ = false;
   };
 
@@ -68,6 +70,8 @@ class Watchdog final {
 
  private:
   static constexpr uint64_t kLookEveryNs = 2'000'000;
+  static constexpr uint64_t kBaseEveryNs = 10'000'000;
+  static constexpr uint64_t kShortNs = 1'000'000;
   static constexpr int kLooksBeforeSleep = 500;
   void Run();
   // True when the slot is in use.

@@ -5,12 +5,13 @@
 
 namespace engine::wire {
 
-inline constexpr char kHash[] = "78e5e015b3d6082e";
+inline constexpr char kHash[] = "f8125b9d62c2c95f";
 inline constexpr uint32_t kMaxPayload = 67108864;
 inline constexpr uint32_t kInlineBody = 65536;
 inline constexpr uint32_t kChunk = 65536;
 inline constexpr uint32_t kWindow = 262144;
 inline constexpr uint32_t kMaxHead = 147456;
+inline constexpr uint32_t kLedger = 65536;
 
 struct Header {
   uint32_t length;

@@ -12,7 +12,9 @@ from collections.abc import Callable
 
 from tests.running import Atoll, alive
 
-SLOW = "export default { async fetch() { await new Promise((r) => setTimeout(r, 3000)); return new Response('slow'); } }"
+SLOW = (
+    "export default { async fetch() { await new Promise((r) => setTimeout(r, 3000)); return new Response('slow'); } }"
+)
 QUICK = "export default { fetch(request) { return new Response(new URL(request.url).search); } }"
 
 
@@ -45,7 +47,9 @@ def test_load_goes_on_while_engines_are_killed(new_atoll: Callable[..., Atoll]) 
     """A short run of bench/soak.py: no wrong answer, no hang, only calls of a killed engine fail."""
     atoll = new_atoll(engines=2)
     for i in range(8):
-        atoll.deploy(f"w{i}", f"export default {{ fetch(r) {{ return new Response('{i}' + new URL(r.url).search); }} }}")
+        atoll.deploy(
+            f"w{i}", f"export default {{ fetch(r) {{ return new Response('{i}' + new URL(r.url).search); }} }}"
+        )
     stop = time.monotonic() + 12
     outcomes: Counter[str] = Counter()
     wrong: list[str] = []

@@ -45,7 +45,7 @@ def test_an_unknown_host_gets_a_page_that_helps(atoll: Atoll) -> None:
 
 
 def test_the_control_api_is_not_on_worker_hosts(atoll: Atoll) -> None:
-    atoll.deploy("owner", 'export default { fetch(r) { return new Response(new URL(r.url).pathname); } }')
+    atoll.deploy("owner", "export default { fetch(r) { return new Response(new URL(r.url).pathname); } }")
     assert atoll.get("owner", "/api/workers").text == "/api/workers"
 
 

@@ -15,7 +15,9 @@ WASM = bytes.fromhex("0061736d0100000001070160027f7f017f030201000707010361646400
 
 
 def test_service_worker_syntax_and_its_globals(atoll: Atoll) -> None:
-    script = 'addEventListener("fetch", (event) => { event.respondWith(new Response(`${NAME} ${event.request.method}`)); });'
+    script = (
+        'addEventListener("fetch", (event) => { event.respondWith(new Response(`${NAME} ${event.request.method}`)); });'
+    )
     atoll.deploy("old-style", script, env={"NAME": "sw"})
     assert atoll.post("old-style").text == "sw POST"
 
@@ -51,7 +53,10 @@ def test_modules_of_every_kind_import_each_other(atoll: Atoll) -> None:
 
 
 def test_top_level_await_delays_the_first_call_only(atoll: Atoll) -> None:
-    atoll.deploy("tla", "const x = await new Promise((r) => setTimeout(r, 30, 7)); export default { fetch: () => new Response(x) };")
+    atoll.deploy(
+        "tla",
+        "const x = await new Promise((r) => setTimeout(r, 30, 7)); export default { fetch: () => new Response(x) };",
+    )
     assert atoll.get("tla").text == "7"
 
 
@@ -102,7 +107,7 @@ def test_a_handler_that_fails_gives_a_clear_page_and_record(atoll: Atoll, name: 
 
 
 def test_an_exception_has_name_message_stack_and_position(atoll: Atoll) -> None:
-    script = 'export default {\n  fetch() {\n    null.x;\n  },\n};'
+    script = "export default {\n  fetch() {\n    null.x;\n  },\n};"
     atoll.deploy("position", script)
     assert atoll.get("position").status == 500
     failure = atoll.logs("position")[0]["exception"]
@@ -146,7 +151,7 @@ def test_wait_until_goes_on_after_the_response(atoll: Atoll) -> None:
     assert atoll.get("waits").text == "early"
     assert atoll.get("waits", "/state").text == "no"
     atoll.wait_until(lambda: atoll.get("waits", "/state").text == "yes")
-    first = [record for record in atoll.logs("waits") if not record["url"].endswith("/state")][0]
+    first = next(record for record in atoll.logs("waits") if not record["url"].endswith("/state"))
     assert [line["message"] for line in first["logs"]] == ["finished"]
 
 
@@ -178,7 +183,18 @@ def test_a_memory_bomb_ends_its_own_isolate(atoll: Atoll) -> None:
 
 
 def test_what_a_worker_must_not_have_is_not_there(atoll: Atoll) -> None:
-    names = ["process", "require", "global", "Buffer", "SharedArrayBuffer", "native", "Deno", "Bun", "__dirname", "module"]
+    names = [
+        "process",
+        "require",
+        "global",
+        "Buffer",
+        "SharedArrayBuffer",
+        "native",
+        "Deno",
+        "Bun",
+        "__dirname",
+        "module",
+    ]
     script = f"""
         const tries = [() => eval("1"), () => new Function("return 1")(), () => new WebAssembly.Module(new Uint8Array({list(WASM)}))];
         export default {{ fetch() {{

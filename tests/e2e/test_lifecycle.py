@@ -23,7 +23,9 @@ def test_workers_survive_a_restart(new_atoll: Callable[..., Atoll]) -> None:
     assert atoll.get("kept").text == "Hello!"
     assert atoll.request("GET", "kept.example.com").text == "Hello!"
     after = atoll.control("GET", "/api/workers/kept").json
-    assert {key: after[key] for key in ("id", "env", "created_at")} == {key: before[key] for key in ("id", "env", "created_at")}
+    assert {key: after[key] for key in ("id", "env", "created_at")} == {
+        key: before[key] for key in ("id", "env", "created_at")
+    }
 
 
 def test_workers_survive_a_kill_nine(new_atoll: Callable[..., Atoll]) -> None:
@@ -36,7 +38,10 @@ def test_workers_survive_a_kill_nine(new_atoll: Callable[..., Atoll]) -> None:
 
 def test_sigterm_lets_calls_in_flight_finish_and_exits_with_zero(new_atoll: Callable[..., Atoll]) -> None:
     atoll = new_atoll()
-    atoll.deploy("slow", "export default { async fetch() { await new Promise((r) => setTimeout(r, 700)); return new Response('done'); } }")
+    atoll.deploy(
+        "slow",
+        "export default { async fetch() { await new Promise((r) => setTimeout(r, 700)); return new Response('done'); } }",
+    )
     answers: list[str] = []
     thread = threading.Thread(target=lambda: answers.append(atoll.get("slow").text))
     thread.start()
@@ -50,7 +55,10 @@ def test_sigterm_lets_calls_in_flight_finish_and_exits_with_zero(new_atoll: Call
 
 def test_a_drain_is_bounded(new_atoll: Callable[..., Atoll]) -> None:
     atoll = new_atoll(drain_seconds=0.5)
-    atoll.deploy("slow", "export default { async fetch() { await new Promise((r) => setTimeout(r, 20000)); return new Response('done'); } }")
+    atoll.deploy(
+        "slow",
+        "export default { async fetch() { await new Promise((r) => setTimeout(r, 20000)); return new Response('done'); } }",
+    )
     client = atoll.connect()
     client.sendall(f"GET / HTTP/1.1\r\nHost: {atoll.host('slow')}\r\n\r\n".encode())
     time.sleep(0.2)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -10,18 +9,12 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-import uvloop
 from engine_room import EngineRoom
-
-# Snapshots depend on the build alone: one folder for all rooms of a run saves making one per test.
-
-
-def pytest_asyncio_loop_factories() -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
-    return {"uvloop": uvloop.new_event_loop}
 
 
 @pytest.fixture(scope="session")
 def snapshots(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Snapshots depend on the build alone: one folder for all rooms of a run saves making one per test."""
     return tmp_path_factory.mktemp("snapshots")
 
 

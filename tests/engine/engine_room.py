@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import os
 import signal
 import time
@@ -23,14 +24,19 @@ PATIENCE = 20.0  # how long a test waits for something that should come at once
 HELLO = 'export default { fetch() { return new Response("hello"); } };'
 
 
-def script(source: str, name: str = "test", limits: Limits | None = None, **more: object) -> Version:
+def script(source: str, name: str = "test", limits: Limits | None = None) -> Version:
     """A version of one module, with an echo binding under env.ECHO."""
     module = Module("worker.js", ModuleKind.ESM, source.encode())
-    grants = {"ECHO": Grant("ECHO", "echo")}
-    return Version(  # type: ignore[arg-type]
-        f"version-of-{name}", f"worker-{name}", name, "", (module,), "worker.js", grants=grants,
-        limits=limits or Limits(cpu_ms=2000), **more,
-    )  # fmt: skip
+    return Version(
+        id=f"{name}-{hashlib.sha256(source.encode()).hexdigest()[:8]}",  # code caches are kept by it
+        worker_id=f"worker-{name}",
+        worker_name=name,
+        tenant="",
+        modules=(module,),
+        main="worker.js",
+        grants={"ECHO": Grant("ECHO", "echo")},
+        limits=limits or Limits(cpu_ms=2000),
+    )
 
 
 class Ear:
@@ -92,7 +98,13 @@ class Ear:
 
 class EngineRoom:
     def __init__(
-        self, data: Path, *, engines: int = 1, files: EngineFiles | None = None, limits: PoolLimits | None = None
+        self,
+        data: Path,
+        *,
+        engines: int = 1,
+        files: EngineFiles | None = None,
+        limits: PoolLimits | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.records: list[Invocation] = []
         self.caches: dict[str, tuple[bytes, ...]] = {}
@@ -103,6 +115,7 @@ class EngineRoom:
             limits=limits,
             load_code_cache=lambda version, v8: self.caches.get(version.id + v8),
             save_code_cache=self._save,
+            clock=clock,
         )
         self.supervisor = Supervisor(self.pool, data=data, engines=engines, threads=2, spares=1, files=files)
 

@@ -7,6 +7,7 @@ open after the lie, because a hostile engine would: only Python can end it.
 from __future__ import annotations
 
 import json
+import mmap
 import os
 import signal
 import socket
@@ -18,7 +19,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from atoll.wire.codec import frame
-from atoll.wire.generated import CHUNK, WINDOW, WIRE_HASH, ErrorCode, Flag, Frame
+from atoll.wire.generated import CHUNK, LEDGER, WINDOW, WIRE_HASH, ErrorCode, Flag, Frame
 
 OPS = ["echo.say", "echo.wait"]
 UNLOADED = json.dumps({"code": int(ErrorCode.UNLOADED), "message": "not here"}).encode()
@@ -95,6 +96,7 @@ HELLOS = {
 
 def serve(lie: str) -> None:
     link = socket.socket(fileno=3)
+    ledger = mmap.mmap(5, LEDGER)
     link.sendall(HELLOS[lie]() if lie in HELLOS else hello())
     if lie in HELLOS:
         time.sleep(60)
@@ -108,6 +110,7 @@ def serve(lie: str) -> None:
         elif kind == Frame.LOAD and lie not in ("never loads", "responds before loaded"):
             link.sendall(frame(Frame.LOADED, worker, 0, b'{"handlers":["fetch"],"startup_us":1}'))
         elif kind == Frame.CALL:
+            ledger[call] = lie != "dies before it begins"
             answer(link, lie, worker, call)
         elif kind == Frame.CANCEL and lie == "silent until cancelled":
             late = response(worker, call, 0) + body(worker, call, 10) + frame(Frame.CREDIT, worker, call, bytes(4))
@@ -119,6 +122,8 @@ def answer(link: socket.socket, lie: str, worker: int, call: int) -> None:
         link.sendall(LIES[lie](worker, call))
     elif lie == "refuses calls":
         link.sendall(frame(Frame.FAIL, worker, call, UNLOADED) + done(worker, call, 7))
+    elif lie == "dies before it begins":
+        os.kill(os.getpid(), signal.SIGKILL)
     elif lie == "reads nothing":
         time.sleep(60)
     elif lie in ("honest", "responds before loaded"):

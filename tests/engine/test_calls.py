@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
 from engine_room import HELLO, Ear, EngineRoom, script
 
 from atoll.wire.generated import CHUNK, WINDOW, Level, Outcome
@@ -43,12 +44,12 @@ async def test_a_small_body_travels_with_the_call(room: EngineRoom) -> None:
 async def test_a_body_streams_through_under_credit_both_ways(room: EngineRoom) -> None:
     ear = room.call(script(PIPE), open_body=True)
     assert ear.call is not None
-    sent = b""
+    sent = bytearray()
     for number in range(40):
         await ear.until(lambda: ear.credit + WINDOW - len(sent) >= CHUNK or ear.failure)
         chunk = bytes([number]) * CHUNK
         ear.call.send_body(chunk, False)
-        sent += chunk
+        sent.extend(chunk)
     ear.call.send_body(b"", True)
     await ear.over()
     assert ear.failure is None
@@ -118,7 +119,8 @@ async def test_what_a_handler_throws_is_told_with_its_place(room: EngineRoom) ->
 
 async def test_no_thrown_thing_can_break_the_wire(room: EngineRoom) -> None:
     for thrown in (
-        '"\\ud800"', "null", "undefined", "Symbol()", "{}", "new Proxy({}, { get() { throw 1; } })", "Object.create(null)",
+        '"\\ud800"', "null", "undefined", "Symbol()", "{}", "new Proxy({}, { get() { throw 1; } })",
+        "Object.create(null)",
         '({ name: 5, message: { toString() { throw 1; } } })', 'new Error("\\ud800\\0" + "x".repeat(1e6))',
     ):  # fmt: skip
         ear = await room.get(script(f"export default {{ fetch() {{ throw {thrown}; }} }};"))
@@ -155,16 +157,38 @@ async def test_console_lines_reach_the_record_of_their_call(room: EngineRoom) ->
     await room.until(lambda: len(room.records) == 2, "the records")
     lines = [[line.text for line in record.logs if line.text != "top"] for record in room.records]
     assert sorted(lines) == [[f"begin http://test/{n}", f"end http://test/{n}"] for n in range(2)]
-    assert [line.text for line in room.records[0].logs][0] == "top"
+    assert room.records[0].logs[0].text == "top"
     assert room.records[0].logs[-1].level == Level.ERROR
 
 
 async def test_a_flood_of_console_lines_is_cut_off(room: EngineRoom) -> None:
-    source = 'export default { fetch() { for (let i = 0; i < 5000; i++) console.log("x".repeat(100)); return new Response(); } };'
+    loop = 'for (let i = 0; i < 5000; i++) console.log("x".repeat(100));'
+    source = f"export default {{ fetch() {{ {loop} return new Response(); }} }};"
     await room.get(script(source))
     await room.until(lambda: room.records, "the record")
     assert sum(len(line.text) for line in room.records[0].logs) <= 128 << 10
     assert room.records[0].truncated
+
+
+async def test_wait_until_without_end_costs_its_worker_the_isolate_and_nobody_else_anything(
+    room: EngineRoom, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("atoll.engine.table.WAIT_UNTIL_SECONDS", 0.2)
+    monkeypatch.setattr("atoll.engine.table.CANCEL_SECONDS", 0.2)
+    source = """export default { async fetch(request, env, ctx) {
+      if (request.url.endsWith("hold")) ctx.waitUntil(new Promise(r => setInterval(r => 0, 10)));
+      else await new Promise(r => setTimeout(r, 1500));
+      return new Response("now");
+    } };"""
+    version = script(source)
+    await room.pool.check(version)
+    slow = room.call(version)
+    assert (await room.get(version, "http://test/hold")).body == b"now"
+    assert (await slow.over()).body == b"now", "a call beside it may finish"
+    await room.until(lambda: not room.pool.busy, "the end of both")
+    assert (await room.get(version)).body == b"now"
+    assert room.pool.stats().engines_lost == 0
+    assert len(room.records) == 3
 
 
 async def test_wait_until_goes_on_after_the_response_and_ends_the_record(room: EngineRoom) -> None:

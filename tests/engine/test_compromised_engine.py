@@ -92,6 +92,15 @@ async def test_a_call_whose_engines_all_die_while_loading_fails_after_two_moves(
     assert room.pool.stats().moves == 2
 
 
+async def test_a_call_to_a_loaded_worker_that_had_not_begun_moves_too(room_of: Callable[..., Any]) -> None:
+    room = await room_of("dies before it begins")
+    version = script(HELLO)
+    await room.pool.check(version)
+    ear = await room.get(version)
+    assert ear.code == "ENGINE_DIED"
+    assert room.pool.stats().moves == 2
+
+
 async def test_a_call_that_every_engine_refuses_fails_after_two_moves(room_of: Callable[..., Any]) -> None:
     room = await room_of("refuses calls")
     ear = await room.get(script(HELLO))
@@ -144,14 +153,16 @@ async def test_a_call_that_never_responds_ends_at_its_wall_limit(room_of: Callab
     assert 200_000 <= room.records[0].wall_us < 5_000_000
 
 
-async def test_an_engine_that_ignores_a_cancel_is_stuck_and_killed(
+async def test_an_engine_that_ignores_cancel_and_unload_is_stuck_and_killed(
     room_of: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("atoll.engine.table.CANCEL_SECONDS", 0.2)
+    monkeypatch.setattr("atoll.engine.session.CANCEL_SECONDS", 0.2)
     room = await room_of("ignores everything")
     ear = await room.get(script(HELLO, limits=Limits(wall_ms=100)))
     assert ear.code == "WALL"
     await room.until(lambda: room.pool.stats().engines_lost, "the end of the stuck engine")
+    assert [record.outcome for record in room.records] == [Outcome.EXCEEDED_WALL_TIME]
 
 
 async def test_a_load_that_never_ends_fails_as_a_startup_error(

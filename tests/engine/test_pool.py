@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -67,6 +68,14 @@ async def test_a_version_that_cannot_be_loaded_says_why(room: EngineRoom, source
     assert room.pool.stats().loaded == 0
 
 
+async def test_what_cannot_be_sent_at_all_is_a_failed_load(room: EngineRoom) -> None:
+    too_large = script("//" + "x" * (65 << 20))
+    assert (await room.get(too_large)).code == "COMPILE"
+    strange = dataclasses.replace(script(HELLO), env={"x": float("nan")})
+    assert (await room.get(strange)).code == "INVALID_ARGUMENT"
+    assert room.pool.stats().loads == 0
+
+
 async def test_the_least_recently_used_idle_version_makes_room(open_room: Callable[..., Any]) -> None:
     room = await open_room(limits=PoolLimits(max_loaded=3))
     versions = [script(COUNTER, f"w{n}") for n in range(5)]
@@ -80,13 +89,18 @@ async def test_the_least_recently_used_idle_version_makes_room(open_room: Callab
     assert room.pool.stats().evictions == 2
 
 
-async def test_busy_versions_are_never_evicted(open_room: Callable[..., Any]) -> None:
-    room = await open_room(limits=PoolLimits(max_loaded=1))
+async def test_a_busy_version_is_never_evicted_and_others_wait_for_its_room(open_room: Callable[..., Any]) -> None:
+    room = await open_room(limits=PoolLimits(max_loaded=1, worker_queue=3))
     busy = room.call(script(SLEEPER, "busy"))
-    refused = await room.get(script(HELLO, "other"))
-    assert refused.code == "OVERLOADED"
-    assert (await busy.over()).body == b"slept"
-    assert (await room.get(script(HELLO, "other"))).body == b"hello"
+    other = script(HELLO, "other")
+    waiting = [room.call(other) for _ in range(4)]
+    assert [ear.code for ear in waiting] == ["", "", "", "OVERLOADED"]
+    assert room.pool.stats().queued == 3
+    waiting[0].call.cancel()
+    for ear in waiting[1:3]:
+        assert (await ear.over()).body == b"hello"
+    assert busy.body == b"slept"
+    assert room.pool.stats().queued == 0
 
 
 async def test_an_idle_version_is_unloaded(open_room: Callable[..., Any]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from engine_room import HELLO, Ear, EngineRoom, alive, script
 
 from atoll.engine import process
+from atoll.engine.ledger import Ledger
 from atoll.engine.process import EngineFiles, ensure_snapshot, find_files
 from atoll.errors import StartError
 from atoll.wire.generated import Outcome
@@ -41,8 +43,10 @@ async def test_a_killed_engine_costs_only_its_calls_in_flight_under_load(open_ro
     clients = [asyncio.create_task(client(number)) for number in range(16)]
     for _ in range(3):
         await asyncio.sleep(0.2)
-        room.kill_engine()
-        await room.until(lambda: len(room.supervisor.pids) == 2, "the restart")
+        old = room.kill_engine()
+        await room.until(
+            lambda old=old: old not in room.supervisor.pids and len(room.supervisor.pids) == 2, "the restart"
+        )
     killed.set()
     counts = await asyncio.gather(*clients)
     assert sum(counts) > 3000
@@ -57,7 +61,7 @@ async def test_calls_that_had_not_started_move_to_another_engine(open_room: Call
     slow_start = script("await new Promise(r => setTimeout(r, 500)); " + HELLO)
     ears = [room.call(slow_start) for _ in range(5)]
     placement = room.pool._placements[slow_start]
-    number = [session for session in room.supervisor._running].index(placement.session)
+    number = list(room.supervisor._running).index(placement.session)
     await asyncio.sleep(0.1)
     room.kill_engine(number)
     assert [(await ear.over()).body for ear in ears] == [b"hello"] * 5
@@ -85,17 +89,19 @@ async def test_a_call_made_while_no_engine_runs_waits_for_the_restart(room: Engi
     assert time.monotonic() - began < 5
 
 
-async def test_without_engines_calls_are_refused_in_time(room: EngineRoom, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("atoll.engine.pool.ENGINE_WAIT", 0.3)
-    monkeypatch.setattr("atoll.engine.supervisor.FIRST_BACKOFF", 60.0)
-    await room.supervisor.stop()
-    room.pool._closed = False
-    ears = [room.call(script(HELLO, "a")) for _ in range(101)]
+async def test_without_engines_calls_are_refused_in_time(tmp_path: Path) -> None:
+    now = 1000.0
+    room = EngineRoom(tmp_path, clock=lambda: now)
+    version = script(HELLO)
+    ears = [room.call(version) for _ in range(101)]
     assert ears[-1].code == "OVERLOADED"
     cancelled = ears[0].call
     assert cancelled is not None
     cancelled.cancel()
-    await asyncio.sleep(0.35)
+    now += 4.9
+    room.pool.sweep()
+    assert {ear.code for ear in ears[:100]} == {""}
+    now += 0.2
     room.pool.sweep()
     assert {ear.code for ear in ears[1:100]} == {"UNAVAILABLE"}
     assert ears[0].failure is None
@@ -128,6 +134,16 @@ async def test_no_process_is_left_after_stop_even_when_engines_die_at_that_momen
     assert not [pid for pid in pids if alive(pid)]
 
 
+async def test_restarts_leave_no_open_file_behind(room: EngineRoom) -> None:
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(3):
+        old = room.kill_engine()
+        await room.until(lambda old=old: room.supervisor.pids not in ([], [old]), "the restart")
+    assert (await room.get(script(HELLO))).body == b"hello"
+    assert len(os.listdir("/proc/self/fd")) == before
+    assert room.supervisor.restarts == 3
+
+
 async def test_engines_exit_by_themselves_when_their_socket_closes(snapshots: Path) -> None:
     room = EngineRoom(snapshots)
     await room.supervisor.start()
@@ -138,17 +154,57 @@ async def test_engines_exit_by_themselves_when_their_socket_closes(snapshots: Pa
     assert time.monotonic() - began < 0.9
 
 
+def open_files(pid: int) -> dict[str, str]:
+    return {fd.name: str(fd.readlink()) for fd in Path(f"/proc/{pid}/fd").iterdir()}
+
+
+def environment(pid: int) -> bytes:
+    return Path(f"/proc/{pid}/environ").read_bytes()
+
+
 async def test_an_engine_gets_nothing_but_its_socket_and_its_snapshot(room: EngineRoom) -> None:
     (pid,) = room.supervisor.pids
-    assert Path(f"/proc/{pid}/environ").read_bytes() == b"OPENSSL_CONF=/dev/null\0"
-    assert str(Path(f"/proc/{pid}/cwd").resolve()) == "/"
-    targets = {fd.name: str(fd.readlink()) for fd in Path(f"/proc/{pid}/fd").iterdir()}
+    assert environment(pid) == b"OPENSSL_CONF=/dev/null\0"
+    assert os.readlink(f"/proc/{pid}/cwd") == "/"
+    targets = open_files(pid)
     assert targets["0"] == "/dev/null"
     assert targets["3"].startswith("socket:")
     sockets = [name for name, target in targets.items() if target.startswith("socket:")]
     assert sockets == ["3"]
-    ours = [target for target in targets.values() if target.startswith("/") and not target.startswith("/dev")]
-    assert all(target.endswith(".snapshot") for target in ours)
+    assert targets["4"].endswith(".snapshot")
+    assert targets["5"].startswith("/memfd:atoll-ledger")
+    files = {name for name, target in targets.items() if target.startswith("/") and not target.startswith("/dev")}
+    assert files == {"4", "5"}
+
+
+async def test_calls_to_a_busy_worker_that_had_not_begun_move_when_its_engine_dies(
+    open_room: Callable[..., Any],
+) -> None:
+    room = await open_room(engines=2)
+    version = script("""export default { fetch(request) {
+      if (request.url.endsWith("busy")) { for (let i = 0; i < 3e9; i++); }
+      return new Response("hello");
+    } };""")
+    await room.pool.check(version)
+    placement = room.pool._placements[version]
+    busy = room.call(version, "http://test/busy")
+    await room.until(lambda: placement.session.ledger.begun(busy.call.id), "the begin of the first")
+    waiting = [room.call(version) for _ in range(20)]
+    await asyncio.sleep(0.05)  # so that the engine has them
+    room.kill_engine(list(room.supervisor._running).index(placement.session))
+    assert (await busy.over()).code == "ENGINE_DIED"
+    assert [(await ear.over()).body for ear in waiting] == [b"hello"] * 20
+    assert room.pool.stats().moves == 20
+
+
+def test_an_engine_cannot_shrink_the_ledger_under_our_feet() -> None:
+    ledger = Ledger()
+    with pytest.raises(PermissionError):
+        os.ftruncate(ledger.fd, 0)
+    ledger.clear(5)
+    assert not ledger.begun(5)
+    assert ledger.begun(1 << 30), "a call the ledger has no room for may have begun"
+    ledger.close()
 
 
 async def test_a_missing_engine_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -172,8 +228,8 @@ async def test_an_engine_that_cannot_start_tells_what_it_printed(tmp_path: Path)
 
 
 def test_a_snapshot_is_made_once_and_stale_ones_go(tmp_path: Path) -> None:
-    stale = tmp_path / "engine-0123.snapshot"
-    stale.write_bytes(b"old")
+    (tmp_path / "engine-0123.snapshot").write_bytes(b"of another build")
+    (tmp_path / "engine-abcd.tmp").write_bytes(b"of a node that was killed")
     path = ensure_snapshot(find_files(), tmp_path)
     made = path.stat().st_mtime_ns
     assert ensure_snapshot(find_files(), tmp_path) == path

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import pytest_asyncio
-import uvloop
 from scripted import Front, ScriptedPool, version
 
-from atoll.front.server import Server
+from atoll.front.server import Server, listen
 from atoll.router import Router
-
-
-def pytest_asyncio_loop_factories() -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
-    return {"uvloop": uvloop.new_event_loop}
 
 
 @pytest_asyncio.fixture
@@ -27,8 +21,8 @@ async def start() -> AsyncIterator[Callable[..., Awaitable[Front]]]:
         pool = ScriptedPool()
         router = Router()
         router.put("w", version("w"))
-        server = Server(pool=pool, router=router, port=0, **settings)
-        await server.startup()
+        server = Server(pool=pool, router=router, **settings)
+        await server.startup(listen("127.0.0.1", 0))
         fronts.append(Front(server, pool, router))
         return fronts[-1]
 

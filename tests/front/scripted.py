@@ -27,7 +27,9 @@ def version(name: str) -> Version:
 class ScriptedCall:
     """One call as the test sees it: what the front sent, and the caller to answer through."""
 
-    def __init__(self, pool: ScriptedPool, version: Version, head: bytes, body: bytes, ended: bool, caller: Exchange) -> None:
+    def __init__(
+        self, pool: ScriptedPool, version: Version, head: bytes, body: bytes, ended: bool, caller: Exchange
+    ) -> None:
         self.pool = pool
         self.version = version
         self.head = head

@@ -46,9 +46,7 @@ async def test_the_call_carries_the_url_and_the_raw_headers(front: Front) -> Non
     await client.response()
     (call,) = front.pool.calls
     assert call.version.worker_name == "w"
-    assert call.head == (
-        b"GET http://w.localhost:8080/a/b?c=d\nhOST:  W.localhost:8080 \r\nX-A: 1\r\nx-a:2\r\n"
-    )
+    assert call.head == (b"GET http://w.localhost:8080/a/b?c=d\nhOST:  W.localhost:8080 \r\nX-A: 1\r\nx-a:2\r\n")
     assert call.inline == (b"", True)
 
 
@@ -77,9 +75,7 @@ async def test_a_small_body_travels_inside_the_call(front: Front, request_bytes:
     front.pool.script = echo
     client = await front.connect()
     client.send(request_bytes + GET)
-    assert (await client.response()).body.endswith(
-        b"|hello\r\n\r\nab" if request_bytes is POST_CHUNKED else b"|hello"
-    )
+    assert (await client.response()).body.endswith(b"|hello\r\n\r\nab" if request_bytes is POST_CHUNKED else b"|hello")
     assert front.pool.calls[0].inline[1] is True
     assert (await client.response()).body == b"GET http://w.localhost/|"
 

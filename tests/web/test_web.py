@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
@@ -31,10 +32,9 @@ export default {
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name.removesuffix(".test.js"))
 def test_the_web_platform(atoll: Atoll, file: Path) -> None:
-    from urllib.parse import quote
-
     name = "web-" + file.name.removesuffix(".test.js").replace("_", "-")
-    modules = {"main.js": RUNNER % file.name, file.name: file.read_text(), "assert.js": (FOLDER / "assert.js").read_text()}
+    modules = {"main.js": RUNNER % file.name}
+    modules |= {path.name: path.read_text() for path in (file, FOLDER / "assert.js")}
     atoll.deploy(name, main="main.js", modules=modules, limits={"cpu_ms": 5000})
     names = atoll.get(name).json
     assert names, "a file without tests"

@@ -1,7 +1,7 @@
 // Values as text for people, in the manner of Node's util.inspect: what console.log shows.
 //
-// A log line must never fail and never run for long, whatever it is given: getters are not called, proxies are not entered,
-// depth, items and characters are bounded.
+// A log line must never fail and never run for long, whatever it is given: getters of a worker's
+// objects are not called, proxies are not entered, depth, items and characters are bounded.
 import { describeBuffer, kindOf, primitive, propertyKey, quote, unbox } from "./inspect_values.js";
 import { native } from "./native.js";
 import { interfaceOf } from "./platform.js";
@@ -44,8 +44,15 @@ function leaf(text) {
   return { text, levels: 0 };
 }
 
+function countedLeaf(run, text) {
+  run.written += text.length;
+  return leaf(text);
+}
+
 function formatValue(run, value) {
-  if ((typeof value !== "object" && typeof value !== "function") || value === null) return leaf(primitive(value));
+  if ((typeof value !== "object" && typeof value !== "function") || value === null) {
+    return run.written > MOST_CHARACTERS ? leaf("…") : countedLeaf(run, primitive(value));
+  }
   if (run.written > MOST_CHARACTERS) return leaf("…");
   if (run.path.includes(value)) {
     if (!run.circular.has(value)) run.circular.set(value, run.circular.size + 1);
@@ -59,7 +66,6 @@ function formatValue(run, value) {
     result = leaf("[object]");
   }
   if (run.circular.has(value)) result = { ...result, text: `<ref *${run.circular.get(value)}> ${result.text}` };
-  run.written += result.text.length;
   return result;
 }
 
@@ -223,9 +229,12 @@ function formatCollection(run, object, kind) {
 }
 
 function stackOf(error) {
-  const descriptor = Object.getOwnPropertyDescriptor(error, "stack");
-  // V8's own stack is an accessor in some versions; a worker's getter could do anything, so only data is believed.
-  const stack = descriptor === undefined || "value" in descriptor ? descriptor?.value : error.stack;
+  let stack;
+  try {
+    ({ stack } = error);
+  } catch {
+    // A getter of the worker's own that throws.
+  }
   return typeof stack === "string" && stack !== "" ? stack : `[${errorToString.call(error)}]`;
 }
 

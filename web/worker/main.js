@@ -1,6 +1,7 @@
 // The entry point of the bundle. It runs once, while the snapshot is made: it installs the globals and returns the
 // functions the engine calls. Everything after that happens in the engine's calls of those functions.
 import { installGlobals } from "../globals.js";
+import { startClock } from "../internal/clock.js";
 import { opNames, onReply } from "../internal/ops.js";
 import { onTimer } from "../timers.js";
 import { Call, findCall, runModule, runScript } from "./call.js";
@@ -13,6 +14,7 @@ let run = null; // (request, call) => Response or promise, of the worker that wa
 
 /** The worker's code has run: find its handlers. `exports` is undefined for a service-worker script. */
 function load(exports, vars, grants) {
+  startClock();
   const env = makeEnv(vars, grants);
   if (exports === undefined) {
     // In service-worker syntax variables and bindings are globals.

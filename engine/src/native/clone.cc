@@ -1,4 +1,6 @@
-// Structured clone within one realm, on V8's serializer.
+// What only V8 knows of a value: its structured clone, whether it is a proxy, how a promise stands.
+//
+// Structured clone is within one realm, on V8's serializer.
 // https://html.spec.whatwg.org/multipage/structured-data.html#structured-cloning
 //
 // Two things V8 leaves to its embedder are asked of JavaScript, through functions given with each call: the error to
@@ -198,7 +200,26 @@ void StructuredClone(const Arguments& args) {
   }
 }
 
-constexpr Function kFunctions[] = {{"structuredClone", StructuredClone}};
+// isProxy(value) -> boolean: looking into a proxy would run its traps.
+void IsProxy(const Arguments& args) { args.GetReturnValue().Set(args.Length() > 0 && args[0]->IsProxy()); }
+
+// promiseState(promise) -> [state, result]: 0 pending, 1 fulfilled, 2 rejected.
+void PromiseState(const Arguments& args) {
+  v8::Isolate* isolate = args.GetIsolate();
+  if (args.Length() < 1 || !args[0]->IsPromise()) return ThrowTypeError(isolate, "promiseState takes a promise");
+  const v8::Local<v8::Promise> promise = args[0].As<v8::Promise>();
+  const v8::Promise::PromiseState state = promise->State();
+  const bool pending = state == v8::Promise::kPending;
+  v8::Local<v8::Value> pair[] = {v8::Integer::New(isolate, state),
+                                 pending ? v8::Undefined(isolate).As<v8::Value>() : promise->Result()};
+  args.GetReturnValue().Set(v8::Array::New(isolate, pair, 2));
+}
+
+constexpr Function kFunctions[] = {
+    {"structuredClone", StructuredClone},
+    {"isProxy", IsProxy},
+    {"promiseState", PromiseState},
+};
 
 }  // namespace
 

@@ -56,6 +56,9 @@ namespace {
 
 constexpr char kNoMemory[] = "Not enough memory for the URL";
 
+// A longer one is no URL. Parsing takes seconds per 100 MB, and nothing can interrupt it.
+constexpr size_t kLongest = size_t{4} << 20;
+
 // Eight offsets of ada and the kind of scheme, in the order web/url/url.js reads them.
 constexpr size_t kParts = 9;
 
@@ -106,6 +109,10 @@ void Return(const Arguments& args, const Url& url, v8::Local<v8::Value> out) {
   args.GetReturnValue().Set(result);
 }
 
+bool IsTooLong(v8::Local<v8::Value> string) {
+  return string->IsString() && static_cast<size_t>(string.As<v8::String>()->Length()) > kLongest;
+}
+
 // parseUrl(input, base | undefined, out) -> href, or undefined if it is no URL.
 void ParseUrl(const Arguments& args) {
   v8::Isolate* isolate = args.GetIsolate();
@@ -113,6 +120,7 @@ void ParseUrl(const Arguments& args) {
       !IsOut(args[2])) {
     return ThrowTypeError(isolate, "parseUrl takes a string, a string or undefined, and a Uint32Array of nine");
   }
+  if (IsTooLong(args[0]) || IsTooLong(args[1])) return;
   Utf8 input(isolate, args[0].As<v8::String>());
   if (!input.ok()) return ThrowRangeError(isolate, kNoMemory);
   if (args[1]->IsUndefined()) {
@@ -132,6 +140,7 @@ void CanParseUrl(const Arguments& args) {
   if (args.Length() < 2 || !args[0]->IsString() || !(args[1]->IsString() || args[1]->IsUndefined())) {
     return ThrowTypeError(isolate, "canParseUrl takes a string, and a string or undefined");
   }
+  if (IsTooLong(args[0]) || IsTooLong(args[1])) return args.GetReturnValue().Set(false);
   Utf8 input(isolate, args[0].As<v8::String>());
   if (!input.ok()) return ThrowRangeError(isolate, kNoMemory);
   const std::string_view text = input.view();
@@ -142,7 +151,8 @@ void CanParseUrl(const Arguments& args) {
   args.GetReturnValue().Set(ada_can_parse_with_base(text.data(), text.size(), from.data(), from.size()));
 }
 
-// In the order of PART in web/url/url.js. A setter that refuses its value leaves the URL as it was, as the standard asks.
+// In the order of PART in web/url/url.js. A setter that refuses its value leaves the URL as it was, as the standard
+// asks.
 void SetPart(ada_url url, uint32_t part, std::string_view value) {
   const char* data = value.data();
   const size_t length = value.size();
@@ -168,12 +178,13 @@ void SetPart(ada_url url, uint32_t part, std::string_view value) {
   }
 }
 
-// setUrlPart(href, part, value, out) -> new href
+// setUrlPart(href, part, value, out) -> new href, or undefined if it would be too long.
 void SetUrlPart(const Arguments& args) {
   v8::Isolate* isolate = args.GetIsolate();
   if (args.Length() < 4 || !args[0]->IsString() || !args[1]->IsUint32() || !args[2]->IsString() || !IsOut(args[3])) {
     return ThrowTypeError(isolate, "setUrlPart takes a string, a number, a string and a Uint32Array of nine");
   }
+  if (IsTooLong(args[0]) || IsTooLong(args[2])) return;
   Utf8 href(isolate, args[0].As<v8::String>());
   Utf8 value(isolate, args[2].As<v8::String>());
   if (!href.ok() || !value.ok()) return ThrowRangeError(isolate, kNoMemory);

@@ -1,0 +1,36 @@
+"""Which calls have begun, in memory that an engine shares with us and that outlives it.
+
+One byte per call id: we clear it when we send the call, the engine sets it before the handler runs. When an engine
+dies, a call whose byte is clear never began and may be sent to another engine; without the ledger every call to a
+loaded version would have to fail. The engine is hostile: all it can do with its page is to have its own calls sent
+again, because the seals keep it from shrinking the memory under our feet.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import mmap
+import os
+
+from atoll.wire.generated import LEDGER
+
+
+class Ledger:
+    def __init__(self) -> None:
+        self.fd = os.memfd_create("atoll-ledger", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+        os.ftruncate(self.fd, LEDGER)
+        fcntl.fcntl(self.fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
+        self._page = mmap.mmap(self.fd, LEDGER)
+
+    def clear(self, call: int) -> None:
+        """The call is about to be sent."""
+        if call < LEDGER:
+            self._page[call] = 0
+
+    def begun(self, call: int) -> bool:
+        """Whether the handler of the call may have run."""
+        return call >= LEDGER or self._page[call] != 0
+
+    def close(self) -> None:
+        self._page.close()
+        os.close(self.fd)

@@ -1,0 +1,227 @@
+// Timers, structuredClone, crypto, console, performance, navigator and the shape of the global object.
+import { deepEqual, equal, ok, throws } from "./assert.js";
+
+const sleep = (delay) => new Promise((resolve) => setTimeout(resolve, delay));
+
+export const tests = {
+  "a timeout passes its arguments on": async () => {
+    const args = await new Promise((resolve) => setTimeout((...all) => resolve(all), 1, "a", 2));
+    deepEqual(args, ["a", 2]);
+    equal(typeof setTimeout(() => {}, 0), "number");
+    throws(() => setTimeout("code", 1), TypeError);
+    throws(() => setTimeout(), TypeError);
+  },
+  "timers fire in the order of their times": async () => {
+    const log = [];
+    setTimeout(() => log.push(2), 20);
+    setTimeout(() => log.push(1), 1);
+    setTimeout(() => log.push("negative"), -5);
+    await sleep(40);
+    deepEqual(log.sort(), [1, 2, "negative"]);
+  },
+  "a cleared timer does not fire": async () => {
+    let fired = false;
+    const id = setTimeout(() => {
+      fired = true;
+    }, 1);
+    clearTimeout(id);
+    clearTimeout(id);
+    clearTimeout(undefined);
+    clearTimeout(12345678);
+    await sleep(10);
+    equal(fired, false);
+  },
+  "an interval repeats until it is cleared": async () => {
+    let count = 0;
+    await new Promise((resolve) => {
+      const id = setInterval(() => {
+        if (++count === 3) {
+          clearInterval(id);
+          resolve();
+        }
+      }, 1);
+    });
+    await sleep(10);
+    equal(count, 3);
+  },
+  "microtasks come before timers": async () => {
+    const log = [];
+    setTimeout(() => log.push("timer"), 0);
+    setImmediate(() => log.push("immediate"));
+    queueMicrotask(() => log.push("micro"));
+    Promise.resolve().then(() => log.push("promise"));
+    await sleep(10);
+    deepEqual(log.slice(0, 2), ["micro", "promise"]);
+    equal(log.length, 4);
+    throws(() => queueMicrotask(5), TypeError);
+    throws(() => queueMicrotask(), TypeError);
+  },
+  "what a timer throws is reported": async () => {
+    const seen = [];
+    const onError = (event) => {
+      seen.push(event.error.message);
+      event.preventDefault();
+    };
+    addEventListener("error", onError);
+    setTimeout(() => {
+      throw new Error("from a timer");
+    }, 1);
+    queueMicrotask(() => {
+      throw new Error("from a microtask");
+    });
+    await sleep(20);
+    removeEventListener("error", onError);
+    deepEqual(seen, ["from a microtask", "from a timer"]);
+  },
+  "structuredClone copies everything that has a copy": () => {
+    const value = {
+      date: new Date(5), map: new Map([[1, { a: 1 }]]), set: new Set(["x"]), bytes: new Uint8Array([1, 2]),
+      list: Object.assign(Array(3), { 0: 1, 2: 3 }), big: 10n, nothing: undefined, text: "é\ud800", regexp: /x/g, boxed: new Number(5), not: NaN,
+    };
+    value.self = value;
+    const copy = structuredClone(value);
+    ok(copy !== value);
+    equal(copy.self, copy);
+    deepEqual(copy.date, value.date);
+    deepEqual(copy.map, value.map);
+    deepEqual(copy.set, value.set);
+    deepEqual(copy.bytes, value.bytes);
+    equal(copy.text, value.text);
+    equal(copy.regexp.flags, "g");
+    equal(1 in copy.list, false);
+    equal(copy.big, 10n);
+    const error = structuredClone(new RangeError("r", { cause: 1 }));
+    ok(error instanceof RangeError);
+    equal(error.message, "r");
+  },
+  "structuredClone of what is the worker's own": () => {
+    class Point {
+      x = 1;
+    }
+    const copy = structuredClone(new Point());
+    equal(Object.getPrototypeOf(copy), Object.prototype);
+    equal(copy.x, 1);
+    const bare = Object.assign(Object.create(null), { a: new Point() });
+    equal(structuredClone(bare).a.x, 1);
+  },
+  "structuredClone of a DOMException": () => {
+    const copy = structuredClone({ error: new DOMException("m", "AbortError") }).error;
+    ok(copy instanceof DOMException);
+    deepEqual([copy.name, copy.message, copy.code], ["AbortError", "m", 20]);
+    const list = structuredClone([new DOMException("1", "A"), { x: new DOMException("2", "B") }, new DOMException("3", "C")]);
+    deepEqual([list[0].message, list[1].x.message, list[2].message], ["1", "2", "3"]);
+  },
+  "structuredClone refuses what has no copy": () => {
+    for (const value of [
+      () => {}, Symbol("s"), new Response(""), new Headers(), new URL("http://a"), new AbortController(), new WeakMap(),
+      Promise.resolve(), { deep: [new Request("http://a/")] }, new ReadableStream(), new Proxy({}, {}), new EventTarget(),
+    ]) {
+      equal(throws(() => structuredClone(value), DOMException).name, "DataCloneError");
+    }
+    equal(throws(() => structuredClone({ get x() { throw new RangeError("mine"); } })).message, "mine");
+    throws(() => structuredClone(), TypeError);
+  },
+  "structuredClone moves buffers": () => {
+    const buffer = new Uint8Array([1, 2, 3]).buffer;
+    const copy = structuredClone({ buffer, view: new Uint8Array(buffer, 1) }, { transfer: [buffer] });
+    equal(buffer.detached, true);
+    equal(copy.buffer.byteLength, 3);
+    equal(copy.view.buffer, copy.buffer);
+    deepEqual([...copy.view], [2, 3]);
+    equal(throws(() => structuredClone(1, { transfer: [buffer] })).name, "DataCloneError");
+    const other = new ArrayBuffer(1);
+    equal(throws(() => structuredClone(1, { transfer: [other, other] })).name, "DataCloneError");
+    equal(other.detached, false);
+    equal(throws(() => structuredClone(1, { transfer: [{}] })).name, "DataCloneError");
+    throws(() => structuredClone(1, { transfer: 5 }), TypeError);
+    const resizable = new ArrayBuffer(2, { maxByteLength: 8 });
+    equal(structuredClone(resizable, { transfer: [resizable] }).maxByteLength, 8);
+  },
+  "a clone that would be huge is refused": () => {
+    const text = "x".repeat(30_000_000);
+    equal(throws(() => structuredClone(Array(1000).fill(text))).name, "DataCloneError");
+  },
+  "random numbers": () => {
+    const array = new Uint8Array(1000);
+    equal(crypto.getRandomValues(array), array);
+    ok(new Set(array).size > 100);
+    ok(crypto.getRandomValues(new BigUint64Array(2))[0] !== 0n);
+    const view = new Uint8Array(100).subarray(50, 60);
+    crypto.getRandomValues(view);
+    ok(new Uint8Array(view.buffer, 0, 50).every((byte) => byte === 0));
+    equal(throws(() => crypto.getRandomValues(new Uint8Array(65537))).name, "QuotaExceededError");
+    equal(throws(() => crypto.getRandomValues(new Float32Array(1))).name, "TypeMismatchError");
+    equal(throws(() => crypto.getRandomValues(new DataView(new ArrayBuffer(1)))).name, "TypeMismatchError");
+    throws(() => crypto.getRandomValues([]), TypeError);
+    equal(crypto.getRandomValues(new Uint8Array(65536)).length, 65536);
+    throws(() => new Crypto(), TypeError);
+  },
+  "random UUIDs": () => {
+    const ids = new Set();
+    for (let i = 0; i < 1000; i++) ids.add(crypto.randomUUID());
+    equal(ids.size, 1000);
+    for (const id of ids) ok(/^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/.test(id), id);
+  },
+  "the clock": async () => {
+    const before = performance.now();
+    await sleep(5);
+    ok(performance.now() > before);
+    ok(performance.timeOrigin > 1.6e12);
+    ok(Math.abs(performance.timeOrigin + performance.now() - Date.now()) < 5000);
+    equal(JSON.parse(JSON.stringify(performance)).timeOrigin, performance.timeOrigin);
+    ok(new Event("x").timeStamp >= before);
+  },
+  "the console takes everything": () => {
+    const cycle = { name: "cycle" };
+    cycle.self = cycle;
+    const hostile = new Proxy({}, { get: () => { throw new Error("trap"); }, ownKeys: () => { throw new Error("trap"); } });
+    const values = [
+      undefined, null, -0, 10n, "text", Symbol("s"), cycle, hostile, Array(3), new Map([[{}, []]]), new Set([1]), () => {},
+      class A {}, new Error("e", { cause: cycle }), new Date(NaN), new Uint8Array(3), new ArrayBuffer(3), new Response(""),
+      new URL("http://a"), Object.create(null), { get x() { throw new Error("getter"); } }, new Promise(() => {}),
+      { [Symbol.toStringTag]: "Tagged" }, Array(1e6), "x".repeat(100_000), new (class extends Array {})(3), /x/, new Number(5),
+      Object.defineProperty(new Error("x"), "stack", { get: () => { throw new Error("stack"); } }), performance, navigator,
+      { constructor: null, toString: null }, new AbortController(), new ReadableStream(), Reflect, globalThis,
+    ];
+    for (const method of ["log", "info", "warn", "error", "debug", "trace", "dir", "dirxml", "table", "assert", "group"]) {
+      for (const value of values) equal(console[method](value), undefined);
+      if (method === "group") values.forEach(() => console.groupEnd());
+    }
+    console.log("%s %d %i %f %j %o %O %c %% %x", "a", 1, 2.5, "3.5", cycle, {}, {}, "css", "rest");
+    console.log("%s", hostile);
+    console.log();
+    console.time("t");
+    console.timeLog("t", 1);
+    console.timeEnd("t");
+    console.timeEnd("never");
+    console.count();
+    console.countReset();
+    console.countReset("never");
+    console.groupEnd();
+  },
+  "globals are named and placed as the standards say": () => {
+    for (const name of Object.getOwnPropertyNames(globalThis)) {
+      const { value, enumerable } = Object.getOwnPropertyDescriptor(globalThis, name);
+      if (typeof value !== "function" || !/^[A-Z]/.test(name)) continue;
+      equal(value.name, name);
+      equal(enumerable, false, name);
+    }
+    equal(self, globalThis);
+    equal(navigator.userAgent, "Atoll");
+    equal(Object.keys(Response.prototype).includes("text"), true);
+    equal(Response.prototype[Symbol.toStringTag], "Response");
+    equal(typeof globalThis.native, "undefined");
+    equal(typeof globalThis.process, "undefined");
+    throws(() => new navigator.constructor(), TypeError);
+  },
+  "a worker that breaks its built-ins breaks only itself": async () => {
+    const { push } = Array.prototype;
+    try {
+      Array.prototype.push = null;
+      equal(new Response("x").status, 200);
+    } finally {
+      Array.prototype.push = push;
+    }
+    equal(await new Response("x").text(), "x");
+  },
+};
