@@ -221,6 +221,7 @@ class Connection(asyncio.Protocol):
             raise Refusal(413, f"the body is longer than {shared.bounds.body_bytes} bytes")
         self.is_reading = has_body
         self.body_seen = self.discarded = 0
+        self.touched = shared.now  # the time for the body counts from here
         if version is None and not (shared.control is not None and shared.router.is_control(host)):
             if host_name(host) is None:
                 raise Refusal(400, "the Host header holds no valid host name")

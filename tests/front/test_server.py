@@ -88,6 +88,16 @@ async def test_a_body_that_stops_coming_is_given_up(start: Start, length: int) -
     assert all(call.cancelled for call in front.pool.calls)
 
 
+async def test_the_time_for_a_body_counts_from_its_head(start: Start) -> None:
+    """A fresh connection that sends its head at once and the body a moment later was taken for a silent one."""
+    front = await start(header_timeout=1, body_timeout=2, idle_timeout=60)
+    client = await front.connect()
+    client.send(b"POST / HTTP/1.1\r\nHost: w.localhost\r\nContent-Length: 1\r\n\r\n")
+    await asyncio.sleep(3 * front.server.period)
+    client.send(b"x")
+    assert (await client.response()).status == 200
+
+
 async def test_a_slow_worker_is_not_the_fault_of_the_client(start: Start) -> None:
     front = await start(header_timeout=0.05, body_timeout=0.05, idle_timeout=0.05)
     front.pool.script = None
