@@ -3,7 +3,7 @@
 from enum import IntEnum, IntFlag
 from typing import NamedTuple
 
-WIRE_HASH = "f8125b9d62c2c95f"
+WIRE_HASH = "41fba6e8d438a891"
 HEADER_LAYOUT = "<IBBHII"  # length, kind, flags, spare, worker, call
 MAX_PAYLOAD = 67108864
 INLINE_BODY = 65536
@@ -22,7 +22,7 @@ class Frame(IntEnum):
     LOAD = 2
     # engine: The version is ready {handlers, startup_us}, or with FAIL could not be loaded {code, message, ...}.
     LOADED = 3
-    # python: Dispose of a loaded version; calls still in it fail with UNLOADED.
+    # python: Dispose of a loaded version; calls still in it fail with UNAVAILABLE.
     UNLOAD = 4
     # engine: The isolate is gone: asked for by UNLOAD, or condemned {code, message}. No frame for this worker follows.
     UNLOADED = 5

@@ -42,7 +42,8 @@ Call* Calls::Begin(uint32_t id) {
 
 void Calls::Head(v8::Isolate* isolate, uint16_t status, const Call& call, v8::Local<v8::String> head,
                  uint64_t unfinished_ns) {
-  uint32_t length = static_cast<uint32_t>(head->Length());
+  // JavaScript has checked the length; Python ends an engine that sends more.
+  uint32_t length = std::min<uint32_t>(static_cast<uint32_t>(head->Length()), wire::kMaxHead);
   out_.U16(status);
   out_.U16(0);
   out_.U32(Microseconds(call.cpu_ns + unfinished_ns));

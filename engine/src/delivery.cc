@@ -67,12 +67,15 @@ void Worker::DeliverReply(const Mail& mail) {
 
 void Worker::Cancel(const Mail& mail) {
   Call* call = calls_.Find(mail.call);
-  if (call == nullptr || call->canceled) return;
+  bool time_is_up = mail.flags & wire::kFlagFail;
+  if (call == nullptr || (call->canceled && !time_is_up)) return;
   call->canceled = true;
   call->waits_credit = call->waits_body = false;
   call->upload_open = call->body_open = false;
-  call->outcome = mail.flags & wire::kFlagFail ? wire::Outcome::kExceededWallTime : wire::Outcome::kCanceled;
-  CallEntry(realm_->entry().cancel, {v8::Integer::NewFromUnsigned(realm_->isolate(), mail.call)});
+  call->outcome = time_is_up ? wire::Outcome::kExceededWallTime : wire::Outcome::kCanceled;
+  v8::Isolate* isolate = realm_->isolate();
+  CallEntry(realm_->entry().cancel,
+            {v8::Integer::NewFromUnsigned(isolate, mail.call), v8::Boolean::New(isolate, time_is_up)});
 }
 
 }  // namespace engine

@@ -32,7 +32,7 @@ struct EntryPoints {
   v8::Global<v8::Function> fetch;   // (call, head, body, streaming)
   v8::Global<v8::Function> body;    // (call, chunk | null)
   v8::Global<v8::Function> credit;  // (call)
-  v8::Global<v8::Function> cancel;  // (call, message)
+  v8::Global<v8::Function> cancel;  // (call, at_once)
   v8::Global<v8::Function> reply;   // (op, failed, meta, body)
   v8::Global<v8::Function> timer;   // (id)
 };

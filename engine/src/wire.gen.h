@@ -5,7 +5,7 @@
 
 namespace engine::wire {
 
-inline constexpr char kHash[] = "f8125b9d62c2c95f";
+inline constexpr char kHash[] = "41fba6e8d438a891";
 inline constexpr uint32_t kMaxPayload = 67108864;
 inline constexpr uint32_t kInlineBody = 65536;
 inline constexpr uint32_t kChunk = 65536;
@@ -27,7 +27,7 @@ enum class Frame : uint8_t {
   kHello = 1,  // both: First frame each way: {wire, v8, ops, ...}. A mismatch ends the engine.
   kLoad = 2,  // python: Prepare a worker version in an isolate; meta gives the sizes of the blobs (modules, then code cache). `call` in the header is the memory limit in MB.
   kLoaded = 3,  // engine: The version is ready {handlers, startup_us}, or with FAIL could not be loaded {code, message, ...}.
-  kUnload = 4,  // python: Dispose of a loaded version; calls still in it fail with UNLOADED.
+  kUnload = 4,  // python: Dispose of a loaded version; calls still in it fail with UNAVAILABLE.
   kUnloaded = 5,  // engine: The isolate is gone: asked for by UNLOAD, or condemned {code, message}. No frame for this worker follows.
   kCall = 6,  // python: Start a handler. Head: METHOD SP URL LF, then raw `Name: value CRLF` lines (Latin-1).
   kResponse = 7,  // engine: The handler answered. Head: `name: value CRLF` lines (Latin-1).

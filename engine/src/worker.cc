@@ -122,7 +122,7 @@ void Worker::Handle(Mail& mail, Watchdog::Slot& slot) {
       Run(slot, 0, kStartupNs, [&] { Load(mail.payload); });
       break;
     case Mail::Kind::kUnload:
-      calls_.FailAll({wire::Error::kUnloaded, "the worker was unloaded while the request ran", {}, {}, {}, 0, 0});
+      calls_.FailAll({wire::Error::kUnavailable, "the worker was unloaded while the request ran", {}, {}, {}, 0, 0});
       Leave("{}");
       return;
     case Mail::Kind::kCall:

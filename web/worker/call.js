@@ -12,6 +12,8 @@ import { dropTimers } from "../timers.js";
 import { IncomingBody, OutgoingBody, streamOf } from "./bodies.js";
 import { createContext } from "./context.js";
 
+const MAX_RESPONSE_HEAD = 128 * 1024;
+
 // Calls that are not over, for the engine to name them by their id. A call that answers at once is never in here.
 const calls = new Map();
 
@@ -78,6 +80,10 @@ export class Call {
       return;
     }
     const { status, head, body } = parts;
+    if (head.length > MAX_RESPONSE_HEAD) {
+      this.fail(ErrorCode.NOT_A_RESPONSE, new RangeError("The headers of the response are longer than 128 KB."));
+      return;
+    }
     if (body === null || typeof body === "string" || body instanceof Uint8Array) {
       const done = this.waits === 0;
       if (native.respond(this.id, status, head, body, done)) {
@@ -136,8 +142,9 @@ export class Call {
     return this.signal;
   }
 
-  /** From the engine: the client is gone. */
-  cancel() {
+  /** From the engine: the client is gone; `atOnce` also for what waitUntil() holds, when the time is up. */
+  cancel(atOnce) {
+    if (atOnce) this.waits = 0;
     const reason = new DOMException("The client disconnected.", "AbortError");
     this.answered = this.canceled = true;
     this.incoming?.fail(reason);

@@ -42,9 +42,9 @@ export const entry = {
   credit(id) {
     findCall(id)?.outgoing?.resume();
   },
-  cancel(id) {
+  cancel(id, atOnce) {
     const call = findCall(id) ?? new Call(id);
-    call.cancel();
+    call.cancel(atOnce);
   },
   reply: onReply,
   timer: onTimer,
