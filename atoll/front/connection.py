@@ -241,7 +241,7 @@ class Connection(asyncio.Protocol):
         if expectation != b"100-continue":
             raise Refusal(417, "the only expectation met is `100-continue`")
         if not self.buffer:  # a body that is already here needs no invitation
-            self.transport.write(CONTINUE)
+            self.shared.send(self, CONTINUE)
 
     def read_body(self, data: bytes) -> int:
         """Take what belongs to the body of this request; returns how many bytes that were."""
@@ -333,12 +333,13 @@ class Connection(asyncio.Protocol):
                 self.cut()
                 return
             exchange.abandon()
-        self.transport.write(refusal_bytes(refusal.status, refusal.reason, self.shared.date))
+        self.shared.send(self, refusal_bytes(refusal.status, refusal.reason, self.shared.date))
         self.linger()
 
     def close(self) -> None:
         self.is_closing = self.is_busy = True
         self.buffer.clear()
+        self.shared.flush()
         self.transport.close()
 
     def linger(self) -> None:
@@ -350,6 +351,7 @@ class Connection(asyncio.Protocol):
         self.touched = self.shared.now
         self.buffer.clear()
         self.gate()
+        self.shared.flush()
         self.transport.write_eof()
 
     def cut(self) -> None:

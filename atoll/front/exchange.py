@@ -121,7 +121,7 @@ class Exchange:
             if ended and self.is_plain:
                 data = response_bytes(status, head, body, connection.shared.date)
                 self.state = OVER
-                connection.transport.write(data)
+                connection.shared.send(connection, data)
                 connection.finish(True)
             else:
                 self.respond(status, head, body, ended)
@@ -146,7 +146,7 @@ class Exchange:
             self.stream(response_head(status, block, CHUNKED_BODY if self.minor else b"", date, line), body, keeps)
             return
         self.state = OVER if ended else MUTED
-        connection.transport.write(data)
+        connection.shared.send(connection, data)
         if not ended:
             self.muted = 0
         connection.finish(keeps)
@@ -157,17 +157,18 @@ class Exchange:
         self.is_chunked = self.minor == 1
         self.state = STREAMING
         self.download = Download(self.call, self.connection.is_write_paused)
-        self.connection.transport.write(head)
+        self.connection.shared.send(self.connection, head)
         self.write_body(body, ended=False)  # brings no credit: what a RESPONSE carries is not counted by the engine
 
     def write_body(self, chunk: bytes, ended: bool) -> None:
-        transport = self.connection.transport
-        if not self.is_chunked:
-            transport.write(chunk)
-        elif chunk:
-            transport.writelines((b"%x\r\n" % len(chunk), chunk, b"\r\n0\r\n\r\n" if ended else b"\r\n"))
-        elif ended:
-            transport.write(LAST_CHUNK)
+        connection = self.connection
+        if self.is_chunked:
+            if chunk:
+                chunk = b"%x\r\n%b\r\n%b" % (len(chunk), chunk, LAST_CHUNK if ended else b"")
+            elif ended:
+                chunk = LAST_CHUNK
+        if chunk:
+            connection.shared.send(connection, chunk)
 
     def on_body(self, chunk: bytes, ended: bool) -> None:
         if self.state == STREAMING:

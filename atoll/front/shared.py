@@ -20,6 +20,11 @@ if TYPE_CHECKING:
     from atoll.front.exchange import Exchange
 
 
+# What waits for the end of a turn is small and not much: back-pressure must see the rest at once.
+MAX_WAITING = 128
+MAX_WAITING_BYTES = 8192
+
+
 class Call(Protocol):
     """One call in flight."""
 
@@ -56,10 +61,31 @@ class Shared:
     # changed by the server's ticker only: coarse, but free to read
     now: float = 0.0
     date: bytes = b""
+    # of one turn of the loop
+    out: list[tuple[Connection, bytes]] = field(default_factory=list)
     # the life of the server
     connections: set[Connection] = field(default_factory=set)
     is_draining: bool = False
     last_left: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def send(self, connection: Connection, data: bytes) -> None:
+        """Write to a client at the end of this turn.
+
+        The responses of one turn leave back to back: a client that the first one wakes finds the others when it looks.
+        Written one by one, between the work for each, every write wakes somebody up, which costs more than the write.
+        """
+        out = self.out
+        if not out:
+            asyncio.get_running_loop().call_soon(self.flush)
+        out.append((connection, data))
+        if len(data) > MAX_WAITING_BYTES or len(out) > MAX_WAITING:
+            self.flush()
+
+    def flush(self) -> None:
+        out, self.out = self.out, []
+        for connection, data in out:
+            if not connection.is_lost:
+                connection.transport.write(data)
 
     def forget(self, connection: Connection) -> None:
         self.connections.discard(connection)
