@@ -30,6 +30,7 @@ export default [
   { ignores: ["**/*.gen.js", "build/", "dist/", ".venv/", "node_modules/"] },
   { files: ["web/**/*.js", "atoll/bindings/**/*.js"], rules },
   { files: ["web/internal/native.js"], languageOptions: { globals: { native: "readonly" } } },
+  { files: ["web/node/modules.js"], languageOptions: { globals: { require: "readonly" } } },
   { files: ["tests/**/*.js", "examples/**/*.js"], rules, languageOptions: { globals: worker } },
   {
     files: ["tools/**/*.mjs", "engine/*.js", "eslint.config.js", "bench/**/*.mjs"],

@@ -2,6 +2,7 @@
 //
 // The engine knows when; this file knows what. It is given a number to remember (native.setTimer) and calls onTimer with it.
 import { reportException } from "./dom/report.js";
+import { callOf } from "./internal/async_context.js";
 import { native } from "./internal/native.js";
 import { requireArguments } from "./internal/webidl.js";
 
@@ -50,7 +51,7 @@ export function onTimer(id) {
 
 /** Called when a call is over and the engine has cleared its timers: forget them. */
 export function dropTimers(call) {
-  for (const [id, timer] of timers) if (timer.context === call) timers.delete(id);
+  for (const [id, timer] of timers) if (callOf(timer.context) === call) timers.delete(id);
 }
 
 /** A timer of the platform's own, in the async context of whoever asked. */

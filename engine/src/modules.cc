@@ -41,6 +41,14 @@ v8::Local<v8::Promise> Rejected(v8::Local<v8::Context> context, v8::Local<v8::Va
   return resolver->GetPromise();
 }
 
+// What the evaluation of a synthetic module returns.
+v8::MaybeLocal<v8::Value> Resolved(v8::Local<v8::Context> context) {
+  v8::Local<v8::Promise::Resolver> resolver;
+  if (!v8::Promise::Resolver::New(context).ToLocal(&resolver)) return {};
+  if (resolver->Resolve(context, v8::Undefined(context->GetIsolate())).IsNothing()) return {};
+  return resolver->GetPromise();
+}
+
 v8::ScriptOrigin Origin(v8::Isolate* isolate, const std::string& path, bool is_module) {
   return v8::ScriptOrigin(ToV8(isolate, path), 0, 0, false, -1, v8::Local<v8::Value>(), false, false, is_module);
 }
@@ -163,10 +171,7 @@ v8::MaybeLocal<v8::Value> Modules::EvaluateSynthetic(v8::Local<v8::Context> cont
   if (entry == nullptr) return {};
   v8::Local<v8::String> name = ToV8(isolate, "default");
   if (module->SetSyntheticModuleExport(isolate, name, entry->value.Get(isolate)).IsNothing()) return {};
-  v8::Local<v8::Promise::Resolver> resolver;
-  if (!v8::Promise::Resolver::New(context).ToLocal(&resolver)) return {};
-  if (resolver->Resolve(context, v8::Undefined(isolate)).IsNothing()) return {};
-  return resolver->GetPromise();
+  return Resolved(context);
 }
 
 Modules::Entry* Modules::Find(v8::Local<v8::Module> module) {
@@ -177,19 +182,71 @@ Modules::Entry* Modules::Find(v8::Local<v8::Module> module) {
   return nullptr;
 }
 
-Modules::Entry* Modules::Find(std::string_view specifier, const std::string& referrer) {
+v8::MaybeLocal<v8::Module> Modules::Load(v8::Local<v8::Context> context, std::string_view specifier,
+                                         const std::string& referrer) {
   auto found = index_.find(ResolvePath(specifier, referrer));
-  if (found != index_.end()) return &entries_[found->second];
+  if (found != index_.end()) return Compile(context, found->first);
   std::string message = "Cannot find module \"" + std::string(specifier) + "\" imported by \"" + referrer + "\"";
-  if (specifier.find(':') != std::string_view::npos) {
-    message += ": this built-in module is not available in Atoll";
-  } else if (!specifier.starts_with(".") && !specifier.starts_with("/")) {
-    message += ": packages must be bundled before deployment";
-  } else {
+  if (specifier.starts_with(".") || specifier.starts_with("/")) {
     message += ": it is not among the deployed modules";
+  } else {
+    v8::TryCatch caught(isolate_);
+    std::string hint;
+    v8::Local<v8::Module> module;
+    if (LoadBuiltIn(context, specifier, &hint).ToLocal(&module)) return module;
+    if (caught.HasCaught()) {
+      caught.ReThrow();
+      return {};
+    }
+    message += hint.empty() ? ": packages must be bundled before deployment" : ": " + hint;
   }
   isolate_->ThrowException(v8::Exception::TypeError(ToV8(isolate_, message)));
-  return nullptr;
+  return {};
+}
+
+v8::MaybeLocal<v8::Module> Modules::LoadBuiltIn(v8::Local<v8::Context> context, std::string_view specifier,
+                                                std::string* hint) {
+  auto found = built_ins_.find(std::string(specifier));
+  if (found != built_ins_.end()) return found->second.module.Get(isolate_);
+  v8::Local<v8::Value> name = ToV8(isolate_, specifier);
+  v8::Local<v8::Value> made;
+  const v8::Global<v8::Function>& make = Realm::Of(isolate_).entry().built_in;
+  if (!make.Get(isolate_)->Call(context, v8::Undefined(isolate_), 1, &name).ToLocal(&made)) return {};
+  if (made->IsString()) *hint = FromV8(isolate_, made);
+  if (!made->IsObject()) return {};
+  v8::Local<v8::Object> exports = made.As<v8::Object>();
+  v8::Local<v8::Array> keys;
+  if (!exports->GetOwnPropertyNames(context).ToLocal(&keys)) return {};
+  v8::LocalVector<v8::String> names(isolate_);
+  for (uint32_t i = 0; i < keys->Length(); i++) {
+    v8::Local<v8::Value> key;
+    if (!keys->Get(context, i).ToLocal(&key) || !key->IsString()) return {};
+    names.push_back(key.As<v8::String>());
+  }
+  v8::Local<v8::Module> module = v8::Module::CreateSyntheticModule(
+      isolate_, name.As<v8::String>(), {names.data(), names.size()}, EvaluateBuiltIn);
+  BuiltIn& built_in = built_ins_[std::string(specifier)];
+  built_in.module.Reset(isolate_, module);
+  built_in.exports.Reset(isolate_, exports);
+  return module;
+}
+
+v8::MaybeLocal<v8::Value> Modules::EvaluateBuiltIn(v8::Local<v8::Context> context, v8::Local<v8::Module> module) {
+  v8::Isolate* isolate = context->GetIsolate();
+  for (const auto& [name, built_in] : Realm::Of(isolate).worker()->modules().built_ins_) {
+    if (built_in.module != module) continue;
+    v8::Local<v8::Object> exports = built_in.exports.Get(isolate);
+    v8::Local<v8::Array> keys;
+    if (!exports->GetOwnPropertyNames(context).ToLocal(&keys)) return {};
+    for (uint32_t i = 0; i < keys->Length(); i++) {
+      v8::Local<v8::Value> key;
+      v8::Local<v8::Value> value;
+      if (!keys->Get(context, i).ToLocal(&key) || !exports->Get(context, key).ToLocal(&value)) return {};
+      if (module->SetSyntheticModuleExport(isolate, key.As<v8::String>(), value).IsNothing()) return {};
+    }
+    return Resolved(context);
+  }
+  return {};
 }
 
 v8::MaybeLocal<v8::Module> Modules::Resolve(v8::Local<v8::Context> context, v8::Local<v8::String> specifier,
@@ -198,9 +255,7 @@ v8::MaybeLocal<v8::Module> Modules::Resolve(v8::Local<v8::Context> context, v8::
   Modules& modules = Realm::Of(isolate).worker()->modules();
   Entry* from = modules.Find(referrer);
   if (from == nullptr) return {};
-  Entry* to = modules.Find(FromV8(isolate, specifier), from->path);
-  if (to == nullptr) return {};
-  return modules.Compile(context, to->path);
+  return modules.Load(context, FromV8(isolate, specifier), from->path);
 }
 
 v8::MaybeLocal<v8::Promise> Modules::ImportDynamically(v8::Local<v8::Context> context, v8::Local<v8::Data>,
@@ -218,10 +273,12 @@ v8::MaybeLocal<v8::Promise> Modules::ImportDynamically(v8::Local<v8::Context> co
   };
   Worker* worker = Realm::Of(isolate).worker();
   if (worker == nullptr) return {};
-  Entry* entry = worker->modules().Find(FromV8(isolate, specifier), FromV8(isolate, resource_name));
-  if (entry == nullptr) return fail();
   v8::Local<v8::Module> module;
-  if (!worker->modules().Compile(context, entry->path).ToLocal(&module)) return fail();
+  if (!worker->modules()
+           .Load(context, FromV8(isolate, specifier), FromV8(isolate, resource_name))
+           .ToLocal(&module)) {
+    return fail();
+  }
   if (module->InstantiateModule(context, Resolve).IsNothing()) return fail();
   v8::Local<v8::Value> evaluated;
   if (!module->Evaluate(context).ToLocal(&evaluated)) return fail();

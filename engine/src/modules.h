@@ -1,4 +1,5 @@
-// The files of one worker as ES modules: compile, resolve among each other, import(), import.meta.
+// The files of one worker as ES modules: compile, resolve among each other, import(), import.meta. What is not among
+// them may be a built-in module, which web/node/ provides.
 #pragma once
 
 #include <v8.h>
@@ -60,20 +61,31 @@ class Modules final {
     v8::Global<v8::Value> value;  // what a JSON, text, data or wasm module exports
   };
 
+  // A module of the platform's own, such as node:buffer. Its exports are an object that JavaScript made.
+  struct BuiltIn {
+    v8::Global<v8::Module> module;
+    v8::Global<v8::Object> exports;
+  };
+
   static v8::MaybeLocal<v8::Value> EvaluateSynthetic(v8::Local<v8::Context> context, v8::Local<v8::Module> module);
+  static v8::MaybeLocal<v8::Value> EvaluateBuiltIn(v8::Local<v8::Context> context, v8::Local<v8::Module> module);
 
   v8::MaybeLocal<v8::Module> CompileEsm(Entry& entry);
   v8::MaybeLocal<v8::Module> CompileSynthetic(v8::Local<v8::Context> context, Entry& entry);
   v8::MaybeLocal<v8::Value> MakeValue(v8::Local<v8::Context> context, Entry& entry);
   Entry* Find(v8::Local<v8::Module> module);
-  // The entry a specifier means; throws a TypeError that names both sides when there is none.
-  Entry* Find(std::string_view specifier, const std::string& referrer);
+  // The module a specifier means; throws a TypeError that names both sides when there is none.
+  v8::MaybeLocal<v8::Module> Load(v8::Local<v8::Context> context, std::string_view specifier,
+                                  const std::string& referrer);
+  // Empty without an exception when there is no such module; `hint` then says what there is, if anything is to be said.
+  v8::MaybeLocal<v8::Module> LoadBuiltIn(v8::Local<v8::Context> context, std::string_view specifier, std::string* hint);
   void NoteCache(const v8::ScriptCompiler::Source& source, Entry& entry);
 
   v8::Isolate* const isolate_;
   std::vector<Entry> entries_;
   std::unordered_map<std::string, size_t> index_;
   std::unordered_multimap<int, size_t> by_identity_;
+  std::map<std::string, BuiltIn> built_ins_;
   bool cache_rejected_ = false;
 };
 

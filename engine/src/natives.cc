@@ -142,7 +142,7 @@ void Now(const Info& info) {
   info.GetReturnValue().Set(realm == nullptr ? 0.0 : static_cast<Realm*>(realm)->now_ms());
 }
 
-// getAsyncContext() / setAsyncContext(value): what V8 carries through promises; the call a piece of code belongs to
+// getAsyncContext() / setAsyncContext(value): what V8 carries through promises, see web/internal/async_context.js
 void GetAsyncContext(const Info& info) {
   info.GetReturnValue().Set(info.GetIsolate()->GetContinuationPreservedEmbedderData());
 }

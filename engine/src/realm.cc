@@ -55,6 +55,7 @@ Realm::Realm(const RealmFactory& factory, size_t memory_bytes)
   isolate_->SetHostImportModuleDynamicallyCallback(Modules::ImportDynamically);
   isolate_->SetHostInitializeImportMetaObjectCallback(Modules::InitializeMeta);
   isolate_->AddNearHeapLimitCallback(OnNearHeapLimit, this);
+  isolate_->AddGCEpilogueCallback(AfterGc, this);
 
   v8::Locker locker(isolate_);
   v8::Isolate::Scope entered(isolate_);
@@ -76,6 +77,7 @@ Realm::~Realm() {
     entry_object_.Reset();
     context_.Reset();
     isolate_->RemoveNearHeapLimitCallback(OnNearHeapLimit, 0);
+    isolate_->RemoveGCEpilogueCallback(AfterGc, this);
   }
   factory_.platform->DisposeIsolate(isolate_);
   alive_.fetch_sub(1);
@@ -88,7 +90,11 @@ void Realm::TakeEntryPoints(v8::Local<v8::Context> context) {
     v8::Local<v8::Value> value = object->Get(context, ToV8(isolate_, name)).ToLocalChecked();
     into.Reset(isolate_, value.As<v8::Function>());
   };
+  take("prepare", entry_.prepare);
+  take("script", entry_.script);
   take("load", entry_.load);
+  take("builtIn", entry_.built_in);
+  take("rejection", entry_.rejection);
   take("fetch", entry_.fetch);
   take("body", entry_.body);
   take("credit", entry_.credit);
@@ -114,6 +120,20 @@ size_t Realm::UsedBytes() const {
   v8::HeapStatistics heap;
   isolate_->GetHeapStatistics(&heap);
   return heap.used_heap_size() + allocator_.used();
+}
+
+// Resizable buffers and WebAssembly memory do not come through the allocator, and V8's own limit does not count them:
+// what is left after a collection is compared with the limit here. A collection of young objects only leaves old garbage
+// behind, so it gets twice the room.
+void Realm::AfterGc(v8::Isolate* isolate, v8::GCType type, v8::GCCallbackFlags, void* data) {
+  Realm* realm = static_cast<Realm*>(data);
+  v8::HeapStatistics heap;
+  isolate->GetHeapStatistics(&heap);
+  bool whole = type & (v8::kGCTypeMarkSweepCompact | v8::kGCTypeIncrementalMarking);
+  size_t limit = realm->memory_bytes_ * (whole ? 1 : 2);
+  if (heap.used_heap_size() + heap.external_memory() <= limit) return;
+  realm->out_of_memory_ = true;
+  isolate->TerminateExecution();
 }
 
 // V8 is about to give up. End the worker's code and lend it enough memory to unwind; its worker is then condemned.

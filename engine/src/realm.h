@@ -28,7 +28,11 @@ struct RealmFactory {
 
 // The functions of web/worker/main.js that the engine calls, in the order of kEntryNames.
 struct EntryPoints {
-  v8::Global<v8::Function> load;    // (namespace | undefined, env, grants) -> handler names
+  v8::Global<v8::Function> prepare;    // (env, grants, compatibility date): before any code of the worker
+  v8::Global<v8::Function> script;     // (): the code turned out to be a service-worker script
+  v8::Global<v8::Function> load;       // (namespace | undefined) -> handler names
+  v8::Global<v8::Function> built_in;   // (specifier) -> exports | why there is no such module | undefined
+  v8::Global<v8::Function> rejection;  // (promise, reason, handled late) -> true when it is to be logged
   v8::Global<v8::Function> fetch;   // (call, head, body, streaming)
   v8::Global<v8::Function> body;    // (call, chunk | null)
   v8::Global<v8::Function> credit;  // (call)
@@ -78,6 +82,7 @@ class Realm final {
  private:
   static constexpr uint32_t kSlot = 0;
   static size_t OnNearHeapLimit(void* realm, size_t current, size_t initial);
+  static void AfterGc(v8::Isolate* isolate, v8::GCType type, v8::GCCallbackFlags flags, void* realm);
   void TakeEntryPoints(v8::Local<v8::Context> context);
 
   static inline std::atomic<size_t> alive_{0};

@@ -24,6 +24,9 @@ v8::Local<v8::Value> Field(v8::Local<v8::Context> context, v8::Local<v8::Object>
   return value;
 }
 
+// How often what a rejection's listeners reject is reported in the same turn.
+constexpr int kRejectionRounds = 8;
+
 uint32_t NumberField(v8::Local<v8::Context> context, v8::Local<v8::Object> object, const char* name) {
   v8::Local<v8::Value> value = Field(context, object, name);
   return value->IsUint32() ? value.As<v8::Uint32>()->Value() : 0;
@@ -40,6 +43,10 @@ void Worker::Load(std::string_view payload) {
     return;
   }
   v8::TryCatch caught(realm_->isolate());
+  if (!Prepare()) {
+    if (!caught.HasTerminated()) LoadFailed(Describe(context, wire::Error::kStartup, caught));
+    return;
+  }
   Evaluate();
   if (caught.HasTerminated() || state_ == State::kGone) return;
   if (caught.HasCaught()) LoadFailed(Describe(context, wire::Error::kCompile, caught));
@@ -90,6 +97,16 @@ bool Worker::ReadMeta(std::string_view payload) {
     modules_->Add(std::move(descriptions[i].path), descriptions[i].kind, descriptions[i].source, cache);
   }
   return blobs.ok() && blobs.empty() && modules_->Has(main_path_);
+}
+
+// Top-level code may use its variables, and the date decides on what globals there are.
+bool Worker::Prepare() {
+  v8::Isolate* isolate = realm_->isolate();
+  v8::Local<v8::Context> context = isolate->GetCurrentContext();
+  v8::Local<v8::Object> meta = meta_.Get(isolate);
+  v8::Local<v8::Value> arguments[] = {Field(context, meta, "env"), Field(context, meta, "grants"),
+                                      Field(context, meta, "compatibility_date")};
+  return !realm_->entry().prepare.Get(isolate)->Call(context, v8::Undefined(isolate), 3, arguments).IsEmpty();
 }
 
 // Leaves an exception pending when the code does not compile; what it throws itself ends in `starting_`.
@@ -153,6 +170,7 @@ v8::MaybeLocal<v8::Value> Worker::EvaluateMain() {
   format_ = "service-worker";
   v8::Local<v8::UnboundScript> script;
   if (!modules_->CompileScript(main_path_).ToLocal(&script)) return {};
+  if (realm_->entry().script.Get(isolate)->Call(context, v8::Undefined(isolate), 0, nullptr).IsEmpty()) return {};
   v8::Local<v8::Promise::Resolver> marker = v8::Promise::Resolver::New(context).ToLocalChecked();
   starting_.Reset(isolate, marker->GetPromise());  // from here on a throw is the script's own
   return script->BindToCurrentContext()->Run(context);
@@ -187,16 +205,14 @@ void Worker::ContinueStarting() {
 void Worker::FinishStarting() {
   v8::Isolate* isolate = realm_->isolate();
   v8::Local<v8::Context> context = isolate->GetCurrentContext();
-  v8::Local<v8::Object> meta = meta_.Get(isolate);
   v8::Local<v8::Value> exports = v8::Undefined(isolate);
   v8::Local<v8::Module> module;
   if (format_ == "module" && modules_->Compile(context, main_path_).ToLocal(&module)) {
     exports = module->GetModuleNamespace();
   }
   v8::TryCatch caught(isolate);
-  v8::Local<v8::Value> arguments[] = {exports, Field(context, meta, "env"), Field(context, meta, "grants")};
   v8::Local<v8::Value> found;
-  if (!realm_->entry().load.Get(isolate)->Call(context, v8::Undefined(isolate), 3, arguments).ToLocal(&found)) {
+  if (!realm_->entry().load.Get(isolate)->Call(context, v8::Undefined(isolate), 1, &exports).ToLocal(&found)) {
     if (caught.HasTerminated()) return;
     // main.js throws an error with a `code` when the exports are not those of a worker.
     v8::Local<v8::Value> code;
@@ -239,28 +255,47 @@ void Worker::OnPromiseReject(const v8::PromiseRejectMessage& message) {
   if (state_ != State::kReady) return;
   v8::Isolate* isolate = realm_->isolate();
   if (message.GetEvent() == v8::kPromiseRejectWithNoHandler) {
-    rejections_.emplace_back(v8::Global<v8::Promise>(isolate, message.GetPromise()),
-                             v8::Global<v8::Value>(isolate, message.GetValue()));
-    rejection_calls_.push_back(CurrentCall());
+    rejections_.push_back({v8::Global<v8::Promise>(isolate, message.GetPromise()), CurrentCall(), false});
   } else if (message.GetEvent() == v8::kPromiseHandlerAddedAfterReject) {
     for (size_t i = 0; i < rejections_.size(); i++) {
-      if (rejections_[i].first != message.GetPromise()) continue;
+      if (rejections_[i].promise != message.GetPromise()) continue;
       rejections_.erase(rejections_.begin() + static_cast<ptrdiff_t>(i));
-      rejection_calls_.erase(rejection_calls_.begin() + static_cast<ptrdiff_t>(i));
       return;
     }
+    rejections_.push_back({v8::Global<v8::Promise>(isolate, message.GetPromise()), CurrentCall(), true});
   }
 }
 
+// https://html.spec.whatwg.org/multipage/webappapis.html#notify-about-rejected-promises: JavaScript fires the events.
 void Worker::ReportRejections() {
   v8::Isolate* isolate = realm_->isolate();
-  auto rejections = std::exchange(rejections_, {});
-  auto calls = std::exchange(rejection_calls_, {});
-  for (size_t i = 0; i < rejections.size(); i++) {
-    Failure failure =
-        Describe(isolate->GetCurrentContext(), wire::Error::kException, rejections[i].second.Get(isolate));
-    Log(calls[i], wire::Level::kError,
-        "Uncaught (in promise) " + (failure.stack.empty() ? failure.message : failure.stack));
+  v8::Local<v8::Context> context = isolate->GetCurrentContext();
+  // Listeners may reject promises in turn; those that go on for ever are left to the next turn.
+  for (int round = 0; round < kRejectionRounds && !rejections_.empty(); round++) {
+    for (Rejection& rejection : std::exchange(rejections_, {})) {
+      v8::HandleScope handles(isolate);
+      v8::Local<v8::Value> reason = rejection.promise.Get(isolate)->Result();
+      isolate->SetContinuationPreservedEmbedderData(v8::Integer::NewFromUnsigned(isolate, rejection.call));
+      v8::Local<v8::Value> arguments[] = {rejection.promise.Get(isolate), reason,
+                                          v8::Boolean::New(isolate, rejection.handled)};
+      v8::Local<v8::Value> unhandled;
+      v8::TryCatch caught(isolate);
+      if (!realm_->entry()
+               .rejection.Get(isolate)
+               ->Call(context, v8::Undefined(isolate), 3, arguments)
+               .ToLocal(&unhandled)) {
+        if (caught.HasTerminated()) {
+          caught.ReThrow();
+          return;
+        }
+        unhandled = v8::Boolean::New(isolate, !rejection.handled);
+      }
+      if (!unhandled->IsTrue()) continue;
+      Failure failure = Describe(context, wire::Error::kException, reason);
+      Log(rejection.call, wire::Level::kError,
+          "Uncaught (in promise) " + (failure.stack.empty() ? failure.message : failure.stack));
+    }
+    isolate->PerformMicrotaskCheckpoint();
   }
 }
 

@@ -231,9 +231,17 @@ void Worker::CallEntry(const v8::Global<v8::Function>& function,
   }
 }
 
+// The value V8 carries is the number of the call, or the array [number, stores] when the worker uses AsyncLocalStorage
+// (web/internal/async_context.js).
 uint32_t Worker::CurrentCall() const {
-  v8::Local<v8::Value> data = realm_->isolate()->GetContinuationPreservedEmbedderData();
-  return !data.IsEmpty() && data->IsUint32() ? data.As<v8::Uint32>()->Value() : 0;
+  v8::Isolate* isolate = realm_->isolate();
+  v8::Local<v8::Value> data = isolate->GetContinuationPreservedEmbedderData();
+  if (data.IsEmpty()) return 0;
+  if (data->IsUint32()) return data.As<v8::Uint32>()->Value();
+  if (!data->IsArray()) return 0;
+  v8::Local<v8::Value> call;
+  if (!data.As<v8::Array>()->Get(isolate->GetCurrentContext(), 0).ToLocal(&call) || !call->IsUint32()) return 0;
+  return call.As<v8::Uint32>()->Value();
 }
 
 void Worker::RunTimers(Watchdog::Slot& slot) {

@@ -72,6 +72,13 @@ class Worker final : public std::enable_shared_from_this<Worker> {
  private:
   enum class State { kNew, kStarting, kReady, kGone };
 
+  // A promise that was rejected with nobody to handle it, or that somebody handles after all.
+  struct Rejection {
+    v8::Global<v8::Promise> promise;
+    uint32_t call;
+    bool handled;
+  };
+
   bool TakeMail(std::vector<Mail>& batch);
   void RunBatch(std::vector<Mail>& batch, Watchdog::Slot& slot);
   void Handle(Mail& mail, Watchdog::Slot& slot);
@@ -84,6 +91,7 @@ class Worker final : public std::enable_shared_from_this<Worker> {
 
   void Load(std::string_view payload);
   bool ReadMeta(std::string_view payload);
+  bool Prepare();
   void Evaluate();
   v8::MaybeLocal<v8::Value> EvaluateMain();
   void ContinueStarting();
@@ -130,8 +138,7 @@ class Worker final : public std::enable_shared_from_this<Worker> {
   uint64_t startup_ns_ = 0;
   std::vector<Mail> early_;                     // of calls that came before the top-level code was done
   std::unordered_map<uint32_t, uint32_t> ops_;  // op id -> call
-  std::vector<std::pair<v8::Global<v8::Promise>, v8::Global<v8::Value>>> rejections_;
-  std::vector<uint32_t> rejection_calls_;
+  std::vector<Rejection> rejections_;
   Watchdog::Charge* charge_ = nullptr;
   std::optional<Failure> condemned_;
 };

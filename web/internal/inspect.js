@@ -12,6 +12,8 @@ const LINE_WIDTH = 76;
 const COMPACT_LEVELS = 3; // an object with more levels than this inside is not put on one line
 const MOST_CHARACTERS = 128 * 1024;
 
+const CUSTOM = Symbol.for("nodejs.util.inspect.custom");
+
 const errorToString = Error.prototype.toString;
 const getSize = {
   Map: Object.getOwnPropertyDescriptor(Map.prototype, "size").get,
@@ -29,14 +31,22 @@ class Inspection {
   circular = new Map(); // object -> its number
   written = 0;
 
-  constructor(depth) {
+  constructor({ depth = DEPTH, items = MOST_ITEMS, width = LINE_WIDTH, compact = COMPACT_LEVELS, sorted = false, custom = true }) {
     this.depth = depth;
+    this.items = items;
+    this.width = width;
+    this.compact = compact;
+    this.sorted = sorted;
+    this.custom = custom;
   }
 }
 
-/** `depth`: how many levels of nested objects are shown, Infinity for all. */
-export function inspect(value, { depth = DEPTH } = {}) {
-  return formatValue(new Inspection(depth), value).text;
+/**
+ * `depth`: how many levels of nested objects are shown, Infinity for all. `items`: how many of a list. `width`: of a line.
+ * `compact`: how many levels may share a line. `sorted`: properties by name. `custom`: objects may say how they look.
+ */
+export function inspect(value, options = {}) {
+  return formatValue(new Inspection(options), value).text;
 }
 
 // Each formatter gives { text, levels }: levels is how deep the objects inside go, which decides on line breaks.
@@ -91,8 +101,21 @@ function prefixOf(object, kind, size = undefined) {
   return typeof tag === "string" && tag !== "" && tag !== name && tag !== kind ? `${sized} [${tag}]` : sized;
 }
 
+// https://nodejs.org/api/util.html#custom-inspection-functions-on-objects
+function formatCustom(run, object) {
+  const method = object[CUSTOM];
+  if (typeof method !== "function") return undefined;
+  const result = method.call(object, run.depth - run.path.length, { depth: run.depth }, inspect);
+  if (typeof result === "string") return countedLeaf(run, result);
+  return result === object ? undefined : nested(run, object, () => formatValue(run, result)) ?? leaf("[Object]");
+}
+
 function formatObject(run, object) {
   const kind = kindOf(object);
+  if (run.custom && kind !== "Proxy" && CUSTOM in object) {
+    const shown = formatCustom(run, object);
+    if (shown !== undefined) return shown;
+  }
   const known = kind === "Object" ? interfaceOf(object) : undefined;
   if (known !== undefined) return formatInterface(run, object, known);
   return (FORMATTERS[kind] ?? formatTypedArray)(run, object, kind);
@@ -120,19 +143,19 @@ function group(run, prefix, [open, close], entries) {
   const levels = 1 + Math.max(...entries.map((entry) => entry.levels));
   const texts = entries.map((entry) => entry.text);
   const width = texts.reduce((sum, text) => sum + text.length + 2, start.length);
-  const fits = width <= LINE_WIDTH && levels <= COMPACT_LEVELS && !texts.some((text) => text.includes("\n"));
+  const fits = width <= run.width && levels <= run.compact && !texts.some((text) => text.includes("\n"));
   if (fits) return { text: `${start} ${texts.join(", ")} ${close}`, levels };
-  const lines = open === "[" && entries.length > 6 && levels === 1 ? fillLines(texts) : texts.map((text) => `${text},`);
+  const lines = open === "[" && entries.length > 6 && levels === 1 ? fillLines(texts, run.width) : texts.map((text) => `${text},`);
   const body = lines.map((line) => `  ${line.replaceAll("\n", "\n  ")}`).join("\n");
   return { text: `${start}\n${body.replace(/,$/, "")}\n${close}`, levels };
 }
 
 // Many short items: as many on a line as fit.
-function fillLines(texts) {
+function fillLines(texts, width) {
   const lines = [];
   let line = "";
   for (const text of texts) {
-    if (line !== "" && line.length + text.length + 2 > LINE_WIDTH) {
+    if (line !== "" && line.length + text.length + 2 > width) {
       lines.push(line);
       line = "";
     }
@@ -157,8 +180,9 @@ function ownEntries(run, object, skip = () => false) {
   for (const symbol of Object.getOwnPropertySymbols(object)) {
     if (Object.getOwnPropertyDescriptor(object, symbol).enumerable) keys.push(symbol);
   }
-  const entries = keys.slice(0, MOST_ITEMS).map((key) => formatProperty(run, object, key));
-  if (keys.length > MOST_ITEMS) entries.push(more(keys.length - MOST_ITEMS));
+  if (run.sorted) keys.sort((a, b) => (String(a) < String(b) ? -1 : 1));
+  const entries = keys.slice(0, run.items).map((key) => formatProperty(run, object, key));
+  if (keys.length > run.items) entries.push(more(keys.length - run.items));
   return entries;
 }
 
@@ -183,7 +207,7 @@ function formatArray(run, array) {
   const entries = nested(run, array, () => {
     const items = [];
     let index = 0;
-    for (; index < array.length && items.length < MOST_ITEMS; index++) {
+    for (; index < array.length && items.length < run.items; index++) {
       if (Object.hasOwn(array, index)) {
         const descriptor = Object.getOwnPropertyDescriptor(array, index);
         items.push("value" in descriptor ? formatValue(run, descriptor.value) : leaf("[Getter]"));
@@ -203,8 +227,8 @@ function formatArray(run, array) {
 function formatTypedArray(run, array, kind) {
   const { length = 0 } = array;
   const items = [];
-  for (let i = 0; i < Math.min(length, MOST_ITEMS); i++) items.push(leaf(primitive(array[i])));
-  if (length > MOST_ITEMS) items.push(more(length - MOST_ITEMS));
+  for (let i = 0; i < Math.min(length, run.items); i++) items.push(leaf(primitive(array[i])));
+  if (length > run.items) items.push(more(length - run.items));
   return group(run, prefixOf(array, kind, length), ["[", "]"], items);
 }
 
@@ -213,7 +237,7 @@ function formatCollection(run, object, kind) {
   const entries = nested(run, object, () => {
     const items = [];
     const add = (value, key) => {
-      if (items.length >= MOST_ITEMS) return;
+      if (items.length >= run.items) return;
       const first = formatValue(run, key);
       if (kind === "Set") items.push(first);
       else {

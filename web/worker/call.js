@@ -11,14 +11,23 @@ import { ErrorCode, Level } from "../internal/wire.gen.js";
 import { dropTimers } from "../timers.js";
 import { IncomingBody, OutgoingBody, streamOf } from "./bodies.js";
 import { createContext } from "./context.js";
+import { isEntrypoint } from "./handlers.js";
 
 const MAX_RESPONSE_HEAD = 128 * 1024;
 
 // Calls that are not over, for the engine to name them by their id. A call that answers at once is never in here.
 const calls = new Map();
 
+let latest = null; // the call that began last: until its handler has returned, the only one that may be in no map
+
 export function findCall(id) {
   return calls.get(id);
+}
+
+/** The call of this number if it is not over yet, for code that runs in it. */
+export function runningCall(id) {
+  if (calls.has(id)) return calls.get(id);
+  return latest !== null && latest.id === id && !latest.isOver() ? latest : undefined;
 }
 
 export class Call {
@@ -39,6 +48,7 @@ export class Call {
       if (body !== null) this.incoming.push(body);
     }
     const request = makeIncomingRequest(head, streaming ? this.incoming : body, () => this.makeSignal());
+    latest = this;
     let result;
     try {
       result = run(request, this);
@@ -129,8 +139,12 @@ export class Call {
     this.finishIfDone();
   }
 
+  isOver() {
+    return this.answered && this.waits === 0;
+  }
+
   finishIfDone() {
-    if (!this.answered || this.waits > 0) return;
+    if (!this.isOver()) return;
     calls.delete(this.id);
     this.incoming?.cancel();
     if (native.done(this.id)) dropTimers(this.id);
@@ -166,6 +180,7 @@ function describeValue(value) {
 
 /** Runs the `fetch` of a module worker's default export. */
 export function runModule(target, env) {
+  if (isEntrypoint(target)) return (request, call) => new target(createContext(call), env).fetch(request);
   return (request, call) => target.fetch(request, env, createContext(call));
 }
 

@@ -4,9 +4,16 @@ import { Echo } from "#bindings/echo/echo.js";
 // kind -> class; the one line a new binding adds.
 const BINDINGS = { echo: Echo };
 
+let env = {};
+
+/** The variables and bindings of this worker. */
+export function currentEnv() {
+  return env;
+}
+
 /** `vars` are JSON values, `grants` a list of { name, kind }. A binding knows its name and nothing else. */
 export function makeEnv(vars, grants) {
-  const env = { ...vars };
+  env = { ...vars };
   for (const { name, kind } of grants ?? []) {
     const Binding = BINDINGS[kind];
     if (Binding === undefined) throw new TypeError(`There is no kind of binding called "${kind}".`);

@@ -11,6 +11,11 @@ function refuse(code, message) {
   return error;
 }
 
+/** A class of handlers, as one that extends WorkerEntrypoint of `cloudflare:workers`: each call gets an instance. */
+export function isEntrypoint(target) {
+  return typeof target === "function" && target.fetch === undefined && typeof target.prototype?.fetch === "function";
+}
+
 /** The handlers of a module worker: `{ target, names }`. */
 export function moduleHandlers(exports) {
   if (!("default" in exports)) {
@@ -23,7 +28,8 @@ export function moduleHandlers(exports) {
   if (target.fetch !== undefined && typeof target.fetch !== "function") {
     throw refuse(ErrorCode.FETCH_NOT_FUNCTION, `fetch is not a function: the default export's \`fetch\` is ${target.fetch === null ? "null" : `a ${typeof target.fetch}`}.`);
   }
-  const names = KNOWN.filter((name) => typeof target[name] === "function");
+  const handlers = isEntrypoint(target) ? target.prototype : target;
+  const names = KNOWN.filter((name) => typeof handlers[name] === "function");
   if (names.length === 0) throw refuse(ErrorCode.NO_FETCH, "No fetch handler: the default export has no fetch function.");
   return { target, names };
 }

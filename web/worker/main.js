@@ -3,36 +3,50 @@
 import { installGlobals } from "../globals.js";
 import { startClock } from "../internal/clock.js";
 import { opNames, onReply } from "../internal/ops.js";
+import { builtIn } from "../node/modules.js";
+import { exposeNodeGlobals } from "../node/globals.js";
+import { onRejection } from "../dom/rejections.js";
 import { onTimer } from "../timers.js";
 import { Call, findCall, runModule, runScript } from "./call.js";
-import { makeEnv } from "./env.js";
+import { currentEnv, makeEnv } from "./env.js";
 import { moduleHandlers, scriptHandlers } from "./handlers.js";
 
 installGlobals(globalThis);
 
 let run = null; // (request, call) => Response or promise, of the worker that was loaded
 
-/** The worker's code has run: find its handlers. `exports` is undefined for a service-worker script. */
-function load(exports, vars, grants) {
+/** The isolate has got its worker, none of whose code has run. */
+function prepare(vars, grants, date) {
   startClock();
-  const env = makeEnv(vars, grants);
+  makeEnv(vars, grants);
+  exposeNodeGlobals(globalThis, date);
+}
+
+/** The worker's code is a service-worker script: its variables and bindings are globals. */
+function script() {
+  for (const [name, value] of Object.entries(currentEnv())) {
+    Object.defineProperty(globalThis, name, { value, writable: true, configurable: true, enumerable: true });
+  }
+}
+
+/** The worker's code has run: find its handlers. `exports` is undefined for a service-worker script. */
+function load(exports) {
   if (exports === undefined) {
-    // In service-worker syntax variables and bindings are globals.
-    for (const name of Object.keys(env)) {
-      Object.defineProperty(globalThis, name, { value: env[name], writable: true, configurable: true, enumerable: true });
-    }
-    const { names } = scriptHandlers();
     run = runScript;
-    return names;
+    return scriptHandlers().names;
   }
   const { target, names } = moduleHandlers(exports);
-  run = runModule(target, env);
+  run = runModule(target, currentEnv());
   return names;
 }
 
 export const entry = {
   ops: opNames(),
+  prepare,
+  script,
   load,
+  builtIn,
+  rejection: onRejection,
   fetch(id, head, body, streaming) {
     new Call(id).start(run, head, body, streaming);
   },

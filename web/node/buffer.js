@@ -1,0 +1,307 @@
+// https://nodejs.org/api/buffer.html
+import { atob, btoa } from "../encoding/base64.js";
+import { native } from "../internal/native.js";
+import { isArrayBuffer } from "../internal/webidl.js";
+import { decode, encode, encodedLength, encodingName, requireEncoding } from "./buffer_encodings.js";
+import { addNumberMethods } from "./buffer_numbers.js";
+import { findIn } from "./buffer_search.js";
+import { codedError, invalidArgument, outOfRange } from "./errors.js";
+
+export const kMaxLength = 2 ** 30;
+export const kStringMaxLength = 2 ** 29 - 24;
+export const constants = { MAX_LENGTH: kMaxLength, MAX_STRING_LENGTH: kStringMaxLength };
+export const INSPECT_MAX_BYTES = 50;
+
+const counts = new Uint32Array(2); // what native.encodeInto read and wrote
+const customInspect = Symbol.for("nodejs.util.inspect.custom");
+
+function requireSize(size) {
+  if (typeof size !== "number") throw invalidArgument("size", "of type number", size);
+  if (!(size >= 0 && size <= kMaxLength)) throw outOfRange("size", `>= 0 && <= ${kMaxLength}`, size);
+}
+
+function isBytes(value) {
+  return ArrayBuffer.isView(value) && value instanceof Uint8Array;
+}
+
+function requireBytes(value, name) {
+  if (!isBytes(value)) throw invalidArgument(name, "an instance of Buffer or Uint8Array", value);
+}
+
+/** The same memory as a Buffer. */
+function asBuffer(bytes) {
+  return new FastBuffer(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+}
+
+// A position that counts from the end if it is negative, within 0 … length.
+function clamp(value, length, fallback) {
+  if (value === undefined) return fallback;
+  const integer = Math.trunc(Number(value)) || 0;
+  return integer < 0 ? Math.max(0, length + integer) : Math.min(integer, length);
+}
+
+// A class that only makes instances; its prototype is that of Buffer, which can be called without `new`.
+class FastBuffer extends Uint8Array {}
+
+/** https://nodejs.org/api/buffer.html#class-buffer, whose constructor is deprecated but used. */
+export function Buffer(value, encodingOrOffset, length) {
+  if (typeof value === "number") return Buffer.alloc(value);
+  return Buffer.from(value, encodingOrOffset, length);
+}
+
+Object.setPrototypeOf(Buffer, Uint8Array);
+Buffer.prototype = FastBuffer.prototype;
+Object.defineProperty(Buffer.prototype, "constructor", { value: Buffer, writable: true, configurable: true });
+Object.defineProperty(Buffer, Symbol.species, { get: () => FastBuffer, configurable: true });
+
+function fromObject(value) {
+  if (isBytes(value) || Array.isArray(value)) return new FastBuffer(value);
+  if (ArrayBuffer.isView(value)) return new FastBuffer(value);
+  if (value.type === "Buffer" && Array.isArray(value.data)) return new FastBuffer(value.data);
+  if (typeof value.length === "number") return new FastBuffer(Array.from({ length: value.length }, (_, i) => value[i]));
+  return undefined;
+}
+
+const statics = {
+  /** https://nodejs.org/api/buffer.html#static-method-bufferfromstring-encoding and the like. */
+  from(value, encodingOrOffset = undefined, length = undefined) {
+    if (typeof value === "string") return asBuffer(encode(value, requireEncoding(encodingOrOffset)));
+    if (typeof value === "object" && value !== null) {
+      if (isArrayBuffer(value)) {
+        const offset = Math.trunc(Number(encodingOrOffset ?? 0)) || 0;
+        const rest = value.byteLength - offset;
+        if (rest < 0) throw codedError(RangeError, "ERR_BUFFER_OUT_OF_BOUNDS", '"offset" is outside of buffer bounds');
+        if (length !== undefined && Number(length) > rest) {
+          throw codedError(RangeError, "ERR_BUFFER_OUT_OF_BOUNDS", '"length" is outside of buffer bounds');
+        }
+        return new FastBuffer(value, offset, length === undefined ? rest : Math.max(0, Number(length) || 0));
+      }
+      const made = fromObject(value);
+      if (made !== undefined) return made;
+      const primitive = value.valueOf?.();
+      if (primitive !== value && primitive !== null && primitive !== undefined) {
+        return Buffer.from(primitive, encodingOrOffset, length);
+      }
+      const text = value[Symbol.toPrimitive]?.("string");
+      if (typeof text === "string") return Buffer.from(text, encodingOrOffset);
+    }
+    throw codedError(
+      TypeError,
+      "ERR_INVALID_ARG_TYPE",
+      `The first argument must be of type string or an instance of Buffer, ArrayBuffer, or Array or an Array-like Object. Received ${value === null ? "null" : typeof value}`,
+    );
+  },
+
+  alloc(size, fill = undefined, encoding = undefined) {
+    requireSize(size);
+    const buffer = new FastBuffer(size);
+    return fill === undefined || fill === 0 || size === 0 ? buffer : buffer.fill(fill, encoding);
+  },
+
+  allocUnsafe(size) {
+    requireSize(size);
+    return new FastBuffer(size);
+  },
+
+  allocUnsafeSlow(size) {
+    requireSize(size);
+    return new FastBuffer(size);
+  },
+
+  byteLength(value, encoding = undefined) {
+    if (typeof value === "string") return encodedLength(value, encodingName(encoding) ?? "utf8");
+    if (ArrayBuffer.isView(value) || isArrayBuffer(value)) return value.byteLength;
+    throw invalidArgument("string", "of type string or an instance of Buffer or ArrayBuffer", value);
+  },
+
+  compare(a, b) {
+    requireBytes(a, "buf1");
+    requireBytes(b, "buf2");
+    const shorter = Math.min(a.length, b.length);
+    for (let i = 0; i < shorter; i++) if (a[i] !== b[i]) return a[i] < b[i] ? -1 : 1;
+    return Math.sign(a.length - b.length);
+  },
+
+  concat(list, totalLength = undefined) {
+    if (!Array.isArray(list)) throw invalidArgument("list", "an instance of Array", list);
+    list.forEach((item, i) => requireBytes(item, `list[${i}]`));
+    const length = totalLength ?? list.reduce((sum, item) => sum + item.length, 0);
+    const result = Buffer.alloc(length);
+    let at = 0;
+    for (const item of list) {
+      if (at >= length) break;
+      result.set(item.subarray(0, length - at), at);
+      at += item.length;
+    }
+    return result;
+  },
+
+  copyBytesFrom(view, offset = 0, length = undefined) {
+    if (!ArrayBuffer.isView(view)) throw invalidArgument("view", "an instance of TypedArray", view);
+    const part = view.subarray(offset, length === undefined ? undefined : offset + length);
+    return new FastBuffer(new Uint8Array(part.buffer, part.byteOffset, part.byteLength));
+  },
+
+  isBuffer: (value) => value instanceof Buffer,
+  isEncoding: (name) => typeof name === "string" && name !== "" && encodingName(name) !== undefined,
+};
+
+const methods = {
+  toString(encoding = undefined, start = undefined, end = undefined) {
+    const from = clamp(Math.max(0, Number(start) || 0), this.length, 0);
+    const to = end === undefined ? this.length : Math.min(Math.max(0, Math.trunc(Number(end)) || 0), this.length);
+    return to <= from ? "" : decode(this.subarray(from, to), requireEncoding(encoding));
+  },
+
+  toLocaleString(encoding = undefined, start = undefined, end = undefined) {
+    return this.toString(encoding, start, end);
+  },
+
+  toJSON() {
+    return { type: "Buffer", data: Array.from(this) };
+  },
+
+  equals(other) {
+    requireBytes(other, "otherBuffer");
+    return this.length === other.length && Buffer.compare(this, other) === 0;
+  },
+
+  compare(target, targetStart = 0, targetEnd = target.length, sourceStart = 0, sourceEnd = this.length) {
+    requireBytes(target, "target");
+    return Buffer.compare(this.subarray(sourceStart, sourceEnd), target.subarray(targetStart, targetEnd));
+  },
+
+  copy(target, targetStart = 0, sourceStart = 0, sourceEnd = this.length) {
+    if (!ArrayBuffer.isView(target)) throw invalidArgument("target", "an instance of Buffer or Uint8Array", target);
+    if (targetStart < 0) throw outOfRange("targetStart", ">= 0", targetStart);
+    if (sourceStart < 0 || sourceStart > this.length) throw outOfRange("sourceStart", `>= 0 && <= ${this.length}`, sourceStart);
+    const room = Math.max(0, target.length - targetStart);
+    const part = this.subarray(sourceStart, Math.max(sourceStart, Math.min(sourceEnd, sourceStart + room)));
+    target.set(part, Math.min(targetStart, target.length));
+    return part.length;
+  },
+
+  /** As subarray: the same memory. */
+  slice(start = undefined, end = undefined) {
+    return this.subarray(start, end);
+  },
+
+  write(text, offset = undefined, length = undefined, encoding = undefined) {
+    if (typeof text !== "string") throw invalidArgument("argument", "of type string", text);
+    if (typeof offset === "string") [offset, length, encoding] = [0, undefined, offset];
+    else if (typeof length === "string") [length, encoding] = [undefined, length];
+    const at = offset ?? 0;
+    if (!Number.isInteger(at) || at < 0 || at > this.length) throw outOfRange("offset", `>= 0 && <= ${this.length}`, at);
+    const room = Math.min(length ?? Infinity, this.length - at);
+    const name = requireEncoding(encoding);
+    // A character that does not fit whole is not written.
+    if (name === "utf8") {
+      native.encodeInto(text, this.subarray(at, at + room), counts);
+      return counts[1];
+    }
+    const bytes = encode(text, name).subarray(0, name === "utf16le" ? room & ~1 : room);
+    this.set(bytes, at);
+    return bytes.length;
+  },
+
+  fill(value, offset = undefined, end = undefined, encoding = undefined) {
+    if (typeof offset === "string") [offset, end, encoding] = [undefined, undefined, offset];
+    else if (typeof end === "string") [end, encoding] = [undefined, end];
+    const from = offset ?? 0;
+    const to = end ?? this.length;
+    if (from < 0 || from > this.length) throw outOfRange("offset", `>= 0 && <= ${this.length}`, from);
+    if (to < 0 || to > this.length) throw outOfRange("end", `>= 0 && <= ${this.length}`, to);
+    if (typeof value === "string" || isBytes(value)) {
+      const pattern = typeof value === "string" ? encode(value, requireEncoding(encoding)) : value;
+      if (pattern.length === 0) {
+        if (typeof value === "string" && value === "") return Uint8Array.prototype.fill.call(this, 0, from, to);
+        throw codedError(TypeError, "ERR_INVALID_ARG_VALUE", "The argument 'value' is invalid.");
+      }
+      for (let i = from; i < to; i++) this[i] = pattern[(i - from) % pattern.length];
+      return this;
+    }
+    return Uint8Array.prototype.fill.call(this, Number(value) & 255, from, to);
+  },
+
+  indexOf(value, byteOffset = undefined, encoding = undefined) {
+    return findIn(this, value, byteOffset, encoding, false);
+  },
+
+  lastIndexOf(value, byteOffset = undefined, encoding = undefined) {
+    return findIn(this, value, byteOffset, encoding, true);
+  },
+
+  includes(value, byteOffset = undefined, encoding = undefined) {
+    return this.indexOf(value, byteOffset, encoding) !== -1;
+  },
+
+  swap16() {
+    return swap(this, 2);
+  },
+
+  swap32() {
+    return swap(this, 4);
+  },
+
+  swap64() {
+    return swap(this, 8);
+  },
+
+  [customInspect]() {
+    const shown = decode(this.subarray(0, INSPECT_MAX_BYTES), "hex").replace(/(..)(?=.)/g, "$1 ");
+    const rest = this.length - INSPECT_MAX_BYTES;
+    const more = rest > 0 ? ` ... ${rest} more byte${rest === 1 ? "" : "s"}` : "";
+    return `<Buffer${shown === "" ? "" : ` ${shown}`}${more}>`;
+  },
+};
+
+function swap(buffer, size) {
+  if (buffer.length % size !== 0) {
+    throw codedError(RangeError, "ERR_INVALID_BUFFER_SIZE", `Buffer size must be a multiple of ${size * 8}-bits`);
+  }
+  for (let i = 0; i < buffer.length; i += size) buffer.subarray(i, i + size).reverse();
+  return buffer;
+}
+
+function define(target, functions) {
+  for (const key of Reflect.ownKeys(functions)) {
+    Object.defineProperty(target, key, { value: functions[key], writable: true, enumerable: false, configurable: true });
+  }
+}
+
+define(Buffer, statics);
+define(Buffer.prototype, methods);
+addNumberMethods(Buffer.prototype);
+Object.defineProperty(Buffer, "poolSize", { value: 8192, writable: true, configurable: true });
+for (const [name, key] of [["parent", "buffer"], ["offset", "byteOffset"]]) {
+  Object.defineProperty(Buffer.prototype, name, {
+    get() {
+      return this instanceof Buffer ? this[key] : undefined;
+    },
+    enumerable: true,
+    configurable: true,
+  });
+}
+
+export const SlowBuffer = Object.assign((size) => Buffer.allocUnsafeSlow(size), { prototype: Buffer.prototype });
+
+/** https://nodejs.org/api/buffer.html#bufferisutf8input */
+export function isUtf8(input) {
+  try {
+    native.decodeUtf8(new Uint8Array(input.buffer ?? input, input.byteOffset ?? 0, input.byteLength), true, true);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+export function isAscii(input) {
+  return new Uint8Array(input.buffer ?? input, input.byteOffset ?? 0, input.byteLength).every((byte) => byte < 128);
+}
+
+export function transcode(source, fromEncoding, toEncoding) {
+  requireBytes(source, "source");
+  return asBuffer(encode(decode(source, requireEncoding(fromEncoding)), requireEncoding(toEncoding)));
+}
+
+export { atob, btoa };

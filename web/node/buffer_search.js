@@ -1,0 +1,58 @@
+// Where a Buffer holds something. https://nodejs.org/api/buffer.html#bufindexofvalue-byteoffset-encoding
+import { encode, requireEncoding } from "./buffer_encodings.js";
+import { invalidArgument } from "./errors.js";
+
+const { indexOf, lastIndexOf } = Uint8Array.prototype;
+
+function matchesAt(buffer, needle, at) {
+  for (let i = 1; i < needle.length; i++) if (buffer[at + i] !== needle[i]) return false;
+  return true;
+}
+
+function findForward(buffer, needle, start, step) {
+  const last = buffer.length - needle.length;
+  for (let at = start; at <= last; at++) {
+    at = indexOf.call(buffer, needle[0], at);
+    if (at === -1 || at > last) return -1;
+    if (at % step === 0 && matchesAt(buffer, needle, at)) return at;
+  }
+  return -1;
+}
+
+function findBackward(buffer, needle, start, step) {
+  for (let at = Math.min(start, buffer.length - needle.length); at >= 0; at--) {
+    at = lastIndexOf.call(buffer, needle[0], at);
+    if (at === -1) return -1;
+    if (at % step === 0 && matchesAt(buffer, needle, at)) return at;
+  }
+  return -1;
+}
+
+/** The index of a byte, a text or some bytes; -1 if it is not there. */
+export function findIn(buffer, value, byteOffset, encoding, backward) {
+  let offset = byteOffset;
+  let name = encoding;
+  if (typeof offset === "string") [offset, name] = [undefined, offset];
+  let start = Number(offset);
+  if (Number.isNaN(start)) start = backward ? buffer.length - 1 : 0;
+  start = Math.trunc(start);
+  if (start < 0) start += buffer.length;
+  if (start < 0) {
+    if (backward) return -1;
+    start = 0;
+  }
+  if (typeof value === "number") {
+    const byte = value & 255;
+    return backward ? lastIndexOf.call(buffer, byte, start) : indexOf.call(buffer, byte, start);
+  }
+  const isText = typeof value === "string";
+  if (!isText && !(value instanceof Uint8Array)) {
+    throw invalidArgument("value", "one of type number or string or an instance of Buffer or Uint8Array", value);
+  }
+  const known = requireEncoding(name);
+  const needle = isText ? encode(value, known) : value;
+  if (needle.length === 0) return Math.min(start, buffer.length);
+  // Units of two bytes are found at even places only.
+  const step = isText && known === "utf16le" ? 2 : 1;
+  return backward ? findBackward(buffer, needle, start, step) : findForward(buffer, needle, start, step);
+}

@@ -1,0 +1,9 @@
+// https://nodejs.org/api/console.html: there is one place to write to, the log.
+import { console } from "../console.js";
+
+export const {
+  assert, clear, count, countReset, debug, dir, dirxml, error, group, groupCollapsed, groupEnd, info, log, table, time, timeEnd,
+  timeLog, trace, warn,
+} = console;
+
+export default console;

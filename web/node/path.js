@@ -1,0 +1,207 @@
+// https://nodejs.org/api/path.html: paths are text; no file system is asked.
+//
+// Both dialects are one algorithm over a `style`: which characters separate, and what the root of a path is.
+import { requireObject, requireString } from "./errors.js";
+
+const POSIX = {
+  separator: "/",
+  delimiter: ":",
+  isSeparator: (char) => char === "/",
+  // The part of the path that `..` cannot leave: { device, root } as text.
+  rootOf: (path) => ({ device: "", root: path.startsWith("/") ? "/" : "" }),
+  equals: (a, b) => a === b,
+};
+
+const WIN32 = {
+  separator: "\\",
+  delimiter: ";",
+  isSeparator: (char) => char === "/" || char === "\\",
+  rootOf(path) {
+    const unc = /^[\\/]{2}([^\\/]+)[\\/]+([^\\/]+)/.exec(path);
+    if (unc !== null) {
+      const rest = path.slice(unc[0].length);
+      return { device: `\\\\${unc[1]}\\${unc[2]}`, root: "\\", taken: unc[0].length + (/^[\\/]+/.exec(rest)?.[0].length ?? 0) };
+    }
+    const drive = /^([A-Za-z]:)([\\/]*)/.exec(path);
+    if (drive !== null) return { device: drive[1], root: drive[2] === "" ? "" : "\\", taken: drive[0].length };
+    return { device: "", root: /^[\\/]/.test(path) ? "\\" : "", taken: /^[\\/]*/.exec(path)[0].length };
+  },
+  equals: (a, b) => a.toLowerCase() === b.toLowerCase(),
+};
+
+// { device, root, rest }: what is before the first name, and the names.
+function split(style, path) {
+  const { device, root, taken } = style.rootOf(path);
+  const rest = path.slice(taken ?? root.length);
+  return { device, root, rest };
+}
+
+function namesOf(style, text) {
+  return text.split(style === WIN32 ? /[\\/]+/ : /\/+/).filter((name) => name !== "");
+}
+
+// Without `.` and without `..` where there is something to go up from.
+function simplify(names, isAbsolute) {
+  const kept = [];
+  for (const name of names) {
+    if (name === ".") continue;
+    if (name !== "..") kept.push(name);
+    else if (kept.length > 0 && kept.at(-1) !== "..") kept.pop();
+    else if (!isAbsolute) kept.push("..");
+  }
+  return kept;
+}
+
+// Where the last name begins and where it ends; separators behind it do not count.
+function lastName(style, path) {
+  const { device, root, rest } = split(style, path);
+  const start = path.length - rest.length;
+  let end = path.length;
+  while (end > start && style.isSeparator(path[end - 1])) end--;
+  let begin = end;
+  while (begin > start && !style.isSeparator(path[begin - 1])) begin--;
+  return { begin, end, start, head: device + root };
+}
+
+function extensionOf(name) {
+  const dot = name.lastIndexOf(".");
+  return dot <= 0 || name === ".." ? "" : name.slice(dot);
+}
+
+function makeDialect(style, cwd) {
+  const dialect = {
+    sep: style.separator,
+    delimiter: style.delimiter,
+
+    normalize(path) {
+      requireString(path, "path");
+      if (path === "") return ".";
+      const { device, root, rest } = split(style, path);
+      const names = simplify(namesOf(style, rest), root !== "").join(style.separator);
+      const tail = names !== "" && style.isSeparator(path.at(-1)) ? style.separator : "";
+      const body = names === "" && root === "" ? (style.isSeparator(path.at(-1)) ? `.${style.separator}` : ".") : names + tail;
+      return device + root + body;
+    },
+
+    isAbsolute(path) {
+      requireString(path, "path");
+      return split(style, path).root !== "";
+    },
+
+    join(...parts) {
+      for (const part of parts) requireString(part, "path");
+      const joined = parts.filter((part) => part !== "").join(style.separator);
+      return joined === "" ? "." : dialect.normalize(joined);
+    },
+
+    resolve(...parts) {
+      let device = "";
+      let root = "";
+      let names = [];
+      for (const part of [cwd(), ...parts]) {
+        requireString(part, "paths");
+        if (part === "") continue;
+        const next = split(style, part);
+        if (next.device !== "" && !style.equals(next.device, device)) [device, root, names] = [next.device, next.root, []];
+        else if (next.root !== "") [root, names] = [next.root, []];
+        names.push(...namesOf(style, next.rest));
+      }
+      const resolved = device + root + simplify(names, root !== "").join(style.separator);
+      return resolved === "" ? "." : resolved;
+    },
+
+    relative(from, to) {
+      requireString(from, "from");
+      requireString(to, "to");
+      const [a, b] = [from, to].map((path) => split(style, dialect.resolve(path)));
+      if (!style.equals(a.device, b.device)) return dialect.resolve(to);
+      const up = namesOf(style, a.rest);
+      const down = namesOf(style, b.rest);
+      let common = 0;
+      while (common < up.length && common < down.length && style.equals(up[common], down[common])) common++;
+      return [...up.slice(common).map(() => ".."), ...down.slice(common)].join(style.separator);
+    },
+
+    dirname(path) {
+      requireString(path, "path");
+      if (path === "") return ".";
+      const { begin, start, head } = lastName(style, path);
+      let end = begin;
+      while (end > start && style.isSeparator(path[end - 1])) end--;
+      if (end > start) return path.slice(0, end);
+      if (start > 0) return style === POSIX ? head : path.slice(0, start);
+      return ".";
+    },
+
+    basename(path, suffix = undefined) {
+      requireString(path, "path");
+      if (suffix !== undefined) requireString(suffix, "suffix");
+      const { begin, end } = lastName(style, path);
+      const name = path.slice(begin, end);
+      return suffix !== undefined && name !== suffix && name.endsWith(suffix) ? name.slice(0, name.length - suffix.length) : name;
+    },
+
+    extname(path) {
+      requireString(path, "path");
+      const { begin, end } = lastName(style, path);
+      return extensionOf(path.slice(begin, end));
+    },
+
+    parse(path) {
+      requireString(path, "path");
+      const { begin, end, start } = lastName(style, path);
+      const root = path.slice(0, start);
+      const base = path.slice(begin, end);
+      const ext = extensionOf(base);
+      let dirEnd = begin;
+      while (dirEnd > start && style.isSeparator(path[dirEnd - 1])) dirEnd--;
+      return { root, dir: dirEnd > start ? path.slice(0, dirEnd) : root, base, ext, name: base.slice(0, base.length - ext.length) };
+    },
+
+    format(parts) {
+      requireObject(parts, "pathObject");
+      const ext = parts.ext ? (parts.ext.startsWith(".") ? parts.ext : `.${parts.ext}`) : "";
+      const base = parts.base || `${parts.name ?? ""}${ext}`;
+      const dir = parts.dir || parts.root;
+      if (!dir) return base;
+      return dir === parts.root ? `${dir}${base}` : `${dir}${style.separator}${base}`;
+    },
+
+    matchesGlob(path, pattern) {
+      requireString(path, "path");
+      requireString(pattern, "pattern");
+      return globToRegExp(pattern, style).test(path);
+    },
+
+    toNamespacedPath: (path) => path,
+  };
+  return dialect;
+}
+
+// `*` and `?` within a name, `**` across names, `{a,b}` and `[abc]`.
+function globToRegExp(pattern, style) {
+  const slash = style === WIN32 ? "[\\\\/]" : "/";
+  const name = style === WIN32 ? "[^\\\\/]" : "[^/]";
+  let depth = 0;
+  const source = pattern.replace(/\*\*\/|\*\*|\*|\?|\{|\}|,|\[!?|\]|\/|[\\^$+.()|]/g, (token) => {
+    if (token === "**/") return `(?:.*${slash})?`;
+    if (token === "**") return ".*";
+    if (token === "*") return `${name}*`;
+    if (token === "?") return name;
+    if (token === "/") return slash;
+    if (token === "{") return depth++ >= 0 ? "(?:" : "";
+    if (token === "}" && depth > 0) return depth-- > 0 ? ")" : "";
+    if (token === ",") return depth > 0 ? "|" : ",";
+    if (token === "[!") return "[^";
+    if (token === "[" || token === "]") return token;
+    return `\\${token}`;
+  });
+  return new RegExp(`^${source}$`);
+}
+
+export const posix = makeDialect(POSIX, () => "/");
+export const win32 = makeDialect(WIN32, () => "C:\\");
+for (const dialect of [posix, win32]) {
+  dialect.posix = posix;
+  dialect.win32 = win32;
+}

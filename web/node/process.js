@@ -1,0 +1,117 @@
+// https://nodejs.org/api/process.html: what of a process a worker has, its variables above all.
+import { monotonicNow, timeOrigin } from "../internal/clock.js";
+import { native } from "../internal/native.js";
+import { reportException } from "../dom/report.js";
+import { currentEnv } from "../worker/env.js";
+import { codedError, requireFunction } from "./errors.js";
+import { EventEmitter } from "./events.js";
+import { getBuiltIn } from "./modules.js";
+
+// The release of Node whose documentation these modules follow.
+export const version = "v24.19.0";
+export const versions = Object.freeze({ node: "24.19.0" });
+export const platform = "linux";
+export const arch = "x64";
+export const title = "atoll";
+export const argv = ["atoll"];
+export const argv0 = "atoll";
+export const execArgv = [];
+export const execPath = "";
+export const pid = 1;
+export const ppid = 0;
+export const exitCode = undefined;
+export const release = Object.freeze({ name: "node", lts: "Krypton" });
+export const features = Object.freeze({ inspector: false, tls: false, ipv6: true });
+export const config = Object.freeze({ target_defaults: {}, variables: {} });
+
+/** The variables of the worker that are text, and other JSON values as JSON. A copy: changes stay in this isolate. */
+export const env = {};
+for (const [name, value] of Object.entries(currentEnv())) {
+  if (typeof value === "string") env[name] = value;
+  else if (typeof value !== "object" || value === null || Array.isArray(value) || Object.getPrototypeOf(value) === Object.prototype) {
+    env[name] = JSON.stringify(value);
+  }
+}
+
+/** After the code that runs now, before timers: a microtask. */
+export function nextTick(callback, ...args) {
+  requireFunction(callback, "callback");
+  native.enqueueMicrotask(() => {
+    try {
+      callback(...args);
+    } catch (error) {
+      reportException(error);
+    }
+  });
+}
+
+export function hrtime(previous = undefined) {
+  const now = monotonicNow() / 1000;
+  const seconds = Math.floor(now);
+  const nanoseconds = Math.floor((now - seconds) * 1e9);
+  if (previous === undefined) return [seconds, nanoseconds];
+  const [s, n] = [seconds - previous[0], nanoseconds - previous[1]];
+  return n < 0 ? [s - 1, n + 1e9] : [s, n];
+}
+
+hrtime.bigint = () => BigInt(Math.floor(monotonicNow() * 1000)) * 1000n;
+
+export function uptime() {
+  return (native.now() - timeOrigin()) / 1000;
+}
+
+export function cwd() {
+  return "/";
+}
+
+export function chdir() {
+  throw codedError(Error, "ERR_FEATURE_UNAVAILABLE_ON_PLATFORM", "process.chdir() is not available in a worker");
+}
+
+export function umask() {
+  return 0o22;
+}
+
+export function exit() {
+  throw codedError(Error, "ERR_FEATURE_UNAVAILABLE_ON_PLATFORM", "process.exit() is not available in a worker: return a Response");
+}
+
+export function abort() {
+  return exit();
+}
+
+export function memoryUsage() {
+  return { rss: 0, heapTotal: 0, heapUsed: 0, external: 0, arrayBuffers: 0 };
+}
+
+memoryUsage.rss = () => 0;
+
+export function emitWarning(warning, type = "Warning") {
+  const name = typeof type === "string" ? type : (type?.type ?? "Warning");
+  globalThis.console.warn(warning instanceof Error ? warning : `${name}: ${warning}`);
+}
+
+export const getBuiltinModule = getBuiltIn;
+
+function makeStream(fd, write) {
+  return { fd, isTTY: false, writable: true, columns: 80, write: (text) => (write(`${text}`.replace(/\n$/, "")), true) };
+}
+
+export const stdout = makeStream(1, (text) => globalThis.console.log(text));
+export const stderr = makeStream(2, (text) => globalThis.console.error(text));
+export const stdin = { fd: 0, isTTY: false, readable: false };
+
+// The process itself is an emitter, none of whose events ever happens here.
+const process = Object.assign(Object.create(EventEmitter.prototype), {
+  abort, arch, argv, argv0, chdir, config, cwd, emitWarning, env, execArgv, execPath, exit, exitCode, features,
+  getBuiltinModule, hrtime, memoryUsage, nextTick, pid, platform, ppid, release, stderr, stdin, stdout, title, umask, uptime,
+  version, versions,
+});
+Object.defineProperty(process, Symbol.toStringTag, { value: "process", configurable: true });
+
+export const on = (...args) => process.addListener(...args);
+export const once = (event, listener) => EventEmitter.prototype.once.call(process, event, listener);
+export const off = (event, listener) => process.removeListener(event, listener);
+export const emit = (event, ...args) => EventEmitter.prototype.emit.call(process, event, ...args);
+
+export default process;

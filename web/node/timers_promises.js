@@ -1,0 +1,76 @@
+// https://nodejs.org/api/timers.html#timers-promises-api
+import { isAbortSignal } from "../dom/abort.js";
+import { DOMException } from "../dom/exception.js";
+import * as timers from "../timers.js";
+import { invalidArgument } from "./errors.js";
+
+function requireSignal(signal) {
+  if (signal !== undefined && !isAbortSignal(signal)) throw invalidArgument("options.signal", "an instance of AbortSignal", signal);
+}
+
+function abortError(signal) {
+  const error = new DOMException("The operation was aborted", "AbortError");
+  return Object.defineProperty(error, "cause", { value: signal.reason, writable: true, configurable: true });
+}
+
+function wait(start, value, { signal } = {}) {
+  return new Promise((resolve, reject) => {
+    requireSignal(signal);
+    if (signal?.aborted) throw abortError(signal);
+    const onAbort = () => {
+      timers.clearTimeout(id);
+      reject(abortError(signal));
+    };
+    const id = start(() => {
+      signal?.removeEventListener("abort", onAbort);
+      resolve(value);
+    });
+    signal?.addEventListener("abort", onAbort, { once: true });
+  });
+}
+
+export function setTimeout(delay = 1, value = undefined, options = {}) {
+  return wait((done) => timers.setTimeout(done, delay), value, options);
+}
+
+export function setImmediate(value = undefined, options = {}) {
+  return wait((done) => timers.setImmediate(done), value, options);
+}
+
+export async function* setInterval(delay = 1, value = undefined, options = {}) {
+  const { signal } = options;
+  requireSignal(signal);
+  if (signal?.aborted) throw abortError(signal);
+  let due = 0;
+  let wake = null;
+  const ring = () => {
+    wake?.();
+    wake = null;
+  };
+  const id = timers.setInterval(() => {
+    due++;
+    ring();
+  }, delay);
+  signal?.addEventListener("abort", ring, { once: true });
+  try {
+    for (;;) {
+      if (signal?.aborted) throw abortError(signal);
+      if (due > 0) {
+        due--;
+        yield value;
+      } else {
+        await new Promise((resolve) => {
+          wake = resolve;
+        });
+      }
+    }
+  } finally {
+    timers.clearInterval(id);
+    signal?.removeEventListener("abort", ring);
+  }
+}
+
+export const scheduler = {
+  wait: (delay, options = {}) => setTimeout(delay, undefined, options),
+  yield: () => setImmediate(),
+};

@@ -1,0 +1,146 @@
+// https://nodejs.org/api/util.html
+import { isAbortSignal } from "../dom/abort.js";
+import { formatArguments } from "../console_format.js";
+import { TextDecoder } from "../encoding/text_decoder.js";
+import { TextEncoder } from "../encoding/text_encoder.js";
+import { inspect as inspectValue } from "../internal/inspect.js";
+import { codedError, invalidArgument, requireFunction, requireNumber, requireString } from "./errors.js";
+import { isDeepEqual } from "./deep_equal.js";
+import * as types from "./util_types.js";
+
+const custom = Symbol.for("nodejs.util.inspect.custom");
+const promisified = Symbol.for("nodejs.util.promisify.custom");
+
+/** `inspect(value, { depth, breakLength, … })`, or the older `inspect(value, showHidden, depth)`. */
+export function inspect(value, options = undefined, oldDepth = undefined) {
+  const given = typeof options === "object" && options !== null ? options : { depth: oldDepth };
+  return inspectValue(value, {
+    ...(given.depth === undefined ? {} : { depth: given.depth === null ? Infinity : given.depth }),
+    ...(given.maxArrayLength === undefined ? {} : { items: given.maxArrayLength ?? Infinity }),
+    ...(given.breakLength === undefined ? {} : { width: given.breakLength }),
+    ...(given.compact === undefined ? {} : { compact: given.compact === true ? Infinity : Number(given.compact) }),
+    ...(given.sorted ? { sorted: true } : {}),
+    custom: given.customInspect !== false,
+  });
+}
+Object.assign(inspect, {
+  custom,
+  defaultOptions: { depth: 2, maxArrayLength: 100, breakLength: 80, compact: 3, customInspect: true },
+  colors: {},
+  styles: {},
+});
+
+export function format(...args) {
+  return formatArguments(args);
+}
+
+export function formatWithOptions(options, ...args) {
+  return formatArguments(args);
+}
+
+/** https://nodejs.org/api/util.html#utilpromisifyoriginal */
+export function promisify(original) {
+  requireFunction(original, "original");
+  const own = original[promisified];
+  if (own !== undefined) {
+    requireFunction(own, "util.promisify.custom");
+    return Object.defineProperty(own, promisified, { value: own, configurable: true });
+  }
+  function promise(...args) {
+    return new Promise((resolve, reject) => {
+      original.call(this, ...args, (error, value) => (error ? reject(error) : resolve(value)));
+    });
+  }
+  Object.setPrototypeOf(promise, Object.getPrototypeOf(original));
+  Object.defineProperty(promise, promisified, { value: promise, configurable: true });
+  return Object.defineProperties(promise, Object.getOwnPropertyDescriptors(original));
+}
+promisify.custom = promisified;
+
+/** https://nodejs.org/api/util.html#utilcallbackifyoriginal */
+export function callbackify(original) {
+  requireFunction(original, "original");
+  return function callbackified(...args) {
+    const callback = args.pop();
+    requireFunction(callback, "last argument");
+    const later = (...results) => Promise.resolve().then(() => callback(...results));
+    original.apply(this, args).then(
+      (value) => later(null, value),
+      (reason) => {
+        if (reason) return later(reason);
+        const error = codedError(Error, "ERR_FALSY_VALUE_REJECTION", "Promise was rejected with falsy value");
+        error.reason = reason;
+        return later(error);
+      },
+    );
+  };
+}
+
+const told = new Set(); // codes of deprecations that were told already
+
+/** Says once in the log that a function is deprecated. */
+export function deprecate(original, message, code = undefined) {
+  let warned = false;
+  function deprecated(...args) {
+    if (!warned && (code === undefined || !told.has(code))) {
+      if (code !== undefined) told.add(code);
+      globalThis.console.warn(`${code === undefined ? "" : `[${code}] `}DeprecationWarning: ${message}`);
+    }
+    warned = true;
+    return new.target ? Reflect.construct(original, args, new.target) : original.apply(this, args);
+  }
+  Object.setPrototypeOf(deprecated, original);
+  if (original.prototype) deprecated.prototype = original.prototype;
+  return deprecated;
+}
+
+export function inherits(constructor, superConstructor) {
+  requireFunction(constructor, "ctor");
+  requireFunction(superConstructor, "superCtor");
+  if (superConstructor.prototype === undefined) throw invalidArgument("superCtor.prototype", "of type object", undefined);
+  Object.defineProperty(constructor, "super_", { value: superConstructor, writable: true, configurable: true });
+  Object.setPrototypeOf(constructor.prototype, superConstructor.prototype);
+}
+
+/** A logger that is silent: there is no NODE_DEBUG. */
+export function debuglog() {
+  return Object.assign(() => {}, { enabled: false });
+}
+
+export function isDeepStrictEqual(a, b) {
+  return isDeepEqual(a, b, true);
+}
+
+export function stripVTControlCharacters(text) {
+  requireString(text, "str");
+  return text.replace(/[\u001B\u009B][[\]()#;?]*(?:(?:(?:;[-\w/#&.:=?%@~]+)*|[\w]+(?:;[-\w/#&.:=?%@~]*)*)?\u0007|(?:\d{1,4}(?:;\d{0,4})*)?[\dA-PR-TZcf-nq-uy=><~])/g, "");
+}
+
+export function toUSVString(text) {
+  return `${text}`.toWellFormed();
+}
+
+/** Text without colours: a log has none. */
+export function styleText(style, text) {
+  requireString(text, "text");
+  return text;
+}
+
+export function getSystemErrorName(number) {
+  requireNumber(number, "err");
+  return `Unknown system error ${number}`;
+}
+
+export async function aborted(signal, resource) {
+  if (!isAbortSignal(signal)) throw invalidArgument("signal", "an instance of AbortSignal", signal);
+  if (resource === null || typeof resource !== "object") throw invalidArgument("resource", "of type object", resource);
+  if (signal.aborted) return;
+  await new Promise((resolve) => {
+    signal.addEventListener("abort", resolve, { once: true });
+  });
+}
+
+export { TextDecoder, TextEncoder, types };
+export { debuglog as debug };
+
+export const isArray = Array.isArray;

@@ -1,0 +1,29 @@
+// The module `cloudflare:workers`: what a handler is given as arguments, for code that is no handler.
+// https://developers.cloudflare.com/workers/runtime-apis/bindings/#importing-env-as-a-global
+import { callOf } from "../internal/async_context.js";
+import { native } from "../internal/native.js";
+import { requireArguments } from "../internal/webidl.js";
+import { runningCall } from "./call.js";
+import { currentEnv } from "./env.js";
+
+/** Keeps the running call alive until `promise` is settled. */
+function waitUntil(promise) {
+  requireArguments(arguments.length, 1, "waitUntil");
+  const call = runningCall(callOf(native.getAsyncContext()));
+  if (call === undefined) throw new Error("waitUntil() belongs to a request: it cannot be called by top-level code or after its end.");
+  call.waitUntil(promise);
+}
+
+/** https://developers.cloudflare.com/workers/runtime-apis/bindings/service-bindings/rpc/: a worker's entry point as a class. */
+class WorkerEntrypoint {
+  constructor(ctx, env) {
+    this.ctx = ctx;
+    this.env = env;
+  }
+}
+
+export function exportsOf() {
+  const exports = { __proto__: null, env: currentEnv(), waitUntil, WorkerEntrypoint };
+  exports.default = { ...exports };
+  return exports;
+}
