@@ -23,21 +23,18 @@ void Snapshot(const v8::FunctionCallbackInfo<v8::Value>& info) {
   v8::Isolate* isolate = info.GetIsolate();
   std::string source = FromV8(isolate, info[0]);
   std::string error;
-  v8::StartupData blob;
+  std::string file;
   {
     // V8 makes a snapshot only from an isolate nobody else is in.
     v8::Isolate::Scope leave(isolate);
-    blob = MakeSnapshot(Platform(isolate), source, &error);
+    file = MakeSnapshot(Platform(isolate), source, &error);
   }
-  if (blob.data == nullptr) {
+  if (file.empty()) {
     isolate->ThrowException(v8::Exception::Error(ToV8(isolate, "the web bundle failed: " + error)));
     return;
   }
   v8::Local<v8::Object> buffer;
-  if (node::Buffer::Copy(isolate, blob.data, static_cast<size_t>(blob.raw_size)).ToLocal(&buffer)) {
-    info.GetReturnValue().Set(buffer);
-  }
-  delete[] blob.data;
+  if (node::Buffer::Copy(isolate, file.data(), file.size()).ToLocal(&buffer)) info.GetReturnValue().Set(buffer);
 }
 
 void Run(const v8::FunctionCallbackInfo<v8::Value>& info) {

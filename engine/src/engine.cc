@@ -7,6 +7,7 @@
 #include "clock.h"
 #include "json.h"
 #include "native/native.h"
+#include "snapshot.h"
 
 namespace engine {
 namespace {
@@ -17,7 +18,7 @@ v8::StartupData MapSnapshot(int fd) {
   if (fstat(fd, &info) != 0 || info.st_size == 0) return {nullptr, 0};
   void* data = mmap(nullptr, static_cast<size_t>(info.st_size), PROT_READ, MAP_PRIVATE, fd, 0);
   if (data == MAP_FAILED) return {nullptr, 0};
-  return {static_cast<const char*>(data), static_cast<int>(info.st_size)};
+  return OpenSnapshot({static_cast<const char*>(data), static_cast<size_t>(info.st_size)});
 }
 
 }  // namespace

@@ -186,6 +186,11 @@ std::vector<std::span<const native::Function>> Tables() {
 
 }  // namespace
 
+BundleText& BundleText::Get() {
+  static BundleText text;
+  return text;
+}
+
 v8::Local<v8::ObjectTemplate> NativeTemplate(v8::Isolate* isolate) {
   v8::Local<v8::ObjectTemplate> object = v8::ObjectTemplate::New(isolate);
   for (std::span<const native::Function> table : Tables()) {
@@ -204,6 +209,7 @@ const intptr_t* ExternalReferences() {
         addresses.push_back(reinterpret_cast<intptr_t>(function.callback));
       }
     }
+    addresses.push_back(reinterpret_cast<intptr_t>(&BundleText::Get()));
     addresses.push_back(0);
     return addresses;
   }();

@@ -4,13 +4,29 @@
 #include <v8.h>
 
 #include <cstdint>
+#include <string_view>
 
 namespace engine {
+
+// The source of the web platform's bundle. All isolates share the one text: the snapshot refers to it as one of the
+// external references below, instead of holding a copy for each. It outlives them all.
+class BundleText final : public v8::String::ExternalOneByteStringResource {
+ public:
+  static BundleText& Get();
+
+  void Set(std::string_view text) { text_ = text; }
+  const char* data() const override { return text_.data(); }
+  size_t length() const override { return text_.size(); }
+  void Dispose() override {}
+
+ private:
+  std::string_view text_;
+};
 
 // The object `native`, while the snapshot is made.
 v8::Local<v8::ObjectTemplate> NativeTemplate(v8::Isolate* isolate);
 
-// The addresses of all native functions, for V8 to find them again when it reads the snapshot.
+// The addresses of all native functions and of the bundle's text, for V8 to find them again when it reads the snapshot.
 const intptr_t* ExternalReferences();
 
 }  // namespace engine

@@ -1,5 +1,7 @@
 #include "snapshot.h"
 
+#include <algorithm>
+#include <cstring>
 #include <memory>
 
 #include "natives.h"
@@ -13,7 +15,10 @@ namespace {
 v8::MaybeLocal<v8::Object> RunBundle(v8::Local<v8::Context> context, const std::string& source) {
   v8::Isolate* isolate = context->GetIsolate();
   v8::ScriptOrigin origin(ToV8(isolate, "atoll:web"));
-  v8::ScriptCompiler::Source code(ToV8(isolate, source), origin);
+  BundleText::Get().Set(source);
+  v8::Local<v8::String> text;
+  if (!v8::String::NewExternalOneByte(isolate, &BundleText::Get()).ToLocal(&text)) return {};
+  v8::ScriptCompiler::Source code(text, origin);
   v8::Local<v8::String> parameter = ToV8(isolate, "native");
   v8::Local<v8::Function> function;
   if (!v8::ScriptCompiler::CompileFunction(context, &code, 1, &parameter).ToLocal(&function)) return {};
@@ -31,7 +36,12 @@ v8::MaybeLocal<v8::Object> RunBundle(v8::Local<v8::Context> context, const std::
 
 }  // namespace
 
-v8::StartupData MakeSnapshot(node::MultiIsolatePlatform* platform, const std::string& source, std::string* error) {
+std::string MakeSnapshot(node::MultiIsolatePlatform* platform, const std::string& source, std::string* error) {
+  // A text beyond ASCII would be two texts: V8 reads the bytes as Latin-1.
+  if (std::any_of(source.begin(), source.end(), [](char byte) { return static_cast<unsigned char>(byte) > 127; })) {
+    *error = "the bundle is not ASCII";
+    return {};
+  }
   CountingAllocator allocator(size_t{1} << 30);
   TaskDelegate delegate;
   v8::Isolate* isolate = v8::Isolate::Allocate();
@@ -61,11 +71,25 @@ v8::StartupData MakeSnapshot(node::MultiIsolatePlatform* platform, const std::st
     blob = creator.CreateBlob(v8::SnapshotCreator::FunctionCodeHandling::kKeep);
   }
   platform->DisposeIsolate(isolate);
-  if (!error->empty()) {
-    delete[] blob.data;
-    blob = {nullptr, 0};
+  std::string file;
+  if (error->empty()) {
+    uint32_t size = static_cast<uint32_t>(source.size());
+    file.append(blob.data, static_cast<size_t>(blob.raw_size));
+    file.append(source);
+    file.append(reinterpret_cast<const char*>(&size), sizeof(size));
   }
-  return blob;
+  delete[] blob.data;
+  return file;
+}
+
+v8::StartupData OpenSnapshot(std::string_view file) {
+  uint32_t size = 0;
+  if (file.size() < sizeof(size)) return {nullptr, 0};
+  std::memcpy(&size, file.data() + file.size() - sizeof(size), sizeof(size));
+  file.remove_suffix(sizeof(size));
+  if (size >= file.size()) return {nullptr, 0};
+  BundleText::Get().Set(file.substr(file.size() - size));
+  return {file.data(), static_cast<int>(file.size() - size)};
 }
 
 }  // namespace engine

@@ -35,7 +35,8 @@ def test_the_web_platform(atoll: Atoll, file: Path) -> None:
     name = "web-" + file.name.removesuffix(".test.js").replace("_", "-")
     modules = {"main.js": RUNNER % file.name}
     modules |= {path.name: path.read_text() for path in (file, FOLDER / "assert.js")}
-    atoll.deploy(name, main="main.js", modules=modules, limits={"cpu_ms": 5000})
+    env = {"TEXT": "hello", "NUMBER": 5}
+    atoll.deploy(name, main="main.js", modules=modules, limits={"cpu_ms": 5000}, env=env)
     names = atoll.get(name).json
     assert names, "a file without tests"
     failed = {}

@@ -76,12 +76,12 @@ const statics = {
         }
         return new FastBuffer(value, offset, length === undefined ? rest : Math.max(0, Number(length) || 0));
       }
-      const made = fromObject(value);
-      if (made !== undefined) return made;
       const primitive = value.valueOf?.();
       if (primitive !== value && primitive !== null && primitive !== undefined) {
         return Buffer.from(primitive, encodingOrOffset, length);
       }
+      const made = fromObject(value);
+      if (made !== undefined) return made;
       const text = value[Symbol.toPrimitive]?.("string");
       if (typeof text === "string") return Buffer.from(text, encodingOrOffset);
     }

@@ -10,9 +10,9 @@ const LOADERS = {
   console: () => require("./console.js"),
   diagnostics_channel: () => require("./diagnostics_channel.js"),
   events: () => require("./events.js"),
-  path: () => require("./path.js").posix,
-  "path/posix": () => require("./path.js").posix,
-  "path/win32": () => require("./path.js").win32,
+  path: () => asDefault(require("./path.js").posix),
+  "path/posix": () => asDefault(require("./path.js").posix),
+  "path/win32": () => asDefault(require("./path.js").win32),
   perf_hooks: () => require("./perf_hooks.js"),
   process: () => require("./process.js"),
   punycode: () => require("./punycode.js"),
@@ -35,6 +35,10 @@ const MISSING = new Set([
 ]);
 
 const made = new Map(); // name -> exports
+
+function asDefault(module) {
+  return { ...module, default: module };
+}
 
 /** `import x from` gives the module's own default, or all of it in one object. */
 function withDefault(exports) {

@@ -6,7 +6,7 @@ import { TextEncoder } from "../encoding/text_encoder.js";
 import { inspect as inspectValue } from "../internal/inspect.js";
 import { codedError, invalidArgument, requireFunction, requireNumber, requireString } from "./errors.js";
 import { isDeepEqual } from "./deep_equal.js";
-import * as types from "./util_types.js";
+import { getBuiltIn } from "./modules.js";
 
 const custom = Symbol.for("nodejs.util.inspect.custom");
 const promisified = Symbol.for("nodejs.util.promisify.custom");
@@ -140,7 +140,8 @@ export async function aborted(signal, resource) {
   });
 }
 
-export { TextDecoder, TextEncoder, types };
+export { TextDecoder, TextEncoder };
+export const types = getBuiltIn("util/types");
 export { debuglog as debug };
 
 export const isArray = Array.isArray;
