@@ -16,13 +16,15 @@ const rules = {
 // What a worker sees (see web/globals.js).
 const worker = Object.fromEntries(
   [
-    "AbortController", "AbortSignal", "ByteLengthQueuingStrategy", "CountQueuingStrategy", "Crypto", "CustomEvent",
-    "DOMException", "ErrorEvent", "Event", "EventTarget", "ExtendableEvent", "FetchEvent", "Headers", "Performance",
+    "AbortController", "AbortSignal", "ByteLengthQueuingStrategy", "CloseEvent", "CountQueuingStrategy", "Crypto", "CustomEvent",
+    "DOMException", "ErrorEvent", "Event", "EventTarget", "ExtendableEvent", "FetchEvent", "Headers", "MessageChannel",
+    "MessageEvent", "MessagePort", "Performance", "PerformanceEntry", "PerformanceMark", "PerformanceMeasure",
+    "ServiceWorkerGlobalScope", "WorkerGlobalScope",
     "PromiseRejectionEvent", "QuotaExceededError", "ReadableStream", "ReadableStreamBYOBReader",
     "ReadableStreamDefaultReader", "Request", "Response", "TextDecoder", "TextEncoder", "TransformStream", "URL",
     "URLSearchParams", "WebAssembly", "WritableStream", "addEventListener", "atob", "btoa", "clearImmediate",
     "clearInterval", "clearTimeout", "console", "crypto", "dispatchEvent", "navigator", "performance", "queueMicrotask",
-    "removeEventListener", "reportError", "self", "setImmediate", "setInterval", "setTimeout", "structuredClone",
+    "removeEventListener", "reportError", "self", "scheduler", "setImmediate", "setInterval", "setTimeout", "structuredClone",
   ].map((name) => [name, "readonly"]),
 );
 

@@ -5,6 +5,9 @@ import { CustomEvent, ErrorEvent, Event, PromiseRejectionEvent } from "./dom/eve
 import { EventTarget } from "./dom/event_target.js";
 import { DOMException, QuotaExceededError } from "./dom/exception.js";
 import { ExtendableEvent, FetchEvent, reportError } from "./dom/global_scope.js";
+import { CloseEvent, MessageEvent } from "./dom/message_event.js";
+import { MessageChannel, MessagePort } from "./dom/message_port.js";
+import { makeGlobalHandler, ServiceWorkerGlobalScope, WorkerGlobalScope } from "./dom/worker_global_scope.js";
 import { console } from "./console.js";
 import { Crypto, crypto } from "./crypto/random.js";
 import { atob, btoa } from "./encoding/base64.js";
@@ -15,6 +18,8 @@ import { Request } from "./fetch/request.js";
 import { Response } from "./fetch/response.js";
 import { Navigator, navigator } from "./navigator.js";
 import { Performance, performance } from "./performance.js";
+import { PerformanceEntry, PerformanceMark, PerformanceMeasure } from "./performance_entries.js";
+import { Scheduler, scheduler } from "./scheduler.js";
 import * as streams from "./streams/streams.js";
 import * as timers from "./timers.js";
 import { URL, URLSearchParams } from "./url/url.js";
@@ -33,7 +38,19 @@ function exposeOperation(scope, name, operation) {
 function exposeAttribute(scope, name, value) {
   const replace = (next) =>
     Object.defineProperty(scope, name, { value: next, writable: true, enumerable: true, configurable: true });
-  Object.defineProperty(scope, name, { get: () => value, set: replace, enumerable: true, configurable: true });
+  defineAccessor(scope, name, () => value, replace);
+}
+
+// https://html.spec.whatwg.org/multipage/webappapis.html#event-handler-idl-attributes
+function exposeHandler(scope, name, type) {
+  const { get, set } = makeGlobalHandler(scope, type);
+  defineAccessor(scope, name, get, set);
+}
+
+function defineAccessor(scope, name, get, set) {
+  Object.defineProperty(get, "name", { value: `get ${name}`, configurable: true });
+  Object.defineProperty(set, "name", { value: `set ${name}`, configurable: true });
+  Object.defineProperty(scope, name, { get, set, enumerable: true, configurable: true });
 }
 
 function exposeStreams(scope) {
@@ -60,10 +77,20 @@ function exposeEvents(scope) {
   exposeInterface(scope, "EventTarget", EventTarget);
   exposeInterface(scope, "AbortController", AbortController);
   exposeInterface(scope, "AbortSignal", AbortSignal);
-  // https://dom.spec.whatwg.org/#interface-eventtarget: the global object is one.
-  exposeOperation(scope, "addEventListener", EventTarget.prototype.addEventListener);
-  exposeOperation(scope, "removeEventListener", EventTarget.prototype.removeEventListener);
-  exposeOperation(scope, "dispatchEvent", EventTarget.prototype.dispatchEvent);
+  // https://html.spec.whatwg.org/multipage/workers.html#the-workerglobalscope-common-interface
+  // addEventListener, removeEventListener and dispatchEvent come from EventTarget: the global object is one.
+  exposeInterface(scope, "WorkerGlobalScope", WorkerGlobalScope);
+  exposeInterface(scope, "ServiceWorkerGlobalScope", ServiceWorkerGlobalScope);
+  Object.setPrototypeOf(scope, ServiceWorkerGlobalScope.prototype);
+  exposeHandler(scope, "onerror", "error");
+  exposeHandler(scope, "onunhandledrejection", "unhandledrejection");
+  exposeHandler(scope, "onrejectionhandled", "rejectionhandled");
+  // https://html.spec.whatwg.org/multipage/web-messaging.html
+  exposeInterface(scope, "MessageEvent", MessageEvent);
+  exposeInterface(scope, "MessageChannel", MessageChannel);
+  exposeInterface(scope, "MessagePort", MessagePort);
+  // https://websockets.spec.whatwg.org/#the-closeevent-interface
+  exposeInterface(scope, "CloseEvent", CloseEvent);
   // https://html.spec.whatwg.org/multipage/webappapis.html#runtime-script-errors
   exposeInterface(scope, "ErrorEvent", ErrorEvent);
   exposeInterface(scope, "PromiseRejectionEvent", PromiseRejectionEvent);
@@ -83,6 +110,9 @@ function exposeTimers(scope) {
   // https://nodejs.org/api/timers.html#setimmediatecallback-args
   exposeOperation(scope, "setImmediate", timers.setImmediate);
   exposeOperation(scope, "clearImmediate", timers.clearImmediate);
+  // https://wicg.github.io/scheduling-apis/#scheduler
+  exposeInterface(scope, "Scheduler", Scheduler);
+  exposeAttribute(scope, "scheduler", scheduler);
 }
 
 /** Put the web platform on the global object. Called once, while the snapshot is made. */
@@ -125,6 +155,10 @@ export function installGlobals(scope) {
   // https://w3c.github.io/hr-time/#the-performance-attribute
   exposeInterface(scope, "Performance", Performance);
   exposeAttribute(scope, "performance", performance);
+  // https://w3c.github.io/performance-timeline/ and https://w3c.github.io/user-timing/
+  exposeInterface(scope, "PerformanceEntry", PerformanceEntry);
+  exposeInterface(scope, "PerformanceMark", PerformanceMark);
+  exposeInterface(scope, "PerformanceMeasure", PerformanceMeasure);
 
   // https://html.spec.whatwg.org/multipage/system-state.html#the-navigator-object
   exposeInterface(scope, "Navigator", Navigator);

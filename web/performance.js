@@ -2,7 +2,8 @@
 import { EventTarget } from "./dom/event_target.js";
 import { monotonicNow, timeOrigin } from "./internal/clock.js";
 import { defineInterface } from "./internal/platform.js";
-import { illegalConstructor } from "./internal/webidl.js";
+import { illegalConstructor, requireArguments, toDOMString } from "./internal/webidl.js";
+import { clear, filterEntries, mark, measure } from "./performance_entries.js";
 
 const INTERNAL = Symbol("made by the platform");
 
@@ -20,6 +21,41 @@ export class Performance extends EventTarget {
   /** https://w3c.github.io/hr-time/#timeorigin-attribute */
   get timeOrigin() {
     return timeOrigin();
+  }
+
+  /** https://w3c.github.io/user-timing/#mark-method */
+  mark(markName, markOptions = undefined) {
+    requireArguments(arguments.length, 1, "Performance.mark");
+    return mark(markName, markOptions);
+  }
+
+  /** https://w3c.github.io/user-timing/#measure-method */
+  measure(measureName, startOrMeasureOptions = undefined, endMark = undefined) {
+    requireArguments(arguments.length, 1, "Performance.measure");
+    return measure(measureName, startOrMeasureOptions, endMark);
+  }
+
+  clearMarks(markName = undefined) {
+    clear("mark", markName);
+  }
+
+  clearMeasures(measureName = undefined) {
+    clear("measure", measureName);
+  }
+
+  /** https://w3c.github.io/performance-timeline/#getentries-method */
+  getEntries() {
+    return filterEntries();
+  }
+
+  getEntriesByType(type) {
+    requireArguments(arguments.length, 1, "Performance.getEntriesByType");
+    return filterEntries(undefined, toDOMString(type));
+  }
+
+  getEntriesByName(name, type = undefined) {
+    requireArguments(arguments.length, 1, "Performance.getEntriesByName");
+    return filterEntries(toDOMString(name), type === undefined ? undefined : toDOMString(type));
   }
 
   /** https://w3c.github.io/hr-time/#tojson-method */

@@ -107,7 +107,7 @@ export const tests = {
     target.dispatchEvent(new Event("x"));
     reportError(5);
     removeEventListener("error", onError);
-    deepEqual(seen, [thrown, "Uncaught RangeError: oops", "next", 5, "Uncaught exception"]);
+    deepEqual(seen, [thrown, "Uncaught RangeError: oops", "next", 5, "Uncaught 5"]);
   },
   "the global object is an event target": () => {
     const log = [];

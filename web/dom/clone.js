@@ -4,13 +4,23 @@ import { native } from "../internal/native.js";
 import { interfaceOf } from "../internal/platform.js";
 import { requireArguments, toDictionary, toSequence } from "../internal/webidl.js";
 
+// Interfaces whose objects can be transferred: `begin(object)` gives what takes its place and throws if it cannot be moved,
+// `finish(object, successor)` moves what is in it.
+const transferables = new Map(); // prototype -> { begin, finish }
+
+export function defineTransferable(Class, steps) {
+  transferables.set(Class.prototype, steps);
+}
+
 function makeError(message) {
   return new DOMException(message, "DataCloneError");
 }
 
 // V8 asks this of each object that is neither plain nor of the language; undefined says it is a worker's own class, which is
 // cloned as a plain object.
-function cloneHost(object) {
+function cloneHost(object, successors) {
+  const successor = successors?.get(object);
+  if (successor !== undefined) return successor;
   const known = interfaceOf(object);
   if (known === undefined) return undefined;
   if (known.clone === undefined) throw makeError(`A ${known.name} could not be cloned.`);
@@ -21,5 +31,30 @@ function cloneHost(object) {
 export function structuredClone(value, options = undefined) {
   requireArguments(arguments.length, 1, "structuredClone");
   const { transfer = [] } = toDictionary(options, "structuredClone");
-  return native.structuredClone(value, toSequence(transfer, "structuredClone"), makeError, cloneHost);
+  return cloneWithTransfer(value, toSequence(transfer, "structuredClone")).value;
+}
+
+function stepsOf(object) {
+  if (typeof object !== "object" || object === null) return undefined;
+  for (const [prototype, steps] of transferables) if (prototype.isPrototypeOf(object)) return steps;
+  return undefined;
+}
+
+/**
+ * https://html.spec.whatwg.org/multipage/structured-data.html#structuredserializewithtransfer and its reverse at once.
+ * Gives `{ value, moved }`: the clone, and what took the place of each platform object in the list.
+ */
+export function cloneWithTransfer(value, transfer) {
+  const buffers = [];
+  const successors = new Map();
+  for (const item of transfer) {
+    const steps = stepsOf(item);
+    if (steps === undefined) buffers.push(item);
+    else if (successors.has(item)) throw makeError("An object is twice in the transfer list.");
+    else successors.set(item, steps.begin(item));
+  }
+  const host = successors.size === 0 ? cloneHost : (object) => cloneHost(object, successors);
+  const clone = native.structuredClone(value, buffers, makeError, host);
+  for (const [item, successor] of successors) stepsOf(item).finish(item, successor);
+  return { value: clone, moved: [...successors.values()] };
 }

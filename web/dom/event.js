@@ -3,6 +3,10 @@ import { monotonicNow } from "../internal/clock.js";
 import { defineConstants, defineInterface } from "../internal/platform.js";
 import { requireArguments, toDictionary, toDOMString, toUnsigned } from "../internal/webidl.js";
 
+const { defineProperty } = Object;
+
+let isTrusted; // the descriptor of the attribute
+
 const NONE = 0;
 const AT_TARGET = 2;
 
@@ -10,6 +14,7 @@ const AT_TARGET = 2;
 export let beginDispatch;
 export let endDispatch;
 export let isStopped;
+export let isPropagationStopped;
 export let setPassive;
 export let isDispatchable;
 export let trust;
@@ -32,6 +37,7 @@ export class Event {
 
   constructor(type, init = undefined) {
     requireArguments(arguments.length, 1, "Event constructor");
+    defineProperty(this, "isTrusted", isTrusted);
     this.#type = toDOMString(type);
     if (init === undefined) return;
     const { bubbles, cancelable, composed } = toDictionary(init, "Event constructor");
@@ -111,10 +117,6 @@ export class Event {
     return this.#composed;
   }
 
-  get isTrusted() {
-    return this.#trusted;
-  }
-
   get timeStamp() {
     return this.#timeStamp;
   }
@@ -132,6 +134,13 @@ export class Event {
   }
 
   static {
+    // [LegacyUnforgeable]: every event has the attribute itself, and it cannot be changed.
+    // https://webidl.spec.whatwg.org/#LegacyUnforgeable
+    isTrusted = {
+      get: Object.getOwnPropertyDescriptor({ get isTrusted() { return this.#trusted; } }, "isTrusted").get,
+      enumerable: true,
+      configurable: false,
+    };
     isDispatchable = (event) => event.#initialized && !event.#dispatching;
     beginDispatch = (event, target) => {
       event.#dispatching = true;
@@ -145,6 +154,7 @@ export class Event {
       return !event.#canceled;
     };
     isStopped = (event) => event.#stopImmediate;
+    isPropagationStopped = (event) => event.#stopPropagation;
     setPassive = (event, passive) => {
       event.#passive = passive;
     };
@@ -165,7 +175,8 @@ export class CustomEvent extends Event {
   constructor(type, init = undefined) {
     requireArguments(arguments.length, 1, "CustomEvent constructor");
     super(type, init);
-    this.#detail = init?.detail === undefined ? null : init.detail;
+    const { detail = null } = init ?? {};
+    this.#detail = detail;
   }
 
   get detail() {
@@ -174,6 +185,7 @@ export class CustomEvent extends Event {
 
   /** https://dom.spec.whatwg.org/#dom-customevent-initcustomevent */
   initCustomEvent(type, bubbles = false, cancelable = false, detail = null) {
+    requireArguments(arguments.length, 1, "CustomEvent.initCustomEvent");
     if (this.eventPhase !== NONE) return;
     this.initEvent(type, bubbles, cancelable);
     this.#detail = detail;

@@ -2,7 +2,7 @@
 //
 // There is no tree of nodes, so a dispatch is one list of listeners. The global object is an event target too, but it is no
 // instance of a class of ours and cannot hold a private field: its listeners are kept here, in `globalListenerLists`.
-import { beginDispatch, Event, endDispatch, isDispatchable, isStopped, setPassive, trust } from "./event.js";
+import { beginDispatch, ErrorEvent, Event, endDispatch, isDispatchable, isPropagationStopped, isStopped, setPassive, trust } from "./event.js";
 import { DOMException } from "./exception.js";
 import { reportException } from "./report.js";
 import { defineInterface } from "../internal/platform.js";
@@ -19,7 +19,22 @@ export function setSignals(functions) {
 
 /** https://dom.spec.whatwg.org/#concept-flatten-options */
 function isCapture(options) {
-  return typeof options === "boolean" ? options : !!options?.capture;
+  return isObject(options) ? !!options.capture : !!options;
+}
+
+function isObject(value) {
+  return (typeof value === "object" && value !== null) || typeof value === "function";
+}
+
+/** https://dom.spec.whatwg.org/#event-flatten-more: the members in the order in which Web IDL reads them. */
+function flattenMore(options) {
+  const capture = isCapture(options);
+  if (!isObject(options)) return { capture, once: false, passive: false, signal: undefined };
+  const { once, passive, signal } = options;
+  if (signal !== undefined && !signals.isAbortSignal(signal)) {
+    throw new TypeError("EventTarget.addEventListener: signal is not an AbortSignal.");
+  }
+  return { capture, once: !!once, passive: !!passive, signal };
 }
 
 function toCallback(value) {
@@ -77,18 +92,25 @@ function invoke(listener, event, target, onError) {
 /** https://dom.spec.whatwg.org/#concept-event-dispatch. False if a listener canceled the event. */
 function dispatch(lists, event, target, onError) {
   beginDispatch(event, target);
-  const listeners = lists.get(event.type);
-  if (listeners !== undefined) {
-    // A copy, since listeners may add and remove; capturing ones come first.
-    const captured = listeners.filter((listener) => listener.capture);
-    for (const listener of captured.concat(listeners.filter((other) => !other.capture))) {
-      if (listener.removed) continue;
-      if (listener.once) removeListener(lists, event.type, listener.callback, listener.capture);
-      invoke(listener, event, target, onError);
-      if (isStopped(event)) break;
-    }
-  }
+  // The way down, then the way up: both are the target alone.
+  invokeAll(lists, event, target, onError, true);
+  invokeAll(lists, event, target, onError, false);
   return endDispatch(event);
+}
+
+/** https://dom.spec.whatwg.org/#concept-event-listener-invoke */
+function invokeAll(lists, event, target, onError, capture) {
+  // Step 5.
+  if (isPropagationStopped(event)) return;
+  const listeners = lists.get(event.type);
+  if (listeners === undefined) return;
+  // Step 7: a copy, since listeners may add and remove.
+  for (const listener of listeners.filter((each) => each.capture === capture)) {
+    if (listener.removed) continue;
+    if (listener.once) removeListener(lists, event.type, listener.callback, capture);
+    invoke(listener, event, target, onError);
+    if (isStopped(event)) return;
+  }
 }
 
 export class EventTarget {
@@ -98,18 +120,9 @@ export class EventTarget {
   addEventListener(type, callback, options = undefined) {
     requireArguments(arguments.length, 2, "EventTarget.addEventListener");
     const lists = listsOf(this);
-    const signal = options?.signal;
-    if (signal !== undefined && !signals.isAbortSignal(signal)) {
-      throw new TypeError("EventTarget.addEventListener: signal is not an AbortSignal.");
-    }
-    addListener(lists, toDOMString(type), {
-      callback: toCallback(callback),
-      capture: isCapture(options),
-      once: !!options?.once,
-      passive: !!options?.passive,
-      signal,
-      removed: false,
-    });
+    const name = toDOMString(type);
+    const listener = toCallback(callback);
+    addListener(lists, name, { callback: listener, ...flattenMore(options), removed: false });
   }
 
   /** https://dom.spec.whatwg.org/#dom-eventtarget-removeeventlistener */
@@ -175,7 +188,13 @@ export class HandlerSlot {
     } else if (this.#listener === null) {
       this.#listener = (event) => {
         if (typeof this.#handler !== "function") return;
-        if (this.#handler.call(target, event) === false) event.preventDefault();
+        // https://html.spec.whatwg.org/multipage/webappapis.html#the-event-handler-processing-algorithm
+        const isError = target === globalThis && event instanceof ErrorEvent && event.type === "error";
+        const { message, filename, lineno, colno, error } = isError ? event : {};
+        const result = isError
+          ? this.#handler.call(target, message, filename, lineno, colno, error)
+          : this.#handler.call(target, event);
+        if (result === isError) event.preventDefault();
       };
       target.addEventListener(this.#type, this.#listener);
     }

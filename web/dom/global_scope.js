@@ -17,13 +17,30 @@ export function setErrorReporter(report) {
   reportToEngine = report;
 }
 
+// A frame of a stack trace that is the worker's: "at f (file:1:2)" or "at file:1:2".
+const FRAME = /^\s+at (?:.*\()?((?!atoll:)[^()\s]+):(\d+):(\d+)\)?$/m;
+
+/** https://html.spec.whatwg.org/multipage/webappapis.html#extract-error. Whatever the value does when it is looked at. */
+function describe(error) {
+  let message = "Uncaught exception";
+  let frame = null;
+  try {
+    message = error instanceof Error ? `Uncaught ${error.name}: ${error.message}` : `Uncaught ${inspect(error)}`;
+    const stack = error instanceof Error ? error.stack : new Error().stack;
+    frame = FRAME.exec(typeof stack === "string" ? stack : "");
+  } catch {
+    // Then there is nothing to say about it.
+  }
+  const [, filename = "", lineno = 0, colno = 0] = frame ?? [];
+  return { message, filename, lineno: Number(lineno), colno: Number(colno) };
+}
+
 /** https://html.spec.whatwg.org/multipage/webappapis.html#report-an-exception */
 function report(error) {
   if (!reporting && countListeners(globalThis, "error") > 0) {
     reporting = true;
     try {
-      const message = error instanceof Error ? `Uncaught ${error.name}: ${error.message}` : "Uncaught exception";
-      const event = new ErrorEvent("error", { message, error, cancelable: true });
+      const event = new ErrorEvent("error", { ...describe(error), error, cancelable: true });
       if (!fireEvent(globalThis, event)) return;
     } finally {
       reporting = false;

@@ -1,0 +1,107 @@
+// https://w3c.github.io/user-timing/, scheduler.wait, and a close look at structuredClone.
+import { deepEqual, equal, ok, rejects, throws } from "./assert.js";
+
+export const tests = {
+  "marks and measures": async () => {
+    const first = performance.mark("a", { detail: { x: 1 } });
+    ok(first instanceof PerformanceMark && first instanceof PerformanceEntry);
+    deepEqual([first.name, first.entryType, first.duration, first.detail.x], ["a", "mark", 0, 1]);
+    await scheduler.wait(3);
+    performance.mark("b", { startTime: 5 });
+    const measure = performance.measure("m", { start: 1, end: "b", detail: "d" });
+    deepEqual([measure.startTime, measure.duration, measure.detail, measure.entryType], [1, 4, "d", "measure"]);
+    equal(performance.measure("n", "b").startTime, 5);
+    equal(performance.measure("o", "b", "b").duration, 0);
+    equal(performance.measure("p", { duration: 2, end: 5 }).startTime, 3);
+    deepEqual(performance.getEntriesByName("m").map((entry) => entry.toJSON()), [
+      { name: "m", entryType: "measure", startTime: 1, duration: 4, detail: "d" },
+    ]);
+    equal(performance.getEntriesByType("measure").length, 4);
+    equal(performance.getEntriesByName("a", "measure").length, 0);
+    const times = performance.getEntries().map((entry) => entry.startTime);
+    deepEqual(times, times.toSorted((x, y) => x - y));
+    performance.clearMarks("a");
+    equal(performance.getEntriesByType("mark").length, 1);
+    performance.clearMarks();
+    performance.clearMeasures();
+    equal(performance.getEntries().length, 0);
+  },
+  "marks and measures that are wrong": () => {
+    equal(throws(() => performance.measure("x", "never")).name, "SyntaxError");
+    throws(() => performance.mark("x", { startTime: -1 }), TypeError);
+    throws(() => performance.mark(), TypeError);
+    throws(() => performance.measure("x", { start: 1, end: 2, duration: 1 }), TypeError);
+    throws(() => performance.measure("x", { detail: 1 }), TypeError);
+    throws(() => performance.measure("x", { start: 1 }, "end"), TypeError);
+    equal(throws(() => performance.mark("x", { detail: () => {} })).name, "DataCloneError");
+    throws(() => new PerformanceEntry(), TypeError);
+    throws(() => new PerformanceMeasure(), TypeError);
+    equal(new PerformanceMark("own").name, "own");
+    equal(performance.getEntries().length, 0);
+  },
+  "scheduler.wait": async () => {
+    equal(await scheduler.wait(1), undefined);
+    await rejects(scheduler.wait(1000, { signal: AbortSignal.timeout(1) }), "TimeoutError");
+    await rejects(scheduler.wait(1, { signal: AbortSignal.abort(new RangeError("r")) }), RangeError);
+    await rejects(scheduler.wait(), TypeError);
+    await rejects(scheduler.wait(-1), TypeError);
+  },
+  "structuredClone of errors": () => {
+    for (const Class of [Error, EvalError, RangeError, ReferenceError, SyntaxError, TypeError, URIError]) {
+      const error = new Class("m", { cause: { deep: [1n] } });
+      const copy = structuredClone(error);
+      deepEqual([copy.constructor, copy.message, copy.name, copy.stack, copy.cause.deep[0]], [Class, "m", Class.name, error.stack, 1n]);
+    }
+    class Own extends RangeError {
+      name = "RangeError";
+      extra = 1;
+    }
+    const own = structuredClone(new Own("o"));
+    deepEqual([own.constructor, own.extra], [RangeError, undefined]);
+    const odd = structuredClone(Object.assign(new Error("x"), { name: "Odd" }));
+    equal(odd.name, "Error");
+    const exception = structuredClone(new DOMException("m", "AbortError"));
+    deepEqual([exception.name, exception.code, exception instanceof DOMException], ["AbortError", 20, true]);
+  },
+  "structuredClone of boxes, patterns, collections and cycles": () => {
+    for (const box of [new Number(-0), new String("s"), new Boolean(false), Object(5n)]) {
+      const copy = structuredClone(box);
+      equal(copy.constructor, box.constructor);
+      equal(Object.is(copy.valueOf(), box.valueOf()), true);
+    }
+    throws(() => structuredClone(Object(Symbol("s"))));
+    const pattern = /a/giu;
+    pattern.lastIndex = 3;
+    const copy = structuredClone(pattern);
+    deepEqual([copy.source, copy.flags, copy.lastIndex], ["a", "giu", 0]);
+    const map = new Map();
+    map.set(map, new Set([map]));
+    const clone = structuredClone(map);
+    ok(clone !== map && clone.has(clone) && clone.get(clone).has(clone));
+    const shared = { x: 1 };
+    const twice = structuredClone([shared, shared]);
+    equal(twice[0], twice[1]);
+    equal(structuredClone(new Date(NaN)).getTime(), NaN);
+    deepEqual(structuredClone({ get a() { return 1; } }), { a: 1 });
+    equal("b" in structuredClone(Object.defineProperty({}, "b", { value: 1, enumerable: false })), false);
+    equal(structuredClone("\ud800"), "\ud800");
+  },
+  "structuredClone of buffers": () => {
+    const resizable = new ArrayBuffer(4, { maxByteLength: 16 });
+    const tracking = new Uint8Array(resizable);
+    const copy = structuredClone(tracking);
+    equal(copy.buffer.resizable, true);
+    copy.buffer.resize(8);
+    deepEqual([copy.length, tracking.length], [8, 4]);
+    for (const Class of [Int8Array, Uint8ClampedArray, Float32Array, Float64Array, BigInt64Array, DataView]) {
+      equal(structuredClone(new Class(new ArrayBuffer(16))).constructor, Class);
+    }
+    const buffer = new ArrayBuffer(8);
+    const view = structuredClone(new Uint8Array(buffer, 2, 3), { transfer: [buffer] });
+    deepEqual([view.byteOffset, view.length, buffer.detached], [2, 3, true]);
+    equal(throws(() => structuredClone(buffer)).name, "DataCloneError");
+    const kept = new ArrayBuffer(1);
+    throws(() => structuredClone([kept, () => {}], { transfer: [kept] }));
+    equal(kept.detached, false);
+  },
+};

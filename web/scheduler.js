@@ -1,0 +1,37 @@
+// https://wicg.github.io/scheduling-apis/#scheduler, of which the part that every runtime has.
+import { addAbortAlgorithm, isAbortSignal } from "./dom/abort.js";
+import { defineInterface } from "./internal/platform.js";
+import { illegalConstructor, requireArguments, toDictionary, toEnforcedRange } from "./internal/webidl.js";
+import { clearTimeout, startTimer } from "./timers.js";
+
+const INTERNAL = Symbol("made by the platform");
+
+export class Scheduler {
+  #isScheduler = true;
+
+  constructor(token) {
+    if (token !== INTERNAL) throw illegalConstructor();
+  }
+
+  /** https://developers.cloudflare.com/workers/platform/changelog/: resolves after `delay` milliseconds. */
+  wait(delay, options = undefined) {
+    return new Promise((resolve, reject) => {
+      this.#isScheduler;
+      requireArguments(arguments.length, 1, "Scheduler.wait");
+      const milliseconds = toEnforcedRange(delay, "Scheduler.wait");
+      const { signal } = toDictionary(options, "Scheduler.wait");
+      if (signal !== undefined && !isAbortSignal(signal)) throw new TypeError("Scheduler.wait: signal is not an AbortSignal.");
+      signal?.throwIfAborted();
+      const id = startTimer(resolve, milliseconds);
+      if (signal === undefined) return;
+      addAbortAlgorithm(signal, (reason) => {
+        clearTimeout(id);
+        reject(reason);
+      });
+    });
+  }
+}
+
+defineInterface(Scheduler);
+
+export const scheduler = new Scheduler(INTERNAL);
