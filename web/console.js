@@ -5,6 +5,8 @@ import { inspect } from "./internal/inspect.js";
 import { native } from "./internal/native.js";
 import { Level } from "./internal/wire.gen.js";
 
+const { captureStackTrace } = Error;
+
 // What counts and timers a worker has begun, and how far it has indented.
 const counts = new Map();
 const timers = new Map();
@@ -30,8 +32,14 @@ const debug = logger(Level.DEBUG);
 
 function stackTrace(title, caller) {
   const holder = { name: title, message: "" };
-  Error.captureStackTrace(holder, caller);
-  const lines = holder.stack.split("\n").filter((line) => line.startsWith("    at "));
+  let stack = "";
+  try {
+    captureStackTrace(holder, caller);
+    if (typeof holder.stack === "string") ({ stack } = holder);
+  } catch {
+    // A worker's own Error.prepareStackTrace threw.
+  }
+  const lines = stack.split("\n").filter((line) => line.startsWith("    at "));
   return [title, ...lines].join("\n");
 }
 

@@ -39,7 +39,7 @@ void Respond(const Info& info) {
   Worker* worker = WorkerOf(info);
   if (worker == nullptr || !info[2]->IsString()) return;
   uint32_t call = Unsigned(info, 0);
-  bool done = info[4]->IsTrue();
+  bool done = info[4]->IsTrue() && !worker->HasRejections();
   bool sent = worker->calls().Respond(info.GetIsolate(), call, static_cast<uint16_t>(Unsigned(info, 1)),
                                       info[2].As<v8::String>(), info[3], worker->UnfinishedNs(), done);
   info.GetReturnValue().Set(sent);

@@ -181,6 +181,9 @@ void Worker::Run(Watchdog::Slot& slot, uint32_t call_id, uint64_t budget_ns, Ent
     isolate->PerformMicrotaskCheckpoint();
     if (state_ == State::kStarting) ContinueStarting();
     if (!rejections_.empty()) ReportRejections();
+    for (uint32_t id : std::exchange(finishing_, {})) {
+      if (calls_.Done(id, UnfinishedNs())) timers_.ClearCall(id);
+    }
     charge_ = nullptr;
     cost = charge.Stop();
     too_long = charge.fired();
@@ -296,6 +299,11 @@ uint32_t Worker::StartOp(uint32_t op, std::string_view meta, std::string_view bo
 }
 
 bool Worker::FinishCall(uint32_t id) {
+  // What the rejections have to say belongs to the log of the call, so they come first.
+  if (!rejections_.empty() && charge_ != nullptr) {
+    finishing_.push_back(id);
+    return true;
+  }
   if (!calls_.Done(id, UnfinishedNs())) return false;
   timers_.ClearCall(id);
   return true;

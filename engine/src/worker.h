@@ -68,6 +68,7 @@ class Worker final : public std::enable_shared_from_this<Worker> {
   bool FinishCall(uint32_t id);
   void Log(uint32_t call, wire::Level level, std::string_view text);
   void OnPromiseReject(const v8::PromiseRejectMessage& message);
+  bool HasRejections() const { return !rejections_.empty(); }
 
  private:
   enum class State { kNew, kStarting, kReady, kGone };
@@ -139,6 +140,7 @@ class Worker final : public std::enable_shared_from_this<Worker> {
   std::vector<Mail> early_;                     // of calls that came before the top-level code was done
   std::unordered_map<uint32_t, uint32_t> ops_;  // op id -> call
   std::vector<Rejection> rejections_;
+  std::vector<uint32_t> finishing_;  // calls that are over when the rejections have been told
   Watchdog::Charge* charge_ = nullptr;
   std::optional<Failure> condemned_;
 };

@@ -22,7 +22,11 @@ export class DOMException {
   constructor(message = "", name = "Error") {
     this.#message = toDOMString(message);
     this.#name = toDOMString(name);
-    captureStackTrace(this, new.target);
+    try {
+      captureStackTrace(this, new.target);
+    } catch {
+      // A worker's own Error.prepareStackTrace threw: then there is no stack.
+    }
   }
 
   get name() {

@@ -2,14 +2,15 @@
 //
 // A log line must never fail and never run for long, whatever it is given: getters of a worker's
 // objects are not called, proxies are not entered, depth, items and characters are bounded.
-import { describeBuffer, kindOf, primitive, propertyKey, quote, unbox } from "./inspect_values.js";
+import { group, leaf } from "./inspect_layout.js";
+import { bufferContents, kindOf, primitive, propertyKey, quote, unbox } from "./inspect_values.js";
 import { native } from "./native.js";
 import { interfaceOf } from "./platform.js";
 
 const DEPTH = 2; // levels of objects within the value
 const MOST_ITEMS = 100;
-const LINE_WIDTH = 76;
-const COMPACT_LEVELS = 3; // an object with more levels than this inside is not put on one line
+const LINE_WIDTH = 80;
+const COMPACT_LEVELS = 3; // so many levels may share a line
 const MOST_CHARACTERS = 128 * 1024;
 
 const CUSTOM = Symbol.for("nodejs.util.inspect.custom");
@@ -24,12 +25,14 @@ const setForEach = Set.prototype.forEach;
 const dateToISO = Date.prototype.toISOString;
 const dateGetTime = Date.prototype.getTime;
 const regExpToString = RegExp.prototype.toString;
+const objectToString = Object.prototype.toString;
 
 // One inspection: what is on the way down, which of it was met again, and how much has been written.
 class Inspection {
   path = [];
   circular = new Map(); // object -> its number
   written = 0;
+  latest = 0; // how deep the object was that was entered last
 
   constructor({ depth = DEPTH, items = MOST_ITEMS, width = LINE_WIDTH, compact = COMPACT_LEVELS, sorted = false, custom = true }) {
     this.depth = depth;
@@ -49,11 +52,7 @@ export function inspect(value, options = {}) {
   return formatValue(new Inspection(options), value).text;
 }
 
-// Each formatter gives { text, levels }: levels is how deep the objects inside go, which decides on line breaks.
-function leaf(text) {
-  return { text, levels: 0 };
-}
-
+// Each formatter gives { text }.
 function countedLeaf(run, text) {
   run.written += text.length;
   return leaf(text);
@@ -92,13 +91,19 @@ function prefixOf(object, kind, size = undefined) {
   const name = constructorName(object);
   const shown = name === null ? `[${kind}: null prototype]` : name;
   const sized = size === undefined ? shown : `${shown}(${size})`;
-  let tag;
+  const tag = tagOf(object);
+  return tag !== "" && tag !== name ? `${sized} [${tag}]` : sized;
+}
+
+// What the object calls itself, unless that is shown among its properties anyway.
+function tagOf(object) {
   try {
-    tag = object[Symbol.toStringTag];
+    const tag = object[Symbol.toStringTag];
+    if (typeof tag !== "string" || Object.getOwnPropertyDescriptor(object, Symbol.toStringTag)?.enumerable) return "";
+    return tag;
   } catch {
-    tag = undefined;
+    return "";
   }
-  return typeof tag === "string" && tag !== "" && tag !== name && tag !== kind ? `${sized} [${tag}]` : sized;
 }
 
 // https://nodejs.org/api/util.html#custom-inspection-functions-on-objects
@@ -122,12 +127,18 @@ function formatObject(run, object) {
 }
 
 function isPlain(object) {
-  return typeof object === "object" && Object.getPrototypeOf(object) === Object.prototype;
+  return typeof object === "object" && Object.getPrototypeOf(object) === Object.prototype && tagOf(object) === "";
+}
+
+// Without anything to show there is no depth that would be too deep.
+function isEmpty(object) {
+  return Object.keys(object).length === 0 && Object.getOwnPropertySymbols(object).length === 0;
 }
 
 // Runs `body` one level down; null if that is deeper than is shown.
 function nested(run, object, body) {
   if (run.path.length > run.depth) return null;
+  run.latest = run.path.length;
   run.path.push(object);
   try {
     return body();
@@ -136,43 +147,13 @@ function nested(run, object, body) {
   }
 }
 
-/** `entries` as { text, levels } between braces, on one line if they fit. */
-function group(run, prefix, [open, close], entries) {
-  const start = prefix === "" ? open : `${prefix} ${open}`;
-  if (entries.length === 0) return leaf(`${start}${close}`);
-  const levels = 1 + Math.max(...entries.map((entry) => entry.levels));
-  const texts = entries.map((entry) => entry.text);
-  const width = texts.reduce((sum, text) => sum + text.length + 2, start.length);
-  const fits = width <= run.width && levels <= run.compact && !texts.some((text) => text.includes("\n"));
-  if (fits) return { text: `${start} ${texts.join(", ")} ${close}`, levels };
-  const lines = open === "[" && entries.length > 6 && levels === 1 ? fillLines(texts, run.width) : texts.map((text) => `${text},`);
-  const body = lines.map((line) => `  ${line.replaceAll("\n", "\n  ")}`).join("\n");
-  return { text: `${start}\n${body.replace(/,$/, "")}\n${close}`, levels };
-}
-
-// Many short items: as many on a line as fit.
-function fillLines(texts, width) {
-  const lines = [];
-  let line = "";
-  for (const text of texts) {
-    if (line !== "" && line.length + text.length + 2 > width) {
-      lines.push(line);
-      line = "";
-    }
-    line += line === "" ? `${text},` : ` ${text},`;
-  }
-  if (line !== "") lines.push(line);
-  return lines;
-}
-
 function formatProperty(run, object, key) {
   const descriptor = Object.getOwnPropertyDescriptor(object, key);
   const name = propertyKey(key);
   if (descriptor === undefined) return leaf(`${name}: undefined`);
   if (descriptor.get !== undefined) return leaf(`${name}: [Getter${descriptor.set === undefined ? "" : "/Setter"}]`);
   if (descriptor.set !== undefined) return leaf(`${name}: [Setter]`);
-  const { text, levels } = formatValue(run, descriptor.value);
-  return { text: `${name}: ${text}`, levels };
+  return leaf(`${name}: ${formatValue(run, descriptor.value).text}`);
 }
 
 function ownEntries(run, object, skip = () => false) {
@@ -195,8 +176,9 @@ function isIndex(key) {
 }
 
 function formatPlain(run, object) {
-  const prefix = isPlain(object) ? "" : prefixOf(object, "Object");
-  const entries = nested(run, object, () => ownEntries(run, object));
+  const isArguments = objectToString.call(object) === "[object Arguments]";
+  const prefix = isArguments ? "[Arguments]" : isPlain(object) ? "" : prefixOf(object, "Object");
+  const entries = isEmpty(object) ? [] : nested(run, object, () => ownEntries(run, object));
   if (entries === null) return leaf(`[${constructorName(object) ?? "Object: null prototype"}]`);
   return group(run, prefix === "Object" ? "" : prefix, ["{", "}"], entries);
 }
@@ -204,7 +186,7 @@ function formatPlain(run, object) {
 function formatArray(run, array) {
   const name = constructorName(array);
   const prefix = name === "Array" ? "" : prefixOf(array, "Array", array.length);
-  const entries = nested(run, array, () => {
+  const entries = array.length === 0 && isEmpty(array) ? [] : nested(run, array, () => {
     const items = [];
     let index = 0;
     for (; index < array.length && items.length < run.items; index++) {
@@ -234,7 +216,7 @@ function formatTypedArray(run, array, kind) {
 
 function formatCollection(run, object, kind) {
   const size = getSize[kind].call(object);
-  const entries = nested(run, object, () => {
+  const entries = size === 0 && isEmpty(object) ? [] : nested(run, object, () => {
     const items = [];
     const add = (value, key) => {
       if (items.length >= run.items) return;
@@ -242,7 +224,7 @@ function formatCollection(run, object, kind) {
       if (kind === "Set") items.push(first);
       else {
         const second = formatValue(run, value);
-        items.push({ text: `${first.text} => ${second.text}`, levels: Math.max(first.levels, second.levels) });
+        items.push(leaf(`${first.text} => ${second.text}`));
       }
     };
     (kind === "Map" ? mapForEach : setForEach).call(object, add);
@@ -270,13 +252,12 @@ function formatError(run, error) {
     for (const [key, label] of [["cause", "[cause]"], ["errors", "[errors]"]]) {
       const descriptor = Object.getOwnPropertyDescriptor(error, key);
       if (descriptor === undefined || !("value" in descriptor) || (key === "errors" && descriptor.enumerable)) continue;
-      const { text, levels } = formatValue(run, descriptor.value);
-      own.push({ text: `${label}: ${text}`, levels });
+      own.push(leaf(`${label}: ${formatValue(run, descriptor.value).text}`));
     }
     return own;
   });
   if (entries === null) return leaf(`[${errorToString.call(error)}]`);
-  return entries.length === 0 ? leaf(stack) : { ...group(run, stack, ["{", "}"], entries), levels: 9 };
+  return entries.length === 0 ? leaf(stack) : group(run, stack, ["{", "}"], entries);
 }
 
 function formatFunction(run, callable) {
@@ -317,8 +298,51 @@ function attributesOf(object) {
   return attributes;
 }
 
+// What has a text of its own, and maybe properties beside it.
+function withProperties(run, base, object, skip = undefined) {
+  if (isEmpty(object)) return leaf(base);
+  const entries = nested(run, object, () => ownEntries(run, object, skip)) ?? [];
+  return entries.length === 0 ? leaf(base) : group(run, base, ["{", "}"], entries);
+}
+
 function formatDate(run, date) {
-  return leaf(Number.isNaN(dateGetTime.call(date)) ? "Invalid Date" : dateToISO.call(date));
+  return withProperties(run, Number.isNaN(dateGetTime.call(date)) ? "Invalid Date" : dateToISO.call(date), date);
+}
+
+function formatBoxed(run, boxed) {
+  const value = unbox(boxed);
+  return withProperties(run, `[${constructorName(boxed) ?? "Object"}: ${primitive(value)}]`, boxed, typeof value === "string" ? isIndex : undefined);
+}
+
+function formatBuffer(run, buffer) {
+  return group(run, prefixOf(buffer, "ArrayBuffer"), ["{", "}"], bufferContents(buffer).map(leaf));
+}
+
+function formatView(run, view) {
+  const entries = nested(run, view, () => [
+    leaf(`[byteLength]: ${view.byteLength}`),
+    leaf(`[byteOffset]: ${view.byteOffset}`),
+    leaf(`[buffer]: ${formatValue(run, view.buffer).text}`),
+  ]);
+  return entries === null ? leaf("[DataView]") : group(run, prefixOf(view, "DataView"), ["{", "}"], entries);
+}
+
+// Its target, looked at without running a trap.
+function formatProxy(run, proxy) {
+  const target = native.proxyTarget(proxy);
+  return target === null ? leaf("<Revoked Proxy>") : nested(run, proxy, () => formatValue(run, target)) ?? leaf("[Proxy]");
+}
+
+// The items an iterator of a Map or Set has before it; looking does not move it.
+function formatIterator(run, iterator, kind) {
+  const [items, arePairs] = native.previewEntries(iterator);
+  const entries = nested(run, iterator, () => {
+    const values = items.slice(0, run.items * (arePairs ? 2 : 1)).map((item) => formatValue(run, item).text);
+    if (!arePairs) return values.map(leaf);
+    return values.flatMap((text, i) => (i % 2 === 0 ? [leaf(`[ ${text}, ${values[i + 1]} ]`)] : []));
+  });
+  const name = arePairs ? kind.replace("Iterator", "Entries") : kind;
+  return entries === null ? leaf(`[${name}]`) : group(run, `[${name}]`, ["{", "}"], entries);
 }
 
 function formatPromise(run, promise) {
@@ -338,12 +362,14 @@ const FORMATTERS = {
   Error: formatError,
   Function: formatFunction,
   Date: formatDate,
-  RegExp: (run, regexp) => leaf(regExpToString.call(regexp)),
+  RegExp: (run, regexp) => withProperties(run, regExpToString.call(regexp), regexp),
   Promise: formatPromise,
-  Proxy: () => leaf("[Proxy]"),
+  Proxy: formatProxy,
+  "Map Iterator": formatIterator,
+  "Set Iterator": formatIterator,
   WeakMap: () => leaf("WeakMap { <items unknown> }"),
   WeakSet: () => leaf("WeakSet { <items unknown> }"),
-  ArrayBuffer: (run, buffer) => leaf(describeBuffer(buffer)),
-  DataView: (run, view) => leaf(`DataView { byteLength: ${view.byteLength}, byteOffset: ${view.byteOffset} }`),
-  Boxed: (run, boxed) => leaf(`[${constructorName(boxed) ?? "Object"}: ${primitive(unbox(boxed))}]`),
+  ArrayBuffer: formatBuffer,
+  DataView: formatView,
+  Boxed: formatBoxed,
 };

@@ -10,6 +10,7 @@ const typedArrayTag = Object.getOwnPropertyDescriptor(
   Symbol.toStringTag,
 ).get;
 const dateGetTime = Date.prototype.getTime;
+const objectToString = Object.prototype.toString;
 const weakMapHas = WeakMap.prototype.has;
 const weakSetHas = WeakSet.prototype.has;
 const UNBOX = [Number, String, Boolean, Symbol, BigInt].map((Class) => Class.prototype.valueOf);
@@ -32,7 +33,7 @@ export function quote(text) {
     const isLone = char.length === 1 && code >= 0xd800 && code <= 0xdfff;
     if (char === mark) body += `\\${mark}`;
     else if (char in ESCAPES) body += ESCAPES[char];
-    else if (isLone) body += `\\u${code.toString(16).toUpperCase()}`;
+    else if (isLone) body += `\\u${code.toString(16)}`;
     else if (code < 0x20 || (code >= 0x7f && code <= 0x9f)) body += `\\x${code.toString(16).padStart(2, "0").toUpperCase()}`;
     else body += char;
   }
@@ -48,7 +49,7 @@ export function primitive(value) {
 }
 
 export function propertyKey(key) {
-  if (typeof key === "symbol") return `[${String(key)}]`;
+  if (typeof key === "symbol") return String(key);
   return IDENTIFIER.test(key) ? key : quote(key);
 }
 
@@ -64,13 +65,14 @@ export function unbox(object) {
   throw new TypeError("not a boxed value");
 }
 
-export function describeBuffer(buffer) {
+/** The entries that show an ArrayBuffer. */
+export function bufferContents(buffer) {
   const length = byteLengthOf.call(buffer);
-  if (buffer.detached) return "ArrayBuffer { (detached), byteLength: 0 }";
+  if (buffer.detached) return ["(detached)", "[byteLength]: 0"];
   const shown = new Uint8Array(buffer, 0, Math.min(length, 50));
   const hex = Array.from(shown, (byte) => byte.toString(16).padStart(2, "0")).join(" ");
-  const more = length > 50 ? ` ... ${length - 50} more bytes` : "";
-  return `ArrayBuffer { [Uint8Contents]: <${hex}${more}>, byteLength: ${length} }`;
+  const more = length > 50 ? ` ... ${length - 50} more byte${length === 51 ? "" : "s"}` : "";
+  return [`[Uint8Contents]: <${hex}${more}>`, `[byteLength]: ${length}`];
 }
 
 // Each throws unless the object is of its kind: built-ins know what no property of the object can fake.
@@ -106,5 +108,7 @@ export function kindOf(object) {
   for (const [kind, ask] of QUESTIONS) if (answers(ask, object)) return kind;
   // `source` of RegExp.prototype itself is not an error.
   if (object !== RegExp.prototype && answers((it) => regExpSource.call(it), object)) return "RegExp";
+  const tag = objectToString.call(object);
+  if ((tag === "[object Map Iterator]" || tag === "[object Set Iterator]") && native.previewEntries(object) !== undefined) return tag.slice(8, -1);
   return "Object";
 }

@@ -215,10 +215,30 @@ void PromiseState(const Arguments& args) {
   args.GetReturnValue().Set(v8::Array::New(isolate, pair, 2));
 }
 
+// proxyTarget(proxy) -> its target, without running a trap; null when it is revoked
+void ProxyTarget(const Arguments& args) {
+  v8::Isolate* isolate = args.GetIsolate();
+  if (args.Length() < 1 || !args[0]->IsProxy()) return ThrowTypeError(isolate, "proxyTarget takes a proxy");
+  args.GetReturnValue().Set(args[0].As<v8::Proxy>()->GetTarget());
+}
+
+// previewEntries(iterator of a Map or Set) -> [items, whether they are pairs]; undefined for other objects
+void PreviewEntries(const Arguments& args) {
+  v8::Isolate* isolate = args.GetIsolate();
+  if (args.Length() < 1 || !(args[0]->IsMapIterator() || args[0]->IsSetIterator())) return;
+  bool are_pairs = false;
+  v8::Local<v8::Array> items;
+  if (!args[0].As<v8::Object>()->PreviewEntries(&are_pairs).ToLocal(&items)) return;
+  v8::Local<v8::Value> pair[] = {items, v8::Boolean::New(isolate, are_pairs)};
+  args.GetReturnValue().Set(v8::Array::New(isolate, pair, 2));
+}
+
 constexpr Function kFunctions[] = {
     {"structuredClone", StructuredClone},
     {"isProxy", IsProxy},
     {"promiseState", PromiseState},
+    {"proxyTarget", ProxyTarget},
+    {"previewEntries", PreviewEntries},
 };
 
 }  // namespace
