@@ -10,6 +10,8 @@ namespace {
 // Gone from every realm: shared memory and blocking waits make high-resolution clocks out of threads (Spectre).
 constexpr const char* kRemovedGlobals[] = {"SharedArrayBuffer"};
 
+constexpr char kNoWasm[] = "compiling code from bytes is not allowed: deploy the .wasm file as a module and import it";
+
 v8::Isolate::CreateParams Params(const RealmFactory& factory, CountingAllocator& allocator, size_t memory_bytes) {
   v8::Isolate::CreateParams params;
   params.array_buffer_allocator = &allocator;
@@ -62,6 +64,7 @@ Realm::Realm(const RealmFactory& factory, size_t memory_bytes)
   v8::HandleScope handles(isolate_);
   v8::Local<v8::Context> context = v8::Context::New(isolate_);
   context->AllowCodeGenerationFromStrings(false);
+  context->SetErrorMessageForWasmCodeGeneration(ToV8(isolate_, kNoWasm));
   v8::Context::Scope scope(context);
   for (const char* name : kRemovedGlobals) Ignore(context->Global()->Delete(context, ToV8(isolate_, name)));
   context_.Reset(isolate_, context);

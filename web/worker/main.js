@@ -7,6 +7,7 @@ import { builtIn } from "../node/modules.js";
 import { exposeNodeGlobals } from "../node/globals.js";
 import { onRejection } from "../dom/rejections.js";
 import { onTimer } from "../timers.js";
+import { installStreaming } from "../wasm.js";
 import { Call, findCall, runModule, runScript } from "./call.js";
 import { currentEnv, makeEnv } from "./env.js";
 import { moduleHandlers, scriptHandlers } from "./handlers.js";
@@ -20,6 +21,7 @@ function prepare(vars, grants, date) {
   startClock();
   makeEnv(vars, grants);
   exposeNodeGlobals(globalThis, date);
+  installStreaming(globalThis.WebAssembly);
 }
 
 /** The worker's code is a service-worker script: its variables and bindings are globals. */
