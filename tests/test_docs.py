@@ -75,6 +75,22 @@ def headings(path: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-") for title in titles}
 
 
+def test_every_global_of_a_worker_is_in_the_reference() -> None:
+    source = (ROOT / "web/globals.js").read_text("utf-8")
+    names = set(re.findall(r'\bexpose\w+\(scope, "(\w+)"', source))
+    assert len(names) > 40
+    page = " ".join(CODE.findall((ROOT / "docs/reference/web-apis.md").read_text("utf-8")))
+    assert not names - set(re.findall(r"\w+", page))
+
+
+def test_every_built_in_module_is_in_the_reference() -> None:
+    source = (ROOT / "web/node/modules.js").read_text("utf-8")
+    names = set(re.findall(r'^  "?([\w/]+)"?: \(\) => ', source, re.MULTILINE))
+    assert len(names) > 15
+    page = (ROOT / "docs/reference/web-apis.md").read_text("utf-8")
+    assert not {name for name in names if f"`node:{name}`" not in page}
+
+
 def test_every_benchmark_is_run_by_make_bench() -> None:
     runnable = {path.stem for path in (ROOT / "bench").glob("*.py") if "def run(options" in path.read_text("utf-8")}
     assert runnable == set(BENCHES)

@@ -223,8 +223,8 @@ v8::MaybeLocal<v8::Module> Modules::LoadBuiltIn(v8::Local<v8::Context> context, 
     if (!keys->Get(context, i).ToLocal(&key) || !key->IsString()) return {};
     names.push_back(key.As<v8::String>());
   }
-  v8::Local<v8::Module> module = v8::Module::CreateSyntheticModule(
-      isolate_, name.As<v8::String>(), {names.data(), names.size()}, EvaluateBuiltIn);
+  v8::Local<v8::Module> module =
+      v8::Module::CreateSyntheticModule(isolate_, name.As<v8::String>(), {names.data(), names.size()}, EvaluateBuiltIn);
   BuiltIn& built_in = built_ins_[std::string(specifier)];
   built_in.module.Reset(isolate_, module);
   built_in.exports.Reset(isolate_, exports);
@@ -274,9 +274,7 @@ v8::MaybeLocal<v8::Promise> Modules::ImportDynamically(v8::Local<v8::Context> co
   Worker* worker = Realm::Of(isolate).worker();
   if (worker == nullptr) return {};
   v8::Local<v8::Module> module;
-  if (!worker->modules()
-           .Load(context, FromV8(isolate, specifier), FromV8(isolate, resource_name))
-           .ToLocal(&module)) {
+  if (!worker->modules().Load(context, FromV8(isolate, specifier), FromV8(isolate, resource_name)).ToLocal(&module)) {
     return fail();
   }
   if (module->InstantiateModule(context, Resolve).IsNothing()) return fail();

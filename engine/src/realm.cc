@@ -126,8 +126,8 @@ size_t Realm::UsedBytes() const {
 }
 
 // Resizable buffers and WebAssembly memory do not come through the allocator, and V8's own limit does not count them:
-// what is left after a collection is compared with the limit here. A collection of young objects only leaves old garbage
-// behind, so it gets twice the room.
+// what is left after a collection is compared with the limit here. A collection of young objects only leaves old
+// garbage behind, so it gets twice the room.
 void Realm::AfterGc(v8::Isolate* isolate, v8::GCType type, v8::GCCallbackFlags, void* data) {
   Realm* realm = static_cast<Realm*>(data);
   v8::HeapStatistics heap;

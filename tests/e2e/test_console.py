@@ -23,17 +23,26 @@ VALUES = [
     ),
     ("new Map([['a', { b: 1 }]]), new Set([1, 'x'])", "Map(1) { 'a' => { b: 1 } } Set(2) { 1, 'x' }"),
     ("new Map([[1, 2]]).entries()", "[Map Entries] { [ 1, 2 ] }"),
-    ("new Uint8Array([1, 2]), new ArrayBuffer(2)", "Uint8Array(2) [ 1, 2 ] ArrayBuffer { [Uint8Contents]: <00 00>, [byteLength]: 2 }"),
+    (
+        "new Uint8Array([1, 2]), new ArrayBuffer(2)",
+        "Uint8Array(2) [ 1, 2 ] ArrayBuffer { [Uint8Contents]: <00 00>, [byteLength]: 2 }",
+    ),
     ("[1, , 3]", "[ 1, <1 empty item>, 3 ]"),
     ("[1, 2, 3, 4, 5, 6, 7]", "[\n  1, 2, 3, 4, 5,\n  6, 7\n]"),
-    ("function named() {}, () => {}, class A extends Map {}", "[Function: named] [Function (anonymous)] [class A extends Map]"),
+    (
+        "function named() {}, () => {}, class A extends Map {}",
+        "[Function: named] [Function (anonymous)] [class A extends Map]",
+    ),
     ("Object.create(null), new (class L extends Array {})(2)", "[Object: null prototype] {} L(2) [ <2 empty items> ]"),
     ("new Date(0), /x/gi, new Number(5), new String('s')", "1970-01-01T00:00:00.000Z /x/gi [Number: 5] [String: 's']"),
     ("Promise.resolve(4), new Promise(() => {})", "Promise { 4 } Promise { <pending> }"),
     ("new Proxy({ a: 1 }, { get() { throw 1; }, ownKeys() { throw 2; } })", "{ a: 1 }"),
     ("new Headers({ a: 'b' })", "Headers { a: 'b' }"),
     ("{ [Symbol.for('nodejs.util.inspect.custom')]: () => 'mine' }", "mine"),
-    ("'%s is %d years and %i months, %f', 'Bob', 42, 3.9, '1.5', { a: 1 }", "Bob is 42 years and 3 months, 1.5 { a: 1 }"),
+    (
+        "'%s is %d years and %i months, %f', 'Bob', 42, 3.9, '1.5', { a: 1 }",
+        "Bob is 42 years and 3 months, 1.5 { a: 1 }",
+    ),
     ("'%j %o %O', { a: [1] }, { b: 2 }, { c: 3 }", '{"a":[1]} { b: 2 } { c: 3 }'),
     ("'%cred%c %% %x %s', 'color: red', ''", "red % %x %s"),
     ("'%s', new (class A { toString() { return 'A!'; } })()", "A!"),
@@ -65,7 +74,7 @@ def test_an_error_is_shown_with_its_stack_cause_and_properties(atoll: Atoll) -> 
     atoll.deploy("console-errors", script)
     atoll.get("console-errors")
     (_, first), (_, second) = lines(atoll, "console-errors")
-    assert first.startswith("Broken: outer\n    at Object.fetch (worker.js:4:") or first.startswith("Error: outer\n    at ")
+    assert first.startswith(("Broken: outer\n    at ", "Error: outer\n    at "))
     assert "code: 'E_X'" in first and "[cause]: TypeError: inner\n" in first
     assert "AggregateError: many" in second and "[errors]: [" in second
 

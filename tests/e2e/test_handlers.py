@@ -155,6 +155,90 @@ def test_wait_until_goes_on_after_the_response(atoll: Atoll) -> None:
     assert [line["message"] for line in first["logs"]] == ["finished"]
 
 
+def test_stores_of_one_request_are_not_seen_by_another(atoll: Atoll) -> None:
+    script = """
+        import { AsyncLocalStorage } from "node:async_hooks";
+        const storage = new AsyncLocalStorage();
+        const sleep = (delay) => new Promise((resolve) => setTimeout(resolve, delay));
+        const deep = async () => { await sleep(10); console.log("in", storage.getStore()); return storage.getStore(); };
+        export default { async fetch(request) {
+          const id = new URL(request.url).searchParams.get("id");
+          const before = storage.getStore() ?? "none";
+          if (id === "0") { storage.enterWith("entered"); await sleep(5); return Response.json([before, storage.getStore()]); }
+          return Response.json([before, await storage.run(id, deep)]);
+        } };"""
+    atoll.deploy("stores", script)
+    answers: dict[int, object] = {}
+
+    def ask(number: int) -> None:
+        answers[number] = atoll.get("stores", f"/?id={number}").json
+
+    threads = [threading.Thread(target=ask, args=(number,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert answers == {0: ["none", "entered"]} | {number: ["none", str(number)] for number in range(1, 6)}
+    for record in atoll.logs("stores"):
+        number = record["url"].rpartition("=")[2]
+        assert [line["message"] for line in record["logs"]] == ([] if number == "0" else [f"in {number}"])
+
+
+def test_the_module_cloudflare_workers(atoll: Atoll) -> None:
+    script = """
+        import { env, waitUntil, WorkerEntrypoint } from "cloudflare:workers";
+        const early = env.NAME;
+        let late = "not yet";
+        let failure = "";
+        try { waitUntil(Promise.resolve()); } catch (error) { failure = error.message; }
+        export default class extends WorkerEntrypoint {
+          async fetch(request) {
+            if (request.url.endsWith("/late")) return new Response(late);
+            const helper = () => waitUntil(new Promise((resolve) => setTimeout(resolve, 20)).then(() => { late = "done"; }));
+            helper();
+            await null;
+            helper();
+            return Response.json([early, this.env === env, typeof this.ctx.waitUntil, failure.includes("request")]);
+          }
+        }"""
+    atoll.deploy("entrypoint", script, env={"NAME": "n"})
+    assert atoll.get("entrypoint").json == ["n", True, "function", True]
+    atoll.wait_until(lambda: atoll.get("entrypoint", "/late").text == "done")
+
+
+def test_a_built_in_that_is_not_there_is_named_at_deploy(atoll: Atoll) -> None:
+    body = {"name": "no-fs", "script": 'import fs from "node:fs"; export default { fetch: () => new Response(fs) };'}
+    answer = atoll.control("POST", "/api/workers", body)
+    assert answer.status == 422
+    assert 'Cannot find module \\"node:fs\\" imported by \\"worker.js\\"' in answer.text
+    assert "Atoll has no node:fs" in answer.text and "node:buffer" in answer.text
+
+
+def test_a_deployed_module_comes_before_a_built_in_of_its_name(atoll: Atoll) -> None:
+    modules = {
+        "main.js": 'import own from "events"; import node from "node:events";'
+        "export default { fetch: () => Response.json([own, typeof node]) };",
+        "events": "export default 'mine';",
+    }
+    answer = atoll.control("POST", "/api/workers", {"name": "own-events", "main": "main.js", "modules": modules})
+    if answer.status == 201:  # a module may be named so
+        assert atoll.get("own-events").json == ["mine", "function"]
+
+
+def test_variables_are_globals_of_a_script_from_its_first_line(atoll: Atoll) -> None:
+    script = "const greeting = `hi ${NAME}`; addEventListener('fetch', (e) => e.respondWith(new Response(greeting)));"
+    atoll.deploy("script-vars", script, env={"NAME": "you"})
+    assert atoll.get("script-vars").text == "hi you"
+
+
+def test_node_globals_follow_the_compatibility_date(atoll: Atoll) -> None:
+    script = "export default { fetch: () => Response.json([typeof process, typeof Buffer, typeof global]) };"
+    atoll.deploy("old-date", script, compatibility_date="2026-08-03")
+    atoll.deploy("new-date", script, compatibility_date="2026-08-04")
+    assert atoll.get("old-date").json == ["undefined"] * 3
+    assert atoll.get("new-date").json == ["object", "function", "object"]
+
+
 def test_a_killed_loop_does_not_stop_its_neighbours(atoll: Atoll) -> None:
     atoll.deploy("spinner", "export default { fetch() { for (;;); } }", limits={"cpu_ms": 300})
     atoll.deploy("calm", 'export default { fetch() { return new Response("ok"); } }')

@@ -83,7 +83,11 @@ def test_code_from_bytes_is_refused_however_it_is_asked_for(atoll: Atoll) -> Non
 
 def test_a_broken_module_is_refused_at_deploy(atoll: Atoll) -> None:
     main = 'import module from "./m.wasm"; export default { fetch: () => new Response(String(module)) };'
-    body = {"name": "wasm-broken", "main": "main.js", "modules": {"main.js": main, "m.wasm": wasm(b"\0asm\1\0\0\0\xff")}}
+    body = {
+        "name": "wasm-broken",
+        "main": "main.js",
+        "modules": {"main.js": main, "m.wasm": wasm(b"\0asm\1\0\0\0\xff")},
+    }
     answer = atoll.control("POST", "/api/workers", body)
     assert 400 <= answer.status < 500 and "WasmModule" in answer.text
 

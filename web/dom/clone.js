@@ -4,12 +4,12 @@ import { native } from "../internal/native.js";
 import { interfaceOf } from "../internal/platform.js";
 import { requireArguments, toDictionary, toSequence } from "../internal/webidl.js";
 
-// Interfaces whose objects can be transferred: `begin(object)` gives what takes its place and throws if it cannot be moved,
-// `finish(object, successor)` moves what is in it.
-const transferables = new Map(); // prototype -> { begin, finish }
+// Interfaces whose objects can be transferred: `is(value)` knows them, `begin(object)` gives what takes its place and throws
+// if it cannot be moved, `finish(object, successor)` moves what is in it.
+const transferables = [];
 
-export function defineTransferable(Class, steps) {
-  transferables.set(Class.prototype, steps);
+export function defineTransferable(steps) {
+  transferables.push(steps);
 }
 
 function makeError(message) {
@@ -36,8 +36,7 @@ export function structuredClone(value, options = undefined) {
 
 function stepsOf(object) {
   if (typeof object !== "object" || object === null) return undefined;
-  for (const [prototype, steps] of transferables) if (prototype.isPrototypeOf(object)) return steps;
-  return undefined;
+  return transferables.find((steps) => steps.is(object));
 }
 
 /**

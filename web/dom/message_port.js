@@ -115,9 +115,11 @@ export class MessagePort extends EventTarget {
       a.#peer = b;
       b.#peer = a;
     };
-    setPorts((value) => typeof value === "object" && value !== null && #peer in value);
+    const is = (value) => typeof value === "object" && value !== null && #peer in value;
+    setPorts(is);
     /** https://html.spec.whatwg.org/multipage/web-messaging.html#message-ports:transfer-steps */
-    defineTransferable(MessagePort, {
+    defineTransferable({
+      is,
       begin(port) {
         if (port.#detached) throw new DOMException("A closed or transferred port cannot be transferred.", "DataCloneError");
         return new MessagePort(INTERNAL);

@@ -95,9 +95,7 @@ function checkError(error, expected, message, operator, caller) {
     if (!expected.test(String(error))) wrong(`The input did not match the regular expression ${expected}. Input:\n\n${inspect(String(error))}\n`);
   } else if (typeof expected === "function") {
     if (expected.prototype !== undefined && error instanceof expected) return;
-    if (Error.isPrototypeOf(expected) || expected === Error) {
-      throw error;
-    }
+    if (expected === Error || expected.prototype instanceof Error) throw error;
     if (expected.call({}, error) !== true) wrong('The validation function is expected to return "true".');
   } else {
     const keys = Object.keys(expected);

@@ -22,7 +22,7 @@ const LOADERS = {
   timers: () => require("./timers.js"),
   "timers/promises": () => require("./timers_promises.js"),
   url: () => require("./url.js"),
-  util: () => require("./util.js"),
+  util: () => require("./util_module.js"),
   "util/types": () => require("./util_types.js"),
 };
 

@@ -1,4 +1,5 @@
 // https://nodejs.org/api/process.html: what of a process a worker has, its variables above all.
+import { console } from "../console.js";
 import { monotonicNow, timeOrigin } from "../internal/clock.js";
 import { native } from "../internal/native.js";
 import { reportException } from "../dom/report.js";
@@ -6,6 +7,8 @@ import { currentEnv } from "../worker/env.js";
 import { codedError, requireFunction } from "./errors.js";
 import { EventEmitter } from "./events.js";
 import { getBuiltIn } from "./modules.js";
+
+const { error, log } = console;
 
 // The release of Node whose documentation these modules follow.
 export const version = "v24.19.0";
@@ -97,8 +100,8 @@ function makeStream(fd, write) {
   return { fd, isTTY: false, writable: true, columns: 80, write: (text) => (write(`${text}`.replace(/\n$/, "")), true) };
 }
 
-export const stdout = makeStream(1, (text) => globalThis.console.log(text));
-export const stderr = makeStream(2, (text) => globalThis.console.error(text));
+export const stdout = makeStream(1, log);
+export const stderr = makeStream(2, error);
 export const stdin = { fd: 0, isTTY: false, readable: false };
 
 // The process itself is an emitter, none of whose events ever happens here.

@@ -234,10 +234,8 @@ void PreviewEntries(const Arguments& args) {
 }
 
 constexpr Function kFunctions[] = {
-    {"structuredClone", StructuredClone},
-    {"isProxy", IsProxy},
-    {"promiseState", PromiseState},
-    {"proxyTarget", ProxyTarget},
+    {"structuredClone", StructuredClone}, {"isProxy", IsProxy},
+    {"promiseState", PromiseState},       {"proxyTarget", ProxyTarget},
     {"previewEntries", PreviewEntries},
 };
 
