@@ -11,6 +11,7 @@ import { installStreaming } from "../wasm.js";
 import { Call, findCall, runModule, runScript } from "./call.js";
 import { currentEnv, makeEnv } from "./env.js";
 import { moduleHandlers, scriptHandlers } from "./handlers.js";
+import { warmUp } from "./warmup.js";
 
 installGlobals(globalThis);
 
@@ -64,4 +65,12 @@ export const entry = {
   },
   reply: onReply,
   timer: onTimer,
+  warm() {
+    makeEnv({ NAME: "value" }, []);
+    exposeNodeGlobals({}, "9999-12-31");
+    installStreaming({});
+    warmUp(load, entry.fetch);
+  },
 };
+
+entry.warm();
