@@ -2,7 +2,7 @@
 //
 // The engine compiles the result as the body of a function of one parameter, `native`, while it makes the snapshot; the
 // body returns what the entry module exports as `entry`. Names are kept as they are: they appear in workers' stack traces.
-import { mkdir } from "node:fs/promises";
+import { mkdir, readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { dirname, resolve } from "node:path";
 import { parseArgs } from "node:util";
@@ -10,7 +10,7 @@ import { parseArgs } from "node:util";
 const root = resolve(import.meta.dirname, "..");
 // CMake installs the packages into its build folder, so that the source tree stays as it was cloned.
 const packages = process.env.ATOLL_NODE_MODULES ?? resolve(root, "node_modules");
-const { build } = createRequire(`${packages}/`)("esbuild");
+const { build, transform } = createRequire(`${packages}/`)("esbuild");
 const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: { entry: { type: "string", default: resolve(root, "web/worker/main.js") } },
@@ -20,6 +20,23 @@ if (outfile === undefined) {
   console.error("usage: node tools/build_web.mjs OUTFILE [--entry FILE]");
   process.exit(2);
 }
+
+// The built-in modules that run when they are first imported. The bundler takes the functions of a lazy ES module out of it,
+// and each would be an object in every isolate; a CommonJS module it leaves whole, so they are made such modules here.
+const LAZY = /\/web\/node\/(?!modules\.js|globals\.js)\w+\.js$|cloudflare_workers\.js$/;
+const lazyModules = {
+  name: "lazy-modules",
+  setup({ onLoad, onResolve }) {
+    onResolve({ filter: /^\.\.?\/.*\.js$/ }, ({ path, resolveDir }) => {
+      const file = resolve(resolveDir, path);
+      return LAZY.test(file) ? { path: file, namespace: "lazy" } : undefined;
+    });
+    onLoad({ filter: /./, namespace: "lazy" }, async ({ path }) => {
+      const { code } = await transform(await readFile(path, "utf8"), { format: "cjs", target: "es2024", sourcefile: path });
+      return { contents: code, resolveDir: dirname(path) };
+    });
+  },
+};
 
 await mkdir(dirname(resolve(outfile)), { recursive: true });
 await build({
@@ -42,6 +59,7 @@ await build({
   alias: { "#web": resolve(root, "web"), "#bindings": resolve(root, "atoll/bindings") },
   inject: [resolve(root, "web/streams/inject.js")],
   nodePaths: [packages],
+  plugins: [lazyModules],
   absWorkingDir: root,
   logLevel: "warning",
 });
