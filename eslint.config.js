@@ -16,11 +16,11 @@ const rules = {
 // What a worker sees (see web/globals.js).
 const worker = Object.fromEntries(
   [
-    "AbortController", "AbortSignal", "ByteLengthQueuingStrategy", "CountQueuingStrategy", "Crypto", "CustomEvent",
-    "DOMException", "ErrorEvent", "Event", "EventTarget", "ExtendableEvent", "FetchEvent", "Headers", "Performance",
+    "AbortController", "AbortSignal", "Blob", "ByteLengthQueuingStrategy", "CompressionStream", "CountQueuingStrategy", "Crypto", "CustomEvent",
+    "DOMException", "DecompressionStream", "ErrorEvent", "Event", "EventTarget", "ExtendableEvent", "FetchEvent", "File", "FixedLengthStream", "FormData", "Headers", "IdentityTransformStream", "Performance",
     "PromiseRejectionEvent", "QuotaExceededError", "ReadableStream", "ReadableStreamBYOBReader",
-    "ReadableStreamDefaultReader", "Request", "Response", "TextDecoder", "TextEncoder", "TransformStream", "URL",
-    "URLSearchParams", "WebAssembly", "WritableStream", "addEventListener", "atob", "btoa", "clearImmediate",
+    "ReadableStreamDefaultReader", "Request", "Response", "TextDecoder", "TextDecoderStream", "TextEncoder", "TextEncoderStream", "TransformStream", "URL",
+    "URLPattern", "URLSearchParams", "WebAssembly", "WritableStream", "addEventListener", "atob", "btoa", "clearImmediate",
     "clearInterval", "clearTimeout", "console", "crypto", "dispatchEvent", "navigator", "performance", "queueMicrotask",
     "removeEventListener", "reportError", "self", "setImmediate", "setInterval", "setTimeout", "structuredClone",
   ].map((name) => [name, "readonly"]),

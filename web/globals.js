@@ -13,6 +13,9 @@ import { TextEncoder } from "./encoding/text_encoder.js";
 import { Headers } from "./fetch/headers.js";
 import { Request } from "./fetch/request.js";
 import { Response } from "./fetch/response.js";
+import { Blob } from "./file/blob.js";
+import { File } from "./file/file.js";
+import { FormData } from "./file/form_data.js";
 import { Navigator, navigator } from "./navigator.js";
 import { Performance, performance } from "./performance.js";
 import * as streams from "./streams/streams.js";
@@ -102,6 +105,11 @@ export function installGlobals(scope) {
   exposeInterface(scope, "Headers", Headers);
   exposeInterface(scope, "Request", Request);
   exposeInterface(scope, "Response", Response);
+
+  // https://w3c.github.io/FileAPI/#blob-section, https://xhr.spec.whatwg.org/#interface-formdata
+  exposeInterface(scope, "Blob", Blob);
+  exposeInterface(scope, "File", File);
+  exposeInterface(scope, "FormData", FormData);
 
   // https://url.spec.whatwg.org/#api
   exposeInterface(scope, "URL", URL);

@@ -3,12 +3,19 @@
 // A body is what it was made from (its source) until somebody asks for a stream. Most bodies are written and sent, or received and
 // read whole, and never become a stream at all.
 import { copyBytes, isBufferSource, toUSVString } from "../internal/webidl.js";
-import { decodeText, encodeText } from "../internal/text.js";
-import { isDisturbed, isReadableStream, markDisturbed, ReadableStream } from "../streams/streams.js";
+import { decodeText, decodeTextKeepingMark, encodeText } from "../internal/text.js";
+import { blobBytes, createBlob, isBlob } from "../file/blob.js";
+import { createFormData, entryList, isFormData } from "../file/form_data.js";
+import { parseMultipart, serializeMultipart } from "../file/multipart.js";
+import { isDisturbed, isReadableStream, markDisturbed, ReadableStream, teeForClone } from "../streams/streams.js";
+import { parseFormUrlencoded } from "../url/form_urlencoded.js";
 import { isURLSearchParams } from "../url/search_params.js";
+import { extractMimeType, serializeMimeType } from "./mime_type.js";
 
 export const TEXT_TYPE = "text/plain;charset=UTF-8";
 export const FORM_TYPE = "application/x-www-form-urlencoded;charset=UTF-8";
+
+const MOST_FIELDS = 100_000; // of a urlencoded form
 
 // stream -> the body it was made for, so that `new Response(other.body)` need not read a stream whose content is at hand.
 const bodyOfStream = new WeakMap();
@@ -18,26 +25,33 @@ export class Body {
   source;
   stream = null;
   isTaken = false; // consumed by other means than its stream
-  isShared = false; // a clone has the same source
+  isShared = false; // a clone or a Blob has the same source
+  type = null; // the Content-Type that goes with it, or null
 
-  constructor(source) {
+  constructor(source, type = null) {
     this.source = source;
+    this.type = type;
   }
 }
 
-/** https://fetch.spec.whatwg.org/#concept-bodyinit-extract: the body; its type is told by typeOfBody. */
+/** https://fetch.spec.whatwg.org/#concept-bodyinit-extract */
 export function extractBody(object) {
-  if (typeof object === "string") return new Body(object);
+  if (typeof object === "string") return new Body(object, TEXT_TYPE);
   if (isReadableStream(object)) return bodyFromStream(object);
   if (isBufferSource(object)) return new Body(copyBytes(object));
-  return new Body(`${object}`); // URLSearchParams too
+  if (isURLSearchParams(object)) return new Body(`${object}`, FORM_TYPE);
+  if (isBlob(object)) return bodyFromBlob(object);
+  if (isFormData(object)) {
+    const { bytes, type } = serializeMultipart(entryList(object));
+    return new Body(bytes, type);
+  }
+  return new Body(`${object}`, TEXT_TYPE);
 }
 
-/** https://fetch.spec.whatwg.org/#concept-bodyinit-extract: the Content-Type of the same object, or null. */
-export function typeOfBody(object) {
-  if (typeof object === "string") return TEXT_TYPE;
-  if (isReadableStream(object) || isBufferSource(object)) return null;
-  return isURLSearchParams(object) ? FORM_TYPE : TEXT_TYPE;
+function bodyFromBlob(blob) {
+  const body = new Body(blobBytes(blob), blob.type === "" ? null : blob.type);
+  body.isShared = true;
+  return body;
 }
 
 function bodyFromStream(stream) {
@@ -112,7 +126,7 @@ export function cloneBody(body) {
     body.isShared = copy.isShared = true;
     return copy;
   }
-  const [first, second] = streamOf(body).tee();
+  const [first, second] = teeForClone(streamOf(body));
   const copy = new Body(null);
   body.source = null;
   body.stream = first;
@@ -159,17 +173,17 @@ function requireBytes(chunk) {
 }
 
 /**
- * Take the body to send it: null, a string, a Uint8Array or a ReadableStream, whatever needs the least work. The caller has made
- * sure that it is not unusable; from now on it is.
+ * Take the body to send it: null, a string, a Uint8Array, a source with read() and cancel(), or a ReadableStream, whatever needs the
+ * least work. The caller has made sure that it is not unusable; from now on it is.
  */
 export function takeBody(body) {
   if (body === null) return null;
   body.isTaken = true;
-  if (body.stream === null && isWhole(body.source)) return body.source;
-  const stream = streamOf(body);
-  const known = bodyOfStream.get(stream);
-  if (known === undefined || !isWhole(known.source)) return stream;
-  markDisturbed(stream);
+  if (body.stream === null) return body.source;
+  const known = bodyOfStream.get(body.stream);
+  if (known === undefined) return body.stream;
+  markDisturbed(body.stream);
+  body.stream.getReader(); // for ever: nobody looked at the stream, and now its source goes another way
   known.isTaken = true;
   return known.source;
 }
@@ -255,4 +269,33 @@ export async function bodyBytes(body) {
 /** https://fetch.spec.whatwg.org/#dom-body-arraybuffer */
 export async function bodyArrayBuffer(body) {
   return (await bodyBytes(body)).buffer;
+}
+
+/** https://fetch.spec.whatwg.org/#dom-body-blob */
+export async function bodyBlob(body, contentType) {
+  const bytes = asBytes(await consume(body));
+  const mime = extractMimeType(contentType);
+  return createBlob(bytes, mime === null ? "" : serializeMimeType(mime));
+}
+
+/** https://fetch.spec.whatwg.org/#dom-body-formdata */
+export async function bodyFormData(body, contentType) {
+  const content = await consume(body);
+  const mime = extractMimeType(contentType);
+  if (mime?.essence === "multipart/form-data") {
+    return createFormData(parseMultipart(asBytes(content), mime.parameters.get("boundary")));
+  }
+  if (mime?.essence === "application/x-www-form-urlencoded") return createFormData(parseFields(content));
+  throw new TypeError(
+    "formData(): the Content-Type is neither multipart/form-data nor application/x-www-form-urlencoded.",
+  );
+}
+
+function parseFields(content) {
+  const text = typeof content === "string" ? toUSVString(content) : decodeTextKeepingMark(content);
+  let fields = 1;
+  for (let at = text.indexOf("&"); at !== -1; at = text.indexOf("&", at + 1)) {
+    if (++fields > MOST_FIELDS) throw new TypeError("formData(): the form has more than 100,000 fields.");
+  }
+  return parseFormUrlencoded(text);
 }

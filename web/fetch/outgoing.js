@@ -19,7 +19,8 @@ function writeHead(state) {
 
 /**
  * Take a Response apart: { status, head, body }. `head` is "name: value\r\n" lines, a Latin-1 string; `body` is null, a string
- * (to be written as UTF-8), a Uint8Array or a ReadableStream that nobody has read from. The Response's body is used from now on.
+ * (to be written as UTF-8), a Uint8Array, a source with read() and cancel(), or a ReadableStream that nobody has read from. The
+ * Response's body is used from now on.
  * Throws TypeError for what is no Response or cannot be sent.
  */
 export function describeResponse(response) {

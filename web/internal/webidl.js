@@ -55,6 +55,25 @@ export function toEnforcedRange(value, where) {
   throw new TypeError(`${where}: the value is out of range.`);
 }
 
+/** https://webidl.spec.whatwg.org/#js-long-long without attributes. */
+export function toLongLong(value) {
+  const number = Number(value);
+  if (!Number.isFinite(number)) return 0;
+  const integer = Math.trunc(number);
+  return Number.isSafeInteger(integer) ? integer + 0 : Number(BigInt.asIntN(64, BigInt(integer)));
+}
+
+/** https://webidl.spec.whatwg.org/#js-long-long with [Clamp]. */
+export function toClampedLong(value) {
+  const number = Number(value);
+  if (Number.isNaN(number)) return 0;
+  const clamped = Math.min(Math.max(number, Number.MIN_SAFE_INTEGER), Number.MAX_SAFE_INTEGER);
+  // To the nearest integer, and from the middle to the even one.
+  const floor = Math.floor(clamped);
+  const above = clamped - floor;
+  return above < 0.5 || (above === 0.5 && floor % 2 === 0) ? floor + 0 : floor + 1;
+}
+
 /** https://webidl.spec.whatwg.org/#js-dictionary: undefined and null are an empty dictionary. */
 export function toDictionary(value, where) {
   if (value === undefined || value === null) return {};

@@ -15,6 +15,7 @@ import {
   WritableStreamDefaultController,
   WritableStreamDefaultWriter,
 } from "web-streams-polyfill";
+import { structuredClone } from "../dom/clone.js";
 import { defineInterface } from "../internal/platform.js";
 
 const describeStream = (stream) => ({ locked: stream.locked, state: stream._state });
@@ -50,6 +51,28 @@ export function isDisturbed(stream) {
 /** The stream has been read by other means than a reader: from now on it is as if it had been read to its end. */
 export function markDisturbed(stream) {
   stream._disturbed = true;
+}
+
+/**
+ * https://streams.spec.whatwg.org/#readablestream-tee with cloneForBranch2: what one branch does to its chunks is not seen by the
+ * other.
+ */
+export function teeForClone(stream) {
+  const [first, second] = stream.tee();
+  if (stream._readableStreamController instanceof ReadableByteStreamController) return [first, second];
+  const reader = second.getReader();
+  const cloned = new ReadableStream(
+    {
+      async pull(controller) {
+        const { value, done } = await reader.read();
+        if (done) controller.close();
+        else controller.enqueue(structuredClone(value));
+      },
+      cancel: (reason) => reader.cancel(reason),
+    },
+    { highWaterMark: 0 },
+  );
+  return [first, cloned];
 }
 
 export {

@@ -63,36 +63,38 @@ export class IncomingBody {
 /** A response body that leaves in pieces, as fast as the client takes them. */
 export class OutgoingBody {
   #call;
-  #reader;
+  #source; // { read(): Promise<chunk | null>, cancel(reason) }
   #waiting = null; // resolves when there is credit again
   #stopped = false;
 
-  constructor(call, stream) {
+  constructor(call, source) {
     this.#call = call;
-    this.#reader = stream.getReader();
+    this.#source = source;
   }
 
   /** Sends everything; resolves at the end, rejects with what broke the stream. */
   async send() {
     for (;;) {
-      const { value, done } = await this.#reader.read();
+      const chunk = await this.#source.read();
       if (this.#stopped) return;
-      if (done) break;
-      await this.#write(toBytes(value));
+      if (chunk === null) break;
+      const bytes = toBytes(chunk);
+      const sent = native.sendBody(this.#call, bytes, 0);
+      if (sent < bytes.byteLength) await this.#write(bytes, sent);
       if (this.#stopped) return;
     }
     native.endBody(this.#call);
   }
 
-  async #write(chunk) {
-    let sent = 0;
-    while (sent < chunk.byteLength) {
-      sent += native.sendBody(this.#call, chunk, sent);
-      if (sent === chunk.byteLength || this.#stopped) return;
+  // The rest of a chunk, as there is credit for it.
+  async #write(chunk, start) {
+    let sent = start;
+    while (sent < chunk.byteLength && !this.#stopped) {
       native.awaitCredit(this.#call);
       await new Promise((resolve) => {
         this.#waiting = resolve;
       });
+      sent += native.sendBody(this.#call, chunk, sent);
     }
   }
 
@@ -107,7 +109,7 @@ export class OutgoingBody {
   stop(reason) {
     if (this.#stopped) return;
     this.#stopped = true;
-    this.#reader.cancel(reason).catch(() => {});
+    this.#source.cancel(reason);
     this.resume();
   }
 }
@@ -120,17 +122,27 @@ function toBytes(chunk) {
   throw new TypeError("The response body's stream gave a chunk that is neither bytes nor a string.");
 }
 
-/** Sends bytes that are all here but too many for one frame. */
-export function streamOf(bytes) {
+/** Bytes that are all here but too many for one frame, as a source. */
+export function sourceOfBytes(bytes) {
   let position = 0;
   return {
-    getReader: () => ({
-      read: () => {
-        const value = bytes.subarray(position, position + 65536);
-        position += value.byteLength;
-        return Promise.resolve({ value, done: value.byteLength === 0 });
-      },
-      cancel: () => Promise.resolve(),
-    }),
+    read: () => {
+      const chunk = bytes.subarray(position, position + 65536);
+      position += chunk.byteLength;
+      return Promise.resolve(chunk.byteLength === 0 ? null : chunk);
+    },
+    cancel: () => {},
+  };
+}
+
+/** A worker's stream, as a source. */
+export function sourceOfStream(stream) {
+  const reader = stream.getReader();
+  return {
+    read: async () => {
+      const { value, done } = await reader.read();
+      return done ? null : value;
+    },
+    cancel: (reason) => void reader.cancel(reason).catch(() => {}),
   };
 }
