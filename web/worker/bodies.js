@@ -25,6 +25,21 @@ export class IncomingBody {
     });
   }
 
+  /** All of it goes out as the response body, past JavaScript. Resolves at its end. */
+  pipe() {
+    if (this.#error !== undefined) return Promise.reject(this.#error);
+    const chunks = this.#chunks;
+    this.#chunks = [];
+    if (native.pipeBody(this.#call, concat(chunks), this.#ended)) {
+      this.#ended = true;
+      return Promise.resolve();
+    }
+    return new Promise((resolve, reject) => {
+      this.#ended = false; // the end is when the last byte has gone
+      this.#reader = { resolve, reject };
+    });
+  }
+
   /** The worker does not want the rest. */
   cancel() {
     if (this.#ended) return;
@@ -74,6 +89,7 @@ export class OutgoingBody {
 
   /** Sends everything; resolves at the end, rejects with what broke the stream. */
   async send() {
+    if (this.#source instanceof IncomingBody) return this.#source.pipe();
     for (;;) {
       const chunk = await this.#source.read();
       if (this.#stopped) return;
@@ -112,6 +128,17 @@ export class OutgoingBody {
     this.#source.cancel(reason);
     this.resume();
   }
+}
+
+function concat(chunks) {
+  if (chunks.length === 1) return chunks[0];
+  const all = new Uint8Array(chunks.reduce((sum, chunk) => sum + chunk.byteLength, 0));
+  let at = 0;
+  for (const chunk of chunks) {
+    all.set(chunk, at);
+    at += chunk.byteLength;
+  }
+  return all;
 }
 
 function toBytes(chunk) {
