@@ -1,6 +1,7 @@
 // https://streams.spec.whatwg.org/: the classes are those of web-streams-polyfill; here they become interfaces of ours.
 import "./early.js";
 import {
+  internals,
   ByteLengthQueuingStrategy,
   CountQueuingStrategy,
   ReadableByteStreamController,
@@ -18,7 +19,10 @@ import {
 import { structuredClone } from "../dom/clone.js";
 import { defineInterface } from "../internal/platform.js";
 
-const describeStream = (stream) => ({ locked: stream.locked, state: stream._state });
+// Where the library keeps these; see tools/hide_streams.mjs.
+const { _disturbed: disturbedKey, _readableStreamController: controllerKey, _state: stateKey } = internals;
+
+const describeStream = (stream) => ({ locked: stream.locked, state: stream[stateKey] });
 const describeNothing = () => ({});
 
 defineInterface(ReadableStream, { describe: describeStream });
@@ -39,18 +43,21 @@ for (const Class of [
   defineInterface(Class, { describe: describeNothing });
 }
 
+// Not in the standard any more.
+delete WritableStreamDefaultController.prototype.abortReason;
+
 export function isReadableStream(value) {
-  return value instanceof ReadableStream && Object.hasOwn(value, "_readableStreamController");
+  return value instanceof ReadableStream && Object.hasOwn(value, controllerKey);
 }
 
 /** https://streams.spec.whatwg.org/#is-readable-stream-disturbed */
 export function isDisturbed(stream) {
-  return stream._disturbed;
+  return stream[disturbedKey];
 }
 
 /** The stream has been read by other means than a reader: from now on it is as if it had been read to its end. */
 export function markDisturbed(stream) {
-  stream._disturbed = true;
+  stream[disturbedKey] = true;
 }
 
 /**
@@ -59,7 +66,7 @@ export function markDisturbed(stream) {
  */
 export function teeForClone(stream) {
   const [first, second] = stream.tee();
-  if (stream._readableStreamController instanceof ReadableByteStreamController) return [first, second];
+  if (stream[controllerKey] instanceof ReadableByteStreamController) return [first, second];
   const reader = second.getReader();
   const cloned = new ReadableStream(
     {

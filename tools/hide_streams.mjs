@@ -1,0 +1,56 @@
+// Keeps the internals of the streams library out of workers' sight.
+//
+// The library keeps its state in properties called _state, _reader and so on, which a worker would see, could change, and
+// would come to rely on. Here, while it is bundled, each becomes a private symbol of V8: as fast as a property, and found by
+// nothing that lists, copies or proxies an object. V8 does not look for those on prototypes, so six methods of controllers,
+// which the standard calls [[PullSteps]] and so on, stay under symbols of the language.
+import { readFile } from "node:fs/promises";
+
+// What the library puts on objects that workers hold.
+const INTERNALS = `
+  _abortAlgorithm _abortController _abortReason _associatedReadableByteStreamController _asyncIteratorImpl
+  _autoAllocateChunkSize _backpressure _backpressureChangePromise _backpressureChangePromise_resolve _byobRequest
+  _byteLengthQueuingStrategyHighWaterMark _cancelAlgorithm _closeAlgorithm _closeRequest _closeRequested _closedPromise
+  _closedPromiseState _closedPromise_reject _closedPromise_resolve _controlledReadableByteStream _controlledReadableStream
+  _controlledTransformStream _controlledWritableStream _countQueuingStrategyHighWaterMark _disturbed _finishPromise
+  _finishPromise_reject _finishPromise_resolve _flushAlgorithm _inFlightCloseRequest _inFlightWriteRequest
+  _ownerReadableStream _ownerWritableStream _pendingAbortRequest _pendingPullIntos _pullAgain _pullAlgorithm _pulling
+  _queue _queueTotalSize _readIntoRequests _readRequests _readable _readableStreamController _reader _readyPromise
+  _readyPromiseState _readyPromise_reject _readyPromise_resolve _started _state _storedError _strategyHWM
+  _strategySizeAlgorithm _transformAlgorithm _transformStreamController _view _writable _writableStreamController
+  _writeAlgorithm _writeRequests _writer
+`.trim().split(/\s+/);
+
+const ANY = INTERNALS.toSorted((a, b) => b.length - a.length).join("|");
+
+function hide(source, nativeModule) {
+  const shown = source
+    .replace(new RegExp(`\\.(${ANY})\\b`, "g"), "[$$$1]")
+    .replace(new RegExp(`"(${ANY})"`, "g"), "$$$1")
+    .replace(new RegExp(`([{,])(${ANY}):`, "g"), "$1[$$$2]:");
+  const left = shown.match(/[^$\w](_[a-z]\w+)/gi)?.map((match) => match.slice(1)) ?? [];
+  const missed = left.find((name) => INTERNALS.includes(name));
+  if (missed !== undefined) throw new Error(`tools/hide_streams.mjs does not know how ${missed} is used`);
+  const symbols = INTERNALS.map((name) => `$${name} = $privateSymbol("${name}")`).join(", ");
+  const names = INTERNALS.map((name) => `${name}: $${name}`).join(", ");
+  return `
+    import { native as $native } from ${JSON.stringify(nativeModule)};
+    const $privateSymbol = $native.privateSymbol;
+    const ${symbols};
+    ${shown}
+    export const internals = { ${names} };
+  `;
+}
+
+/** A plugin of esbuild. The library then also exports `internals`: name -> private symbol. */
+export function hideStreams(nativeModule) {
+  return {
+    name: "hide-streams",
+    setup(build) {
+      build.onLoad({ filter: /web-streams-polyfill[\\/]dist[\\/]ponyfill\.mjs$/ }, async ({ path }) => ({
+        contents: hide(await readFile(path, "utf8"), nativeModule),
+        loader: "js",
+      }));
+    },
+  };
+}
