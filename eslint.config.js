@@ -20,7 +20,7 @@ const worker = Object.fromEntries(
     "DOMException", "DecompressionStream", "ErrorEvent", "Event", "EventTarget", "ExtendableEvent", "FetchEvent", "File", "FixedLengthStream", "FormData", "Headers", "IdentityTransformStream", "Performance",
     "PromiseRejectionEvent", "QuotaExceededError", "ReadableStream", "ReadableStreamBYOBReader",
     "ReadableStreamDefaultReader", "Request", "Response", "TextDecoder", "TextDecoderStream", "TextEncoder", "TextEncoderStream", "TransformStream", "URL",
-    "URLPattern", "URLSearchParams", "WebAssembly", "WritableStream", "addEventListener", "atob", "btoa", "clearImmediate",
+    "URLPattern", "URLSearchParams", "WebAssembly", "WritableStream", "WritableStreamDefaultController", "addEventListener", "atob", "btoa", "clearImmediate",
     "clearInterval", "clearTimeout", "console", "crypto", "dispatchEvent", "navigator", "performance", "queueMicrotask",
     "removeEventListener", "reportError", "self", "setImmediate", "setInterval", "setTimeout", "structuredClone",
   ].map((name) => [name, "readonly"]),

@@ -10,6 +10,7 @@ import { Crypto, crypto } from "./crypto/random.js";
 import { atob, btoa } from "./encoding/base64.js";
 import { TextDecoder } from "./encoding/text_decoder.js";
 import { TextEncoder } from "./encoding/text_encoder.js";
+import { TextDecoderStream, TextEncoderStream } from "./encoding/text_streams.js";
 import { Headers } from "./fetch/headers.js";
 import { Request } from "./fetch/request.js";
 import { Response } from "./fetch/response.js";
@@ -18,6 +19,8 @@ import { File } from "./file/file.js";
 import { FormData } from "./file/form_data.js";
 import { Navigator, navigator } from "./navigator.js";
 import { Performance, performance } from "./performance.js";
+import { CompressionStream, DecompressionStream } from "./streams/compression.js";
+import { FixedLengthStream, IdentityTransformStream } from "./streams/identity.js";
 import * as streams from "./streams/streams.js";
 import * as timers from "./timers.js";
 import { URL, URLSearchParams } from "./url/url.js";
@@ -54,6 +57,12 @@ function exposeStreams(scope) {
   exposeInterface(scope, "WritableStream", streams.WritableStream);
   exposeInterface(scope, "WritableStreamDefaultController", streams.WritableStreamDefaultController);
   exposeInterface(scope, "WritableStreamDefaultWriter", streams.WritableStreamDefaultWriter);
+  // https://compression.spec.whatwg.org/
+  exposeInterface(scope, "CompressionStream", CompressionStream);
+  exposeInterface(scope, "DecompressionStream", DecompressionStream);
+  // https://developers.cloudflare.com/workers/runtime-apis/streams/transformstream/
+  exposeInterface(scope, "FixedLengthStream", FixedLengthStream);
+  exposeInterface(scope, "IdentityTransformStream", IdentityTransformStream);
 }
 
 function exposeEvents(scope) {
@@ -118,6 +127,8 @@ export function installGlobals(scope) {
   // https://encoding.spec.whatwg.org/#api
   exposeInterface(scope, "TextDecoder", TextDecoder);
   exposeInterface(scope, "TextEncoder", TextEncoder);
+  exposeInterface(scope, "TextDecoderStream", TextDecoderStream);
+  exposeInterface(scope, "TextEncoderStream", TextEncoderStream);
 
   // https://html.spec.whatwg.org/multipage/webappapis.html#atob
   exposeOperation(scope, "atob", atob);

@@ -192,7 +192,8 @@ std::vector<std::span<const native::Function>> Tables() {
           native::Base64Functions(),
           native::UrlFunctions(),
           native::RandomFunctions(),
-          native::CloneFunctions()};
+          native::CloneFunctions(),
+          native::CompressFunctions()};
 }
 
 }  // namespace
