@@ -23,6 +23,7 @@ import { CompressionStream, DecompressionStream } from "./streams/compression.js
 import { FixedLengthStream, IdentityTransformStream } from "./streams/identity.js";
 import * as streams from "./streams/streams.js";
 import * as timers from "./timers.js";
+import { URLPattern } from "./url/pattern.js";
 import { URL, URLSearchParams } from "./url/url.js";
 
 // An interface object is not enumerable. https://webidl.spec.whatwg.org/#define-the-global-property-references
@@ -123,6 +124,8 @@ export function installGlobals(scope) {
   // https://url.spec.whatwg.org/#api
   exposeInterface(scope, "URL", URL);
   exposeInterface(scope, "URLSearchParams", URLSearchParams);
+  // https://urlpattern.spec.whatwg.org/#urlpattern-class
+  exposeInterface(scope, "URLPattern", URLPattern);
 
   // https://encoding.spec.whatwg.org/#api
   exposeInterface(scope, "TextDecoder", TextDecoder);

@@ -193,7 +193,8 @@ std::vector<std::span<const native::Function>> Tables() {
           native::UrlFunctions(),
           native::RandomFunctions(),
           native::CloneFunctions(),
-          native::CompressFunctions()};
+          native::CompressFunctions(),
+          native::EncodingFunctions()};
 }
 
 }  // namespace
