@@ -92,8 +92,8 @@ void StopBody(const Info& info) {
   if (Worker* worker = WorkerOf(info)) worker->calls().StopBody(Unsigned(info, 0));
 }
 
-// pipeBody(call, bytes, last) -> true if it is over: the request body becomes the response body; `bytes` is what of it had
-// come already
+// pipeBody(call, bytes, last) -> true if it is over: the request body becomes the response body; `bytes` is what of it
+// had come already
 void PipeBody(const Info& info) {
   Worker* worker = WorkerOf(info);
   if (worker == nullptr || !IsBytes(info[1])) return;

@@ -248,9 +248,8 @@ void Worker::Pipe(Watchdog::Slot& slot, const Mail& mail) {
   if (Call* call = calls_.Find(mail.call); last && call != nullptr) call->upload_open = false;
   if (!calls_.Pipe(mail.call, is_body ? std::string_view(mail.payload) : std::string_view(), last)) return;
   v8::Isolate* isolate = realm_->isolate();
-  Run(slot, mail.call, BudgetOf(mail.call), [&] {
-    CallEntry(realm_->entry().body, {v8::Integer::NewFromUnsigned(isolate, mail.call), v8::Null(isolate)});
-  });
+  Run(slot, mail.call, BudgetOf(mail.call),
+      [&] { CallEntry(realm_->entry().body, {v8::Integer::NewFromUnsigned(isolate, mail.call), v8::Null(isolate)}); });
 }
 
 void Worker::RunTimers(Watchdog::Slot& slot) {

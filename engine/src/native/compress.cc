@@ -70,9 +70,9 @@ void Open(const Arguments& args) {
   stream->zlib.zfree = Free;
   stream->zlib.opaque = stream;
   const int bits = WindowBits(args[0].As<v8::Uint32>()->Value());
-  const int result = inflates ? inflateInit2(&stream->zlib, bits)
-                              : deflateInit2(&stream->zlib, Z_DEFAULT_COMPRESSION, Z_DEFLATED, bits, 8,
-                                             Z_DEFAULT_STRATEGY);
+  const int result = inflates
+                         ? inflateInit2(&stream->zlib, bits)
+                         : deflateInit2(&stream->zlib, Z_DEFAULT_COMPRESSION, Z_DEFLATED, bits, 8, Z_DEFAULT_STRATEGY);
   if (result != Z_OK) return ThrowRangeError(isolate, "There is not enough memory to compress or decompress");
   args.GetReturnValue().Set(buffer);
 }
