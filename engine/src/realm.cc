@@ -95,6 +95,15 @@ void Realm::TakeEntryPoints(v8::Local<v8::Context> context) {
   take("cancel", entry_.cancel);
   take("reply", entry_.reply);
   take("timer", entry_.timer);
+  take("warm", entry_.warm);
+}
+
+void Realm::WarmUp() {
+  RealmScope scope(*this);
+  v8::TryCatch caught(isolate_);
+  Ignore(entry_.warm.Get(isolate_)->Call(context(), v8::Undefined(isolate_), 0, nullptr));
+  isolate_->PerformMicrotaskCheckpoint();
+  tasks().RunDue();
 }
 
 std::vector<std::string> Realm::OpNames() const {

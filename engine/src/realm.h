@@ -35,6 +35,7 @@ struct EntryPoints {
   v8::Global<v8::Function> cancel;  // (call, at_once)
   v8::Global<v8::Function> reply;   // (op, failed, meta, body)
   v8::Global<v8::Function> timer;   // (id)
+  v8::Global<v8::Function> warm;    // (): makes a few calls that go nowhere
 };
 
 class Realm final {
@@ -52,6 +53,9 @@ class Realm final {
   const EntryPoints& entry() const { return entry_; }
   TaskQueue& tasks() { return delegate_.queue(); }
   size_t memory_bytes() const { return memory_bytes_; }
+
+  // Does what a first call would have to do first. For a realm that has no worker yet, where there is time.
+  void WarmUp();
 
   // The ops the web platform defines, in the order of their numbers. Needs the realm to be entered.
   std::vector<std::string> OpNames() const;
