@@ -23,6 +23,11 @@ export const tests = {
     equal(await new Blob(["\ud800"]).text(), "\ufffd");
     equal(await new Blob(new Set(["a", "b"])).text(), "ab");
   },
+  "a blob as a stream of text": async () => {
+    let text = "";
+    for await (const piece of new Blob(["é".repeat(50_000)]).textStream()) text += piece;
+    equal(text, "é".repeat(50_000));
+  },
   "what is no sequence is refused": () => {
     for (const wrong of ["text", 5, null, {}, true, new Date()]) throws(() => new Blob(wrong), TypeError);
     throws(() => Blob(), TypeError);
@@ -95,6 +100,7 @@ export const tests = {
     ok(!(file.slice() instanceof File));
     throws(() => new File(["x"]), TypeError);
     throws(() => new File("x", "y"), TypeError);
+    ok(Object.getOwnPropertyDescriptor(File.prototype, "name").enumerable);
     equal(File.length, 2);
     equal(Blob.length, 0);
   },

@@ -2,6 +2,7 @@
 //
 // A Blob is bytes that nobody can change any more, so a slice of one is a view of the same bytes, and a clone is another name
 // for them. What leaves a Blob is always a copy.
+import { TextDecoderStream } from "../encoding/text_streams.js";
 import { defineInterface } from "../internal/platform.js";
 import { decodeText, encodeText } from "../internal/text.js";
 import {
@@ -129,6 +130,11 @@ export class Blob {
         controller.byobRequest?.respond(0);
       },
     });
+  }
+
+  /** https://w3c.github.io/FileAPI/#dom-blob-textstream */
+  textStream() {
+    return this.stream().pipeThrough(new TextDecoderStream());
   }
 
   /** https://w3c.github.io/FileAPI/#dom-blob-text */

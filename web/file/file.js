@@ -29,11 +29,6 @@ export class File extends Blob {
     return this.#lastModified;
   }
 
-  get webkitRelativePath() {
-    this.#name;
-    return "";
-  }
-
   static {
     isFile = (value) => typeof value === "object" && value !== null && #name in value;
     cloneFile = (file) => new File([file], file.#name, { type: file.type, lastModified: file.#lastModified });
