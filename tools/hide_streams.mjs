@@ -31,6 +31,9 @@ function hide(source, nativeModule) {
   const left = shown.match(/[^$\w](_[a-z]\w+)/gi)?.map((match) => match.slice(1)) ?? [];
   const missed = left.find((name) => INTERNALS.includes(name));
   if (missed !== undefined) throw new Error(`tools/hide_streams.mjs does not know how ${missed} is used`);
+  // https://streams.spec.whatwg.org/#readable-stream-default-reader-read, for the platform's own use
+  const read = shown.match(/function (\w+)\(e,t\)\{const r=e\[\$_ownerReadableStream\];r\[\$_disturbed\]=!0,"closed"/)?.[1];
+  if (read === undefined) throw new Error("tools/hide_streams.mjs does not find the function that reads");
   const symbols = INTERNALS.map((name) => `$${name} = $privateSymbol("${name}")`).join(", ");
   const names = INTERNALS.map((name) => `${name}: $${name}`).join(", ");
   return `
@@ -39,10 +42,14 @@ function hide(source, nativeModule) {
     const ${symbols};
     ${shown}
     export const internals = { ${names} };
+    export { ${read} as readerRead };
   `;
 }
 
-/** A plugin of esbuild. The library then also exports `internals`: name -> private symbol. */
+/**
+ * A plugin of esbuild. The library then also exports `internals`, name -> private symbol, and `readerRead(reader, steps)`, where
+ * steps has the methods _chunkSteps(chunk), _closeSteps() and _errorSteps(error).
+ */
 export function hideStreams(nativeModule) {
   return {
     name: "hide-streams",

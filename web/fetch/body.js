@@ -7,7 +7,15 @@ import { decodeText, decodeTextKeepingMark, encodeText } from "../internal/text.
 import { blobBytes, createBlob, isBlob } from "../file/blob.js";
 import { createFormData, entryList, isFormData } from "../file/form_data.js";
 import { parseMultipart, serializeMultipart } from "../file/multipart.js";
-import { isDisturbed, isReadableStream, markDisturbed, ReadableStream, teeForClone } from "../streams/streams.js";
+import {
+  isDisturbed,
+  isReadableStream,
+  markDisturbed,
+  readAllBytes,
+  ReadableStream,
+  readNext,
+  teeForClone,
+} from "../streams/streams.js";
 import { parseFormUrlencoded } from "../url/form_urlencoded.js";
 import { isURLSearchParams } from "../url/search_params.js";
 import { extractMimeType, serializeMimeType } from "./mime_type.js";
@@ -159,16 +167,13 @@ function takeSource(body) {
 function throughProxy(stream) {
   const reader = stream.getReader();
   return streamFromReads({
-    read: async () => {
-      const { value, done } = await reader.read();
-      return done ? null : requireBytes(value);
-    },
+    read: async () => requireBytes(await readNext(reader)),
     cancel: (reason) => reader.cancel(reason),
   });
 }
 
 function requireBytes(chunk) {
-  if (chunk instanceof Uint8Array) return chunk;
+  if (chunk === null || chunk instanceof Uint8Array) return chunk;
   throw new TypeError("A body's stream may only hold Uint8Arrays.");
 }
 
@@ -203,38 +208,39 @@ function concat(chunks, length) {
   return all;
 }
 
-async function readAll(read) {
+async function readSource(source) {
   const chunks = [];
   let length = 0;
   for (;;) {
-    const chunk = await read();
+    const chunk = await source.read();
     if (chunk === null) return concat(chunks, length);
     chunks.push(chunk);
     length += chunk.length;
   }
 }
 
-/** https://streams.spec.whatwg.org/#readablestreamdefaultreader-read-all-bytes */
-async function readStream(stream) {
-  const reader = stream.getReader();
-  try {
-    return await readAll(async () => {
-      const { value, done } = await reader.read();
-      return done ? null : requireBytes(value);
-    });
-  } finally {
-    reader.releaseLock();
-  }
-}
-
-/** https://fetch.spec.whatwg.org/#concept-body-consume-body: all of it, as a string or as bytes, whichever is at hand. */
-async function consume(body) {
-  if (body === null) return "";
-  if (isUnusable(body)) throw new TypeError("The body has already been used, or its stream is locked.");
-  if (body.stream !== null) return readStream(body.stream);
-  body.isTaken = true;
-  const { source } = body;
-  return isWhole(source) ? source : readAll(() => source.read());
+/**
+ * https://fetch.spec.whatwg.org/#concept-body-consume-body: a promise of what `convert` makes of all of it, which is given as a string
+ * or as bytes, whichever is at hand.
+ */
+function consume(body, convert) {
+  return new Promise((resolve, reject) => {
+    if (isUnusable(body)) throw new TypeError("The body has already been used, or its stream is locked.");
+    const finish = (content) => {
+      try {
+        resolve(convert(content));
+      } catch (error) {
+        reject(error);
+      }
+    };
+    if (body === null) finish("");
+    else if (body.stream !== null) readAllBytes(body.stream, (chunks, length) => finish(concat(chunks, length)), reject);
+    else {
+      body.isTaken = true;
+      if (isWhole(body.source)) finish(body.source);
+      else readSource(body.source).then(finish, reject);
+    }
+  });
 }
 
 // What decoding the encoded string would give: lone surrogates replaced, a byte order mark dropped.
@@ -251,41 +257,48 @@ function asBytes(content) {
 }
 
 /** https://fetch.spec.whatwg.org/#dom-body-text */
-export async function bodyText(body) {
-  return asText(await consume(body));
+export function bodyText(body) {
+  return consume(body, asText);
 }
 
 /** https://fetch.spec.whatwg.org/#dom-body-json */
-export async function bodyJson(body) {
-  return JSON.parse(asText(await consume(body)));
+export function bodyJson(body) {
+  return consume(body, (content) => JSON.parse(asText(content)));
 }
 
 /** https://fetch.spec.whatwg.org/#dom-body-bytes */
-export async function bodyBytes(body) {
-  const content = await consume(body);
+export function bodyBytes(body) {
+  return consume(body, (content) => ownBytes(body, content));
+}
+
+function ownBytes(body, content) {
   return body?.isShared && typeof content !== "string" ? content.slice() : asBytes(content);
 }
 
 /** https://fetch.spec.whatwg.org/#dom-body-arraybuffer */
-export async function bodyArrayBuffer(body) {
-  return (await bodyBytes(body)).buffer;
+export function bodyArrayBuffer(body) {
+  return consume(body, (content) => ownBytes(body, content).buffer);
 }
 
 /** https://fetch.spec.whatwg.org/#dom-body-blob */
-export async function bodyBlob(body, contentType) {
-  const bytes = asBytes(await consume(body));
-  const mime = extractMimeType(contentType);
-  return createBlob(bytes, mime === null ? "" : serializeMimeType(mime));
+export function bodyBlob(body, contentType) {
+  return consume(body, (content) => {
+    const mime = extractMimeType(contentType);
+    return createBlob(asBytes(content), mime === null ? "" : serializeMimeType(mime));
+  });
 }
 
 /** https://fetch.spec.whatwg.org/#dom-body-formdata */
-export async function bodyFormData(body, contentType) {
-  const content = await consume(body);
+export function bodyFormData(body, contentType) {
+  return consume(body, (content) => createFormData(parseForm(content, contentType)));
+}
+
+function parseForm(content, contentType) {
   const mime = extractMimeType(contentType);
   if (mime?.essence === "multipart/form-data") {
-    return createFormData(parseMultipart(asBytes(content), mime.parameters.get("boundary")));
+    return parseMultipart(asBytes(content), mime.parameters.get("boundary"));
   }
-  if (mime?.essence === "application/x-www-form-urlencoded") return createFormData(parseFields(content));
+  if (mime?.essence === "application/x-www-form-urlencoded") return parseFields(content);
   throw new TypeError(
     "formData(): the Content-Type is neither multipart/form-data nor application/x-www-form-urlencoded.",
   );

@@ -2,6 +2,7 @@
 import "./early.js";
 import {
   internals,
+  readerRead,
   ByteLengthQueuingStrategy,
   CountQueuingStrategy,
   ReadableByteStreamController,
@@ -21,6 +22,8 @@ import { defineInterface } from "../internal/platform.js";
 
 // Where the library keeps these; see tools/hide_streams.mjs.
 const { _disturbed: disturbedKey, _readableStreamController: controllerKey, _state: stateKey } = internals;
+
+const { getReader } = ReadableStream.prototype;
 
 const describeStream = (stream) => ({ locked: stream.locked, state: stream[stateKey] });
 const describeNothing = () => ({});
@@ -80,6 +83,50 @@ export function teeForClone(stream) {
     { highWaterMark: 0 },
   );
   return [first, cloned];
+}
+
+/** The next chunk, or null at the end. Without an object of value and done, a `then` on Object.prototype changes nothing. */
+export function readNext(reader) {
+  return new Promise((resolve, reject) => {
+    readerRead(reader, { _chunkSteps: resolve, _closeSteps: () => resolve(null), _errorSteps: reject });
+  });
+}
+
+/**
+ * https://streams.spec.whatwg.org/#readablestreamdefaultreader-read-all-bytes: `success(chunks, length)` or `failure(error)` is called
+ * once. There are no promises on the way.
+ */
+export function readAllBytes(stream, success, failure) {
+  const reader = getReader.call(stream);
+  const chunks = [];
+  let length = 0;
+  let isReading = false;
+  let isMore = false;
+  const steps = {
+    _chunkSteps(chunk) {
+      if (!(chunk instanceof Uint8Array)) {
+        failure(new TypeError("A body's stream may only hold Uint8Arrays."));
+        return;
+      }
+      chunks.push(chunk);
+      length += chunk.length;
+      readOn();
+    },
+    _closeSteps: () => success(chunks, length),
+    _errorSteps: failure,
+  };
+  // A chunk that is there comes before readerRead returns: a loop, where recursion would have no end.
+  const readOn = () => {
+    isMore = true;
+    if (isReading) return;
+    isReading = true;
+    while (isMore) {
+      isMore = false;
+      readerRead(reader, steps);
+    }
+    isReading = false;
+  };
+  readOn();
 }
 
 export {

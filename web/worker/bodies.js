@@ -1,6 +1,7 @@
 // Bodies on their way between the engine and a worker: chunks in, chunks out, each with back-pressure.
 import { native } from "../internal/native.js";
 import { encodeText } from "../internal/text.js";
+import { readNext } from "../streams/streams.js";
 
 /** A request body that arrives in pieces. The engine lets Python send more as pieces are read. */
 export class IncomingBody {
@@ -166,10 +167,7 @@ export function sourceOfBytes(bytes) {
 export function sourceOfStream(stream) {
   const reader = stream.getReader();
   return {
-    read: async () => {
-      const { value, done } = await reader.read();
-      return done ? null : value;
-    },
+    read: () => readNext(reader),
     cancel: (reason) => void reader.cancel(reason).catch(() => {}),
   };
 }
