@@ -21,27 +21,33 @@ const INTERNALS = `
   _writeAlgorithm _writeRequests _writer
 `.trim().split(/\s+/);
 
+// Of these, the ones the platform itself looks at.
+const EXPORTED = ["_disturbed", "_readableStreamController", "_state"];
+
 const ANY = INTERNALS.toSorted((a, b) => b.length - a.length).join("|");
+// Every isolate holds the source, so the variables that hold the symbols have short names.
+const symbolOf = (name) => `$$${INTERNALS.indexOf(name).toString(36)}`;
 
 function hide(source, nativeModule) {
   const shown = source
-    .replace(new RegExp(`\\.(${ANY})\\b`, "g"), "[$$$1]")
-    .replace(new RegExp(`"(${ANY})"`, "g"), "$$$1")
-    .replace(new RegExp(`([{,])(${ANY}):`, "g"), "$1[$$$2]:");
+    .replace(new RegExp(`\\.(${ANY})\\b`, "g"), (_, name) => `[${symbolOf(name)}]`)
+    .replace(new RegExp(`"(${ANY})"`, "g"), (_, name) => symbolOf(name))
+    .replace(new RegExp(`([{,])(${ANY}):`, "g"), (_, before, name) => `${before}[${symbolOf(name)}]:`);
   const left = shown.match(/[^$\w](_[a-z]\w+)/gi)?.map((match) => match.slice(1)) ?? [];
   const missed = left.find((name) => INTERNALS.includes(name));
   if (missed !== undefined) throw new Error(`tools/hide_streams.mjs does not know how ${missed} is used`);
   // https://streams.spec.whatwg.org/#readable-stream-default-reader-read, for the platform's own use
-  const read = shown.match(/function (\w+)\(e,t\)\{const r=e\[\$_ownerReadableStream\];r\[\$_disturbed\]=!0,"closed"/)?.[1];
-  if (read === undefined) throw new Error("tools/hide_streams.mjs does not find the function that reads");
-  const symbols = INTERNALS.map((name) => `$${name} = $privateSymbol("${name}")`).join(", ");
-  const names = INTERNALS.map((name) => `${name}: $${name}`).join(", ");
+  const [owner, disturbed] = ["_ownerReadableStream", "_disturbed"].map((name) => `[${symbolOf(name)}]`);
+  const end = shown.indexOf(`(e,t){const r=e${owner};r${disturbed}=!0,"closed"`);
+  const read = shown.slice(0, end).match(/function (\w+)$/)?.[1];
+  if (end === -1 || read === undefined) throw new Error("tools/hide_streams.mjs does not find the function that reads");
+  const symbols = INTERNALS.map((name) => `${symbolOf(name)} = $private("${name}")`).join(", ");
   return `
     import { native as $native } from ${JSON.stringify(nativeModule)};
-    const $privateSymbol = $native.privateSymbol;
+    const $private = $native.privateSymbol;
     const ${symbols};
     ${shown}
-    export const internals = { ${names} };
+    export const internals = { ${EXPORTED.map((name) => `${name}: ${symbolOf(name)}`).join(", ")} };
     export { ${read} as readerRead };
   `;
 }

@@ -126,6 +126,18 @@ export const tests = {
     equal(request.headers.get("content-type"), "a/b");
     await rejects(response.blob(), TypeError);
   },
+  "a forged type does not become a header": async () => {
+    const blob = new Blob(["x"], { type: "a/b" });
+    Object.defineProperty(blob, "type", { value: "x\r\nset-cookie: a=b" });
+    equal(new Response(blob).headers.get("content-type"), "a/b");
+    const form = new FormData();
+    form.append("a", blob);
+    equal(form.get("a").type, "a/b");
+    const file = new File(["x"], "name");
+    Object.defineProperty(file, "name", { value: 'a"\r\nb: c' });
+    form.append("b", file);
+    equal((await new Response(form).formData()).get("b").name, "name");
+  },
   "the type of blob() follows the header": async () => {
     const type = async (value) => (await new Response("", { headers: { "content-type": value } }).blob()).type;
     equal(await type("Text/HTML; Charset=UTF-8"), "text/html;charset=UTF-8");

@@ -4,7 +4,7 @@
 // read whole, and never become a stream at all.
 import { copyBytes, isBufferSource, toUSVString } from "../internal/webidl.js";
 import { decodeText, decodeTextKeepingMark, encodeText } from "../internal/text.js";
-import { blobBytes, createBlob, isBlob } from "../file/blob.js";
+import { blobBytes, blobType, createBlob, isBlob } from "../file/blob.js";
 import { createFormData, entryList, isFormData } from "../file/form_data.js";
 import { parseMultipart, serializeMultipart } from "../file/multipart.js";
 import {
@@ -57,7 +57,7 @@ export function extractBody(object) {
 }
 
 function bodyFromBlob(blob) {
-  const body = new Body(blobBytes(blob), blob.type === "" ? null : blob.type);
+  const body = new Body(blobBytes(blob), blobType(blob) === "" ? null : blobType(blob));
   body.isShared = true;
   return body;
 }

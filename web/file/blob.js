@@ -22,6 +22,8 @@ const CHUNK = 65536; // of a stream
 
 /** The bytes of a Blob, not to be written to or handed out; undefined for anything else. */
 export let blobBytes;
+/** Its type, whatever a worker did to the getter: it becomes a header. */
+export let blobType;
 export let isBlob;
 /** (bytes that nobody else can change, type) -> Blob */
 export let createBlob;
@@ -155,6 +157,7 @@ export class Blob {
   static {
     isBlob = (value) => typeof value === "object" && value !== null && #bytes in value;
     blobBytes = (value) => (isBlob(value) ? value.#bytes : undefined);
+    blobType = (blob) => blob.#type;
     createBlob = (bytes, type) => new Blob(INTERNAL, { bytes, type });
   }
 }
@@ -162,5 +165,5 @@ export class Blob {
 defineInterface(Blob, {
   name: "Blob",
   describe: ({ size, type }) => ({ size, type }),
-  clone: (blob) => createBlob(blobBytes(blob), blob.type),
+  clone: (blob) => createBlob(blobBytes(blob), blobType(blob)),
 });

@@ -1,10 +1,12 @@
 // https://w3c.github.io/FileAPI/#file-section
-import { Blob } from "./blob.js";
+import { Blob, blobType } from "./blob.js";
 import { wallClock } from "../internal/clock.js";
 import { defineInterface } from "../internal/platform.js";
 import { requireArguments, toDictionary, toLongLong, toUSVString } from "../internal/webidl.js";
 
 export let isFile;
+/** Its name, whatever a worker did to the getter. */
+export let nameOfFile;
 let cloneFile;
 
 export class File extends Blob {
@@ -31,7 +33,8 @@ export class File extends Blob {
 
   static {
     isFile = (value) => typeof value === "object" && value !== null && #name in value;
-    cloneFile = (file) => new File([file], file.#name, { type: file.type, lastModified: file.#lastModified });
+    nameOfFile = (file) => file.#name;
+    cloneFile = (file) => new File([file], file.#name, { type: blobType(file), lastModified: file.#lastModified });
   }
 }
 

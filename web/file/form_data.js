@@ -1,5 +1,5 @@
 // https://xhr.spec.whatwg.org/#interface-formdata
-import { isBlob } from "./blob.js";
+import { blobType, isBlob } from "./blob.js";
 import { File, isFile } from "./file.js";
 import { definePairs } from "../internal/pair_iterator.js";
 import { defineInterface } from "../internal/platform.js";
@@ -18,8 +18,8 @@ function toEntryValue(args, where) {
     if (args.length > 2) throw new TypeError(`${where}: the value is not a Blob, so there can be no file name.`);
     return toUSVString(value);
   }
-  if (filename !== undefined) return new File([value], toUSVString(filename), { type: value.type });
-  return isFile(value) ? value : new File([value], "blob", { type: value.type });
+  if (filename !== undefined) return new File([value], toUSVString(filename), { type: blobType(value) });
+  return isFile(value) ? value : new File([value], "blob", { type: blobType(value) });
 }
 
 export class FormData {

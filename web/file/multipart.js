@@ -4,8 +4,8 @@
 //
 // The content of a part is never looked into, so parts within parts do not exist here: a part that calls itself multipart is a file
 // like any other.
-import { blobBytes, createBlob } from "./blob.js";
-import { File } from "./file.js";
+import { blobBytes, blobType, createBlob } from "./blob.js";
+import { File, nameOfFile } from "./file.js";
 import { native } from "../internal/native.js";
 import { decodeText, decodeTextKeepingMark, encodeText } from "../internal/text.js";
 
@@ -48,8 +48,8 @@ export function serializeMultipart(list) {
     const start = `--${boundary}\r\nContent-Disposition: form-data; name="${name}"`;
     if (typeof value === "string") chunks.push(encodeText(`${start}\r\n\r\n${normalizeNewlines(value)}\r\n`));
     else {
-      const type = value.type === "" ? "application/octet-stream" : value.type;
-      chunks.push(encodeText(`${start}; filename="${escapeName(value.name)}"\r\nContent-Type: ${type}\r\n\r\n`));
+      const type = blobType(value) === "" ? "application/octet-stream" : blobType(value);
+      chunks.push(encodeText(`${start}; filename="${escapeName(nameOfFile(value))}"\r\nContent-Type: ${type}\r\n\r\n`));
       chunks.push(blobBytes(value), encodeText("\r\n"));
     }
   }

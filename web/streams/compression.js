@@ -2,7 +2,7 @@
 import { createGatedPair } from "./gated.js";
 import { native } from "../internal/native.js";
 import { defineInterface } from "../internal/platform.js";
-import { bytesOf, isBufferSource, requireArguments, toEnum } from "../internal/webidl.js";
+import { bytesOf, isArrayBuffer, isBufferSource, requireArguments, toEnum } from "../internal/webidl.js";
 
 const FORMATS = ["deflate", "deflate-raw", "gzip"]; // by the number C++ knows them by
 const PIECE = 65536;
@@ -15,7 +15,10 @@ const NO_MEMORY = 3;
 const result = new Uint32Array(3); // of the last step: bytes taken, bytes given, how it stands
 
 function toChunk(chunk) {
-  if (isBufferSource(chunk)) return bytesOf(chunk);
+  if (isBufferSource(chunk)) {
+    const bytes = bytesOf(chunk);
+    if (isArrayBuffer(bytes.buffer)) return bytes;
+  }
   throw new TypeError("The chunk is neither an ArrayBuffer nor a view of one.");
 }
 
