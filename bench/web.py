@@ -99,12 +99,12 @@ def upload(server: Server, size: int) -> float:
 def throughput(server: Server, rounds: int) -> dict[str, float]:
     """MB per second of wall time, and per second of CPU of the engines and of the whole tree."""
     upload(server, 1_000_000)
-    engines = server.engines() if isinstance(server, Atoll) else []
-    before = cpu_seconds(server.pids()), cpu_seconds(engines)
+    parts = {"tree": server.pids()} | ({"engine": server.engines()} if isinstance(server, Atoll) else {})
+    before = {name: cpu_seconds(pids) for name, pids in parts.items()}
     best = fastest(rounds, lambda: upload(server, UPLOAD))
-    used = [after - then for after, then in zip((cpu_seconds(server.pids()), cpu_seconds(engines)), before, strict=True)]
     megabytes = UPLOAD * rounds / 1e6
-    return {"wall": UPLOAD / best / 1e6, "tree": megabytes / max(used[0], 0.01), "engine": megabytes / max(used[1], 0.01)}
+    used = {name: max(cpu_seconds(pids) - before[name], 0.01) for name, pids in parts.items()}
+    return {"wall": UPLOAD / best / 1e6} | {name: megabytes / seconds for name, seconds in used.items()}
 
 
 def native_hash(rounds: int) -> float:
