@@ -35,6 +35,24 @@ export const tests = {
     throws(() => new Blob([], { endings: "other" }), TypeError);
     throws(() => Object.getOwnPropertyDescriptor(Blob.prototype, "size").get.call({}), TypeError);
   },
+  "parts are read and converted one after the other": async () => {
+    const seen = [];
+    const parts = [
+      { toString: () => (seen.push("first"), parts.pop(), "a") },
+      { toString: () => (seen.push("second"), "b") },
+    ];
+    equal(await new Blob(parts).text(), "a");
+    deepEqual(seen, ["first"]);
+    let asked = 0;
+    const iterable = {
+      get [Symbol.iterator]() {
+        asked++;
+        return () => ["x", "y"].values();
+      },
+    };
+    equal(await new Blob(iterable).text(), "xy");
+    equal(asked, 1);
+  },
   "the type is lower case and printable": () => {
     equal(new Blob([], { type: "Text/HTML" }).type, "text/html");
     equal(new Blob([], { type: "a\tb" }).type, "");

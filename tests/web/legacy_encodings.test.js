@@ -15,7 +15,7 @@ export const tests = {
     })) {
       equal(new TextDecoder(label).encoding, name, label);
     }
-    for (const wrong of ["", "replacement", "iso-2022-kr", "hz-gb-2312", "utf-7", "utf-32", "latin-1", "\u00a0utf-8"]) {
+    for (const wrong of ["", "replacement", "iso-2022-kr", "hz-gb-2312", "utf-7", "utf-32", "latin-1", "\u00a0utf-8", "\u212aoi8-r"]) {
       throws(() => new TextDecoder(wrong), RangeError, wrong);
     }
   },

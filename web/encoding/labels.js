@@ -56,6 +56,8 @@ const LABELS = {
 
 const ASCII_WHITESPACE = /^[\t\n\f\r ]+|[\t\n\f\r ]+$/g;
 
+const NOT_ASCII = /[^\0-\x7f]/;
+
 let nameOf = null; // label -> name; made when somebody asks for another encoding than UTF-8
 
 function makeNames() {
@@ -66,6 +68,7 @@ function makeNames() {
 
 /** https://encoding.spec.whatwg.org/#concept-encoding-get: the name in lower case, or undefined. */
 export function getEncoding(label) {
+  if (NOT_ASCII.test(label)) return undefined; // toLowerCase would make letters of labels from some others
   const plain = label.replace(ASCII_WHITESPACE, "").toLowerCase();
   return plain === "utf-8" || plain === "utf8" ? "utf-8" : (nameOf ?? makeNames()).get(plain);
 }

@@ -91,7 +91,7 @@ export class Blob {
       this.#type = options.type;
       return;
     }
-    const parts = blobParts === undefined ? [] : toSequence(blobParts, "Blob constructor").map(toPart);
+    const parts = blobParts === undefined ? [] : toSequence(blobParts, "Blob constructor", toPart);
     const { endings, type } = readOptions(options);
     this.#bytes = processParts(parts, endings);
     this.#type = type;

@@ -92,13 +92,22 @@ export function toEnum(value, allowed, where) {
   return string;
 }
 
-/** https://webidl.spec.whatwg.org/#js-sequence, from a value already known to have an iterator. */
-export function toSequence(value, where) {
+/** https://webidl.spec.whatwg.org/#create-sequence-from-iterable; `convert` is applied to each item before the next is asked for. */
+export function toSequence(value, where, convert = (item) => item) {
   if (value === null || (typeof value !== "object" && typeof value !== "function")) {
     throw new TypeError(`${where}: the value is not a sequence.`);
   }
-  if (typeof value[Symbol.iterator] !== "function") throw new TypeError(`${where}: the value is not iterable.`);
-  return Array.from(value);
+  const method = value[Symbol.iterator];
+  if (typeof method !== "function") throw new TypeError(`${where}: the value is not iterable.`);
+  const iterator = method.call(value);
+  const { next } = iterator;
+  const items = [];
+  for (;;) {
+    const step = next.call(iterator);
+    if (step === null || typeof step !== "object") throw new TypeError(`${where}: the iterator gave no object.`);
+    if (step.done) return items;
+    items.push(convert(step.value));
+  }
 }
 
 /** https://webidl.spec.whatwg.org/#js-record, steps 3 and 4: calls `visit(key, value)` for what a record takes from an object. */
