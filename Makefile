@@ -83,7 +83,7 @@ $(VENV)/.made: pyproject.toml | needs
 	@touch $@
 
 # Compiles only what changed: the build folder is kept between runs.
-$(VENV)/.built: $(VENV)/.made CMakeLists.txt package.json package-lock.json tools/build_web.mjs $(SOURCES)
+$(VENV)/.built: $(VENV)/.made CMakeLists.txt package.json package-lock.json $(wildcard tools/*.mjs) $(SOURCES)
 	@echo "Building the engine (a minute or two the first time)"
 	@$(PIP) install --no-build-isolation --editable .
 	@touch $@

@@ -16,15 +16,17 @@ const rules = {
 // What a worker sees (see web/globals.js).
 const worker = Object.fromEntries(
   [
-    "AbortController", "AbortSignal", "ByteLengthQueuingStrategy", "CloseEvent", "CountQueuingStrategy", "Crypto", "CustomEvent",
-    "DOMException", "ErrorEvent", "Event", "EventTarget", "ExtendableEvent", "FetchEvent", "Headers", "MessageChannel",
-    "MessageEvent", "MessagePort", "Performance", "PerformanceEntry", "PerformanceMark", "PerformanceMeasure",
-    "ServiceWorkerGlobalScope", "WorkerGlobalScope",
-    "PromiseRejectionEvent", "QuotaExceededError", "ReadableStream", "ReadableStreamBYOBReader",
-    "ReadableStreamDefaultReader", "Request", "Response", "TextDecoder", "TextEncoder", "TransformStream", "URL",
-    "URLSearchParams", "WebAssembly", "WritableStream", "addEventListener", "atob", "btoa", "clearImmediate",
-    "clearInterval", "clearTimeout", "console", "crypto", "dispatchEvent", "navigator", "performance", "queueMicrotask",
-    "removeEventListener", "reportError", "self", "scheduler", "setImmediate", "setInterval", "setTimeout", "structuredClone",
+    "AbortController", "AbortSignal", "Blob", "ByteLengthQueuingStrategy", "CloseEvent", "CompressionStream",
+    "CountQueuingStrategy", "Crypto", "CustomEvent", "DOMException", "DecompressionStream", "ErrorEvent", "Event",
+    "EventTarget", "ExtendableEvent", "FetchEvent", "File", "FixedLengthStream", "FormData", "Headers",
+    "IdentityTransformStream", "MessageChannel", "MessageEvent", "MessagePort", "Performance", "PerformanceEntry",
+    "PerformanceMark", "PerformanceMeasure", "PromiseRejectionEvent", "QuotaExceededError", "ReadableStream",
+    "ReadableStreamBYOBReader", "ReadableStreamDefaultReader", "Request", "Response", "ServiceWorkerGlobalScope",
+    "TextDecoder", "TextDecoderStream", "TextEncoder", "TextEncoderStream", "TransformStream", "URL", "URLPattern",
+    "URLSearchParams", "WebAssembly", "WorkerGlobalScope", "WritableStream", "WritableStreamDefaultController",
+    "addEventListener", "atob", "btoa", "clearImmediate", "clearInterval", "clearTimeout", "console", "crypto",
+    "dispatchEvent", "navigator", "performance", "queueMicrotask", "removeEventListener", "reportError", "scheduler",
+    "self", "setImmediate", "setInterval", "setTimeout", "structuredClone",
   ].map((name) => [name, "readonly"]),
 );
 

@@ -190,10 +190,10 @@ class Atoll(Server):
             raise
         return self
 
-    def deploy(self, workers: Mapping[str, str]) -> None:
+    def deploy(self, workers: Mapping[str, str], **fields: Any) -> None:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
         for name, source in workers.items():
-            body = json.dumps({"name": name, "script": source}).encode()
+            body = json.dumps({"name": name, "script": source, **fields}).encode()
             connection.request("POST", "/api/workers", body, {"Content-Type": "application/json"})
             response = connection.getresponse()
             answer = response.read()

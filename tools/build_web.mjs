@@ -6,6 +6,7 @@ import { mkdir, readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { dirname, resolve } from "node:path";
 import { parseArgs } from "node:util";
+import { hideStreams } from "./hide_streams.mjs";
 
 const root = resolve(import.meta.dirname, "..");
 // CMake installs the packages into its build folder, so that the source tree stays as it was cloned.
@@ -58,6 +59,7 @@ await build({
   legalComments: "inline",
   alias: { "#web": resolve(root, "web"), "#bindings": resolve(root, "atoll/bindings") },
   inject: [resolve(root, "web/streams/inject.js")],
+  plugins: [hideStreams(resolve(root, "web/internal/native.js"))],
   nodePaths: [packages],
   plugins: [lazyModules],
   absWorkingDir: root,

@@ -13,15 +13,22 @@ import { Crypto, crypto } from "./crypto/random.js";
 import { atob, btoa } from "./encoding/base64.js";
 import { TextDecoder } from "./encoding/text_decoder.js";
 import { TextEncoder } from "./encoding/text_encoder.js";
+import { TextDecoderStream, TextEncoderStream } from "./encoding/text_streams.js";
 import { Headers } from "./fetch/headers.js";
 import { Request } from "./fetch/request.js";
 import { Response } from "./fetch/response.js";
+import { Blob } from "./file/blob.js";
+import { File } from "./file/file.js";
+import { FormData } from "./file/form_data.js";
 import { Navigator, navigator } from "./navigator.js";
 import { Performance, performance } from "./performance.js";
 import { PerformanceEntry, PerformanceMark, PerformanceMeasure } from "./performance_entries.js";
 import { Scheduler, scheduler } from "./scheduler.js";
+import { CompressionStream, DecompressionStream } from "./streams/compression.js";
+import { FixedLengthStream, IdentityTransformStream } from "./streams/identity.js";
 import * as streams from "./streams/streams.js";
 import * as timers from "./timers.js";
+import { URLPattern } from "./url/pattern.js";
 import { URL, URLSearchParams } from "./url/url.js";
 
 // An interface object is not enumerable. https://webidl.spec.whatwg.org/#define-the-global-property-references
@@ -68,6 +75,12 @@ function exposeStreams(scope) {
   exposeInterface(scope, "WritableStream", streams.WritableStream);
   exposeInterface(scope, "WritableStreamDefaultController", streams.WritableStreamDefaultController);
   exposeInterface(scope, "WritableStreamDefaultWriter", streams.WritableStreamDefaultWriter);
+  // https://compression.spec.whatwg.org/
+  exposeInterface(scope, "CompressionStream", CompressionStream);
+  exposeInterface(scope, "DecompressionStream", DecompressionStream);
+  // https://developers.cloudflare.com/workers/runtime-apis/streams/transformstream/
+  exposeInterface(scope, "FixedLengthStream", FixedLengthStream);
+  exposeInterface(scope, "IdentityTransformStream", IdentityTransformStream);
 }
 
 function exposeEvents(scope) {
@@ -133,13 +146,22 @@ export function installGlobals(scope) {
   exposeInterface(scope, "Request", Request);
   exposeInterface(scope, "Response", Response);
 
+  // https://w3c.github.io/FileAPI/#blob-section, https://xhr.spec.whatwg.org/#interface-formdata
+  exposeInterface(scope, "Blob", Blob);
+  exposeInterface(scope, "File", File);
+  exposeInterface(scope, "FormData", FormData);
+
   // https://url.spec.whatwg.org/#api
   exposeInterface(scope, "URL", URL);
   exposeInterface(scope, "URLSearchParams", URLSearchParams);
+  // https://urlpattern.spec.whatwg.org/#urlpattern-class
+  exposeInterface(scope, "URLPattern", URLPattern);
 
   // https://encoding.spec.whatwg.org/#api
   exposeInterface(scope, "TextDecoder", TextDecoder);
   exposeInterface(scope, "TextEncoder", TextEncoder);
+  exposeInterface(scope, "TextDecoderStream", TextDecoderStream);
+  exposeInterface(scope, "TextEncoderStream", TextEncoderStream);
 
   // https://html.spec.whatwg.org/multipage/webappapis.html#atob
   exposeOperation(scope, "atob", atob);

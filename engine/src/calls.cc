@@ -121,6 +121,38 @@ void Calls::StopBody(uint32_t id) {
   out_.Whole(wire::Frame::kCancel, 0, worker_id_, id, "{}");
 }
 
+void Calls::BeginPipe(uint32_t id, std::string_view bytes, bool last) {
+  Call* call = Find(id);
+  if (call == nullptr || !call->body_open || call->canceled) return;
+  call->piped = call->waits_body = true;
+  call->piped_bytes = bytes;
+  call->piped_last = last;
+}
+
+bool Calls::Pipe(uint32_t id, std::string_view bytes, bool last) {
+  Call* call = Find(id);
+  if (call == nullptr || !call->body_open || call->canceled) return false;
+  call->piped_last |= last;
+  size_t sent = 0;
+  // What waits goes first.
+  for (std::string_view part : {std::string_view(call->piped_bytes), bytes}) {
+    while (!part.empty()) {
+      size_t count = SendBody(id, part);
+      if (count == 0) break;
+      sent += count;
+      part.remove_prefix(count);
+    }
+  }
+  size_t waited = std::min(sent, call->piped_bytes.size());
+  call->piped_bytes.erase(0, waited);
+  call->piped_bytes.append(bytes.substr(sent - waited));
+  if (sent > 0) TookBody(id, static_cast<uint32_t>(sent));
+  if (!call->piped_last || !call->piped_bytes.empty()) return false;
+  call->piped = call->waits_body = false;
+  EndBody(id);
+  return true;
+}
+
 void Calls::Fail(uint32_t id, const Failure& failure) {
   Call* call = Find(id);
   if (call == nullptr || call->canceled) return;

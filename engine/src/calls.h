@@ -35,6 +35,12 @@ struct Call {
   bool upload_open = false;  // Python may still send parts of the request body
   bool canceled = false;
 
+  // The request body goes out as the response body and no JavaScript sees it: bytes that wait for credit, at most the
+  // window, and whether they are the last.
+  bool piped = false;
+  bool piped_last = false;
+  std::string piped_bytes;
+
   // For the message when nothing is left to wait for.
   uint32_t timers_cleared = 0;
   uint32_t ops_made = 0;
@@ -69,6 +75,11 @@ class Calls final {
   void AwaitBody(uint32_t id);
   void TookBody(uint32_t id, uint32_t bytes);
   void StopBody(uint32_t id);
+
+  // From now on what comes of the request body is sent on as the response body; `bytes` is what had come before.
+  void BeginPipe(uint32_t id, std::string_view bytes, bool last);
+  // More of it, or more credit. True when the last byte has gone.
+  bool Pipe(uint32_t id, std::string_view bytes, bool last);
 
   void Fail(uint32_t id, const Failure& failure);
   // Ends the call; returns true if it still had timers, which must be dropped.

@@ -71,7 +71,7 @@ void Worker::Cancel(const Mail& mail) {
   if (call == nullptr || (call->canceled && !time_is_up)) return;
   call->canceled = true;
   call->waits_credit = call->waits_body = false;
-  call->upload_open = call->body_open = false;
+  call->upload_open = call->body_open = call->piped = false;
   call->outcome = time_is_up ? wire::Outcome::kExceededWallTime : wire::Outcome::kCanceled;
   v8::Isolate* isolate = realm_->isolate();
   CallEntry(realm_->entry().cancel,

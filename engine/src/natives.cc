@@ -92,6 +92,16 @@ void StopBody(const Info& info) {
   if (Worker* worker = WorkerOf(info)) worker->calls().StopBody(Unsigned(info, 0));
 }
 
+// pipeBody(call, bytes, last) -> true if it is over: the request body becomes the response body; `bytes` is what of it
+// had come already
+void PipeBody(const Info& info) {
+  Worker* worker = WorkerOf(info);
+  if (worker == nullptr || !IsBytes(info[1])) return;
+  uint32_t call = Unsigned(info, 0);
+  worker->calls().BeginPipe(call, BytesOf(info[1]), info[2]->IsTrue());
+  info.GetReturnValue().Set(worker->calls().Pipe(call, {}, false));
+}
+
 // fail(call, code, error, message?): `message` replaces the error's own
 void Fail(const Info& info) {
   Worker* worker = WorkerOf(info);
@@ -163,6 +173,7 @@ constexpr native::Function kFunctions[] = {
     {"awaitBody", AwaitBody},
     {"tookBody", TookBody},
     {"stopBody", StopBody},
+    {"pipeBody", PipeBody},
     {"fail", Fail},
     {"done", Done},
     {"op", Op},
@@ -181,7 +192,9 @@ std::vector<std::span<const native::Function>> Tables() {
           native::Base64Functions(),
           native::UrlFunctions(),
           native::RandomFunctions(),
-          native::CloneFunctions()};
+          native::CloneFunctions(),
+          native::CompressFunctions(),
+          native::EncodingFunctions()};
 }
 
 }  // namespace

@@ -134,11 +134,16 @@ void Worker::Handle(Mail& mail, Watchdog::Slot& slot) {
       Run(slot, mail.call, cpu_limit_ns_, [&] { BeginCall(mail); });
       break;
     case Mail::Kind::kBody:
+      if (Call* call = calls_.Find(mail.call); call != nullptr && call->piped) {
+        Pipe(slot, mail);
+        break;
+      }
       Run(slot, mail.call, BudgetOf(mail.call), [&] { DeliverBody(mail); });
       break;
     case Mail::Kind::kCredit:
       if (Call* call = calls_.Find(mail.call)) {
         call->credit += wire::Reader(mail.payload).U32();
+        if (call->piped) Pipe(slot, mail);
         if (!std::exchange(call->waits_credit, false)) break;
         Run(slot, mail.call, BudgetOf(mail.call),
             [&] { CallEntry(realm_->entry().credit, {v8::Integer::NewFromUnsigned(realm_->isolate(), mail.call)}); });
@@ -248,6 +253,17 @@ uint32_t Worker::CurrentCall() const {
   v8::Local<v8::Value> call;
   if (!data.As<v8::Array>()->Get(isolate->GetCurrentContext(), 0).ToLocal(&call) || !call->IsUint32()) return 0;
   return call.As<v8::Uint32>()->Value();
+}
+
+// A body that JavaScript only hears the end of, so it costs the call no CPU time.
+void Worker::Pipe(Watchdog::Slot& slot, const Mail& mail) {
+  bool is_body = mail.kind == Mail::Kind::kBody;
+  bool last = is_body && (mail.flags & wire::kFlagEnd);
+  if (Call* call = calls_.Find(mail.call); last && call != nullptr) call->upload_open = false;
+  if (!calls_.Pipe(mail.call, is_body ? std::string_view(mail.payload) : std::string_view(), last)) return;
+  v8::Isolate* isolate = realm_->isolate();
+  Run(slot, mail.call, BudgetOf(mail.call),
+      [&] { CallEntry(realm_->entry().body, {v8::Integer::NewFromUnsigned(isolate, mail.call), v8::Null(isolate)}); });
 }
 
 void Worker::RunTimers(Watchdog::Slot& slot) {

@@ -105,6 +105,7 @@ class Worker final : public std::enable_shared_from_this<Worker> {
 
   void BeginCall(const Mail& mail);
   void DeliverBody(const Mail& mail);
+  void Pipe(Watchdog::Slot& slot, const Mail& mail);
   void DeliverReply(const Mail& mail);
   void Cancel(const Mail& mail);
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import http.client
 import os
@@ -149,3 +150,60 @@ def test_a_stream_that_never_ends_is_found(atoll: Atoll) -> None:
     client.close()
     assert time.monotonic() - started < 3
     assert "never end" in atoll.logs("stalls")[0]["exception"]["message"]
+
+
+def test_a_client_that_leaves_an_echo_leaves_nothing_behind(atoll: Atoll) -> None:
+    atoll.deploy("half-echo", ECHO)
+    client = atoll.connect()
+    client.sendall(f"POST / HTTP/1.1\r\nHost: {atoll.host('half-echo')}\r\nContent-Length: {50 * MB}\r\n\r\n".encode())
+    client.sendall(bytes(3 * MB))  # more than both windows hold; nobody reads what comes back
+    client.close()
+    atoll.wait_until(lambda: "canceled" in [record["outcome"] for record in atoll.logs("half-echo")])
+    assert atoll.post("half-echo", body=b"again").body == b"again"
+
+
+def test_an_echo_moves_at_the_pace_of_its_reader(atoll: Atoll) -> None:
+    atoll.deploy("slow-echo", ECHO)
+    data = os.urandom(4 * MB)
+    with atoll.connect() as client:
+        head = f"POST / HTTP/1.1\r\nHost: {atoll.host('slow-echo')}\r\nContent-Length: {len(data)}\r\n\r\n"
+        sender = threading.Thread(target=lambda: client.sendall(head.encode() + data))
+        sender.start()
+        time.sleep(0.3)  # the windows fill and everything stands still
+        response = http.client.HTTPResponse(client, method="POST")
+        response.begin()
+        assert response.read() == data
+        sender.join()
+        response.close()
+
+
+def test_a_body_is_compressed_for_a_worker_that_names_the_encoding(atoll: Atoll) -> None:
+    script = """
+        export default { async fetch(request) {
+          const headers = { "content-encoding": "gzip" };
+          if (request.url.endsWith("/automatic")) return new Response("some text", { headers });
+          const zipped = new Blob(["some text"]).stream().pipeThrough(new CompressionStream("gzip"));
+          return new Response(zipped, { headers, encodeBody: "manual" });
+        } };"""
+    atoll.deploy("zipped", script)
+    for path in ("/automatic", "/manual"):
+        reply = atoll.get("zipped", path)
+        assert reply.headers["content-encoding"] == "gzip"
+        assert gzip.decompress(reply.body) == b"some text"
+
+
+def test_a_form_with_a_file_arrives(atoll: Atoll) -> None:
+    script = """
+        export default { async fetch(request) {
+          const form = await request.formData();
+          const file = form.get("file");
+          return Response.json([form.get("a"), file.name, file.type, file.size]);
+        } };"""
+    atoll.deploy("form", script)
+    body = (
+        b'--XX\r\nContent-Disposition: form-data; name="a"\r\n\r\n1\r\n--XX\r\n'
+        b'Content-Disposition: form-data; name="file"; filename="f.bin"\r\nContent-Type: a/b\r\n\r\n'
+        + bytes(300_000) + b"\r\n--XX--\r\n"
+    )  # fmt: skip
+    reply = atoll.post("form", body=body, headers={"Content-Type": "multipart/form-data; boundary=XX"})
+    assert reply.json == ["1", "f.bin", "a/b", 300_000]

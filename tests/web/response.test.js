@@ -114,6 +114,38 @@ export const tests = {
     const broken = new ReadableStream({ start: (controller) => controller.error(new RangeError("broken")) });
     await rejects(new Response(broken).text(), RangeError);
   },
+  "a then on Object.prototype does not get between": async () => {
+    const make = () => new Response(ReadableStream.from([bytes("hello")]));
+    const responses = [make(), new Response(bytes("hello")), new Response("hello")];
+    for (const response of responses) {
+      Object.prototype.then = (onFulfilled) => {
+        delete Object.prototype.then;
+        onFulfilled({ done: false, value: bytes("bye") });
+      };
+      let text;
+      try {
+        text = response.text();
+      } finally {
+        delete Object.prototype.then;
+      }
+      equal(await text, "hello");
+    }
+  },
+  "a body of many chunks that are all there": async () => {
+    const stream = new ReadableStream({
+      start(controller) {
+        for (let i = 0; i < 20_000; i++) controller.enqueue(new Uint8Array(1));
+        controller.close();
+      },
+    });
+    equal((await new Response(stream).bytes()).length, 20_000);
+  },
+  "a stream that was read stays locked": async () => {
+    const response = new Response(ReadableStream.from([bytes("x")]));
+    await response.text();
+    ok(response.body.locked);
+    ok(response.bodyUsed);
+  },
   "text drops a byte order mark and replaces what is malformed": async () => {
     equal(await new Response("\uFEFFa").text(), "a");
     equal(await new Response("\ud800a").text(), "\uFFFDa");

@@ -101,19 +101,35 @@ export class Utf16Decoder {
   }
 }
 
-// What the bytes 0x80 to 0x9F mean; the others mean the code point of their number.
-// https://encoding.spec.whatwg.org/#index-windows-1252
-const WINDOWS_1252 =
-  "\u20AC\x81\u201A\u0192\u201E\u2026\u2020\u2021\u02C6\u2030\u0160\u2039\u0152\x8D\u017D\x8F" +
-  "\x90\u2018\u2019\u201C\u201D\u2022\u2013\u2014\u02DC\u2122\u0161\u203A\u0153\x9D\u017E\u0178";
+const PIECE = 1 << 20; // bytes decoded in one go, so that it can be interrupted
 
-/** https://encoding.spec.whatwg.org/#single-byte-decoder: no state, no errors. */
-export class Windows1252Decoder {
+/** https://encoding.spec.whatwg.org/#legacy-single-byte-encodings and the multi-byte ones: tables and steps are in C++. */
+export class LegacyDecoder {
+  #encoding; // the number C++ knows it by
+  #fatal;
+  #state = new Uint8Array(8);
+
+  constructor(name, fatal) {
+    // https://encoding.spec.whatwg.org/#iso-8859-8-i: the other order of display is no matter of decoding
+    this.#encoding = native.legacyEncoding(name === "iso-8859-8-i" ? "iso-8859-8" : name);
+    this.#fatal = fatal;
+  }
+
   write(bytes) {
-    return native.decodeLatin1(bytes).replace(/[\x80-\x9f]/g, (char) => WINDOWS_1252[char.charCodeAt(0) - 0x80]);
+    return this.#decode(bytes, false);
   }
 
   end(bytes) {
-    return this.write(bytes);
+    return this.#decode(bytes, true);
+  }
+
+  #decode(bytes, flush) {
+    let text = "";
+    for (let at = 0; at === 0 || at < bytes.length; at += PIECE) {
+      const piece = bytes.subarray(at, at + PIECE);
+      const isLast = at + PIECE >= bytes.length;
+      text += native.decodeLegacy(this.#encoding, piece, this.#state, this.#fatal, flush && isLast);
+    }
+    return text;
   }
 }

@@ -1,6 +1,6 @@
 // https://encoding.spec.whatwg.org/#interface-textdecoder
 import { getEncoding } from "./labels.js";
-import { Utf16Decoder, Utf8Decoder, Windows1252Decoder } from "./decoders.js";
+import { LegacyDecoder, Utf16Decoder, Utf8Decoder } from "./decoders.js";
 import { native } from "../internal/native.js";
 import { defineInterface } from "../internal/platform.js";
 import { bytesOf, isArrayBuffer, toDictionary, toDOMString } from "../internal/webidl.js";
@@ -15,8 +15,10 @@ function toInputBytes(input) {
 
 function createDecoder(encoding, fatal, ignoreBOM) {
   if (encoding === "utf-8") return new Utf8Decoder(fatal, ignoreBOM);
-  if (encoding === "windows-1252") return new Windows1252Decoder();
-  return new Utf16Decoder(encoding === "utf-16be", fatal, ignoreBOM);
+  if (encoding === "utf-16le" || encoding === "utf-16be") {
+    return new Utf16Decoder(encoding === "utf-16be", fatal, ignoreBOM);
+  }
+  return new LegacyDecoder(encoding, fatal);
 }
 
 export class TextDecoder {

@@ -3,12 +3,27 @@
 // A body is what it was made from (its source) until somebody asks for a stream. Most bodies are written and sent, or received and
 // read whole, and never become a stream at all.
 import { copyBytes, isBufferSource, toUSVString } from "../internal/webidl.js";
-import { decodeText, encodeText } from "../internal/text.js";
-import { isDisturbed, isReadableStream, markDisturbed, ReadableStream } from "../streams/streams.js";
+import { decodeText, decodeTextKeepingMark, encodeText } from "../internal/text.js";
+import { blobBytes, blobType, createBlob, isBlob } from "../file/blob.js";
+import { createFormData, entryList, isFormData } from "../file/form_data.js";
+import { parseMultipart, serializeMultipart } from "../file/multipart.js";
+import {
+  isDisturbed,
+  isReadableStream,
+  markDisturbed,
+  readAllBytes,
+  ReadableStream,
+  readNext,
+  teeForClone,
+} from "../streams/streams.js";
+import { parseFormUrlencoded } from "../url/form_urlencoded.js";
 import { isURLSearchParams } from "../url/search_params.js";
+import { extractMimeType, serializeMimeType } from "./mime_type.js";
 
 export const TEXT_TYPE = "text/plain;charset=UTF-8";
 export const FORM_TYPE = "application/x-www-form-urlencoded;charset=UTF-8";
+
+const MOST_FIELDS = 100_000; // of a urlencoded form
 
 // stream -> the body it was made for, so that `new Response(other.body)` need not read a stream whose content is at hand.
 const bodyOfStream = new WeakMap();
@@ -18,26 +33,33 @@ export class Body {
   source;
   stream = null;
   isTaken = false; // consumed by other means than its stream
-  isShared = false; // a clone has the same source
+  isShared = false; // a clone or a Blob has the same source
+  type = null; // the Content-Type that goes with it, or null
 
-  constructor(source) {
+  constructor(source, type = null) {
     this.source = source;
+    this.type = type;
   }
 }
 
-/** https://fetch.spec.whatwg.org/#concept-bodyinit-extract: the body; its type is told by typeOfBody. */
+/** https://fetch.spec.whatwg.org/#concept-bodyinit-extract */
 export function extractBody(object) {
-  if (typeof object === "string") return new Body(object);
+  if (typeof object === "string") return new Body(object, TEXT_TYPE);
   if (isReadableStream(object)) return bodyFromStream(object);
   if (isBufferSource(object)) return new Body(copyBytes(object));
-  return new Body(`${object}`); // URLSearchParams too
+  if (isURLSearchParams(object)) return new Body(`${object}`, FORM_TYPE);
+  if (isBlob(object)) return bodyFromBlob(object);
+  if (isFormData(object)) {
+    const { bytes, type } = serializeMultipart(entryList(object));
+    return new Body(bytes, type);
+  }
+  return new Body(`${object}`, TEXT_TYPE);
 }
 
-/** https://fetch.spec.whatwg.org/#concept-bodyinit-extract: the Content-Type of the same object, or null. */
-export function typeOfBody(object) {
-  if (typeof object === "string") return TEXT_TYPE;
-  if (isReadableStream(object) || isBufferSource(object)) return null;
-  return isURLSearchParams(object) ? FORM_TYPE : TEXT_TYPE;
+function bodyFromBlob(blob) {
+  const body = new Body(blobBytes(blob), blobType(blob) === "" ? null : blobType(blob));
+  body.isShared = true;
+  return body;
 }
 
 function bodyFromStream(stream) {
@@ -112,7 +134,7 @@ export function cloneBody(body) {
     body.isShared = copy.isShared = true;
     return copy;
   }
-  const [first, second] = streamOf(body).tee();
+  const [first, second] = teeForClone(streamOf(body));
   const copy = new Body(null);
   body.source = null;
   body.stream = first;
@@ -145,31 +167,28 @@ function takeSource(body) {
 function throughProxy(stream) {
   const reader = stream.getReader();
   return streamFromReads({
-    read: async () => {
-      const { value, done } = await reader.read();
-      return done ? null : requireBytes(value);
-    },
+    read: async () => requireBytes(await readNext(reader)),
     cancel: (reason) => reader.cancel(reason),
   });
 }
 
 function requireBytes(chunk) {
-  if (chunk instanceof Uint8Array) return chunk;
+  if (chunk === null || chunk instanceof Uint8Array) return chunk;
   throw new TypeError("A body's stream may only hold Uint8Arrays.");
 }
 
 /**
- * Take the body to send it: null, a string, a Uint8Array or a ReadableStream, whatever needs the least work. The caller has made
- * sure that it is not unusable; from now on it is.
+ * Take the body to send it: null, a string, a Uint8Array, a source with read() and cancel(), or a ReadableStream, whatever needs the
+ * least work. The caller has made sure that it is not unusable; from now on it is.
  */
 export function takeBody(body) {
   if (body === null) return null;
   body.isTaken = true;
-  if (body.stream === null && isWhole(body.source)) return body.source;
-  const stream = streamOf(body);
-  const known = bodyOfStream.get(stream);
-  if (known === undefined || !isWhole(known.source)) return stream;
-  markDisturbed(stream);
+  if (body.stream === null) return body.source;
+  const known = bodyOfStream.get(body.stream);
+  if (known === undefined) return body.stream;
+  markDisturbed(body.stream);
+  body.stream.getReader(); // for ever: nobody looked at the stream, and now its source goes another way
   known.isTaken = true;
   return known.source;
 }
@@ -189,38 +208,39 @@ function concat(chunks, length) {
   return all;
 }
 
-async function readAll(read) {
+async function readSource(source) {
   const chunks = [];
   let length = 0;
   for (;;) {
-    const chunk = await read();
+    const chunk = await source.read();
     if (chunk === null) return concat(chunks, length);
     chunks.push(chunk);
     length += chunk.length;
   }
 }
 
-/** https://streams.spec.whatwg.org/#readablestreamdefaultreader-read-all-bytes */
-async function readStream(stream) {
-  const reader = stream.getReader();
-  try {
-    return await readAll(async () => {
-      const { value, done } = await reader.read();
-      return done ? null : requireBytes(value);
-    });
-  } finally {
-    reader.releaseLock();
-  }
-}
-
-/** https://fetch.spec.whatwg.org/#concept-body-consume-body: all of it, as a string or as bytes, whichever is at hand. */
-async function consume(body) {
-  if (body === null) return "";
-  if (isUnusable(body)) throw new TypeError("The body has already been used, or its stream is locked.");
-  if (body.stream !== null) return readStream(body.stream);
-  body.isTaken = true;
-  const { source } = body;
-  return isWhole(source) ? source : readAll(() => source.read());
+/**
+ * https://fetch.spec.whatwg.org/#concept-body-consume-body: a promise of what `convert` makes of all of it, which is given as a string
+ * or as bytes, whichever is at hand.
+ */
+function consume(body, convert) {
+  return new Promise((resolve, reject) => {
+    if (isUnusable(body)) throw new TypeError("The body has already been used, or its stream is locked.");
+    const finish = (content) => {
+      try {
+        resolve(convert(content));
+      } catch (error) {
+        reject(error);
+      }
+    };
+    if (body === null) finish("");
+    else if (body.stream !== null) readAllBytes(body.stream, (chunks, length) => finish(concat(chunks, length)), reject);
+    else {
+      body.isTaken = true;
+      if (isWhole(body.source)) finish(body.source);
+      else readSource(body.source).then(finish, reject);
+    }
+  });
 }
 
 // What decoding the encoded string would give: lone surrogates replaced, a byte order mark dropped.
@@ -237,22 +257,58 @@ function asBytes(content) {
 }
 
 /** https://fetch.spec.whatwg.org/#dom-body-text */
-export async function bodyText(body) {
-  return asText(await consume(body));
+export function bodyText(body) {
+  return consume(body, asText);
 }
 
 /** https://fetch.spec.whatwg.org/#dom-body-json */
-export async function bodyJson(body) {
-  return JSON.parse(asText(await consume(body)));
+export function bodyJson(body) {
+  return consume(body, (content) => JSON.parse(asText(content)));
 }
 
 /** https://fetch.spec.whatwg.org/#dom-body-bytes */
-export async function bodyBytes(body) {
-  const content = await consume(body);
+export function bodyBytes(body) {
+  return consume(body, (content) => ownBytes(body, content));
+}
+
+function ownBytes(body, content) {
   return body?.isShared && typeof content !== "string" ? content.slice() : asBytes(content);
 }
 
 /** https://fetch.spec.whatwg.org/#dom-body-arraybuffer */
-export async function bodyArrayBuffer(body) {
-  return (await bodyBytes(body)).buffer;
+export function bodyArrayBuffer(body) {
+  return consume(body, (content) => ownBytes(body, content).buffer);
+}
+
+/** https://fetch.spec.whatwg.org/#dom-body-blob */
+export function bodyBlob(body, contentType) {
+  return consume(body, (content) => {
+    const mime = extractMimeType(contentType);
+    return createBlob(asBytes(content), mime === null ? "" : serializeMimeType(mime));
+  });
+}
+
+/** https://fetch.spec.whatwg.org/#dom-body-formdata */
+export function bodyFormData(body, contentType) {
+  return consume(body, (content) => createFormData(parseForm(content, contentType)));
+}
+
+function parseForm(content, contentType) {
+  const mime = extractMimeType(contentType);
+  if (mime?.essence === "multipart/form-data") {
+    return parseMultipart(asBytes(content), mime.parameters.get("boundary"));
+  }
+  if (mime?.essence === "application/x-www-form-urlencoded") return parseFields(content);
+  throw new TypeError(
+    "formData(): the Content-Type is neither multipart/form-data nor application/x-www-form-urlencoded.",
+  );
+}
+
+function parseFields(content) {
+  const text = typeof content === "string" ? toUSVString(content) : decodeTextKeepingMark(content);
+  let fields = 1;
+  for (let at = text.indexOf("&"); at !== -1; at = text.indexOf("&", at + 1)) {
+    if (++fields > MOST_FIELDS) throw new TypeError("formData(): the form has more than 100,000 fields.");
+  }
+  return parseFormUrlencoded(text);
 }

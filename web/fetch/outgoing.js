@@ -1,6 +1,7 @@
 // A Response on its way out, in the form the engine sends it.
-import { isUnusable, takeBody } from "./body.js";
+import { isUnusable, streamOf, takeBody } from "./body.js";
 import { isResponse, responseState } from "./response.js";
+import { CompressionStream } from "../streams/compression.js";
 
 export { isResponse };
 
@@ -17,9 +18,21 @@ function writeHead(state) {
   return head;
 }
 
+// https://developers.cloudflare.com/workers/runtime-apis/response/#parameters: unless `encodeBody` is "manual", a worker that names an
+// encoding leaves the encoding to us.
+function mustCompress(state) {
+  if (state.body === null || state.list === null || state.encodeBody === "manual") return false;
+  return state.list.get("content-encoding")?.toLowerCase() === "gzip";
+}
+
+function bodyOf(state) {
+  return mustCompress(state) ? streamOf(state.body).pipeThrough(new CompressionStream("gzip")) : takeBody(state.body);
+}
+
 /**
  * Take a Response apart: { status, head, body }. `head` is "name: value\r\n" lines, a Latin-1 string; `body` is null, a string
- * (to be written as UTF-8), a Uint8Array or a ReadableStream that nobody has read from. The Response's body is used from now on.
+ * (to be written as UTF-8), a Uint8Array, a source with read() and cancel(), or a ReadableStream that nobody has read from. The
+ * Response's body is used from now on.
  * Throws TypeError for what is no Response or cannot be sent.
  */
 export function describeResponse(response) {
@@ -30,5 +43,5 @@ export function describeResponse(response) {
   if (body !== null && isUnusable(body)) {
     throw new TypeError("The body of the Response has already been used; send a response.clone() instead.");
   }
-  return { status: state.status, head: writeHead(state), body: takeBody(body) };
+  return { status: state.status, head: writeHead(state), body: bodyOf(state) };
 }

@@ -1,7 +1,9 @@
 // https://fetch.spec.whatwg.org/#request-class
 import {
   bodyArrayBuffer,
+  bodyBlob,
   bodyBytes,
+  bodyFormData,
   bodyJson,
   bodyText,
   cloneBody,
@@ -10,23 +12,13 @@ import {
   isUsed,
   moveBody,
   streamOf,
-  typeOfBody,
 } from "./body.js";
 import { HeaderList } from "./header_list.js";
 import { createHeaders, fillHeaders } from "./headers.js";
-import {
-  CACHES,
-  CREDENTIALS,
-  MODES,
-  REDIRECTS,
-  REFERRER_POLICIES,
-  toMethod,
-  toReferrer,
-  toRequestURL,
-} from "./request_options.js";
-import { createDependentSignal, createSignal, isAbortSignal } from "../dom/abort.js";
+import { readMethod, readOptions, toRequestInit, toRequestURL } from "./request_options.js";
+import { createDependentSignal, createSignal } from "../dom/abort.js";
 import { defineInterface } from "../internal/platform.js";
-import { requireArguments, toDictionary, toDOMString, toEnum } from "../internal/webidl.js";
+import { requireArguments, toUSVString } from "../internal/webidl.js";
 import { isReadableStream } from "../streams/streams.js";
 
 const INTERNAL = Symbol("made by the platform");
@@ -55,6 +47,7 @@ const DEFAULTS = Object.freeze({
   redirect: "follow",
   referrer: "about:client",
   referrerPolicy: "",
+  cf: undefined,
 });
 
 /** The state of a Request; undefined for anything else. */
@@ -86,41 +79,10 @@ function signalOf(state) {
   return (state.signal ??= state.makeSignal());
 }
 
-/** https://fetch.spec.whatwg.org/#dom-request, steps 12 to 24: the options that are only kept. */
-function readOptions(state, init) {
-  const options = { ...state.options };
-  if (init.window !== undefined && init.window !== null) throw new TypeError("Request: window must be null.");
-  if (init.referrer !== undefined) options.referrer = toReferrer(init.referrer);
-  if (init.referrerPolicy !== undefined) {
-    options.referrerPolicy = toEnum(init.referrerPolicy, REFERRER_POLICIES, "Request: referrerPolicy");
-  }
-  if (init.mode !== undefined) {
-    options.mode = toEnum(init.mode, MODES, "Request: mode");
-    if (options.mode === "navigate") throw new TypeError('Request: the mode "navigate" is not allowed.');
-  }
-  if (init.credentials !== undefined) {
-    options.credentials = toEnum(init.credentials, CREDENTIALS, "Request: credentials");
-  }
-  if (init.cache !== undefined) options.cache = toEnum(init.cache, CACHES, "Request: cache");
-  if (options.cache === "only-if-cached" && options.mode !== "same-origin") {
-    throw new TypeError('Request: the cache mode "only-if-cached" needs the mode "same-origin".');
-  }
-  if (init.redirect !== undefined) options.redirect = toEnum(init.redirect, REDIRECTS, "Request: redirect");
-  if (init.integrity !== undefined) options.integrity = toDOMString(init.integrity);
-  if (init.keepalive !== undefined) options.keepalive = !!init.keepalive;
-  if (init.priority !== undefined) toEnum(init.priority, ["high", "low", "auto"], "Request: priority");
-  return options;
-}
-
 /** https://fetch.spec.whatwg.org/#dom-request, steps 26 to 29. */
-function readSignal(state, init, input) {
-  const { signal } = init;
-  if (signal !== undefined && signal !== null) {
-    if (!isAbortSignal(signal)) throw new TypeError("Request: signal is not an AbortSignal.");
-    state.signal = createDependentSignal([signal]);
-  } else if (input !== null && signal === undefined) {
-    state.makeSignal = () => createDependentSignal([signalOf(input)]);
-  }
+function readSignal(state, { signal }, input) {
+  if (signal !== undefined && signal !== null) state.signal = createDependentSignal([signal]);
+  else if (input !== null && signal === undefined) state.makeSignal = () => createDependentSignal([signalOf(input)]);
 }
 
 /** https://fetch.spec.whatwg.org/#dom-request, steps 34 to 41. */
@@ -133,15 +95,19 @@ function readBody(state, init, input) {
     throw new TypeError(`Request: a ${state.method} request cannot have a body.`);
   }
   if (isBody) {
-    // Steps 37 and 39.
-    if (init.duplex !== undefined) toEnum(init.duplex, ["half"], "Request: duplex");
-    if (isReadableStream(body) && init.duplex === undefined) {
+    // Step 37.
+    const isStream = isReadableStream(body);
+    if (isStream && init.keepalive) throw new TypeError("Request: keepalive excludes a stream as body.");
+    state.body = extractBody(body);
+    const { type } = state.body;
+    if (type !== null && !state.list.has("content-type")) state.list.append("content-type", type);
+    // Step 39.
+    if (isStream && init.duplex === undefined) {
       throw new TypeError('Request: a body that is a stream needs duplex: "half".');
     }
-    if (init.keepalive && isReadableStream(body)) throw new TypeError("Request: keepalive excludes a stream as body.");
-    state.body = extractBody(body);
-    const type = typeOfBody(body);
-    if (type !== null && !state.list.has("content-type")) state.list.append("content-type", type);
+    if (isStream && state.options.mode === "no-cors") {
+      throw new TypeError('Request: a body that is a stream cannot be sent with the mode "no-cors".');
+    }
   } else if (inputBody !== null) {
     // Steps 40 and 41.
     if (isUnusable(inputBody)) throw new TypeError("Request: the body of the given request has already been used.");
@@ -154,14 +120,11 @@ function initialize(state, input, init) {
   // Steps 5 and 6.
   const given = requestState(input);
   state.url = given === undefined ? toRequestURL(input) : urlOf(given);
-  if (given !== undefined) {
-    state.method = methodOf(given);
-    state.options = given.options;
-  } else state.method = "GET";
-  // Steps 12 to 24.
-  if (init !== EMPTY) state.options = readOptions(state, init);
-  // Step 25.
-  if (init.method !== undefined) state.method = toMethod(init.method);
+  const options = given === undefined ? DEFAULTS : given.options;
+  // Steps 10 to 24.
+  state.options = init === EMPTY ? options : readOptions(init, options);
+  // Steps 25 and 32.
+  state.method = readMethod(init, given === undefined ? "GET" : methodOf(given), state.options.mode);
   readSignal(state, init, given ?? null);
   // Steps 31 to 33.
   if (init.headers !== undefined) fillHeaders((state.list = new HeaderList()), init.headers);
@@ -181,7 +144,8 @@ export class Request {
     }
     requireArguments(arguments.length, 1, "Request constructor");
     const state = new RequestState();
-    initialize(state, input, init === undefined ? EMPTY : toDictionary(init, "Request"));
+    const url = isRequest(input) ? input : toUSVString(input);
+    initialize(state, url, init === undefined ? EMPTY : toRequestInit(init));
     this.#state = state;
   }
 
@@ -245,6 +209,11 @@ export class Request {
     return false;
   }
 
+  /** https://developers.cloudflare.com/workers/runtime-apis/request/#incomingrequestcfproperties */
+  get cf() {
+    return this.#state.options.cf;
+  }
+
   get signal() {
     return signalOf(this.#state);
   }
@@ -282,8 +251,18 @@ export class Request {
     return bodyArrayBuffer(this.#state.body);
   }
 
+  async blob() {
+    const state = this.#state;
+    return bodyBlob(state.body, listOf(state).get("content-type"));
+  }
+
   async bytes() {
     return bodyBytes(this.#state.body);
+  }
+
+  async formData() {
+    const state = this.#state;
+    return bodyFormData(state.body, listOf(state).get("content-type"));
   }
 
   async json() {

@@ -1,7 +1,9 @@
 // https://fetch.spec.whatwg.org/#response-class
 import {
   bodyArrayBuffer,
+  bodyBlob,
   bodyBytes,
+  bodyFormData,
   bodyJson,
   bodyText,
   cloneBody,
@@ -9,12 +11,11 @@ import {
   isUnusable,
   isUsed,
   streamOf,
-  typeOfBody,
 } from "./body.js";
 import { HeaderList } from "./header_list.js";
 import { createHeaders, fillHeaders } from "./headers.js";
 import { defineInterface } from "../internal/platform.js";
-import { requireArguments, toByteString, toDictionary, toUnsigned } from "../internal/webidl.js";
+import { requireArguments, toByteString, toDictionary, toEnum, toUnsigned, toUSVString } from "../internal/webidl.js";
 import { parseHref } from "../url/url.js";
 
 const INTERNAL = Symbol("made by the platform");
@@ -38,6 +39,8 @@ class ResponseState {
   headers = null; // Headers over the list
   guard = "none";
   body = null; // Body
+  cf = undefined;
+  encodeBody = "automatic";
 }
 
 /** The state of a Response; undefined for anything else. */
@@ -54,9 +57,18 @@ export function headerList(state) {
   return state.list;
 }
 
+function contentTypeOf(state) {
+  return state.list === null ? state.contentType : state.list.get("content-type");
+}
+
 /** https://fetch.spec.whatwg.org/#initialize-a-response, up to the body. */
 function initialize(state, init) {
-  const { headers, status, statusText } = toDictionary(init, "Response");
+  // `cf` and `encodeBody` are https://developers.cloudflare.com/workers/runtime-apis/response/#parameters.
+  const { cf, encodeBody, headers, status, statusText } = toDictionary(init, "Response");
+  if (cf !== undefined && cf !== null) state.cf = cf;
+  if (encodeBody !== undefined) {
+    state.encodeBody = toEnum(encodeBody, ["automatic", "manual"], "Response: encodeBody");
+  }
   // Steps 1 and 3.
   if (status !== undefined) {
     state.status = toUnsigned(status, 16);
@@ -79,7 +91,7 @@ function initialize(state, init) {
 }
 
 /** https://fetch.spec.whatwg.org/#initialize-a-response, step 6. */
-function setBody(state, body, type) {
+function setBody(state, body, type = body.type) {
   if (NULL_BODY_STATUS.includes(state.status)) {
     throw new TypeError(`Response: a response of status ${state.status} cannot have a body.`);
   }
@@ -108,7 +120,7 @@ export class Response {
     const isBody = body !== null && body !== undefined;
     const extracted = isBody ? extractBody(body) : null;
     if (init !== undefined) initialize(state, init);
-    if (isBody) setBody(state, extracted, typeOfBody(body));
+    if (isBody) setBody(state, extracted);
     this.#state = state;
   }
 
@@ -125,7 +137,7 @@ export class Response {
   static redirect(url, status = 302) {
     requireArguments(arguments.length, 1, "Response.redirect");
     // Steps 1 and 2. There is no page whose address a relative one could be relative to.
-    const href = parseHref(`${url}`);
+    const href = parseHref(toUSVString(url));
     if (href === undefined) throw new TypeError("Response.redirect: the URL is not valid; it must be absolute.");
     // Step 3.
     const code = toUnsigned(status, 16);
@@ -181,6 +193,10 @@ export class Response {
     return (state.headers ??= createHeaders(headerList(state), state.guard));
   }
 
+  get cf() {
+    return this.#state.cf;
+  }
+
   get body() {
     const { body } = this.#state;
     return body === null ? null : streamOf(body);
@@ -202,6 +218,8 @@ export class Response {
     copy.list = state.list?.copy() ?? null;
     copy.contentType = state.contentType;
     copy.guard = state.guard;
+    copy.cf = state.cf;
+    copy.encodeBody = state.encodeBody;
     copy.body = state.body === null ? null : cloneBody(state.body);
     return createResponse(copy);
   }
@@ -210,8 +228,18 @@ export class Response {
     return bodyArrayBuffer(this.#state.body);
   }
 
+  async blob() {
+    const state = this.#state;
+    return bodyBlob(state.body, contentTypeOf(state));
+  }
+
   async bytes() {
     return bodyBytes(this.#state.body);
+  }
+
+  async formData() {
+    const state = this.#state;
+    return bodyFormData(state.body, contentTypeOf(state));
   }
 
   async json() {

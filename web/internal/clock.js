@@ -19,3 +19,8 @@ export function timeOrigin() {
 export function monotonicNow() {
   return Math.max(0, native.now() - timeOrigin());
 }
+
+/** https://w3c.github.io/hr-time/#dfn-current-wall-time, in whole milliseconds since the epoch. */
+export function wallClock() {
+  return Math.floor(native.now());
+}

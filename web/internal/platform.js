@@ -12,12 +12,13 @@ const getPrototypeOf = Object.getPrototypeOf;
 // prototype -> { name, describe, clone }
 const interfaces = new WeakMap();
 
-// Keys that every class or its prototype has by the language and that stay as they are.
-const LANGUAGE_KEYS = ["constructor", "length", "name", "prototype"];
+// Keys that every class and every prototype has by the language and that stay as they are.
+const CLASS_KEYS = ["length", "name", "prototype"];
+const PROTOTYPE_KEYS = ["constructor"];
 
-function makeEnumerable(target) {
+function makeEnumerable(target, languageKeys) {
   for (const key of getOwnPropertyNames(target)) {
-    if (LANGUAGE_KEYS.includes(key)) continue;
+    if (languageKeys.includes(key)) continue;
     if (getOwnPropertyDescriptor(target, key).configurable) defineProperty(target, key, { enumerable: true });
   }
 }
@@ -29,8 +30,8 @@ function makeEnumerable(target) {
  * default it cannot be cloned.
  */
 export function defineInterface(Class, { name = Class.name, describe, clone } = {}) {
-  makeEnumerable(Class);
-  makeEnumerable(Class.prototype);
+  makeEnumerable(Class, CLASS_KEYS);
+  makeEnumerable(Class.prototype, PROTOTYPE_KEYS);
   defineProperty(Class, "name", { value: name, configurable: true });
   defineProperty(Class.prototype, Symbol.toStringTag, { value: name, configurable: true });
   interfaces.set(Class.prototype, { name, describe, clone });

@@ -55,6 +55,25 @@ export function toEnforcedRange(value, where) {
   throw new TypeError(`${where}: the value is out of range.`);
 }
 
+/** https://webidl.spec.whatwg.org/#js-long-long without attributes. */
+export function toLongLong(value) {
+  const number = Number(value);
+  if (!Number.isFinite(number)) return 0;
+  const integer = Math.trunc(number);
+  return Number.isSafeInteger(integer) ? integer + 0 : Number(BigInt.asIntN(64, BigInt(integer)));
+}
+
+/** https://webidl.spec.whatwg.org/#js-long-long with [Clamp]. */
+export function toClampedLong(value) {
+  const number = Number(value);
+  if (Number.isNaN(number)) return 0;
+  const clamped = Math.min(Math.max(number, Number.MIN_SAFE_INTEGER), Number.MAX_SAFE_INTEGER);
+  // To the nearest integer, and from the middle to the even one.
+  const floor = Math.floor(clamped);
+  const above = clamped - floor;
+  return above < 0.5 || (above === 0.5 && floor % 2 === 0) ? floor + 0 : floor + 1;
+}
+
 /** https://webidl.spec.whatwg.org/#js-dictionary: undefined and null are an empty dictionary. */
 export function toDictionary(value, where) {
   if (value === undefined || value === null) return {};
@@ -73,13 +92,22 @@ export function toEnum(value, allowed, where) {
   return string;
 }
 
-/** https://webidl.spec.whatwg.org/#js-sequence, from a value already known to have an iterator. */
-export function toSequence(value, where) {
+/** https://webidl.spec.whatwg.org/#create-sequence-from-iterable; `convert` is applied to each item before the next is asked for. */
+export function toSequence(value, where, convert = (item) => item) {
   if (value === null || (typeof value !== "object" && typeof value !== "function")) {
     throw new TypeError(`${where}: the value is not a sequence.`);
   }
-  if (typeof value[Symbol.iterator] !== "function") throw new TypeError(`${where}: the value is not iterable.`);
-  return Array.from(value);
+  const method = value[Symbol.iterator];
+  if (typeof method !== "function") throw new TypeError(`${where}: the value is not iterable.`);
+  const iterator = method.call(value);
+  const { next } = iterator;
+  const items = [];
+  for (;;) {
+    const step = next.call(iterator);
+    if (step === null || typeof step !== "object") throw new TypeError(`${where}: the iterator gave no object.`);
+    if (step.done) return items;
+    items.push(convert(step.value));
+  }
 }
 
 /** https://webidl.spec.whatwg.org/#js-record, steps 3 and 4: calls `visit(key, value)` for what a record takes from an object. */

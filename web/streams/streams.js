@@ -1,6 +1,8 @@
 // https://streams.spec.whatwg.org/: the classes are those of web-streams-polyfill; here they become interfaces of ours.
 import "./early.js";
 import {
+  internals,
+  readerRead,
   ByteLengthQueuingStrategy,
   CountQueuingStrategy,
   ReadableByteStreamController,
@@ -15,9 +17,15 @@ import {
   WritableStreamDefaultController,
   WritableStreamDefaultWriter,
 } from "web-streams-polyfill";
+import { structuredClone } from "../dom/clone.js";
 import { defineInterface } from "../internal/platform.js";
 
-const describeStream = (stream) => ({ locked: stream.locked, state: stream._state });
+// Where the library keeps these; see tools/hide_streams.mjs.
+const { _disturbed: disturbedKey, _readableStreamController: controllerKey, _state: stateKey } = internals;
+
+const { getReader } = ReadableStream.prototype;
+
+const describeStream = (stream) => ({ locked: stream.locked, state: stream[stateKey] });
 const describeNothing = () => ({});
 
 defineInterface(ReadableStream, { describe: describeStream });
@@ -38,18 +46,87 @@ for (const Class of [
   defineInterface(Class, { describe: describeNothing });
 }
 
+// Not in the standard any more.
+delete WritableStreamDefaultController.prototype.abortReason;
+
 export function isReadableStream(value) {
-  return value instanceof ReadableStream && Object.hasOwn(value, "_readableStreamController");
+  return value instanceof ReadableStream && Object.hasOwn(value, controllerKey);
 }
 
 /** https://streams.spec.whatwg.org/#is-readable-stream-disturbed */
 export function isDisturbed(stream) {
-  return stream._disturbed;
+  return stream[disturbedKey];
 }
 
 /** The stream has been read by other means than a reader: from now on it is as if it had been read to its end. */
 export function markDisturbed(stream) {
-  stream._disturbed = true;
+  stream[disturbedKey] = true;
+}
+
+/**
+ * https://streams.spec.whatwg.org/#readablestream-tee with cloneForBranch2: what one branch does to its chunks is not seen by the
+ * other.
+ */
+export function teeForClone(stream) {
+  const [first, second] = stream.tee();
+  if (stream[controllerKey] instanceof ReadableByteStreamController) return [first, second];
+  const reader = second.getReader();
+  const cloned = new ReadableStream(
+    {
+      async pull(controller) {
+        const { value, done } = await reader.read();
+        if (done) controller.close();
+        else controller.enqueue(structuredClone(value));
+      },
+      cancel: (reason) => reader.cancel(reason),
+    },
+    { highWaterMark: 0 },
+  );
+  return [first, cloned];
+}
+
+/** The next chunk, or null at the end. Without an object of value and done, a `then` on Object.prototype changes nothing. */
+export function readNext(reader) {
+  return new Promise((resolve, reject) => {
+    readerRead(reader, { _chunkSteps: resolve, _closeSteps: () => resolve(null), _errorSteps: reject });
+  });
+}
+
+/**
+ * https://streams.spec.whatwg.org/#readablestreamdefaultreader-read-all-bytes: `success(chunks, length)` or `failure(error)` is called
+ * once. There are no promises on the way.
+ */
+export function readAllBytes(stream, success, failure) {
+  const reader = getReader.call(stream);
+  const chunks = [];
+  let length = 0;
+  let isReading = false;
+  let isMore = false;
+  const steps = {
+    _chunkSteps(chunk) {
+      if (!(chunk instanceof Uint8Array)) {
+        failure(new TypeError("A body's stream may only hold Uint8Arrays."));
+        return;
+      }
+      chunks.push(chunk);
+      length += chunk.length;
+      readOn();
+    },
+    _closeSteps: () => success(chunks, length),
+    _errorSteps: failure,
+  };
+  // A chunk that is there comes before readerRead returns: a loop, where recursion would have no end.
+  const readOn = () => {
+    isMore = true;
+    if (isReading) return;
+    isReading = true;
+    while (isMore) {
+      isMore = false;
+      readerRead(reader, steps);
+    }
+    isReading = false;
+  };
+  readOn();
 }
 
 export {

@@ -1,6 +1,7 @@
 // Bodies on their way between the engine and a worker: chunks in, chunks out, each with back-pressure.
 import { native } from "../internal/native.js";
 import { encodeText } from "../internal/text.js";
+import { readNext } from "../streams/streams.js";
 
 /** A request body that arrives in pieces. The engine lets Python send more as pieces are read. */
 export class IncomingBody {
@@ -21,6 +22,21 @@ export class IncomingBody {
     if (this.#ended) return Promise.resolve(null);
     native.awaitBody(this.#call);
     return new Promise((resolve, reject) => {
+      this.#reader = { resolve, reject };
+    });
+  }
+
+  /** All of it goes out as the response body, past JavaScript. Resolves at its end. */
+  pipe() {
+    if (this.#error !== undefined) return Promise.reject(this.#error);
+    const chunks = this.#chunks;
+    this.#chunks = [];
+    if (native.pipeBody(this.#call, concat(chunks), this.#ended)) {
+      this.#ended = true;
+      return Promise.resolve();
+    }
+    return new Promise((resolve, reject) => {
+      this.#ended = false; // the end is when the last byte has gone
       this.#reader = { resolve, reject };
     });
   }
@@ -63,36 +79,39 @@ export class IncomingBody {
 /** A response body that leaves in pieces, as fast as the client takes them. */
 export class OutgoingBody {
   #call;
-  #reader;
+  #source; // { read(): Promise<chunk | null>, cancel(reason) }
   #waiting = null; // resolves when there is credit again
   #stopped = false;
 
-  constructor(call, stream) {
+  constructor(call, source) {
     this.#call = call;
-    this.#reader = stream.getReader();
+    this.#source = source;
   }
 
   /** Sends everything; resolves at the end, rejects with what broke the stream. */
   async send() {
+    if (this.#source instanceof IncomingBody) return this.#source.pipe();
     for (;;) {
-      const { value, done } = await this.#reader.read();
+      const chunk = await this.#source.read();
       if (this.#stopped) return;
-      if (done) break;
-      await this.#write(toBytes(value));
+      if (chunk === null) break;
+      const bytes = toBytes(chunk);
+      const sent = native.sendBody(this.#call, bytes, 0);
+      if (sent < bytes.byteLength) await this.#write(bytes, sent);
       if (this.#stopped) return;
     }
     native.endBody(this.#call);
   }
 
-  async #write(chunk) {
-    let sent = 0;
-    while (sent < chunk.byteLength) {
-      sent += native.sendBody(this.#call, chunk, sent);
-      if (sent === chunk.byteLength || this.#stopped) return;
+  // The rest of a chunk, as there is credit for it.
+  async #write(chunk, start) {
+    let sent = start;
+    while (sent < chunk.byteLength && !this.#stopped) {
       native.awaitCredit(this.#call);
       await new Promise((resolve) => {
         this.#waiting = resolve;
       });
+      sent += native.sendBody(this.#call, chunk, sent);
     }
   }
 
@@ -107,9 +126,20 @@ export class OutgoingBody {
   stop(reason) {
     if (this.#stopped) return;
     this.#stopped = true;
-    this.#reader.cancel(reason).catch(() => {});
+    this.#source.cancel(reason);
     this.resume();
   }
+}
+
+function concat(chunks) {
+  if (chunks.length === 1) return chunks[0];
+  const all = new Uint8Array(chunks.reduce((sum, chunk) => sum + chunk.byteLength, 0));
+  let at = 0;
+  for (const chunk of chunks) {
+    all.set(chunk, at);
+    at += chunk.byteLength;
+  }
+  return all;
 }
 
 function toBytes(chunk) {
@@ -120,17 +150,24 @@ function toBytes(chunk) {
   throw new TypeError("The response body's stream gave a chunk that is neither bytes nor a string.");
 }
 
-/** Sends bytes that are all here but too many for one frame. */
-export function streamOf(bytes) {
+/** Bytes that are all here but too many for one frame, as a source. */
+export function sourceOfBytes(bytes) {
   let position = 0;
   return {
-    getReader: () => ({
-      read: () => {
-        const value = bytes.subarray(position, position + 65536);
-        position += value.byteLength;
-        return Promise.resolve({ value, done: value.byteLength === 0 });
-      },
-      cancel: () => Promise.resolve(),
-    }),
+    read: () => {
+      const chunk = bytes.subarray(position, position + 65536);
+      position += chunk.byteLength;
+      return Promise.resolve(chunk.byteLength === 0 ? null : chunk);
+    },
+    cancel: () => {},
+  };
+}
+
+/** A worker's stream, as a source. */
+export function sourceOfStream(stream) {
+  const reader = stream.getReader();
+  return {
+    read: () => readNext(reader),
+    cancel: (reason) => void reader.cancel(reason).catch(() => {}),
   };
 }

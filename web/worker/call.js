@@ -8,8 +8,9 @@ import { inspect } from "../internal/inspect.js";
 import { native } from "../internal/native.js";
 import { encodeText } from "../internal/text.js";
 import { ErrorCode, Level } from "../internal/wire.gen.js";
+import { isReadableStream } from "../streams/streams.js";
 import { dropTimers } from "../timers.js";
-import { IncomingBody, OutgoingBody, streamOf } from "./bodies.js";
+import { IncomingBody, OutgoingBody, sourceOfBytes, sourceOfStream } from "./bodies.js";
 import { createContext } from "./context.js";
 import { isEntrypoint } from "./handlers.js";
 
@@ -103,10 +104,9 @@ export class Call {
       }
     }
     // Too large for one frame, or a stream.
-    const stream = typeof body === "string" ? streamOf(encodeText(body)) : body instanceof Uint8Array ? streamOf(body) : body;
     calls.set(this.id, this);
     native.beginStream(this.id, status, head);
-    this.outgoing = new OutgoingBody(this.id, stream);
+    this.outgoing = new OutgoingBody(this.id, sourceOf(body));
     this.outgoing.send().then(
       () => {
         this.answered = true;
@@ -166,6 +166,12 @@ export class Call {
     if (this.signal !== null) signalAbort(this.signal, reason);
     this.finishIfDone();
   }
+}
+
+function sourceOf(body) {
+  if (typeof body === "string") return sourceOfBytes(encodeText(body));
+  if (body instanceof Uint8Array) return sourceOfBytes(body);
+  return isReadableStream(body) ? sourceOfStream(body) : body;
 }
 
 function isThenable(value) {

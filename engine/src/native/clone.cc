@@ -233,10 +233,18 @@ void PreviewEntries(const Arguments& args) {
   args.GetReturnValue().Set(v8::Array::New(isolate, pair, 2));
 }
 
+// privateSymbol(name) -> a key for properties that nothing lists and no proxy sees.
+void PrivateSymbol(const Arguments& args) {
+  v8::Isolate* isolate = args.GetIsolate();
+  if (args.Length() < 1 || !args[0]->IsString()) return ThrowTypeError(isolate, "privateSymbol takes a string");
+  const v8::Local<v8::Data> symbol = v8::Private::New(isolate, args[0].As<v8::String>());
+  args.GetReturnValue().Set(symbol.As<v8::Value>());
+}
+
 constexpr Function kFunctions[] = {
     {"structuredClone", StructuredClone}, {"isProxy", IsProxy},
     {"promiseState", PromiseState},       {"proxyTarget", ProxyTarget},
-    {"previewEntries", PreviewEntries},
+    {"previewEntries", PreviewEntries},   {"privateSymbol", PrivateSymbol},
 };
 
 }  // namespace

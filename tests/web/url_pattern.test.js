@@ -1,0 +1,63 @@
+// https://urlpattern.spec.whatwg.org/
+import { deepEqual, equal, ok, throws } from "./assert.js";
+
+export const tests = {
+  "a path with names": () => {
+    const pattern = new URLPattern({ pathname: "/users/:id/*" });
+    ok(pattern.test("https://a.example/users/5/x/y"));
+    ok(pattern.test({ pathname: "/users/5/x" }));
+    ok(!pattern.test("https://a.example/users/5"));
+    const { pathname, inputs } = pattern.exec("https://a.example/users/5/x/y");
+    deepEqual({ ...pathname.groups }, { id: "5", 0: "x/y" });
+    equal(pathname.input, "/users/5/x/y");
+    deepEqual(inputs, ["https://a.example/users/5/x/y"]);
+    equal(pattern.exec("https://a.example/"), null);
+  },
+  "a whole address and its parts": () => {
+    const pattern = new URLPattern("https://:sub.example.com/a/(\\d+)\\?q=*#h");
+    equal(pattern.protocol, "https");
+    equal(pattern.hostname, ":sub.example.com");
+    equal(pattern.pathname, "/a/(\\d+)");
+    equal(pattern.search, "q=*");
+    equal(pattern.hash, "h");
+    equal(pattern.port, "");
+    equal(pattern.username, "*");
+    equal(pattern.password, "*");
+    equal(pattern.hasRegExpGroups, true);
+    equal(new URLPattern({ pathname: "/:a" }).hasRegExpGroups, false);
+    equal(pattern.exec("https://x.example.com/a/7?q=1#h").hostname.groups.sub, "x");
+  },
+  "a base": () => {
+    ok(new URLPattern("/a/*", "https://b.example").test("https://b.example/a/b"));
+    ok(new URLPattern("/a/*", "https://b.example").test("/a/b", "https://b.example"));
+    ok(!new URLPattern("/a/*", "https://b.example").test("https://c.example/a/b"));
+    ok(new URLPattern({ pathname: "x", baseURL: "https://b.example/dir/" }).test("https://b.example/dir/x"));
+    ok(new URLPattern("/A", "https://b.example", { ignoreCase: true }).test("https://b.example/a"));
+    ok(new URLPattern({ pathname: "/A" }, { ignoreCase: true }).test({ pathname: "/a" }));
+  },
+  "what is no pattern": () => {
+    throws(() => new URLPattern("/relative"), TypeError);
+    throws(() => new URLPattern({ pathname: "/(" }), TypeError);
+    throws(() => new URLPattern({}, "https://a.example"), TypeError);
+    throws(() => new URLPattern(null), TypeError);
+    throws(() => URLPattern(), TypeError);
+    throws(() => URLPattern.prototype.test.call({}), TypeError);
+    equal(new URLPattern().test("not a url"), false);
+    ok(new URLPattern().test("https://any.example/thing"));
+  },
+  "the shape of the interface": () => {
+    equal(String(new URLPattern()), "[object URLPattern]");
+    deepEqual(Reflect.ownKeys(new URLPattern()), []);
+    equal(URLPattern.length, 0);
+    ok(Object.keys(URLPattern.prototype).includes("hasRegExpGroups"));
+  },
+  "a worker that replaces URL does not change patterns": () => {
+    const { URL: Kept } = globalThis;
+    globalThis.URL = null;
+    try {
+      ok(new URLPattern("https://a.example/*").test("https://a.example/x"));
+    } finally {
+      globalThis.URL = Kept;
+    }
+  },
+};

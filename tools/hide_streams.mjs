@@ -1,0 +1,69 @@
+// Keeps the internals of the streams library out of workers' sight.
+//
+// The library keeps its state in properties called _state, _reader and so on, which a worker would see, could change, and
+// would come to rely on. Here, while it is bundled, each becomes a private symbol of V8: as fast as a property, and found by
+// nothing that lists, copies or proxies an object. V8 does not look for those on prototypes, so six methods of controllers,
+// which the standard calls [[PullSteps]] and so on, stay under symbols of the language.
+import { readFile } from "node:fs/promises";
+
+// What the library puts on objects that workers hold.
+const INTERNALS = `
+  _abortAlgorithm _abortController _abortReason _associatedReadableByteStreamController _asyncIteratorImpl
+  _autoAllocateChunkSize _backpressure _backpressureChangePromise _backpressureChangePromise_resolve _byobRequest
+  _byteLengthQueuingStrategyHighWaterMark _cancelAlgorithm _closeAlgorithm _closeRequest _closeRequested _closedPromise
+  _closedPromiseState _closedPromise_reject _closedPromise_resolve _controlledReadableByteStream _controlledReadableStream
+  _controlledTransformStream _controlledWritableStream _countQueuingStrategyHighWaterMark _disturbed _finishPromise
+  _finishPromise_reject _finishPromise_resolve _flushAlgorithm _inFlightCloseRequest _inFlightWriteRequest
+  _ownerReadableStream _ownerWritableStream _pendingAbortRequest _pendingPullIntos _pullAgain _pullAlgorithm _pulling
+  _queue _queueTotalSize _readIntoRequests _readRequests _readable _readableStreamController _reader _readyPromise
+  _readyPromiseState _readyPromise_reject _readyPromise_resolve _started _state _storedError _strategyHWM
+  _strategySizeAlgorithm _transformAlgorithm _transformStreamController _view _writable _writableStreamController
+  _writeAlgorithm _writeRequests _writer
+`.trim().split(/\s+/);
+
+// Of these, the ones the platform itself looks at.
+const EXPORTED = ["_disturbed", "_readableStreamController", "_state"];
+
+const ANY = INTERNALS.toSorted((a, b) => b.length - a.length).join("|");
+// Every isolate holds the source, so the variables that hold the symbols have short names.
+const symbolOf = (name) => `$$${INTERNALS.indexOf(name).toString(36)}`;
+
+function hide(source, nativeModule) {
+  const shown = source
+    .replace(new RegExp(`\\.(${ANY})\\b`, "g"), (_, name) => `[${symbolOf(name)}]`)
+    .replace(new RegExp(`"(${ANY})"`, "g"), (_, name) => symbolOf(name))
+    .replace(new RegExp(`([{,])(${ANY}):`, "g"), (_, before, name) => `${before}[${symbolOf(name)}]:`);
+  const left = shown.match(/[^$\w](_[a-z]\w+)/gi)?.map((match) => match.slice(1)) ?? [];
+  const missed = left.find((name) => INTERNALS.includes(name));
+  if (missed !== undefined) throw new Error(`tools/hide_streams.mjs does not know how ${missed} is used`);
+  // https://streams.spec.whatwg.org/#readable-stream-default-reader-read, for the platform's own use
+  const [owner, disturbed] = ["_ownerReadableStream", "_disturbed"].map((name) => `[${symbolOf(name)}]`);
+  const end = shown.indexOf(`(e,t){const r=e${owner};r${disturbed}=!0,"closed"`);
+  const read = shown.slice(0, end).match(/function (\w+)$/)?.[1];
+  if (end === -1 || read === undefined) throw new Error("tools/hide_streams.mjs does not find the function that reads");
+  const symbols = INTERNALS.map((name) => `${symbolOf(name)} = $private("${name}")`).join(", ");
+  return `
+    import { native as $native } from ${JSON.stringify(nativeModule)};
+    const $private = $native.privateSymbol;
+    const ${symbols};
+    ${shown}
+    export const internals = { ${EXPORTED.map((name) => `${name}: ${symbolOf(name)}`).join(", ")} };
+    export { ${read} as readerRead };
+  `;
+}
+
+/**
+ * A plugin of esbuild. The library then also exports `internals`, name -> private symbol, and `readerRead(reader, steps)`, where
+ * steps has the methods _chunkSteps(chunk), _closeSteps() and _errorSteps(error).
+ */
+export function hideStreams(nativeModule) {
+  return {
+    name: "hide-streams",
+    setup(build) {
+      build.onLoad({ filter: /web-streams-polyfill[\\/]dist[\\/]ponyfill\.mjs$/ }, async ({ path }) => ({
+        contents: hide(await readFile(path, "utf8"), nativeModule),
+        loader: "js",
+      }));
+    },
+  };
+}

@@ -1,0 +1,169 @@
+// https://w3c.github.io/FileAPI/#blob-section
+//
+// A Blob is bytes that nobody can change any more, so a slice of one is a view of the same bytes, and a clone is another name
+// for them. What leaves a Blob is always a copy.
+import { TextDecoderStream } from "../encoding/text_streams.js";
+import { defineInterface } from "../internal/platform.js";
+import { decodeText, encodeText } from "../internal/text.js";
+import {
+  bytesOf,
+  isBufferSource,
+  toClampedLong,
+  toDictionary,
+  toDOMString,
+  toEnum,
+  toSequence,
+  toUSVString,
+} from "../internal/webidl.js";
+import { ReadableStream } from "../streams/streams.js";
+
+const INTERNAL = Symbol("made by the platform");
+const CHUNK = 65536; // of a stream
+
+/** The bytes of a Blob, not to be written to or handed out; undefined for anything else. */
+export let blobBytes;
+/** Its type, whatever a worker did to the getter: it becomes a header. */
+export let blobType;
+export let isBlob;
+/** (bytes that nobody else can change, type) -> Blob */
+export let createBlob;
+
+/** https://w3c.github.io/FileAPI/#constructorBlob, step 3: lower case, or nothing if a character is no printable ASCII. */
+export function toBlobType(type) {
+  return /[^\x20-\x7e]/.test(type) ? "" : type.toLowerCase();
+}
+
+/** https://w3c.github.io/FileAPI/#convert-line-endings-to-native, where native is a line feed. */
+function convertLineEndings(string) {
+  return string.replace(/\r\n?/g, "\n");
+}
+
+function toPart(part) {
+  return isBlob(part) || isBufferSource(part) ? part : toUSVString(part);
+}
+
+function partBytes(part, endings) {
+  if (isBlob(part)) return blobBytes(part);
+  if (typeof part === "string") return encodeText(endings === "native" ? convertLineEndings(part) : part);
+  return bytesOf(part);
+}
+
+/** https://w3c.github.io/FileAPI/#process-blob-parts */
+function processParts(parts, endings) {
+  if (parts.length === 1 && isBlob(parts[0])) return blobBytes(parts[0]);
+  const pieces = [];
+  let length = 0;
+  for (const part of parts) {
+    const bytes = partBytes(part, endings);
+    pieces.push(bytes);
+    length += bytes.length;
+  }
+  const all = new Uint8Array(length);
+  let at = 0;
+  for (const piece of pieces) {
+    all.set(piece, at);
+    at += piece.length;
+  }
+  return all;
+}
+
+function readOptions(options) {
+  const dictionary = toDictionary(options, "Blob constructor");
+  const { endings } = dictionary;
+  const kind = endings === undefined ? "transparent" : toEnum(endings, ["transparent", "native"], "Blob constructor: endings");
+  const { type } = dictionary;
+  return { endings: kind, type: type === undefined ? "" : toBlobType(toDOMString(type)) };
+}
+
+/** https://w3c.github.io/FileAPI/#slice-blob: a place relative to the start, or to the end if negative. */
+function clampPosition(position, size) {
+  return position < 0 ? Math.max(size + position, 0) : Math.min(position, size);
+}
+
+export class Blob {
+  #bytes;
+  #type;
+
+  /** https://w3c.github.io/FileAPI/#constructorBlob */
+  constructor(blobParts = undefined, options = undefined) {
+    if (blobParts === INTERNAL) {
+      this.#bytes = options.bytes;
+      this.#type = options.type;
+      return;
+    }
+    const parts = blobParts === undefined ? [] : toSequence(blobParts, "Blob constructor", toPart);
+    const { endings, type } = readOptions(options);
+    this.#bytes = processParts(parts, endings);
+    this.#type = type;
+  }
+
+  get size() {
+    return this.#bytes.length;
+  }
+
+  get type() {
+    return this.#type;
+  }
+
+  /** https://w3c.github.io/FileAPI/#dfn-slice */
+  slice(start = undefined, end = undefined, contentType = undefined) {
+    const bytes = this.#bytes;
+    const { length } = bytes;
+    const from = start === undefined ? 0 : clampPosition(toClampedLong(start), length);
+    const to = end === undefined ? length : clampPosition(toClampedLong(end), length);
+    const type = contentType === undefined ? "" : toBlobType(toDOMString(contentType));
+    return createBlob(bytes.subarray(from, Math.max(from, to)), type);
+  }
+
+  /** https://w3c.github.io/FileAPI/#dom-blob-stream */
+  stream() {
+    const bytes = this.#bytes;
+    let position = 0;
+    return new ReadableStream({
+      type: "bytes",
+      pull(controller) {
+        if (position < bytes.length) {
+          const chunk = bytes.slice(position, position + CHUNK);
+          position += chunk.length;
+          controller.enqueue(chunk);
+        }
+        if (position < bytes.length) return;
+        controller.close();
+        controller.byobRequest?.respond(0);
+      },
+    });
+  }
+
+  /** https://w3c.github.io/FileAPI/#dom-blob-textstream */
+  textStream() {
+    return this.stream().pipeThrough(new TextDecoderStream());
+  }
+
+  /** https://w3c.github.io/FileAPI/#dom-blob-text */
+  async text() {
+    return decodeText(this.#bytes);
+  }
+
+  /** https://w3c.github.io/FileAPI/#dom-blob-arraybuffer */
+  async arrayBuffer() {
+    return this.#bytes.slice().buffer;
+  }
+
+  /** https://w3c.github.io/FileAPI/#dom-blob-bytes */
+  async bytes() {
+    return this.#bytes.slice();
+  }
+
+  static {
+    isBlob = (value) => typeof value === "object" && value !== null && #bytes in value;
+    blobBytes = (value) => (isBlob(value) ? value.#bytes : undefined);
+    blobType = (blob) => blob.#type;
+    createBlob = (bytes, type) => new Blob(INTERNAL, { bytes, type });
+  }
+}
+
+defineInterface(Blob, {
+  name: "Blob",
+  describe: ({ size, type }) => ({ size, type }),
+  clone: (blob) => createBlob(blobBytes(blob), blobType(blob)),
+});
