@@ -181,7 +181,14 @@ std::vector<std::span<const native::Function>> Tables() {
           native::Base64Functions(),
           native::UrlFunctions(),
           native::RandomFunctions(),
-          native::CloneFunctions()};
+          native::CloneFunctions(),
+          native::DigestFunctions(),
+          native::AesFunctions(),
+          native::DerivationFunctions(),
+          native::RsaFunctions(),
+          native::CurveFunctions(),
+          native::DerFunctions(),
+          native::SignatureFunctions()};
 }
 
 }  // namespace
