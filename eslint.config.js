@@ -16,10 +16,10 @@ const rules = {
 // What a worker sees (see web/globals.js).
 const worker = Object.fromEntries(
   [
-    "AbortController", "AbortSignal", "ByteLengthQueuingStrategy", "CountQueuingStrategy", "Crypto", "CustomEvent",
+    "AbortController", "AbortSignal", "ByteLengthQueuingStrategy", "CountQueuingStrategy", "Crypto", "CryptoKey", "CustomEvent",
     "DOMException", "ErrorEvent", "Event", "EventTarget", "ExtendableEvent", "FetchEvent", "Headers", "Performance",
     "PromiseRejectionEvent", "QuotaExceededError", "ReadableStream", "ReadableStreamBYOBReader",
-    "ReadableStreamDefaultReader", "Request", "Response", "TextDecoder", "TextEncoder", "TransformStream", "URL",
+    "ReadableStreamDefaultReader", "Request", "Response", "SubtleCrypto", "TextDecoder", "TextEncoder", "TransformStream", "URL",
     "URLSearchParams", "WebAssembly", "WritableStream", "addEventListener", "atob", "btoa", "clearImmediate",
     "clearInterval", "clearTimeout", "console", "crypto", "dispatchEvent", "navigator", "performance", "queueMicrotask",
     "removeEventListener", "reportError", "self", "setImmediate", "setInterval", "setTimeout", "structuredClone",

@@ -6,7 +6,9 @@ import { EventTarget } from "./dom/event_target.js";
 import { DOMException, QuotaExceededError } from "./dom/exception.js";
 import { ExtendableEvent, FetchEvent, reportError } from "./dom/global_scope.js";
 import { console } from "./console.js";
-import { Crypto, crypto } from "./crypto/random.js";
+import { Crypto, crypto } from "./crypto/crypto.js";
+import { CryptoKey } from "./crypto/key.js";
+import { SubtleCrypto } from "./crypto/subtle.js";
 import { atob, btoa } from "./encoding/base64.js";
 import { TextDecoder } from "./encoding/text_decoder.js";
 import { TextEncoder } from "./encoding/text_encoder.js";
@@ -120,6 +122,8 @@ export function installGlobals(scope) {
 
   // https://w3c.github.io/webcrypto/#Crypto-interface
   exposeInterface(scope, "Crypto", Crypto);
+  exposeInterface(scope, "CryptoKey", CryptoKey);
+  exposeInterface(scope, "SubtleCrypto", SubtleCrypto);
   exposeAttribute(scope, "crypto", crypto);
 
   // https://w3c.github.io/hr-time/#the-performance-attribute

@@ -66,16 +66,20 @@ size_t Hmac(const EVP_MD* md, std::span<const uint8_t> key, std::initializer_lis
 
 // --- Arguments ---
 
-void Operation::TakesLong(size_t bytes) {
+size_t Operation::SizeOf(int index) const {
+  if (index < 0 || !args_[index]->IsArrayBufferView()) return 0;
+  return args_[index].As<v8::ArrayBufferView>()->ByteLength();
+}
+
+void Operation::GoAway(size_t bytes) {
   const void* realm = args_.GetIsolate()->GetData(0);
   Worker* worker = realm == nullptr ? nullptr : static_cast<const Realm*>(realm)->worker();
   away_ = worker != nullptr && worker->MayStartJob(bytes);
 }
 
 void Operation::TakesLongIfLarge(int index) {
-  if (!args_[index]->IsArrayBufferView()) return;
-  const size_t size = args_[index].As<v8::ArrayBufferView>()->ByteLength();
-  if (size > kLarge) TakesLong(size);
+  const size_t size = SizeOf(index);
+  if (size > kLarge) GoAway(size);
 }
 
 Input Operation::View(int index) {

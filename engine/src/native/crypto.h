@@ -133,8 +133,8 @@ class Operation final {
   Operation& operator=(const Operation&) = delete;
 
   // The work takes long: give it to another thread, if this worker may have one more job there. To be said before the
-  // inputs are read, since they must then be copied.
-  void TakesLong() { TakesLong(0); }
+  // inputs are read, since they must then be copied; `largest` is the view among them that may be large.
+  void TakesLong(int largest = -1) { GoAway(SizeOf(largest)); }
   // It takes long if this argument, a view, is large.
   void TakesLongIfLarge(int index);
   bool IsAway() const { return away_; }
@@ -163,7 +163,8 @@ class Operation final {
   template <typename Work>
   class WorkJob;
 
-  void TakesLong(size_t bytes);
+  void GoAway(size_t bytes);
+  size_t SizeOf(int index) const;
   std::shared_ptr<Key> Find(int index);
   void Send(std::shared_ptr<Job> job);
   void Return(Result result);

@@ -62,7 +62,7 @@ void DerivePbkdf2(const Arguments& args) {
   if (op.Refused()) return;
   const uint64_t blocks = length / static_cast<uint32_t>(EVP_MD_get_size(md)) + 1;
   if (iterations == 0 || iterations * blocks > kMostIterations) return;
-  if (iterations * blocks > kFewIterations) op.TakesLong();
+  if (iterations * blocks > kFewIterations) op.TakesLong(2);
   std::shared_ptr<Key> key = op.Secret(0);
   Input salt = op.View(2);
   if (op.Refused()) return;

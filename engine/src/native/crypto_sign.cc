@@ -69,7 +69,7 @@ Padding ReadPadding(Operation& op, int index) {
 // signRsa(handle, hash, data, bytes of PSS salt | undefined) -> ArrayBuffer
 void SignRsa(const Arguments& args) {
   Operation op(args);
-  op.TakesLong();
+  op.TakesLong(2);
   std::shared_ptr<Key> key = op.Asymmetric(0);
   const EVP_MD* md = op.Hash(1);
   Input data = op.View(2);
@@ -100,7 +100,7 @@ void VerifyRsa(const Arguments& args) {
 void RsaOaep(const Arguments& args) {
   Operation op(args);
   const bool encrypt = op.Flag(1);
-  if (!encrypt) op.TakesLong();
+  if (!encrypt) op.TakesLong(3);
   std::shared_ptr<Key> key = op.Asymmetric(0);
   const EVP_MD* md = op.Hash(2);
   Input label = op.View(3);
