@@ -5,7 +5,7 @@
 import { native } from "../internal/native.js";
 import { defineInterface } from "../internal/platform.js";
 import { encodeText } from "../internal/text.js";
-import { illegalConstructor, isBufferSource, requireArguments, toEnum } from "../internal/webidl.js";
+import { illegalConstructor, isBufferSource, requireArguments, toEnum, toUnsigned } from "../internal/webidl.js";
 import "./aes.js";
 import "./curve25519.js";
 import "./ec.js";
@@ -13,7 +13,7 @@ import "./hmac.js";
 import "./kdf.js";
 import "./rsa.js";
 import { accessError, notSupported, resultOf, syntaxError } from "./errors.js";
-import { toBufferSource, toObjectOrString, toSequenceOf, toUnsignedLong, viewOf } from "./idl.js";
+import { toBufferSource, toObjectOrString, toSequenceOf, viewOf } from "./idl.js";
 import { parseJsonWebKey, toJsonWebKey } from "./jwk.js";
 import { createKey, intersectUsages, stateOf, USAGES } from "./key.js";
 import { normalizeAlgorithm, operationOf } from "./registry.js";
@@ -74,6 +74,15 @@ function normalizeWrapping(algorithm, operation, otherwise) {
   } catch {
     return normalizeAlgorithm(algorithm, otherwise);
   }
+}
+
+// AES-KW takes whole blocks of 8 bytes, and JSON may end in spaces.
+function jsonBytes(jwk, algorithmName) {
+  const bytes = encodeText(JSON.stringify(jwk));
+  if (algorithmName !== "AES-KW" || bytes.length % 8 === 0) return bytes;
+  const padded = new Uint8Array(Math.ceil(bytes.length / 8) * 8).fill(0x20);
+  padded.set(bytes);
+  return padded;
 }
 
 export class SubtleCrypto {
@@ -163,7 +172,7 @@ export class SubtleCrypto {
     this.#isSubtle;
     requireArguments(arguments.length, 2, "SubtleCrypto.deriveBits");
     const [given, state] = [toObjectOrString(algorithm), toKey(baseKey)];
-    const bits = length === null ? null : toUnsignedLong(length, "SubtleCrypto.deriveBits");
+    const bits = length === null ? null : toUnsigned(+length, 32);
     const normalized = normalizeAlgorithm(given, "deriveBits");
     requireUse(state, normalized, "deriveBits");
     return normalized.run(normalized, state, bits);
@@ -196,7 +205,7 @@ export class SubtleCrypto {
     const normalized = normalizeWrapping(toObjectOrString(wrapAlgorithm), "wrapKey", "encrypt");
     requireUse(wrapping, normalized, "wrapKey");
     const exported = requireExportable(state)(form, state);
-    const bytes = form === "jwk" ? encodeText(JSON.stringify(exported)) : new Uint8Array(exported);
+    const bytes = form === "jwk" ? jsonBytes(exported, normalized.name) : new Uint8Array(exported);
     return normalized.run(normalized, wrapping, bytes);
   }
 

@@ -66,6 +66,11 @@ Padding ReadPadding(Operation& op, int index) {
   return padding;
 }
 
+// OpenSSL takes a shorter one as if it began with zeros. https://www.rfc-editor.org/rfc/rfc8017#section-8.1.2
+bool IsAsLongAsModulus(const Key& key, size_t size) {
+  return size == static_cast<size_t>(EVP_PKEY_get_size(key.pkey.get()));
+}
+
 // signRsa(handle, hash, data, bytes of PSS salt | undefined) -> ArrayBuffer
 void SignRsa(const Arguments& args) {
   Operation op(args);
@@ -92,6 +97,7 @@ void VerifyRsa(const Arguments& args) {
   if (op.Refused()) return;
   op.Finish([=, key = std::move(key), signature = std::move(signature),
              data = std::move(data)](const Job*) -> Result {
+    if (!IsAsLongAsModulus(*key, signature.size())) return false;
     return Verify(key->pkey.get(), md, &padding, signature.span(), data.span());
   });
 }
@@ -109,6 +115,7 @@ void RsaOaep(const Arguments& args) {
   op.Finish([=, key = std::move(key), label = std::move(label), data = std::move(data)](const Job*) -> Result {
     const PkeyContext context(EVP_PKEY_CTX_new_from_pkey(nullptr, key->pkey.get(), nullptr));
     if (context == nullptr || label.size() > INT32_MAX) return Failed();
+    if (!encrypt && !IsAsLongAsModulus(*key, data.size())) return Failed();
     EVP_PKEY_CTX* oaep = context.get();
     if ((encrypt ? EVP_PKEY_encrypt_init(oaep) : EVP_PKEY_decrypt_init(oaep)) != 1 ||
         EVP_PKEY_CTX_set_rsa_padding(oaep, RSA_PKCS1_OAEP_PADDING) != 1 ||
