@@ -1,5 +1,6 @@
 // What a worker does with mail of a call: start it, feed it, cancel it; and with jobs it gave away.
 // (Another part of class Worker; its turns are in worker.cc, its start in startup.cc.)
+#include <algorithm>
 #include <cstring>
 
 #include "engine.h"
@@ -92,8 +93,7 @@ bool Worker::MayStartJob(size_t bytes) const {
 
 v8::Local<v8::Promise> Worker::StartJob(std::shared_ptr<Job> job, size_t bytes) {
   v8::Isolate* isolate = realm_->isolate();
-  v8::Local<v8::Promise::Resolver> resolver =
-      v8::Promise::Resolver::New(isolate->GetCurrentContext()).ToLocalChecked();
+  v8::Local<v8::Promise::Resolver> resolver = v8::Promise::Resolver::New(isolate->GetCurrentContext()).ToLocalChecked();
   uint32_t call = CurrentCall();
   uint64_t left = state_ == State::kStarting ? kStartupJobNs : cpu_limit_ns_;
   if (calls_.Find(call) != nullptr) left = BudgetOf(call);
@@ -119,7 +119,9 @@ void Worker::PushJobs() {
 uint32_t Worker::ChargeJob(uint32_t id) {
   auto found = jobs_.find(id);
   if (found == jobs_.end()) return 0;
-  uint64_t cost = found->second.job->cpu_ns();
+  const Job& job = *found->second.job;
+  // One that was stopped may have gone on a little too long, which is not the worker's fault.
+  uint64_t cost = job.expired() ? std::min(job.cpu_ns(), job.budget_ns_) : job.cpu_ns();
   uint32_t call_id = found->second.call;
   uint64_t used = 0;
   uint64_t limit = cpu_limit_ns_;
@@ -130,8 +132,8 @@ uint32_t Worker::ChargeJob(uint32_t id) {
     limit = kStartupJobNs;
   }
   if (used > limit) {
-    std::string message = "used " + std::to_string(used / 1'000'000) + " ms of CPU, limit " +
-                          std::to_string(limit / 1'000'000) + " ms";
+    std::string message =
+        "used " + std::to_string(used / 1'000'000) + " ms of CPU, limit " + std::to_string(limit / 1'000'000) + " ms";
     condemned_ = Failure{wire::Error::kCpu, message, {}, {}, {}, 0, 0};
   }
   return call_id;

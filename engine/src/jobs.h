@@ -1,8 +1,8 @@
 // Native work that takes long (RSA keys, PBKDF2, large digests), done on threads of its own while isolates go on.
 //
-// A job is made inside a worker's turn from copies of what it needs, runs on any thread, and is turned into a JavaScript
-// value in a later turn of the same worker. It holds nothing of V8, so it may outlive its worker; its result is then
-// dropped.
+// A job is made inside a worker's turn from copies of what it needs, runs on any thread, and is turned into a
+// JavaScript value in a later turn of the same worker. It holds nothing of V8, so it may outlive its worker; its result
+// is then dropped.
 #pragma once
 
 #include <v8.h>
@@ -45,7 +45,8 @@ class Job {
   size_t bytes_ = 0;  // memory it holds
 };
 
-// The threads of the process. First come, first served; a worker gives only a few jobs at a time, so all get their turn.
+// The threads of the process. First come, first served; a worker gives only a few jobs at a time, so all get their
+// turn.
 class Jobs final {
  public:
   Jobs() = default;

@@ -1,5 +1,5 @@
-// What the crypto_*.cc files share: memory that is wiped, owners for OpenSSL's objects, keys, and the frame in which every
-// operation runs: read the arguments, do the work here or on another thread, give the result.
+// What the crypto_*.cc files share: memory that is wiped, owners for OpenSSL's objects, keys, and the frame in which
+// every operation runs: read the arguments, do the work here or on another thread, give the result.
 //
 // An operation that fails gives undefined, and JavaScript knows which error of the standard that is. A wrong type of
 // argument is a mistake of ours and throws TypeError.

@@ -69,8 +69,7 @@ Result Gcm(const Key& key, bool encrypt, std::span<const uint8_t> iv, std::span<
     if (EVP_CIPHER_CTX_ctrl(gcm, EVP_CTRL_AEAD_SET_TAG, static_cast<int>(tag_bytes), tag) != 1) return Failed();
   }
   int length = 0;
-  if (!extra.empty() &&
-      EVP_CipherUpdate(gcm, nullptr, &length, extra.data(), static_cast<int>(extra.size())) != 1) {
+  if (!extra.empty() && EVP_CipherUpdate(gcm, nullptr, &length, extra.data(), static_cast<int>(extra.size())) != 1) {
     return Failed();
   }
   uint8_t* at = out.data();
@@ -93,10 +92,8 @@ void AesGcm(const Arguments& args) {
   const size_t tag_bytes = op.Integer(5);
   if (op.Refused()) return;
   if (tag_bytes < 4 || tag_bytes > 16) return;
-  op.Finish([=, key = std::move(key), iv = std::move(iv), data = std::move(data),
-             extra = std::move(extra)](const Job*) -> Result {
-    return Gcm(*key, encrypt, iv.span(), data.span(), extra.span(), tag_bytes);
-  });
+  op.Finish([=, key = std::move(key), iv = std::move(iv), data = std::move(data), extra = std::move(extra)](
+                const Job*) -> Result { return Gcm(*key, encrypt, iv.span(), data.span(), extra.span(), tag_bytes); });
 }
 
 // aesCbc(handle, encrypt, iv of 16 bytes, data) -> ArrayBuffer
@@ -196,8 +193,7 @@ void AesWrap(const Arguments& args) {
   });
 }
 
-constexpr Function kFunctions[] = {
-    {"aesGcm", AesGcm}, {"aesCbc", AesCbc}, {"aesCtr", AesCtr}, {"aesWrap", AesWrap}};
+constexpr Function kFunctions[] = {{"aesGcm", AesGcm}, {"aesCbc", AesCbc}, {"aesCtr", AesCtr}, {"aesWrap", AesWrap}};
 
 }  // namespace
 

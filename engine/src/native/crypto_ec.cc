@@ -131,9 +131,8 @@ void ImportRaw(const Arguments& args) {
   if (op.Refused()) return;
   if (type == nullptr || bytes.size() != kRawBytes) return;
   op.Finish([&](const Job*) -> Result {
-    return Pkey(is_private
-                    ? EVP_PKEY_new_raw_private_key_ex(nullptr, type, nullptr, bytes.data(), bytes.size())
-                    : EVP_PKEY_new_raw_public_key_ex(nullptr, type, nullptr, bytes.data(), bytes.size()));
+    return Pkey(is_private ? EVP_PKEY_new_raw_private_key_ex(nullptr, type, nullptr, bytes.data(), bytes.size())
+                           : EVP_PKEY_new_raw_public_key_ex(nullptr, type, nullptr, bytes.data(), bytes.size()));
   });
 }
 
@@ -189,8 +188,7 @@ bool IsSoundEc(EVP_PKEY* pkey, const Curve& curve, bool is_private) {
   }
   const PkeyContext context(EVP_PKEY_CTX_new_from_pkey(nullptr, pkey, nullptr));
   if (context == nullptr || EVP_PKEY_public_check_quick(context.get()) != 1) return false;
-  return !is_private ||
-         (EVP_PKEY_private_check(context.get()) == 1 && EVP_PKEY_pairwise_check(context.get()) == 1);
+  return !is_private || (EVP_PKEY_private_check(context.get()) == 1 && EVP_PKEY_pairwise_check(context.get()) == 1);
 }
 
 std::span<const Function> CurveFunctions() { return kFunctions; }

@@ -70,9 +70,9 @@ void DerivePbkdf2(const Arguments& args) {
     Bytes out(length);
     if (!out.ok() || salt.size() > INT32_MAX || key->secret.size() > INT32_MAX) return Failed();
     const char* password = reinterpret_cast<const char*>(key->secret.data());
-    const int made = PKCS5_PBKDF2_HMAC(password, static_cast<int>(key->secret.size()), salt.data(),
-                                       static_cast<int>(salt.size()), static_cast<int>(iterations), md,
-                                       static_cast<int>(length), out.data());
+    const int made =
+        PKCS5_PBKDF2_HMAC(password, static_cast<int>(key->secret.size()), salt.data(), static_cast<int>(salt.size()),
+                          static_cast<int>(iterations), md, static_cast<int>(length), out.data());
     if (made != 1) return Failed();
     return out;
   });

@@ -11,13 +11,13 @@ namespace engine::native {
 
 namespace {
 
-constexpr uint32_t kMostBits = 16384;           // of a key that is given
-constexpr uint32_t kMostGeneratedBits = 8192;   // of a key that is made here; larger ones take minutes
+constexpr uint32_t kMostBits = 16384;          // of a key that is given
+constexpr uint32_t kMostGeneratedBits = 8192;  // of a key that is made here; larger ones take minutes
 constexpr size_t kParts = 8;
-constexpr const char* kNames[kParts] = {
-    OSSL_PKEY_PARAM_RSA_N,       OSSL_PKEY_PARAM_RSA_E,         OSSL_PKEY_PARAM_RSA_D,
-    OSSL_PKEY_PARAM_RSA_FACTOR1, OSSL_PKEY_PARAM_RSA_FACTOR2,   OSSL_PKEY_PARAM_RSA_EXPONENT1,
-    OSSL_PKEY_PARAM_RSA_EXPONENT2, OSSL_PKEY_PARAM_RSA_COEFFICIENT1};
+constexpr const char* kNames[kParts] = {OSSL_PKEY_PARAM_RSA_N,         OSSL_PKEY_PARAM_RSA_E,
+                                        OSSL_PKEY_PARAM_RSA_D,         OSSL_PKEY_PARAM_RSA_FACTOR1,
+                                        OSSL_PKEY_PARAM_RSA_FACTOR2,   OSSL_PKEY_PARAM_RSA_EXPONENT1,
+                                        OSSL_PKEY_PARAM_RSA_EXPONENT2, OSSL_PKEY_PARAM_RSA_COEFFICIENT1};
 
 using ParamsBuilder = std::unique_ptr<OSSL_PARAM_BLD, Freed<OSSL_PARAM_BLD_free>>;
 using Params = std::unique_ptr<OSSL_PARAM, Freed<OSSL_PARAM_free>>;

@@ -23,8 +23,7 @@ struct Padding {
 bool SetPadding(EVP_PKEY_CTX* context, const EVP_MD* md, const Padding& padding) {
   if (!padding.pss) return EVP_PKEY_CTX_set_rsa_padding(context, RSA_PKCS1_PADDING) == 1;
   return EVP_PKEY_CTX_set_rsa_padding(context, RSA_PKCS1_PSS_PADDING) == 1 &&
-         EVP_PKEY_CTX_set_rsa_mgf1_md(context, md) == 1 &&
-         EVP_PKEY_CTX_set_rsa_pss_saltlen(context, padding.salt) == 1;
+         EVP_PKEY_CTX_set_rsa_mgf1_md(context, md) == 1 && EVP_PKEY_CTX_set_rsa_pss_saltlen(context, padding.salt) == 1;
 }
 
 // `md` is null for Ed25519, which does its own hashing; `padding` for all but RSA.
@@ -32,8 +31,7 @@ Result Sign(EVP_PKEY* pkey, const EVP_MD* md, const Padding* padding, std::span<
   const DigestContext context(EVP_MD_CTX_new());
   EVP_PKEY_CTX* inner = nullptr;
   const char* name = md == nullptr ? nullptr : EVP_MD_get0_name(md);
-  if (context == nullptr ||
-      EVP_DigestSignInit_ex(context.get(), &inner, name, nullptr, nullptr, pkey, nullptr) != 1 ||
+  if (context == nullptr || EVP_DigestSignInit_ex(context.get(), &inner, name, nullptr, nullptr, pkey, nullptr) != 1 ||
       (padding != nullptr && !SetPadding(inner, md, *padding))) {
     return Failed();
   }
@@ -95,8 +93,7 @@ void VerifyRsa(const Arguments& args) {
   Input data = op.View(3);
   const Padding padding = ReadPadding(op, 4);
   if (op.Refused()) return;
-  op.Finish([=, key = std::move(key), signature = std::move(signature),
-             data = std::move(data)](const Job*) -> Result {
+  op.Finish([=, key = std::move(key), signature = std::move(signature), data = std::move(data)](const Job*) -> Result {
     if (!IsAsLongAsModulus(*key, signature.size())) return false;
     return Verify(key->pkey.get(), md, &padding, signature.span(), data.span());
   });
@@ -198,8 +195,7 @@ void VerifyEcdsa(const Arguments& args) {
   Input signature = op.View(3);
   Input data = op.View(4);
   if (op.Refused()) return;
-  op.Finish([=, key = std::move(key), signature = std::move(signature),
-             data = std::move(data)](const Job*) -> Result {
+  op.Finish([=, key = std::move(key), signature = std::move(signature), data = std::move(data)](const Job*) -> Result {
     if (signature.size() != 2 * curve->bytes) return false;
     const Bytes der = Encoded(signature.span());
     if (!der.ok()) return Failed();
@@ -263,8 +259,12 @@ void VerifyEd25519(const Arguments& args) {
 }
 
 constexpr Function kFunctions[] = {
-    {"signRsa", SignRsa},         {"verifyRsa", VerifyRsa},     {"rsaOaep", RsaOaep},
-    {"signEcdsa", SignEcdsa},     {"verifyEcdsa", VerifyEcdsa}, {"signEd25519", SignEd25519},
+    {"signRsa", SignRsa},
+    {"verifyRsa", VerifyRsa},
+    {"rsaOaep", RsaOaep},
+    {"signEcdsa", SignEcdsa},
+    {"verifyEcdsa", VerifyEcdsa},
+    {"signEd25519", SignEd25519},
     {"verifyEd25519", VerifyEd25519},
 };
 

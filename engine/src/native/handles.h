@@ -1,8 +1,8 @@
 // What JavaScript holds of a key: an opaque value it can only give back.
 //
-// A handle is a v8::External. Its key lives in C++ memory that is wiped when it goes, in this table of the realm: a handle
-// is looked up here and its address never followed, so a wrong value is an error and not a crash. V8 tells when a
-// handle is garbage; whatever is left goes with the realm. Jobs on other threads share ownership of the keys they
+// A handle is a v8::External. Its key lives in C++ memory that is wiped when it goes, in this table of the realm: a
+// handle is looked up here and its address never followed, so a wrong value is an error and not a crash. V8 tells when
+// a handle is garbage; whatever is left goes with the realm. Jobs on other threads share ownership of the keys they
 // use, and neither key nor table is ever part of the snapshot, since nothing makes keys while it is made.
 #pragma once
 
