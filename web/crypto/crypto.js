@@ -47,10 +47,7 @@ export class Crypto {
     }
     // Step 2.
     if (array.byteLength > QUOTA) {
-      throw new QuotaExceededError(`getRandomValues gives at most ${QUOTA} bytes at once.`, {
-        quota: QUOTA,
-        requested: array.byteLength,
-      });
+      throw new QuotaExceededError(`getRandomValues gives at most ${QUOTA} bytes at once.`);
     }
     // Steps 3 and 4.
     native.fillRandom(array);
