@@ -55,6 +55,7 @@ export const tests = {
     await rejects(subtle.deriveBits(params, hkdf, 4), "OperationError");
     await rejects(subtle.deriveBits(params, hkdf), "OperationError");
     await rejects(subtle.deriveBits(params, hkdf, null), "OperationError");
+    for (const length of [NaN, -8, 2 ** 32 + 8, 8n]) await rejects(subtle.deriveBits(params, hkdf, length), TypeError);
     const pbkdf = await subtle.importKey("raw", EMPTY, "PBKDF2", false, DERIVE);
     const slow = { name: "PBKDF2", hash: "SHA-256", salt: EMPTY, iterations: 1 };
     equal((await subtle.deriveBits(slow, pbkdf, 0)).byteLength, 0);

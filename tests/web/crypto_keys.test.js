@@ -108,6 +108,25 @@ export const tests = {
     const plain = await subtle.decrypt({ name: "AES-GCM", iv: new Uint8Array(12).fill(1) }, key, cipher);
     equal(hex(plain), "090203");
   },
+  "errors of normalization come at once, all else later": async () => {
+    const isLate = async (promise) => {
+      let late = false;
+      const settled = promise.then(() => late, () => late);
+      Promise.resolve().then(() => {
+        late = true;
+      });
+      return settled;
+    };
+    equal(await isLate(subtle.generateKey("nothing", true, ["sign"])), false);
+    equal(await isLate(subtle.generateKey({}, true, ["sign"])), false);
+    equal(await isLate(subtle.importKey("raw", {}, "AES-GCM", true, ["encrypt"])), false);
+    equal(await isLate(subtle.generateKey({ name: "AES-GCM", length: 128 }, true, ["sign"])), true);
+    equal(await isLate(subtle.generateKey({ name: "AES-GCM", length: 128 }, true, ["encrypt"])), true);
+    equal(await isLate(aes()), true);
+    equal(await isLate(aes([])), true);
+    equal(await isLate(subtle.exportKey("raw", await aes())), true);
+    equal(await isLate(subtle.digest("SHA-1", DATA)), true);
+  },
   "a key can be cloned and stays what it is": async () => {
     const key = await aes(["encrypt"], false);
     const { copies } = structuredClone({ copies: [key, key] });

@@ -1,11 +1,12 @@
 // https://w3c.github.io/webcrypto/#subtlecrypto-interface
 //
-// All methods are asynchronous, which also makes every error of a conversion a rejection, as Web IDL wants. Between the conversions and
-// the work there is no await: what a worker does to its buffers afterwards changes nothing.
+// All methods are asynchronous, which also makes every error of a conversion a rejection, as Web IDL wants. Such errors, and those of the
+// normalization, are there at once; what comes of the rest, which the standard does in parallel, is told later. In between there is no
+// await: what a worker does to its buffers afterwards changes nothing.
 import { native } from "../internal/native.js";
 import { defineInterface } from "../internal/platform.js";
 import { encodeText } from "../internal/text.js";
-import { illegalConstructor, isBufferSource, requireArguments, toEnum, toUnsigned } from "../internal/webidl.js";
+import { illegalConstructor, isBufferSource, requireArguments, toEnum } from "../internal/webidl.js";
 import "./aes.js";
 import "./curve25519.js";
 import "./ec.js";
@@ -13,7 +14,7 @@ import "./hmac.js";
 import "./kdf.js";
 import "./rsa.js";
 import { accessError, notSupported, resultOf, syntaxError } from "./errors.js";
-import { toBufferSource, toObjectOrString, toSequenceOf, viewOf } from "./idl.js";
+import { toBufferSource, toObjectOrString, toSequenceOf, toUnsignedLong, viewOf } from "./idl.js";
 import { parseJsonWebKey, toJsonWebKey } from "./jwk.js";
 import { createKey, intersectUsages, stateOf, USAGES } from "./key.js";
 import { normalizeAlgorithm, operationOf } from "./registry.js";
@@ -85,6 +86,11 @@ function jsonBytes(jwk, algorithmName) {
   return padded;
 }
 
+// A promise that is returned by an async function settles that function's own some microtasks later.
+async function inParallel(steps) {
+  return steps();
+}
+
 export class SubtleCrypto {
   #isSubtle = true;
 
@@ -98,8 +104,10 @@ export class SubtleCrypto {
     requireArguments(arguments.length, 3, "SubtleCrypto.encrypt");
     const [given, state, bytes] = [toObjectOrString(algorithm), toKey(key), toData(data)];
     const normalized = normalizeAlgorithm(given, "encrypt");
-    requireUse(state, normalized, "encrypt");
-    return normalized.run(normalized, state, viewOf(bytes));
+    return inParallel(() => {
+      requireUse(state, normalized, "encrypt");
+      return normalized.run(normalized, state, viewOf(bytes));
+    });
   }
 
   /** https://w3c.github.io/webcrypto/#SubtleCrypto-method-decrypt */
@@ -108,8 +116,10 @@ export class SubtleCrypto {
     requireArguments(arguments.length, 3, "SubtleCrypto.decrypt");
     const [given, state, bytes] = [toObjectOrString(algorithm), toKey(key), toData(data)];
     const normalized = normalizeAlgorithm(given, "decrypt");
-    requireUse(state, normalized, "decrypt");
-    return normalized.run(normalized, state, viewOf(bytes));
+    return inParallel(() => {
+      requireUse(state, normalized, "decrypt");
+      return normalized.run(normalized, state, viewOf(bytes));
+    });
   }
 
   /** https://w3c.github.io/webcrypto/#SubtleCrypto-method-sign */
@@ -118,8 +128,10 @@ export class SubtleCrypto {
     requireArguments(arguments.length, 3, "SubtleCrypto.sign");
     const [given, state, bytes] = [toObjectOrString(algorithm), toKey(key), toData(data)];
     const normalized = normalizeAlgorithm(given, "sign");
-    requireUse(state, normalized, "sign");
-    return normalized.run(normalized, state, viewOf(bytes));
+    return inParallel(() => {
+      requireUse(state, normalized, "sign");
+      return normalized.run(normalized, state, viewOf(bytes));
+    });
   }
 
   /** https://w3c.github.io/webcrypto/#SubtleCrypto-method-verify */
@@ -129,8 +141,10 @@ export class SubtleCrypto {
     const [given, state] = [toObjectOrString(algorithm), toKey(key)];
     const [mark, bytes] = [toData(signature), toData(data)];
     const normalized = normalizeAlgorithm(given, "verify");
-    requireUse(state, normalized, "verify");
-    return normalized.run(normalized, state, viewOf(mark), viewOf(bytes));
+    return inParallel(() => {
+      requireUse(state, normalized, "verify");
+      return normalized.run(normalized, state, viewOf(mark), viewOf(bytes));
+    });
   }
 
   /** https://w3c.github.io/webcrypto/#SubtleCrypto-method-digest */
@@ -148,9 +162,11 @@ export class SubtleCrypto {
     requireArguments(arguments.length, 3, "SubtleCrypto.generateKey");
     const [given, isExtractable, usages] = [toObjectOrString(algorithm), !!extractable, toUsages(keyUsages)];
     const normalized = normalizeAlgorithm(given, "generateKey");
-    const result = await normalized.run(normalized, isExtractable, usages);
-    if (result.privateKey === undefined) return finishKey(result, isExtractable, usages);
-    return { privateKey: createKey(result.privateKey), publicKey: createKey(result.publicKey) };
+    return inParallel(async () => {
+      const result = await normalized.run(normalized, isExtractable, usages);
+      if (result.privateKey === undefined) return finishKey(result, isExtractable, usages);
+      return { privateKey: createKey(result.privateKey), publicKey: createKey(result.publicKey) };
+    });
   }
 
   /** https://w3c.github.io/webcrypto/#SubtleCrypto-method-deriveKey */
@@ -162,9 +178,11 @@ export class SubtleCrypto {
     const normalized = normalizeAlgorithm(given, "deriveBits");
     const target = normalizeAlgorithm(wanted, "importKey");
     const measure = normalizeAlgorithm(wanted, "get key length");
-    requireUse(state, normalized, "deriveKey");
-    const secret = await normalized.run(normalized, state, measure.run(measure));
-    return finishKey(target.run("raw", secret, target, isExtractable, usages), isExtractable, usages);
+    return inParallel(async () => {
+      requireUse(state, normalized, "deriveKey");
+      const secret = await normalized.run(normalized, state, measure.run(measure));
+      return finishKey(target.run("raw", secret, target, isExtractable, usages), isExtractable, usages);
+    });
   }
 
   /** https://w3c.github.io/webcrypto/#SubtleCrypto-method-deriveBits */
@@ -172,10 +190,12 @@ export class SubtleCrypto {
     this.#isSubtle;
     requireArguments(arguments.length, 2, "SubtleCrypto.deriveBits");
     const [given, state] = [toObjectOrString(algorithm), toKey(baseKey)];
-    const bits = length === null ? null : toUnsigned(+length, 32);
+    const bits = length === null ? null : toUnsignedLong(length, "SubtleCrypto.deriveBits");
     const normalized = normalizeAlgorithm(given, "deriveBits");
-    requireUse(state, normalized, "deriveBits");
-    return normalized.run(normalized, state, bits);
+    return inParallel(() => {
+      requireUse(state, normalized, "deriveBits");
+      return normalized.run(normalized, state, bits);
+    });
   }
 
   /** https://w3c.github.io/webcrypto/#SubtleCrypto-method-importKey */
@@ -186,7 +206,9 @@ export class SubtleCrypto {
     const data = toKeyData(keyData, form);
     const [given, isExtractable, usages] = [toObjectOrString(algorithm), !!extractable, toUsages(keyUsages)];
     const normalized = normalizeAlgorithm(given, "importKey");
-    return finishKey(normalized.run(form, data, normalized, isExtractable, usages), isExtractable, usages);
+    return inParallel(() =>
+      finishKey(normalized.run(form, data, normalized, isExtractable, usages), isExtractable, usages),
+    );
   }
 
   /** https://w3c.github.io/webcrypto/#SubtleCrypto-method-exportKey */
@@ -194,7 +216,7 @@ export class SubtleCrypto {
     this.#isSubtle;
     requireArguments(arguments.length, 2, "SubtleCrypto.exportKey");
     const [form, state] = [toFormat(format), toKey(key)];
-    return requireExportable(state)(form, state);
+    return inParallel(() => requireExportable(state)(form, state));
   }
 
   /** https://w3c.github.io/webcrypto/#SubtleCrypto-method-wrapKey */
@@ -203,10 +225,12 @@ export class SubtleCrypto {
     requireArguments(arguments.length, 4, "SubtleCrypto.wrapKey");
     const [form, state, wrapping] = [toFormat(format), toKey(key), toKey(wrappingKey)];
     const normalized = normalizeWrapping(toObjectOrString(wrapAlgorithm), "wrapKey", "encrypt");
-    requireUse(wrapping, normalized, "wrapKey");
-    const exported = requireExportable(state)(form, state);
-    const bytes = form === "jwk" ? jsonBytes(exported, normalized.name) : new Uint8Array(exported);
-    return normalized.run(normalized, wrapping, bytes);
+    return inParallel(() => {
+      requireUse(wrapping, normalized, "wrapKey");
+      const exported = requireExportable(state)(form, state);
+      const bytes = form === "jwk" ? jsonBytes(exported, normalized.name) : new Uint8Array(exported);
+      return normalized.run(normalized, wrapping, bytes);
+    });
   }
 
   /** https://w3c.github.io/webcrypto/#SubtleCrypto-method-unwrapKey */
@@ -218,10 +242,12 @@ export class SubtleCrypto {
     const [isExtractable, usages] = [!!extractable, toUsages(keyUsages)];
     const normalized = normalizeWrapping(given, "unwrapKey", "decrypt");
     const target = normalizeAlgorithm(wanted, "importKey");
-    requireUse(unwrapping, normalized, "unwrapKey");
-    const bytes = await normalized.run(normalized, unwrapping, viewOf(data));
-    const keyData = form === "jwk" ? parseJsonWebKey(new Uint8Array(bytes)) : bytes;
-    return finishKey(target.run(form, keyData, target, isExtractable, usages), isExtractable, usages);
+    return inParallel(async () => {
+      requireUse(unwrapping, normalized, "unwrapKey");
+      const bytes = await normalized.run(normalized, unwrapping, viewOf(data));
+      const keyData = form === "jwk" ? parseJsonWebKey(new Uint8Array(bytes)) : bytes;
+      return finishKey(target.run(form, keyData, target, isExtractable, usages), isExtractable, usages);
+    });
   }
 
   /** https://developers.cloudflare.com/workers/runtime-apis/web-crypto/#timingsafeequal */
