@@ -91,9 +91,10 @@ bool Worker::MayStartJob(size_t bytes) const {
   return jobs_.size() < kMaxJobs && (job_bytes_ == 0 || job_bytes_ + bytes <= kMaxJobBytes);
 }
 
-v8::Local<v8::Promise> Worker::StartJob(std::shared_ptr<Job> job, size_t bytes) {
+v8::MaybeLocal<v8::Promise> Worker::StartJob(std::shared_ptr<Job> job, size_t bytes) {
   v8::Isolate* isolate = realm_->isolate();
-  v8::Local<v8::Promise::Resolver> resolver = v8::Promise::Resolver::New(isolate->GetCurrentContext()).ToLocalChecked();
+  v8::Local<v8::Promise::Resolver> resolver;
+  if (!v8::Promise::Resolver::New(isolate->GetCurrentContext()).ToLocal(&resolver)) return {};
   uint32_t call = CurrentCall();
   uint64_t left = state_ == State::kStarting ? kStartupJobNs : cpu_limit_ns_;
   if (calls_.Find(call) != nullptr) left = BudgetOf(call);

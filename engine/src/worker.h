@@ -68,7 +68,8 @@ class Worker final : public std::enable_shared_from_this<Worker> {
   uint32_t StartOp(uint32_t op, std::string_view meta, std::string_view body);
   // Whether this worker may have one more job, which holds so much memory. If not, the work is done on the spot.
   bool MayStartJob(size_t bytes) const;
-  v8::Local<v8::Promise> StartJob(std::shared_ptr<Job> job, size_t bytes);
+  // Empty when V8 is ending the worker's code.
+  v8::MaybeLocal<v8::Promise> StartJob(std::shared_ptr<Job> job, size_t bytes);
   // True when the call had timers left; they are gone.
   bool FinishCall(uint32_t id);
   void Log(uint32_t call, wire::Level level, std::string_view text);

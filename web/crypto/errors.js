@@ -23,7 +23,7 @@ export function notSupported(message) {
 
 /** What C++ made of an operation, or of a promise of one: undefined if it failed, null if it ran out of CPU time. */
 export async function resultOf(value, message) {
-  const result = value instanceof Promise ? await value : value;
+  const result = await value;
   if (result === undefined) throw operationError(message);
   if (result === null) throw operationError("The operation needs more CPU time than this request has left; see limits.cpu_ms.");
   return result;

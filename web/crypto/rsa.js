@@ -15,7 +15,7 @@ const KEY_GEN_PARAMS = [
 const IMPORT_PARAMS = [required("hash", ...hashIdentifier)];
 const PUBLIC_MEMBERS = ["n", "e"];
 const PRIVATE_MEMBERS = ["n", "e", "d", "p", "q", "dp", "dq", "qi"];
-const MOST_GENERATED = 8192; // kMostGeneratedBits in crypto_rsa.cc
+const MOST_BITS = 8192; // kMostBits in crypto_rsa.cc
 const EMPTY = new Uint8Array(0);
 
 // --- What is done with keys ---
@@ -59,8 +59,8 @@ function keyOperations({ use, publicUsages, privateUsages, jwkAlgorithms }) {
     // Steps 2 and 3, as far as they can fail by the parameters alone.
     let exponent = 0n;
     for (const byte of publicExponent.subarray(0, 64)) exponent = (exponent << 8n) | BigInt(byte);
-    if (modulusLength < 512 || modulusLength > MOST_GENERATED) {
-      throw operationError(`A modulus of ${modulusLength} bits cannot be made: from 512 to ${MOST_GENERATED}.`);
+    if (modulusLength < 512 || modulusLength > MOST_BITS) {
+      throw operationError(`A modulus of ${modulusLength} bits cannot be made: from 512 to ${MOST_BITS}.`);
     }
     if (exponent < 3n || exponent % 2n === 0n || exponent >= 1n << 64n) {
       throw operationError("The public exponent must be odd, from 3 to 2^64.");

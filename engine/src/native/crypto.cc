@@ -191,7 +191,8 @@ void Operation::Return(Result result) { args_.GetReturnValue().Set(ToValue(args_
 
 void Operation::Send(std::shared_ptr<Job> job) {
   Worker* worker = static_cast<Realm*>(args_.GetIsolate()->GetData(0))->worker();
-  args_.GetReturnValue().Set(worker->StartJob(std::move(job), bytes_));
+  v8::Local<v8::Promise> promise;
+  if (worker->StartJob(std::move(job), bytes_).ToLocal(&promise)) args_.GetReturnValue().Set(promise);
 }
 
 void Operation::FinishWithKey(std::shared_ptr<Key> key) {

@@ -48,7 +48,7 @@ void DeriveHkdf(const Arguments& args) {
   if (op.Refused()) return;
   if (length > 255u * static_cast<size_t>(EVP_MD_get_size(md))) return;
   // The info goes through the hash once for each block.
-  constexpr size_t kMostInfo = size_t{1} << 20;
+  constexpr size_t kMostInfo = size_t{1} << 16;
   if (info.size() > kMostInfo) return;
   op.Finish([&](const Job*) -> Result { return Hkdf(md, key->secret.span(), salt.span(), info.span(), length); });
 }

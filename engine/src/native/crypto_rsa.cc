@@ -11,8 +11,8 @@ namespace engine::native {
 
 namespace {
 
-constexpr uint32_t kMostBits = 16384;          // of a key that is given
-constexpr uint32_t kMostGeneratedBits = 8192;  // of a key that is made here; larger ones take minutes
+// Of a modulus. Larger keys take minutes to make and seconds to use, and nothing stops a use half way.
+constexpr uint32_t kMostBits = 8192;
 constexpr size_t kParts = 8;
 constexpr const char* kNames[kParts] = {OSSL_PKEY_PARAM_RSA_N,         OSSL_PKEY_PARAM_RSA_E,
                                         OSSL_PKEY_PARAM_RSA_D,         OSSL_PKEY_PARAM_RSA_FACTOR1,
@@ -136,7 +136,7 @@ void GenerateRsa(const Arguments& args) {
   if (op.Refused()) return;
   // Never on the spot, where nothing could stop it.
   if (!op.IsAway()) return;
-  if (bits < 512 || bits > kMostGeneratedBits || exponent.size() > 64) return;
+  if (bits < 512 || bits > kMostBits || exponent.size() > 64) return;
   Number e(BN_bin2bn(exponent.data(), static_cast<int>(exponent.size()), nullptr));
   if (e == nullptr || !BN_is_odd(e.get()) || BN_is_one(e.get()) || BN_num_bits(e.get()) > 64) return;
   op.Finish([bits, e = std::move(e)](const Job* job) -> Result {

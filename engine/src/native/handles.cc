@@ -15,14 +15,12 @@ v8::Local<v8::Value> Handles::Add(v8::Isolate* isolate, std::shared_ptr<Key> key
   const v8::Local<v8::External> handle = v8::External::New(isolate, key.get());
   auto entry = std::make_unique<Entry>();
   entry->owner = this;
-  entry->isolate = isolate;
   entry->key = std::move(key);
   entry->handle.Reset(isolate, handle);
   entry->handle.SetWeak(entry.get(), OnGarbage, v8::WeakCallbackType::kParameter);
   entries_.emplace(address, std::move(entry));
   bytes_ += cost;
-  // V8 collects more eagerly when it knows what a handle holds.
-  isolate->AdjustAmountOfExternalAllocatedMemory(static_cast<int64_t>(cost));
+  Report(isolate);
   return handle;
 }
 
@@ -35,17 +33,17 @@ std::shared_ptr<Key> Handles::Find(v8::Local<v8::Value> value) const {
 void Handles::OnGarbage(const v8::WeakCallbackInfo<Entry>& info) {
   Entry* entry = info.GetParameter();
   Handles* owner = entry->owner;
-  const size_t cost = entry->key->cost();
-  owner->bytes_ -= cost;
-  entry->isolate->AdjustAmountOfExternalAllocatedMemory(-static_cast<int64_t>(cost));
+  owner->bytes_ -= entry->key->cost();
   entry->handle.Reset();
   owner->entries_.erase(entry->key.get());
 }
 
+void Handles::Report(v8::Isolate* isolate) {
+  isolate->AdjustAmountOfExternalAllocatedMemory(static_cast<int64_t>(bytes_) - static_cast<int64_t>(reported_));
+  reported_ = bytes_;
+}
+
 void Handles::Clear() {
-  for (auto& [address, entry] : entries_) {
-    entry->isolate->AdjustAmountOfExternalAllocatedMemory(-static_cast<int64_t>(entry->key->cost()));
-  }
   entries_.clear();
   bytes_ = 0;
 }
