@@ -5,7 +5,7 @@ import { ED25519, exportDer, halfKey, importDer, keyPair, requirePrivateUsage, r
 import { dataError, notSupported, operationError, resultOf } from "./errors.js";
 import { viewOf } from "./idl.js";
 import { checkJsonWebKey, decodeMember, encodeMember } from "./jwk.js";
-import { defineAlgorithm } from "./registry.js";
+import { defineAlgorithm, defineLater } from "./registry.js";
 import { checkUsages } from "./symmetric.js";
 
 /** https://w3c.github.io/webcrypto/#ed25519-operations-sign */
@@ -87,26 +87,28 @@ function keyOperations({ kind, number, use, publicUsages, privateUsages, algs })
   return { generateKey: [[], generateKey], importKey: [[], importKey], exportKey: [[], exportKey] };
 }
 
-defineAlgorithm("Ed25519", {
-  sign: [[], sign],
-  verify: [[], verify],
-  ...keyOperations({
-    kind: ED25519,
-    number: 0,
-    use: "sig",
-    publicUsages: ["verify"],
-    privateUsages: ["sign"],
-    algs: ["Ed25519", "EdDSA"],
-  }),
-});
-defineAlgorithm("X25519", {
-  deriveBits: [AGREEMENT_PARAMS, ({ public: peer }, key, length) => agree(key, peer, length)],
-  ...keyOperations({
-    kind: X25519,
-    number: 1,
-    use: "enc",
-    publicUsages: [],
-    privateUsages: ["deriveKey", "deriveBits"],
-    algs: undefined,
-  }),
+defineLater(() => {
+  defineAlgorithm("Ed25519", {
+    sign: [[], sign],
+    verify: [[], verify],
+    ...keyOperations({
+      kind: ED25519,
+      number: 0,
+      use: "sig",
+      publicUsages: ["verify"],
+      privateUsages: ["sign"],
+      algs: ["Ed25519", "EdDSA"],
+    }),
+  });
+  defineAlgorithm("X25519", {
+    deriveBits: [AGREEMENT_PARAMS, ({ public: peer }, key, length) => agree(key, peer, length)],
+    ...keyOperations({
+      kind: X25519,
+      number: 1,
+      use: "enc",
+      publicUsages: [],
+      privateUsages: ["deriveKey", "deriveBits"],
+      algs: undefined,
+    }),
+  });
 });

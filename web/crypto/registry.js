@@ -19,6 +19,19 @@ export function defineAlgorithm(name, supported) {
   }
 }
 
+// What registers the algorithms of each family; run when a worker first names one, so that others carry none of it.
+let definitions = [];
+
+export function defineLater(define) {
+  definitions.push(define);
+}
+
+function defineAll() {
+  const waiting = definitions;
+  definitions = null;
+  for (const define of waiting) define();
+}
+
 /** A member of a parameter dictionary: `convert` is of Web IDL, `finish` what normalization does to it afterwards. */
 export function required(name, convert, finish = undefined) {
   return { name, convert, finish, isRequired: true };
@@ -37,6 +50,7 @@ const UPPER = /[a-z]+/g;
 const toUpper = (name) => name.replace(UPPER, (letters) => letters.toUpperCase());
 
 function findOperation(name, operation) {
+  if (definitions !== null) defineAll();
   return operations.get(operation)?.get(toUpper(name));
 }
 
@@ -97,9 +111,11 @@ export const hashNumber = (hash) => HASHES[hash.name].number;
 export const hashBits = (hash) => HASHES[hash.name].bits;
 export const hashBlockBits = (hash) => HASHES[hash.name].block;
 
-for (const name of Object.keys(HASHES)) {
-  defineAlgorithm(name, { digest: [[], (algorithm, data) => native.digest(HASHES[name].number, data)] });
-}
+defineLater(() => {
+  for (const name of Object.keys(HASHES)) {
+    defineAlgorithm(name, { digest: [[], (algorithm, data) => native.digest(HASHES[name].number, data)] });
+  }
+});
 
 /** https://w3c.github.io/webcrypto/#dfn-HashAlgorithmIdentifier. MD5 is for digests alone. */
 function normalizeHash(value) {
