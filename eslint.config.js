@@ -17,16 +17,17 @@ const rules = {
 const worker = Object.fromEntries(
   [
     "AbortController", "AbortSignal", "Blob", "ByteLengthQueuingStrategy", "CloseEvent", "CompressionStream",
-    "CountQueuingStrategy", "Crypto", "CustomEvent", "DOMException", "DecompressionStream", "ErrorEvent", "Event",
-    "EventTarget", "ExtendableEvent", "FetchEvent", "File", "FixedLengthStream", "FormData", "Headers",
+    "CountQueuingStrategy", "Crypto", "CryptoKey", "CustomEvent", "DOMException", "DecompressionStream", "ErrorEvent",
+    "Event", "EventTarget", "ExtendableEvent", "FetchEvent", "File", "FixedLengthStream", "FormData", "Headers",
     "IdentityTransformStream", "MessageChannel", "MessageEvent", "MessagePort", "Performance", "PerformanceEntry",
     "PerformanceMark", "PerformanceMeasure", "PromiseRejectionEvent", "QuotaExceededError", "ReadableStream",
     "ReadableStreamBYOBReader", "ReadableStreamDefaultReader", "Request", "Response", "ServiceWorkerGlobalScope",
-    "TextDecoder", "TextDecoderStream", "TextEncoder", "TextEncoderStream", "TransformStream", "URL", "URLPattern",
-    "URLSearchParams", "WebAssembly", "WorkerGlobalScope", "WritableStream", "WritableStreamDefaultController",
-    "addEventListener", "atob", "btoa", "clearImmediate", "clearInterval", "clearTimeout", "console", "crypto",
-    "dispatchEvent", "navigator", "performance", "queueMicrotask", "removeEventListener", "reportError", "scheduler",
-    "self", "setImmediate", "setInterval", "setTimeout", "structuredClone",
+    "SubtleCrypto", "TextDecoder", "TextDecoderStream", "TextEncoder", "TextEncoderStream", "TransformStream", "URL",
+    "URLPattern", "URLSearchParams", "WebAssembly", "WorkerGlobalScope", "WritableStream",
+    "WritableStreamDefaultController", "addEventListener", "atob", "btoa", "clearImmediate", "clearInterval",
+    "clearTimeout", "console", "crypto", "dispatchEvent", "navigator", "performance", "queueMicrotask",
+    "removeEventListener", "reportError", "scheduler", "self", "setImmediate", "setInterval", "setTimeout",
+    "structuredClone",
   ].map((name) => [name, "readonly"]),
 );
 

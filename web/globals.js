@@ -9,7 +9,9 @@ import { CloseEvent, MessageEvent } from "./dom/message_event.js";
 import { MessageChannel, MessagePort } from "./dom/message_port.js";
 import { makeGlobalHandler, ServiceWorkerGlobalScope, WorkerGlobalScope } from "./dom/worker_global_scope.js";
 import { console } from "./console.js";
-import { Crypto, crypto } from "./crypto/random.js";
+import { Crypto, crypto } from "./crypto/crypto.js";
+import { CryptoKey } from "./crypto/key.js";
+import { SubtleCrypto } from "./crypto/subtle.js";
 import { atob, btoa } from "./encoding/base64.js";
 import { TextDecoder } from "./encoding/text_decoder.js";
 import { TextEncoder } from "./encoding/text_encoder.js";
@@ -172,6 +174,8 @@ export function installGlobals(scope) {
 
   // https://w3c.github.io/webcrypto/#Crypto-interface
   exposeInterface(scope, "Crypto", Crypto);
+  exposeInterface(scope, "CryptoKey", CryptoKey);
+  exposeInterface(scope, "SubtleCrypto", SubtleCrypto);
   exposeAttribute(scope, "crypto", crypto);
 
   // https://w3c.github.io/hr-time/#the-performance-attribute

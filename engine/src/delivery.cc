@@ -1,5 +1,6 @@
-// What a worker does with mail of a call: start it, feed it, cancel it.
+// What a worker does with mail of a call: start it, feed it, cancel it; and with jobs it gave away.
 // (Another part of class Worker; its turns are in worker.cc, its start in startup.cc.)
+#include <algorithm>
 #include <cstring>
 
 #include "engine.h"
@@ -7,6 +8,12 @@
 
 namespace engine {
 namespace {
+
+// How many jobs of one worker the pool holds at a time, and how many may wait; and the memory they may hold.
+constexpr size_t kJobsAtOnce = 2;
+constexpr size_t kMaxJobs = 64;
+constexpr size_t kMaxJobBytes = size_t{64} << 20;
+constexpr uint64_t kStartupJobNs = 1'000'000'000;
 
 v8::Local<v8::Value> Bytes(v8::Isolate* isolate, std::string_view bytes) {
   v8::Local<v8::ArrayBuffer> buffer;
@@ -76,6 +83,79 @@ void Worker::Cancel(const Mail& mail) {
   v8::Isolate* isolate = realm_->isolate();
   CallEntry(realm_->entry().cancel,
             {v8::Integer::NewFromUnsigned(isolate, mail.call), v8::Boolean::New(isolate, time_is_up)});
+}
+
+// --- Jobs ---
+
+bool Worker::MayStartJob(size_t bytes) const {
+  return jobs_.size() < kMaxJobs && (job_bytes_ == 0 || job_bytes_ + bytes <= kMaxJobBytes);
+}
+
+v8::MaybeLocal<v8::Promise> Worker::StartJob(std::shared_ptr<Job> job, size_t bytes) {
+  v8::Isolate* isolate = realm_->isolate();
+  v8::Local<v8::Promise::Resolver> resolver;
+  if (!v8::Promise::Resolver::New(isolate->GetCurrentContext()).ToLocal(&resolver)) return {};
+  uint32_t call = CurrentCall();
+  uint64_t left = state_ == State::kStarting ? kStartupJobNs : cpu_limit_ns_;
+  if (calls_.Find(call) != nullptr) left = BudgetOf(call);
+  // A tenth is kept back for the code that handles the failure.
+  job->budget_ns_ = left / 10 * 9;
+  job->bytes_ = bytes;
+  job_bytes_ += bytes;
+  uint32_t id = next_job_++;
+  jobs_.emplace(id, PendingJob{std::move(job), v8::Global<v8::Promise::Resolver>(isolate, resolver), call});
+  waiting_jobs_.push_back(id);
+  PushJobs();
+  return resolver->GetPromise();
+}
+
+void Worker::PushJobs() {
+  while (!waiting_jobs_.empty() && jobs_.size() - waiting_jobs_.size() < kJobsAtOnce) {
+    uint32_t id = waiting_jobs_.front();
+    waiting_jobs_.pop_front();
+    engine_.jobs().Push(weak_from_this(), id, jobs_.at(id).job);
+  }
+}
+
+uint32_t Worker::ChargeJob(uint32_t id) {
+  auto found = jobs_.find(id);
+  if (found == jobs_.end()) return 0;
+  const Job& job = *found->second.job;
+  // One that was stopped may have gone on a little too long, which is not the worker's fault.
+  uint64_t cost = job.expired() ? std::min(job.cpu_ns(), job.budget_ns_) : job.cpu_ns();
+  uint32_t call_id = found->second.call;
+  uint64_t used = 0;
+  uint64_t limit = cpu_limit_ns_;
+  if (Call* call = calls_.Find(call_id)) {
+    used = call->cpu_ns += cost;
+  } else if (state_ == State::kStarting) {
+    used = startup_ns_ += cost;
+    limit = kStartupJobNs;
+  }
+  if (used > limit) {
+    std::string message =
+        "used " + std::to_string(used / 1'000'000) + " ms of CPU, limit " + std::to_string(limit / 1'000'000) + " ms";
+    condemned_ = Failure{wire::Error::kCpu, message, {}, {}, {}, 0, 0};
+  }
+  return call_id;
+}
+
+void Worker::DeliverFinished(uint32_t id) {
+  auto found = jobs_.find(id);
+  if (found == jobs_.end()) return;
+  PendingJob pending = std::move(found->second);
+  jobs_.erase(found);
+  job_bytes_ -= pending.job->bytes_;
+  PushJobs();
+  v8::Isolate* isolate = realm_->isolate();
+  v8::Local<v8::Value> value = pending.job->Value(isolate);
+  Ignore(pending.resolver.Get(isolate)->Resolve(isolate->GetCurrentContext(), value));
+}
+
+void Worker::DropJobs() {
+  for (auto& [id, pending] : jobs_) pending.job->canceled_.store(true, std::memory_order_relaxed);
+  jobs_.clear();
+  waiting_jobs_.clear();
 }
 
 }  // namespace engine

@@ -8,6 +8,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "jobs.h"
 #include "ledger.h"
 #include "link.h"
 #include "realm.h"
@@ -45,6 +46,7 @@ class Engine final {
   Link& link() { return link_; }
   Ledger& ledger() { return ledger_; }
   Spares& spares() { return spares_; }
+  Jobs& jobs() { return jobs_; }
   void Schedule(std::shared_ptr<Worker> worker) { scheduler_.Push(std::move(worker)); }
   void SetAlarm(const std::shared_ptr<Worker>& worker, uint64_t due_ns);
   uint32_t NextOp() { return next_op_.fetch_add(1, std::memory_order_relaxed); }
@@ -68,6 +70,7 @@ class Engine final {
   Alarms alarms_;
   Watchdog watchdog_;
   Spares spares_;
+  Jobs jobs_;
   Scheduler scheduler_;
   bool greeted_ = false;
 

@@ -194,7 +194,14 @@ std::vector<std::span<const native::Function>> Tables() {
           native::RandomFunctions(),
           native::CloneFunctions(),
           native::CompressFunctions(),
-          native::EncodingFunctions()};
+          native::EncodingFunctions(),
+          native::DigestFunctions(),
+          native::AesFunctions(),
+          native::DerivationFunctions(),
+          native::RsaFunctions(),
+          native::CurveFunctions(),
+          native::DerFunctions(),
+          native::SignatureFunctions()};
 }
 
 }  // namespace

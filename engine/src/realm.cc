@@ -78,6 +78,7 @@ Realm::~Realm() {
     v8::Isolate::Scope entered(isolate_);
     delegate_.queue().OnTask(nullptr);
     entry_ = EntryPoints();
+    handles_.Clear();
     entry_object_.Reset();
     context_.Reset();
     isolate_->RemoveNearHeapLimitCallback(OnNearHeapLimit, 0);

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "allocator.h"
+#include "native/handles.h"
 #include "tasks.h"
 
 namespace engine {
@@ -56,6 +57,7 @@ class Realm final {
   v8::Local<v8::Context> context() const { return context_.Get(isolate_); }
   const EntryPoints& entry() const { return entry_; }
   TaskQueue& tasks() { return delegate_.queue(); }
+  native::Handles& handles() { return handles_; }
   size_t memory_bytes() const { return memory_bytes_; }
 
   // Does what a first call would have to do first. For a realm that has no worker yet, where there is time.
@@ -102,6 +104,7 @@ class Realm final {
   v8::Global<v8::Context> context_;
   v8::Global<v8::Object> entry_object_;
   EntryPoints entry_;
+  native::Handles handles_;
 
   Worker* worker_ = nullptr;
   double now_ms_ = 0;

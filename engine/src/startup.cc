@@ -191,7 +191,7 @@ void Worker::ContinueStarting() {
       LoadFailed(Describe(context, wire::Error::kStartup, promise->Result()));
       return;
     case v8::Promise::kPending:
-      if (timers_.size() > 0) return;
+      if (timers_.size() > 0 || !jobs_.empty()) return;
       LoadFailed({wire::Error::kStartup,
                   "top-level await would never finish: no timer is pending, and top-level code cannot use bindings",
                   {},

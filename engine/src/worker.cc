@@ -70,6 +70,7 @@ bool Worker::Turn(Watchdog::Slot& slot) {
       meta_.Reset();
       starting_.Reset();
       rejections_.clear();
+      DropJobs();
     } else if (timers_.earliest() != alarm_ns_) {
       alarm_ns_ = timers_.earliest();
       engine_.SetAlarm(shared_from_this(), alarm_ns_);
@@ -164,6 +165,11 @@ void Worker::Handle(Mail& mail, Watchdog::Slot& slot) {
       break;
     case Mail::Kind::kPump:
       // What V8 wants done (mostly collecting garbage) is done by Turn(), once the answers have left.
+      break;
+    case Mail::Kind::kFinished:
+      if (uint32_t call = ChargeJob(mail.call); !condemned_) {
+        Run(slot, call, BudgetOf(call), [&] { DeliverFinished(mail.call); });
+      }
       break;
     case Mail::Kind::kCode:
       out_.Whole(wire::Frame::kCode, 0, id_, 0, modules_ == nullptr ? std::string() : modules_->CodeCache());
@@ -336,7 +342,7 @@ void Worker::Log(uint32_t call, wire::Level level, std::string_view text) {
 // --- The end of things ---
 
 void Worker::EndStuckCalls() {
-  if (calls_.empty()) return;
+  if (calls_.empty() || !jobs_.empty()) return;
   for (const Calls::Stuck& stuck : calls_.FindStuck()) {
     if (!stuck.responded) {
       calls_.Fail(stuck.id, {wire::Error::kNeverResponds,

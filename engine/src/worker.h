@@ -9,6 +9,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -17,6 +18,7 @@
 #include <vector>
 
 #include "calls.h"
+#include "jobs.h"
 #include "modules.h"
 #include "realm.h"
 #include "timers.h"
@@ -28,7 +30,7 @@ namespace engine {
 class Engine;
 
 struct Mail {
-  enum class Kind : uint8_t { kLoad, kUnload, kCall, kBody, kCredit, kCancel, kReply, kCode, kAlarm, kPump };
+  enum class Kind : uint8_t { kLoad, kUnload, kCall, kBody, kCredit, kCancel, kReply, kCode, kAlarm, kPump, kFinished };
   Kind kind;
   uint8_t flags = 0;
   uint32_t call = 0;
@@ -66,6 +68,10 @@ class Worker final : public std::enable_shared_from_this<Worker> {
   // The id of the op; 0 when no call is running, kTooManyOps when the call has too many under way.
   static constexpr uint32_t kTooManyOps = UINT32_MAX;
   uint32_t StartOp(uint32_t op, std::string_view meta, std::string_view body);
+  // Whether this worker may have one more job, which holds so much memory. If not, the work is done on the spot.
+  bool MayStartJob(size_t bytes) const;
+  // Empty when V8 is ending the worker's code.
+  v8::MaybeLocal<v8::Promise> StartJob(std::shared_ptr<Job> job, size_t bytes);
   // True when the call had timers left; they are gone.
   bool FinishCall(uint32_t id);
   void Log(uint32_t call, wire::Level level, std::string_view text);
@@ -109,6 +115,12 @@ class Worker final : public std::enable_shared_from_this<Worker> {
   void DeliverReply(const Mail& mail);
   void Cancel(const Mail& mail);
 
+  // Charges a finished job and returns the call it was for.
+  uint32_t ChargeJob(uint32_t id);
+  void DeliverFinished(uint32_t id);
+  void PushJobs();
+  void DropJobs();
+
   void ReportRejections();
   void EndStuckCalls();
   // The isolate cannot go on: every call in it fails for the same reason.
@@ -146,6 +158,15 @@ class Worker final : public std::enable_shared_from_this<Worker> {
   std::unordered_map<uint32_t, uint32_t> ops_;  // op id -> call
   std::vector<Rejection> rejections_;
   std::vector<uint32_t> finishing_;  // calls that are over when the rejections have been told
+  struct PendingJob {
+    std::shared_ptr<Job> job;
+    v8::Global<v8::Promise::Resolver> resolver;
+    uint32_t call;
+  };
+  std::unordered_map<uint32_t, PendingJob> jobs_;
+  std::deque<uint32_t> waiting_jobs_;  // of them, those the pool does not have yet
+  size_t job_bytes_ = 0;
+  uint32_t next_job_ = 1;
   Watchdog::Charge* charge_ = nullptr;
   std::optional<Failure> condemned_;
 };

@@ -24,6 +24,13 @@ std::span<const Function> RandomFunctions();
 std::span<const Function> CloneFunctions();
 std::span<const Function> CompressFunctions();
 std::span<const Function> EncodingFunctions();
+std::span<const Function> DigestFunctions();
+std::span<const Function> AesFunctions();
+std::span<const Function> DerivationFunctions();
+std::span<const Function> RsaFunctions();
+std::span<const Function> CurveFunctions();
+std::span<const Function> DerFunctions();
+std::span<const Function> SignatureFunctions();
 
 // The host binary exports ada's C functions but ships no header for them, so url.cc declares them itself. This parses
 // a few known addresses and says whether declaration and binary agree: ask once when the engine starts.

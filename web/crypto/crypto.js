@@ -1,8 +1,10 @@
-// https://w3c.github.io/webcrypto/#Crypto-interface, the random part.
+// https://w3c.github.io/webcrypto/#Crypto-interface
 import { DOMException, QuotaExceededError } from "../dom/exception.js";
 import { native } from "../internal/native.js";
 import { defineInterface } from "../internal/platform.js";
 import { illegalConstructor, requireArguments } from "../internal/webidl.js";
+import { DigestStream } from "./digest_stream.js";
+import { subtle } from "./subtle.js";
 
 const INTERNAL = Symbol("made by the platform");
 const QUOTA = 65536;
@@ -22,6 +24,18 @@ export class Crypto {
     if (token !== INTERNAL) throw illegalConstructor();
   }
 
+  /** https://w3c.github.io/webcrypto/#Crypto-attribute-subtle */
+  get subtle() {
+    this.#isCrypto;
+    return subtle;
+  }
+
+  /** https://developers.cloudflare.com/workers/runtime-apis/web-crypto/#digeststream-class */
+  get DigestStream() {
+    this.#isCrypto;
+    return DigestStream;
+  }
+
   /** https://w3c.github.io/webcrypto/#Crypto-method-getRandomValues */
   getRandomValues(array) {
     this.#isCrypto;
@@ -33,10 +47,7 @@ export class Crypto {
     }
     // Step 2.
     if (array.byteLength > QUOTA) {
-      throw new QuotaExceededError(`getRandomValues gives at most ${QUOTA} bytes at once.`, {
-        quota: QUOTA,
-        requested: array.byteLength,
-      });
+      throw new QuotaExceededError(`getRandomValues gives at most ${QUOTA} bytes at once.`);
     }
     // Steps 3 and 4.
     native.fillRandom(array);

@@ -1,0 +1,210 @@
+// What the crypto_*.cc files share: memory that is wiped, owners for OpenSSL's objects, keys, and the frame in which
+// every operation runs: read the arguments, do the work here or on another thread, give the result.
+//
+// An operation that fails gives undefined, and JavaScript knows which error of the standard that is. A wrong type of
+// argument is a mistake of ours and throws TypeError.
+#pragma once
+
+#include <openssl/bn.h>
+#include <openssl/crypto.h>
+#include <openssl/ec.h>
+#include <openssl/err.h>
+#include <openssl/evp.h>
+#include <v8.h>
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <utility>
+#include <variant>
+
+#include "../jobs.h"
+#include "arguments.h"
+
+namespace engine::native {
+
+// Memory that may be refused and is wiped before it is given back.
+class Bytes final {
+ public:
+  Bytes() = default;
+  explicit Bytes(size_t size) : data_(static_cast<uint8_t*>(OPENSSL_malloc(size + 1))), size_(size), room_(size + 1) {}
+  explicit Bytes(std::span<const uint8_t> content);
+  ~Bytes() { OPENSSL_clear_free(data_, room_); }
+  Bytes(Bytes&& other) noexcept { *this = std::move(other); }
+  Bytes& operator=(Bytes&& other) noexcept;
+
+  // False when there was no memory for it; and for one that was never filled.
+  bool ok() const { return data_ != nullptr; }
+  uint8_t* data() { return data_; }
+  const uint8_t* data() const { return data_; }
+  size_t size() const { return size_; }
+  std::span<const uint8_t> span() const { return {data_, size_}; }
+  void Shrink(size_t size) { size_ = size < size_ ? size : size_; }
+
+ private:
+  uint8_t* data_ = nullptr;
+  size_t size_ = 0;
+  size_t room_ = 0;
+};
+
+template <auto free>
+struct Freed {
+  template <typename T>
+  void operator()(T* object) const {
+    free(object);
+  }
+};
+
+using Pkey = std::unique_ptr<EVP_PKEY, Freed<EVP_PKEY_free>>;
+using PkeyContext = std::unique_ptr<EVP_PKEY_CTX, Freed<EVP_PKEY_CTX_free>>;
+using DigestContext = std::unique_ptr<EVP_MD_CTX, Freed<EVP_MD_CTX_free>>;
+using CipherContext = std::unique_ptr<EVP_CIPHER_CTX, Freed<EVP_CIPHER_CTX_free>>;
+using MacContext = std::unique_ptr<EVP_MAC_CTX, Freed<EVP_MAC_CTX_free>>;
+using Number = std::unique_ptr<BIGNUM, Freed<BN_clear_free>>;
+using NumberContext = std::unique_ptr<BN_CTX, Freed<BN_CTX_free>>;
+using Group = std::unique_ptr<EC_GROUP, Freed<EC_GROUP_free>>;
+using Point = std::unique_ptr<EC_POINT, Freed<EC_POINT_clear_free>>;
+
+// What a handle stands for: a secret, an asymmetric key, or a digest under way. One of them.
+struct Key {
+  Bytes secret;
+  Pkey pkey;
+  DigestContext digest;
+
+  // Roughly the memory it takes.
+  size_t cost() const { return 256 + secret.size() + (pkey == nullptr ? 0 : 4096) + (digest == nullptr ? 0 : 512); }
+};
+
+// Nothing: the operation failed.
+using Result = std::variant<std::monostate, Bytes, bool, Pkey>;
+
+inline Result Failed() { return {}; }
+
+// OpenSSL keeps errors of a thread until somebody asks. Nobody does.
+class ErrorScope final {
+ public:
+  ErrorScope() { ERR_clear_error(); }
+  ~ErrorScope() { ERR_clear_error(); }
+  ErrorScope(const ErrorScope&) = delete;
+  ErrorScope& operator=(const ErrorScope&) = delete;
+};
+
+// The numbers JavaScript has for hashes and curves; null for others.
+const EVP_MD* HashOf(uint32_t number);
+
+struct Curve {
+  int nid;
+  const char* name;
+  size_t bytes;  // of a coordinate
+};
+const Curve* CurveOf(uint32_t number);
+
+// HMAC of the parts in a row, into at least EVP_MAX_MD_SIZE bytes; 0 when it failed.
+size_t Hmac(const EVP_MD* md, std::span<const uint8_t> key, std::initializer_list<std::span<const uint8_t>> parts,
+            uint8_t* out);
+
+// Whether the numbers of an RSA key and the point of an elliptic one are what they claim to be.
+bool IsSoundRsa(EVP_PKEY* pkey);
+bool IsSoundEc(EVP_PKEY* pkey, const Curve& curve, bool is_private);
+
+// Bytes of a view: the view's own where the work is done on the spot, a copy where it is done later.
+class Input final {
+ public:
+  Input() = default;
+  explicit Input(std::span<const uint8_t> borrowed) : span_(borrowed) {}
+  explicit Input(Bytes owned) : owned_(std::move(owned)), span_(owned_.span()) {}
+  Input(Input&&) = default;
+  Input& operator=(Input&&) = default;
+
+  const uint8_t* data() const { return span_.data(); }
+  size_t size() const { return span_.size(); }
+  std::span<const uint8_t> span() const { return span_; }
+
+ private:
+  Bytes owned_;
+  std::span<const uint8_t> span_;
+};
+
+// One call of a function in these tables.
+class Operation final {
+ public:
+  explicit Operation(const Arguments& args) : args_(args) {}
+  Operation(const Operation&) = delete;
+  Operation& operator=(const Operation&) = delete;
+
+  // The work takes long: give it to another thread, if this worker may have one more job there. To be said before the
+  // inputs are read, since they must then be copied; `largest` is the view among them that may be large.
+  void TakesLong(int largest = -1) { GoAway(SizeOf(largest)); }
+  // It takes long if this argument, a view, is large.
+  void TakesLongIfLarge(int index);
+  bool IsAway() const { return away_; }
+
+  Input View(int index);
+  uint32_t Integer(int index);
+  bool Flag(int index) { return args_[index]->IsTrue(); }
+  const EVP_MD* Hash(int index);
+  const Curve* NamedCurve(int index);
+  std::shared_ptr<Key> Secret(int index);
+  std::shared_ptr<Key> Asymmetric(int index);
+  std::shared_ptr<Key> Digest(int index);
+  bool IsGiven(int index) const { return !args_[index]->IsUndefined(); }
+
+  // Throws when an argument was not what it should be.
+  bool Refused();
+
+  // `work` is (const Job*) -> Result; the job is null on the spot. Gives the result, or a promise of it.
+  template <typename Work>
+  void Finish(Work&& work);
+  // A key that is already there.
+  void FinishWithKey(std::shared_ptr<Key> key);
+  void FinishWithList(std::span<Bytes> list);
+
+ private:
+  template <typename Work>
+  class WorkJob;
+
+  void GoAway(size_t bytes);
+  size_t SizeOf(int index) const;
+  std::shared_ptr<Key> Find(int index);
+  void Send(std::shared_ptr<Job> job);
+  void Return(Result result);
+
+  const Arguments& args_;
+  bool wrong_ = false;
+  bool no_memory_ = false;
+  bool away_ = false;
+  size_t bytes_ = 0;
+};
+
+v8::Local<v8::Value> ToValue(v8::Isolate* isolate, Result result);
+
+template <typename Work>
+class Operation::WorkJob final : public Job {
+ public:
+  explicit WorkJob(Work work) : work_(std::move(work)) {}
+  void Run() override {
+    ErrorScope errors;
+    result_ = work_(this);
+  }
+  // Null: it was stopped because it used up the time the call had left.
+  v8::Local<v8::Value> Value(v8::Isolate* isolate) override {
+    if (expired()) return v8::Null(isolate);
+    return ToValue(isolate, std::move(result_));
+  }
+
+ private:
+  Work work_;
+  Result result_;
+};
+
+template <typename Work>
+void Operation::Finish(Work&& work) {
+  if (away_) {
+    Send(std::make_shared<WorkJob<std::decay_t<Work>>>(std::move(work)));
+    return;
+  }
+  ErrorScope errors;
+  Return(work(nullptr));
+}
+
+}  // namespace engine::native

@@ -1,0 +1,158 @@
+// Digests, HMAC, secrets and comparison in constant time.
+
+#include <openssl/rand.h>
+
+#include "crypto.h"
+#include "native.h"
+
+namespace engine::native {
+
+namespace {
+
+// digest(hash, view) -> ArrayBuffer
+void Digest(const Arguments& args) {
+  Operation op(args);
+  op.TakesLongIfLarge(1);
+  const EVP_MD* md = op.Hash(0);
+  Input data = op.View(1);
+  if (op.Refused()) return;
+  op.Finish([md, data = std::move(data)](const Job*) -> Result {
+    Bytes out(EVP_MD_get_size(md));
+    unsigned length = 0;
+    if (!out.ok() || EVP_Digest(data.data(), data.size(), out.data(), &length, md, nullptr) != 1) return Failed();
+    return out;
+  });
+}
+
+// beginDigest(hash) -> handle
+void BeginDigest(const Arguments& args) {
+  Operation op(args);
+  const EVP_MD* md = op.Hash(0);
+  if (op.Refused()) return;
+  ErrorScope errors;
+  auto key = std::make_shared<Key>();
+  key->digest.reset(EVP_MD_CTX_new());
+  if (key->digest == nullptr || EVP_DigestInit_ex2(key->digest.get(), md, nullptr) != 1) return;
+  op.FinishWithKey(std::move(key));
+}
+
+// updateDigest(handle, view) -> boolean
+void UpdateDigest(const Arguments& args) {
+  Operation op(args);
+  const std::shared_ptr<Key> key = op.Digest(0);
+  const Input data = op.View(1);
+  if (op.Refused()) return;
+  op.Finish([&](const Job*) -> Result {
+    return data.size() == 0 || EVP_DigestUpdate(key->digest.get(), data.data(), data.size()) == 1;
+  });
+}
+
+// endDigest(handle) -> ArrayBuffer. The handle is of no use afterwards.
+void EndDigest(const Arguments& args) {
+  Operation op(args);
+  const std::shared_ptr<Key> key = op.Digest(0);
+  if (op.Refused()) return;
+  op.Finish([&](const Job*) -> Result {
+    Bytes out(EVP_MAX_MD_SIZE);
+    unsigned length = 0;
+    if (!out.ok() || EVP_DigestFinal_ex(key->digest.get(), out.data(), &length) != 1) return Failed();
+    out.Shrink(length);
+    return out;
+  });
+}
+
+// signHmac(handle, hash, view) -> ArrayBuffer
+void SignHmac(const Arguments& args) {
+  Operation op(args);
+  op.TakesLongIfLarge(2);
+  std::shared_ptr<Key> key = op.Secret(0);
+  const EVP_MD* md = op.Hash(1);
+  Input data = op.View(2);
+  if (op.Refused()) return;
+  op.Finish([key = std::move(key), md, data = std::move(data)](const Job*) -> Result {
+    Bytes out(EVP_MAX_MD_SIZE);
+    if (!out.ok()) return Failed();
+    const size_t length = Hmac(md, key->secret.span(), {data.span()}, out.data());
+    if (length == 0) return Failed();
+    out.Shrink(length);
+    return out;
+  });
+}
+
+// verifyHmac(handle, hash, signature, view) -> boolean
+void VerifyHmac(const Arguments& args) {
+  Operation op(args);
+  op.TakesLongIfLarge(3);
+  std::shared_ptr<Key> key = op.Secret(0);
+  const EVP_MD* md = op.Hash(1);
+  Input signature = op.View(2);
+  Input data = op.View(3);
+  if (op.Refused()) return;
+  op.Finish([key = std::move(key), md, signature = std::move(signature), data = std::move(data)](const Job*) -> Result {
+    uint8_t mac[EVP_MAX_MD_SIZE];
+    const size_t length = Hmac(md, key->secret.span(), {data.span()}, mac);
+    if (length == 0) return Failed();
+    return signature.size() == length && CRYPTO_memcmp(mac, signature.data(), length) == 0;
+  });
+}
+
+// importSecret(view) -> handle
+void ImportSecret(const Arguments& args) {
+  Operation op(args);
+  const Input data = op.View(0);
+  if (op.Refused()) return;
+  auto key = std::make_shared<Key>();
+  key->secret = Bytes(data.span());
+  if (key->secret.ok()) op.FinishWithKey(std::move(key));
+}
+
+// generateSecret(bytes) -> handle
+void GenerateSecret(const Arguments& args) {
+  Operation op(args);
+  const uint32_t size = op.Integer(0);
+  if (op.Refused()) return;
+  constexpr uint32_t kMost = 1 << 20;
+  if (size > kMost) return;
+  ErrorScope errors;
+  auto key = std::make_shared<Key>();
+  key->secret = Bytes(size);
+  if (!key->secret.ok() || RAND_priv_bytes(key->secret.data(), static_cast<int>(size)) != 1) return;
+  op.FinishWithKey(std::move(key));
+}
+
+// exportSecret(handle) -> ArrayBuffer
+void ExportSecret(const Arguments& args) {
+  Operation op(args);
+  const std::shared_ptr<Key> key = op.Secret(0);
+  if (op.Refused()) return;
+  op.Finish([&](const Job*) -> Result { return Bytes(key->secret.span()); });
+}
+
+// equalBytes(view, view) -> boolean; the time it takes depends on the length alone. Of the same length, please.
+void EqualBytes(const Arguments& args) {
+  Operation op(args);
+  const Input a = op.View(0);
+  const Input b = op.View(1);
+  if (op.Refused()) return;
+  args.GetReturnValue().Set(a.size() == b.size() &&
+                            (a.size() == 0 || CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0));
+}
+
+constexpr Function kFunctions[] = {
+    {"digest", Digest},
+    {"beginDigest", BeginDigest},
+    {"updateDigest", UpdateDigest},
+    {"endDigest", EndDigest},
+    {"signHmac", SignHmac},
+    {"verifyHmac", VerifyHmac},
+    {"importSecret", ImportSecret},
+    {"generateSecret", GenerateSecret},
+    {"exportSecret", ExportSecret},
+    {"equalBytes", EqualBytes},
+};
+
+}  // namespace
+
+std::span<const Function> DigestFunctions() { return kFunctions; }
+
+}  // namespace engine::native

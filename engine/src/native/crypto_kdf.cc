@@ -1,0 +1,108 @@
+// Keys from secrets: HKDF, PBKDF2 and the agreement of two key pairs.
+
+#include <algorithm>
+#include <cstring>
+
+#include "crypto.h"
+#include "native.h"
+
+namespace engine::native {
+
+namespace {
+
+// PBKDF2 cannot be stopped half way, so its work is bounded: about a second.
+constexpr uint64_t kMostIterations = 6'400'000;
+// This many take about a millisecond.
+constexpr uint64_t kFewIterations = 2'000;
+
+// https://www.rfc-editor.org/rfc/rfc5869#section-2
+Result Hkdf(const EVP_MD* md, std::span<const uint8_t> secret, std::span<const uint8_t> salt,
+            std::span<const uint8_t> info, size_t length) {
+  Bytes out(length);
+  Bytes extracted(EVP_MAX_MD_SIZE);
+  Bytes block(EVP_MAX_MD_SIZE);
+  if (!out.ok() || !extracted.ok() || !block.ok()) return Failed();
+  const uint8_t zeros[EVP_MAX_MD_SIZE] = {};
+  const size_t size = static_cast<size_t>(EVP_MD_get_size(md));
+  if (salt.empty()) salt = {zeros, size};
+  if (Hmac(md, salt, {secret}, extracted.data()) != size) return Failed();
+  size_t done = 0;
+  for (uint8_t counter = 1; done < length; counter++) {
+    const std::span<const uint8_t> previous(block.data(), done == 0 ? 0 : size);
+    if (Hmac(md, {extracted.data(), size}, {previous, info, {&counter, 1}}, block.data()) != size) return Failed();
+    const size_t part = std::min(size, length - done);
+    std::memcpy(out.data() + done, block.data(), part);
+    done += part;
+  }
+  return out;
+}
+
+// hkdf(handle, hash, salt, info, bytes) -> ArrayBuffer
+void DeriveHkdf(const Arguments& args) {
+  Operation op(args);
+  const std::shared_ptr<Key> key = op.Secret(0);
+  const EVP_MD* md = op.Hash(1);
+  const Input salt = op.View(2);
+  const Input info = op.View(3);
+  const size_t length = op.Integer(4);
+  if (op.Refused()) return;
+  if (length > 255u * static_cast<size_t>(EVP_MD_get_size(md))) return;
+  // The info goes through the hash once for each block.
+  constexpr size_t kMostInfo = size_t{1} << 16;
+  if (info.size() > kMostInfo) return;
+  op.Finish([&](const Job*) -> Result { return Hkdf(md, key->secret.span(), salt.span(), info.span(), length); });
+}
+
+// pbkdf2(handle, hash, salt, iterations, bytes) -> ArrayBuffer
+void DerivePbkdf2(const Arguments& args) {
+  Operation op(args);
+  const EVP_MD* md = op.Hash(1);
+  const uint32_t iterations = op.Integer(3);
+  const uint32_t length = op.Integer(4);
+  if (op.Refused()) return;
+  const uint64_t blocks = length / static_cast<uint32_t>(EVP_MD_get_size(md)) + 1;
+  if (iterations == 0 || iterations * blocks > kMostIterations) return;
+  if (iterations * blocks > kFewIterations) op.TakesLong(2);
+  std::shared_ptr<Key> key = op.Secret(0);
+  Input salt = op.View(2);
+  if (op.Refused()) return;
+  op.Finish([=, key = std::move(key), salt = std::move(salt)](const Job*) -> Result {
+    Bytes out(length);
+    if (!out.ok() || salt.size() > INT32_MAX || key->secret.size() > INT32_MAX) return Failed();
+    const char* password = reinterpret_cast<const char*>(key->secret.data());
+    const int made =
+        PKCS5_PBKDF2_HMAC(password, static_cast<int>(key->secret.size()), salt.data(), static_cast<int>(salt.size()),
+                          static_cast<int>(iterations), md, static_cast<int>(length), out.data());
+    if (made != 1) return Failed();
+    return out;
+  });
+}
+
+// agree(private handle, public handle) -> ArrayBuffer: ECDH and X25519
+void Agree(const Arguments& args) {
+  Operation op(args);
+  const std::shared_ptr<Key> own = op.Asymmetric(0);
+  const std::shared_ptr<Key> peer = op.Asymmetric(1);
+  if (op.Refused()) return;
+  op.Finish([&](const Job*) -> Result {
+    const PkeyContext context(EVP_PKEY_CTX_new_from_pkey(nullptr, own->pkey.get(), nullptr));
+    size_t length = 0;
+    if (context == nullptr || EVP_PKEY_derive_init(context.get()) != 1 ||
+        EVP_PKEY_derive_set_peer(context.get(), peer->pkey.get()) != 1 ||
+        EVP_PKEY_derive(context.get(), nullptr, &length) != 1) {
+      return Failed();
+    }
+    Bytes out(length);
+    if (!out.ok() || EVP_PKEY_derive(context.get(), out.data(), &length) != 1) return Failed();
+    out.Shrink(length);
+    return out;
+  });
+}
+
+constexpr Function kFunctions[] = {{"hkdf", DeriveHkdf}, {"pbkdf2", DerivePbkdf2}, {"agree", Agree}};
+
+}  // namespace
+
+std::span<const Function> DerivationFunctions() { return kFunctions; }
+
+}  // namespace engine::native

@@ -1,0 +1,114 @@
+// https://w3c.github.io/webcrypto/#ed25519 and #x25519
+import { native } from "../internal/native.js";
+import { agree, AGREEMENT_PARAMS } from "./agreement.js";
+import { ED25519, exportDer, halfKey, importDer, keyPair, requirePrivateUsage, requireType, X25519 } from "./asymmetric.js";
+import { dataError, notSupported, operationError, resultOf } from "./errors.js";
+import { viewOf } from "./idl.js";
+import { checkJsonWebKey, decodeMember, encodeMember } from "./jwk.js";
+import { defineAlgorithm, defineLater } from "./registry.js";
+import { checkUsages } from "./symmetric.js";
+
+/** https://w3c.github.io/webcrypto/#ed25519-operations-sign */
+function sign(algorithm, key, data) {
+  requireType(key, "private");
+  return resultOf(native.signEd25519(key.handle, data), "The signature failed.");
+}
+
+/** https://w3c.github.io/webcrypto/#ed25519-operations-verify */
+function verify(algorithm, key, signature, data) {
+  requireType(key, "public");
+  return resultOf(native.verifyEd25519(key.handle, signature, data), "The signature could not be verified.");
+}
+
+// `kind` is the number for DER, `number` the one for raw keys (TypeOfRaw in crypto_ec.cc).
+function keyOperations({ kind, number, use, publicUsages, privateUsages, algs }) {
+  function generateKey({ name }, extractable, usages) {
+    checkUsages(usages, [...publicUsages, ...privateUsages]);
+    requirePrivateUsage(usages, privateUsages);
+    const handle = native.generateRaw(number);
+    if (handle === undefined) throw operationError("The key could not be generated.");
+    return keyPair({ name }, handle, extractable, usages, publicUsages, privateUsages);
+  }
+
+  function importRaw(bytes, isPrivate) {
+    const handle = native.importRaw(number, bytes, isPrivate);
+    if (handle === undefined) throw dataError("A key of this algorithm has 32 bytes.");
+    return handle;
+  }
+
+  function importJwk(keyData, name, extractable, usages) {
+    const isPrivate = keyData.d !== undefined;
+    checkUsages(usages, isPrivate ? privateUsages : publicUsages);
+    checkJsonWebKey(keyData, "OKP", use, extractable, usages);
+    if (keyData.crv !== name) throw dataError(`The JSON Web Key is on ${keyData.crv}, not on ${name}.`);
+    if (algs !== undefined && keyData.alg !== undefined && !algs.includes(keyData.alg)) {
+      throw dataError(`The JSON Web Key is for ${keyData.alg}, not for ${algs[0]}.`);
+    }
+    const x = decodeMember(keyData, "x");
+    if (!isPrivate) return halfKey("public", { name }, importRaw(x, false));
+    const handle = importRaw(decodeMember(keyData, "d"), true);
+    const own = new Uint8Array(native.rawKey(handle, false));
+    if (x.length !== own.length || !native.equalBytes(x, own)) {
+      throw dataError("The public part of the JSON Web Key does not belong to its private part.");
+    }
+    return halfKey("private", { name }, handle);
+  }
+
+  /** https://w3c.github.io/webcrypto/#ed25519-operations-import-key */
+  function importKey(format, keyData, { name }, extractable, usages) {
+    if (format === "jwk") return importJwk(keyData, name, extractable, usages);
+    if (format === "spki" || format === "pkcs8") {
+      const isPrivate = format === "pkcs8";
+      checkUsages(usages, isPrivate ? privateUsages : publicUsages);
+      return halfKey(isPrivate ? "private" : "public", { name }, importDer(kind, format, keyData));
+    }
+    if (format !== "raw") throw notSupported(`A key of ${name} cannot be imported from "${format}".`);
+    checkUsages(usages, publicUsages);
+    return halfKey("public", { name }, importRaw(viewOf(keyData), false));
+  }
+
+  /** https://w3c.github.io/webcrypto/#ed25519-operations-export-key */
+  function exportKey(format, key) {
+    if (format === "spki" || format === "pkcs8") return exportDer(key, format);
+    if (format === "raw") {
+      requireType(key, "public");
+      return native.rawKey(key.handle, false);
+    }
+    if (format !== "jwk") throw notSupported(`A key of ${key.algorithm.name} cannot be exported as "${format}".`);
+    const jwk = { kty: "OKP", crv: key.algorithm.name, x: encodeMember(native.rawKey(key.handle, false)) };
+    if (key.type === "private") jwk.d = encodeMember(native.rawKey(key.handle, true));
+    jwk.key_ops = [...key.usages];
+    jwk.ext = key.extractable;
+    // https://w3c.github.io/webcrypto/#ed25519-operations-export-key names the algorithm, X25519's does not.
+    if (algs !== undefined) jwk.alg = algs[0];
+    return jwk;
+  }
+
+  return { generateKey: [[], generateKey], importKey: [[], importKey], exportKey: [[], exportKey] };
+}
+
+defineLater(() => {
+  defineAlgorithm("Ed25519", {
+    sign: [[], sign],
+    verify: [[], verify],
+    ...keyOperations({
+      kind: ED25519,
+      number: 0,
+      use: "sig",
+      publicUsages: ["verify"],
+      privateUsages: ["sign"],
+      algs: ["Ed25519", "EdDSA"],
+    }),
+  });
+  defineAlgorithm("X25519", {
+    deriveBits: [AGREEMENT_PARAMS, ({ public: peer }, key, length) => agree(key, peer, length)],
+    ...keyOperations({
+      kind: X25519,
+      number: 1,
+      use: "enc",
+      publicUsages: [],
+      privateUsages: ["deriveKey", "deriveBits"],
+      algs: undefined,
+    }),
+  });
+});

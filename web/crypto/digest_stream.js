@@ -1,0 +1,55 @@
+// https://developers.cloudflare.com/workers/runtime-apis/web-crypto/#digeststream-class: what is written to it is hashed.
+import { native } from "../internal/native.js";
+import { defineInterface } from "../internal/platform.js";
+import { encodeText } from "../internal/text.js";
+import { isBufferSource, requireArguments } from "../internal/webidl.js";
+import { WritableStream } from "../streams/streams.js";
+import { operationError } from "./errors.js";
+import { toBufferSource, toObjectOrString, viewOf } from "./idl.js";
+import { hashNumber, normalizeAlgorithm } from "./registry.js";
+
+function toBytes(chunk) {
+  if (typeof chunk === "string") return encodeText(chunk);
+  if (isBufferSource(chunk)) return viewOf(toBufferSource(chunk, "DigestStream"));
+  throw new TypeError("DigestStream takes strings, ArrayBuffers and views of them.");
+}
+
+export class DigestStream extends WritableStream {
+  #digest;
+  #bytesWritten = 0n;
+
+  constructor(algorithm) {
+    requireArguments(arguments.length, 1, "DigestStream constructor");
+    const hash = normalizeAlgorithm(toObjectOrString(algorithm), "digest");
+    const { promise, resolve, reject } = Promise.withResolvers();
+    const handle = native.beginDigest(hashNumber(hash));
+    if (handle === undefined) throw operationError("Too many digests are under way.");
+    super({
+      write: (chunk) => {
+        try {
+          const bytes = toBytes(chunk);
+          native.updateDigest(handle, bytes);
+          this.#bytesWritten += BigInt(bytes.byteLength);
+        } catch (error) {
+          reject(error);
+          throw error;
+        }
+      },
+      close: () => resolve(native.endDigest(handle)),
+      abort: reject,
+    });
+    // Who does not ask for the digest does not want to hear of its failure either.
+    promise.then(undefined, () => {});
+    this.#digest = promise;
+  }
+
+  get digest() {
+    return this.#digest;
+  }
+
+  get bytesWritten() {
+    return this.#bytesWritten;
+  }
+}
+
+defineInterface(DigestStream, { name: "DigestStream", describe: (stream) => ({ bytesWritten: stream.bytesWritten }) });

@@ -1,0 +1,67 @@
+// https://w3c.github.io/webcrypto/#cryptokey-interface
+//
+// The key itself is in C++ memory; `handle` is an opaque value that names it (engine/src/native/handles.h). What the algorithms
+// see of a CryptoKey is its state, a plain object no worker can reach:
+// { type, extractable, algorithm, usages, handle }.
+import { defineInterface } from "../internal/platform.js";
+import { illegalConstructor } from "../internal/webidl.js";
+
+const INTERNAL = Symbol("made by the platform");
+
+/** https://w3c.github.io/webcrypto/#dfn-RecognizedKeyUsage, in the order of the standard. */
+export const USAGES = ["encrypt", "decrypt", "sign", "verify", "deriveKey", "deriveBits", "wrapKey", "unwrapKey"];
+
+export let createKey; // (state) => CryptoKey
+export let stateOf; // (value) => state, or undefined if it is no CryptoKey
+
+/** https://w3c.github.io/webcrypto/#concept-usage-intersection */
+export function intersectUsages(some, others) {
+  return USAGES.filter((usage) => some.includes(usage) && others.includes(usage));
+}
+
+// A worker may change what it gets here; the key has its own.
+function copyAlgorithm({ hash, publicExponent, ...algorithm }) {
+  if (publicExponent !== undefined) algorithm.publicExponent = publicExponent.slice();
+  if (hash !== undefined) algorithm.hash = { name: hash.name };
+  return algorithm;
+}
+
+export class CryptoKey {
+  #state;
+  #algorithm; // what the attributes give, made when first asked for and the same ever after
+  #usages;
+
+  constructor(token, state) {
+    if (token !== INTERNAL) throw illegalConstructor();
+    this.#state = state;
+  }
+
+  get type() {
+    return this.#state.type;
+  }
+
+  get extractable() {
+    return this.#state.extractable;
+  }
+
+  get algorithm() {
+    return (this.#algorithm ??= copyAlgorithm(this.#state.algorithm));
+  }
+
+  get usages() {
+    return (this.#usages ??= [...this.#state.usages]);
+  }
+
+  static {
+    createKey = (state) => new CryptoKey(INTERNAL, state);
+    stateOf = (value) => (typeof value === "object" && value !== null && #state in value ? value.#state : undefined);
+  }
+}
+
+// https://w3c.github.io/webcrypto/#cryptokey-interface-clone: both share the key, which never changes.
+defineInterface(CryptoKey, { name: "CryptoKey", clone: (key) => createKey(stateOf(key)) });
+
+/** The state of a secret key. */
+export function secretKey(algorithm, handle) {
+  return { type: "secret", extractable: false, algorithm, usages: [], handle };
+}

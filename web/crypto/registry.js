@@ -1,0 +1,125 @@
+// Which algorithm does what, and what a worker's description of an algorithm becomes.
+// https://w3c.github.io/webcrypto/#algorithm-normalization
+import { native } from "../internal/native.js";
+import { toDOMString } from "../internal/webidl.js";
+import { notSupported } from "./errors.js";
+import { copyOf, toBufferSource, toObjectOrString } from "./idl.js";
+
+// operation -> (name in upper case -> { name, members, run })
+const operations = new Map();
+
+/**
+ * Register an algorithm. `operations` names what it can do: `{ sign: [members, run] }`, where `members` are those of the
+ * parameter dictionary in the order in which Web IDL reads them.
+ */
+export function defineAlgorithm(name, supported) {
+  for (const [operation, [members, run]] of Object.entries(supported)) {
+    if (!operations.has(operation)) operations.set(operation, new Map());
+    operations.get(operation).set(name.toUpperCase(), { name, members, run });
+  }
+}
+
+// What registers the algorithms of each family; run when a worker first names one, so that others carry none of it.
+let definitions = [];
+
+export function defineLater(define) {
+  definitions.push(define);
+}
+
+function defineAll() {
+  const waiting = definitions;
+  definitions = null;
+  for (const define of waiting) define();
+}
+
+/** A member of a parameter dictionary: `convert` is of Web IDL, `finish` what normalization does to it afterwards. */
+export function required(name, convert, finish = undefined) {
+  return { name, convert, finish, isRequired: true };
+}
+
+export function optional(name, convert, finish = undefined) {
+  return { name, convert, finish, isRequired: false };
+}
+
+/** The conversions of members that need a second step. */
+export const bufferSource = [toBufferSource, copyOf];
+export const hashIdentifier = [toObjectOrString, (value) => normalizeHash(value)];
+
+const UPPER = /[a-z]+/g;
+// Names are compared by ASCII alone.
+const toUpper = (name) => name.replace(UPPER, (letters) => letters.toUpperCase());
+
+function findOperation(name, operation) {
+  if (definitions !== null) defineAll();
+  return operations.get(operation)?.get(toUpper(name));
+}
+
+// Null has no properties, as undefined has none.
+function toDictionary(algorithm) {
+  if (typeof algorithm === "string") return { __proto__: null, name: algorithm };
+  return algorithm;
+}
+
+/** https://w3c.github.io/webcrypto/#dfn-normalize-an-algorithm: an object without prototype, with `run` of the operation. */
+export function normalizeAlgorithm(algorithm, operation) {
+  const given = toDictionary(algorithm);
+  // Steps 1 to 4: to an Algorithm dictionary.
+  const name = given.name;
+  if (name === undefined) throw new TypeError("An algorithm needs a name.");
+  const known = findOperation(toDOMString(name), operation);
+  // Step 5.
+  if (known === undefined) {
+    throw notSupported(`${toDOMString(name)} is not an algorithm that can be used here (${operation}).`);
+  }
+  // Steps 6 to 8: to the dictionary of this algorithm.
+  if (known.members.length > 0) toDOMString(given.name);
+  const normalized = { __proto__: null, name: known.name };
+  for (const { name: member, convert, isRequired } of known.members) {
+    const value = given[member];
+    if (value !== undefined) {
+      normalized[member] = convert(value, `${known.name}: ${member}`);
+    } else if (isRequired) {
+      throw new TypeError(`${known.name}: the member ${member} is missing.`);
+    }
+  }
+  // Steps 9 and 10.
+  for (const { name: member, finish } of known.members) {
+    if (finish !== undefined && normalized[member] !== undefined) normalized[member] = finish(normalized[member]);
+  }
+  normalized.run = known.run;
+  return normalized;
+}
+
+/** The function of an algorithm for an operation that takes no parameters; undefined if it has none. */
+export function operationOf(name, operation) {
+  return findOperation(name, operation)?.run;
+}
+
+// --- Hashes ---
+
+// The numbers are those of HashOf in crypto.cc.
+const HASHES = {
+  __proto__: null,
+  MD5: { number: 0, bits: 128, block: 512 },
+  "SHA-1": { number: 1, bits: 160, block: 512 },
+  "SHA-256": { number: 2, bits: 256, block: 512 },
+  "SHA-384": { number: 3, bits: 384, block: 1024 },
+  "SHA-512": { number: 4, bits: 512, block: 1024 },
+};
+
+export const hashNumber = (hash) => HASHES[hash.name].number;
+export const hashBits = (hash) => HASHES[hash.name].bits;
+export const hashBlockBits = (hash) => HASHES[hash.name].block;
+
+defineLater(() => {
+  for (const name of Object.keys(HASHES)) {
+    defineAlgorithm(name, { digest: [[], (algorithm, data) => native.digest(HASHES[name].number, data)] });
+  }
+});
+
+/** https://w3c.github.io/webcrypto/#dfn-HashAlgorithmIdentifier. MD5 is for digests alone. */
+function normalizeHash(value) {
+  const hash = normalizeAlgorithm(value, "digest");
+  if (hash.name === "MD5") throw notSupported("MD5 can be used for digests only.");
+  return { name: hash.name };
+}

@@ -1,0 +1,265 @@
+// https://w3c.github.io/webcrypto/#subtlecrypto-interface
+//
+// All methods are asynchronous, which also makes every error of a conversion a rejection, as Web IDL wants. Such errors, and those of the
+// normalization, are there at once; what comes of the rest, which the standard does in parallel, is told later. In between there is no
+// await: what a worker does to its buffers afterwards changes nothing.
+import { native } from "../internal/native.js";
+import { defineInterface } from "../internal/platform.js";
+import { encodeText } from "../internal/text.js";
+import { illegalConstructor, isBufferSource, requireArguments, toEnum } from "../internal/webidl.js";
+import "./aes.js";
+import "./curve25519.js";
+import "./ec.js";
+import "./hmac.js";
+import "./kdf.js";
+import "./rsa.js";
+import { accessError, notSupported, resultOf, syntaxError } from "./errors.js";
+import { toBufferSource, toObjectOrString, toSequenceOf, toUnsignedLong, viewOf } from "./idl.js";
+import { parseJsonWebKey, toJsonWebKey } from "./jwk.js";
+import { createKey, intersectUsages, stateOf, USAGES } from "./key.js";
+import { normalizeAlgorithm, operationOf } from "./registry.js";
+
+const INTERNAL = Symbol("made by the platform");
+const FORMATS = ["raw", "spki", "pkcs8", "jwk"];
+
+const toFormat = (value) => toEnum(value, FORMATS, "KeyFormat");
+const toUsages = (value) => toSequenceOf((usage) => toEnum(usage, USAGES, "KeyUsage"), value, "keyUsages");
+const toData = (value) => toBufferSource(value, "SubtleCrypto");
+
+function toKey(value) {
+  const state = stateOf(value);
+  if (state === undefined) throw new TypeError("The value is not a CryptoKey.");
+  return state;
+}
+
+// (BufferSource or JsonWebKey), and which of them the format takes.
+function toKeyData(value, format) {
+  const isBuffer = isBufferSource(value);
+  if (format === "jwk") {
+    if (isBuffer) throw new TypeError('A "jwk" key is an object, not a buffer.');
+    return toJsonWebKey(value);
+  }
+  if (!isBuffer) throw new TypeError(`A "${format}" key is a buffer.`);
+  return toData(value);
+}
+
+/** The steps that come before the use of every key. */
+function requireUse(key, algorithm, usage) {
+  if (key.algorithm.name !== algorithm.name) {
+    throw accessError(`The key is for ${key.algorithm.name}, not for ${algorithm.name}.`);
+  }
+  if (!key.usages.includes(usage)) throw accessError(`The usages of the key do not include "${usage}".`);
+}
+
+/** The end of every way to import a key. */
+function finishKey(key, extractable, usages) {
+  if ((key.type === "secret" || key.type === "private") && usages.length === 0) {
+    throw syntaxError(`A ${key.type} key needs a usage.`);
+  }
+  key.extractable = extractable;
+  key.usages = intersectUsages(usages, USAGES);
+  return createKey(key);
+}
+
+function requireExportable(key) {
+  const run = operationOf(key.algorithm.name, "exportKey");
+  if (run === undefined) throw notSupported(`A key of ${key.algorithm.name} cannot be exported.`);
+  if (!key.extractable) throw accessError("The key is not extractable.");
+  return run;
+}
+
+// AES-KW wraps keys by an operation of its own, the others by encryption.
+function normalizeWrapping(algorithm, operation, otherwise) {
+  try {
+    return normalizeAlgorithm(algorithm, operation);
+  } catch {
+    return normalizeAlgorithm(algorithm, otherwise);
+  }
+}
+
+// AES-KW takes whole blocks of 8 bytes, and JSON may end in spaces.
+function jsonBytes(jwk, algorithmName) {
+  const bytes = encodeText(JSON.stringify(jwk));
+  if (algorithmName !== "AES-KW" || bytes.length % 8 === 0) return bytes;
+  const padded = new Uint8Array(Math.ceil(bytes.length / 8) * 8).fill(0x20);
+  padded.set(bytes);
+  return padded;
+}
+
+// A promise that is returned by an async function settles that function's own some microtasks later.
+async function inParallel(steps) {
+  return steps();
+}
+
+export class SubtleCrypto {
+  #isSubtle = true;
+
+  constructor(token) {
+    if (token !== INTERNAL) throw illegalConstructor();
+  }
+
+  /** https://w3c.github.io/webcrypto/#SubtleCrypto-method-encrypt */
+  async encrypt(algorithm, key, data) {
+    this.#isSubtle;
+    requireArguments(arguments.length, 3, "SubtleCrypto.encrypt");
+    const [given, state, bytes] = [toObjectOrString(algorithm), toKey(key), toData(data)];
+    const normalized = normalizeAlgorithm(given, "encrypt");
+    return inParallel(() => {
+      requireUse(state, normalized, "encrypt");
+      return normalized.run(normalized, state, viewOf(bytes));
+    });
+  }
+
+  /** https://w3c.github.io/webcrypto/#SubtleCrypto-method-decrypt */
+  async decrypt(algorithm, key, data) {
+    this.#isSubtle;
+    requireArguments(arguments.length, 3, "SubtleCrypto.decrypt");
+    const [given, state, bytes] = [toObjectOrString(algorithm), toKey(key), toData(data)];
+    const normalized = normalizeAlgorithm(given, "decrypt");
+    return inParallel(() => {
+      requireUse(state, normalized, "decrypt");
+      return normalized.run(normalized, state, viewOf(bytes));
+    });
+  }
+
+  /** https://w3c.github.io/webcrypto/#SubtleCrypto-method-sign */
+  async sign(algorithm, key, data) {
+    this.#isSubtle;
+    requireArguments(arguments.length, 3, "SubtleCrypto.sign");
+    const [given, state, bytes] = [toObjectOrString(algorithm), toKey(key), toData(data)];
+    const normalized = normalizeAlgorithm(given, "sign");
+    return inParallel(() => {
+      requireUse(state, normalized, "sign");
+      return normalized.run(normalized, state, viewOf(bytes));
+    });
+  }
+
+  /** https://w3c.github.io/webcrypto/#SubtleCrypto-method-verify */
+  async verify(algorithm, key, signature, data) {
+    this.#isSubtle;
+    requireArguments(arguments.length, 4, "SubtleCrypto.verify");
+    const [given, state] = [toObjectOrString(algorithm), toKey(key)];
+    const [mark, bytes] = [toData(signature), toData(data)];
+    const normalized = normalizeAlgorithm(given, "verify");
+    return inParallel(() => {
+      requireUse(state, normalized, "verify");
+      return normalized.run(normalized, state, viewOf(mark), viewOf(bytes));
+    });
+  }
+
+  /** https://w3c.github.io/webcrypto/#SubtleCrypto-method-digest */
+  async digest(algorithm, data) {
+    this.#isSubtle;
+    requireArguments(arguments.length, 2, "SubtleCrypto.digest");
+    const [given, bytes] = [toObjectOrString(algorithm), toData(data)];
+    const normalized = normalizeAlgorithm(given, "digest");
+    return resultOf(normalized.run(normalized, viewOf(bytes)), "The digest could not be computed.");
+  }
+
+  /** https://w3c.github.io/webcrypto/#SubtleCrypto-method-generateKey */
+  async generateKey(algorithm, extractable, keyUsages) {
+    this.#isSubtle;
+    requireArguments(arguments.length, 3, "SubtleCrypto.generateKey");
+    const [given, isExtractable, usages] = [toObjectOrString(algorithm), !!extractable, toUsages(keyUsages)];
+    const normalized = normalizeAlgorithm(given, "generateKey");
+    return inParallel(async () => {
+      const result = await normalized.run(normalized, isExtractable, usages);
+      if (result.privateKey === undefined) return finishKey(result, isExtractable, usages);
+      return { privateKey: createKey(result.privateKey), publicKey: createKey(result.publicKey) };
+    });
+  }
+
+  /** https://w3c.github.io/webcrypto/#SubtleCrypto-method-deriveKey */
+  async deriveKey(algorithm, baseKey, derivedKeyType, extractable, keyUsages) {
+    this.#isSubtle;
+    requireArguments(arguments.length, 5, "SubtleCrypto.deriveKey");
+    const [given, state] = [toObjectOrString(algorithm), toKey(baseKey)];
+    const [wanted, isExtractable, usages] = [toObjectOrString(derivedKeyType), !!extractable, toUsages(keyUsages)];
+    const normalized = normalizeAlgorithm(given, "deriveBits");
+    const target = normalizeAlgorithm(wanted, "importKey");
+    const measure = normalizeAlgorithm(wanted, "get key length");
+    return inParallel(async () => {
+      requireUse(state, normalized, "deriveKey");
+      const secret = await normalized.run(normalized, state, measure.run(measure));
+      return finishKey(target.run("raw", secret, target, isExtractable, usages), isExtractable, usages);
+    });
+  }
+
+  /** https://w3c.github.io/webcrypto/#SubtleCrypto-method-deriveBits */
+  async deriveBits(algorithm, baseKey, length = null) {
+    this.#isSubtle;
+    requireArguments(arguments.length, 2, "SubtleCrypto.deriveBits");
+    const [given, state] = [toObjectOrString(algorithm), toKey(baseKey)];
+    const bits = length === null ? null : toUnsignedLong(length, "SubtleCrypto.deriveBits");
+    const normalized = normalizeAlgorithm(given, "deriveBits");
+    return inParallel(() => {
+      requireUse(state, normalized, "deriveBits");
+      return normalized.run(normalized, state, bits);
+    });
+  }
+
+  /** https://w3c.github.io/webcrypto/#SubtleCrypto-method-importKey */
+  async importKey(format, keyData, algorithm, extractable, keyUsages) {
+    this.#isSubtle;
+    requireArguments(arguments.length, 5, "SubtleCrypto.importKey");
+    const form = toFormat(format);
+    const data = toKeyData(keyData, form);
+    const [given, isExtractable, usages] = [toObjectOrString(algorithm), !!extractable, toUsages(keyUsages)];
+    const normalized = normalizeAlgorithm(given, "importKey");
+    return inParallel(() =>
+      finishKey(normalized.run(form, data, normalized, isExtractable, usages), isExtractable, usages),
+    );
+  }
+
+  /** https://w3c.github.io/webcrypto/#SubtleCrypto-method-exportKey */
+  async exportKey(format, key) {
+    this.#isSubtle;
+    requireArguments(arguments.length, 2, "SubtleCrypto.exportKey");
+    const [form, state] = [toFormat(format), toKey(key)];
+    return inParallel(() => requireExportable(state)(form, state));
+  }
+
+  /** https://w3c.github.io/webcrypto/#SubtleCrypto-method-wrapKey */
+  async wrapKey(format, key, wrappingKey, wrapAlgorithm) {
+    this.#isSubtle;
+    requireArguments(arguments.length, 4, "SubtleCrypto.wrapKey");
+    const [form, state, wrapping] = [toFormat(format), toKey(key), toKey(wrappingKey)];
+    const normalized = normalizeWrapping(toObjectOrString(wrapAlgorithm), "wrapKey", "encrypt");
+    return inParallel(() => {
+      requireUse(wrapping, normalized, "wrapKey");
+      const exported = requireExportable(state)(form, state);
+      const bytes = form === "jwk" ? jsonBytes(exported, normalized.name) : new Uint8Array(exported);
+      return normalized.run(normalized, wrapping, bytes);
+    });
+  }
+
+  /** https://w3c.github.io/webcrypto/#SubtleCrypto-method-unwrapKey */
+  async unwrapKey(format, wrappedKey, unwrappingKey, unwrapAlgorithm, unwrappedKeyAlgorithm, extractable, keyUsages) {
+    this.#isSubtle;
+    requireArguments(arguments.length, 7, "SubtleCrypto.unwrapKey");
+    const [form, data, unwrapping] = [toFormat(format), toData(wrappedKey), toKey(unwrappingKey)];
+    const [given, wanted] = [toObjectOrString(unwrapAlgorithm), toObjectOrString(unwrappedKeyAlgorithm)];
+    const [isExtractable, usages] = [!!extractable, toUsages(keyUsages)];
+    const normalized = normalizeWrapping(given, "unwrapKey", "decrypt");
+    const target = normalizeAlgorithm(wanted, "importKey");
+    return inParallel(async () => {
+      requireUse(unwrapping, normalized, "unwrapKey");
+      const bytes = await normalized.run(normalized, unwrapping, viewOf(data));
+      const keyData = form === "jwk" ? parseJsonWebKey(new Uint8Array(bytes)) : bytes;
+      return finishKey(target.run(form, keyData, target, isExtractable, usages), isExtractable, usages);
+    });
+  }
+
+  /** https://developers.cloudflare.com/workers/runtime-apis/web-crypto/#timingsafeequal */
+  timingSafeEqual(a, b) {
+    this.#isSubtle;
+    requireArguments(arguments.length, 2, "SubtleCrypto.timingSafeEqual");
+    const [left, right] = [viewOf(toData(a)), viewOf(toData(b))];
+    if (left.byteLength !== right.byteLength) throw new TypeError("timingSafeEqual: the buffers differ in length.");
+    return native.equalBytes(left, right);
+  }
+}
+
+defineInterface(SubtleCrypto);
+
+export const subtle = new SubtleCrypto(INTERNAL);
