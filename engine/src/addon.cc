@@ -1,11 +1,13 @@
-// What main.cjs can call: wireHash, snapshot(source) and run(options).
+// What main.cjs can call: wireHash, snapshot(source), run(options) and, for tests, probe(options).
 #include <node.h>
 #include <node_buffer.h>
 #include <signal.h>
+#include <stdio.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
 #include "engine.h"
+#include "sandbox.h"
 #include "snapshot.h"
 
 namespace engine {
@@ -55,8 +57,17 @@ void Run(const v8::FunctionCallbackInfo<v8::Value>& info) {
   signal(SIGPIPE, SIG_IGN);
   signal(SIGINT, SIG_IGN);
   Engine* engine = new Engine({kSocketFd, kSnapshotFd, kLedgerFd, number("threads"), number("spares"), text("node"),
-                               text("v8"), Platform(isolate)});
+                               text("v8"), text("sandbox"), Platform(isolate)});
   _exit(engine->Run());
+}
+
+// For tests: confined like an engine, tries one forbidden thing and tells what came of it. No socket is read here, so
+// no frame and no worker can ever lead to it.
+void Probe(const v8::FunctionCallbackInfo<v8::Value>& info) {
+  v8::Isolate* isolate = info.GetIsolate();
+  if (!Confine(FromV8(isolate, info[1]))) _exit(1);
+  dprintf(STDOUT_FILENO, "%ld\n", TryForbidden(FromV8(isolate, info[0])));
+  _exit(0);
 }
 
 void Initialize(v8::Local<v8::Object> exports, v8::Local<v8::Value>, v8::Local<v8::Context> context, void*) {
@@ -66,6 +77,7 @@ void Initialize(v8::Local<v8::Object> exports, v8::Local<v8::Value>, v8::Local<v
   };
   set("snapshot", Snapshot);
   set("run", Run);
+  set("probe", Probe);
   exports->Set(context, ToV8(isolate, "wireHash"), ToV8(isolate, wire::kHash)).Check();
 }
 
