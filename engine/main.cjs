@@ -4,7 +4,7 @@
 //   node main.cjs snapshot WEB_JS OUT         run the web platform once and write the V8 startup snapshot
 //   node main.cjs run --threads N --spares N --sandbox MODE
 //                                             serve: fd 3 is the socket to Python, 4 the snapshot, 5 the ledger
-//   node main.cjs probe WHAT --sandbox MODE   for tests: confined like an engine, try one forbidden thing
+//   node main.cjs probe WHAT,… --sandbox MODE for tests: confined like an engine, try forbidden things
 "use strict";
 
 const engine = require("./engine.node");

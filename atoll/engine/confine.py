@@ -76,6 +76,7 @@ class Confinement:
         self._without = frozenset(without)  # layers that a test leaves out, to see that the others hold alone
         self._proc = os.open("/proc/self", os.O_PATH | os.O_DIRECTORY)
         self._outer_uid = os.getuid()
+        self._own_mounts = False  # in a mount namespace
         self._own_files = False  # in a root of its own
         self._own_users = False  # in a user namespace
         self.report: list[str] = []
@@ -106,14 +107,11 @@ class Confinement:
 
     def _namespaces(self) -> None:
         """No network but a dead loopback, no shared memory or host name of others, mounts of its own."""
-        if os.geteuid() == 0:
-            try:
-                check(libc.unshare(NEW_ALL))
-                return
-            except PermissionError:
-                pass  # root in a container, without the rights of root
-        check(libc.unshare(NEW_ALL | NEW_USER))
-        self._map_user(os.getuid(), os.getgid())
+        uid, gid = os.getuid(), os.getgid()
+        if uid != 0 or libc.unshare(NEW_ALL) != 0:  # a user, or root in a container without the rights of root
+            check(libc.unshare(NEW_ALL | NEW_USER))
+            self._map_user(uid, gid)
+        self._own_mounts = True
 
     def _map_user(self, uid: int, gid: int) -> None:
         """In a new user namespace: be nobody in it, and whoever one was outside."""
@@ -133,24 +131,28 @@ class Confinement:
 
     def _private_root(self) -> None:
         """A root folder that holds the files node starts from and nothing else: no /proc, no /dev, no /tmp."""
-        point = next(
-            point
-            for point in MOUNT_POINTS
-            if os.path.isdir(point) and not any(file.startswith(point + "/") for file in self._files)
-        )
+        if not self._own_mounts:
+            raise OSError(0, "needs namespaces")
+        free = [point for point in MOUNT_POINTS if not any(file.startswith(point + "/") for file in self._files)]
+        point = next(filter(os.path.isdir, free), "")
+        if not point:
+            raise OSError(0, f"none of {', '.join(MOUNT_POINTS)} can be mounted on")
         mount(None, "/", None, RECURSIVE | PRIVATE)
         mount("tmpfs", point, "tmpfs", NO_SUID | NO_DEV, "size=64k,nr_inodes=256,mode=755")
         os.umask(0o022)
         for file in self._files:
-            inside = Path(point + file)
-            inside.parent.mkdir(parents=True, exist_ok=True)
-            inside.touch()
-            mount(file, str(inside), None, BIND)
-            mount(None, str(inside), None, REMOUNT | BIND | READ_ONLY | NO_SUID | NO_DEV)
+            target = Path(point + file)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.touch()
+            mount(file, str(target), None, BIND)
+            kept = NO_EXEC if os.statvfs(target).f_flag & os.ST_NOEXEC else 0  # a user may not take it back
+            mount(None, str(target), None, REMOUNT | BIND | READ_ONLY | NO_SUID | NO_DEV | kept)
         os.chdir(point)
-        check(libc.pivot_root(b".", b"."))  # the old root is now on top of the new one
-        check(libc.umount2(b".", DETACH))
-        os.chdir("/")
+        try:
+            check(libc.pivot_root(b".", b"."))  # the old root is now on top of the new one
+            check(libc.umount2(b".", DETACH))
+        finally:
+            os.chdir("/")
         mount(None, "/", None, REMOUNT | BIND | READ_ONLY | NO_SUID | NO_DEV | NO_EXEC)
         self._own_files = True
 
@@ -164,7 +166,7 @@ class Confinement:
         if abi >= SCOPE_ABI:
             rules += struct.pack("=Q", SCOPE)
         ruleset = check(libc.syscall(CREATE_RULESET, rules, len(rules), 0))
-        # Node opens the configuration of OpenSSL that it is told; in a root of its own there is none, which is fine too.
+        # Node insists on the configuration of OpenSSL that it was told, unless there is none, as in a root of its own.
         for file in self._files if self._own_files else [*self._files, "/dev/null"]:
             fd = os.open(file, os.O_PATH)
             rule = struct.pack("=Qi", EXECUTE | READ_FILE, fd)

@@ -1,11 +1,13 @@
-"""Becomes an engine: a program of its own, run by process.py as `launch.py SOCKET SNAPSHOT LEDGER REPORT PLAN NODE ARGS...`.
+"""Becomes an engine: a program of its own, run by process.py.
+
+    launch.py SOCKET SNAPSHOT LEDGER REPORT PLAN NODE ARGS...
 
 Between the fork and the exec is the only place where an engine can be given exactly the descriptors, the folder, the
 environment and the rights it may have, and doing it in a fresh process instead of a forked copy of the node keeps it
 simple and safe. Fd 3 is the socket, 4 the snapshot, 5 the ledger, and nothing else of ours is open in an engine.
 
-PLAN is empty (no sandbox) or a line of layers to leave out, for tests, and a line per file that node has to read. Which layers
-hold is written to REPORT, which is closed before node begins: what stands there no engine can have forged.
+PLAN is empty (no sandbox), or a line of layers to leave out, for tests, and a line per file that node has to read.
+Which layers hold is written to REPORT, which is closed before node begins: no engine can have forged what it says.
 """
 
 import os

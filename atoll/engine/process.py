@@ -115,11 +115,10 @@ class EngineCommand:
     spares: int
     sandbox: str = OFF
     readable: tuple[str, ...] = ()  # what a confined engine may read to start
-    without: tuple[str, ...] = ()  # layers that a test leaves out
 
     def plan(self) -> str:
         """What the launcher has to do to confine it."""
-        return "" if self.sandbox == OFF else plan(self.readable, without=self.without)
+        return "" if self.sandbox == OFF else plan(self.readable)
 
     def arguments(self) -> list[str]:
         engine = [str(self.files.main), "run", "--threads", str(self.threads), "--spares", str(self.spares)]

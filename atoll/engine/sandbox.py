@@ -1,4 +1,4 @@
-"""What confines an engine, seen from outside: what it is allowed to read, which layers hold, and whether that is enough.
+"""What confines an engine, seen from outside: what it may read, which layers hold, and whether that is enough.
 
 Nothing here believes the engine. The launcher reports its layers through a pipe that is closed before node begins, and
 the rest is read from the kernel's own account of the process.
@@ -34,7 +34,7 @@ class Layers:
 
 
 def needed_files(node: Path, *ours: Path) -> tuple[str, ...]:
-    """All that node opens until the engine runs. The loader itself says which libraries; nothing of node's runs here."""
+    """All that node opens until the engine runs. Which libraries, the loader says itself; nothing of node runs here."""
     try:
         told = subprocess.run(
             [node], env={"LD_TRACE_LOADED_OBJECTS": "1"}, capture_output=True, text=True, timeout=10, check=True

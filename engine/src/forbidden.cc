@@ -93,7 +93,7 @@ const Forbidden kForbidden[] = {
     {"fork into a namespace", [] { return Fork(CLONE_NEWUSER | SIGCHLD); }, false},
     {"clone3", [] { return Call(SYS_clone3, nullptr, 0); }, false},
     {"execute", [] { return Call(SYS_execve, nullptr, nullptr, nullptr); }, false},
-    {"execute a descriptor", [] { return Call(SYS_execveat, 4, "", nullptr, nullptr, AT_EMPTY_PATH); }, false},
+    {"execute a descriptor", [] { return Call(SYS_execveat, -1, "", nullptr, nullptr, AT_EMPTY_PATH); }, false},
     {"signal the parent", [] { return Call(SYS_kill, Parent(), 0); }, false},
     {"signal everyone", [] { return Call(SYS_kill, -1, 0); }, false},
     {"signal a thread of the parent", [] { return Call(SYS_tgkill, Parent(), Parent(), 0); }, false},

@@ -35,44 +35,144 @@ constexpr uint32_t kRefuse = SECCOMP_RET_ERRNO | EPERM;
 // What an engine does all day, the most frequent first (where the kernel does not remember the answer per number).
 // Memory may be made executable: V8 compiles JavaScript and WebAssembly to machine code.
 constexpr uint32_t kAllowed[] = {
-    SYS_futex,          SYS_recvfrom,           SYS_sendto,        SYS_ppoll,           SYS_read,
-    SYS_write,          SYS_madvise,            SYS_mprotect,      SYS_munmap,          SYS_clock_gettime,
-    SYS_getrandom,      SYS_gettid,             SYS_getpid,        SYS_sched_yield,     SYS_epoll_pwait,
-    SYS_epoll_ctl,      SYS_mremap,             SYS_brk,           SYS_pkey_mprotect,   SYS_clock_nanosleep,
-    SYS_nanosleep,      SYS_clock_getres,       SYS_gettimeofday,  SYS_rt_sigprocmask,  SYS_rt_sigreturn,
-    SYS_rt_sigaction,   SYS_sigaltstack,        SYS_writev,        SYS_restart_syscall, SYS_set_robust_list,
-    SYS_rseq,           SYS_sched_getaffinity,  SYS_getcpu,        SYS_sched_getparam,  SYS_sched_getscheduler,
-    SYS_membarrier,     SYS_sysinfo,            SYS_getrusage,     SYS_close,           SYS_exit,
+    SYS_futex,
+    SYS_recvfrom,
+    SYS_sendto,
+    SYS_ppoll,
+    SYS_read,
+    SYS_write,
+    SYS_madvise,
+    SYS_mprotect,
+    SYS_munmap,
+    SYS_clock_gettime,
+    SYS_getrandom,
+    SYS_gettid,
+    SYS_getpid,
+    SYS_sched_yield,
+    SYS_epoll_pwait,
+    SYS_epoll_ctl,
+    SYS_mremap,
+    SYS_brk,
+    SYS_pkey_mprotect,
+    SYS_clock_nanosleep,
+    SYS_nanosleep,
+    SYS_clock_getres,
+    SYS_gettimeofday,
+    SYS_rt_sigprocmask,
+    SYS_rt_sigreturn,
+    SYS_rt_sigaction,
+    SYS_sigaltstack,
+    SYS_writev,
+    SYS_restart_syscall,
+    SYS_set_robust_list,
+    SYS_rseq,
+    SYS_sched_getaffinity,
+    SYS_getcpu,
+    SYS_sched_getparam,
+    SYS_sched_getscheduler,
+    SYS_membarrier,
+    SYS_sysinfo,
+    SYS_getrusage,
+    SYS_close,
+    SYS_exit,
     SYS_exit_group,
 #ifdef __x86_64__
-    SYS_poll,           SYS_epoll_wait,         SYS_time,
+    SYS_poll,
+    SYS_epoll_wait,
+    SYS_time,
 #endif
 };
 
 // The C library may try these in good faith and goes on without: they get an answer, not death.
 constexpr uint32_t kNoFiles[] = {
-    SYS_openat,     SYS_newfstatat, SYS_statx,     SYS_fstat,     SYS_readlinkat, SYS_faccessat,
-    SYS_faccessat2, SYS_getcwd,     SYS_mkdirat,   SYS_unlinkat,  SYS_renameat2,  SYS_fchmodat,
+    SYS_openat,     SYS_newfstatat, SYS_statx,   SYS_fstat,    SYS_readlinkat, SYS_faccessat,
+    SYS_faccessat2, SYS_getcwd,     SYS_mkdirat, SYS_unlinkat, SYS_renameat2,  SYS_fchmodat,
 #ifdef __x86_64__
-    SYS_open,       SYS_stat,       SYS_lstat,     SYS_access,    SYS_readlink,
+    SYS_open,       SYS_stat,       SYS_lstat,   SYS_access,   SYS_readlink,
 #endif
 };
 
 // Nothing in an engine calls these unless somebody has taken it over.
 constexpr uint32_t kDeadly[] = {
-    SYS_execve, SYS_execveat, SYS_ptrace, SYS_process_vm_readv, SYS_process_vm_writev, SYS_kill, SYS_tkill,
-    SYS_rt_sigqueueinfo, SYS_rt_tgsigqueueinfo, SYS_pidfd_open, SYS_pidfd_send_signal, SYS_pidfd_getfd, SYS_kcmp,
-    SYS_socket, SYS_socketpair, SYS_connect, SYS_bind, SYS_listen, SYS_accept, SYS_accept4,
-    SYS_openat2, SYS_open_by_handle_at, SYS_name_to_handle_at, SYS_chroot, SYS_pivot_root, SYS_mount, SYS_umount2,
-    SYS_open_tree, SYS_move_mount, SYS_fsopen, SYS_fsmount, SYS_fsconfig, SYS_fspick, SYS_unshare, SYS_setns,
-    SYS_setuid, SYS_setgid, SYS_setreuid, SYS_setregid, SYS_setresuid, SYS_setresgid, SYS_setfsuid, SYS_setfsgid,
-    SYS_setgroups, SYS_capset, SYS_io_uring_setup, SYS_io_uring_enter, SYS_io_uring_register, SYS_bpf,
-    SYS_userfaultfd, SYS_perf_event_open, SYS_keyctl, SYS_add_key, SYS_request_key, SYS_init_module,
-    SYS_finit_module, SYS_delete_module, SYS_kexec_load, SYS_reboot, SYS_swapon, SYS_swapoff, SYS_acct, SYS_quotactl,
-    SYS_syslog, SYS_settimeofday, SYS_clock_settime, SYS_adjtimex, SYS_clock_adjtime, SYS_sethostname,
-    SYS_setdomainname, SYS_fanotify_init, SYS_personality,
+    SYS_execve,
+    SYS_execveat,
+    SYS_ptrace,
+    SYS_process_vm_readv,
+    SYS_process_vm_writev,
+    SYS_kill,
+    SYS_tkill,
+    SYS_rt_sigqueueinfo,
+    SYS_rt_tgsigqueueinfo,
+    SYS_pidfd_open,
+    SYS_pidfd_send_signal,
+    SYS_pidfd_getfd,
+    SYS_kcmp,
+    SYS_socket,
+    SYS_socketpair,
+    SYS_connect,
+    SYS_bind,
+    SYS_listen,
+    SYS_accept,
+    SYS_accept4,
+    SYS_openat2,
+    SYS_open_by_handle_at,
+    SYS_name_to_handle_at,
+    SYS_chroot,
+    SYS_pivot_root,
+    SYS_mount,
+    SYS_umount2,
+    SYS_open_tree,
+    SYS_move_mount,
+    SYS_fsopen,
+    SYS_fsmount,
+    SYS_fsconfig,
+    SYS_fspick,
+    SYS_unshare,
+    SYS_setns,
+    SYS_setuid,
+    SYS_setgid,
+    SYS_setreuid,
+    SYS_setregid,
+    SYS_setresuid,
+    SYS_setresgid,
+    SYS_setfsuid,
+    SYS_setfsgid,
+    SYS_setgroups,
+    SYS_capset,
+    SYS_io_uring_setup,
+    SYS_io_uring_enter,
+    SYS_io_uring_register,
+    SYS_bpf,
+    SYS_userfaultfd,
+    SYS_perf_event_open,
+    SYS_keyctl,
+    SYS_add_key,
+    SYS_request_key,
+    SYS_init_module,
+    SYS_finit_module,
+    SYS_delete_module,
+    SYS_kexec_load,
+    SYS_reboot,
+    SYS_swapon,
+    SYS_swapoff,
+    SYS_acct,
+    SYS_quotactl,
+    SYS_syslog,
+    SYS_settimeofday,
+    SYS_clock_settime,
+    SYS_adjtimex,
+    SYS_clock_adjtime,
+    SYS_sethostname,
+    SYS_setdomainname,
+    SYS_fanotify_init,
+    SYS_personality,
 #ifdef __x86_64__
-    SYS_fork, SYS_vfork, SYS_iopl, SYS_ioperm, SYS_modify_ldt, SYS_kexec_file_load,
+    SYS_fork,
+    SYS_vfork,
+    SYS_iopl,
+    SYS_ioperm,
+    SYS_modify_ldt,
+    SYS_kexec_file_load,
 #endif
 };
 
@@ -161,8 +261,9 @@ Filter AllowList(uint32_t pid) {
   filter.OnEach(kAllowed, SECCOMP_RET_ALLOW);
   filter.OnArgumentBits(SYS_mmap, 3, MAP_ANONYMOUS, kRefuse);  // memory, never files
   filter.OnArgument(SYS_clone, 0, kThread, kRefuse);
-  filter.On(SYS_clone3, SECCOMP_RET_ERRNO | ENOSYS);  // its flags are out of a filter's sight; glibc falls back to clone
-  filter.OnArgument(SYS_tgkill, 0, pid, kRefuse);      // abort()
+  filter.On(SYS_clone3,
+            SECCOMP_RET_ERRNO | ENOSYS);           // its flags are out of a filter's sight; glibc falls back to clone
+  filter.OnArgument(SYS_tgkill, 0, pid, kRefuse);  // abort()
   filter.OnArgumentOf(SYS_prctl, 0, PR_SET_NAME, kSetVma, kRefuse);
   filter.OnArgument(SYS_setpriority, 1, 0, kRefuse);  // of the calling thread
   filter.OnArgument(SYS_prlimit64, 0, 0, kRefuse);    // of this process
@@ -212,7 +313,8 @@ bool Install(Filter filter) {
 
 bool ConfineAll() {
   if (kMachine == 0) {
-    fprintf(stderr, "engine: no filter of system calls: none is written for this machine (x86-64 and arm64 have one)\n");
+    fprintf(stderr,
+            "engine: no filter of system calls: none is written for this machine (x86-64 and arm64 have one)\n");
     return false;
   }
   uint32_t pid = static_cast<uint32_t>(getpid());
