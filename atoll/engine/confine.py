@@ -54,7 +54,8 @@ SCOPE_ABI, SCOPE = 6, 3  # abstract sockets and signals stay inside
 # Where the engine's root can be put together: any folder that is there and holds nothing that goes into it.
 MOUNT_POINTS = ("/mnt", "/media", "/srv", "/sys", "/opt", "/tmp")
 
-THREADS = 512  # of one engine: 64 of ours at most, and V8's; counted per engine only in a user namespace
+THREADS = 512  # of one engine: 64 of ours at most, and V8's
+THREADS_COUNTED_APART = (5, 14)  # from here on in each user namespace; before, together with all else of the user
 DESCRIPTORS = 64
 
 libc = ctypes.CDLL(None, use_errno=True)
@@ -72,7 +73,7 @@ class Confinement:
     """The layers of one process, as they are put on."""
 
     def __init__(self, files: list[str], *, without: Iterable[str] = ()) -> None:
-        self._files = files  # all that node has to read to start
+        self._files = files  # all that node has to read to start, itself first
         self._without = frozenset(without)  # layers that a test leaves out, to see that the others hold alone
         self._proc = os.open("/proc/self", os.O_PATH | os.O_DIRECTORY)
         self._outer_uid = os.getuid()
@@ -159,8 +160,7 @@ class Confinement:
     def _landlock(self) -> str:
         """May read the files node starts from, and nothing else; no TCP, no signals or abstract sockets to others."""
         abi = check(libc.syscall(CREATE_RULESET, None, 0, GET_VERSION))
-        access = ACCESS_OF_ABI[min(abi, max(ACCESS_OF_ABI))]
-        rules = struct.pack("=Q", access)
+        rules = struct.pack("=Q", ACCESS_OF_ABI[min(abi, max(ACCESS_OF_ABI))])
         if abi >= TCP_ABI:
             rules += struct.pack("=Q", TCP)
         if abi >= SCOPE_ABI:
@@ -169,7 +169,8 @@ class Confinement:
         # Node insists on the configuration of OpenSSL that it was told, unless there is none, as in a root of its own.
         for file in self._files if self._own_files else [*self._files, "/dev/null"]:
             fd = os.open(file, os.O_PATH)
-            rule = struct.pack("=Qi", EXECUTE | READ_FILE, fd)
+            access = READ_FILE | EXECUTE if os.access(file, os.X_OK) else READ_FILE
+            rule = struct.pack("=Qi", access, fd)
             check(libc.syscall(ADD_RULE, ruleset, PATH_BENEATH, rule, 0))
             os.close(fd)
         check(libc.syscall(RESTRICT_SELF, ruleset, 0))
@@ -202,7 +203,8 @@ class Confinement:
         os.setegid(NOBODY)
         os.seteuid(NOBODY)
         try:
-            return all(os.access(file, os.R_OK, effective_ids=True) for file in self._files)
+            node_runs = os.access(self._files[0], os.X_OK, effective_ids=True)
+            return node_runs and all(os.access(file, os.R_OK, effective_ids=True) for file in self._files)
         finally:
             os.seteuid(0)
             os.setegid(os.getgid())
@@ -224,10 +226,15 @@ class Confinement:
             resource.RLIMIT_MSGQUEUE: 0,
             resource.RLIMIT_NOFILE: DESCRIPTORS,
         }
-        if self._own_users:
+        if self._own_users and kernel() >= THREADS_COUNTED_APART:
             limits[resource.RLIMIT_NPROC] = THREADS
         for limit, most in limits.items():
             resource.setrlimit(limit, (most, most))
+
+
+def kernel() -> tuple[int, ...]:
+    major, minor = os.uname().release.split(".")[:2]
+    return int(major), int("".join(filter(str.isdigit, minor)))
 
 
 def prctl(option: int, value: int) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from atoll.errors import StartError
 
 OFF, REQUIRE = "off", "require"
 SECCOMP = "seccomp"
+FILTERS = 2  # that an engine installs: an allow list, and what is deadly
 LOADER_CACHE = "/etc/ld.so.cache"
 HINT = "docs/concepts/security.md says what each layer needs; --sandbox=try starts without what is missing"
 
@@ -58,10 +60,14 @@ def read_layers(report: str, pid: int) -> Layers:
     for line in report.splitlines():
         (held if line.startswith("+") else missing).append(line[1:])
     try:
-        facts = _kernel_facts(pid)
+        facts = _kernel_facts(Path(f"/proc/{pid}/task").iterdir())
+        own = _kernel_facts([Path("/proc/self")])
     except OSError as error:
         return Layers(tuple(held), (*missing, f"{SECCOMP}: /proc cannot be read: {error.strerror}"))
-    if facts["Seccomp"] == {"2"}:  # of every thread
+    # Of every thread, and on top of what a container puts on all of us. Kernels before 5.9 do not tell how many.
+    most_of_ours = max(map(int, own["Seccomp_filters"]), default=0)
+    counted = all(int(count) >= most_of_ours + FILTERS for count in facts["Seccomp_filters"])
+    if facts["Seccomp"] == {"2"} and counted:
         held.append(SECCOMP)
     else:
         missing.append(f"{SECCOMP}: the kernel shows no filter on every thread")
@@ -82,10 +88,11 @@ def check(layers: Layers) -> None:
         raise StartError(f"the sandbox of the engine is not whole: {'; '.join(layers.missing)}", HINT)
 
 
-def _kernel_facts(pid: int) -> dict[str, set[str]]:
-    """What the kernel says of the threads of a process: the values that occur, by name."""
-    facts: dict[str, set[str]] = {name: set() for name in ("Seccomp", "NoNewPrivs", "CapEff", "CapPrm")}
-    for task in Path(f"/proc/{pid}/task").iterdir():
+def _kernel_facts(tasks: Iterable[Path]) -> dict[str, set[str]]:
+    """What the kernel says of threads: the values that occur, by name."""
+    names = ("Seccomp", "Seccomp_filters", "NoNewPrivs", "CapEff", "CapPrm")
+    facts: dict[str, set[str]] = {name: set() for name in names}
+    for task in tasks:
         try:
             status = (task / "status").read_text()
         except (FileNotFoundError, ProcessLookupError):  # a thread that has just ended

@@ -55,7 +55,8 @@ long Fork(long flags) {
   return child;
 }
 
-long Parent() { return syscall(SYS_getppid); }
+// Asked for when the addon is loaded: the filter does not let one ask later.
+const long kParent = getppid();
 
 const Forbidden kForbidden[] = {
     // Files
@@ -94,19 +95,19 @@ const Forbidden kForbidden[] = {
     {"clone3", [] { return Call(SYS_clone3, nullptr, 0); }, false},
     {"execute", [] { return Call(SYS_execve, nullptr, nullptr, nullptr); }, false},
     {"execute a descriptor", [] { return Call(SYS_execveat, -1, "", nullptr, nullptr, AT_EMPTY_PATH); }, false},
-    {"signal the parent", [] { return Call(SYS_kill, Parent(), 0); }, false},
+    {"signal the parent", [] { return Call(SYS_kill, kParent, 0); }, false},
     {"signal everyone", [] { return Call(SYS_kill, -1, 0); }, false},
-    {"signal a thread of the parent", [] { return Call(SYS_tgkill, Parent(), Parent(), 0); }, false},
-    {"queue a signal", [] { return Call(SYS_rt_sigqueueinfo, Parent(), 0, nullptr); }, false},
-    {"open a process", [] { return Call(SYS_pidfd_open, Parent(), -1); }, false},
+    {"signal a thread of the parent", [] { return Call(SYS_tgkill, kParent, kParent, 0); }, false},
+    {"queue a signal", [] { return Call(SYS_rt_sigqueueinfo, kParent, 0, nullptr); }, false},
+    {"open a process", [] { return Call(SYS_pidfd_open, kParent, -1); }, false},
     {"signal by descriptor", [] { return Call(SYS_pidfd_send_signal, -1, 0, nullptr, 0); }, false},
     {"take a descriptor", [] { return Call(SYS_pidfd_getfd, -1, 0, 0); }, false},
-    {"ptrace", [] { return Call(SYS_ptrace, -1, Parent(), 0, 0); }, false},
-    {"read the parent's memory", [] { return Call(SYS_process_vm_readv, Parent(), 0, 0, 0, 0, 0); }, false},
-    {"write the parent's memory", [] { return Call(SYS_process_vm_writev, Parent(), 0, 0, 0, 0, 0); }, false},
-    {"slow the parent down", [] { return Call(SYS_setpriority, PRIO_PROCESS, Parent(), 0); }, false},
-    {"limit the parent", [] { return Call(SYS_prlimit64, Parent(), 9999, nullptr, nullptr); }, false},
-    {"move the parent", [] { return Call(SYS_sched_setaffinity, Parent(), 0, nullptr); }, false},
+    {"ptrace", [] { return Call(SYS_ptrace, -1, kParent, 0, 0); }, false},
+    {"read the parent's memory", [] { return Call(SYS_process_vm_readv, kParent, 0, 0, 0, 0, 0); }, false},
+    {"write the parent's memory", [] { return Call(SYS_process_vm_writev, kParent, 0, 0, 0, 0, 0); }, false},
+    {"slow the parent down", [] { return Call(SYS_setpriority, PRIO_PROCESS, kParent, 0); }, false},
+    {"limit the parent", [] { return Call(SYS_prlimit64, kParent, 9999, nullptr, nullptr); }, false},
+    {"move the parent", [] { return Call(SYS_sched_setaffinity, kParent, 0, nullptr); }, false},
     // Rights
     {"unshare", [] { return Call(SYS_unshare, 0); }, false},
     {"enter a namespace", [] { return Call(SYS_setns, -1, 0); }, false},

@@ -20,6 +20,7 @@ from engine_room import HELLO, EngineRoom, script
 from atoll.engine import confine, launch, process, sandbox
 from atoll.engine.process import find_files
 from atoll.errors import StartError
+from tests.running import COMMAND, Atoll
 
 SOURCE = Path(__file__).resolve().parents[2] / "engine" / "src" / "forbidden.cc"
 NAMES = re.findall(r'^    \{"([^"]+)"', SOURCE.read_text(), re.MULTILINE)
@@ -200,6 +201,32 @@ def test_root_without_the_rights_of_root_says_what_it_cannot_do() -> None:
     assert code == 0
     missing = [line for line in report.splitlines() if line[0] == "-"]
     assert len(missing) == 1 and missing[0].startswith(f"-{confine.UID}: root outside of its user namespace")
+
+
+# --- a node ---
+
+
+def test_the_start_up_line_says_what_holds(new_atoll: Callable[..., Atoll]) -> None:
+    node = new_atoll(sandbox="require", engines=1)
+    node.wait_until(lambda: "  sandbox: " in node.log())
+    uid = confine.NOBODY if os.geteuid() == 0 else os.geteuid()
+    assert re.search(rf"  sandbox: namespaces, private root, uid {uid}, no capabilities, .*, seccomp\n", node.log())
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs rights to give up")
+def test_a_node_that_must_and_cannot_confine_its_engines_does_not_start(tmp_path: Path) -> None:
+    gone = "-sys_admin,-setuid,-setgid"
+    command = [*COMMAND, "--port=0", f"--data={tmp_path}", "--engines=1", "--sandbox=require"]
+    done = subprocess.run(
+        ["setpriv", f"--bounding-set={gone}", f"--inh-caps={gone}", *command],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "error: the sandbox of the engine is not whole: uid: root outside" in done.stderr
+    assert "hint: docs/concepts/security.md" in done.stderr
 
 
 # --- a running engine, seen from outside ---
