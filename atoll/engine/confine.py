@@ -101,6 +101,8 @@ class Confinement:
             detail = layer()
         except OSError as error:
             self.report.append(f"-{name}: {error.strerror or error}")
+        except (AttributeError, ValueError) as error:  # a C library without the call, a limit that cannot be set
+            self.report.append(f"-{name}: {error}")
         else:
             self.report.append(f"+{name} {detail}" if detail else f"+{name}")
 
@@ -229,7 +231,9 @@ class Confinement:
         if self._own_users and kernel() >= THREADS_COUNTED_APART:
             limits[resource.RLIMIT_NPROC] = THREADS
         for limit, most in limits.items():
-            resource.setrlimit(limit, (most, most))
+            allowed = resource.getrlimit(limit)[1]
+            least = most if allowed == resource.RLIM_INFINITY else min(most, allowed)
+            resource.setrlimit(limit, (least, least))
 
 
 def kernel() -> tuple[int, ...]:

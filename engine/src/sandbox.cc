@@ -212,6 +212,16 @@ class Filter final {
     Return(SECCOMP_RET_ALLOW);
   }
 
+  // The first two arguments must be 0.
+  void OnZeros(uint32_t call, uint32_t otherwise) {
+    code_.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 7));
+    for (int index : {0, 1}) {
+      Load(ArgumentLow(index));
+      Unless(0, otherwise);
+    }
+    Return(SECCOMP_RET_ALLOW);
+  }
+
   void OnArgumentBits(uint32_t call, int index, uint32_t bits, uint32_t otherwise) {
     code_.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 4));
     Load(ArgumentLow(index));
@@ -265,9 +275,9 @@ Filter AllowList(uint32_t pid) {
             SECCOMP_RET_ERRNO | ENOSYS);           // its flags are out of a filter's sight; glibc falls back to clone
   filter.OnArgument(SYS_tgkill, 0, pid, kRefuse);  // abort()
   filter.OnArgumentOf(SYS_prctl, 0, PR_SET_NAME, kSetVma, kRefuse);
-  filter.OnArgument(SYS_setpriority, 1, 0, kRefuse);  // of the calling thread
-  filter.OnArgument(SYS_prlimit64, 0, 0, kRefuse);    // of this process
-  filter.On(SYS_seccomp, SECCOMP_RET_ALLOW);          // until the second filter
+  filter.OnZeros(SYS_setpriority, kRefuse);         // of the calling thread, not of its group or user
+  filter.OnArgument(SYS_prlimit64, 0, 0, kRefuse);  // of this process
+  filter.On(SYS_seccomp, SECCOMP_RET_ALLOW);        // until the second filter
   filter.OnEach(kNoFiles, SECCOMP_RET_ERRNO | EACCES);
   filter.Return(kRefuse);
   return filter;

@@ -52,6 +52,7 @@ ANSWERED = {
     "message queues": errno.EPERM,
     "clone3": errno.ENOSYS,
     "slow the parent down": errno.EPERM,
+    "slow its group down": errno.EPERM,
     "limit the parent": errno.EPERM,
     "move the parent": errno.EPERM,
     "become dumpable": errno.EPERM,
