@@ -81,6 +81,7 @@ class Node:
             engines=settings.engines,
             threads=settings.engine_threads,
             spares=settings.spares,
+            sandbox_mode=settings.sandbox,
         )
         self.deployer = Deployer(settings, store, self.pool, self.router, self.logs)
         self.control = ControlApi(
@@ -173,7 +174,10 @@ def greet(node: Node) -> None:
     names = [deployment.name for deployment in node.deployer.all()]
     say = click.style
     click.echo(f"\n  {say('Atoll', bold=True)} {atoll.__version__} is serving on {say(base, fg='cyan')}", err=True)
-    click.echo(f"  {settings.engines} engines, {len(names)} workers, data in {settings.data}\n", err=True)
+    click.echo(f"  {settings.engines} engines, {len(names)} workers, data in {settings.data}", err=True)
+    layers = node.supervisor.layers
+    held = str(layers) if layers.held and not layers.missing else say(str(layers), fg="yellow")
+    click.echo(f"  sandbox: {held}\n", err=True)
     if names:
         click.echo(f"  try     curl {node.control.url_of(names[0])}", err=True)
     click.echo(f"  deploy  curl -X POST {base}/api/workers -H 'Content-Type: application/json' \\", err=True)

@@ -35,10 +35,20 @@ class Facts:
     high: float = 2**53
     also: str = ""  # a second name in the environment: the one the platform's first specification gave it
     shown: str = ""  # the default as people read it, where the value itself depends on the machine
+    words: tuple[str, ...] = ()  # the only values there are
 
 
-def setting(default: T, doc: str, *, low: float = 0, high: float = 2**53, also: str = "", shown: str = "") -> T:
-    return dataclasses.field(default=default, metadata={"facts": Facts(doc, low, high, also, shown)})
+def setting(
+    default: T,
+    doc: str,
+    *,
+    low: float = 0,
+    high: float = 2**53,
+    also: str = "",
+    shown: str = "",
+    words: tuple[str, ...] = (),
+) -> T:
+    return dataclasses.field(default=default, metadata={"facts": Facts(doc, low, high, also, shown, words)})
 
 
 @dataclass(frozen=True)
@@ -69,6 +79,11 @@ class Settings:
     )
     engine_threads: int = setting(4, "Threads that run workers in each engine.", low=1, high=64)
     spares: int = setting(4, "Isolates each engine keeps prepared for the next cold start.", high=64)
+    sandbox: str = setting(
+        "try",
+        "Whether the operating system must confine engines: require, try or off.",
+        words=("require", "try", "off"),
+    )
     max_loaded: int = setting(
         1000,
         "Workers kept loaded over all engines; beyond it the one idle longest goes.",
@@ -198,6 +213,9 @@ def _value(name: str, raw: object, called: str) -> object:
         raise StartError(f"{called} is {raw!r}, not a text", f"{facts_of(name).doc} Default: {shown_default(name)}")
     if isinstance(default, Path):
         return Path(raw).expanduser()
+    words = facts_of(name).words
+    if words and raw.strip() not in words:
+        raise StartError(f"{called} is {raw!r}, not one of {', '.join(words)}", facts_of(name).doc)
     return _host_name(raw, called) if name == "base_domain" else raw.strip()
 
 

@@ -2,16 +2,18 @@
 //
 //   node main.cjs version                     print what the addon was built for, as JSON
 //   node main.cjs snapshot WEB_JS OUT         run the web platform once and write the V8 startup snapshot
-//   node main.cjs run --threads N --spares N  serve: fd 3 is the socket to Python, 4 the snapshot, 5 the ledger
+//   node main.cjs run --threads N --spares N --sandbox MODE
+//                                             serve: fd 3 is the socket to Python, 4 the snapshot, 5 the ledger
+//   node main.cjs probe WHAT,… --sandbox MODE for tests: confined like an engine, try forbidden things
 "use strict";
 
 const engine = require("./engine.node");
 
 const [command, ...rest] = process.argv.slice(2);
 
-function number(name, fallback) {
+function option(name, fallback) {
   const at = rest.indexOf(name);
-  return at < 0 ? fallback : Number(rest[at + 1]);
+  return at < 0 ? fallback : rest[at + 1];
 }
 
 switch (command) {
@@ -26,9 +28,18 @@ switch (command) {
   }
   case "run":
     // Never returns: the engine ends with _exit when Python closes the socket.
-    engine.run({ node: process.versions.node, v8: process.versions.v8, threads: number("--threads", 4), spares: number("--spares", 4) });
+    engine.run({
+      node: process.versions.node,
+      v8: process.versions.v8,
+      threads: Number(option("--threads", 4)),
+      spares: Number(option("--spares", 4)),
+      sandbox: option("--sandbox", "require"),
+    });
+    break;
+  case "probe":
+    engine.probe(rest[0], option("--sandbox", "require"));
     break;
   default:
-    console.error("usage: main.cjs version | snapshot WEB_JS OUT | run [--threads N] [--spares N]");
+    console.error("usage: main.cjs version | snapshot WEB_JS OUT | run [--threads N] [--spares N] [--sandbox MODE]");
     process.exitCode = 2;
 }

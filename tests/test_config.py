@@ -102,6 +102,7 @@ def test_an_empty_variable_is_not_set() -> None:
         ("base_domain", "x:80", "not a host name"),
         ("control_hosts", "ok.example,-bad", "not a host name"),
         ("data", " ", "not a text"),
+        ("sandbox", "maybe", "--sandbox is 'maybe', not one of require, try, off"),
         ("cpu_ms", "40000", "cpu_ms is 40000, above max_cpu_ms, which is 30000"),
     ],
 )

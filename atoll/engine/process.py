@@ -17,6 +17,7 @@ from pathlib import Path
 
 import atoll
 from atoll.engine.ledger import Ledger
+from atoll.engine.sandbox import OFF, plan
 from atoll.errors import StartError
 
 log = logging.getLogger("atoll.engine")
@@ -28,6 +29,7 @@ V8_FLAGS = (
 REBUILD = "run `make setup` to build the engine"
 TAIL_BYTES = 16 << 10  # of an engine's output, kept to explain a failed start
 OUTPUT_BYTES = 1 << 20  # of an engine's output, passed on to our log in its whole life
+REPORT_BYTES = 16 << 10  # of the launcher
 SNAPSHOT_SECONDS = 60
 
 
@@ -111,10 +113,16 @@ class EngineCommand:
     snapshot: Path
     threads: int
     spares: int
+    sandbox: str = OFF
+    readable: tuple[str, ...] = ()  # what a confined engine may read to start
+
+    def plan(self) -> str:
+        """What the launcher has to do to confine it."""
+        return "" if self.sandbox == OFF else plan(self.readable)
 
     def arguments(self) -> list[str]:
         engine = [str(self.files.main), "run", "--threads", str(self.threads), "--spares", str(self.spares)]
-        return [str(self.files.node), *V8_FLAGS, *engine]
+        return [str(self.files.node), *V8_FLAGS, *engine, "--sandbox", self.sandbox]
 
 
 class EngineProcess:
@@ -131,24 +139,28 @@ class EngineProcess:
         self._passed_on = 0
         self.socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         self._output, output = os.pipe()
+        self._report, report = os.pipe()
         snapshot = os.open(command.snapshot, os.O_RDONLY)
+        passed = (theirs.fileno(), snapshot, ledger.fd, report)
         launch = [sys.executable, "-I", "-S", "-B", str(Path(__file__).with_name("launch.py"))]
         try:
             self._process = subprocess.Popen(
-                [*launch, *map(str, (theirs.fileno(), snapshot, ledger.fd)), *command.arguments()],
+                [*launch, *map(str, passed), command.plan(), *command.arguments()],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
-                pass_fds=(theirs.fileno(), snapshot, ledger.fd),
+                pass_fds=passed,
                 start_new_session=True,  # Ctrl-C in a terminal is for us alone: engines end when we say so
             )
         except BaseException:
             self.socket.close()
             os.close(self._output)
+            os.close(self._report)
             raise
         finally:
             theirs.close()
             os.close(output)
+            os.close(report)
             os.close(snapshot)
         self.socket.setblocking(False)
         os.set_blocking(self._output, False)
@@ -165,6 +177,14 @@ class EngineProcess:
         """The end of what it printed."""
         return self._tail.decode("utf-8", "replace").strip()
 
+    def take_report(self) -> str:
+        """What the launcher said of the sandbox, once. Whole since node began: the pipe was closed before."""
+        fd, self._report = self._report, -1
+        if fd < 0:
+            return ""
+        with os.fdopen(fd, "rb") as pipe:
+            return pipe.read(REPORT_BYTES).decode("utf-8", "replace")
+
     def kill(self) -> None:
         if not self.exited.done():
             self._process.kill()
@@ -174,6 +194,7 @@ class EngineProcess:
         self._loop.remove_reader(self._pidfd)
         os.close(self._pidfd)
         self._on_output()
+        self.take_report()
         if self._output >= 0:
             self._close_output()
         self.exited.set_result(code)

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import signal
 import time
+from dataclasses import replace
 from pathlib import Path
 
+from atoll.engine import sandbox
 from atoll.engine.link import CLOSED
 from atoll.engine.pool import Pool
 from atoll.engine.process import EngineCommand, EngineFiles, EngineProcess, ensure_snapshot, find_files
@@ -38,6 +41,7 @@ class Supervisor:
         engines: int,
         threads: int,
         spares: int,
+        sandbox_mode: str,
         files: EngineFiles | None = None,
     ) -> None:
         self._pool = pool
@@ -45,6 +49,7 @@ class Supervisor:
         self._count = engines
         self._threads = threads
         self._spares = spares
+        self._sandbox = sandbox_mode
         self._files = files
 
         # While it runs
@@ -53,6 +58,7 @@ class Supervisor:
         self._stopping = False
         self._running: dict[Session, EngineProcess] = {}
         self.restarts = 0
+        self.layers = sandbox.Layers((), ())  # of the engine that started last
 
     @property
     def pids(self) -> list[int]:
@@ -69,7 +75,10 @@ class Supervisor:
         """Start every engine and wait until all have said HELLO. StartError if one cannot."""
         files = self._files or find_files()
         snapshot = await asyncio.to_thread(ensure_snapshot, files, self._data)
-        self._command = EngineCommand(files, snapshot, self._threads, self._spares)
+        self._command = EngineCommand(files, snapshot, self._threads, self._spares, self._sandbox)
+        if self._sandbox != sandbox.OFF:
+            readable = await asyncio.to_thread(sandbox.needed_files, files.node, files.main, files.addon)
+            self._command = replace(self._command, readable=readable)
         loop = asyncio.get_running_loop()
         first: list[asyncio.Future[None]] = []
         for number in range(1, self._count + 1):
@@ -112,6 +121,11 @@ class Supervisor:
                 reason = await self._live(name, ready)
             except EngineError as error:
                 reason = str(error)
+            except StartError as error:  # it says itself what to do
+                reason = str(error)
+                if not ready.done():
+                    ready.set_exception(error)
+                    return
             except OSError as error:  # out of processes or descriptors: may pass
                 reason = f"cannot be started: {error}"
             except Exception:
@@ -141,6 +155,7 @@ class Supervisor:
         try:
             await loop.create_unix_connection(lambda: session.link, sock=process.socket)
             await self._hello(session, process)
+            self._check_sandbox(name, process)
             log.info("%s is ready: pid %d, V8 %s", name, process.pid, session.v8)
             self._running[session] = process
             self._pool.add(session)
@@ -170,6 +185,17 @@ class Supervisor:
             reason = _ending(process) if process.exited.done() else f"no HELLO within {HELLO_SECONDS:g} s"
         said = f"; it printed: {process.output}" if process.output else ""
         raise EngineError(reason + said)
+
+    def _check_sandbox(self, name: str, process: EngineProcess) -> None:
+        """Between HELLO and the first tenant: StartError if the sandbox must be whole and is not."""
+        if self._sandbox == sandbox.OFF:
+            return
+        layers = sandbox.read_layers(process.take_report(), process.pid)
+        if self._sandbox == sandbox.REQUIRE:
+            sandbox.check(layers)
+        if layers.missing and layers != self.layers:  # once, not for every engine
+            log.warning("%s IS NOT FULLY CONFINED; missing: %s", name, "; ".join(layers.missing))
+        self.layers = layers
 
     async def _end(self, session: Session, process: EngineProcess) -> None:
         """Whatever happened, at the end of this the process is reaped and the pool knows."""
@@ -222,4 +248,6 @@ def _ending(process: EngineProcess) -> str:
     if not process.exited.done():
         return "it did not exit"
     code = process.exited.result()
+    if code == -signal.SIGSYS:
+        return "killed by the sandbox: it made a system call that no engine makes"
     return f"killed by signal {-code}" if code < 0 else f"exit code {code}"

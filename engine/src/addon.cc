@@ -1,4 +1,4 @@
-// What main.cjs can call: wireHash, snapshot(source) and run(options).
+// What main.cjs can call: wireHash, snapshot(source), run(options) and, for tests, probe(options).
 #include <node.h>
 #include <node_buffer.h>
 #include <signal.h>
@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "engine.h"
+#include "sandbox.h"
 #include "snapshot.h"
 
 namespace engine {
@@ -52,8 +53,22 @@ void Run(const v8::FunctionCallbackInfo<v8::Value>& info) {
   signal(SIGPIPE, SIG_IGN);
   signal(SIGINT, SIG_IGN);
   Engine* engine = new Engine({kSocketFd, kSnapshotFd, kLedgerFd, number("threads"), number("spares"), text("node"),
-                               text("v8"), Platform(isolate)});
+                               text("v8"), text("sandbox"), Platform(isolate)});
   _exit(engine->Run());
+}
+
+// For tests: confined like an engine, tries forbidden things and prints what came of each. No socket is read here, so
+// no frame and no worker can ever lead to it.
+void Probe(const v8::FunctionCallbackInfo<v8::Value>& info) {
+  v8::Isolate* isolate = info.GetIsolate();
+  std::string names = FromV8(isolate, info[0]);
+  if (!Confine(FromV8(isolate, info[1]))) _exit(1);
+  for (size_t at = 0, end = 0; end != std::string::npos; at = end + 1) {
+    end = names.find(',', at);
+    std::string line = std::to_string(TryForbidden(names.substr(at, end - at))) + "\n";
+    [[maybe_unused]] ssize_t ignored = write(STDOUT_FILENO, line.data(), line.size());
+  }
+  _exit(0);
 }
 
 void Initialize(v8::Local<v8::Object> exports, v8::Local<v8::Value>, v8::Local<v8::Context> context, void*) {
@@ -63,6 +78,7 @@ void Initialize(v8::Local<v8::Object> exports, v8::Local<v8::Value>, v8::Local<v
   };
   set("snapshot", Snapshot);
   set("run", Run);
+  set("probe", Probe);
   exports->Set(context, ToV8(isolate, "wireHash"), ToV8(isolate, wire::kHash)).Check();
 }
 

@@ -8,6 +8,7 @@
 #include "clock.h"
 #include "json.h"
 #include "native/native.h"
+#include "sandbox.h"
 #include "snapshot.h"
 
 namespace engine {
@@ -42,6 +43,8 @@ int Engine::Run() {
     fprintf(stderr, "engine: the URL parser of this Node is not the one the engine was built for\n");
     return 1;
   }
+  // Before Python hears of this engine, and so before any tenant's code can come.
+  if (!Confine(options_.sandbox)) return 1;
   SendHello();
   spares_.Start();
   scheduler_.Start(options_.threads, watchdog_);

@@ -28,6 +28,7 @@ struct EngineOptions {
   uint32_t spares;
   std::string node_version;
   std::string v8_version;
+  std::string sandbox;  // require, try or off
   node::MultiIsolatePlatform* platform;
 };
 

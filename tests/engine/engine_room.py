@@ -103,6 +103,7 @@ class EngineRoom:
         *,
         engines: int = 1,
         files: EngineFiles | None = None,
+        sandbox: str = "try",
         limits: PoolLimits | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -117,7 +118,9 @@ class EngineRoom:
             save_code_cache=self._save,
             clock=clock,
         )
-        self.supervisor = Supervisor(self.pool, data=data, engines=engines, threads=2, spares=1, files=files)
+        self.supervisor = Supervisor(
+            self.pool, data=data, engines=engines, threads=2, spares=1, sandbox_mode=sandbox, files=files
+        )
 
     async def __aenter__(self) -> EngineRoom:
         await self.supervisor.start()

@@ -39,7 +39,7 @@ def liar(tmp_path: Path) -> Callable[[str], EngineFiles]:
 @pytest.fixture
 async def room_of(open_room: Callable[..., Any], liar: Callable[[str], EngineFiles]) -> Callable[..., Any]:
     async def opened(lie: str, **given: Any) -> EngineRoom:
-        return await open_room(files=liar(lie), **given)  # type: ignore[no-any-return]
+        return await open_room(files=liar(lie), sandbox="off", **given)  # type: ignore[no-any-return]
 
     return opened
 
@@ -68,7 +68,7 @@ async def test_an_engine_that_lies_is_killed(room_of: Callable[..., Any], lie: s
 async def test_an_engine_that_does_not_fit_refuses_to_start(
     tmp_path: Path, liar: Callable[[str], EngineFiles], lie: str
 ) -> None:
-    room = EngineRoom(tmp_path, files=liar(lie))
+    room = EngineRoom(tmp_path, files=liar(lie), sandbox="off")
     with pytest.raises(StartError) as refused:
         await room.supervisor.start()
     told = str(refused.value)

@@ -1,0 +1,265 @@
+"""Takes from a process all that an engine does not need, just before it becomes one. Called by launch.py only.
+
+Each layer is tried by itself and either holds or is missing with the kernel's reason; nothing here decides whether that
+is good enough (sandbox.py does, from outside). The order is forced: mounting needs the privileges that the later steps
+give up, and Landlock comes last because every step before it opens files. The filter of system calls is not here: node
+needs more to start than to run, so the engine itself installs it (engine/src/sandbox.cc).
+
+Standard library and ctypes only: this runs in a bare interpreter without the packages of the node.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import resource
+import struct
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+NOBODY = 65534
+
+# The layers, by the names that operators read.
+NAMESPACES, PRIVATE_ROOT, UID, CAPABILITIES = "namespaces", "private root", "uid", "no capabilities"
+LIMITS, PRIVILEGES, LANDLOCK = "limits", "no new privileges", "landlock"
+
+# linux/sched.h
+NEW_MOUNTS, NEW_CGROUP, NEW_UTS, NEW_IPC, NEW_USER, NEW_NET = (
+    0x00020000,
+    0x02000000,
+    0x04000000,
+    0x08000000,
+    0x10000000,
+    0x40000000,
+)
+NEW_ALL = NEW_MOUNTS | NEW_CGROUP | NEW_UTS | NEW_IPC | NEW_NET
+
+# linux/mount.h
+READ_ONLY, NO_SUID, NO_DEV, NO_EXEC = 1, 2, 4, 8
+REMOUNT, BIND, RECURSIVE, PRIVATE = 32, 4096, 16384, 1 << 18
+DETACH = 2
+
+# linux/prctl.h, linux/capability.h
+SET_DUMPABLE, DROP_BOUND, NO_NEW_PRIVS, AMBIENT, AMBIENT_CLEAR = 4, 24, 38, 47, 4
+CAPABILITY_VERSION = 0x20080522
+
+# linux/landlock.h; these three system calls have one number on every machine
+CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446
+GET_VERSION, PATH_BENEATH = 1, 1
+EXECUTE, READ_FILE = 1, 4
+ACCESS_OF_ABI = {1: 0x1FFF, 2: 0x3FFF, 3: 0x7FFF, 4: 0x7FFF, 5: 0xFFFF}  # of later ones: the last
+TCP_ABI, TCP = 4, 3  # bind and connect
+SCOPE_ABI, SCOPE = 6, 3  # abstract sockets and signals stay inside
+
+# Where the engine's root can be put together: any folder that is there and holds nothing that goes into it.
+MOUNT_POINTS = ("/mnt", "/media", "/srv", "/sys", "/opt", "/tmp")
+
+THREADS = 512  # of one engine: 64 of ours at most, and V8's
+THREADS_COUNTED_APART = (5, 14)  # from here on in each user namespace; before, together with all else of the user
+DESCRIPTORS = 64
+
+libc = ctypes.CDLL(None, use_errno=True)
+libc.syscall.restype = ctypes.c_long
+
+
+def check(result: int) -> int:
+    if result < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+    return result
+
+
+class Confinement:
+    """The layers of one process, as they are put on."""
+
+    def __init__(self, files: list[str], *, without: Iterable[str] = ()) -> None:
+        self._files = files  # all that node has to read to start, itself first
+        self._without = frozenset(without)  # layers that a test leaves out, to see that the others hold alone
+        self._proc = os.open("/proc/self", os.O_PATH | os.O_DIRECTORY)
+        self._outer_uid = os.getuid()
+        self._own_mounts = False  # in a mount namespace
+        self._own_files = False  # in a root of its own
+        self._own_users = False  # in a user namespace
+        self.report: list[str] = []
+
+    def apply(self) -> str:
+        """Put on what this kernel and user allow. Returns a line per layer: `+name detail` or `-name: reason`."""
+        self._try(NAMESPACES, self._namespaces)
+        self._try(PRIVATE_ROOT, self._private_root)
+        self._try(UID, self._leave_user)
+        self._try(CAPABILITIES, self._no_capabilities)
+        self._try(LIMITS, self._limits)
+        self._try(PRIVILEGES, lambda: prctl(NO_NEW_PRIVS, 1))
+        self._try(LANDLOCK, self._landlock)
+        os.close(self._proc)
+        return "\n".join(self.report)
+
+    def _try(self, name: str, layer: Callable[[], str | None]) -> None:
+        try:
+            if name in self._without:
+                raise OSError(0, "left out")
+            detail = layer()
+        except OSError as error:
+            self.report.append(f"-{name}: {error.strerror or error}")
+        except (AttributeError, ValueError) as error:  # a C library without the call, a limit that cannot be set
+            self.report.append(f"-{name}: {error}")
+        else:
+            self.report.append(f"+{name} {detail}" if detail else f"+{name}")
+
+    # --- namespaces ---
+
+    def _namespaces(self) -> None:
+        """No network but a dead loopback, no shared memory or host name of others, mounts of its own."""
+        uid, gid = os.getuid(), os.getgid()
+        if uid != 0 or libc.unshare(NEW_ALL) != 0:  # a user, or root in a container without the rights of root
+            check(libc.unshare(NEW_ALL | NEW_USER))
+            self._map_user(uid, gid)
+        self._own_mounts = True
+
+    def _map_user(self, uid: int, gid: int) -> None:
+        """In a new user namespace: be nobody in it, and whoever one was outside."""
+        self._own_users = True
+        for name, text in (
+            ("setgroups", "deny"),
+            ("uid_map", f"{NOBODY} {uid} 1"),
+            ("gid_map", f"{NOBODY} {gid} 1"),
+        ):
+            fd = os.open(name, os.O_WRONLY, dir_fd=self._proc)
+            try:
+                os.write(fd, text.encode())
+            finally:
+                os.close(fd)
+
+    # --- files ---
+
+    def _private_root(self) -> None:
+        """A root folder that holds the files node starts from and nothing else: no /proc, no /dev, no /tmp."""
+        if not self._own_mounts:
+            raise OSError(0, "needs namespaces")
+        free = [point for point in MOUNT_POINTS if not any(file.startswith(point + "/") for file in self._files)]
+        point = next(filter(os.path.isdir, free), "")
+        if not point:
+            raise OSError(0, f"none of {', '.join(MOUNT_POINTS)} can be mounted on")
+        mount(None, "/", None, RECURSIVE | PRIVATE)
+        mount("tmpfs", point, "tmpfs", NO_SUID | NO_DEV, "size=64k,nr_inodes=256,mode=755")
+        os.umask(0o022)
+        for file in self._files:
+            target = Path(point + file)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.touch()
+            mount(file, str(target), None, BIND)
+            kept = NO_EXEC if os.statvfs(target).f_flag & os.ST_NOEXEC else 0  # a user may not take it back
+            mount(None, str(target), None, REMOUNT | BIND | READ_ONLY | NO_SUID | NO_DEV | kept)
+        os.chdir(point)
+        try:
+            check(libc.pivot_root(b".", b"."))  # the old root is now on top of the new one
+            check(libc.umount2(b".", DETACH))
+        finally:
+            os.chdir("/")
+        mount(None, "/", None, REMOUNT | BIND | READ_ONLY | NO_SUID | NO_DEV | NO_EXEC)
+        self._own_files = True
+
+    def _landlock(self) -> str:
+        """May read the files node starts from, and nothing else; no TCP, no signals or abstract sockets to others."""
+        abi = check(libc.syscall(CREATE_RULESET, None, 0, GET_VERSION))
+        rules = struct.pack("=Q", ACCESS_OF_ABI[min(abi, max(ACCESS_OF_ABI))])
+        if abi >= TCP_ABI:
+            rules += struct.pack("=Q", TCP)
+        if abi >= SCOPE_ABI:
+            rules += struct.pack("=Q", SCOPE)
+        ruleset = check(libc.syscall(CREATE_RULESET, rules, len(rules), 0))
+        # Node insists on the configuration of OpenSSL that it was told, unless there is none, as in a root of its own.
+        for file in self._files if self._own_files else [*self._files, "/dev/null"]:
+            fd = os.open(file, os.O_PATH)
+            access = READ_FILE | EXECUTE if os.access(file, os.X_OK) else READ_FILE
+            rule = struct.pack("=Qi", access, fd)
+            check(libc.syscall(ADD_RULE, ruleset, PATH_BENEATH, rule, 0))
+            os.close(fd)
+        check(libc.syscall(RESTRICT_SELF, ruleset, 0))
+        os.close(ruleset)
+        return f"ABI {abi}"
+
+    # --- who it is ---
+
+    def _leave_user(self) -> str:
+        """Root becomes nobody; another user stays who he is, because nobody else is his to become."""
+        if self._outer_uid != 0:
+            return str(self._outer_uid)
+        if self._own_users:
+            raise OSError(0, "root outside of its user namespace: the real one may not be left here")
+        if not self._own_files and not self._nobody_can_read():
+            raise OSError(0, "the files of the engine cannot be read by other users; it stays root without its rights")
+        drop_bound()
+        os.setgroups([])
+        os.setresgid(NOBODY, NOBODY, NOBODY)
+        os.setresuid(NOBODY, NOBODY, NOBODY)
+        try:  # a user namespace too, so that its threads are counted apart from those of other engines
+            prctl(SET_DUMPABLE, 1)  # else its own files in /proc are root's now
+            check(libc.unshare(NEW_USER))
+            self._map_user(NOBODY, NOBODY)
+        except OSError:
+            pass
+        return str(NOBODY)
+
+    def _nobody_can_read(self) -> bool:
+        os.setegid(NOBODY)
+        os.seteuid(NOBODY)
+        try:
+            node_runs = os.access(self._files[0], os.X_OK, effective_ids=True)
+            return node_runs and all(os.access(file, os.R_OK, effective_ids=True) for file in self._files)
+        finally:
+            os.seteuid(0)
+            os.setegid(os.getgid())
+
+    def _no_capabilities(self) -> None:
+        try:
+            drop_bound()
+        except PermissionError:
+            pass  # a plain user has none that could be dropped, and no_new_privs keeps any from coming
+        prctl(AMBIENT, AMBIENT_CLEAR)
+        header = struct.pack("=Ii", CAPABILITY_VERSION, 0)
+        check(libc.capset(header, bytes(24)))
+
+    def _limits(self) -> None:
+        limits = {
+            resource.RLIMIT_CORE: 0,
+            resource.RLIMIT_FSIZE: 0,  # its output is a pipe: a file would fail at the first line
+            resource.RLIMIT_MEMLOCK: 0,
+            resource.RLIMIT_MSGQUEUE: 0,
+            resource.RLIMIT_NOFILE: DESCRIPTORS,
+        }
+        if self._own_users and kernel() >= THREADS_COUNTED_APART:
+            limits[resource.RLIMIT_NPROC] = THREADS
+        for limit, most in limits.items():
+            allowed = resource.getrlimit(limit)[1]
+            least = most if allowed == resource.RLIM_INFINITY else min(most, allowed)
+            resource.setrlimit(limit, (least, least))
+
+
+def kernel() -> tuple[int, ...]:
+    major, minor = os.uname().release.split(".")[:2]
+    return int(major), int("".join(filter(str.isdigit, minor)))
+
+
+def prctl(option: int, value: int) -> None:
+    unsigned = ctypes.c_ulong
+    check(libc.prctl(option, unsigned(value), unsigned(0), unsigned(0), unsigned(0)))
+
+
+def drop_bound() -> None:
+    """No program that is run from here can gain a capability."""
+    last = int(Path("/proc/sys/kernel/cap_last_cap").read_text()) if os.path.exists("/proc/sys") else 63
+    for capability in range(last + 1):
+        try:
+            prctl(DROP_BOUND, capability)
+        except OSError as error:
+            if error.errno == 22:  # EINVAL: the kernel does not know so many
+                return
+            raise
+
+
+def mount(source: str | None, target: str, kind: str | None, flags: int, data: str | None = None) -> None:
+    def text(word: str | None) -> bytes | None:
+        return None if word is None else os.fsencode(word)
+
+    check(libc.mount(text(source), text(target), text(kind), ctypes.c_ulong(flags), text(data)))
