@@ -59,9 +59,8 @@ await build({
   legalComments: "inline",
   alias: { "#web": resolve(root, "web"), "#bindings": resolve(root, "atoll/bindings") },
   inject: [resolve(root, "web/streams/inject.js")],
-  plugins: [hideStreams(resolve(root, "web/internal/native.js"))],
+  plugins: [hideStreams(resolve(root, "web/internal/native.js")), lazyModules],
   nodePaths: [packages],
-  plugins: [lazyModules],
   absWorkingDir: root,
   logLevel: "warning",
 });
