@@ -155,6 +155,13 @@ export const tests = {
     equal("isTrusted" in Event.prototype, false);
     throws(() => { "use strict"; event.isTrusted = true; }, TypeError);
     throws(() => get.call({}), TypeError);
+    const controller = new AbortController();
+    let trusted;
+    controller.signal.onabort = (real) => { trusted = real; };
+    controller.abort();
+    equal(trusted.isTrusted, true);
+    new EventTarget().dispatchEvent(trusted);
+    equal(trusted.isTrusted, false);
   },
   "the finer points of dispatch": () => {
     const target = new EventTarget();

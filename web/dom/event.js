@@ -18,6 +18,7 @@ export let isPropagationStopped;
 export let setPassive;
 export let isDispatchable;
 export let trust;
+export let distrust;
 
 export class Event {
   #type;
@@ -161,6 +162,9 @@ export class Event {
     trust = (event) => {
       event.#trusted = true;
       return event;
+    };
+    distrust = (event) => {
+      event.#trusted = false;
     };
   }
 }

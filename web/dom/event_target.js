@@ -2,7 +2,9 @@
 //
 // There is no tree of nodes, so a dispatch is one list of listeners. The global object is an event target too, but it is no
 // instance of a class of ours and cannot hold a private field: its listeners are kept here, in `globalListenerLists`.
-import { beginDispatch, ErrorEvent, Event, endDispatch, isDispatchable, isPropagationStopped, isStopped, setPassive, trust } from "./event.js";
+import {
+  beginDispatch, distrust, endDispatch, ErrorEvent, Event, isDispatchable, isPropagationStopped, isStopped, setPassive, trust,
+} from "./event.js";
 import { DOMException } from "./exception.js";
 import { reportException } from "./report.js";
 import { defineInterface } from "../internal/platform.js";
@@ -138,7 +140,8 @@ export class EventTarget {
     if (!(event instanceof Event)) throw new TypeError("EventTarget.dispatchEvent: the argument is not an Event.");
     // Step 1.
     if (!isDispatchable(event)) throw new DOMException("The event is already being dispatched.", "InvalidStateError");
-    // Step 3.
+    // Steps 2 and 3.
+    distrust(event);
     return dispatch(lists, event, this ?? globalThis, reportException);
   }
 

@@ -37,6 +37,11 @@ export function findIn(buffer, value, byteOffset, encoding, backward) {
   if (Number.isNaN(start)) start = backward ? buffer.length - 1 : 0;
   start = Math.trunc(start);
   if (start < 0) start += buffer.length;
+  // Nothing is everywhere.
+  if (value?.length === 0) {
+    if (backward && Number.isNaN(Number(offset))) return buffer.length;
+    return Math.max(0, Math.min(start, buffer.length));
+  }
   if (start < 0) {
     if (backward) return -1;
     start = 0;
@@ -51,7 +56,6 @@ export function findIn(buffer, value, byteOffset, encoding, backward) {
   }
   const known = requireEncoding(name);
   const needle = isText ? encode(value, known) : value;
-  if (needle.length === 0) return Math.min(start, buffer.length);
   // Units of two bytes are found at even places only.
   const step = isText && known === "utf16le" ? 2 : 1;
   return backward ? findBackward(buffer, needle, start, step) : findForward(buffer, needle, start, step);

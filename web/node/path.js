@@ -20,11 +20,11 @@ const WIN32 = {
     const unc = /^[\\/]{2}([^\\/]+)[\\/]+([^\\/]+)/.exec(path);
     if (unc !== null) {
       const rest = path.slice(unc[0].length);
-      return { device: `\\\\${unc[1]}\\${unc[2]}`, root: "\\", taken: unc[0].length + (/^[\\/]+/.exec(rest)?.[0].length ?? 0) };
+      return { device: `\\\\${unc[1]}\\${unc[2]}`, root: "\\", taken: unc[0].length + (/^[\\/]/.test(rest) ? 1 : 0) };
     }
-    const drive = /^([A-Za-z]:)([\\/]*)/.exec(path);
+    const drive = /^([A-Za-z]:)([\\/]?)/.exec(path);
     if (drive !== null) return { device: drive[1], root: drive[2] === "" ? "" : "\\", taken: drive[0].length };
-    return { device: "", root: /^[\\/]/.test(path) ? "\\" : "", taken: /^[\\/]*/.exec(path)[0].length };
+    return { device: "", root: /^[\\/]/.test(path) ? "\\" : "", taken: /^[\\/]/.test(path) ? 1 : 0 };
   },
   equals: (a, b) => a.toLowerCase() === b.toLowerCase(),
 };
@@ -126,9 +126,9 @@ function makeDialect(style, cwd) {
       requireString(path, "path");
       if (path === "") return ".";
       const { begin, start, head } = lastName(style, path);
-      let end = begin;
-      while (end > start && style.isSeparator(path[end - 1])) end--;
-      if (end > start) return path.slice(0, end);
+      // Of several separators only the last one goes.
+      if (begin - 1 > start) return path.slice(0, begin - 1);
+      if (style === POSIX && head !== "" && begin === 2) return "//";
       if (start > 0) return style === POSIX ? head : path.slice(0, start);
       return ".";
     },
@@ -153,8 +153,7 @@ function makeDialect(style, cwd) {
       const root = path.slice(0, start);
       const base = path.slice(begin, end);
       const ext = extensionOf(base);
-      let dirEnd = begin;
-      while (dirEnd > start && style.isSeparator(path[dirEnd - 1])) dirEnd--;
+      const dirEnd = begin - 1;
       return { root, dir: dirEnd > start ? path.slice(0, dirEnd) : root, base, ext, name: base.slice(0, base.length - ext.length) };
     },
 

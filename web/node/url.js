@@ -82,12 +82,13 @@ export function parse(address, withQuery = false, slashesDenoteHost = false) {
   else if (withQuery) url.search = "";
   const protocol = /^[a-z][a-z0-9.+-]*:/i.exec(rest)?.[0];
   if (protocol !== undefined) [url.protocol, rest] = [protocol.toLowerCase(), rest.slice(protocol.length)];
-  const hasAuthority = rest.startsWith("//") && (slashesDenoteHost || protocol !== undefined || /^\/\/[^@/]+@[^@/]+/.test(rest));
-  if (hasAuthority && url.protocol !== "javascript:") {
-    url.slashes = true;
-    const end = rest.slice(2).search(/\//);
-    splitAuthority(url, end === -1 ? rest.slice(2) : rest.slice(2, end + 2));
-    rest = end === -1 ? "" : rest.slice(end + 2);
+  const hasSlashes = rest.startsWith("//") && (slashesDenoteHost || protocol !== undefined || /^\/\/[^@/]+@[^@/]+/.test(rest));
+  if (hasSlashes) [url.slashes, rest] = [true, rest.slice(2)];
+  // What is no scheme of the web has its host right after the colon: `mailto:somebody@example.com`.
+  if (url.protocol !== "javascript:" && (hasSlashes || (protocol !== undefined && !SLASHED.has(url.protocol)))) {
+    const end = rest.indexOf("/");
+    splitAuthority(url, end === -1 ? rest : rest.slice(0, end));
+    rest = end === -1 ? "" : rest.slice(end);
   }
   const query = url.search === null ? null : url.search.slice(1);
   url.query = withQuery ? parseQuery(query ?? "") : query;
