@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import gzip
 import hashlib
 import http.client
 import os
@@ -207,3 +208,23 @@ def test_a_form_with_a_file_arrives(atoll: Atoll) -> None:
     )  # fmt: skip
     reply = atoll.post("form", body=body, headers={"Content-Type": "multipart/form-data; boundary=XX"})
     assert reply.json == ["1", "f.bin", "a/b", 300_000]
+
+
+def test_a_zip_bomb_that_a_worker_collects_costs_only_that_worker(atoll: Atoll) -> None:
+    script = """
+        export default { async fetch(request) {
+          if (request.url.endsWith("/ok")) return new Response("ok");
+          const body = request.body.pipeThrough(new DecompressionStream("gzip"));
+          const { byteLength } = await new Response(body).arrayBuffer();
+          return new Response(String(byteLength));
+        } };"""
+    atoll.deploy("unzips", script, limits={"cpu_ms": 20_000})
+    small = gzip.compress(b"x" * 100_000)
+    assert atoll.post("unzips", body=small).text == "100000"
+    bomb = gzip.compress(bytes(300 * MB), 9)
+    assert len(bomb) < MB
+    reply = atoll.post("unzips", body=bomb, headers={"Accept": "application/json"})
+    assert reply.status in (500, 503), reply.text[:200]
+    record = atoll.logs("unzips")[0]
+    assert record["outcome"] in ("exceededMemory", "exception"), record
+    assert atoll.get("unzips", "/ok").text == "ok"

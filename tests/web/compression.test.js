@@ -116,9 +116,6 @@ export const tests = {
     await writing;
     await rejects(writer.close());
   },
-  "a zip bomb that somebody collects is an error there": async () => {
-    await rejects(decompress(await makeBomb(160), "gzip"), RangeError);
-  },
   "the end of one side is the end of the other": async () => {
     const canceled = new CompressionStream("gzip");
     const writer = canceled.writable.getWriter();

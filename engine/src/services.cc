@@ -1,0 +1,63 @@
+// What the web platform's JavaScript asks its worker for: timers, ops, the end of a call, log lines.
+// (Another part of class Worker; its turns are in worker.cc.)
+#include "clock.h"
+#include "engine.h"
+#include "worker.h"
+
+namespace engine {
+
+bool Worker::SetTimer(uint32_t id, double delay_ms) {
+  uint32_t call_id = CurrentCall();
+  Call* call = calls_.Find(call_id);
+  if (call == nullptr) call_id = 0;
+  uint64_t delay_ns = delay_ms > 0 ? static_cast<uint64_t>(delay_ms * 1e6) : 0;
+  if (!timers_.Set(id, call_id, MonotonicNs() + delay_ns)) return false;
+  if (call != nullptr) call->timers++;
+  return true;
+}
+
+void Worker::ClearTimer(uint32_t id) {
+  uint32_t call_id;
+  if (!timers_.Clear(id, &call_id)) return;
+  if (Call* call = calls_.Find(call_id)) {
+    call->timers--;
+    call->timers_cleared++;
+  }
+}
+
+uint32_t Worker::StartOp(uint32_t op, std::string_view meta, std::string_view body) {
+  uint32_t call_id = CurrentCall();
+  Call* call = calls_.Find(call_id);
+  if (call == nullptr) return 0;
+  if (call->ops >= kMaxOps) return kTooManyOps;
+  uint32_t id = engine_.NextOp();
+  ops_.emplace(id, call_id);
+  call->ops++;
+  call->ops_made++;
+  out_.Begin(wire::Frame::kOp, 0, id_, id);
+  out_.U16(static_cast<uint16_t>(op));
+  out_.U16(0);
+  out_.U32(call_id);
+  out_.U32(static_cast<uint32_t>(meta.size()));
+  out_.Bytes(meta);
+  out_.Bytes(body);
+  out_.End();
+  return id;
+}
+
+bool Worker::FinishCall(uint32_t id) {
+  // What the rejections have to say belongs to the log of the call, so they come first.
+  if (!rejections_.empty() && charge_ != nullptr) {
+    finishing_.push_back(id);
+    return true;
+  }
+  if (!calls_.Done(id, UnfinishedNs())) return false;
+  timers_.ClearCall(id);
+  return true;
+}
+
+void Worker::Log(uint32_t call, wire::Level level, std::string_view text) {
+  calls_.Log(call, level, realm_->now_ms(), text);
+}
+
+}  // namespace engine
