@@ -288,7 +288,7 @@ def _log(record: Invocation) -> LogAnswer:
     return LogAnswer(
         timestamp=iso_time(record.started_at * 1000),
         event=record.event,
-        version_id=record.version_id,
+        version_id=record.version.id,
         outcome=OUTCOME_NAMES[record.outcome],
         status=record.status,
         method=method,

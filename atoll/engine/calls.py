@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import time
 from asyncio import Task
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from atoll.engine.loads import Lines, Placement
 from atoll.errors import Failure
-from atoll.logs import Invocation
+from atoll.logs import ADDRESS_BYTES, Invocation, LogLine
 from atoll.wire.codec import encode_body, encode_credit
 from atoll.wire.generated import CHUNK, ERRORS, WINDOW, ErrorCode, Level, Outcome
 from atoll.workers import Version
@@ -188,30 +189,30 @@ class Call:
             status = status or failure.facts.status
         wall = now - self.started
         head = self.head
-        record = Invocation(
-            version.worker_id,
-            version.worker_name,
-            version.id,
-            "fetch",
-            outcome,
-            status,
-            cpu_us,
-            int(wall * 1_000_000),
-            time.time() - wall,
-            head[: head.find(b"\n")],
-        )
-        if failure is not None:
-            record.failure = failure
-        own = self.logs
-        if own is not None:
-            record.logs = own.lines
-            record.truncated = own.truncated
+        address = head[: min(head.find(b"\n"), ADDRESS_BYTES)]
         placement = self.placement
-        if placement is not None and placement.logs is not None:  # what top-level code said goes with the next record
-            lines, placement.logs = placement.logs, None
-            record.logs = lines.lines + record.logs
-            record.truncated = record.truncated or lines.truncated
-        return record
+        if self.logs is None and (placement is None or placement.logs is None):
+            lines: Sequence[LogLine] = ()
+            truncated = False
+        else:
+            lines, truncated = self._said()
+        return Invocation(
+            version, outcome, status, cpu_us, int(wall * 1e6), time.time() - wall, address, lines, failure, truncated
+        )
+
+    def _said(self) -> tuple[Sequence[LogLine], bool]:
+        """The console lines of the call, after what top-level code said since the last record."""
+        lines: list[LogLine] = []
+        truncated = False
+        placement = self.placement
+        if placement is not None and placement.logs is not None:
+            lines += placement.logs.lines
+            truncated = placement.logs.truncated
+            placement.logs = None
+        if self.logs is not None:
+            lines += self.logs.lines
+            truncated = truncated or self.logs.truncated
+        return lines, truncated
 
 
 class Nobody:

@@ -79,6 +79,7 @@ class Placement:
         "unloading",
         "version",
         "waiters",
+        "wall_seconds",
         "wants_code",
         "watched",
     )
@@ -87,6 +88,7 @@ class Placement:
         self.version = version
         self.session = session
         self.load_id = load_id
+        self.wall_seconds = version.limits.wall_ms / 1000
 
         # From LOAD to LOADED
         self.placed_at = now

@@ -32,6 +32,7 @@ NEVER = float("inf")
 _END = int(Flag.END)
 _DONE = int(Flag.DONE)
 _FETCH = int(Event.FETCH)
+_OK = Outcome.OK  # looking it up in the enum costs as much as a dict access
 
 
 class CallTable:
@@ -69,7 +70,7 @@ class CallTable:
         call.placement = placement
         call.worker = worker = placement.load_id
         call.state = SENT
-        call.deadline = call.started + call.version.limits.wall_ms / 1000
+        call.deadline = call.started + placement.wall_seconds
         call.uncredited = len(call.body)
         placement.in_flight += 1
         self._ledger.clear(number)
@@ -140,7 +141,7 @@ class CallTable:
             raise EngineError(f"RESPONSE for call {number} out of turn")
         call.status = status
         if flags & _DONE:
-            self._over(call, Outcome.OK, cpu_us)
+            self._over(call, _OK, cpu_us)
             call.caller.on_response(status, head, body, True)
         elif flags & _END:
             call.state = ENDED
@@ -218,23 +219,25 @@ class CallTable:
         return call
 
     def _over(self, call: Call, outcome: Outcome, cpu_us: int) -> None:
-        now = self._clock()
-        self._forget(call)
+        placement = self._forget(call)
         call.state = OVER
-        placement = call.placement
-        placement.last_used = now  # type: ignore[union-attr]  # a call in the table has one
+        now = self._clock()
+        placement.last_used = now
         if not call.silent:
             self._record(call.invocation(outcome, cpu_us, now))
-        if placement.watched:  # type: ignore[union-attr]
-            call.owner.on_watched(placement)  # type: ignore[arg-type]
+        if placement.watched:
+            call.owner.on_watched(placement)
 
-    def _forget(self, call: Call) -> None:
-        del self.calls[call.id]
-        self._free.append(call.id)
+    def _forget(self, call: Call) -> Placement:
+        number = call.id
+        del self.calls[number]
+        self._free.append(number)
+        placement: Placement = call.placement  # type: ignore[assignment]  # a call in the table has one
         if not call.abandoned:
-            call.placement.in_flight -= 1  # type: ignore[union-attr]  # a call in the table has one
+            placement.in_flight -= 1
         if call.ops:
             self._drop_ops(call)
+        return placement
 
     def _drop_ops(self, call: Call) -> None:
         if call.ops:

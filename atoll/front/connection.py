@@ -359,6 +359,7 @@ class Connection(asyncio.Protocol):
         self.is_closing = self.is_busy = True
         self.exchange = None
         self.buffer.clear()
+        self.shared.flush()
         self.transport.abort()
 
     def drain(self) -> None:

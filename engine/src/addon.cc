@@ -56,9 +56,7 @@ void Run(const v8::FunctionCallbackInfo<v8::Value>& info) {
   signal(SIGINT, SIG_IGN);
   Engine* engine = new Engine({kSocketFd, kSnapshotFd, kLedgerFd, number("threads"), number("spares"), text("node"),
                                text("v8"), Platform(isolate)});
-  int code = engine->Run();
-  // Isolates are alive and threads run: V8 would abort in an orderly exit.
-  _exit(code);
+  _exit(engine->Run());
 }
 
 void Initialize(v8::Local<v8::Object> exports, v8::Local<v8::Value>, v8::Local<v8::Context> context, void*) {

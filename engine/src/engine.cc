@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "clock.h"
 #include "json.h"
@@ -27,8 +28,9 @@ Engine::Engine(const EngineOptions& options)
       factory_{options.platform, MapSnapshot(options.snapshot_fd)},
       link_(options.socket_fd),
       ledger_(options.ledger_fd),
+      watchdog_([this] { scheduler_.Look(); }),
       spares_(factory_, options.spares, size_t{kDefaultMemoryMb} * 1024 * 1024),
-      scheduler_(options.threads, watchdog_) {}
+      scheduler_([this] { Read(); }, [this] { link_.Wake(); }) {}
 
 int Engine::Run() {
   if (factory_.snapshot.data == nullptr || !factory_.snapshot.IsValid()) {
@@ -41,9 +43,25 @@ int Engine::Run() {
   }
   SendHello();
   spares_.Start();
-  bool closed = link_.Run([this](const wire::FrameView& frame) { return OnFrame(frame); }, [this] { return OnTick(); });
-  if (!closed) fprintf(stderr, "engine: malformed frame\n");
-  return closed ? 0 : 1;
+  scheduler_.Start(options_.threads, watchdog_);
+  scheduler_.StandBy();
+}
+
+void Engine::Read() {
+  uint64_t now = MonotonicNs();
+  std::vector<std::shared_ptr<Worker>> due = alarms_.TakeDue(now);
+  for (const std::shared_ptr<Worker>& worker : due) worker->Post({Mail::Kind::kAlarm, 0, 0, {}});
+  if (!due.empty()) return;  // they are run first
+  switch (link_.ReadOnce(alarms_.Sleep(now), [this](const wire::FrameView& frame) { return OnFrame(frame); })) {
+    case Link::Reading::kMore:
+      return;
+    case Link::Reading::kMalformed:
+      fprintf(stderr, "engine: malformed frame\n");
+      _exit(1);
+    case Link::Reading::kClosed:
+      // Isolates are alive and threads run: V8 would abort in an orderly exit.
+      _exit(0);
+  }
 }
 
 void Engine::SendHello() {
@@ -153,14 +171,8 @@ void Engine::OnPing() {
   link_.Send(out.bytes());
 }
 
-int Engine::OnTick() {
-  uint64_t now = MonotonicNs();
-  for (const std::shared_ptr<Worker>& worker : alarms_.TakeDue(now)) worker->Post({Mail::Kind::kAlarm, 0, 0, {}});
-  return alarms_.Sleep(now);
-}
-
 void Engine::SetAlarm(const std::shared_ptr<Worker>& worker, uint64_t due_ns) {
-  if (alarms_.Set(worker, due_ns)) link_.Wake();
+  if (alarms_.Set(worker, due_ns)) scheduler_.InterruptReading();
 }
 
 std::shared_ptr<Worker> Engine::Find(uint32_t id) {

@@ -1,4 +1,4 @@
-// The process: makes every part once and joins them. The main thread reads frames and hands them to workers.
+// The process: makes every part once and joins them; hands each frame to the worker it is for.
 #pragma once
 
 #include <atomic>
@@ -39,7 +39,7 @@ class Engine final {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  // Serves until Python closes the socket; returns the exit code of the process.
+  // Serves until Python closes the socket, which ends the process. Returns only when it cannot start.
   int Run();
 
   // --- For workers, from any thread ---
@@ -58,7 +58,8 @@ class Engine final {
   bool OnLoad(const wire::FrameView& frame);
   void Deliver(const wire::FrameView& frame, Mail::Kind kind);
   void OnPing();
-  int OnTick();
+  // Wakes the workers whose timers are due, waits for frames, and delivers them.
+  void Read();
   void SendHello();
   std::shared_ptr<Worker> Find(uint32_t id);
 

@@ -18,22 +18,16 @@ Link::~Link() {
   close(fd_);
 }
 
-bool Link::Run(const std::function<bool(const wire::FrameView&)>& on_frame, const std::function<int()>& on_tick) {
-  for (;;) {
-    int timeout = on_tick();
-    pollfd waits[2] = {{fd_, static_cast<short>(HasBacklog() ? POLLIN | POLLOUT : POLLIN), 0}, {wake_fd_, POLLIN, 0}};
-    if (poll(waits, 2, timeout) < 0 && errno != EINTR) return false;
-    if (waits[1].revents & POLLIN) {
-      uint64_t count;
-      [[maybe_unused]] ssize_t ignored = read(wake_fd_, &count, sizeof(count));
-    }
-    if (waits[0].revents & POLLOUT) FlushBacklog();
-    if (waits[0].revents & (POLLIN | POLLHUP | POLLERR)) {
-      Reading state = Read(on_frame);
-      if (state == Reading::kClosed) return true;
-      if (state == Reading::kMalformed) return false;
-    }
+Link::Reading Link::ReadOnce(int timeout_ms, const std::function<bool(const wire::FrameView&)>& on_frame) {
+  pollfd waits[2] = {{fd_, static_cast<short>(HasBacklog() ? POLLIN | POLLOUT : POLLIN), 0}, {wake_fd_, POLLIN, 0}};
+  if (poll(waits, 2, timeout_ms) < 0) return errno == EINTR ? Reading::kMore : Reading::kClosed;
+  if (waits[1].revents & POLLIN) {
+    uint64_t count;
+    [[maybe_unused]] ssize_t ignored = read(wake_fd_, &count, sizeof(count));
   }
+  if (waits[0].revents & POLLOUT) FlushBacklog();
+  if (waits[0].revents & (POLLIN | POLLHUP | POLLERR)) return Read(on_frame);
+  return Reading::kMore;
 }
 
 Link::Reading Link::Read(const std::function<bool(const wire::FrameView&)>& on_frame) {

@@ -1,4 +1,4 @@
-// The one socket to Python. The main thread reads it and nothing else ever does; any thread may send.
+// The one socket to Python. One thread at a time reads it (the scheduler sees to that); any thread may send.
 //
 // Frames of one turn of an isolate leave in one write. When the socket is full the rest waits in a backlog that the
 // main thread empties; the backlog is bounded by the credit that Python grants for bodies.
@@ -20,19 +20,19 @@ class Link final {
   Link(const Link&) = delete;
   Link& operator=(const Link&) = delete;
 
-  // Hands each frame to `on_frame` until Python closes the socket (true) or sends something malformed (false).
-  // `on_tick` runs after every wake-up and returns how many milliseconds to sleep at most.
-  bool Run(const std::function<bool(const wire::FrameView&)>& on_frame, const std::function<int()>& on_tick);
+  enum class Reading { kMore, kClosed, kMalformed };
+
+  // Sleeps until Python has sent something, Wake() is called or `timeout_ms` have passed, then hands each whole frame
+  // to `on_frame`, which says whether it was well-formed. Also sends what waits in the backlog.
+  Reading ReadOnce(int timeout_ms, const std::function<bool(const wire::FrameView&)>& on_frame);
 
   // Sends whole frames. From any thread. The bytes are taken and the buffer left empty for the next use.
   void Send(std::string& frames);
 
-  // Ends the sleep of Run(), so that `on_tick` runs. From any thread.
+  // Ends the sleep of ReadOnce(). From any thread.
   void Wake();
 
  private:
-  enum class Reading { kMore, kClosed, kMalformed };
-
   Reading Read(const std::function<bool(const wire::FrameView&)>& on_frame);
   void FlushBacklog();
   bool HasBacklog();

@@ -36,6 +36,7 @@ struct EntryPoints {
   v8::Global<v8::Function> cancel;  // (call, at_once)
   v8::Global<v8::Function> reply;   // (op, failed, meta, body)
   v8::Global<v8::Function> timer;   // (id)
+  v8::Global<v8::Function> warm;    // (): makes a few calls that go nowhere
 };
 
 class Realm final {
@@ -54,6 +55,9 @@ class Realm final {
   TaskQueue& tasks() { return delegate_.queue(); }
   native::Handles& handles() { return handles_; }
   size_t memory_bytes() const { return memory_bytes_; }
+
+  // Does what a first call would have to do first. For a realm that has no worker yet, where there is time.
+  void WarmUp();
 
   // The ops the web platform defines, in the order of their numbers. Needs the realm to be entered.
   std::vector<std::string> OpNames() const;
@@ -76,6 +80,8 @@ class Realm final {
 
   // How many realms exist in the process, for the leak checks of the tests.
   static size_t alive() { return alive_.load(); }
+  // How many were ever made.
+  static size_t made() { return made_.load(); }
 
  private:
   static constexpr uint32_t kSlot = 0;
@@ -83,6 +89,7 @@ class Realm final {
   void TakeEntryPoints(v8::Local<v8::Context> context);
 
   static inline std::atomic<size_t> alive_{0};
+  static inline std::atomic<size_t> made_{0};
 
   const RealmFactory& factory_;
   const size_t memory_bytes_;

@@ -16,6 +16,13 @@ void TaskQueue::Add(std::unique_ptr<v8::Task> task, double seconds) {
   if (wake) wake();
 }
 
+bool TaskQueue::HasDue() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (entries_.empty()) return false;
+  uint64_t now = MonotonicNs();
+  return std::any_of(entries_.begin(), entries_.end(), [now](const Entry& entry) { return entry.due_ns <= now; });
+}
+
 void TaskQueue::RunDue() {
   std::vector<Entry> due;
   {

@@ -19,6 +19,9 @@ namespace engine {
 
 class TaskQueue final : public v8::TaskRunner {
  public:
+  // Whether something is due.
+  bool HasDue();
+
   // Runs what is due. The isolate must be locked and entered.
   void RunDue();
 

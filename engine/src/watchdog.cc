@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "clock.h"
 
@@ -12,7 +13,7 @@ void Watchdog::Slot::Adopt() {
   pthread_getcpuclockid(pthread_self(), &cpu_clock_);
 }
 
-Watchdog::Watchdog() {
+Watchdog::Watchdog(std::function<void()> also) : also_(std::move(also)) {
   std::thread([this] { Run(); }).detach();
 }
 
@@ -28,6 +29,11 @@ void Watchdog::Run() {
   for (;;) {
     bool busy = false;
     for (auto& slot : slots_) busy = Look(*slot) || busy;
+    if (busy) {
+      lock.unlock();
+      also_();
+      lock.lock();
+    }
     idle_looks = busy ? 0 : idle_looks + 1;
     if (idle_looks < kLooksBeforeSleep) {
       wake_.wait_for(lock, std::chrono::nanoseconds(kLookEveryNs));

@@ -13,6 +13,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -65,7 +66,8 @@ class Watchdog final {
     uint64_t cost_ns_ = 0;
   };
 
-  Watchdog();
+  // `also` runs at every look.
+  explicit Watchdog(std::function<void()> also);
   Slot& AddSlot();
 
  private:
@@ -79,6 +81,7 @@ class Watchdog final {
   static uint64_t Cost(const Slot& slot, uint64_t now_ns);
   void WakeUp();
 
+  const std::function<void()> also_;
   std::mutex mutex_;
   std::condition_variable wake_;
   std::atomic<bool> asleep_{false};

@@ -59,6 +59,11 @@ bool Worker::Turn(Watchdog::Slot& slot) {
   if (realm_ != nullptr) {
     RealmScope scope(*realm_);
     RunBatch(batch, slot);
+    if (state_ != State::kGone && realm_->tasks().HasDue()) {
+      Flush();
+      Run(slot, 0, kHousekeepingNs, [&] { realm_->tasks().RunDue(); });
+      if (condemned_) Condemn(*condemned_);
+    }
     if (state_ == State::kGone) {
       // Handles must go while the isolate is locked.
       modules_.reset();
@@ -154,7 +159,7 @@ void Worker::Handle(Mail& mail, Watchdog::Slot& slot) {
       RunTimers(slot);
       break;
     case Mail::Kind::kPump:
-      Run(slot, 0, kHousekeepingNs, [] {});
+      // What V8 wants done (mostly collecting garbage) is done by Turn(), once the answers have left.
       break;
     case Mail::Kind::kFinished:
       if (uint32_t call = ChargeJob(mail.call); !condemned_) {
@@ -182,8 +187,6 @@ void Worker::Run(Watchdog::Slot& slot, uint32_t call_id, uint64_t budget_ns, Ent
     Watchdog::Charge charge(slot, isolate, budget_ns);
     charge_ = &charge;
     enter();
-    isolate->PerformMicrotaskCheckpoint();
-    realm_->tasks().RunDue();
     isolate->PerformMicrotaskCheckpoint();
     if (state_ == State::kStarting) ContinueStarting();
     if (!rejections_.empty()) ReportRejections();
@@ -278,6 +281,7 @@ uint32_t Worker::StartOp(uint32_t op, std::string_view meta, std::string_view bo
   uint32_t call_id = CurrentCall();
   Call* call = calls_.Find(call_id);
   if (call == nullptr) return 0;
+  if (call->ops >= kMaxOps) return kTooManyOps;
   uint32_t id = engine_.NextOp();
   ops_.emplace(id, call_id);
   call->ops++;

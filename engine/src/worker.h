@@ -65,6 +65,8 @@ class Worker final : public std::enable_shared_from_this<Worker> {
   uint64_t UnfinishedNs() const { return charge_ == nullptr ? 0 : charge_->SoFar(); }
   bool SetTimer(uint32_t id, double delay_ms);
   void ClearTimer(uint32_t id);
+  // The id of the op; 0 when no call is running, kTooManyOps when the call has too many under way.
+  static constexpr uint32_t kTooManyOps = UINT32_MAX;
   uint32_t StartOp(uint32_t op, std::string_view meta, std::string_view body);
   // Whether this worker may have one more job, which holds so much memory. If not, the work is done on the spot.
   bool MayStartJob(size_t bytes) const;
@@ -76,6 +78,8 @@ class Worker final : public std::enable_shared_from_this<Worker> {
   void OnPromiseReject(const v8::PromiseRejectMessage& message);
 
  private:
+  static constexpr uint32_t kMaxOps = 1000;
+
   enum class State { kNew, kStarting, kReady, kGone };
 
   bool TakeMail(std::vector<Mail>& batch);

@@ -18,6 +18,7 @@ from atoll.engine.pool import PoolStats
 from atoll.errors import EngineError, Failure, LoadFailed
 from atoll.logs import Invocation, LogLine
 from atoll.wire.generated import ErrorCode, Level, Outcome
+from atoll.workers import Version
 
 
 async def test_a_deploy_answers_with_all_there_is_to_know(node: Node) -> None:
@@ -292,15 +293,12 @@ async def test_a_bug_is_logged_whole_and_told_as_nothing(
 
 async def test_logs_are_the_newest_records_first(node: Node) -> None:
     worker_id = (await node.post(name="hello", script=HELLO)).json["id"]
+    version = Version("v", worker_id, "hello", "default", (), "worker.js")
     for i in range(3):
         failure = Failure(ErrorCode.EXCEPTION, "boom", "TypeError", "at x", "worker.js", 1, 2) if i == 2 else None
         outcome = Outcome.EXCEPTION if failure else Outcome.OK
         line = LogLine(1_800_000_000_000.0, Level.WARN, f"line {i}")
-        node.logs.record(
-            Invocation(
-                worker_id, "hello", "v", "fetch", outcome, 200, 1500, 2500, 1.8e9, b"GET http://h/\xe9", [line], failure
-            )
-        )
+        node.logs.record(Invocation(version, outcome, 200, 1500, 2500, 1.8e9, b"GET http://h/\xe9", [line], failure))
     answer = await node.ask("GET", "/api/workers/hello/logs?limit=2")
     first, second = answer.json["logs"]
     assert first["outcome"] == "exception"

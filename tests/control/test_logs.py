@@ -6,11 +6,13 @@ import time
 
 from atoll.logs import LINE_BYTES, RECORD_BYTES, Invocation, LogLine, LogStore
 from atoll.wire.generated import Level, Outcome
+from atoll.workers import Version
 
 
 def call(worker: str, status: int = 200, text: str = "") -> Invocation:
     lines = [LogLine(0.0, Level.LOG, text)] if text else []
-    return Invocation(worker, worker, "v", "fetch", Outcome.OK, status, 10, 20, 1.8e9, b"", lines)
+    version = Version("v", worker, worker, "default", (), "worker.js")
+    return Invocation(version, Outcome.OK, status, 10, 20, 1.8e9, b"", lines)
 
 
 def statuses(store: LogStore, worker: str, limit: int = 1000) -> list[int]:
@@ -36,7 +38,7 @@ def test_only_so_many_records_are_kept_per_worker() -> None:
 
 
 def test_only_so_many_bytes_are_kept_per_worker_but_always_the_last_record() -> None:
-    store = LogStore(worker_bytes=10_000)
+    store = LogStore(worker_bytes=9_000)
     store.open("w")
     for status in range(10):
         store.record(call("w", status, "x" * 4_000))
@@ -47,18 +49,19 @@ def test_only_so_many_bytes_are_kept_per_worker_but_always_the_last_record() -> 
 
 
 def test_the_quietest_worker_pays_when_all_together_is_too_much() -> None:
-    store = LogStore(total_bytes=5 * RECORD_BYTES)
+    store = LogStore(total_bytes=32 * RECORD_BYTES)
     for worker in ("quiet", "busy"):
         store.open(worker)
-    store.record(call("quiet", 1))
-    store.record(call("quiet", 2))
-    for status in range(4):
+    for status in range(10):
+        store.record(call("quiet", status))
+    for status in range(23):
         store.record(call("busy", status))
-    assert statuses(store, "quiet") == [2]
-    store.record(call("busy", 4))
-    store.record(call("busy", 5))
-    assert statuses(store, "quiet") == [] and statuses(store, "busy") == [5, 4, 3, 2, 1]
-    assert store.weight == 5 * RECORD_BYTES
+    assert statuses(store, "quiet") == [9, 8, 7, 6, 5, 4, 3], "a sixteenth more than needed goes at once"
+    assert len(statuses(store, "busy")) == 23
+    for status in range(20):
+        store.record(call("busy", status))
+    assert statuses(store, "quiet") == [] and statuses(store, "busy")[:2] == [19, 18]
+    assert store.weight <= 32 * RECORD_BYTES
 
 
 def test_a_dropped_worker_leaves_nothing_and_takes_nothing_more() -> None:

@@ -7,6 +7,7 @@ import { onTimer } from "../timers.js";
 import { Call, findCall, runModule, runScript } from "./call.js";
 import { makeEnv } from "./env.js";
 import { moduleHandlers, scriptHandlers } from "./handlers.js";
+import { warmUp } from "./warmup.js";
 
 installGlobals(globalThis);
 
@@ -48,4 +49,9 @@ export const entry = {
   },
   reply: onReply,
   timer: onTimer,
+  warm() {
+    warmUp(load, entry.fetch);
+  },
 };
+
+entry.warm();
