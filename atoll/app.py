@@ -32,6 +32,7 @@ from atoll.engine.pool import Pool, PoolLimits
 from atoll.engine.process import built_folders
 from atoll.engine.supervisor import Supervisor
 from atoll.errors import StartError
+from atoll.front.heap import keep_freed_memory
 from atoll.front.pages import Detail
 from atoll.front.server import Server, listen
 from atoll.logs import LogStore
@@ -190,5 +191,6 @@ def run(settings: Settings, *, examples: Sequence[str] = ()) -> None:
     logging.basicConfig(
         stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)-7s %(name)s: %(message)s"
     )
+    keep_freed_memory()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(serve(settings, examples))

@@ -108,6 +108,31 @@ export const tests = {
     await rejects(ReadableStream.prototype.cancel.call(Object.create(ReadableStream.prototype)), TypeError);
     throws(() => new Response(Object.create(ReadableStream.prototype)).body.getReader.call({}), TypeError);
   },
+  "a proxy of a stream is no stream, and its handler learns no key": async () => {
+    const keys = new Set();
+    const handler = new Proxy({}, {
+      get: (_, trap) => (target, ...args) => {
+        for (const arg of args) if (typeof arg === "symbol") keys.add(arg.description);
+        return Reflect[trap](target, ...args);
+      },
+    });
+    const spied = (object) => new Proxy(object, handler);
+    const { readable, writable } = new TransformStream();
+    const stream = spied(readable);
+    throws(() => ReadableStream.prototype.getReader.call(stream), TypeError);
+    throws(() => ReadableStream.prototype.tee.call(stream), TypeError);
+    throws(() => WritableStream.prototype.getWriter.call(spied(writable)), TypeError);
+    throws(() => new ReadableStreamDefaultReader(stream), TypeError);
+    throws(() => new ReadableStream().pipeThrough({ readable: stream, writable: spied(writable) }), TypeError);
+    await rejects(ReadableStreamDefaultReader.prototype.read.call(spied(readable.getReader())), TypeError);
+    equal(await new Response(stream).text(), "[object ReadableStream]");
+    await rejects(WritableStream.prototype.abort.call(spied(new WritableStream())), TypeError);
+    throws(() => Object.getOwnPropertyDescriptor(TransformStream.prototype, "readable").get.call(spied(new TransformStream())), TypeError);
+    deepEqual([...keys].filter((key) => !key.startsWith("Symbol.")), []);
+    class Sub extends ReadableStream {}
+    equal(await new Response(new Sub({ start: (controller) => controller.close() })).text(), "");
+    deepEqual(Reflect.ownKeys(Object.freeze(new Sub())), []);
+  },
   "a byte stream can be split in two": async () => {
     const [a, b] = new Blob(["some bytes"]).stream().tee();
     const reader = b.getReader({ mode: "byob" });

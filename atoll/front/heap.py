@@ -1,0 +1,25 @@
+"""How this process asks the system for memory.
+
+A streamed body makes buffers of hundreds of kilobytes, one after the other, each freed at once. By default glibc gives
+such memory back to the system every time and gets it anew as pages to be cleared: 40,000 page faults for 100 MB of
+body, and a third of the front's CPU time.
+"""
+
+from __future__ import annotations
+
+import ctypes
+
+# From glibc's malloc.h.
+M_TRIM_THRESHOLD = -1
+M_MMAP_THRESHOLD = -3
+
+KEPT = 16 << 20  # free memory at the end of the heap that is kept
+LARGE = 4 << 20  # from this size on a buffer has pages of its own, given back when it is freed
+
+
+def keep_freed_memory() -> None:
+    """Let freed buffers be used again. Where the C library has no such setting, nothing changes."""
+    libc = ctypes.CDLL(None)
+    if hasattr(libc, "mallopt"):
+        libc.mallopt(M_MMAP_THRESHOLD, LARGE)
+        libc.mallopt(M_TRIM_THRESHOLD, KEPT)
