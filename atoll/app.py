@@ -32,6 +32,7 @@ from atoll.engine.pool import Pool, PoolLimits
 from atoll.engine.process import built_folders
 from atoll.engine.supervisor import Supervisor
 from atoll.errors import StartError
+from atoll.front.pages import Detail
 from atoll.front.server import Server, listen
 from atoll.logs import LogStore
 from atoll.router import Router
@@ -125,6 +126,8 @@ class Node:
             body_timeout=settings.body_timeout,
             idle_timeout=settings.idle_timeout,
             drain_seconds=settings.drain_seconds,
+            # On localhost whoever reads an error page is the one who wrote the worker.
+            detail=Detail.MESSAGES if settings.base_domain == "localhost" else Detail.PUBLIC,
         )
 
     async def _drain(self) -> None:

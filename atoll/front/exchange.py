@@ -223,7 +223,7 @@ class Exchange:
 
     def answer_failure(self, failure: Failure) -> None:
         shared = self.connection.shared
-        page = error_page(failure, header(self.head.lower(), b"accept") or b"", is_dev=shared.is_dev)
+        page = error_page(failure, header(self.head.lower(), b"accept") or b"", shared.detail)
         self.respond(page.status, page.block, page.body, ended=True)
 
     def reject(self, error: BadResponse) -> None:

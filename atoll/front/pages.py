@@ -1,13 +1,15 @@
 """What a client reads when a worker could not answer: one page per failure, as HTML, JSON or plain text by Accept.
 
-The text is for the developer of the worker: the code, what it means, and the message of the failure. Stacks are shown
-only in development, and what broke inside Atoll only there too. Everything that came from outside is escaped.
+How much it tells depends on who reads it. Everybody learns the code, what it means, and which limit was reached. What
+the worker's own code threw may name what only its developer should know, so it is for nodes on localhost; everyone else
+is pointed to the logs. Stacks, and what broke inside Atoll, are for development. What came from outside is escaped.
 """
 
 from __future__ import annotations
 
 import html
 import json
+from enum import IntEnum
 from http import HTTPStatus
 from typing import NamedTuple
 
@@ -67,18 +69,32 @@ PAGE = """<!doctype html>
 """
 
 
+class Detail(IntEnum):
+    """How much an error page tells."""
+
+    PUBLIC = 0  # nothing that the worker's code said
+    MESSAGES = 1  # what it threw
+    STACKS = 2  # and where, and what broke inside Atoll
+
+
+# Failures whose message is the worker's own.
+OWN_WORDS = frozenset(
+    {ErrorCode.EXCEPTION, ErrorCode.STREAM, ErrorCode.STARTUP, ErrorCode.COMPILE, ErrorCode.NOT_A_RESPONSE}
+)
+
+
 class Page(NamedTuple):
     status: int
     block: bytes
     body: bytes
 
 
-def error_page(failure: Failure, accept: bytes, *, is_dev: bool) -> Page:
+def error_page(failure: Failure, accept: bytes, detail: Detail) -> Page:
     """The answer to a request whose call failed."""
     facts = failure.facts
     title = TITLES.get(failure.code, facts.meaning.rstrip("."))
-    message, hint = explained(failure, is_dev)
-    stack = failure.stack[:MAX_STACK] if is_dev else ""
+    message, hint = explained(failure, detail)
+    stack = failure.stack[:MAX_STACK] if detail == Detail.STACKS else ""
     kind, body = rendered(accept, facts.status, facts.page, title, message, hint, stack, failure.code.name)
     block = b"content-type: %b\r\nx-atoll-error: %d\r\ncache-control: no-store\r\n" % (kind, facts.page)
     if facts.status == HTTPStatus.SERVICE_UNAVAILABLE:
@@ -86,7 +102,7 @@ def error_page(failure: Failure, accept: bytes, *, is_dev: bool) -> Page:
     return Page(facts.status, block, body)
 
 
-def explained(failure: Failure, is_dev: bool) -> tuple[str, str]:
+def explained(failure: Failure, detail: Detail) -> tuple[str, str]:
     """The message, and what to do about it."""
     if failure.code == ErrorCode.UNKNOWN_HOST:
         return (
@@ -94,12 +110,14 @@ def explained(failure: Failure, is_dev: bool) -> tuple[str, str]:
             "Deploy one by its name (POST /api/workers on the control host makes it answer on <name>.<base domain>), "
             "or give a worker a route that matches this address.",
         )
-    if failure.code == ErrorCode.INTERNAL and not is_dev:
+    if failure.code == ErrorCode.INTERNAL and detail < Detail.STACKS:
         return failure.facts.meaning, ""
+    if failure.code in OWN_WORDS and detail < Detail.MESSAGES:
+        return failure.facts.meaning, "The logs of the worker say more."
     message = failure.message[:MAX_MESSAGE]
     if failure.name and not message.startswith(failure.name):
         message = f"{failure.name}: {message}"
-    if failure.file and is_dev:
+    if failure.file and detail == Detail.STACKS:
         message += f"\n    at {failure.file}:{failure.line}:{failure.column}"
     return message or failure.facts.meaning, ""
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from email.utils import formatdate
 from typing import TYPE_CHECKING, Protocol
 
+from atoll.front.pages import Detail
 from atoll.router import Router
 from atoll.workers import Version
 
@@ -57,7 +58,7 @@ class Shared:
     router: Router
     control: Control | None
     bounds: Bounds
-    is_dev: bool = False  # error pages show stacks
+    detail: Detail = Detail.PUBLIC  # how much error pages tell
     # changed by the server's ticker only: coarse, but free to read
     now: float = 0.0
     date: bytes = b""

@@ -37,6 +37,7 @@ Call* Calls::Find(uint32_t id) {
 
 Call* Calls::Begin(uint32_t id) {
   auto [place, is_new] = calls_.try_emplace(id);
+  stray_log_bytes_ = 0;
   return is_new ? &place->second : nullptr;
 }
 
@@ -146,19 +147,14 @@ bool Calls::Done(uint32_t id, uint64_t unfinished_ns) {
 
 void Calls::Log(uint32_t id, wire::Level level, double time_ms, std::string_view text) {
   Call* call = Find(id);
-  if (call != nullptr) {
-    if (call->log_truncated) return;
-    if (call->log_bytes + text.size() > kMaxLogBytes) {
-      call->log_truncated = true;
-      text = "(log truncated: more than 128 KB in one request)";
-      level = wire::Level::kWarn;
-    }
-    call->log_bytes += text.size() + 16;
-  }
+  size_t& said = call == nullptr ? stray_log_bytes_ : call->log_bytes;
+  if (said > kMaxLogBytes) return;
+  said += text.size() + kLogLineBytes;
+  text = text.substr(0, kMaxLogBytes);
   out_.Begin(wire::Frame::kLog, 0, worker_id_, call == nullptr ? 0 : id);
   out_.U32(static_cast<uint32_t>(level));
   out_.F64(time_ms);
-  out_.Bytes(text.substr(0, kMaxLogBytes));
+  out_.Bytes(text);
   out_.End();
 }
 

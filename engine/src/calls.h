@@ -40,7 +40,6 @@ struct Call {
   uint32_t ops_made = 0;
 
   size_t log_bytes = 0;
-  bool log_truncated = false;
 };
 
 class Calls final {
@@ -93,11 +92,13 @@ class Calls final {
   void Head(v8::Isolate* isolate, uint16_t status, const Call& call, v8::Local<v8::String> head,
             uint64_t unfinished_ns);
 
-  static constexpr size_t kMaxLogBytes = 128 * 1024;
+  static constexpr size_t kMaxLogBytes = 256 * 1024;  // Python keeps half of it; this bounds what a flood costs us
+  static constexpr size_t kLogLineBytes = 32;  // what a line counts beside its text, so that empty ones are bounded too
 
   const uint32_t worker_id_;
   wire::Writer& out_;
   std::unordered_map<uint32_t, Call> calls_;
+  size_t stray_log_bytes_ = 0;  // said by code of no call since the last call began
 };
 
 }  // namespace engine

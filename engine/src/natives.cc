@@ -107,7 +107,7 @@ void Done(const Info& info) {
   if (Worker* worker = WorkerOf(info)) info.GetReturnValue().Set(worker->FinishCall(Unsigned(info, 0)));
 }
 
-// op(index, meta, body: Uint8Array | null) -> op id; 0 when no call is running
+// op(index, meta, body: Uint8Array | null) -> op id; 0 when no call is running, 2^32-1 when too many are under way
 void Op(const Info& info) {
   Worker* worker = WorkerOf(info);
   if (worker == nullptr) return;

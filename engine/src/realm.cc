@@ -45,6 +45,7 @@ std::string FromV8(v8::Isolate* isolate, v8::Local<v8::Value> value) {
 Realm::Realm(const RealmFactory& factory, size_t memory_bytes)
     : factory_(factory), memory_bytes_(memory_bytes), allocator_(memory_bytes), isolate_(v8::Isolate::Allocate()) {
   alive_.fetch_add(1);
+  made_.fetch_add(1);
   factory_.platform->RegisterIsolate(isolate_, &delegate_);
   v8::Isolate::Initialize(isolate_, Params(factory, allocator_, memory_bytes));
   isolate_->SetData(kSlot, this);

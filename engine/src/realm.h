@@ -78,6 +78,8 @@ class Realm final {
 
   // How many realms exist in the process, for the leak checks of the tests.
   static size_t alive() { return alive_.load(); }
+  // How many were ever made.
+  static size_t made() { return made_.load(); }
 
  private:
   static constexpr uint32_t kSlot = 0;
@@ -85,6 +87,7 @@ class Realm final {
   void TakeEntryPoints(v8::Local<v8::Context> context);
 
   static inline std::atomic<size_t> alive_{0};
+  static inline std::atomic<size_t> made_{0};
 
   const RealmFactory& factory_;
   const size_t memory_bytes_;

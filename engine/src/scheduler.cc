@@ -21,22 +21,28 @@ Scheduler::Scheduler(std::function<void()> read, std::function<void()> interrupt
     : read_(std::move(read)), interrupt_(std::move(interrupt)) {}
 
 void Scheduler::Start(uint32_t threads, Watchdog& watchdog) {
+  watchdog_ = &watchdog;
+  for (uint32_t i = 0; i < threads; i++) StartThread();
+}
+
+void Scheduler::StartThread() {
   struct Start {
     Scheduler* scheduler;
     Watchdog::Slot* slot;
   };
+  auto run = [](void* data) -> void* {
+    std::unique_ptr<Start> start(static_cast<Start*>(data));
+    start->scheduler->RunThread(*start->slot);
+    return nullptr;
+  };
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
   pthread_attr_setstacksize(&attributes, kStackBytes);
-  for (uint32_t i = 0; i < threads; i++) {
-    auto run = [](void* data) -> void* {
-      std::unique_ptr<Start> start(static_cast<Start*>(data));
-      start->scheduler->RunThread(*start->slot);
-      return nullptr;
-    };
-    pthread_t thread;
-    pthread_create(&thread, &attributes, run, new Start{this, &watchdog.AddSlot()});
+  pthread_t thread;
+  if (pthread_create(&thread, &attributes, run, new Start{this, &watchdog_->AddSlot()}) == 0) {
     pthread_detach(thread);
+    std::lock_guard<std::mutex> lock(mutex_);
+    threads_++;
   }
   pthread_attr_destroy(&attributes);
 }
@@ -110,18 +116,21 @@ void Scheduler::StandBy() {
 }
 
 void Scheduler::Look() {
-  std::lock_guard<std::mutex> lock(mutex_);
-  bool read_since = std::exchange(seen_reads_, reads_) != reads_;
-  bool ran_since = std::exchange(seen_turns_, turns_) != turns_;
-  bool unread = !reading_ && !read_since;
-  bool unrun = !ready_.empty() && !ran_since;
-  if (!unread && !unrun) return;
-  if (sleeping_ > 0) {
-    wake_.notify_one();
-  } else if (unread) {
-    standby_needed_ = true;
-    standby_.notify_one();
+  bool more;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    bool read_since = std::exchange(seen_reads_, reads_) != reads_;
+    bool ran_since = std::exchange(seen_turns_, turns_) != turns_;
+    bool unread = !reading_ && !read_since;
+    bool unrun = !ready_.empty() && !ran_since;
+    more = unrun && sleeping_ == 0 && threads_ < kMaxThreads;
+    if ((unread || unrun) && sleeping_ > 0) wake_.notify_one();
+    if (unread && sleeping_ == 0) {
+      standby_needed_ = true;
+      standby_.notify_one();
+    }
   }
+  if (more) StartThread();
 }
 
 }  // namespace engine

@@ -26,6 +26,7 @@ class Scheduler final {
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
 
+  // Starts the usual number of threads. More are started, up to kMaxThreads, when all of them are busy for long.
   void Start(uint32_t threads, Watchdog& watchdog);
 
   // A worker has mail. From any thread.
@@ -41,15 +42,21 @@ class Scheduler final {
   void Look();
 
  private:
+  static constexpr uint32_t kMaxThreads = 32;
+
+  void StartThread();
   void RunThread(Watchdog::Slot& slot);
 
   const std::function<void()> read_;
   const std::function<void()> interrupt_;
 
+  Watchdog* watchdog_ = nullptr;
+
   std::mutex mutex_;
   std::condition_variable wake_;
   std::condition_variable standby_;
   std::deque<std::shared_ptr<Worker>> ready_;
+  uint32_t threads_ = 0;
   uint32_t sleeping_ = 0;
   bool reading_ = false;
   bool standby_needed_ = false;

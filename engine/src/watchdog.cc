@@ -29,7 +29,11 @@ void Watchdog::Run() {
   for (;;) {
     bool busy = false;
     for (auto& slot : slots_) busy = Look(*slot) || busy;
-    if (busy) also_();
+    if (busy) {
+      lock.unlock();
+      also_();
+      lock.lock();
+    }
     idle_looks = busy ? 0 : idle_looks + 1;
     if (idle_looks < kLooksBeforeSleep) {
       wake_.wait_for(lock, std::chrono::nanoseconds(kLookEveryNs));

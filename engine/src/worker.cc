@@ -275,6 +275,7 @@ uint32_t Worker::StartOp(uint32_t op, std::string_view meta, std::string_view bo
   uint32_t call_id = CurrentCall();
   Call* call = calls_.Find(call_id);
   if (call == nullptr) return 0;
+  if (call->ops >= kMaxOps) return kTooManyOps;
   uint32_t id = engine_.NextOp();
   ops_.emplace(id, call_id);
   call->ops++;

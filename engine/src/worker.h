@@ -63,6 +63,8 @@ class Worker final : public std::enable_shared_from_this<Worker> {
   uint64_t UnfinishedNs() const { return charge_ == nullptr ? 0 : charge_->SoFar(); }
   bool SetTimer(uint32_t id, double delay_ms);
   void ClearTimer(uint32_t id);
+  // The id of the op; 0 when no call is running, kTooManyOps when the call has too many under way.
+  static constexpr uint32_t kTooManyOps = UINT32_MAX;
   uint32_t StartOp(uint32_t op, std::string_view meta, std::string_view body);
   // True when the call had timers left; they are gone.
   bool FinishCall(uint32_t id);
@@ -70,6 +72,8 @@ class Worker final : public std::enable_shared_from_this<Worker> {
   void OnPromiseReject(const v8::PromiseRejectMessage& message);
 
  private:
+  static constexpr uint32_t kMaxOps = 1000;
+
   enum class State { kNew, kStarting, kReady, kGone };
 
   bool TakeMail(std::vector<Mail>& batch);

@@ -9,7 +9,7 @@ import pytest
 from atoll.errors import Failure
 from atoll.front import http1
 from atoll.front.http1 import BadResponse, Refusal, header, request_head, response_bytes, response_head
-from atoll.front.pages import error_page, refusal_bytes
+from atoll.front.pages import Detail, error_page, refusal_bytes
 from atoll.wire.generated import ERRORS, ErrorCode
 
 DATE = b"date: Mon, 16 Nov 2026 09:00:00 GMT\r\n"
@@ -92,7 +92,7 @@ def test_the_memory_for_good_blocks_is_bounded() -> None:
 @pytest.mark.parametrize("code", list(ErrorCode))
 @pytest.mark.parametrize("accept", [b"text/html,*/*", b"application/json", b"*/*", b""])
 def test_every_failure_has_a_page_that_may_be_sent(code: ErrorCode, accept: bytes) -> None:
-    page = error_page(Failure(code, "<b>Ünsafe</b>\r\nx: y", stack="at secret.js"), accept, is_dev=False)
+    page = error_page(Failure(code, "<b>Ünsafe</b>\r\nx: y", stack="at secret.js"), accept, Detail.MESSAGES)
     response_bytes(page.status, page.block, page.body, DATE)
     assert page.status == ERRORS[code].status
     assert b"x-atoll-error: %d\r\n" % ERRORS[code].page in page.block
@@ -106,14 +106,22 @@ def test_every_failure_has_a_page_that_may_be_sent(code: ErrorCode, accept: byte
 
 def test_stacks_and_what_broke_inside_are_shown_in_development_only() -> None:
     failure = Failure(ErrorCode.INTERNAL, "the secret reason", stack="at secret.js")
-    assert b"secret" not in error_page(failure, b"", is_dev=False).body
-    shown = error_page(failure, b"", is_dev=True).body
+    assert b"secret" not in error_page(failure, b"", Detail.MESSAGES).body
+    shown = error_page(failure, b"", Detail.STACKS).body
     assert b"the secret reason" in shown and b"at secret.js" in shown
 
 
 def test_an_exception_is_shown_with_its_name() -> None:
-    page = error_page(Failure(ErrorCode.EXCEPTION, "x is not defined", name="ReferenceError"), b"", is_dev=False)
+    failure = Failure(ErrorCode.EXCEPTION, "x is not defined", name="ReferenceError")
+    page = error_page(failure, b"", Detail.MESSAGES)
     assert page.body == b"error 1101: The worker threw an exception\nReferenceError: x is not defined\n"
+
+
+def test_strangers_do_not_learn_what_a_worker_threw_but_which_limit_it_passed() -> None:
+    thrown = Failure(ErrorCode.EXCEPTION, "no user alice in table users", name="DatabaseError")
+    assert b"alice" not in error_page(thrown, b"", Detail.PUBLIC).body
+    limit = Failure(ErrorCode.CPU, "used 51 ms of CPU, limit 50 ms")
+    assert b"limit 50 ms" in error_page(limit, b"", Detail.PUBLIC).body
 
 
 def test_a_refusal_closes_the_connection() -> None:

@@ -5,6 +5,8 @@
 import { ErrorClass } from "./wire.gen.js";
 import { native } from "./native.js";
 
+const TOO_MANY = 0xffffffff;
+
 const names = [];
 const waiting = new Map(); // op id -> { resolve, reject }
 
@@ -24,6 +26,10 @@ export function defineOp(name) {
       const id = native.op(index, JSON.stringify(meta), body);
       if (id === 0) {
         reject(new Error("Bindings can be used only while a request is handled, not by top-level code or after its end."));
+        return;
+      }
+      if (id === TOO_MANY) {
+        reject(new Error("Too many binding calls are under way in this request: wait for some of them first."));
         return;
       }
       waiting.set(id, { resolve, reject });
