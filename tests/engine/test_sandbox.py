@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import errno
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -202,6 +204,29 @@ def test_root_without_the_rights_of_root_says_what_it_cannot_do() -> None:
     assert code == 0
     missing = [line for line in report.splitlines() if line[0] == "-"]
     assert len(missing) == 1 and missing[0].startswith(f"-{confine.UID}: root outside of its user namespace")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="a plain user stays who he is")
+async def test_an_installation_in_the_home_of_root_works_for_nobody(
+    tmp_path: Path, open_room: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "home"
+    home.mkdir(0o700)
+    there = {}
+    for name, path in dataclasses.asdict(find_files()).items():
+        there[name] = home / path.name
+        try:
+            os.link(path, there[name])
+        except OSError:  # another disk
+            shutil.copy2(path, there[name])
+    room: EngineRoom = await open_room(files=process.EngineFiles(**there), sandbox="require")
+    assert (await room.get(script(HELLO))).body == b"hello"
+    # Without a root folder of its own it has to stay root to read them, and says so.
+    monkeypatch.setattr(process, "plan", partial(sandbox.plan, without=(confine.NAMESPACES,)))
+    room = await open_room(files=process.EngineFiles(**there), sandbox="try")
+    assert (await room.get(script(HELLO))).body == b"hello"
+    assert any("uid: the files of the engine cannot be read" in text for text in room.supervisor.layers.missing)
+    assert confine.CAPABILITIES in room.supervisor.layers.held
 
 
 # --- a node ---
