@@ -25,6 +25,7 @@ from atoll.config import Settings
 from atoll.control.api import ControlApi
 from atoll.control.check import DeployBody
 from atoll.control.deploy import Deployer
+from atoll.control.refusals import Refused
 from atoll.control.workers import WorkerStore
 from atoll.db.folder import DataFolder
 from atoll.db.sqlite import Database
@@ -144,7 +145,10 @@ class Node:
             if example.is_dir():
                 config = tomllib.loads((example / "atoll.toml").read_text("utf-8"))
                 script = (example / config["main"]).read_text("utf-8")
-                await self.deployer.create(DeployBody(name=name, script=script, env=config.get("vars", {})))
+                try:
+                    await self.deployer.create(DeployBody(name=name, script=script, env=config.get("vars", {})))
+                except Refused as refused:
+                    raise StartError(f"the example {name} was refused: {refused}", "start without --example") from None
                 return
         raise StartError(f"the example {name} did not come with this Atoll", "leave out --example")
 

@@ -6,7 +6,8 @@
     ├── QuotaExceeded       a limit on what a worker may ask for was reached
     ├── LoadFailed          a version does not compile, start or export a handler
     ├── EngineError         an engine broke the wire, died or does not fit this Atoll
-    └── StartError          the node cannot start: port taken, bad setting, missing file
+    ├── StartError          the node cannot start: port taken, bad setting, missing file
+    └── Refused             the control API refuses a request (in control/refusals.py, with codes of its own)
 
 `code` is permanent: clients and tests match on it, never on the text. Anything that is not an AtollError is a bug
 of ours: it is logged whole and the worker or client only learns INTERNAL.

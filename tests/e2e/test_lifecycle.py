@@ -87,6 +87,15 @@ def test_a_second_start_on_the_same_folder_says_so(new_atoll: Callable[..., Atol
     assert "data folder" in second.stderr and "hint:" in second.stderr
 
 
+def test_an_example_that_this_node_refuses_is_an_error_with_a_hint(tmp_path: Path) -> None:
+    """Its host is a control host here, so no worker may have it."""
+    flags = ["--port=0", f"--data={tmp_path / 'data'}", "--engines=1", "--control-hosts=hello-world.localhost"]
+    done = subprocess.run([*COMMAND, "--example", *flags], capture_output=True, text=True, timeout=30, check=False)
+    assert done.returncode == 1
+    assert "error: the example hello-world was refused" in done.stderr and "hint:" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_an_update_under_load_drops_no_request_and_mixes_nothing(new_atoll: Callable[..., Atoll]) -> None:
     atoll = new_atoll()
 
