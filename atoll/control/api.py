@@ -19,6 +19,7 @@ from starlette.routing import Route
 
 from atoll import __version__
 from atoll.config import Settings
+from atoll.control.bindings import shown_bindings
 from atoll.control.check import parse_body
 from atoll.control.deploy import Deployer
 from atoll.control.logs_api import LogsApi
@@ -55,6 +56,7 @@ class WorkerAnswer(msgspec.Struct):
     url: str
     routes: tuple[str, ...]
     env: Mapping[str, Json]
+    bindings: list[dict[str, Json]]
     limits: Limits
     isolation: str
     compatibility_date: str
@@ -221,6 +223,7 @@ class ControlApi:
             url=self.url_of(deployment.name),
             routes=deployment.routes,
             env=version.env,
+            bindings=shown_bindings(version.grants),
             limits=version.limits,
             isolation="pool",
             compatibility_date=version.compatibility_date,

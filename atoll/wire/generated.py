@@ -3,7 +3,7 @@
 from enum import IntEnum, IntFlag
 from typing import NamedTuple
 
-WIRE_HASH = "41fba6e8d438a891"
+WIRE_HASH = "c18a8fd98883186a"
 HEADER_LAYOUT = "<IBBHII"  # length, kind, flags, spare, worker, call
 MAX_PAYLOAD = 67108864
 INLINE_BODY = 65536
@@ -66,6 +66,10 @@ class Event(IntEnum):
     """What a CALL starts."""
 
     FETCH = 0
+    SCHEDULED = 1
+    QUEUE = 2
+    TAIL = 3
+    RPC = 4
 
 
 class Level(IntEnum):

@@ -5,7 +5,7 @@
 
 namespace engine::wire {
 
-inline constexpr char kHash[] = "41fba6e8d438a891";
+inline constexpr char kHash[] = "c18a8fd98883186a";
 inline constexpr uint32_t kMaxPayload = 67108864;
 inline constexpr uint32_t kInlineBody = 65536;
 inline constexpr uint32_t kChunk = 65536;
@@ -46,6 +46,10 @@ enum class Frame : uint8_t {
 
 enum class Event : uint8_t {
   kFetch = 0,
+  kScheduled = 1,
+  kQueue = 2,
+  kTail = 3,
+  kRpc = 4,
 };
 
 enum class Level : uint8_t {

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from atoll.bindings.echo.ops import Echo
 from atoll.config import Settings
 from atoll.control.api import ControlApi
 from atoll.control.deploy import Deployer
@@ -19,6 +20,7 @@ from atoll.observe.store import LogStore
 from atoll.router import Router
 from atoll.workers import Version
 
+KINDS = {"echo": Echo()}
 HELLO = 'export default { fetch() { return new Response("Hello!"); } }'
 
 
@@ -83,10 +85,10 @@ class Node:
         self.settings = settings
         self.engines = engines
         self.database = Database(folder / "atoll.db")
-        self.store = WorkerStore(self.database)
+        self.store = WorkerStore(self.database, KINDS)
         self.router = Router(settings.base_domain, settings.control_hosts)
         self.logs = LogStore(folder)
-        self.deployer = Deployer(settings, self.store, engines, self.router, self.logs, clock=clock)
+        self.deployer = Deployer(settings, self.store, engines, self.router, self.logs, KINDS, clock=clock)
         self.deployer.restore()
         self.api = ControlApi(
             settings,

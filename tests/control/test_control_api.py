@@ -17,6 +17,7 @@ from atoll.control.refusals import API_ERRORS, ApiCode
 from atoll.engine.pool import PoolStats
 from atoll.errors import EngineError, Failure, LoadFailed
 from atoll.wire.generated import ErrorCode
+from atoll.workers import Grant
 
 
 async def test_a_deploy_answers_with_all_there_is_to_know(node: Node) -> None:
@@ -30,7 +31,8 @@ async def test_a_deploy_answers_with_all_there_is_to_know(node: Node) -> None:
         "url": "http://hello.localhost:8080/",
         "routes": ["shop.example/*"],
         "env": {"GREETING": "hi"},
-        "limits": {"cpu_ms": 50, "wall_ms": 30000, "memory_mb": 128},
+        "bindings": [],
+        "limits": {"cpu_ms": 50, "wall_ms": 30000, "memory_mb": 128, "subrequests": 1000},
         "isolation": "pool",
         "compatibility_date": "2027-01-15",
         "handlers": ["fetch"],
@@ -56,7 +58,7 @@ async def test_put_makes_a_new_version_and_keeps_what_it_does_not_name(node: Nod
     assert answer.json["id"] == created["id"]
     assert answer.json["version"]["number"] == 2
     assert answer.json["env"] == {"A": "1"} and answer.json["routes"] == ["a.example/*"]
-    assert answer.json["limits"] == {"cpu_ms": 70, "wall_ms": 30000, "memory_mb": 128}
+    assert answer.json["limits"] == {"cpu_ms": 70, "wall_ms": 30000, "memory_mb": 128, "subrequests": 1000}
     assert answer.json["created_at"] == created["created_at"]
     assert answer.json["updated_at"] == "2027-01-15T08:01:00.500Z"
     live = node.live("hello.localhost")
@@ -321,3 +323,29 @@ def test_every_code_has_its_facts() -> None:
     assert set(API_ERRORS) == set(ApiCode)
     assert len({facts.type for facts in API_ERRORS.values()}) == len(API_ERRORS)
     assert api_module.iso_time(0) == "1970-01-01T00:00:00.000Z"
+
+
+async def test_a_binding_is_kept_with_its_version_and_given_to_the_worker(node: Node, engines: Engines) -> None:
+    entry = {"type": "echo", "name": "ECHO"}
+    answer = await node.post(name="hello", script=HELLO, bindings=[entry])
+    assert answer.status == 201 and answer.json["bindings"] == [entry]
+    assert engines.checked[-1].grants == {"ECHO": Grant("ECHO", "echo")}
+    assert (await node.put("hello", script=HELLO + "//2")).json["bindings"] == [entry]
+
+
+@pytest.mark.parametrize(
+    ("bindings", "text"),
+    [
+        ([{"type": "echo"}], "no `name`"),
+        ([{"type": "echo", "name": "1A"}], "1A"),
+        ([{"type": "ecko", "name": "A"}], "ecko"),
+        ([{"name": "A"}], "None"),
+        ([{"type": "echo", "name": "A", "size": 1}], "size"),
+        ([{"type": "echo", "name": "A"}, {"type": "echo", "name": "A"}], "two bindings"),
+        ([{"type": "echo", "name": "B"}], "both a variable"),
+        ([{"type": "echo", "name": f"A{i}"} for i in range(129)], "128"),
+    ],
+)
+async def test_a_binding_that_cannot_be_is_refused(node: Node, bindings: list[object], text: str) -> None:
+    answer = await node.post(name="hello", script=HELLO, env={"B": 1}, bindings=bindings)
+    assert answer.status == 400 and text in answer.json["error"]["message"]
