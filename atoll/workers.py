@@ -48,15 +48,20 @@ class Limits:
     cpu_ms: int = 50
     wall_ms: int = 30_000
     memory_mb: int = 128
+    subrequests: int = 1_000  # ops of bindings and fetches in one call
 
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """A binding a worker was given: the name it sees in `env`, the kind, and the resource only Python knows."""
+    """A binding a worker was given: the name it sees in `env`, the kind, and the resource only Python knows.
+
+    `fields` is the entry of the deploy it came from, without type and name: what the API shows and the store keeps.
+    """
 
     name: str
     kind: str
     resource: str = ""
+    fields: Mapping[str, Json] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -56,6 +56,7 @@ class WantedLimits(msgspec.Struct, forbid_unknown_fields=True):
     cpu_ms: int | UnsetType = UNSET
     wall_ms: int | UnsetType = UNSET
     memory_mb: int | UnsetType = UNSET
+    subrequests: int | UnsetType = UNSET
 
 
 class DeployBody(msgspec.Struct, forbid_unknown_fields=True):
@@ -67,6 +68,7 @@ class DeployBody(msgspec.Struct, forbid_unknown_fields=True):
     main: str | UnsetType = UNSET
     routes: list[str] | UnsetType = UNSET
     env: dict[str, Any] | UnsetType = UNSET
+    bindings: list[dict[str, Any]] | UnsetType = UNSET
     limits: WantedLimits | UnsetType = UNSET
     isolation: str | UnsetType = UNSET
     compatibility_date: str | UnsetType = UNSET

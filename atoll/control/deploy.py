@@ -21,12 +21,13 @@ from typing import Protocol, TypeAlias, TypeVar
 from msgspec import UNSET
 
 from atoll.config import Settings
+from atoll.control.bindings import Kinds
 from atoll.control.check import DeployBody, checked_name
 from atoll.control.draft import Identity, changed_draft, new_draft
 from atoll.control.refusals import ApiCode, Refused, load_refusal
-from atoll.control.workers import Deployment, WorkerStore
+from atoll.control.workers import LOCAL_TENANT, Deployment, WorkerStore
 from atoll.errors import EngineError, LoadFailed
-from atoll.logs import LogStore
+from atoll.observe.store import LogStore
 from atoll.router import BadPattern, Router, RouteTaken
 from atoll.workers import Limits, Version
 
@@ -68,6 +69,7 @@ class Deployer:
         checker: Checker,
         router: Router,
         logs: LogStore,
+        kinds: Kinds,
         *,
         clock: Callable[[], float] = time.time,
         new_id: Callable[[str], str] = random_id,
@@ -77,6 +79,7 @@ class Deployer:
         self._checker = checker
         self._router = router
         self._logs = logs
+        self._kinds = kinds
         self._clock = clock
         self._new_id = new_id
         # What the router points to now
@@ -116,6 +119,7 @@ class Deployer:
             except (BadPattern, RouteTaken) as error:  # the node's own names have changed since the deploy
                 log.error("the worker %s gets none of its routes: %s", deployment.name, error)
                 self._switch(replace(deployment, version=version), ())
+        self._logs.forget_strangers()
         return len(stored)
 
     # Changing it
@@ -167,14 +171,14 @@ class Deployer:
             raise Refused(
                 ApiCode.NAME_TAKEN, f"a worker named `{name}` exists already", f"to update it: PUT /api/workers/{name}"
             )
-        identity = Identity(self._new_id("worker"), name, self._new_id("version"), self._clock())
-        draft = new_draft(body, identity, self._settings, self._router)
+        identity = Identity(self._new_id("worker"), name, LOCAL_TENANT, self._new_id("version"), self._clock())
+        draft = new_draft(body, identity, self._settings, self._router, self._kinds)
         return await self._activate(draft, self._store.create)
 
     async def _update(self, name: str, body: DeployBody) -> Deployment:
         current = self.find(name)
-        identity = Identity(current.id, name, self._new_id("version"), self._clock())
-        draft = changed_draft(body, identity, current, self._settings, self._router)
+        identity = Identity(current.id, name, current.version.tenant, self._new_id("version"), self._clock())
+        draft = changed_draft(body, identity, current, self._settings, self._router, self._kinds)
         return await self._activate(draft, self._store.update)
 
     async def _delete(self, name: str) -> None:
@@ -188,6 +192,8 @@ class Deployer:
     async def _activate(self, draft: Deployment, save: Save) -> Deployment:
         self._refuse_taken_routes(draft)  # early, since the engine's part is the dear one
         loaded = await self._check(draft.version)
+        for grant in draft.version.grants.values():
+            await self._kinds[grant.kind].prepare(draft.version.tenant, grant.resource)
         try:
             async with self._turn:
                 self._refuse_taken_routes(draft)
@@ -234,6 +240,7 @@ class Deployer:
             cpu_ms=min(limits.cpu_ms, top.max_cpu_ms),
             wall_ms=min(limits.wall_ms, top.max_wall_ms),
             memory_mb=min(limits.memory_mb, top.max_memory_mb),
+            subrequests=min(limits.subrequests, top.max_subrequests),
         )
 
     def _refuse_control_host(self, name: str) -> None:

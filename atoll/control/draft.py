@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from msgspec import UNSET
 
 from atoll.config import Settings
+from atoll.control.bindings import Kinds, checked_bindings
 from atoll.control.check import (
     MAX_PATTERN,
     MAX_ROUTES,
@@ -25,7 +26,7 @@ from atoll.control.check import (
     checked_limits,
 )
 from atoll.control.refusals import ApiCode, Refused
-from atoll.control.workers import LOCAL_TENANT, Deployment
+from atoll.control.workers import Deployment
 from atoll.router import BadPattern, Router, parse_pattern
 from atoll.workers import Version
 
@@ -36,6 +37,7 @@ class Identity:
 
     worker_id: str
     worker_name: str
+    tenant: str
     version_id: str
     now: float  # seconds since 1970
 
@@ -44,14 +46,14 @@ class Identity:
         return datetime.datetime.fromtimestamp(self.now, datetime.UTC).date()
 
 
-def new_draft(body: DeployBody, identity: Identity, settings: Settings, router: Router) -> Deployment:
+def new_draft(body: DeployBody, identity: Identity, settings: Settings, router: Router, kinds: Kinds) -> Deployment:
     """The first version of a worker. Without a compatibility date it behaves as of today, for ever."""
     modules, main = checked_code(body, settings.script_bytes)
     version = Version(
         id=identity.version_id,
         worker_id=identity.worker_id,
         worker_name=identity.worker_name,
-        tenant=LOCAL_TENANT,
+        tenant=identity.tenant,
         modules=modules,
         main=main,
         limits=checked_limits(WantedLimits(), settings),
@@ -59,11 +61,11 @@ def new_draft(body: DeployBody, identity: Identity, settings: Settings, router: 
     )
     at = int(identity.now * 1000)
     blank = Deployment(version, number=0, routes=(), handlers=(), startup_ms=0.0, deployed_at=at, created_at=at)
-    return _with_fields(blank, body, identity, settings, router)
+    return _with_fields(blank, body, identity, settings, router, kinds)
 
 
 def changed_draft(
-    body: DeployBody, identity: Identity, current: Deployment, settings: Settings, router: Router
+    body: DeployBody, identity: Identity, current: Deployment, settings: Settings, router: Router, kinds: Kinds
 ) -> Deployment:
     """The next version of a worker: the current one, with whatever fields the body gives in place of the old."""
     if all(getattr(body, field) is UNSET for field in body.__struct_fields__ if field != "name"):
@@ -73,17 +75,21 @@ def changed_draft(
         modules, main = checked_code(body, settings.script_bytes)
         version = replace(version, modules=modules, main=main)
     draft = replace(current, version=version, deployed_at=int(identity.now * 1000))
-    return _with_fields(draft, body, identity, settings, router)
+    return _with_fields(draft, body, identity, settings, router, kinds)
 
 
 def _with_fields(
-    draft: Deployment, body: DeployBody, identity: Identity, settings: Settings, router: Router
+    draft: Deployment, body: DeployBody, identity: Identity, settings: Settings, router: Router, kinds: Kinds
 ) -> Deployment:
     version = draft.version
     if body.isolation is not UNSET:
         checked_isolation(body.isolation)
     if body.env is not UNSET:
         version = replace(version, env=checked_env(body.env))
+    if body.bindings is not UNSET:
+        version = replace(version, grants=checked_bindings(body.bindings, kinds, version.tenant))
+    for name in version.grants.keys() & version.env.keys():
+        raise bad_body(f"`{name}` is both a variable and a binding", "a name in `env` can mean one thing only")
     if body.limits is not UNSET:
         version = replace(version, limits=checked_limits(body.limits, settings))
     if body.compatibility_date is not UNSET:

@@ -21,6 +21,7 @@ class ApiCode(IntEnum):
     BAD_BODY = 10026
     TOO_LARGE = 10027
     CONCURRENT = 10035
+    BINDING_NAME = 10052
     VAR_TOO_BIG = 10054
     TOO_MANY_VARS = 10055
     NO_HANDLERS = 10068
@@ -49,6 +50,7 @@ API_ERRORS: dict[ApiCode, ApiFacts] = {
     ApiCode.BAD_BODY: ApiFacts(400, "bad_body", "The body is not the JSON this endpoint takes."),
     ApiCode.TOO_LARGE: ApiFacts(413, "too_large", "The worker or the body is larger than this node allows."),
     ApiCode.CONCURRENT: ApiFacts(409, "concurrent", "Another change of the same worker is under way."),
+    ApiCode.BINDING_NAME: ApiFacts(400, "binding_name", "A binding has no name, or one that `env` cannot have."),
     ApiCode.VAR_TOO_BIG: ApiFacts(400, "var_too_big", "A variable of `env` is larger than 5 KB."),
     ApiCode.TOO_MANY_VARS: ApiFacts(400, "too_many_vars", "`env` has more than 128 variables."),
     ApiCode.NO_HANDLERS: ApiFacts(422, "no_handlers", "The script has no handler that could be called."),

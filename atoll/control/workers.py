@@ -15,6 +15,7 @@ from typing import NamedTuple
 import apsw
 import msgspec
 
+from atoll.control.bindings import Kinds, checked_bindings, shown_bindings
 from atoll.db.sqlite import Database, rows
 from atoll.workers import Limits, Module, ModuleKind, ScriptFormat, Version
 
@@ -54,6 +55,7 @@ class ActiveRow(NamedTuple):
     env: str
     limits: str
     compatibility_date: str
+    bindings: str
     routes: str
     handlers: str
     startup_ms: float
@@ -72,12 +74,13 @@ class CodeRow(NamedTuple):
 
 
 class WorkerStore:
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, kinds: Kinds) -> None:
         self._database = database
+        self._kinds = kinds
 
     def load_all(self) -> list[Deployment]:
         """Every worker with its active version, by name. For the start: it reads every module of them."""
-        return self._database.read(_load_all)
+        return self._database.read(lambda connection: _load_all(connection, self._kinds))
 
     async def create(self, deployment: Deployment) -> Deployment:
         """Store a new worker with its first version."""
@@ -142,8 +145,8 @@ def _run(connection: apsw.Connection, sql: str, value: str) -> None:
 def _insert_version(connection: apsw.Connection, deployment: Deployment, *, number: int) -> Deployment:
     version, at = deployment.version, deployment.deployed_at
     connection.execute(
-        "INSERT INTO versions (id, worker_id, number, main, format, env, limits, compatibility_date, routes, handlers,"
-        " startup_ms, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO versions (id, worker_id, number, main, format, env, limits, compatibility_date, bindings, routes,"
+        " handlers, startup_ms, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             version.id,
             version.worker_id,
@@ -153,6 +156,7 @@ def _insert_version(connection: apsw.Connection, deployment: Deployment, *, numb
             _json(dict(version.env)),
             _json(version.limits),
             version.compatibility_date,
+            _json(shown_bindings(version.grants)),
             _json(deployment.routes),
             _json(deployment.handlers),
             deployment.startup_ms,
@@ -177,13 +181,14 @@ def _claim_routes(connection: apsw.Connection, version: Version, patterns: Seque
     )
 
 
-def _load_all(connection: apsw.Connection) -> list[Deployment]:
+def _load_all(connection: apsw.Connection, kinds: Kinds) -> list[Deployment]:
     sql = (
         "SELECT workers.id, workers.name, workers.created_at, versions.id, number, main, format, env, limits,"
-        " compatibility_date, routes, handlers, startup_ms, versions.created_at"
+        " compatibility_date, bindings, routes, handlers, startup_ms, versions.created_at"
         " FROM workers JOIN versions ON versions.id = active_version ORDER BY workers.name"
     )
-    return [_deployment(row, _load_modules(connection, row.version_id)) for row in rows(connection, ActiveRow, sql)]
+    found = rows(connection, ActiveRow, sql)
+    return [_deployment(row, _load_modules(connection, row.version_id), kinds) for row in found]
 
 
 def _load_modules(connection: apsw.Connection, version_id: str) -> tuple[Module, ...]:
@@ -192,7 +197,7 @@ def _load_modules(connection: apsw.Connection, version_id: str) -> tuple[Module,
     return tuple(Module(row.path, ModuleKind(row.kind), row.source) for row in found)
 
 
-def _deployment(row: ActiveRow, modules: tuple[Module, ...]) -> Deployment:
+def _deployment(row: ActiveRow, modules: tuple[Module, ...], kinds: Kinds) -> Deployment:
     version = Version(
         id=row.version_id,
         worker_id=row.worker_id,
@@ -202,6 +207,7 @@ def _deployment(row: ActiveRow, modules: tuple[Module, ...]) -> Deployment:
         main=row.main,
         format=ScriptFormat(row.format),
         env=msgspec.json.decode(row.env),
+        grants=checked_bindings(msgspec.json.decode(row.bindings), kinds, LOCAL_TENANT),
         limits=msgspec.json.decode(row.limits, type=Limits),
         compatibility_date=row.compatibility_date,
     )

@@ -74,11 +74,13 @@ class Pool:
 
     # --- calls ---
 
-    def call(self, version: Version, head: bytes, body: bytes, ended: bool, caller: Caller) -> Call:
+    def call(
+        self, version: Version, head: bytes, body: bytes, ended: bool, caller: Caller, event: int = 0, hops: int = 0
+    ) -> Call:
         """Start a call. Never raises; failures go to `caller.on_failure`, possibly before this returns."""
         counts = self._counts
         counts.calls += 1
-        call = Call(version, head, body, ended, caller, self, self._clock())
+        call = Call(version, head, body, ended, caller, self, self._clock(), event, hops)
         placement = self._placements.get(version)
         if placement is not None and placement.ready and placement.in_flight < self._limits.max_in_flight:
             counts.hits += 1

@@ -3,7 +3,7 @@
 from enum import IntEnum, IntFlag
 from typing import NamedTuple
 
-WIRE_HASH = "e28f4f97b394b86d"
+WIRE_HASH = "1d710737a242054c"
 HEADER_LAYOUT = "<IBBHII"  # length, kind, flags, spare, worker, call
 MAX_PAYLOAD = 67108864
 INLINE_BODY = 65536
@@ -69,6 +69,10 @@ class Event(IntEnum):
     """What a CALL starts."""
 
     FETCH = 0
+    SCHEDULED = 1
+    QUEUE = 2
+    TAIL = 3
+    RPC = 4
 
 
 class Level(IntEnum):

@@ -109,6 +109,7 @@ void Realm::TakeEntryPoints(v8::Local<v8::Context> context) {
   take("builtIn", entry_.built_in);
   take("rejection", entry_.rejection);
   take("fetch", entry_.fetch);
+  take("event", entry_.event);
   take("body", entry_.body);
   take("credit", entry_.credit);
   take("cancel", entry_.cancel);

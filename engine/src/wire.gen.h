@@ -5,7 +5,7 @@
 
 namespace engine::wire {
 
-inline constexpr char kHash[] = "e28f4f97b394b86d";
+inline constexpr char kHash[] = "1d710737a242054c";
 inline constexpr uint32_t kMaxPayload = 67108864;
 inline constexpr uint32_t kInlineBody = 65536;
 inline constexpr uint32_t kChunk = 65536;
@@ -26,36 +26,32 @@ static_assert(sizeof(Header) == 16);
 
 enum class Frame : uint8_t {
   kHello = 1,  // both: First frame each way: {wire, v8, ops, ...}. A mismatch ends the engine.
-  kLoad = 2,   // python: Prepare a worker version in an isolate; meta gives the sizes of the blobs (modules, then code
-               // cache). `call` in the header is the memory limit in MB.
-  kLoaded =
-      3,  // engine: The version is ready {handlers, startup_us}, or with FAIL could not be loaded {code, message, ...}.
-  kUnload = 4,    // python: Dispose of a loaded version; calls still in it fail with UNAVAILABLE.
-  kUnloaded = 5,  // engine: The isolate is gone: asked for by UNLOAD, or condemned {code, message}. No frame for this
-                  // worker follows.
-  kCall = 6,      // python: Start a handler. Head: METHOD SP URL LF, then raw `Name: value CRLF` lines (Latin-1).
+  kLoad = 2,  // python: Prepare a worker version in an isolate; meta gives the sizes of the blobs (modules, then code cache). `call` in the header is the memory limit in MB.
+  kLoaded = 3,  // engine: The version is ready {handlers, startup_us}, or with FAIL could not be loaded {code, message, ...}.
+  kUnload = 4,  // python: Dispose of a loaded version; calls still in it fail with UNAVAILABLE.
+  kUnloaded = 5,  // engine: The isolate is gone: asked for by UNLOAD, or condemned {code, message}. No frame for this worker follows.
+  kCall = 6,  // python: Start a handler. Head: METHOD SP URL LF, then raw `Name: value CRLF` lines (Latin-1).
   kResponse = 7,  // engine: The handler answered. Head: `name: value CRLF` lines (Latin-1).
-  kBody = 8,      // both: More of the request body (from Python) or of the response body (from the engine).
-  kCredit = 9,    // both: The receiver of a body took so many bytes; the sender may send as many more.
-  kCancel = 10,   // both: Python: the client is gone, or with FAIL the call took too long. Engine: the worker does not
-                  // want the rest of the request body.
-  kFail = 11,     // engine: The call failed {code, message, name?, stack?, file?, line?, column?}; before RESPONSE an
-                  // error page, after it a broken body.
-  kDone = 12,     // engine: The call is over, waitUntil included. Its id may be used again.
-  kLog = 13,      // engine: A console line of a call (call 0: of top-level code).
-  kOp = 14,       // engine: A worker asks the broker for something; `call` in the header is the op id.
-  kReply = 15,  // python: The answer to an OP, exactly one each; `worker` and `call` in the header are those of the OP;
-                // with FAIL the meta is {code, message}.
-  kPing = 16,   // python: Are you alive?
-  kPong = 17,   // engine: Yes; {isolates, spares, calls, heap_bytes, ...}.
-  kStuck = 19,  // engine: Code of a worker can be neither run nor ended {code, message}: its calls have failed, and the
-                // process must be replaced. `call` is the one that ran, or 0. Only UNLOADED may follow for this worker.
-  kCode = 18,   // both: Python asks for the V8 code cache of a loaded version; the engine answers with it (u32 length
-                // per module, then blobs).
+  kBody = 8,  // both: More of the request body (from Python) or of the response body (from the engine).
+  kCredit = 9,  // both: The receiver of a body took so many bytes; the sender may send as many more.
+  kCancel = 10,  // both: Python: the client is gone, or with FAIL the call took too long. Engine: the worker does not want the rest of the request body.
+  kFail = 11,  // engine: The call failed {code, message, name?, stack?, file?, line?, column?}; before RESPONSE an error page, after it a broken body.
+  kDone = 12,  // engine: The call is over, waitUntil included. Its id may be used again.
+  kLog = 13,  // engine: A console line of a call (call 0: of top-level code).
+  kOp = 14,  // engine: A worker asks the broker for something; `call` in the header is the op id.
+  kReply = 15,  // python: The answer to an OP, exactly one each; `worker` and `call` in the header are those of the OP; with FAIL the meta is {code, message}.
+  kPing = 16,  // python: Are you alive?
+  kPong = 17,  // engine: Yes; {isolates, spares, calls, heap_bytes, ...}.
+  kStuck = 19,  // engine: Code of a worker can be neither run nor ended {code, message}: its calls have failed, and the process must be replaced. `call` is the one that ran, or 0. Only UNLOADED may follow for this worker.
+  kCode = 18,  // both: Python asks for the V8 code cache of a loaded version; the engine answers with it (u32 length per module, then blobs).
 };
 
 enum class Event : uint8_t {
   kFetch = 0,
+  kScheduled = 1,
+  kQueue = 2,
+  kTail = 3,
+  kRpc = 4,
 };
 
 enum class Level : uint8_t {
@@ -80,29 +76,29 @@ enum class Outcome : uint32_t {
 };
 
 enum class Error : uint32_t {
-  kInternal = 1,          // A bug of Atoll's; the details are in the node's own log.
-  kException = 2,         // The handler threw.
-  kNotAResponse = 3,      // The handler returned something that is no Response.
-  kNeverResponds = 4,     // The handler waits for something that can never happen.
-  kNoDefault = 5,         // The main module has no default export.
-  kNoFetch = 6,           // Neither a fetch handler nor a fetch listener exists.
+  kInternal = 1,  // A bug of Atoll's; the details are in the node's own log.
+  kException = 2,  // The handler threw.
+  kNotAResponse = 3,  // The handler returned something that is no Response.
+  kNeverResponds = 4,  // The handler waits for something that can never happen.
+  kNoDefault = 5,  // The main module has no default export.
+  kNoFetch = 6,  // Neither a fetch handler nor a fetch listener exists.
   kFetchNotFunction = 7,  // `fetch` of the default export is not a function.
-  kCompile = 8,           // The code does not parse, or an import cannot be resolved.
-  kStartup = 9,           // The top-level code threw or never finished.
-  kCpu = 10,              // The call used more CPU time than its limit.
-  kMemory = 11,           // The isolate used more memory than its limit.
-  kWall = 12,             // The call took longer than its limit.
-  kCanceled = 13,         // The client went away.
-  kEngineDied = 14,       // The engine process ended while the call ran in it.
-  kOverloaded = 15,       // Too many calls wait for this worker.
-  kUnavailable = 16,      // No engine can take the call now.
-  kUnknownHost = 17,      // No worker answers on this host and path.
-  kUnloaded = 18,         // The isolate went away before the call began; it may be tried again.
-  kStream = 19,           // The response body broke while it was being sent.
+  kCompile = 8,  // The code does not parse, or an import cannot be resolved.
+  kStartup = 9,  // The top-level code threw or never finished.
+  kCpu = 10,  // The call used more CPU time than its limit.
+  kMemory = 11,  // The isolate used more memory than its limit.
+  kWall = 12,  // The call took longer than its limit.
+  kCanceled = 13,  // The client went away.
+  kEngineDied = 14,  // The engine process ended while the call ran in it.
+  kOverloaded = 15,  // Too many calls wait for this worker.
+  kUnavailable = 16,  // No engine can take the call now.
+  kUnknownHost = 17,  // No worker answers on this host and path.
+  kUnloaded = 18,  // The isolate went away before the call began; it may be tried again.
+  kStream = 19,  // The response body broke while it was being sent.
   kInvalidArgument = 20,  // The worker passed something the API does not take.
-  kNotGranted = 21,       // The worker named a binding it was not given.
-  kQuotaExceeded = 22,    // A limit on what a worker may ask for was reached.
-  kShuttingDown = 23,     // The node is shutting down.
+  kNotGranted = 21,  // The worker named a binding it was not given.
+  kQuotaExceeded = 22,  // A limit on what a worker may ask for was reached.
+  kShuttingDown = 23,  // The node is shutting down.
 };
 
 inline constexpr uint8_t kFlagEnd = 1;

@@ -10,8 +10,11 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from atoll.bindings import BINDINGS
+from atoll.bindings import make_bindings
+from atoll.bindings.services import Services
 from atoll.broker import Broker
+from atoll.config import Settings
+from atoll.db.sqlite import Database
 from atoll.engine.calls import Call
 from atoll.engine.pool import Pool, PoolLimits
 from atoll.engine.process import EngineFiles
@@ -110,8 +113,9 @@ class EngineRoom:
         self.records: list[Invocation] = []
         self.caches: dict[str, tuple[bytes, ...]] = {}
         self.saved = 0
+        self.database = Database(data / "bindings.db")
         self.pool = Pool(
-            Broker(kind() for kind in BINDINGS),
+            Broker(make_bindings(Services(Settings(data=data), self.database))),
             self.records.append,
             limits=limits,
             load_code_cache=lambda version, v8: self.caches.get(version.id + v8),
@@ -129,6 +133,7 @@ class EngineRoom:
     async def __aexit__(self, *_: object) -> None:
         pids = self.supervisor.pids
         await self.supervisor.stop()
+        await self.database.close()
         assert not [pid for pid in pids if alive(pid)], "an engine outlived its supervisor"
 
     def _save(self, version: Version, v8: str, cache: tuple[bytes, ...]) -> None:

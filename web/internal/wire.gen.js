@@ -61,6 +61,15 @@ export const Level = Object.freeze({
   ERROR: 4,
 });
 
+// What a call starts.
+export const Event = Object.freeze({
+  FETCH: 0,
+  SCHEDULED: 1,
+  QUEUE: 2,
+  TAIL: 3,
+  RPC: 4,
+});
+
 export const MAX_PAYLOAD = 67108864;
 export const INLINE_BODY = 65536;
 export const CHUNK = 65536;
