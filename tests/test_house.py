@@ -27,6 +27,7 @@ LAYERS: list[set[str]] = [
     {"app"},
     {"control", "front"},
     {"triggers"},
+    {"observe"},
     {"router", "engine"},
     {"broker"},
     {"bindings"},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from atoll.bindings.queue.store import QueueStore
 from atoll.config import Settings
 from atoll.db.sqlite import Database
 
@@ -12,3 +13,4 @@ from atoll.db.sqlite import Database
 class Services:
     settings: Settings
     database: Database
+    queues: QueueStore

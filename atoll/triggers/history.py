@@ -28,7 +28,7 @@ class Run(NamedTuple):
 
 class CronHistory:
     def __init__(self, path: Path, *, clock: Callable[[], float] = time.time) -> None:
-        self._database = Database(path, resources.files("atoll.triggers") / "migrations")
+        self._database = Database(path, migrations=resources.files("atoll.triggers") / "migrations")
         self._clock = clock
         now = self.now()
         self._database.post(

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from atoll.bindings import make_bindings
 from atoll.bindings.services import Services
+from atoll.bindings.queue.store import QueueStore
 from atoll.broker import Broker
 from atoll.config import Settings
 from atoll.db.sqlite import Database
@@ -114,8 +115,9 @@ class EngineRoom:
         self.caches: dict[str, tuple[bytes, ...]] = {}
         self.saved = 0
         self.database = Database(data / "bindings.db")
+        self.queues = QueueStore(data / "queues.db")
         self.pool = Pool(
-            Broker(make_bindings(Services(Settings(data=data), self.database))),
+            Broker(make_bindings(Services(Settings(data=data), self.database, self.queues))),
             self.records.append,
             limits=limits,
             load_code_cache=lambda version, v8: self.caches.get(version.id + v8),
@@ -134,6 +136,7 @@ class EngineRoom:
         pids = self.supervisor.pids
         await self.supervisor.stop()
         await self.database.close()
+        await self.queues.close()
         assert not [pid for pid in pids if alive(pid)], "an engine outlived its supervisor"
 
     def _save(self, version: Version, v8: str, cache: tuple[bytes, ...]) -> None:

@@ -1,8 +1,9 @@
 // env, the second argument of a handler: variables as they are, bindings as objects of their kind.
 import { Echo } from "#bindings/echo/echo.js";
+import { Queue } from "#bindings/queue/queue.js";
 
 // kind -> class; the one line a new binding adds.
-const BINDINGS = { echo: Echo };
+const BINDINGS = { echo: Echo, queue: Queue };
 
 let env = {};
 

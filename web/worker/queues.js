@@ -26,7 +26,7 @@ class Verdict {
     this.all ??= verdict;
   }
 
-  describe() {
+  toJSON() {
     return { all: this.all ?? null, messages: Object.fromEntries(this.messages) };
   }
 }
@@ -96,8 +96,7 @@ function readMessages(meta, body, verdict) {
 defineEvent(Event.QUEUE, async (target, meta, body, call) => {
   const verdict = new Verdict();
   const messages = readMessages(meta.messages, body ?? new Uint8Array(), verdict);
-  call.onFailure = () => verdict.describe();
+  call.said = verdict;
   await callHandler(target, "queue", new MessageBatch(meta.queue, Object.freeze(messages), verdict), call);
-  // Read again when waitUntil() is done: what it says in there counts too.
-  return { toJSON: () => verdict.describe() };
+  return verdict; // read when waitUntil() is done: what is said in there counts too
 });

@@ -71,7 +71,7 @@ _QUEUE = "SELECT id, tenant, name, paused, retention, dropped, created_at FROM q
 
 class QueueStore:
     def __init__(self, path: Path, *, clock: Callable[[], float] = time.time) -> None:
-        self._database = Database(path, resources.files("atoll.bindings.queue") / "migrations")
+        self._database = Database(path, migrations=resources.files("atoll.bindings.queue") / "migrations")
         self._clock = clock
         self._listeners: list[Callable[[int], None]] = []  # told the id of a queue that changed
         self._database.post(lambda c: _execute(c, "UPDATE messages SET leased = 0 WHERE leased = 1"))
