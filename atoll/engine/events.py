@@ -35,7 +35,7 @@ class Calls(Protocol):
 class EventFailed(Exception):
     """The handler threw, or the call ended in another way. `failure` says how."""
 
-    def __init__(self, failure: Failure, said: msgspec.Raw | None = None) -> None:
+    def __init__(self, failure: Failure, said: bytes = b"") -> None:
         super().__init__(failure.message)
         self.failure = failure
         self._said = said
@@ -43,7 +43,7 @@ class EventFailed(Exception):
     def said(self, shape: type[T]) -> T:
         """What the handler had said before it threw: a `shape` without any word if that was nothing."""
         try:
-            return msgspec.json.decode(self._said, type=shape) if self._said is not None else shape()
+            return msgspec.json.decode(self._said, type=shape) if self._said else shape()
         except (msgspec.DecodeError, UnicodeDecodeError):
             return shape()
 
@@ -54,7 +54,7 @@ class Thrown(msgspec.Struct):
     name: str = ""
     message: str = ""
     stack: str = ""
-    said: msgspec.Raw | None = None
+    said: msgspec.Raw = msgspec.Raw()
 
 
 async def run_event(
@@ -124,9 +124,9 @@ class EventEar:
         )
         if self.call is not None and self.call.failure is None:
             self.call.failure = failure  # before DONE, so that the record of the call has it
-        self._fail(failure, thrown.said)
+        self._fail(failure, bytes(thrown.said))
 
-    def _fail(self, failure: Failure, said: msgspec.Raw | None = None) -> None:
+    def _fail(self, failure: Failure, said: bytes = b"") -> None:
         self.is_over = True
         if not self.answer.done():
             self.answer.set_exception(EventFailed(failure, said))

@@ -143,7 +143,8 @@ class _Clock:
         wanted = [slot for cron in self.crons if (slot := cron.next_after(moment_of(now))) is not None]
         seconds = min([(ms_of(slot) - now) / 1000 for slot in wanted] + [LONGEST_SLEEP])
         try:
-            await asyncio.wait_for(self._changed.wait(), max(seconds, 0.001))
+            async with asyncio.timeout(max(seconds, 0.001)):
+                await self._changed.wait()
         except TimeoutError:
             pass
 

@@ -121,6 +121,7 @@ class _Line:
         self.version = version
         self.consumer = consumer
         self.queue_id = 0  # until it is known
+        self._stopped = False
         self._changed = asyncio.Event()
         self._batches: set[asyncio.Task[None]] = set()
         self._task = asyncio.ensure_future(self._run())
@@ -133,19 +134,19 @@ class _Line:
         self._changed.set()
 
     def stop(self) -> None:
-        """Begin nothing more; batches under way finish."""
-        self._task.cancel()
+        """Begin nothing more; batches under way finish. Not by cancelling: what is being leased must be delivered."""
+        self._stopped = True
+        self.wake()
 
     async def ended(self) -> None:
-        await asyncio.gather(self._task, *self._batches, return_exceptions=True)
+        await self._task
+        await asyncio.gather(*self._batches, return_exceptions=True)
 
     async def _run(self) -> None:
-        while True:
+        while not self._stopped:
             self._changed.clear()
             try:
                 seconds = await self._step()
-            except asyncio.CancelledError:
-                raise
             except Exception:  # a full disk, say: try again in a while
                 log.exception("the queue %s cannot be delivered", self.consumer.queue)
                 seconds = 5.0
@@ -259,7 +260,8 @@ def _delay(consumer: Consumer, verdict: Verdict, attempts: int) -> float:
 
 async def _wait(event: asyncio.Event, seconds: float) -> None:
     try:
-        await asyncio.wait_for(event.wait(), seconds)
+        async with asyncio.timeout(seconds):
+            await event.wait()
     except TimeoutError:
         pass
 

@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import os
 import signal
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -28,17 +29,19 @@ PATIENCE = 20.0  # how long a test waits for something that should come at once
 HELLO = 'export default { fetch() { return new Response("hello"); } };'
 
 
-def script(source: str, name: str = "test", limits: Limits | None = None) -> Version:
-    """A version of one module, with an echo binding under env.ECHO."""
+def script(
+    source: str, name: str = "test", limits: Limits | None = None, grants: dict[str, Grant] | None = None
+) -> Version:
+    """A version of one module, with an echo binding under env.ECHO and others as given."""
     module = Module("worker.js", ModuleKind.ESM, source.encode())
     return Version(
         id=f"{name}-{hashlib.sha256(source.encode()).hexdigest()[:8]}",  # code caches are kept by it
         worker_id=f"worker-{name}",
         worker_name=name,
-        tenant="",
+        tenant="default",
         modules=(module,),
         main="worker.js",
-        grants={"ECHO": Grant("ECHO", "echo")},
+        grants={"ECHO": Grant("ECHO", "echo"), **(grants or {})},
         limits=limits or Limits(cpu_ms=2000),
     )
 
@@ -114,8 +117,9 @@ class EngineRoom:
         self.records: list[Invocation] = []
         self.caches: dict[str, tuple[bytes, ...]] = {}
         self.saved = 0
-        self.database = Database(data / "bindings.db")
-        self.queues = QueueStore(data / "queues.db")
+        self._folder = tempfile.TemporaryDirectory(prefix="atoll-room-")  # `data` may be shared, for its snapshots
+        self.database = Database(Path(self._folder.name) / "atoll.db")
+        self.queues = QueueStore(Path(self._folder.name) / "queues.db")
         self.pool = Pool(
             Broker(make_bindings(Services(Settings(data=data), self.database, self.queues))),
             self.records.append,
@@ -137,6 +141,7 @@ class EngineRoom:
         await self.supervisor.stop()
         await self.database.close()
         await self.queues.close()
+        self._folder.cleanup()
         assert not [pid for pid in pids if alive(pid)], "an engine outlived its supervisor"
 
     def _save(self, version: Version, v8: str, cache: tuple[bytes, ...]) -> None:
