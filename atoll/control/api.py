@@ -113,6 +113,10 @@ class ControlApi:
         )
         self.app.router.redirect_slashes = False
 
+    def add(self, path: str, endpoint: Endpoint, *methods: str) -> None:
+        """One more endpoint, behind the same boundary as all others."""
+        self.app.router.routes.append(self._route(path, endpoint, *methods))
+
     def url_of(self, name: str) -> str:
         number = self._port()  # asked for late: it may be one the system chose
         port = "" if number == 80 else f":{number}"

@@ -14,6 +14,7 @@ import asyncio
 import logging
 import secrets
 import time
+from collections import Counter
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
 from typing import Protocol, TypeAlias, TypeVar
@@ -85,6 +86,7 @@ class Deployer:
         # What the router points to now
         self._live: dict[str, Deployment] = {}  # by worker id
         self._ids: dict[str, str] = {}  # name -> worker id
+        self.changes: Counter[str] = Counter()  # that were asked for, by what became of them
         # Changes under way
         self._changing: set[str] = set()  # names
         self._tasks: set[asyncio.Task[object]] = set()
@@ -156,9 +158,16 @@ class Deployer:
         self._changing.add(name)
 
         async def run() -> T:
+            result = "failed"
             try:
-                return await change
+                changed = await change
+                result = "ok"
+                return changed
+            except Refused:
+                result = "refused"
+                raise
             finally:
+                self.changes[result] += 1
                 self._changing.discard(name)
 
         task = asyncio.ensure_future(run())
