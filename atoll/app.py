@@ -31,6 +31,7 @@ from atoll.control.refusals import Refused
 from atoll.control.workers import WorkerStore
 from atoll.db.folder import DataFolder
 from atoll.db.sqlite import Database
+from atoll.engine.inner import InnerCalls
 from atoll.engine.pool import Pool, PoolLimits
 from atoll.engine.process import built_folders
 from atoll.engine.supervisor import Supervisor
@@ -80,12 +81,13 @@ class Node:
         )
         undo.push_async_callback(self.logs.close)
         self.router = Router(settings.base_domain, settings.control_hosts)
-        bindings = make_bindings(Services(settings, database))
+        inner = InnerCalls()
+        bindings = make_bindings(Services(settings, database, self.router, inner))
         for binding in bindings:
             undo.push_async_callback(binding.close)
         kinds = {binding.kind: binding for binding in bindings}
         store = WorkerStore(database, kinds)
-        self.pool = self._make_pool(store, bindings)
+        inner.calls = self.pool = self._make_pool(store, bindings)
         self.supervisor = Supervisor(
             self.pool,
             data=settings.data,

@@ -31,7 +31,9 @@ class Invocation(NamedTuple):
     cpu_us: int
     wall_us: int
     started_at: float  # seconds since 1970
-    head: bytes  # b"GET http://host/path\nname: value\r\n…", as the client sent it: nothing of it is redacted
+    head: (
+        bytes  # b"GET http://host/path\nname: value\r\n…" as the client sent it, nothing redacted; b"CRON 5 * * * *\n…"
+    )
     logs: Sequence[LogLine] = ()
     failure: Failure | None = None
     truncated: bool = False  # lines beyond the limit of a call were dropped

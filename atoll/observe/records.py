@@ -119,7 +119,8 @@ def row_of(record: Invocation) -> Row:
         level = Level.ERROR
         thrown = _thrown(failure)
     lines = [Line(line.timestamp_ms, int(line.level), line.text) for line in record.logs]
-    rest = Rest(record.event, record.entrypoint, method, redacted_headers(block), lines, record.truncated, thrown)
+    headers = redacted_headers(block) if record.event == "fetch" else {}  # what else is called has none
+    rest = Rest(record.event, record.entrypoint, method, headers, lines, record.truncated, thrown)
     text = encode_json(rest).decode("utf-8", "replace")
     version = record.version
     return Row(

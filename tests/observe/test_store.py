@@ -71,6 +71,13 @@ async def test_records_survive_a_restart(opened: Callable[..., LogStore]) -> Non
     assert (entry.logs[0].message, entry.logs[0].level, entry.event) == ("said", "log", "queue")
 
 
+async def test_an_event_is_shown_by_its_label_without_headers(opened: Callable[..., LogStore]) -> None:
+    logs = opened()
+    logs.record(call(event="scheduled", head=b'CRON */5 * * * *\n{"cron": "*/5 * * * *"}'))
+    (entry,) = (await logs.find(Question("w"))).entries
+    assert (entry.event, entry.method, entry.url, entry.headers) == ("scheduled", "CRON", "*/5 * * * *", {})
+
+
 async def test_pages_lead_through_all_records_without_a_gap(opened: Callable[..., LogStore]) -> None:
     logs = opened()
     for status in range(10):
