@@ -64,7 +64,7 @@ API_ERRORS: dict[ApiCode, ApiFacts] = {
     ApiCode.BAD_ROUTE: ApiFacts(400, "bad_route", "A route is not a pattern that could be served."),
     ApiCode.BAD_LIMIT: ApiFacts(400, "bad_limit", "A limit is not a positive whole number within the node's cap."),
     ApiCode.UNAVAILABLE: ApiFacts(503, "unavailable", "No engine could check the worker now; try again."),
-    ApiCode.FORBIDDEN: ApiFacts(403, \"forbidden\", \"The token may not do this.\"),
+    ApiCode.FORBIDDEN: ApiFacts(403, "forbidden", "The token may not do this."),
 }
 
 # What an engine said of a version -> what the client is told. Whatever is not here is the script's own failure.
