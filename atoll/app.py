@@ -32,6 +32,7 @@ from atoll.control.refusals import Refused
 from atoll.control.workers import WorkerStore
 from atoll.db.folder import DataFolder
 from atoll.db.sqlite import Database
+from atoll.engine.inner import InnerCalls
 from atoll.engine.pool import Pool, PoolLimits
 from atoll.engine.process import built_folders
 from atoll.engine.supervisor import Supervisor
@@ -86,13 +87,14 @@ class Node:
         )
         undo.push_async_callback(self.logs.close)
         self.router = Router(settings.base_domain, settings.control_hosts)
-        bindings = make_bindings(Services(settings, database))
+        inner = InnerCalls()
+        bindings = make_bindings(Services(settings, database, self.router, inner))
         for binding in bindings:
             undo.push_async_callback(binding.close)
         broker = Broker(bindings)
         kinds = {binding.kind: binding for binding in bindings}
         store = WorkerStore(database, kinds)
-        self.pool = self._make_pool(store, broker)
+        inner.calls = self.pool = self._make_pool(store, broker)
         self.supervisor = Supervisor(
             self.pool,
             data=settings.data,
@@ -109,10 +111,8 @@ class Node:
             is_control=self.router.is_control,
             stats=self.pool.stats,
             port=lambda: self.server.port,
+            more=MetricsApi(Metrics(self.meter, self._sources(broker)), self.state).routes(),
         )
-        metrics = MetricsApi(Metrics(self.meter, self._sources(broker)), self.state)
-        for path, endpoint in metrics.endpoints().items():
-            self.control.add(path, endpoint, "GET")
         self.server = self._make_server()
 
         await self.supervisor.start()

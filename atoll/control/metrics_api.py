@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from atoll.control.boundary import HEADERS, Route, json_answer
+from atoll.control.callers import Scope
 from atoll.observe.metrics import CONTENT_TYPE, Metrics
 
-HEADERS = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
+
+class StateAnswer(msgspec.Struct):
+    status: str
 
 
 class MetricsApi:
@@ -20,9 +24,14 @@ class MetricsApi:
         self._metrics = metrics
         self._state = state
 
-    def endpoints(self) -> dict[str, Callable[[Request], Awaitable[Response]]]:
-        """By path; all are asked with GET."""
-        return {"/metrics": self.metrics, "/healthz": self.alive, "/readyz": self.ready}
+    def routes(self) -> list[Route]:
+        return [
+            Route(
+                "GET", "/metrics", self.metrics, Scope.READ, "Numbers for Prometheus", is_node=True, media=CONTENT_TYPE
+            ),
+            Route("GET", "/healthz", self.alive, Scope.PUBLIC, "Whether the process lives", gives=StateAnswer),
+            Route("GET", "/readyz", self.ready, Scope.PUBLIC, "Whether to send requests here", gives=StateAnswer),
+        ]
 
     async def metrics(self, request: Request) -> Response:
         """GET /metrics"""
@@ -30,10 +39,9 @@ class MetricsApi:
 
     async def alive(self, request: Request) -> Response:
         """GET /healthz: the process answers, so it needs no restart."""
-        return Response(b'{"status":"ok"}', headers=HEADERS, media_type="application/json")
+        return json_answer(StateAnswer("ok"))
 
     async def ready(self, request: Request) -> Response:
         """GET /readyz: 503 while it starts, drains or has no engine."""
         state = self._state()
-        body = msgspec.json.encode({"status": state})
-        return Response(body, 200 if state == "ok" else 503, headers=HEADERS, media_type="application/json")
+        return json_answer(StateAnswer(state), status=200 if state == "ok" else 503)
