@@ -27,7 +27,7 @@ export class AbortSignal extends EventTarget {
   #retained = null; // dependents that somebody listens to: these may not be collected
   #onabort = null;
 
-  constructor(token) {
+  constructor(token = undefined) {
     if (token !== INTERNAL) throw illegalConstructor();
     super();
   }
@@ -78,8 +78,8 @@ export class AbortSignal extends EventTarget {
     this.#onabort.set(this, handler);
   }
 
-  addEventListener(type, callback, options = undefined) {
-    super.addEventListener(type, callback, options);
+  addEventListener(type, callback) {
+    super.addEventListener(...arguments); // which counts them
     this.#retain();
   }
 
