@@ -19,7 +19,9 @@ import click
 import uvloop
 
 import atoll
-from atoll.bindings import BINDINGS
+from atoll.bindings import make_bindings
+from atoll.bindings.base import Binding
+from atoll.bindings.services import Services
 from atoll.broker import Broker
 from atoll.config import Settings
 from atoll.control.api import ControlApi
@@ -29,6 +31,7 @@ from atoll.control.refusals import Refused
 from atoll.control.workers import WorkerStore
 from atoll.db.folder import DataFolder
 from atoll.db.sqlite import Database
+from atoll.engine.inner import InnerCalls
 from atoll.engine.pool import Pool, PoolLimits
 from atoll.engine.process import built_folders
 from atoll.engine.supervisor import Supervisor
@@ -36,7 +39,7 @@ from atoll.errors import StartError
 from atoll.front.heap import keep_freed_memory
 from atoll.front.pages import Detail
 from atoll.front.server import Server, listen
-from atoll.logs import LogStore
+from atoll.observe.store import LogStore
 from atoll.router import Router
 
 log = logging.getLogger("atoll")
@@ -73,10 +76,18 @@ class Node:
         database = Database(settings.data / "atoll.db")
         undo.push_async_callback(database.close)
 
-        self.logs = LogStore()
+        self.logs = LogStore(
+            settings.data, rate=settings.log_rate, max_bytes=settings.log_bytes, days=settings.log_days
+        )
+        undo.push_async_callback(self.logs.close)
         self.router = Router(settings.base_domain, settings.control_hosts)
-        store = WorkerStore(database)
-        self.pool = self._make_pool(store)
+        inner = InnerCalls()
+        bindings = make_bindings(Services(settings, database, self.router, inner))
+        for binding in bindings:
+            undo.push_async_callback(binding.close)
+        kinds = {binding.kind: binding for binding in bindings}
+        store = WorkerStore(database, kinds)
+        inner.calls = self.pool = self._make_pool(store, bindings)
         self.supervisor = Supervisor(
             self.pool,
             data=settings.data,
@@ -85,7 +96,7 @@ class Node:
             spares=settings.spares,
             sandbox_mode=settings.sandbox,
         )
-        self.deployer = Deployer(settings, store, self.pool, self.router, self.logs)
+        self.deployer = Deployer(settings, store, self.pool, self.router, self.logs, kinds)
         self.control = ControlApi(
             settings,
             self.deployer,
@@ -105,14 +116,17 @@ class Node:
         await self.server.startup(listening)
         undo.push_async_callback(self._drain)
 
-    def _make_pool(self, store: WorkerStore) -> Pool:
+    def _make_pool(self, store: WorkerStore, bindings: Sequence[Binding]) -> Pool:
         settings = self.settings
         limits = PoolLimits(
             max_loaded=settings.max_loaded, idle_seconds=settings.idle_seconds, worker_queue=settings.worker_queue
         )
-        broker = Broker(binding() for binding in BINDINGS)
         return Pool(
-            broker, self.logs.record, limits=limits, load_code_cache=store.load_code, save_code_cache=store.save_code
+            Broker(bindings),
+            self.logs.record,
+            limits=limits,
+            load_code_cache=store.load_code,
+            save_code_cache=store.save_code,
         )
 
     def _make_server(self) -> Server:
@@ -133,6 +147,7 @@ class Node:
         )
 
     async def _drain(self) -> None:
+        self.logs.hang_up()  # a live stream would never end by itself
         await self.server.shutdown()
         await self.supervisor.drain(self.settings.drain_seconds)  # what waitUntil() still holds
 
