@@ -78,8 +78,9 @@ export class AbortSignal extends EventTarget {
     this.#onabort.set(this, handler);
   }
 
-  addEventListener(type, callback) {
-    super.addEventListener(...arguments); // which counts them
+  addEventListener(type, callback, options = undefined) {
+    requireArguments(arguments.length, 2, "EventTarget.addEventListener");
+    super.addEventListener(type, callback, options);
     this.#retain();
   }
 
