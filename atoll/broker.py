@@ -10,11 +10,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import types
-from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from atoll.bindings.base import Binding, OpCall, OpHandler, Reply
+from atoll.bindings.scope import Scope
 from atoll.errors import AtollError, EngineError, InvalidArgument, NotGranted
+from atoll.tallies import OpTally
 from atoll.wire.codec import read_json
 from atoll.wire.generated import ErrorCode
 from atoll.workers import Grant
@@ -28,6 +30,9 @@ class Op(NamedTuple):
     name: str
     kind: str
     handler: OpHandler
+    ambient: Grant | None  # what every worker has without asking
+    is_free: bool
+    tally: OpTally
 
 
 class Refusal(NamedTuple):
@@ -44,9 +49,16 @@ class Broker:
     def __init__(self, bindings: Iterable[Binding]) -> None:
         self._ops: dict[str, Op] = {}
         for binding in bindings:
+            ambient = Grant("", binding.kind) if binding.ambient else None
             for name, handler in binding.ops().items():
                 assert name not in self._ops, f"two bindings have an op {name}"
-                self._ops[name] = Op(name, binding.kind, handler)
+                self._ops[name] = Op(
+                    name, binding.kind, handler, ambient, getattr(handler, "is_free", False), OpTally()
+                )
+
+    def tallies(self) -> Iterator[tuple[str, str, OpTally]]:
+        """(kind of binding, op, what was counted) of every op."""
+        return ((op.kind, op.name, op.tally) for op in self._ops.values())
 
     def bind(self, names: Sequence[str]) -> tuple[Op, ...]:
         """The ops in the order of an engine's HELLO. Both sides must name the same ones."""
@@ -59,12 +71,10 @@ class Broker:
             )
         return tuple(self._ops[name] for name in names)
 
-    def answer(
-        self, op: Op, grants: Mapping[str, Grant], meta: bytes, body: bytes, respond: Respond
-    ) -> asyncio.Task[None] | None:
+    def answer(self, op: Op, scope: Scope, meta: bytes, body: bytes, respond: Respond) -> asyncio.Task[None] | None:
         """Answer one op through `respond`, now (None) or from the task that is returned."""
         try:
-            answer = op.handler(self._checked(op, grants, meta, body))
+            answer = op.handler(self._checked(op, scope, meta, body))
             if not isinstance(answer, Reply):
                 return self._step(op, answer, respond)
         except Exception as error:
@@ -73,16 +83,20 @@ class Broker:
             respond(answer)
         return None
 
-    def _checked(self, op: Op, grants: Mapping[str, Grant], meta: bytes, body: bytes) -> OpCall:
+    def _checked(self, op: Op, scope: Scope, meta: bytes, body: bytes) -> OpCall:
         try:
             fields = read_json(meta)
         except EngineError:
             raise InvalidArgument(f"{op.name}: the arguments are no JSON object") from None
-        name = fields.pop("binding", None)
-        grant = grants.get(name) if isinstance(name, str) else None
-        if grant is None or grant.kind != op.kind:
-            raise NotGranted(f"this worker has no {op.kind} binding of that name")
-        return OpCall(grant, fields, body)
+        grant = op.ambient
+        if grant is None:
+            name = fields.pop("binding", None)
+            grant = scope.version.grants.get(name) if isinstance(name, str) else None
+            if grant is None or grant.kind != op.kind:
+                raise NotGranted(f"this worker has no {op.kind} binding of that name")
+        if not op.is_free:
+            scope.spend()
+        return OpCall(grant, scope, fields, body)
 
     def _step(self, op: Op, answer: Awaitable[Reply], respond: Respond) -> asyncio.Task[None] | None:
         """Run a coroutine to its first real wait; only what is left of it becomes a task."""

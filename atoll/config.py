@@ -67,6 +67,15 @@ class Settings:
     data: Path = setting(  # noqa: RUF009 (a Path cannot be changed)
         Path(".atoll"), "Folder for everything Atoll stores; one node at a time may use it."
     )
+    metrics_workers: int = setting(
+        200, "Workers with series of their own in /metrics; the others share one.", high=10_000
+    )
+    log_days: float = setting(7.0, "Days for which the log records of calls are kept.", low=0.001, high=36_500)
+    log_bytes: int = setting(512 * MB, "Size of all log records; beyond it the largest tenant's oldest go.", low=MB)
+    log_rate: int = setting(
+        1000,
+        "Log records kept per second and worker; more are counted and not kept. Twice as many if they say something.",
+    )
 
     # Engines
     engines: int = setting(
@@ -102,6 +111,7 @@ class Settings:
     header_timeout: float = setting(10.0, "Time a client has to send a whole request head.", low=0.1)
     body_timeout: float = setting(30.0, "Time a client may pause within a request body.", low=0.1)
     idle_timeout: float = setting(75.0, "Time a kept-alive connection may be silent between requests.", low=0.1)
+    drain_delay: float = setting(0.0, "Time from /readyz saying no until the port closes, when Atoll stops.", high=3600)
     drain_seconds: float = setting(30.0, "Time calls in flight have to finish when Atoll stops.")
 
     # What a worker gets when it names no limits, and the most it may ask for
@@ -110,9 +120,11 @@ class Settings:
     memory_mb: int = setting(
         128, "Memory of one isolate, for workers that name no memory_mb.", low=8, also="ISOLATE_HEAP_MAX_MB"
     )
+    subrequests: int = setting(1_000, "Subrequests of one call, for workers that name no subrequests.", low=1)
     max_cpu_ms: int = setting(30_000, "The most a worker may ask for as cpu_ms.", low=1)
     max_wall_ms: int = setting(900_000, "The most a worker may ask for as wall_ms.", low=1)
     max_memory_mb: int = setting(512, "The most a worker may ask for as memory_mb.", low=8)
+    max_subrequests: int = setting(10_000, "The most a worker may ask for as subrequests.", low=1)
     script_bytes: int = setting(10 * MB, "Largest worker, all modules together.", low=1024, high=48 * MB)
 
 
@@ -246,7 +258,7 @@ def _host_name(raw: str, called: str) -> str:
 
 def _check_together(settings: Settings) -> None:
     """What no single value shows: a default above its own cap."""
-    for name in ("cpu_ms", "wall_ms", "memory_mb"):
+    for name in ("cpu_ms", "wall_ms", "memory_mb", "subrequests"):
         value, cap = getattr(settings, name), getattr(settings, f"max_{name}")
         if value > cap:
             raise StartError(

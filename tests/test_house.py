@@ -26,11 +26,12 @@ LAYERS: list[set[str]] = [
     {"cli"},
     {"app", "project"},
     {"control", "front"},
+    {"observe"},
     {"router", "engine"},
     {"broker"},
     {"bindings"},
     {"db"},
-    {"config", "errors", "logs", "wire", "workers"},
+    {"config", "errors", "logs", "tallies", "wire", "workers"},
 ]
 LAYER_OF = {room: depth for depth, rooms in enumerate(LAYERS) for room in rooms}
 

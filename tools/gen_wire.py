@@ -143,6 +143,8 @@ def javascript(wire: dict[str, Any]) -> str:
     out += [f'  {v[0]}: "{v[4]}",' for v in wire["errors"].values()]
     out += ["});", "", "export const Level = Object.freeze({"]
     out += [f"  {k}: {v}," for k, v in wire["levels"].items()]
+    out += ["});", "", "// What a call starts.", "export const Event = Object.freeze({"]
+    out += [f"  {k}: {v}," for k, v in wire["events"].items()]
     out += ["});", "", *[f"export const {k} = {v};" for k, v in wire["constants"].items()]]
     return "\n".join([*out, ""])
 

@@ -1,6 +1,12 @@
 """The list of bindings. A new one is a folder beside echo/ and a line here."""
 
+from __future__ import annotations
+
 from atoll.bindings.base import Binding
 from atoll.bindings.echo.ops import Echo
+from atoll.bindings.services import Services
 
-BINDINGS: tuple[type[Binding], ...] = (Echo,)
+
+def make_bindings(services: Services) -> list[Binding]:
+    """One of each kind, for the life of a node."""
+    return [Echo()]

@@ -8,6 +8,9 @@ right class. Anything else it raises is our bug: logged whole, INTERNAL to the w
 coroutine; a coroutine is stepped once at once and becomes a task only if it really waits, so an answer from memory
 costs no task. The price: until its first real wait it runs outside any task. What asks for the current task
 (asyncio.timeout, TaskGroup, aiohttp) must come after `await own_task()`.
+
+A worker gets a binding by an entry in `bindings` of its deploy, which `claim` turns into the resource of a Grant. A
+binding that is `ambient` needs no entry: every worker has it, like fetch().
 """
 
 from __future__ import annotations
@@ -17,14 +20,18 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeAlias, TypeVar
 
+import msgspec
+
+from atoll.bindings.scope import Scope
 from atoll.workers import Grant
 
 
 @dataclass(slots=True)
 class OpCall:
-    """One thing a worker asks for. `meta` and `body` come from the worker: check them."""
+    """One thing a worker asks for. `meta` and `body` come from the worker: check them. `scope` is the call's."""
 
     grant: Grant
+    scope: Scope
     meta: dict[str, Any] = field(default_factory=dict)
     body: bytes = b""
 
@@ -41,11 +48,12 @@ OpHandler: TypeAlias = Callable[[OpCall], "Reply | Awaitable[Reply]"]
 Method = TypeVar("Method", bound=Callable[..., "Reply | Awaitable[Reply]"])
 
 
-def op(name: str) -> Callable[[Method], Method]:
-    """Mark a method as the op `name`."""
+def op(name: str, *, free: bool = False) -> Callable[[Method], Method]:
+    """Mark a method as the op `name`. A `free` one goes on with what another op began: it is no new subrequest."""
 
     def mark(method: Method) -> Method:
         method.op_name = name  # type: ignore[attr-defined]
+        method.is_free = free  # type: ignore[attr-defined]
         return method
 
     return mark
@@ -56,10 +64,16 @@ async def own_task() -> None:
     await asyncio.sleep(0)
 
 
+class NoFields(msgspec.Struct, forbid_unknown_fields=True):
+    """An entry that says nothing but its type and name."""
+
+
 class Binding:
     """A kind of binding. One object serves every worker that was granted it; the grant says on whose behalf."""
 
     kind: ClassVar[str]
+    ambient: ClassVar[bool] = False
+    Entry: ClassVar[type[msgspec.Struct]] = NoFields  # the fields of its entry in a deploy besides `type` and `name`
 
     def ops(self) -> dict[str, OpHandler]:
         """Every op of this binding by name."""
@@ -71,3 +85,16 @@ class Binding:
                 assert name.startswith(f"{self.kind}."), f"{name} is no name for an op of {self.kind}"
                 found[name] = method
         return found
+
+    def claim(self, tenant: str, entry: Any) -> str:
+        """The resource that an entry of a deploy names, as the grant will hold it. InvalidArgument if it cannot be.
+
+        Pure: called for a draft that may never be deployed, and again for every stored version at a start.
+        """
+        return ""
+
+    async def prepare(self, tenant: str, resource: str) -> None:
+        """A version with this grant is about to be deployed: make what it names and is not there yet."""
+
+    async def close(self) -> None:
+        """The node stops: let go of what is open."""

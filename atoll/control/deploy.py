@@ -14,6 +14,7 @@ import asyncio
 import logging
 import secrets
 import time
+from collections import Counter
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
 from typing import Protocol, TypeAlias, TypeVar
@@ -21,12 +22,14 @@ from typing import Protocol, TypeAlias, TypeVar
 from msgspec import UNSET
 
 from atoll.config import Settings
+from atoll.control.bindings import Kinds
+from atoll.control.callers import LOCAL, Caller
 from atoll.control.check import DeployBody, checked_name
 from atoll.control.draft import Identity, changed_draft, new_draft
 from atoll.control.refusals import ApiCode, Refused, load_refusal
 from atoll.control.workers import Deployment, WorkerStore
 from atoll.errors import EngineError, LoadFailed
-from atoll.logs import LogStore
+from atoll.observe.store import LogStore
 from atoll.router import BadPattern, Router, RouteTaken
 from atoll.workers import Limits, Version
 
@@ -68,6 +71,7 @@ class Deployer:
         checker: Checker,
         router: Router,
         logs: LogStore,
+        kinds: Kinds,
         *,
         clock: Callable[[], float] = time.time,
         new_id: Callable[[str], str] = random_id,
@@ -77,11 +81,13 @@ class Deployer:
         self._checker = checker
         self._router = router
         self._logs = logs
+        self._kinds = kinds
         self._clock = clock
         self._new_id = new_id
         # What the router points to now
         self._live: dict[str, Deployment] = {}  # by worker id
         self._ids: dict[str, str] = {}  # name -> worker id
+        self.changes: Counter[str] = Counter()  # that were asked for, by what became of them
         # Changes under way
         self._changing: set[str] = set()  # names
         self._tasks: set[asyncio.Task[object]] = set()
@@ -90,13 +96,15 @@ class Deployer:
 
     # What is deployed
 
-    def all(self) -> list[Deployment]:
-        """Every worker, by name."""
-        return sorted(self._live.values(), key=lambda deployment: deployment.name)
+    def all(self, tenant: str | None = None) -> list[Deployment]:
+        """Every worker, or every one of a tenant, by name."""
+        found = (each for each in self._live.values() if tenant is None or each.version.tenant == tenant)
+        return sorted(found, key=lambda deployment: deployment.name)
 
-    def find(self, id_or_name: str) -> Deployment:
+    def find(self, id_or_name: str, by: Caller) -> Deployment:
+        """A worker of the caller's tenant. Those of others do not exist for it."""
         deployment = self._live.get(self._ids.get(id_or_name, id_or_name))
-        if deployment is None:
+        if deployment is None or deployment.version.tenant != by.tenant:
             raise Refused(
                 ApiCode.NOT_FOUND,
                 f"there is no worker `{id_or_name[:80]}`",
@@ -116,26 +124,27 @@ class Deployer:
             except (BadPattern, RouteTaken) as error:  # the node's own names have changed since the deploy
                 log.error("the worker %s gets none of its routes: %s", deployment.name, error)
                 self._switch(replace(deployment, version=version), ())
+        self._logs.forget_strangers()
         return len(stored)
 
     # Changing it
 
-    async def create(self, body: DeployBody) -> Deployment:
+    async def create(self, body: DeployBody, by: Caller = LOCAL) -> Deployment:
         name = checked_name(body.name)
         self._refuse_control_host(name)
-        return await self._alone(name, self._create(name, body))
+        return await self._alone(name, self._create(name, body, by))
 
-    async def update(self, id_or_name: str, body: DeployBody) -> Deployment:
-        name = self.find(id_or_name).name
+    async def update(self, id_or_name: str, body: DeployBody, by: Caller = LOCAL) -> Deployment:
+        name = self.find(id_or_name, by).name
         if body.name is not UNSET and body.name != name:
             raise Refused(
                 ApiCode.BAD_NAME, f"the worker is named `{name}`", "a name cannot change: deploy a new worker"
             )
-        return await self._alone(name, self._update(name, body))
+        return await self._alone(name, self._update(name, body, by))
 
-    async def delete(self, id_or_name: str) -> None:
-        name = self.find(id_or_name).name
-        await self._alone(name, self._delete(name))
+    async def delete(self, id_or_name: str, by: Caller = LOCAL) -> None:
+        name = self.find(id_or_name, by).name
+        await self._alone(name, self._delete(name, by))
 
     async def close(self) -> None:
         """Wait for the changes under way."""
@@ -152,9 +161,16 @@ class Deployer:
         self._changing.add(name)
 
         async def run() -> T:
+            result = "failed"
             try:
-                return await change
+                changed = await change
+                result = "ok"
+                return changed
+            except Refused:
+                result = "refused"
+                raise
             finally:
+                self.changes[result] += 1
                 self._changing.discard(name)
 
         task = asyncio.ensure_future(run())
@@ -162,23 +178,24 @@ class Deployer:
         task.add_done_callback(self._tasks.discard)
         return await asyncio.shield(task)
 
-    async def _create(self, name: str, body: DeployBody) -> Deployment:
+    async def _create(self, name: str, body: DeployBody, by: Caller) -> Deployment:
         if name in self._ids:
             raise Refused(
                 ApiCode.NAME_TAKEN, f"a worker named `{name}` exists already", f"to update it: PUT /api/workers/{name}"
             )
-        identity = Identity(self._new_id("worker"), name, self._new_id("version"), self._clock())
-        draft = new_draft(body, identity, self._settings, self._router)
+        identity = Identity(self._new_id("worker"), name, by.tenant, self._new_id("version"), by.name, self._clock())
+        draft = new_draft(body, identity, self._settings, self._router, self._kinds)
         return await self._activate(draft, self._store.create)
 
-    async def _update(self, name: str, body: DeployBody) -> Deployment:
-        current = self.find(name)
-        identity = Identity(current.id, name, self._new_id("version"), self._clock())
-        draft = changed_draft(body, identity, current, self._settings, self._router)
+    async def _update(self, name: str, body: DeployBody, by: Caller) -> Deployment:
+        current = self.find(name, by)
+        identity = Identity(current.id, name, by.tenant, self._new_id("version"), by.name, self._clock())
+        maps = self._store.source_maps(current.version.id)
+        draft = changed_draft(body, identity, current, maps, self._settings, self._router, self._kinds)
         return await self._activate(draft, self._store.update)
 
-    async def _delete(self, name: str) -> None:
-        deployment = self.find(name)
+    async def _delete(self, name: str, by: Caller) -> None:
+        deployment = self.find(name, by)
         await self._store.delete(deployment.id)
         self._router.drop(name)
         del self._live[deployment.id], self._ids[name]
@@ -188,6 +205,8 @@ class Deployer:
     async def _activate(self, draft: Deployment, save: Save) -> Deployment:
         self._refuse_taken_routes(draft)  # early, since the engine's part is the dear one
         loaded = await self._check(draft.version)
+        for grant in draft.version.grants.values():
+            await self._kinds[grant.kind].prepare(draft.version.tenant, grant.resource)
         try:
             async with self._turn:
                 self._refuse_taken_routes(draft)
@@ -234,6 +253,7 @@ class Deployer:
             cpu_ms=min(limits.cpu_ms, top.max_cpu_ms),
             wall_ms=min(limits.wall_ms, top.max_wall_ms),
             memory_mb=min(limits.memory_mb, top.max_memory_mb),
+            subrequests=min(limits.subrequests, top.max_subrequests),
         )
 
     def _refuse_control_host(self, name: str) -> None:

@@ -21,6 +21,7 @@ class ApiCode(IntEnum):
     BAD_BODY = 10026
     TOO_LARGE = 10027
     CONCURRENT = 10035
+    BINDING_NAME = 10052
     VAR_TOO_BIG = 10054
     TOO_MANY_VARS = 10055
     NO_HANDLERS = 10068
@@ -33,6 +34,7 @@ class ApiCode(IntEnum):
     BAD_ROUTE = 19007
     BAD_LIMIT = 19008
     UNAVAILABLE = 19009
+    FORBIDDEN = 19010
 
 
 class ApiFacts(NamedTuple):
@@ -49,6 +51,7 @@ API_ERRORS: dict[ApiCode, ApiFacts] = {
     ApiCode.BAD_BODY: ApiFacts(400, "bad_body", "The body is not the JSON this endpoint takes."),
     ApiCode.TOO_LARGE: ApiFacts(413, "too_large", "The worker or the body is larger than this node allows."),
     ApiCode.CONCURRENT: ApiFacts(409, "concurrent", "Another change of the same worker is under way."),
+    ApiCode.BINDING_NAME: ApiFacts(400, "binding_name", "A binding has no name, or one that `env` cannot have."),
     ApiCode.VAR_TOO_BIG: ApiFacts(400, "var_too_big", "A variable of `env` is larger than 5 KB."),
     ApiCode.TOO_MANY_VARS: ApiFacts(400, "too_many_vars", "`env` has more than 128 variables."),
     ApiCode.NO_HANDLERS: ApiFacts(422, "no_handlers", "The script has no handler that could be called."),
@@ -61,6 +64,7 @@ API_ERRORS: dict[ApiCode, ApiFacts] = {
     ApiCode.BAD_ROUTE: ApiFacts(400, "bad_route", "A route is not a pattern that could be served."),
     ApiCode.BAD_LIMIT: ApiFacts(400, "bad_limit", "A limit is not a positive whole number within the node's cap."),
     ApiCode.UNAVAILABLE: ApiFacts(503, "unavailable", "No engine could check the worker now; try again."),
+    ApiCode.FORBIDDEN: ApiFacts(403, "forbidden", "The token may not do this."),
 }
 
 # What an engine said of a version -> what the client is told. Whatever is not here is the script's own failure.
@@ -90,11 +94,14 @@ LOAD_HINTS: dict[ErrorCode, str] = {
 class Refused(AtollError):
     """The API refuses a request. `hint` says what to do; `failure` is where in the script it went wrong, if it did."""
 
-    def __init__(self, reason: ApiCode, message: str, hint: str = "", failure: Failure | None = None) -> None:
+    def __init__(
+        self, reason: ApiCode, message: str, hint: str = "", failure: Failure | None = None, retry_after: int = 0
+    ) -> None:
         super().__init__(message)
         self.reason = reason
         self.hint = hint
         self.failure = failure
+        self.retry_after = retry_after  # seconds; 0: the same request will not do better later
 
 
 def load_refusal(failure: Failure) -> Refused:

@@ -8,18 +8,27 @@ keys of the tables only make sure that it did.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import apsw
 import msgspec
 
+from atoll.control.bindings import Kinds, checked_bindings, shown_bindings
 from atoll.db.sqlite import Database, rows
-from atoll.workers import Limits, Module, ModuleKind, ScriptFormat, Version
+from atoll.workers import (
+    LOCAL_TENANT,
+    Limits,
+    Module,
+    ModuleKind,
+    QueueConsumer,
+    ScriptFormat,
+    TailConsumer,
+    Version,
+)
 
 KEPT_VERSIONS = 100  # per worker; older ones are deleted by the deploy that makes a new one
-LOCAL_TENANT = "default"  # whose workers all are until a node has tenants
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +42,10 @@ class Deployment:
     startup_ms: float
     deployed_at: int
     created_at: int
+    author: str = ""
+    message: str = ""
+    # By path of the module. Only in a draft: what is stored stays there until somebody reads a stack.
+    source_maps: Mapping[str, bytes] = field(default_factory=dict)
 
     @property
     def id(self) -> str:
@@ -54,6 +67,14 @@ class ActiveRow(NamedTuple):
     env: str
     limits: str
     compatibility_date: str
+    compatibility_flags: str
+    crons: str
+    queue_consumers: str
+    tail_consumers: str
+    message: str
+    tag: str
+    author: str
+    bindings: str
     routes: str
     handlers: str
     startup_ms: float
@@ -72,12 +93,13 @@ class CodeRow(NamedTuple):
 
 
 class WorkerStore:
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, kinds: Kinds) -> None:
         self._database = database
+        self._kinds = kinds
 
     def load_all(self) -> list[Deployment]:
         """Every worker with its active version, by name. For the start: it reads every module of them."""
-        return self._database.read(_load_all)
+        return self._database.read(lambda connection: _load_all(connection, self._kinds))
 
     async def create(self, deployment: Deployment) -> Deployment:
         """Store a new worker with its first version."""
@@ -109,6 +131,11 @@ class WorkerStore:
     async def delete(self, worker_id: str) -> None:
         """Delete a worker with everything that belongs to it."""
         await self._database.write(lambda connection: _run(connection, "DELETE FROM workers WHERE id = ?", worker_id))
+
+    def source_maps(self, version_id: str) -> dict[str, bytes]:
+        """The source maps that came with a version, by path of their module."""
+        sql = "SELECT path, source_map FROM modules WHERE version_id = ? AND source_map IS NOT NULL"
+        return dict(self._database.read(lambda connection: rows(connection, CodeRow, sql, version_id)))
 
     # What V8 made of a version's modules, one blob per module in order: the pool's LoadCodeCache and SaveCodeCache
 
@@ -142,8 +169,9 @@ def _run(connection: apsw.Connection, sql: str, value: str) -> None:
 def _insert_version(connection: apsw.Connection, deployment: Deployment, *, number: int) -> Deployment:
     version, at = deployment.version, deployment.deployed_at
     connection.execute(
-        "INSERT INTO versions (id, worker_id, number, main, format, env, limits, compatibility_date, routes, handlers,"
-        " startup_ms, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO versions (id, worker_id, number, main, format, env, limits, compatibility_date,"
+        " compatibility_flags, crons, queue_consumers, tail_consumers, message, tag, author, bindings, routes,"
+        " handlers, startup_ms, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             version.id,
             version.worker_id,
@@ -153,6 +181,14 @@ def _insert_version(connection: apsw.Connection, deployment: Deployment, *, numb
             _json(dict(version.env)),
             _json(version.limits),
             version.compatibility_date,
+            _json(version.compatibility_flags),
+            _json(version.crons),
+            _json(version.queue_consumers),
+            _json(version.tail_consumers),
+            deployment.message,
+            version.tag,
+            deployment.author,
+            _json(shown_bindings(version.grants)),
             _json(deployment.routes),
             _json(deployment.handlers),
             deployment.startup_ms,
@@ -160,14 +196,17 @@ def _insert_version(connection: apsw.Connection, deployment: Deployment, *, numb
         ),
     )
     connection.executemany(
-        "INSERT INTO modules (version_id, position, path, kind, source) VALUES (?, ?, ?, ?, ?)",
-        [(version.id, i, module.path, module.kind.value, module.source) for i, module in enumerate(version.modules)],
+        "INSERT INTO modules (version_id, position, path, kind, source, source_map) VALUES (?, ?, ?, ?, ?, ?)",
+        [
+            (version.id, i, module.path, module.kind.value, module.source, deployment.source_maps.get(module.path))
+            for i, module in enumerate(version.modules)
+        ],
     )
     connection.execute(
         "UPDATE workers SET active_version = ?, updated_at = ? WHERE id = ?", (version.id, at, version.worker_id)
     )
     _claim_routes(connection, version, deployment.routes)
-    return dataclasses.replace(deployment, number=number)
+    return dataclasses.replace(deployment, number=number, source_maps={})
 
 
 def _claim_routes(connection: apsw.Connection, version: Version, patterns: Sequence[str]) -> None:
@@ -177,13 +216,15 @@ def _claim_routes(connection: apsw.Connection, version: Version, patterns: Seque
     )
 
 
-def _load_all(connection: apsw.Connection) -> list[Deployment]:
+def _load_all(connection: apsw.Connection, kinds: Kinds) -> list[Deployment]:
     sql = (
         "SELECT workers.id, workers.name, workers.created_at, versions.id, number, main, format, env, limits,"
-        " compatibility_date, routes, handlers, startup_ms, versions.created_at"
+        " compatibility_date, compatibility_flags, crons, queue_consumers, tail_consumers, message, tag, author,"
+        " bindings, routes, handlers, startup_ms, versions.created_at"
         " FROM workers JOIN versions ON versions.id = active_version ORDER BY workers.name"
     )
-    return [_deployment(row, _load_modules(connection, row.version_id)) for row in rows(connection, ActiveRow, sql)]
+    found = rows(connection, ActiveRow, sql)
+    return [_deployment(row, _load_modules(connection, row.version_id), kinds) for row in found]
 
 
 def _load_modules(connection: apsw.Connection, version_id: str) -> tuple[Module, ...]:
@@ -192,7 +233,7 @@ def _load_modules(connection: apsw.Connection, version_id: str) -> tuple[Module,
     return tuple(Module(row.path, ModuleKind(row.kind), row.source) for row in found)
 
 
-def _deployment(row: ActiveRow, modules: tuple[Module, ...]) -> Deployment:
+def _deployment(row: ActiveRow, modules: tuple[Module, ...], kinds: Kinds) -> Deployment:
     version = Version(
         id=row.version_id,
         worker_id=row.worker_id,
@@ -202,8 +243,15 @@ def _deployment(row: ActiveRow, modules: tuple[Module, ...]) -> Deployment:
         main=row.main,
         format=ScriptFormat(row.format),
         env=msgspec.json.decode(row.env),
+        grants=checked_bindings(msgspec.json.decode(row.bindings), kinds, LOCAL_TENANT),
         limits=msgspec.json.decode(row.limits, type=Limits),
         compatibility_date=row.compatibility_date,
+        compatibility_flags=msgspec.json.decode(row.compatibility_flags, type=tuple[str, ...]),
+        crons=msgspec.json.decode(row.crons, type=tuple[str, ...]),
+        queue_consumers=msgspec.json.decode(row.queue_consumers, type=tuple[QueueConsumer, ...]),
+        tail_consumers=msgspec.json.decode(row.tail_consumers, type=tuple[TailConsumer, ...]),
+        tag=row.tag,
+        created_at=row.deployed_at,
     )
     return Deployment(
         version=version,
@@ -213,6 +261,8 @@ def _deployment(row: ActiveRow, modules: tuple[Module, ...]) -> Deployment:
         startup_ms=row.startup_ms,
         deployed_at=row.deployed_at,
         created_at=row.created_at,
+        author=row.author,
+        message=row.message,
     )
 
 

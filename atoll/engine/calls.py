@@ -10,15 +10,15 @@ DONE. There is no task, future or timer per call: frames drive it, and a sweep f
 from __future__ import annotations
 
 import time
-from asyncio import Task
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
+from atoll.bindings.scope import Scope
 from atoll.engine.loads import Lines, Placement
 from atoll.errors import Failure
-from atoll.logs import ADDRESS_BYTES, Invocation, LogLine
+from atoll.logs import Invocation, LogLine
 from atoll.wire.codec import encode_body, encode_credit
-from atoll.wire.generated import CHUNK, ERRORS, WINDOW, ErrorCode, Level, Outcome
+from atoll.wire.generated import CHUNK, ERRORS, WINDOW, ErrorCode, Event, Level, Outcome
 from atoll.workers import Version
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ WAIT_UNTIL_SECONDS = 35.0  # the engine ends waitUntil after 30 s; this is for a
 # Longer than the most CPU time a worker may be given (30 s): until then its threads may simply be busy.
 CANCEL_SECONDS = 45.0
 MAX_MOVES = 2  # how often a call that never started may be tried in another engine
+EVENT_NAMES = tuple(event.name.lower() for event in Event)
 GRANT_BATCH = CHUNK  # credit goes back in steps of this size: a quarter of the window
 
 
@@ -73,15 +74,17 @@ class Call:
         "cancelled",
         "deadline",
         "ended",
+        "event",
         "failure",
         "forced",
         "head",
+        "hops",
         "id",
         "logs",
         "moves",
-        "ops",
         "owner",
         "placement",
+        "scope",
         "silent",
         "started",
         "state",
@@ -95,7 +98,16 @@ class Call:
     )
 
     def __init__(
-        self, version: Version, head: bytes, body: bytes, ended: bool, caller: Caller, owner: CallOwner, now: float
+        self,
+        version: Version,
+        head: bytes,
+        body: bytes,
+        ended: bool,
+        caller: Caller,
+        owner: CallOwner,
+        now: float,
+        event: int = 0,
+        hops: int = 0,
     ) -> None:
         # As it was made; kept so that a call which never started can be sent again
         self.version = version
@@ -105,6 +117,8 @@ class Call:
         self.caller = caller
         self.owner = owner
         self.started = now
+        self.event = event  # an Event; 0 is fetch
+        self.hops = hops
         self.moves = 0
 
         # Where it is
@@ -130,7 +144,7 @@ class Call:
         self.cancelled = False
         self.silent = False  # a stand-in for a call that moved away: no record
         self.logs: Lines | None = None
-        self.ops: dict[int, Task[None] | None] | None = None  # ops under way, by op id
+        self.scope: Scope | None = None  # what its ops share, from the first op on
 
     def send_body(self, chunk: bytes, ended: bool) -> None:
         """More of the request body. The caller keeps within the credit it was given."""
@@ -188,8 +202,6 @@ class Call:
             outcome = failure.facts.outcome
             status = status or failure.facts.status
         wall = now - self.started
-        head = self.head
-        address = head[: min(head.find(b"\n"), ADDRESS_BYTES)]
         placement = self.placement
         if self.logs is None and (placement is None or placement.logs is None):
             lines: Sequence[LogLine] = ()
@@ -197,8 +209,9 @@ class Call:
         else:
             lines, truncated = self._said()
         return Invocation(
-            version, outcome, status, cpu_us, int(wall * 1e6), time.time() - wall, address, lines, failure, truncated
-        )
+            version, outcome, status, cpu_us, int(wall * 1e6), time.time() - wall, self.head, lines, failure, truncated,
+            EVENT_NAMES[self.event],
+        )  # fmt: skip
 
     def _said(self) -> tuple[Sequence[LogLine], bool]:
         """The console lines of the call, after what top-level code said since the last record."""

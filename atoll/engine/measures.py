@@ -28,6 +28,7 @@ class PoolStats:
     load_failures: int = 0
     evictions: int = 0
     condemned: int = 0
+    offences: int = 0  # isolates that got stuck for ever and cost their engine
     moves: int = 0
     engines_lost: int = 0
 

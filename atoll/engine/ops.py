@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from time import perf_counter_ns
 
 from atoll.bindings.base import Reply
+from atoll.bindings.scope import Scope
 from atoll.broker import Broker, Op, Refusal
-from atoll.engine.calls import CANCELLED, Call
+from atoll.engine.calls import CANCELLED
 from atoll.engine.link import Link
 from atoll.engine.loads import Placement
 from atoll.engine.table import CallTable
@@ -45,34 +47,38 @@ class Ops:
         if call is None or call.worker != worker or call.state == CANCELLED:
             self._reply(worker, number, OVER)
             return
-        if call.ops is None:
-            call.ops = {}
-        if number in call.ops:
+        if call.scope is None:
+            call.scope = Scope(call.version, call.hops)
+        pending = call.scope.pending
+        if number in pending:
             raise EngineError(f"a second OP {number} while the first waits")
-        if len(call.ops) >= self._per_call or self._pending_bytes + len(body) > PENDING_BYTES:
+        if len(pending) >= self._per_call or self._pending_bytes + len(body) > PENDING_BYTES:
             message = f"more than {self._per_call} operations at once in one call"
             self._reply(worker, number, Refusal(ErrorCode.QUOTA_EXCEEDED, message))
             return
-        self._run(call, number, self._by_index[index], placement, meta, body)
+        self._run(call.scope, number, self._by_index[index], placement, meta, body)
 
-    def _run(self, call: Call, number: int, op: Op, placement: Placement, meta: bytes, body: bytes) -> None:
+    def _run(self, scope: Scope, number: int, op: Op, placement: Placement, meta: bytes, body: bytes) -> None:
         worker = placement.load_id
-        ops = call.ops
-        assert ops is not None
+        began = perf_counter_ns()
 
         def respond(answer: Reply | Refusal) -> None:
-            if call.ops is ops:  # else the call ended, or moved on, while the op ran
+            tally = op.tally
+            tally.times.add((perf_counter_ns() - began) // 1000)
+            if isinstance(answer, Refusal):
+                tally.refused += 1
+            if not scope.is_over:  # else the call ended while the op ran
                 self._reply(worker, number, answer)
 
-        task = self._broker.answer(op, call.version.grants, meta, body, respond)
+        task = self._broker.answer(op, scope, meta, body, respond)
         if task is None:
             return
-        ops[number] = task
+        scope.pending[number] = task
         size = len(body)
         self._pending_bytes += size
 
         def forget(_: asyncio.Task[None]) -> None:
-            ops.pop(number, None)
+            scope.pending.pop(number, None)
             self._pending_bytes -= size
 
         task.add_done_callback(forget)

@@ -74,11 +74,13 @@ class Pool:
 
     # --- calls ---
 
-    def call(self, version: Version, head: bytes, body: bytes, ended: bool, caller: Caller) -> Call:
+    def call(
+        self, version: Version, head: bytes, body: bytes, ended: bool, caller: Caller, event: int = 0, hops: int = 0
+    ) -> Call:
         """Start a call. Never raises; failures go to `caller.on_failure`, possibly before this returns."""
         counts = self._counts
         counts.calls += 1
-        call = Call(version, head, body, ended, caller, self, self._clock())
+        call = Call(version, head, body, ended, caller, self, self._clock(), event, hops)
         placement = self._placements.get(version)
         if placement is not None and placement.ready and placement.in_flight < self._limits.max_in_flight:
             counts.hits += 1
@@ -183,7 +185,7 @@ class Pool:
 
     async def _engine(self) -> None:
         """Wait until an engine runs."""
-        while not self._sessions:
+        while not any(session.takes_loads for session in self._sessions):
             waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._engine_waiters.append(waiter)
             try:
@@ -195,7 +197,7 @@ class Pool:
         """Begin to load a version in the engine that has least to do. LoadFailed if there is no room."""
         if not self._has_room():
             raise LoadFailed(BUSY if self._sessions else NO_ENGINE)
-        session = min(self._sessions, key=lambda session: session.load)
+        session = min((s for s in self._sessions if s.takes_loads), key=lambda session: session.load)
         payload, cached = self._frames.get(version, session.v8)
         placement = session.place(version, payload, self._clock())
         if not cached:
@@ -206,7 +208,7 @@ class Pool:
 
     def _has_room(self) -> bool:
         """Whether one more version can be loaded now; to that end the least recently used idle one is unloaded."""
-        if not self._sessions:
+        if not any(session.takes_loads for session in self._sessions):
             return False
         if len(self._placements) < self._limits.max_loaded:
             return True
@@ -263,6 +265,16 @@ class Pool:
         # The engine has failed every call it knew of. The others crossed its UNLOADED and never began.
         for call in placement.session.calls.of(placement):
             self._retry(placement.session, call, failure or GONE)
+
+    def on_offence(self, placement: Placement, failure: Failure) -> None:
+        """Code of a version is stuck for ever, and with it a thread of an engine, which has to go."""
+        self._counts.offences += 1
+        log.warning("%s took an engine with it: %s", placement.version.worker_name, failure.message)
+        self._drop(placement)
+        placement.settle(failure)
+        # Also those that wait to begin: elsewhere they would do the same.
+        for call in placement.session.calls.of(placement):
+            placement.session.calls.end(call, failure)
 
     def on_code(self, placement: Placement, cache: CodeCache) -> None:
         if self._save_code_cache is None or not any(cache):
@@ -329,6 +341,11 @@ class Pool:
             if not waiter.done():
                 waiter.set_result(None)
         self._serve_queue()
+
+    def leave(self, session: Session) -> None:
+        """Another engine has taken the place of a condemned one: no call goes there any more, those in it finish."""
+        for placement in session.loads.values():
+            self._drop(placement)
 
     def sweep(self) -> None:
         """End what took too long, unload what nobody uses."""

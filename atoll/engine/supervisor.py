@@ -2,6 +2,9 @@
 
 Each engine has one task that lives its life over and over: start, HELLO, serve until something is wrong, kill, reap,
 wait a little longer than last time. One more task is the clock of the room: heartbeats and the pool's sweep.
+
+An engine in which code got stuck is condemned: the next life of its task begins at once, while a task of its own waits
+until that one serves and the innocent calls in the old one are over, and then kills it.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ import asyncio
 import logging
 import signal
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,6 +32,10 @@ HEARTBEAT_SECONDS = 1.0
 MISSED_HEARTBEATS = 5
 FIRST_BACKOFF, LONGEST_BACKOFF = 0.1, 5.0
 HEALTHY_SECONDS = 10.0  # an engine that lived so long may restart at once
+WORTHY_SECONDS = 1.0  # and so long, when a worker was to blame
+REPLACED = "is replaced: "
+REPLACE_SECONDS = 10.0  # a condemned engine serves on for so long while no other is ready
+GRACE_SECONDS = 10.0  # calls in a condemned engine have so long to finish, once another takes the new ones
 GOODBYE_SECONDS = 1.0  # to exit by itself once its socket is closed
 DRAIN_POLL = 0.02
 
@@ -57,6 +65,7 @@ class Supervisor:
         self._tasks: list[asyncio.Task[None]] = []
         self._stopping = False
         self._running: dict[Session, EngineProcess] = {}
+        self._leaving: dict[Session, asyncio.Task[None]] = {}  # condemned, with calls that may finish
         self.restarts = 0
         self.layers = sandbox.Layers((), ())  # of the engine that started last
 
@@ -64,6 +73,10 @@ class Supervisor:
     def pids(self) -> list[int]:
         """The engines that serve now."""
         return [process.pid for process in self._running.values()]
+
+    def engine_pids(self) -> dict[str, int]:
+        """The same by a name that outlives a restart."""
+        return {f"engine-{number}": pid for number, pid in enumerate(self.pids, 1)}
 
     def engine_reports(self) -> list[dict[str, object]]:
         """What each engine last said of itself with its heartbeat: to show, never to trust."""
@@ -106,9 +119,10 @@ class Supervisor:
         """End every engine: close its socket, wait a moment, kill, reap. Calls left in them fail."""
         self._stopping = True
         self._pool.close()
-        for task in self._tasks:
+        tasks = [*self._tasks, *self._leaving.values()]
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
         self._tasks.clear()
 
     # --- the life of an engine ---
@@ -134,15 +148,19 @@ class Supervisor:
             if not ready.done():
                 ready.set_exception(StartError(f"{name} did not start: {reason}", "see the log for what it printed"))
                 return
-            if time.monotonic() - began > HEALTHY_SECONDS:
-                backoff = FIRST_BACKOFF
             self.restarts += 1
+            lived = time.monotonic() - began
+            if reason.startswith(REPLACED) and lived > WORTHY_SECONDS:
+                log.error("%s %s", name, reason)
+                continue
+            if lived > HEALTHY_SECONDS:
+                backoff = FIRST_BACKOFF
             log.error("%s ended: %s; it restarts in %.1f s", name, reason, backoff)
             await asyncio.sleep(backoff)
             backoff = min(backoff * 2, LONGEST_BACKOFF)
 
     async def _live(self, name: str, ready: asyncio.Future[None]) -> str:
-        """One life of an engine; returns or raises why it ended, once nothing of it is left."""
+        """One life of an engine; returns or raises why it ended, once nothing of it is left or another task ends it."""
         assert self._command is not None
         session = self._pool.session()
         try:
@@ -152,6 +170,7 @@ class Supervisor:
             raise
         session.kill = process.kill
         loop = asyncio.get_running_loop()
+        leaves = False
         try:
             await loop.create_unix_connection(lambda: session.link, sock=process.socket)
             await self._hello(session, process)
@@ -161,16 +180,41 @@ class Supervisor:
             self._pool.add(session)
             if not ready.done():
                 ready.set_result(None)
-            await asyncio.wait((session.over, process.exited), return_when=asyncio.FIRST_COMPLETED)
+            ends = (session.over, process.exited, session.condemned)
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+            if session.condemned.done() and not (session.over.done() or process.exited.done()):
+                del self._running[session]
+                self._leaving[session] = loop.create_task(self._farewell(session, process))
+                leaves = True
+                await asyncio.sleep(0)  # from its first step on that task is sure to reap the process
+                return REPLACED + session.condemned.result()
         finally:
             self._running.pop(session, None)
-            try:
+            if not leaves:
                 await self._end(session, process)
-            finally:
-                session.close()
         if session.link.broken == CLOSED:  # the socket closed because the process ended: its end is the reason
             return _ending(process)
         return session.link.broken or _ending(process)
+
+    async def _farewell(self, session: Session, process: EngineProcess) -> None:
+        """The end of a condemned engine, when another has taken its place and the innocent calls in it are over."""
+        try:
+            await self._wait_with(session, process, REPLACE_SECONDS, lambda: len(self._running) == self._count)
+            self._pool.leave(session)
+            await self._wait_with(session, process, GRACE_SECONDS, lambda: not session.calls.calls)
+        finally:
+            del self._leaving[session]
+            await self._end(session, process)
+
+    async def _wait_with(
+        self, session: Session, process: EngineProcess, seconds: float, condition: Callable[[], bool]
+    ) -> None:
+        """Wait for a condition, no longer than some seconds and than the engine lives."""
+        deadline = time.monotonic() + seconds
+        while not condition() and time.monotonic() < deadline:
+            if session.over.done() or process.exited.done():
+                return
+            await asyncio.sleep(DRAIN_POLL)
 
     async def _hello(self, session: Session, process: EngineProcess) -> None:
         await asyncio.wait(
@@ -207,7 +251,10 @@ class Supervisor:
             process.kill()
             session.link.break_off(_ending(process) if process.exited.done() else "it was stopped")
             process.socket.close()  # the link's by now, unless it never came to be
-            await _reaped(process)
+            try:
+                await _reaped(process)
+            finally:
+                session.close()
 
     # --- the clock ---
 

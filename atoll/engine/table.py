@@ -26,12 +26,11 @@ from atoll.engine.loads import Placement
 from atoll.errors import EngineError, Failure
 from atoll.logs import Invocation
 from atoll.wire.codec import encode_call, encode_cancel, read_credit, read_done, read_failure, read_response
-from atoll.wire.generated import ErrorCode, Event, Flag, Outcome
+from atoll.wire.generated import ErrorCode, Flag, Outcome
 
 NEVER = float("inf")
 _END = int(Flag.END)
 _DONE = int(Flag.DONE)
-_FETCH = int(Event.FETCH)
 _OK = Outcome.OK  # looking it up in the enum costs as much as a dict access
 
 
@@ -74,7 +73,7 @@ class CallTable:
         call.uncredited = len(call.body)
         placement.in_flight += 1
         self._ledger.clear(number)
-        self.link.send(encode_call(worker, number, _FETCH, call.head, call.body, call.ended))
+        self.link.send(encode_call(worker, number, call.event, call.head, call.body, call.ended))
         if call.backlog is not None:
             backlog, call.backlog = call.backlog, None
             for chunk, ended in backlog:
@@ -235,23 +234,17 @@ class CallTable:
         placement: Placement = call.placement  # type: ignore[assignment]  # a call in the table has one
         if not call.abandoned:
             placement.in_flight -= 1
-        if call.ops:
-            self._drop_ops(call)
+        if call.scope is not None:
+            call.scope.close()
         return placement
-
-    def _drop_ops(self, call: Call) -> None:
-        if call.ops:
-            ops, call.ops = call.ops, None
-            for task in ops.values():
-                if task is not None:
-                    task.cancel()
 
     def _abandon(self, call: Call) -> None:
         """The engine does not end the call: its isolate has to go. The id stays taken until that is so."""
         placement = call.placement
         assert placement is not None
         call.deadline = NEVER
-        self._drop_ops(call)
+        if call.scope is not None:
+            call.scope.close()
         if not call.silent:
             self._record(call.invocation(Outcome.EXCEEDED_WALL_TIME, 0, self._clock()))
         call.silent = call.abandoned = True

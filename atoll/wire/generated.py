@@ -3,7 +3,7 @@
 from enum import IntEnum, IntFlag
 from typing import NamedTuple
 
-WIRE_HASH = "41fba6e8d438a891"
+WIRE_HASH = "25eb2205c9036c23"
 HEADER_LAYOUT = "<IBBHII"  # length, kind, flags, spare, worker, call
 MAX_PAYLOAD = 67108864
 INLINE_BODY = 65536
@@ -11,6 +11,7 @@ CHUNK = 65536
 WINDOW = 262144
 MAX_HEAD = 147456
 LEDGER = 65536
+LEDGER_THREADS = 64
 
 
 class Frame(IntEnum):
@@ -50,6 +51,8 @@ class Frame(IntEnum):
     PING = 16
     # engine: Yes; {isolates, spares, calls, heap_bytes, ...}.
     PONG = 17
+    # engine: Code of a worker can be neither run nor ended {code, message}: its calls have failed, and the process must be replaced. `call` is the one that ran, or 0. Only UNLOADED may follow for this worker.
+    STUCK = 19
     # both: Python asks for the V8 code cache of a loaded version; the engine answers with it (u32 length per module, then blobs).
     CODE = 18
 
@@ -66,6 +69,10 @@ class Event(IntEnum):
     """What a CALL starts."""
 
     FETCH = 0
+    SCHEDULED = 1
+    QUEUE = 2
+    TAIL = 3
+    RPC = 4
 
 
 class Level(IntEnum):
@@ -142,6 +149,14 @@ class ErrorCode(IntEnum):
     QUOTA_EXCEEDED = 22
     # The node is shutting down.
     SHUTTING_DOWN = 23
+    # Workers called each other in too long a chain.
+    LOOP = 30
+    # A worker may not reach this host or port.
+    EGRESS_HOST = 31
+    # A worker may not reach this address.
+    EGRESS_ADDRESS = 32
+    # Another server could not be reached, or answered with something that is no HTTP.
+    NETWORK = 33
 
 
 class ErrorFacts(NamedTuple):
@@ -236,5 +251,17 @@ ERRORS: dict[ErrorCode, ErrorFacts] = {
     ),
     ErrorCode.SHUTTING_DOWN: ErrorFacts(
         503, 1105, Outcome.LOAD_SHED, "Error", "The node is shutting down."
+    ),
+    ErrorCode.LOOP: ErrorFacts(
+        508, 1019, Outcome.EXCEPTION, "Error", "Workers called each other in too long a chain."
+    ),
+    ErrorCode.EGRESS_HOST: ErrorFacts(
+        403, 1021, Outcome.EXCEPTION, "TypeError", "A worker may not reach this host or port."
+    ),
+    ErrorCode.EGRESS_ADDRESS: ErrorFacts(
+        403, 1024, Outcome.EXCEPTION, "TypeError", "A worker may not reach this address."
+    ),
+    ErrorCode.NETWORK: ErrorFacts(
+        502, 1101, Outcome.EXCEPTION, "TypeError", "Another server could not be reached, or answered with something that is no HTTP."
     ),
 }

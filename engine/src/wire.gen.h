@@ -5,13 +5,14 @@
 
 namespace engine::wire {
 
-inline constexpr char kHash[] = "41fba6e8d438a891";
+inline constexpr char kHash[] = "25eb2205c9036c23";
 inline constexpr uint32_t kMaxPayload = 67108864;
 inline constexpr uint32_t kInlineBody = 65536;
 inline constexpr uint32_t kChunk = 65536;
 inline constexpr uint32_t kWindow = 262144;
 inline constexpr uint32_t kMaxHead = 147456;
 inline constexpr uint32_t kLedger = 65536;
+inline constexpr uint32_t kLedgerThreads = 64;
 
 struct Header {
   uint32_t length;
@@ -41,11 +42,16 @@ enum class Frame : uint8_t {
   kReply = 15,  // python: The answer to an OP, exactly one each; `worker` and `call` in the header are those of the OP; with FAIL the meta is {code, message}.
   kPing = 16,  // python: Are you alive?
   kPong = 17,  // engine: Yes; {isolates, spares, calls, heap_bytes, ...}.
+  kStuck = 19,  // engine: Code of a worker can be neither run nor ended {code, message}: its calls have failed, and the process must be replaced. `call` is the one that ran, or 0. Only UNLOADED may follow for this worker.
   kCode = 18,  // both: Python asks for the V8 code cache of a loaded version; the engine answers with it (u32 length per module, then blobs).
 };
 
 enum class Event : uint8_t {
   kFetch = 0,
+  kScheduled = 1,
+  kQueue = 2,
+  kTail = 3,
+  kRpc = 4,
 };
 
 enum class Level : uint8_t {
@@ -93,6 +99,10 @@ enum class Error : uint32_t {
   kNotGranted = 21,  // The worker named a binding it was not given.
   kQuotaExceeded = 22,  // A limit on what a worker may ask for was reached.
   kShuttingDown = 23,  // The node is shutting down.
+  kLoop = 30,  // Workers called each other in too long a chain.
+  kEgressHost = 31,  // A worker may not reach this host or port.
+  kEgressAddress = 32,  // A worker may not reach this address.
+  kNetwork = 33,  // Another server could not be reached, or answered with something that is no HTTP.
 };
 
 inline constexpr uint8_t kFlagEnd = 1;
@@ -148,6 +158,14 @@ constexpr Outcome OutcomeOf(Error error) {
       return Outcome::kException;
     case Error::kShuttingDown:
       return Outcome::kLoadShed;
+    case Error::kLoop:
+      return Outcome::kException;
+    case Error::kEgressHost:
+      return Outcome::kException;
+    case Error::kEgressAddress:
+      return Outcome::kException;
+    case Error::kNetwork:
+      return Outcome::kException;
   }
   return Outcome::kInternalError;
 }

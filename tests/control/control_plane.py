@@ -9,16 +9,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from atoll.bindings.echo.ops import Echo
 from atoll.config import Settings
 from atoll.control.api import ControlApi
 from atoll.control.deploy import Deployer
 from atoll.control.workers import WorkerStore
 from atoll.db.sqlite import Database
 from atoll.engine.pool import PoolStats
-from atoll.logs import LogStore
+from atoll.observe.store import LogStore
 from atoll.router import Router
 from atoll.workers import Version
 
+KINDS = {"echo": Echo()}
 HELLO = 'export default { fetch() { return new Response("Hello!"); } }'
 
 
@@ -83,10 +85,10 @@ class Node:
         self.settings = settings
         self.engines = engines
         self.database = Database(folder / "atoll.db")
-        self.store = WorkerStore(self.database)
+        self.store = WorkerStore(self.database, KINDS)
         self.router = Router(settings.base_domain, settings.control_hosts)
-        self.logs = LogStore()
-        self.deployer = Deployer(settings, self.store, engines, self.router, self.logs, clock=clock)
+        self.logs = LogStore(folder)
+        self.deployer = Deployer(settings, self.store, engines, self.router, self.logs, KINDS, clock=clock)
         self.deployer.restore()
         self.api = ControlApi(
             settings,
@@ -99,6 +101,7 @@ class Node:
 
     async def close(self) -> None:
         await self.deployer.close()
+        await self.logs.close()
         await self.database.close()
 
     def live(self, host: str, path: str = "/") -> Version | None:

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from atoll.bindings.echo.ops import Echo
 from atoll.config import Settings
 from atoll.control.check import (
     Binary,
@@ -89,7 +90,7 @@ def test_routes_on_control_hosts_are_refused() -> None:
 def test_any_json_object_is_parsed_or_refused(fields: dict[str, object]) -> None:
     try:
         body = parse_body(msgspec.json.encode(fields))
-        new_draft(body, Identity("w", "n", "v", 1.8e9), Settings(), Router())
+        new_draft(body, Identity("w", "n", "default", "v", "me", 1.8e9), Settings(), Router(), {"echo": Echo()})
     except Refused as refused:
         assert str(refused)
 

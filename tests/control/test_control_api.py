@@ -12,13 +12,12 @@ import pytest
 from control_plane import HELLO, Clock, Engines, Node
 
 from atoll.config import Settings
-from atoll.control import api as api_module
 from atoll.control.refusals import API_ERRORS, ApiCode
 from atoll.engine.pool import PoolStats
 from atoll.errors import EngineError, Failure, LoadFailed
-from atoll.logs import Invocation, LogLine
-from atoll.wire.generated import ErrorCode, Level, Outcome
-from atoll.workers import Version
+from atoll.observe.records import iso_time
+from atoll.wire.generated import ErrorCode
+from atoll.workers import Grant
 
 
 async def test_a_deploy_answers_with_all_there_is_to_know(node: Node) -> None:
@@ -32,11 +31,22 @@ async def test_a_deploy_answers_with_all_there_is_to_know(node: Node) -> None:
         "url": "http://hello.localhost:8080/",
         "routes": ["shop.example/*"],
         "env": {"GREETING": "hi"},
-        "limits": {"cpu_ms": 50, "wall_ms": 30000, "memory_mb": 128},
+        "bindings": [],
+        "limits": {"cpu_ms": 50, "wall_ms": 30000, "memory_mb": 128, "subrequests": 1000},
         "isolation": "pool",
         "compatibility_date": "2027-01-15",
+        "compatibility_flags": [],
+        "crons": [],
+        "queue_consumers": [],
+        "tail_consumers": [],
         "handlers": ["fetch"],
-        "version": {"number": 1, "created_at": "2027-01-15T08:00:00.500Z", "startup_time_ms": 1.5},
+        "version": {
+            "number": 1,
+            "created_at": "2027-01-15T08:00:00.500Z",
+            "startup_time_ms": 1.5,
+            "message": "",
+            "tag": "",
+        },
         "created_at": "2027-01-15T08:00:00.500Z",
         "updated_at": "2027-01-15T08:00:00.500Z",
     }
@@ -58,7 +68,7 @@ async def test_put_makes_a_new_version_and_keeps_what_it_does_not_name(node: Nod
     assert answer.json["id"] == created["id"]
     assert answer.json["version"]["number"] == 2
     assert answer.json["env"] == {"A": "1"} and answer.json["routes"] == ["a.example/*"]
-    assert answer.json["limits"] == {"cpu_ms": 70, "wall_ms": 30000, "memory_mb": 128}
+    assert answer.json["limits"] == {"cpu_ms": 70, "wall_ms": 30000, "memory_mb": 128, "subrequests": 1000}
     assert answer.json["created_at"] == created["created_at"]
     assert answer.json["updated_at"] == "2027-01-15T08:01:00.500Z"
     live = node.live("hello.localhost")
@@ -291,49 +301,6 @@ async def test_a_bug_is_logged_whole_and_told_as_nothing(
 # The other endpoints
 
 
-async def test_logs_are_the_newest_records_first(node: Node) -> None:
-    worker_id = (await node.post(name="hello", script=HELLO)).json["id"]
-    version = Version("v", worker_id, "hello", "default", (), "worker.js")
-    for i in range(3):
-        failure = Failure(ErrorCode.EXCEPTION, "boom", "TypeError", "at x", "worker.js", 1, 2) if i == 2 else None
-        outcome = Outcome.EXCEPTION if failure else Outcome.OK
-        line = LogLine(1_800_000_000_000.0, Level.WARN, f"line {i}")
-        node.logs.record(Invocation(version, outcome, 200, 1500, 2500, 1.8e9, b"GET http://h/\xe9", [line], failure))
-    answer = await node.ask("GET", "/api/workers/hello/logs?limit=2")
-    first, second = answer.json["logs"]
-    assert first["outcome"] == "exception"
-    assert first["exception"] == {
-        "code": ErrorCode.EXCEPTION,
-        "type": "TypeError",
-        "message": "boom",
-        "file": "worker.js",
-        "line": 1,
-        "column": 2,
-        "stack": "at x",
-    }
-    assert second == {
-        "timestamp": "2027-01-15T08:00:00.000Z",
-        "event": "fetch",
-        "version_id": "v",
-        "outcome": "ok",
-        "status": 200,
-        "method": "GET",
-        "url": "http://h/é",
-        "cpu_ms": 1.5,
-        "wall_ms": 2.5,
-        "logs": [{"timestamp": "2027-01-15T08:00:00.000Z", "level": "warn", "message": "line 1"}],
-        "truncated": False,
-    }
-
-
-@pytest.mark.parametrize("limit", ["0", "1001", "-1", "x", "", "9" * 5000, "%C2%B2"])
-async def test_a_bad_limit_of_logs_is_refused(node: Node, limit: str) -> None:
-    await node.post(name="hello", script=HELLO)
-    answer = await node.ask("GET", f"/api/workers/hello/logs?limit={limit}")
-    assert (answer.status, answer.code) == (400, ApiCode.BAD_BODY)
-    assert (await node.ask("GET", "/api/workers/none/logs")).code == ApiCode.NOT_FOUND
-
-
 async def test_health_tells_how_many_engines_live(node: Node, engines: Engines) -> None:
     answer = await node.ask("GET", "/health")
     assert answer.status == 200 and answer.json["status"] == "ok" and answer.json["engines"] == 2
@@ -365,4 +332,30 @@ async def test_the_front_page_lists_workers_and_how_to_deploy(node: Node) -> Non
 def test_every_code_has_its_facts() -> None:
     assert set(API_ERRORS) == set(ApiCode)
     assert len({facts.type for facts in API_ERRORS.values()}) == len(API_ERRORS)
-    assert api_module.iso_time(0) == "1970-01-01T00:00:00.000Z"
+    assert iso_time(0) == "1970-01-01T00:00:00.000Z"
+
+
+async def test_a_binding_is_kept_with_its_version_and_given_to_the_worker(node: Node, engines: Engines) -> None:
+    entry = {"type": "echo", "name": "ECHO"}
+    answer = await node.post(name="hello", script=HELLO, bindings=[entry])
+    assert answer.status == 201 and answer.json["bindings"] == [entry]
+    assert engines.checked[-1].grants == {"ECHO": Grant("ECHO", "echo")}
+    assert (await node.put("hello", script=HELLO + "//2")).json["bindings"] == [entry]
+
+
+@pytest.mark.parametrize(
+    ("bindings", "text"),
+    [
+        ([{"type": "echo"}], "no `name`"),
+        ([{"type": "echo", "name": "1A"}], "1A"),
+        ([{"type": "ecko", "name": "A"}], "ecko"),
+        ([{"name": "A"}], "None"),
+        ([{"type": "echo", "name": "A", "size": 1}], "size"),
+        ([{"type": "echo", "name": "A"}, {"type": "echo", "name": "A"}], "two bindings"),
+        ([{"type": "echo", "name": "B"}], "both a variable"),
+        ([{"type": "echo", "name": f"A{i}"} for i in range(129)], "128"),
+    ],
+)
+async def test_a_binding_that_cannot_be_is_refused(node: Node, bindings: list[object], text: str) -> None:
+    answer = await node.post(name="hello", script=HELLO, env={"B": 1}, bindings=bindings)
+    assert answer.status == 400 and text in answer.json["error"]["message"]

@@ -238,8 +238,8 @@ async def test_no_meta_a_worker_bends_can_break_the_wire(room: EngineRoom) -> No
 async def test_an_op_ends_with_its_call(room: EngineRoom) -> None:
     ear = room.call(script("export default { fetch(request, env) { return env.ECHO.wait(9000); } };"))
     assert ear.call is not None
-    await room.until(lambda: ear.call.ops, "the op")
-    (task,) = ear.call.ops.values()
+    await room.until(lambda: ear.call.scope and ear.call.scope.pending, "the op")
+    (task,) = ear.call.scope.pending.values()
     ear.call.cancel()
     await room.until(lambda: not room.pool.busy, "DONE")
     assert task is not None

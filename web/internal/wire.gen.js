@@ -24,6 +24,10 @@ export const ErrorCode = Object.freeze({
   NOT_GRANTED: 21, // The worker named a binding it was not given.
   QUOTA_EXCEEDED: 22, // A limit on what a worker may ask for was reached.
   SHUTTING_DOWN: 23, // The node is shutting down.
+  LOOP: 30, // Workers called each other in too long a chain.
+  EGRESS_HOST: 31, // A worker may not reach this host or port.
+  EGRESS_ADDRESS: 32, // A worker may not reach this address.
+  NETWORK: 33, // Another server could not be reached, or answered with something that is no HTTP.
 });
 
 // Error code -> the JavaScript class a worker sees.
@@ -51,6 +55,10 @@ export const ErrorClass = Object.freeze({
   21: "Error",
   22: "Error",
   23: "Error",
+  30: "Error",
+  31: "TypeError",
+  32: "TypeError",
+  33: "TypeError",
 });
 
 export const Level = Object.freeze({
@@ -61,9 +69,19 @@ export const Level = Object.freeze({
   ERROR: 4,
 });
 
+// What a call starts.
+export const Event = Object.freeze({
+  FETCH: 0,
+  SCHEDULED: 1,
+  QUEUE: 2,
+  TAIL: 3,
+  RPC: 4,
+});
+
 export const MAX_PAYLOAD = 67108864;
 export const INLINE_BODY = 65536;
 export const CHUNK = 65536;
 export const WINDOW = 262144;
 export const MAX_HEAD = 147456;
 export const LEDGER = 65536;
+export const LEDGER_THREADS = 64;

@@ -40,6 +40,8 @@ export class Call {
     this.waits = 0; // promises given to waitUntil that are not settled
     this.answered = false; // nothing more will be sent to the client
     this.canceled = false;
+    this.rejected = null; // { error } of the first waitUntil() promise that was rejected
+    this.onIdle = null; // called when waitUntil() holds nothing any more
   }
 
   /** `run(request, call)` is the worker's code. Nothing it does throws out of here. */
@@ -70,6 +72,37 @@ export class Call {
       (response) => (isResponse(response) ? this.respond(response) : this.refuseResult(response)),
       (error) => this.fail(ErrorCode.EXCEPTION, error),
     );
+  }
+
+  /** Any other event: what `run(call)` gives goes to Python when all that waitUntil() holds is settled too. */
+  startEvent(run) {
+    latest = this;
+    calls.set(this.id, this);
+    let outcome = null;
+    this.onIdle = () => {
+      if (outcome === null || this.waits > 0 || this.answered) return;
+      const failure = outcome.failure ?? this.rejected;
+      this.tell(failure === null ? 200 : 500, failure === null ? outcome.value : describeFailure(failure.error));
+    };
+    const settle = (value) => {
+      outcome = value;
+      this.onIdle();
+    };
+    new Promise((resolve) => resolve(run(this))).then(
+      (value) => settle({ value, failure: null }),
+      (error) => settle({ failure: { error } }),
+    );
+  }
+
+  /** The outcome of an event: bytes as they are, anything else as JSON. */
+  tell(status, value) {
+    const body = value instanceof Uint8Array ? value : JSON.stringify(value ?? {});
+    if (native.respond(this.id, status, "", body, false)) {
+      this.answered = true;
+      this.finishIfDone();
+    } else {
+      this.stream(status, "", body);
+    }
   }
 
   refuseResult(result) {
@@ -103,7 +136,10 @@ export class Call {
         return;
       }
     }
-    // Too large for one frame, or a stream.
+    this.stream(status, head, body); // too large for one frame, or a stream
+  }
+
+  stream(status, head, body) {
     calls.set(this.id, this);
     native.beginStream(this.id, status, head);
     this.outgoing = new OutgoingBody(this.id, sourceOf(body));
@@ -129,6 +165,7 @@ export class Call {
       () => this.settled(),
       (error) => {
         native.log(Level.ERROR, `waitUntil() promise rejected: ${inspect(error)}`);
+        this.rejected ??= { error };
         this.settled();
       },
     );
@@ -136,6 +173,7 @@ export class Call {
 
   settled() {
     this.waits--;
+    this.onIdle?.();
     this.finishIfDone();
   }
 
@@ -172,6 +210,16 @@ function sourceOf(body) {
   if (typeof body === "string") return sourceOfBytes(encodeText(body));
   if (body instanceof Uint8Array) return sourceOfBytes(body);
   return isReadableStream(body) ? sourceOfStream(body) : body;
+}
+
+/** What Python is told of an exception, whatever the value does when it is looked at. */
+function describeFailure(error) {
+  try {
+    if (error instanceof Error) return { name: `${error.name}`, message: `${error.message}`, stack: `${error.stack}` };
+    return { name: "", message: inspect(error), stack: "" };
+  } catch {
+    return { name: "Error", message: "an exception that cannot be read", stack: "" };
+  }
 }
 
 function isThenable(value) {

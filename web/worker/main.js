@@ -10,12 +10,14 @@ import { onTimer } from "../timers.js";
 import { installStreaming } from "../wasm.js";
 import { Call, findCall, runModule, runScript } from "./call.js";
 import { currentEnv, makeEnv } from "./env.js";
+import { eventRunner } from "./events.js";
 import { moduleHandlers, scriptHandlers } from "./handlers.js";
 import { warmUp } from "./warmup.js";
 
 installGlobals(globalThis);
 
 let run = null; // (request, call) => Response or promise, of the worker that was loaded
+let target = null; // its default export; null for a service-worker script
 
 /** The isolate has got its worker, none of whose code has run. */
 function prepare(vars, grants, date) {
@@ -36,11 +38,13 @@ function script() {
 function load(exports) {
   if (exports === undefined) {
     run = runScript;
+    target = null;
     return scriptHandlers().names;
   }
-  const { target, names } = moduleHandlers(exports);
+  const handlers = moduleHandlers(exports);
+  target = handlers.target;
   run = runModule(target, currentEnv());
-  return names;
+  return handlers.names;
 }
 
 export const entry = {
@@ -52,6 +56,9 @@ export const entry = {
   rejection: onRejection,
   fetch(id, head, body, streaming) {
     new Call(id).start(run, head, body, streaming);
+  },
+  event(id, event, head, body) {
+    new Call(id).startEvent(eventRunner(event, head, body, target));
   },
   body(id, chunk) {
     findCall(id)?.incoming?.push(chunk);

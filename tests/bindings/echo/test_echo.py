@@ -9,12 +9,22 @@ import pytest
 
 from atoll.bindings.base import Binding, OpCall, Reply, op, own_task
 from atoll.bindings.echo.ops import Echo
+from atoll.bindings.scope import Scope
 from atoll.broker import Broker, Refusal
 from atoll.errors import EngineError, InvalidArgument
 from atoll.wire.generated import ErrorCode
-from atoll.workers import Grant
+from atoll.workers import Grant, Limits, Version
 
-GRANTS = {"ECHO": Grant("ECHO", "echo"), "KV": Grant("KV", "kv")}
+VERSION = Version(
+    id="version_1",
+    worker_id="worker_1",
+    worker_name="worker",
+    tenant="default",
+    modules=(),
+    main="",
+    grants={"ECHO": Grant("ECHO", "echo"), "KV": Grant("KV", "kv")},
+    limits=Limits(subrequests=3),
+)
 
 
 class Odd(Binding):
@@ -49,7 +59,7 @@ async def ask(broker: Broker, name: str, meta: object, body: bytes = b"") -> tup
     answers: list[Reply | Refusal] = []
     (op,) = [op for op in broker.bind(sorted(broker._ops)) if op.name == name]
     raw = meta if isinstance(meta, bytes) else json.dumps(meta).encode()
-    task = broker.answer(op, GRANTS, raw, body, answers.append)
+    task = broker.answer(op, Scope(VERSION), raw, body, answers.append)
     if task is not None:
         await task
     (answer,) = answers
@@ -106,7 +116,7 @@ async def test_an_op_that_asks_for_its_task_gets_one(broker: Broker) -> None:
 async def test_an_op_under_way_can_be_cancelled(broker: Broker) -> None:
     answers: list[object] = []
     (wait,) = [op for op in broker.bind(sorted(broker._ops)) if op.name == "echo.wait"]
-    task = broker.answer(wait, GRANTS, b'{"binding":"ECHO","ms":9000}', b"", answers.append)
+    task = broker.answer(wait, Scope(VERSION), b'{"binding":"ECHO","ms":9000}', b"", answers.append)
     assert task is not None
     await asyncio.sleep(0)
     task.cancel()
@@ -128,4 +138,15 @@ def test_an_engine_with_other_ops_is_refused_by_name(broker: Broker, names: list
 
 def test_a_refusal_names_the_argument() -> None:
     with pytest.raises(InvalidArgument, match="ms"):
-        asyncio.run(Echo().wait(OpCall(GRANTS["ECHO"], {"ms": "x"})))  # type: ignore[arg-type]
+        asyncio.run(Echo().wait(OpCall(VERSION.grants["ECHO"], Scope(VERSION), {"ms": "x"})))  # type: ignore[arg-type]
+
+
+async def test_a_call_has_so_many_subrequests_and_no_more(broker: Broker) -> None:
+    scope = Scope(VERSION)
+    answers: list[Reply | Refusal] = []
+    say = broker.bind(sorted(broker._ops))[0]
+    for _ in range(VERSION.limits.subrequests + 1):
+        broker.answer(say, scope, b'{"binding": "ECHO"}', b"", answers.append)
+    last = answers.pop()
+    assert all(isinstance(answer, Reply) for answer in answers)
+    assert isinstance(last, Refusal) and last.code == ErrorCode.QUOTA_EXCEEDED and "3" in last.message

@@ -1,0 +1,90 @@
+"""What all ops of one call share: on whose behalf they run, what they may still ask for, and what they hold open.
+
+A binding that gives a worker something lasting (a response body to read, a socket) keeps it here and tells the worker
+its number; ops that go on with it find it by that number. When the call is over, in whatever way, all of it is closed:
+nothing a worker opened outlives the call that opened it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Protocol, TypeVar
+
+from atoll.errors import InvalidArgument, QuotaExceeded
+from atoll.workers import Version
+
+log = logging.getLogger("atoll.bindings")
+
+MAX_OPEN = 1_000  # things one call may hold open
+
+
+class Closable(Protocol):
+    def close(self) -> None:
+        """Let go, at once and without waiting. Called once, possibly while an op of the thing still waits."""
+
+
+T = TypeVar("T", bound=Closable)
+
+
+class Scope:
+    __slots__ = ("_last", "_open", "hops", "is_over", "pending", "subrequests", "version")
+
+    def __init__(self, version: Version, hops: int = 0) -> None:
+        self.version = version
+        self.hops = hops  # workers that called each other before this call: loops end at a limit
+        self.subrequests = 0
+        self.is_over = False
+        self.pending: dict[int, asyncio.Task[None] | None] = {}  # ops under way, by op id
+        self._open: dict[int, Closable] = {}
+        self._last = 0
+
+    def spend(self) -> None:
+        """Count one subrequest. QuotaExceeded when the call has had all of them."""
+        limit = self.version.limits.subrequests
+        if self.subrequests >= limit:
+            raise QuotaExceeded(f"Too many subrequests: one request may make {limit} (`limits.subrequests`).")
+        self.subrequests += 1
+
+    def keep(self, thing: Closable) -> int:
+        """Keep something open until it is released or the call is over; returns its number."""
+        if self.is_over:
+            thing.close()
+            raise InvalidArgument("the call that asked is over")
+        if len(self._open) >= MAX_OPEN:
+            thing.close()
+            raise QuotaExceeded(f"more than {MAX_OPEN} things are open in one call: close or read some to their end")
+        self._last += 1
+        self._open[self._last] = thing
+        return self._last
+
+    def find(self, number: object, kind: type[T]) -> T:
+        """What was kept under a number that came from the worker."""
+        thing = self._open.get(number) if isinstance(number, int) else None
+        if not isinstance(thing, kind):
+            raise InvalidArgument("it is closed already")
+        return thing
+
+    def release(self, number: object) -> None:
+        """Close one thing, if it is still open."""
+        thing = self._open.pop(number, None) if isinstance(number, int) else None
+        if thing is not None:
+            thing.close()
+
+    def forget(self, number: int) -> None:
+        """One thing has ended by itself."""
+        self._open.pop(number, None)
+
+    def close(self) -> None:
+        """The call is over: drop the ops under way and close what is open."""
+        self.is_over = True
+        pending, self.pending = self.pending, {}
+        for task in pending.values():
+            if task is not None:
+                task.cancel()
+        while self._open:
+            _, thing = self._open.popitem()
+            try:
+                thing.close()
+            except Exception:
+                log.exception("closing %s failed", type(thing).__name__)

@@ -1,0 +1,84 @@
+"""Calls that no client makes: what the handler gets, what Python gets back, and what the record says."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from atoll.engine.events import EventFailed, run_event
+from atoll.wire.generated import ErrorCode, Event, Outcome
+from tests.engine.engine_room import EngineRoom, script
+
+META = {"cron": "*/5 * * * *", "scheduledTime": 1_700_000_000_000}
+
+
+async def run(room: EngineRoom, source: str) -> dict[str, object]:
+    answer = await run_event(room.pool, script(source), Event.SCHEDULED, "CRON */5 * * * *", META)
+    await room.until(lambda: not room.pool.busy, "DONE")
+    return json.loads(answer)  # type: ignore[no-any-return]
+
+
+async def test_a_scheduled_handler_gets_its_controller_env_and_ctx(room: EngineRoom) -> None:
+    source = """export default { async scheduled(controller, env, ctx) {
+      console.log(controller.cron, controller.scheduledTime, typeof env.ECHO.say, typeof ctx.waitUntil);
+      await env.ECHO.say("x");
+      controller.noRetry();
+    } };"""
+    assert await run(room, source) == {"noRetry": True}
+    record = room.records[-1]
+    assert (record.event, record.outcome) == ("scheduled", Outcome.OK)
+    assert record.head.startswith(b"CRON */5 * * * *\n")
+    assert record.logs[0].text == "*/5 * * * * 1700000000000 function function"
+
+
+async def test_a_service_worker_script_listens_to_scheduled(room: EngineRoom) -> None:
+    source = """addEventListener("scheduled", (event) => {
+      event.waitUntil((async () => { await null; console.log(event.cron, event.scheduledTime); })());
+    });"""
+    assert await run(room, source) == {"noRetry": False}
+    assert room.records[-1].logs[0].text == "*/5 * * * * 1700000000000"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "export default { scheduled() { throw new RangeError('no'); } }",
+        "export default { async scheduled() { throw new RangeError('no'); } }",
+        "export default { scheduled(c, env, ctx) { ctx.waitUntil(Promise.reject(new RangeError('no'))); } }",
+        "addEventListener('scheduled', () => { throw new RangeError('no'); })",
+    ],
+)
+async def test_what_a_handler_throws_reaches_whoever_ran_it_and_the_record(room: EngineRoom, source: str) -> None:
+    with pytest.raises(EventFailed) as caught:
+        await run(room, source)
+    assert (caught.value.failure.name, caught.value.failure.message) == ("RangeError", "no")
+    await room.until(lambda: not room.pool.busy, "DONE")
+    record = room.records[-1]
+    assert record.outcome == Outcome.EXCEPTION and record.failure is not None
+    assert "worker.js" in record.failure.stack or "main.js" in record.failure.stack or record.failure.stack
+
+
+async def test_the_answer_waits_for_wait_until(room: EngineRoom) -> None:
+    source = """export default { scheduled(c, env, ctx) {
+      ctx.waitUntil(env.ECHO.wait(50).then(() => { console.log("late"); c.noRetry(); }));
+    } }"""
+    assert await run(room, source) == {"noRetry": False}, "what the handler itself said counts"
+    assert [line.text for line in room.records[-1].logs] == ["late"]
+
+
+async def test_a_worker_without_the_handler_says_so(room: EngineRoom) -> None:
+    with pytest.raises(EventFailed, match="does not export a scheduled"):
+        await run(room, "export default { fetch() { return new Response(); } }")
+
+
+async def test_a_handler_that_never_ends_is_found_out(room: EngineRoom) -> None:
+    with pytest.raises(EventFailed) as caught:
+        await run(room, "export default { scheduled() { return new Promise(() => {}); } }")
+    assert caught.value.failure.code == ErrorCode.NEVER_RESPONDS
+
+
+async def test_an_endless_handler_uses_up_its_cpu_time(room: EngineRoom) -> None:
+    with pytest.raises(EventFailed) as caught:
+        await run(room, "export default { scheduled() { for (;;); } }")
+    assert caught.value.failure.code == ErrorCode.CPU
