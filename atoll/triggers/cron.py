@@ -40,6 +40,7 @@ class CronTriggers:
         self.history = history
         self._clock = clock
         self._workers: dict[str, _Clock] = {}  # by worker id
+        self.is_stopped = False
 
     def put(self, version: Version, crons: Sequence[str]) -> None:
         """This is the active version of its worker now, with these expressions."""
@@ -60,6 +61,10 @@ class CronTriggers:
         clock = self._workers.pop(worker_id, None)
         if clock is not None:
             clock.task.cancel()
+
+    def stop(self) -> None:
+        """Begin nothing more; runs under way go on."""
+        self.is_stopped = True
 
     def next_run(self, cron: str) -> int | None:
         """When an expression is due next, in ms since 1970."""
@@ -111,7 +116,7 @@ class _Clock:
         self._changed.set()
 
     async def _tick(self) -> None:
-        while True:
+        while not self._triggers.is_stopped:
             try:
                 self._changed.clear()
                 due = await self._due()

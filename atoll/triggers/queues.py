@@ -19,25 +19,13 @@ from atoll.bindings.queue.ops import MAX_DELAY
 from atoll.bindings.queue.store import Message, QueueStore, Settlement
 from atoll.engine.events import Calls, EventFailed, run_event
 from atoll.wire.generated import Event
-from atoll.workers import Version
+from atoll.workers import QueueConsumer, Version
 
 log = logging.getLogger("atoll.queues")
 
 BACK_OFF = 10  # seconds before a second attempt, doubled for each further one
 MAX_BACK_OFF = 600
 SWEEP_SECONDS = 60.0
-
-
-class Consumer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How a worker wants the messages of a queue: an entry of `queue_consumers`."""
-
-    queue: str
-    max_batch_size: int = 10
-    max_batch_timeout: float = 5
-    max_retries: int = 3
-    dead_letter_queue: str = ""
-    retry_delay: int | None = None
-    max_concurrency: int | None = None
 
 
 class Verdict(msgspec.Struct):
@@ -71,7 +59,7 @@ class QueueTriggers:
         line = self._lines.get(Key(tenant, queue))
         return line.version.worker_name if line else None
 
-    def put(self, version: Version, consumers: Sequence[Consumer]) -> None:
+    def put(self, version: Version, consumers: Sequence[QueueConsumer]) -> None:
         """This is the active version of its worker now, which consumes these queues."""
         wanted = {Key(version.tenant, consumer.queue): consumer for consumer in consumers}
         for key in self._of_worker.pop(version.worker_id, []):
@@ -90,12 +78,17 @@ class QueueTriggers:
         for key in self._of_worker.pop(worker_id, []):
             self._lines.pop(key).stop()
 
+    def stop(self) -> None:
+        """Begin nothing more; batches under way go on."""
+        for line in self._lines.values():
+            line.stop()
+
     async def close(self) -> None:
+        """Wait for what is under way: once the engines are gone, that is not long."""
         self._sweeper.cancel()
+        self.stop()
         lines = list(self._lines.values())
         self._lines.clear()
-        for line in lines:
-            line.stop()
         await asyncio.gather(*(line.ended() for line in lines))
 
     def _on_change(self, queue_id: int) -> None:
@@ -115,7 +108,7 @@ class QueueTriggers:
 class _Line:
     """One queue and its consumer."""
 
-    def __init__(self, calls: Calls, store: QueueStore, version: Version, consumer: Consumer) -> None:
+    def __init__(self, calls: Calls, store: QueueStore, version: Version, consumer: QueueConsumer) -> None:
         self._calls = calls
         self._store = store
         self.version = version
@@ -126,7 +119,7 @@ class _Line:
         self._batches: set[asyncio.Task[None]] = set()
         self._task = asyncio.ensure_future(self._run())
 
-    def change(self, version: Version, consumer: Consumer) -> None:
+    def change(self, version: Version, consumer: QueueConsumer) -> None:
         self.version, self.consumer = version, consumer
         self.wake()
 
@@ -185,7 +178,7 @@ class _Line:
         self._batches.discard(task)
         self.wake()
 
-    async def _deliver(self, version: Version, consumer: Consumer, queue_id: int, messages: list[Message]) -> None:
+    async def _deliver(self, version: Version, consumer: QueueConsumer, queue_id: int, messages: list[Message]) -> None:
         said, failed = await self._ask(version, consumer, messages)
         settlement = settle(consumer, messages, said, failed, self._store.now())
         if settlement.dead and consumer.dead_letter_queue:
@@ -199,7 +192,7 @@ class _Line:
                 log.exception("what became of a batch of %s cannot be stored", consumer.queue)
                 await asyncio.sleep(5)
 
-    async def _ask(self, version: Version, consumer: Consumer, messages: list[Message]) -> tuple[Said, bool]:
+    async def _ask(self, version: Version, consumer: QueueConsumer, messages: list[Message]) -> tuple[Said, bool]:
         """What the handler says of the messages, and whether it failed."""
         meta = {
             "queue": consumer.queue,
@@ -232,7 +225,7 @@ def read_said(answer: bytes) -> Said:
         return Said()
 
 
-def settle(consumer: Consumer, messages: Sequence[Message], said: Said, failed: bool, now: int) -> Settlement:
+def settle(consumer: QueueConsumer, messages: Sequence[Message], said: Said, failed: bool, now: int) -> Settlement:
     """What is to become of each message. A word for the message itself counts most, then one for all, then success."""
     default = Verdict(ack=not failed)
     done: list[int] = []
@@ -249,7 +242,7 @@ def settle(consumer: Consumer, messages: Sequence[Message], said: Said, failed: 
     return Settlement(done, again, dead)
 
 
-def _delay(consumer: Consumer, verdict: Verdict, attempts: int) -> float:
+def _delay(consumer: QueueConsumer, verdict: Verdict, attempts: int) -> float:
     """Seconds until the next attempt: what the handler said, what the consumer was deployed with, or growing ones."""
     if verdict.delay is not None:
         return min(max(verdict.delay, 0.0), MAX_DELAY)

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from atoll.bindings.queue.store import NewMessage, QueueStore
-from atoll.triggers.queues import Consumer, QueueTriggers
-from atoll.workers import Grant
+from atoll.triggers.queues import QueueTriggers
+from atoll.workers import Grant, QueueConsumer
 from tests.engine.engine_room import EngineRoom, script
 
 TAKES = """
@@ -30,8 +30,8 @@ async def triggers(room: EngineRoom) -> AsyncIterator[QueueTriggers]:
     await triggers.close()
 
 
-def consumer(**fields: object) -> Consumer:
-    return Consumer(**{"queue": "jobs", "max_batch_timeout": 0.05, "retry_delay": 0, **fields})  # type: ignore[arg-type]
+def consumer(**fields: object) -> QueueConsumer:
+    return QueueConsumer(**{"queue": "jobs", "max_batch_timeout": 0.05, "retry_delay": 0, **fields})  # type: ignore[arg-type]
 
 
 async def send(store: QueueStore, *bodies: object, delay: int = 0, queue: str = "jobs") -> None:

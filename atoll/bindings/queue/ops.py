@@ -16,7 +16,7 @@ MAX_BATCH = 100
 MAX_BATCH_BYTES = 256 * 1000
 MAX_DELAY = 86_400
 TYPES = ("json", "text", "bytes", "v8")
-NAME = re.compile(r"[a-z0-9]([a-z0-9_-]{0,61}[a-z0-9])?")
+NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 
 
 class Entry(msgspec.Struct, forbid_unknown_fields=True):
@@ -27,7 +27,7 @@ class Entry(msgspec.Struct, forbid_unknown_fields=True):
 def checked_queue_name(name: str) -> str:
     if not NAME.fullmatch(name):
         raise InvalidArgument(
-            f"a queue cannot be named {name[:80]!r}: use 1 to 63 lower-case letters, digits, dashes and underscores"
+            f"a queue cannot be named {name[:80]!r}: use 1 to 63 lower-case letters, digits and dashes"
         )
     return name
 
