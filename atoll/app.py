@@ -21,8 +21,8 @@ import uvloop
 
 import atoll
 from atoll.bindings import make_bindings
-from atoll.bindings.services import Services
 from atoll.bindings.queue.store import QueueStore
+from atoll.bindings.services import Services
 from atoll.broker import Broker
 from atoll.config import Settings
 from atoll.control.api import ControlApi

@@ -247,7 +247,8 @@ class Deployer:
         try:
             self._triggers.check(version, loaded.handlers)
         except BadTrigger as error:
-            raise Refused(ApiCode.TRIGGER_TAKEN if error.is_taken else ApiCode.BAD_TRIGGER, str(error), error.hint) from None
+            code = ApiCode.TRIGGER_TAKEN if error.is_taken else ApiCode.BAD_TRIGGER
+            raise Refused(code, str(error), error.hint) from None
 
     async def _check(self, version: Version) -> Loaded:
         try:

@@ -74,7 +74,8 @@ class QueuesApi:
         return [
             Route("GET", "/api/queues", self.list, read, "Queues, and what waits in them", gives=QueuesAnswer),
             Route(
-                "POST", "/api/queues", self.create, deploy, "Make a queue", takes=NewQueue, gives=QueueAnswer, status=201
+                "POST", "/api/queues", self.create, deploy, "Make a queue", takes=NewQueue, gives=QueueAnswer,
+                status=201,
             ),
             Route("GET", one, self.show, read, "One queue", gives=QueueAnswer),
             Route("DELETE", one, self.delete, deploy, "Delete a queue and its messages", status=204),
@@ -167,7 +168,8 @@ def _message(posted: PostedMessage) -> NewMessage:
         body = msgspec.json.encode(posted.body)
     elif posted.content_type in ("text", "bytes") and isinstance(posted.body, str):
         try:
-            body = posted.body.encode() if posted.content_type == "text" else base64.b64decode(posted.body, validate=True)
+            is_text = posted.content_type == "text"
+            body = posted.body.encode() if is_text else base64.b64decode(posted.body, validate=True)
         except (binascii.Error, ValueError):
             raise bad_body("a message of the type bytes is not base64") from None
     else:

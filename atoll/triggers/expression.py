@@ -17,8 +17,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-MONTHS = {name: i + 1 for i, name in enumerate("JAN FEB MAR APR MAY JUN JUL AUG SEP OCT NOV DEC".split())}
-WEEKDAYS = {name: i + 1 for i, name in enumerate("SUN MON TUE WED THU FRI SAT".split())}
+MONTH_NAMES = "JAN,FEB,MAR,APR,MAY,JUN,JUL,AUG,SEP,OCT,NOV,DEC"
+WEEKDAY_NAMES = "SUN,MON,TUE,WED,THU,FRI,SAT"
+MONTHS = {name: i + 1 for i, name in enumerate(MONTH_NAMES.split(","))}
+WEEKDAYS = {name: i + 1 for i, name in enumerate(WEEKDAY_NAMES.split(","))}
 HORIZON = 366 * 8 + 1  # days: two leap years apart, also around a century without one
 ITEM = re.compile(r"(\*|[0-9A-Z]+)(?:-([0-9A-Z]+))?(?:/([0-9]+))?")
 

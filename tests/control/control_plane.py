@@ -20,6 +20,7 @@ from atoll.observe.store import LogStore
 from atoll.router import Router
 from atoll.workers import Version
 
+
 class NoTriggers:
     """A node without crons and queues: engines are played here, and what would start them has tests of its own."""
 

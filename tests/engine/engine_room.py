@@ -12,8 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from atoll.bindings import make_bindings
-from atoll.bindings.services import Services
 from atoll.bindings.queue.store import QueueStore
+from atoll.bindings.services import Services
 from atoll.broker import Broker
 from atoll.config import Settings
 from atoll.db.sqlite import Database

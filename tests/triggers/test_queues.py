@@ -65,7 +65,8 @@ async def test_what_a_worker_sends_another_gets(room: EngineRoom, triggers: Queu
     assert (await room.get(producer)).body == b"sent"
     takes = script(
         """export default { queue(batch) { for (const { id, timestamp, attempts, body } of batch.messages)
-          console.log(id.length, timestamp instanceof Date, attempts, body instanceof ArrayBuffer ? new Uint8Array(body) : body);
+          console.log(id.length, timestamp instanceof Date, attempts,
+            body instanceof ArrayBuffer ? new Uint8Array(body) : body);
         } };"""
     )
     triggers.put(takes, [consumer(max_batch_size=6)])
