@@ -4,6 +4,8 @@
     ├── InvalidArgument     the worker passed something the API does not take
     ├── NotGranted          the worker named a binding it was not given
     ├── QuotaExceeded       a limit on what a worker may ask for was reached
+    ├── BindingRefused      a binding does not do what the worker asked of it
+    ├── StorageFailed       a disk is full, cannot be written to or holds damaged data
     ├── LoadFailed          a version does not compile, start or export a handler
     ├── EngineError         an engine broke the wire, died or does not fit this Atoll
     ├── StartError          the node cannot start: port taken, bad setting, missing file
@@ -52,6 +54,14 @@ class NotGranted(AtollError):
 
 class QuotaExceeded(AtollError):
     code = ErrorCode.QUOTA_EXCEEDED
+
+
+class BindingRefused(AtollError):
+    code = ErrorCode.BINDING
+
+
+class StorageFailed(AtollError):
+    code = ErrorCode.STORAGE
 
 
 class LoadFailed(AtollError):

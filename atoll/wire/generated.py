@@ -3,7 +3,7 @@
 from enum import IntEnum, IntFlag
 from typing import NamedTuple
 
-WIRE_HASH = "1d710737a242054c"
+WIRE_HASH = "f2f2ca1d06455738"
 HEADER_LAYOUT = "<IBBHII"  # length, kind, flags, spare, worker, call
 MAX_PAYLOAD = 67108864
 INLINE_BODY = 65536
@@ -149,6 +149,10 @@ class ErrorCode(IntEnum):
     QUOTA_EXCEEDED = 22
     # The node is shutting down.
     SHUTTING_DOWN = 23
+    # A binding refused what the worker asked of it; the message says why.
+    BINDING = 40
+    # The node could not store or read: a full disk, say. Nothing was changed.
+    STORAGE = 41
 
 
 class ErrorFacts(NamedTuple):
@@ -243,5 +247,11 @@ ERRORS: dict[ErrorCode, ErrorFacts] = {
     ),
     ErrorCode.SHUTTING_DOWN: ErrorFacts(
         503, 1105, Outcome.LOAD_SHED, "Error", "The node is shutting down."
+    ),
+    ErrorCode.BINDING: ErrorFacts(
+        500, 1101, Outcome.EXCEPTION, "Error", "A binding refused what the worker asked of it; the message says why."
+    ),
+    ErrorCode.STORAGE: ErrorFacts(
+        503, 1101, Outcome.EXCEPTION, "Error", "The node could not store or read: a full disk, say. Nothing was changed."
     ),
 }

@@ -5,7 +5,7 @@
 
 namespace engine::wire {
 
-inline constexpr char kHash[] = "1d710737a242054c";
+inline constexpr char kHash[] = "f2f2ca1d06455738";
 inline constexpr uint32_t kMaxPayload = 67108864;
 inline constexpr uint32_t kInlineBody = 65536;
 inline constexpr uint32_t kChunk = 65536;
@@ -99,6 +99,8 @@ enum class Error : uint32_t {
   kNotGranted = 21,  // The worker named a binding it was not given.
   kQuotaExceeded = 22,  // A limit on what a worker may ask for was reached.
   kShuttingDown = 23,  // The node is shutting down.
+  kBinding = 40,  // A binding refused what the worker asked of it; the message says why.
+  kStorage = 41,  // The node could not store or read: a full disk, say. Nothing was changed.
 };
 
 inline constexpr uint8_t kFlagEnd = 1;
@@ -154,6 +156,10 @@ constexpr Outcome OutcomeOf(Error error) {
       return Outcome::kException;
     case Error::kShuttingDown:
       return Outcome::kLoadShed;
+    case Error::kBinding:
+      return Outcome::kException;
+    case Error::kStorage:
+      return Outcome::kException;
   }
   return Outcome::kInternalError;
 }

@@ -114,8 +114,9 @@ class EngineRoom:
         self.caches: dict[str, tuple[bytes, ...]] = {}
         self.saved = 0
         self.database = Database(data / "bindings.db")
+        self.bindings = make_bindings(Services(Settings(data=data), self.database))
         self.pool = Pool(
-            Broker(make_bindings(Services(Settings(data=data), self.database))),
+            Broker(self.bindings),
             self.records.append,
             limits=limits,
             load_code_cache=lambda version, v8: self.caches.get(version.id + v8),
@@ -133,6 +134,8 @@ class EngineRoom:
     async def __aexit__(self, *_: object) -> None:
         pids = self.supervisor.pids
         await self.supervisor.stop()
+        for binding in self.bindings:
+            await binding.close()
         await self.database.close()
         assert not [pid for pid in pids if alive(pid)], "an engine outlived its supervisor"
 

@@ -24,6 +24,8 @@ export const ErrorCode = Object.freeze({
   NOT_GRANTED: 21, // The worker named a binding it was not given.
   QUOTA_EXCEEDED: 22, // A limit on what a worker may ask for was reached.
   SHUTTING_DOWN: 23, // The node is shutting down.
+  BINDING: 40, // A binding refused what the worker asked of it; the message says why.
+  STORAGE: 41, // The node could not store or read: a full disk, say. Nothing was changed.
 });
 
 // Error code -> the JavaScript class a worker sees.
@@ -51,6 +53,8 @@ export const ErrorClass = Object.freeze({
   21: "Error",
   22: "Error",
   23: "Error",
+  40: "Error",
+  41: "Error",
 });
 
 export const Level = Object.freeze({
