@@ -16,11 +16,13 @@ from atoll.broker import Broker
 from atoll.config import Settings
 from atoll.db.sqlite import Database
 from atoll.engine.calls import Call
+from atoll.engine.inner import InnerCalls
 from atoll.engine.pool import Pool, PoolLimits
 from atoll.engine.process import EngineFiles
 from atoll.engine.supervisor import Supervisor
 from atoll.errors import Failure
 from atoll.logs import Invocation
+from atoll.router import Router
 from atoll.workers import Grant, Limits, Module, ModuleKind, Version
 
 PATIENCE = 20.0  # how long a test waits for something that should come at once
@@ -109,12 +111,16 @@ class EngineRoom:
         sandbox: str = "try",
         limits: PoolLimits | None = None,
         clock: Callable[[], float] = time.monotonic,
+        settings: Settings | None = None,
     ) -> None:
         self.records: list[Invocation] = []
         self.caches: dict[str, tuple[bytes, ...]] = {}
         self.saved = 0
         self.database = Database(data / "bindings.db")
-        self.bindings = make_bindings(Services(Settings(data=data), self.database))
+        self.router = Router()
+        self.inner = InnerCalls()
+        services = Services(settings or Settings(data=data), self.database, self.router, self.inner)
+        self.bindings = make_bindings(services)
         self.pool = Pool(
             Broker(self.bindings),
             self.records.append,
@@ -123,6 +129,7 @@ class EngineRoom:
             save_code_cache=self._save,
             clock=clock,
         )
+        self.inner.calls = self.pool
         self.supervisor = Supervisor(
             self.pool, data=data, engines=engines, threads=2, spares=1, sandbox_mode=sandbox, files=files
         )
