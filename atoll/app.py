@@ -64,8 +64,12 @@ EXAMPLE_BODY = '{"name":"hello","script":"export default { fetch() { return new 
 class Node:
     """Everything one `atoll serve` is made of. `start`, then it serves until `stop`."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, *, detail: Detail | None = None) -> None:
+        """`detail` is how much error pages tell; by default that depends on who can read them."""
         self.settings = settings
+        # On localhost whoever reads an error page is the one who wrote the worker.
+        usual = Detail.MESSAGES if settings.base_domain == "localhost" else Detail.PUBLIC
+        self.detail = usual if detail is None else detail
         self.meter = Meter(settings.metrics_workers)
         self.phase = "starting"  # then "serving", then "draining"
         self._undo = AsyncExitStack()  # what `stop` does, last first
@@ -114,11 +118,7 @@ class Node:
             spares=settings.spares,
             sandbox_mode=settings.sandbox,
         )
-        self.triggers = Triggers(
-            CronTriggers(self.pool, CronHistory(settings.data / "crons.db")),
-            QueueTriggers(self.pool, queues),
-            TailTriggers(self.pool, self._worker_of),
-        )
+        self.triggers = self._make_triggers(queues)
         undo.push_async_callback(self.triggers.close)
         self.deployer = Deployer(settings, store, self.pool, self.router, self.logs, kinds, self.triggers)
         self.control = ControlApi(
@@ -189,6 +189,13 @@ class Node:
             save_code_cache=store.save_code,
         )
 
+    def _make_triggers(self, queues: QueueStore) -> Triggers:
+        return Triggers(
+            CronTriggers(self.pool, CronHistory(self.settings.data / "crons.db")),
+            QueueTriggers(self.pool, queues),
+            TailTriggers(self.pool, self._worker_of),
+        )
+
     def _make_server(self) -> Server:
         settings = self.settings
         return Server(
@@ -202,8 +209,8 @@ class Node:
             body_timeout=settings.body_timeout,
             idle_timeout=settings.idle_timeout,
             drain_seconds=settings.drain_seconds,
-            # On localhost whoever reads an error page is the one who wrote the worker.
-            detail=Detail.MESSAGES if settings.base_domain == "localhost" else Detail.PUBLIC,
+            detail=self.detail,
+            explain=self.deployer.maps.failure if self.detail == Detail.STACKS else None,
         )
 
     async def _drain(self) -> None:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from atoll.bindings.base import Binding
 from atoll.bindings.echo.ops import Echo
+from atoll.bindings.kv.ops import KV
+from atoll.bindings.kv.sqlite import SqliteKV
 from atoll.bindings.queue.ops import QueueBinding
 from atoll.bindings.services import Services
 
 
 def make_bindings(services: Services) -> list[Binding]:
     """One of each kind, for the life of a node."""
-    return [Echo(), QueueBinding(services.queues)]
+    data = services.settings.data
+    return [Echo(), KV(SqliteKV(data / "kv.db")), QueueBinding(services.queues)]

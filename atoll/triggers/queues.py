@@ -248,7 +248,7 @@ def _delay(consumer: QueueConsumer, verdict: Verdict, attempts: int) -> float:
         return min(max(verdict.delay, 0.0), MAX_DELAY)
     if consumer.retry_delay is not None:
         return consumer.retry_delay
-    return min(BACK_OFF * 2 ** min(attempts - 1, 20), MAX_BACK_OFF)
+    return float(min(BACK_OFF << min(attempts - 1, 20), MAX_BACK_OFF))
 
 
 async def _wait(event: asyncio.Event, seconds: float) -> None:
@@ -257,5 +257,3 @@ async def _wait(event: asyncio.Event, seconds: float) -> None:
             await event.wait()
     except TimeoutError:
         pass
-
-

@@ -146,7 +146,8 @@ def _event(record: Invocation) -> dict[str, Any]:
     address, _, block = record.head.partition(b"\n")
     method, _, url = address.decode("latin-1").partition(" ")
     if record.event != "fetch":
-        return _OTHER_EVENTS.get(record.event, lambda words: {})(url) | {"type": record.event}
+        field = _WORDS.get(record.event)
+        return {"type": record.event} | ({field: url} if field else {})
     return {
         "type": "fetch",
         "request": {
@@ -160,11 +161,8 @@ def _event(record: Invocation) -> dict[str, Any]:
     }
 
 
-_OTHER_EVENTS: dict[str, Callable[[str], dict[str, Any]]] = {
-    "scheduled": lambda words: {"cron": words},
-    "queue": lambda words: {"queue": words},
-    "rpc": lambda words: {"rpcMethod": words},
-}
+# What the words after the name of an event are, in the line it has for the logs
+_WORDS = {"scheduled": "cron", "queue": "queue", "rpc": "rpcMethod"}
 
 
 def _headers(block: bytes) -> dict[str, str]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 
 import pytest
 
+from atoll.project.read import read_project
 from tests.running import Atoll
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -14,9 +14,9 @@ NAMES = sorted(path.parent.name for path in EXAMPLES.glob("*/worker.js"))
 
 
 def deploy(atoll: Atoll, name: str) -> None:
-    config = tomllib.loads((EXAMPLES / name / "atoll.toml").read_text())
-    assert config["name"] == name
-    atoll.deploy(name, (EXAMPLES / name / config["main"]).read_text(), env=config.get("vars", {}))
+    project = read_project(EXAMPLES / name)
+    assert project.name == name and project.main is not None and not project.errors
+    atoll.deploy(script=project.main.read_text(), **project.settings())
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -48,3 +48,33 @@ def test_streaming_streams(atoll: Atoll) -> None:
     reply = atoll.get("streaming")
     assert reply.status == 200 and reply.headers["transfer-encoding"] == "chunked"
     assert len(reply.text.splitlines()) > 1
+
+
+def test_kv_counter_counts_and_lists(atoll: Atoll) -> None:
+    deploy(atoll, "kv-counter")
+    assert [atoll.get("kv-counter", "/shop").text.split()[3] for _ in range(3)] == ["1", "2", "3"]
+    [shop] = [row for row in atoll.get("kv-counter", "/top").json if row["path"] == "/shop"]
+    assert shop["visits"] == 3 and shop["first"].endswith("Z")
+
+
+def test_queue_handles_a_word_later(atoll: Atoll) -> None:
+    deploy(atoll, "queue")
+    assert atoll.post("queue", body=b"hello").text == "accepted\n"
+    atoll.wait_until(lambda: any("handled hello (attempt 1)" in str(record["logs"]) for record in atoll.logs("queue")))
+    (queue,) = [queue for queue in atoll.control("GET", "/api/queues").json["queues"] if queue["name"] == "jobs"]
+    assert queue["consumer"] == "queue"
+
+
+def test_cron_runs_by_hand(atoll: Atoll) -> None:
+    deploy(atoll, "cron")
+    assert atoll.control("GET", "/cdn-cgi/handler/scheduled?worker=cron").text == "ok"
+    assert "ticks so far" in atoll.get("cron").text
+    answer = atoll.control("GET", "/api/workers/cron/crons").json
+    assert [cron["cron"] for cron in answer["crons"]] == ["* * * * *", "0 9 * * 2-6"]
+    assert answer["runs"][0]["outcome"] == "ok" and answer["runs"][0]["by_hand"]
+
+
+def test_tail_is_told(atoll: Atoll) -> None:
+    deploy(atoll, "tail")
+    assert atoll.get("tail", "/fail").status == 500
+    atoll.wait_until(lambda: atoll.get("tail").json.get("tail exception") == 1)

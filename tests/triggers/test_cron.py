@@ -108,9 +108,7 @@ async def test_a_clock_that_was_set_back_does_not_stop_the_triggers(
     assert await ran(room, triggers, 1) == ["* * * * * 1800000060000"]
 
 
-async def test_a_clock_set_back_a_little_repeats_no_run(
-    room: EngineRoom, triggers: CronTriggers, clock: Clock
-) -> None:
+async def test_a_clock_set_back_a_little_repeats_no_run(room: EngineRoom, triggers: CronTriggers, clock: Clock) -> None:
     slot = 1_800_000_060_000
     await triggers.history.set_mark("worker-test", "* * * * *", slot)
     triggers.put(script(TICK), ["* * * * *"])

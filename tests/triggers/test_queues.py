@@ -138,9 +138,7 @@ async def test_a_message_that_fails_too_often_goes_to_the_dead_letter_queue(
     assert (letter.body, letter.attempts) == (b'"poison"', 1)
 
 
-async def test_without_a_dead_letter_queue_it_is_dropped_and_counted(
-    room: EngineRoom, triggers: QueueTriggers
-) -> None:
+async def test_without_a_dead_letter_queue_it_is_dropped_and_counted(room: EngineRoom, triggers: QueueTriggers) -> None:
     await send(room.queues, "poison")
     triggers.put(script("export default { queue() { throw new Error('no'); } }"), [consumer(max_retries=1)])
     await empty(room)
@@ -235,5 +233,3 @@ async def test_what_cannot_be_sent_is_refused_with_its_reason(room: EngineRoom, 
     answer = await room.get(script(source, grants={"JOBS": Grant("JOBS", "queue", "0 jobs")}))
     assert text in answer.body.decode()
     assert room.queues.depth(queue.id).waiting == 0
-
-

@@ -19,7 +19,7 @@ TYPES = ("json", "text", "bytes", "v8")
 NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 
 
-class Entry(msgspec.Struct, forbid_unknown_fields=True):
+class QueueEntry(msgspec.Struct, forbid_unknown_fields=True):
     queue: str
     delivery_delay: int = 0
 
@@ -34,12 +34,12 @@ def checked_queue_name(name: str) -> str:
 
 class QueueBinding(Binding):
     kind = "queue"
-    Entry = Entry
+    Entry = QueueEntry
 
     def __init__(self, store: QueueStore) -> None:
         self._store = store
 
-    def claim(self, tenant: str, entry: Entry) -> str:
+    def claim(self, tenant: str, entry: QueueEntry) -> str:
         checked_queue_name(entry.queue)
         return f"{_checked_delay(entry.delivery_delay)} {entry.queue}"
 

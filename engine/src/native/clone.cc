@@ -201,8 +201,8 @@ void StructuredClone(const Arguments& args) {
   }
 }
 
-// serialize(value, makeError, describeHost) -> [bytes, hosts]: for another isolate. `hosts` is what describeHost gave for
-// each platform object, in the order in which deserialize asks for them again.
+// serialize(value, makeError, describeHost) -> [bytes, hosts]: for another isolate. `hosts` is what describeHost gave
+// for each platform object, in the order in which deserialize asks for them again.
 void Serialize(const Arguments& args) {
   v8::Isolate* isolate = args.GetIsolate();
   if (args.Length() < 3 || !args[1]->IsFunction() || !args[2]->IsFunction()) {
