@@ -38,7 +38,7 @@ from atoll.errors import StartError
 from atoll.front.heap import keep_freed_memory
 from atoll.front.pages import Detail
 from atoll.front.server import Server, listen
-from atoll.logs import LogStore
+from atoll.observe.store import LogStore
 from atoll.router import Router
 
 log = logging.getLogger("atoll")
@@ -75,7 +75,10 @@ class Node:
         database = Database(settings.data / "atoll.db")
         undo.push_async_callback(database.close)
 
-        self.logs = LogStore()
+        self.logs = LogStore(
+            settings.data, rate=settings.log_rate, max_bytes=settings.log_bytes, days=settings.log_days
+        )
+        undo.push_async_callback(self.logs.close)
         self.router = Router(settings.base_domain, settings.control_hosts)
         bindings = make_bindings(Services(settings, database))
         for binding in bindings:
@@ -142,6 +145,7 @@ class Node:
         )
 
     async def _drain(self) -> None:
+        self.logs.hang_up()  # a live stream would never end by itself
         await self.server.shutdown()
         await self.supervisor.drain(self.settings.drain_seconds)  # what waitUntil() still holds
 

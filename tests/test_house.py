@@ -26,6 +26,7 @@ LAYERS: list[set[str]] = [
     {"cli"},
     {"app"},
     {"control", "front"},
+    {"observe"},
     {"router", "engine"},
     {"broker"},
     {"bindings"},

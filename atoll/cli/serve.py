@@ -19,7 +19,7 @@ METAVARS = {int: "N", float: "SECONDS", str: "TEXT", tuple: "NAMES"}
 def settings_options(command: Callable[..., None]) -> Callable[..., None]:
     """One option per setting, as text: config.py converts it, so that a flag and a file err in the same words."""
     for name in reversed(FIELDS):
-        metavar = METAVARS.get(type(FIELDS[name].default), "DIR")
+        metavar = "DAYS" if name.endswith("_days") else METAVARS.get(type(FIELDS[name].default), "DIR")
         help_text = f"{facts_of(name).doc}  [default: {shown_default(name)}]"
         command = click.option(flag_name(name), name, metavar=metavar, help=help_text)(command)
     return command

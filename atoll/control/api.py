@@ -7,7 +7,6 @@ carries a CORS header. One boundary, `_answer`, turns whatever goes wrong into a
 
 from __future__ import annotations
 
-import datetime
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 
@@ -21,21 +20,20 @@ from starlette.routing import Route
 from atoll import __version__
 from atoll.config import Settings
 from atoll.control.bindings import shown_bindings
-from atoll.control.check import bad_body, parse_body
+from atoll.control.check import parse_body
 from atoll.control.deploy import Deployer
+from atoll.control.logs_api import LogsApi
 from atoll.control.page import front_page
 from atoll.control.refusals import API_ERRORS, ApiCode, Refused
 from atoll.control.workers import Deployment
 from atoll.engine.pool import PoolStats
 from atoll.errors import Failure
-from atoll.logs import Invocation, LogStore
-from atoll.wire.generated import OUTCOME_NAMES, Level
+from atoll.observe.records import iso_time
+from atoll.observe.store import LogStore
 from atoll.workers import Json, Limits
 
 log = logging.getLogger("atoll.control")
 
-MAX_LOGS = 1_000
-DEFAULT_LOGS = 100
 HEADERS = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
 PAGE_HEADERS = HEADERS | {
     "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'",
@@ -68,27 +66,6 @@ class WorkerAnswer(msgspec.Struct):
     updated_at: str
 
 
-class LineAnswer(msgspec.Struct):
-    timestamp: str
-    level: str
-    message: str
-
-
-class LogAnswer(msgspec.Struct, omit_defaults=True):
-    timestamp: str
-    event: str
-    version_id: str
-    outcome: str
-    status: int
-    method: str
-    url: str
-    cpu_ms: float
-    wall_ms: float
-    logs: list[LineAnswer]
-    truncated: bool
-    exception: ErrorAnswer | None = None
-
-
 class ErrorAnswer(msgspec.Struct, omit_defaults=True):
     """`file` to `stack` are there when a script is at fault and the place is known."""
 
@@ -117,11 +94,11 @@ class ControlApi:
     ) -> None:
         self._settings = settings
         self._deployer = deployer
-        self._logs = logs
         self._is_control = is_control
         self._stats = stats
         self._port = port
         self._max_body = settings.script_bytes * 2 + (1 << 20)  # base64 and JSON's escapes make a script longer
+        logs_api = LogsApi(deployer.find, logs)
         self.app = Starlette(
             routes=[
                 self._route("/", self._front_page, "GET"),
@@ -129,7 +106,8 @@ class ControlApi:
                 self._route("/admin/pool", self._pool, "GET"),
                 self._route("/api/workers", self._workers, "GET", "POST"),
                 self._route("/api/workers/{worker}", self._worker, "GET", "PUT", "DELETE"),
-                self._route("/api/workers/{worker}/logs", self._worker_logs, "GET"),
+                self._route("/api/workers/{worker}/logs", logs_api.page, "GET"),
+                self._route("/api/workers/{worker}/logs/live", logs_api.live, "GET"),
             ],
             exception_handlers={HTTPException: _no_route},
         )
@@ -217,13 +195,6 @@ class ControlApi:
             return Response(status_code=204, headers=HEADERS)
         return _json(self._shown(self._deployer.find(worker)))
 
-    async def _worker_logs(self, request: Request) -> Response:
-        worker_id = self._deployer.find(request.path_params["worker"]).id
-        raw = request.query_params.get("limit", str(DEFAULT_LOGS))
-        if not (raw.isascii() and raw.isdigit() and 1 <= int(raw[:9]) <= MAX_LOGS):
-            raise bad_body(f"`limit` is {raw[:80]!r}", f"use a number from 1 to {MAX_LOGS}")
-        return _json({"logs": [_log(record) for record in self._logs.recent(worker_id, int(raw))]})
-
     async def _body(self, request: Request) -> bytes:
         media_type = request.headers.get("content-type", "").split(";")[0].strip().lower()
         if media_type != "application/json":
@@ -263,12 +234,6 @@ class ControlApi:
         )
 
 
-def iso_time(ms: float) -> str:
-    """Milliseconds since 1970 as ISO 8601 in UTC."""
-    moment = datetime.datetime.fromtimestamp(ms / 1000, datetime.UTC)
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
 def refusal(refused: Refused) -> Response:
     facts = API_ERRORS[refused.reason]
     error = ErrorAnswer(int(refused.reason), facts.type, str(refused), refused.hint)
@@ -280,30 +245,6 @@ def _placed(error: ErrorAnswer, failure: Failure | None) -> ErrorAnswer:
         return error
     place = {"file": failure.file, "line": failure.line, "column": failure.column, "stack": failure.stack}
     return msgspec.structs.replace(error, **place)
-
-
-def _log(record: Invocation) -> LogAnswer:
-    method, _, url = record.method_url.decode("latin-1").partition(" ")
-    failure = record.failure
-    exception = None
-    if failure is not None:
-        exception = _placed(ErrorAnswer(int(failure.code), failure.name or failure.code.name, failure.message), failure)
-    return LogAnswer(
-        timestamp=iso_time(record.started_at * 1000),
-        event=record.event,
-        version_id=record.version.id,
-        outcome=OUTCOME_NAMES[record.outcome],
-        status=record.status,
-        method=method,
-        url=url,
-        cpu_ms=record.cpu_us / 1000,
-        wall_ms=record.wall_us / 1000,
-        logs=[
-            LineAnswer(iso_time(line.timestamp_ms), Level(line.level).name.lower(), line.text) for line in record.logs
-        ],
-        truncated=record.truncated,
-        exception=exception,
-    )
 
 
 def _json(answer: object, *, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:

@@ -27,7 +27,7 @@ from atoll.control.draft import Identity, changed_draft, new_draft
 from atoll.control.refusals import ApiCode, Refused, load_refusal
 from atoll.control.workers import LOCAL_TENANT, Deployment, WorkerStore
 from atoll.errors import EngineError, LoadFailed
-from atoll.logs import LogStore
+from atoll.observe.store import LogStore
 from atoll.router import BadPattern, Router, RouteTaken
 from atoll.workers import Limits, Version
 
@@ -119,6 +119,7 @@ class Deployer:
             except (BadPattern, RouteTaken) as error:  # the node's own names have changed since the deploy
                 log.error("the worker %s gets none of its routes: %s", deployment.name, error)
                 self._switch(replace(deployment, version=version), ())
+        self._logs.forget_strangers()
         return len(stored)
 
     # Changing it

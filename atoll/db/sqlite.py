@@ -6,6 +6,7 @@ undone alone, and its neighbours stay. The event loop is woken once per batch.
 
 Reads are short lookups by key on a connection of their own, run where they are called: in WAL mode they neither wait
 for the writer nor hold it up, and a hop to a thread would cost several times the read. They see what is committed.
+A search may take long, so it has a thread and one more connection.
 
 `synchronous` is FULL: an answer of 201 to a deploy is a promise that a power cut must not break. NORMAL may lose the
 last commits, and group commit already spreads the cost of the wait over everybody who waits.
@@ -17,6 +18,7 @@ import asyncio
 import logging
 import threading
 from collections.abc import Callable
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Generic, TypeVar
@@ -73,15 +75,18 @@ class Write(Generic[T]):
 class Database:
     """One SQLite file. Made on the event loop that uses it; the file's tables are brought up to date first."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, migrations: Traversable | None = None, synchronous: str = "FULL") -> None:
         self._loop = asyncio.get_running_loop()
         self._writer = _open(path, apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE)
         try:
-            migrate(self._writer, path)
+            self._writer.execute(f"PRAGMA synchronous = {synchronous}")
+            migrate(self._writer, path, migrations)
             self._reader = _open(path, apsw.SQLITE_OPEN_READONLY)
+            self._searcher = _open(path, apsw.SQLITE_OPEN_READONLY)
         except BaseException:
             self._writer.close()
             raise
+        self._searching = threading.Lock()
         self._queue: SimpleQueue[Write[object] | None] = SimpleQueue()
         self._closing: asyncio.Future[None] | None = None
         self._thread = threading.Thread(target=self._work, name=f"writer of {path.name}", daemon=True)
@@ -109,6 +114,17 @@ class Database:
         """Run a quick lookup here and now. `act` must take all its rows before it returns."""
         return act(self._reader)
 
+    async def search(self, act: Callable[[apsw.Connection], T]) -> T:
+        """Run a read that may take long, in a thread of its own; one at a time. Take all rows before returning."""
+        if self._closing is not None:
+            raise DatabaseClosed("the database is closed")
+
+        def run() -> T:
+            with self._searching:
+                return act(self._searcher)
+
+        return await asyncio.to_thread(run)
+
     async def close(self) -> None:
         """Finish every write that waits, then close the file. A second call waits for the first."""
         if self._closing is None:
@@ -119,6 +135,8 @@ class Database:
     def _finish(self) -> None:
         self._thread.join()
         self._reader.close()
+        with self._searching:
+            self._searcher.close()
         self._writer.close()  # last, so that it folds the write-ahead log into the file
 
     # On the writer thread

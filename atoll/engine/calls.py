@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Protocol
 from atoll.bindings.scope import Scope
 from atoll.engine.loads import Lines, Placement
 from atoll.errors import Failure
-from atoll.logs import ADDRESS_BYTES, Invocation, LogLine
+from atoll.logs import Invocation, LogLine
 from atoll.wire.codec import encode_body, encode_credit
 from atoll.wire.generated import CHUNK, ERRORS, WINDOW, ErrorCode, Event, Level, Outcome
 from atoll.workers import Version
@@ -202,8 +202,6 @@ class Call:
             outcome = failure.facts.outcome
             status = status or failure.facts.status
         wall = now - self.started
-        head = self.head
-        address = head[: min(head.find(b"\n"), ADDRESS_BYTES)]
         placement = self.placement
         if self.logs is None and (placement is None or placement.logs is None):
             lines: Sequence[LogLine] = ()
@@ -211,7 +209,7 @@ class Call:
         else:
             lines, truncated = self._said()
         return Invocation(
-            version, outcome, status, cpu_us, int(wall * 1e6), time.time() - wall, address, lines, failure, truncated,
+            version, outcome, status, cpu_us, int(wall * 1e6), time.time() - wall, self.head, lines, failure, truncated,
             EVENT_NAMES[self.event],
         )  # fmt: skip
 

@@ -30,6 +30,7 @@ class Cell:
     def __init__(self, name: str, now: float) -> None:
         self.name = name  # "" is the shared one
         self.sessions: list[Session] = []
+        self.wanted = 1  # engines that should run in it
         self.last_used = now
         self.is_closing = False  # its engine ends and is not started again
         self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()  # done with `is_closing`
@@ -46,6 +47,10 @@ class Cell:
     @property
     def is_open(self) -> bool:
         return any(session.takes_loads for session in self.sessions)
+
+    @property
+    def is_whole(self) -> bool:
+        return sum(session.takes_loads for session in self.sessions) >= self.wanted
 
     @property
     def is_empty(self) -> bool:

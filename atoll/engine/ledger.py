@@ -1,9 +1,12 @@
-"""Which calls have begun, in memory that an engine shares with us and that outlives it.
+"""Which calls have begun and which workers run, in memory that an engine shares with us and that outlives it.
 
 One byte per call id: we clear it when we send the call, the engine sets it before the handler runs. When an engine
 dies, a call whose byte is clear never began and may be sent to another engine; without the ledger every call to a
 loaded version would have to fail. The engine is hostile: all it can do with its page is to have its own calls sent
 again, because the seals keep it from shrinking the memory under our feet.
+
+Behind these bytes is a number per thread of the engine: the worker whose code it runs. When an engine dies, one of
+them did it.
 """
 
 from __future__ import annotations
@@ -11,16 +14,19 @@ from __future__ import annotations
 import fcntl
 import mmap
 import os
+import struct
 
-from atoll.wire.generated import LEDGER
+from atoll.wire.generated import LEDGER, LEDGER_THREADS
+
+SIZE = LEDGER + 4 * LEDGER_THREADS
 
 
 class Ledger:
     def __init__(self) -> None:
         self.fd = os.memfd_create("atoll-ledger", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-        os.ftruncate(self.fd, LEDGER)
+        os.ftruncate(self.fd, SIZE)
         fcntl.fcntl(self.fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
-        self._page = mmap.mmap(self.fd, LEDGER)
+        self._page = mmap.mmap(self.fd, SIZE)
 
     def clear(self, call: int) -> None:
         """The call is about to be sent."""
@@ -30,6 +36,10 @@ class Ledger:
     def begun(self, call: int) -> bool:
         """Whether the handler of the call may have run."""
         return call >= LEDGER or self._page[call] != 0
+
+    def running(self) -> set[int]:
+        """The load ids of the workers whose code was running when last written: those to suspect of a crash."""
+        return set(struct.unpack_from(f"<{LEDGER_THREADS}I", self._page, LEDGER)) - {0}
 
     def close(self) -> None:
         self._page.close()

@@ -34,6 +34,7 @@ class PoolStats:
     load_failures: int = 0
     evictions: int = 0
     condemned: int = 0
+    offences: int = 0  # isolates that got stuck for ever and cost their engine
     moves: int = 0
     spreads: int = 0  # loads of a version that was loaded already, because it was busy
     refused: int = 0  # calls that found too many others

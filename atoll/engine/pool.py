@@ -192,6 +192,17 @@ class Pool:
         for call in placement.session.calls.of(placement):
             self._retry(placement.session, call, failure or GONE)
 
+    def on_offence(self, placement: Placement, failure: Failure) -> None:
+        """Code of a version is stuck for ever, and with it a thread of an engine, which has to go."""
+        self._counts.offences += 1
+        log.warning("%s took an engine with it: %s", placement.version.worker_name, failure.message)
+        self._homes.drop(placement)
+        self._accuse(placement.session, [placement.version])
+        placement.settle(failure)
+        # Also those that wait to begin: elsewhere they would do the same.
+        for call in placement.session.calls.of(placement):
+            placement.session.calls.end(call, failure)
+
     def on_code(self, placement: Placement, cache: CodeCache) -> None:
         self._placer.on_code(placement, cache)
 
@@ -246,6 +257,11 @@ class Pool:
         session.cell.add(session)
         self._serve_queue()
 
+    def leave(self, session: Session) -> None:
+        """Another engine has taken the place of a condemned one: no call goes there any more, those in it finish."""
+        for placement in session.loads.values():
+            self._homes.drop(placement)
+
     def on_crash(self, session: Session) -> None:
         """An engine died of what ran in it, and has been lost before."""
         self._counts.crashes += 1
@@ -261,7 +277,7 @@ class Pool:
         """End what took too long, unload what nobody uses."""
         now = self._clock()
         for late in self._queue.take_late(now):
-            self._refuse(late, NO_ENGINE if not self._is_open(late.version) else BUSY)
+            self._refuse(late, BUSY if self.cells.shared.is_open else NO_ENGINE)
         self._serve_queue()
         for session in self.cells.sessions():
             session.calls.sweep(now)

@@ -49,6 +49,8 @@ class SessionOwner(Protocol):
 
     def on_code(self, placement: Placement, cache: CodeCache) -> None: ...
 
+    def on_offence(self, placement: Placement, failure: Failure) -> None: ...  # its code can be neither run nor ended
+
     def on_lost(self, session: Session, reason: str) -> None: ...  # the engine is gone with all that was in it
 
 
@@ -77,11 +79,21 @@ class Session:
         self.kill: Callable[[], None] = lambda: None  # ends the process at once
         self.greeted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.over: asyncio.Future[str] = asyncio.get_running_loop().create_future()  # gives the reason
+        self.condemned: asyncio.Future[str] = asyncio.get_running_loop().create_future()  # gives the reason
 
     @property
     def load(self) -> int:
         """How much it has to do, for choosing between engines."""
         return len(self.calls.calls) + len(self.loads)
+
+    @property
+    def takes_loads(self) -> bool:
+        return not self.condemned.done()
+
+    def condemn(self, reason: str) -> None:
+        """It goes on only until another has taken its place: nothing new is loaded, what is loaded still serves."""
+        if not self.condemned.done():
+            self.condemned.set_result(reason)
 
     # --- what the pool asks for ---
 
@@ -147,6 +159,7 @@ class Session:
             Frame.LOADED: self._on_loaded,
             Frame.UNLOADED: self._on_unloaded,
             Frame.CODE: self._on_code,
+            Frame.STUCK: self._on_stuck,
             Frame.LOG: self._on_log,
             Frame.OP: self._on_op,
             Frame.RESPONSE: calls.on_response,
@@ -201,6 +214,14 @@ class Session:
         cache = read_code(data, start, end, len(placement.version.modules))
         placement.asked_code -= 1
         self._owner.on_code(placement, cache)
+
+    def _on_stuck(self, flags: int, worker: int, number: int, data: bytes, start: int, end: int) -> None:
+        placement = self._find("STUCK", worker)
+        failure = read_failure(data[start:end])
+        if not placement.failed:
+            placement.failed = True
+            self._owner.on_offence(placement, failure)
+        self.condemn(f"{placement.version.worker_name} {failure.message}")
 
     def _on_log(self, flags: int, worker: int, number: int, data: bytes, start: int, end: int) -> None:
         placement = self._find("LOG", worker)

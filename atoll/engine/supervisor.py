@@ -1,7 +1,11 @@
 """Starts the engines, watches them, restarts those that end, and ends them all.
 
 Each engine has one task that lives its life over and over: start, HELLO, serve until something is wrong, kill, reap,
-wait a little longer than last time. One more task is the clock of the room: heartbeats and the pool's sweep.
+wait a little longer than last time. The engines of the shared cell live as long as the node, that of a cell of its own
+is started when the pool asks for it and ends with the cell. One more task is the clock of the room: heartbeats and the pool's sweep.
+
+An engine in which code got stuck is condemned: the next life of its task begins at once, while a task of its own waits
+until that one serves and the innocent calls in the old one are over, and then kills it.
 """
 
 from __future__ import annotations
@@ -10,10 +14,12 @@ import asyncio
 import logging
 import signal
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 from atoll.engine import sandbox
+from atoll.engine.cells import Cell
 from atoll.engine.link import CLOSED
 from atoll.engine.pool import Pool
 from atoll.engine.process import EngineCommand, EngineFiles, EngineProcess, ensure_snapshot, find_files
@@ -28,6 +34,10 @@ HEARTBEAT_SECONDS = 1.0
 MISSED_HEARTBEATS = 5
 FIRST_BACKOFF, LONGEST_BACKOFF = 0.1, 5.0
 HEALTHY_SECONDS = 10.0  # an engine that lived so long may restart at once
+WORTHY_SECONDS = 1.0  # and so long, when a worker was to blame
+REPLACED = "is replaced: "
+REPLACE_SECONDS = 10.0  # a condemned engine serves on for so long while no other is ready
+GRACE_SECONDS = 10.0  # calls in a condemned engine have so long to finish, once another takes the new ones
 GOODBYE_SECONDS = 1.0  # to exit by itself once its socket is closed
 DRAIN_POLL = 0.02
 
@@ -57,6 +67,8 @@ class Supervisor:
         self._tasks: list[asyncio.Task[None]] = []
         self._stopping = False
         self._running: dict[Session, EngineProcess] = {}
+        self._own: set[asyncio.Task[None]] = set()  # of cells of their own
+        self._leaving: dict[Session, asyncio.Task[None]] = {}  # condemned, with calls that may finish
         self.restarts = 0
         self.layers = sandbox.Layers((), ())  # of the engine that started last
 
@@ -81,10 +93,13 @@ class Supervisor:
             self._command = replace(self._command, readable=readable)
         loop = asyncio.get_running_loop()
         first: list[asyncio.Future[None]] = []
+        shared = self._pool.cells.shared
+        shared.wanted = self._count
+        self._pool.cells.start = self._open
         for number in range(1, self._count + 1):
             ready: asyncio.Future[None] = loop.create_future()
             first.append(ready)
-            self._tasks.append(loop.create_task(self._keep(f"engine {number}", ready)))
+            self._tasks.append(loop.create_task(self._keep(f"engine {number}", shared, ready)))
         self._tasks.append(loop.create_task(self._tick()))
         try:
             await asyncio.gather(*first)
@@ -106,19 +121,29 @@ class Supervisor:
         """End every engine: close its socket, wait a moment, kill, reap. Calls left in them fail."""
         self._stopping = True
         self._pool.close()
-        for task in self._tasks:
+        tasks = [*self._tasks, *self._own, *self._leaving.values()]
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
         self._tasks.clear()
 
     # --- the life of an engine ---
 
-    async def _keep(self, name: str, ready: asyncio.Future[None]) -> None:
+    def _open(self, cell: Cell) -> None:
+        """Start the engine of a cell of its own; it is kept running until the cell closes."""
+        loop = asyncio.get_running_loop()
+        ready: asyncio.Future[None] = loop.create_future()
+        ready.set_result(None)  # nobody waits for it: calls do, in the pool's queue
+        task = loop.create_task(self._keep(f"engine of {cell.name}", cell, ready))
+        self._own.add(task)
+        task.add_done_callback(self._own.discard)
+
+    async def _keep(self, name: str, cell: Cell, ready: asyncio.Future[None]) -> None:
         backoff = FIRST_BACKOFF
-        while not self._stopping:
+        while not self._stopping and not cell.is_closing:
             began = time.monotonic()
             try:
-                reason = await self._live(name, ready)
+                reason = await self._live(name, cell, ready)
             except EngineError as error:
                 reason = str(error)
             except StartError as error:  # it says itself what to do
@@ -134,17 +159,24 @@ class Supervisor:
             if not ready.done():
                 ready.set_exception(StartError(f"{name} did not start: {reason}", "see the log for what it printed"))
                 return
-            if time.monotonic() - began > HEALTHY_SECONDS:
-                backoff = FIRST_BACKOFF
+            if cell.is_closing:
+                log.info("%s ended: nothing was loaded in it any more", name)
+                return
             self.restarts += 1
+            lived = time.monotonic() - began
+            if reason.startswith(REPLACED) and lived > WORTHY_SECONDS:
+                log.error("%s %s", name, reason)
+                continue
+            if lived > HEALTHY_SECONDS:
+                backoff = FIRST_BACKOFF
             log.error("%s ended: %s; it restarts in %.1f s", name, reason, backoff)
-            await asyncio.sleep(backoff)
+            await asyncio.wait((cell.closed,), timeout=backoff)
             backoff = min(backoff * 2, LONGEST_BACKOFF)
 
-    async def _live(self, name: str, ready: asyncio.Future[None]) -> str:
-        """One life of an engine; returns or raises why it ended, once nothing of it is left."""
+    async def _live(self, name: str, cell: Cell, ready: asyncio.Future[None]) -> str:
+        """One life of an engine; returns or raises why it ended, once nothing of it is left or another task ends it."""
         assert self._command is not None
-        session = self._pool.session()
+        session = self._pool.session(cell)
         try:
             process = EngineProcess(name, self._command, session.ledger)
         except BaseException:
@@ -152,6 +184,7 @@ class Supervisor:
             raise
         session.kill = process.kill
         loop = asyncio.get_running_loop()
+        leaves = False
         try:
             await loop.create_unix_connection(lambda: session.link, sock=process.socket)
             await self._hello(session, process)
@@ -161,16 +194,41 @@ class Supervisor:
             self._pool.add(session)
             if not ready.done():
                 ready.set_result(None)
-            await asyncio.wait((session.over, process.exited), return_when=asyncio.FIRST_COMPLETED)
+            ends = (session.over, process.exited, session.condemned, cell.closed)
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+            if session.condemned.done() and not (session.over.done() or process.exited.done()):
+                del self._running[session]
+                self._leaving[session] = loop.create_task(self._farewell(session, process))
+                leaves = True
+                await asyncio.sleep(0)  # from its first step on that task is sure to reap the process
+                return REPLACED + session.condemned.result()
         finally:
             self._running.pop(session, None)
-            try:
+            if not leaves:
                 await self._end(session, process)
-            finally:
-                session.close()
         if session.link.broken == CLOSED:  # the socket closed because the process ended: its end is the reason
             return _ending(process)
         return session.link.broken or _ending(process)
+
+    async def _farewell(self, session: Session, process: EngineProcess) -> None:
+        """The end of a condemned engine, when another has taken its place and the innocent calls in it are over."""
+        try:
+            await self._wait_with(session, process, REPLACE_SECONDS, lambda: session.cell.is_whole)
+            self._pool.leave(session)
+            await self._wait_with(session, process, GRACE_SECONDS, lambda: not session.calls.calls)
+        finally:
+            del self._leaving[session]
+            await self._end(session, process)
+
+    async def _wait_with(
+        self, session: Session, process: EngineProcess, seconds: float, condition: Callable[[], bool]
+    ) -> None:
+        """Wait for a condition, no longer than some seconds and than the engine lives."""
+        deadline = time.monotonic() + seconds
+        while not condition() and time.monotonic() < deadline:
+            if session.over.done() or process.exited.done():
+                return
+            await asyncio.sleep(DRAIN_POLL)
 
     async def _hello(self, session: Session, process: EngineProcess) -> None:
         await asyncio.wait(
@@ -200,14 +258,19 @@ class Supervisor:
     async def _end(self, session: Session, process: EngineProcess) -> None:
         """Whatever happened, at the end of this the process is reaped and the pool knows."""
         try:
-            if self._stopping and not session.link.broken:
+            if (self._stopping or session.cell.is_closing) and not session.link.broken:
                 session.link.close()
                 await asyncio.wait((process.exited,), timeout=GOODBYE_SECONDS)
         finally:
             process.kill()
             session.link.break_off(_ending(process) if process.exited.done() else "it was stopped")
             process.socket.close()  # the link's by now, unless it never came to be
-            await _reaped(process)
+            try:
+                await _reaped(process)
+            finally:
+                session.close()
+            if process.has_crashed() and not self._stopping:
+                self._pool.on_crash(session)
 
     # --- the clock ---
 

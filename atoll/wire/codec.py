@@ -164,6 +164,7 @@ _RULES: dict[Frame, tuple[int, int, int, bool | None, bool | None]] = {
     Frame.OP: (_OP_PREFIX, MAX_PAYLOAD, 0, True, None),
     Frame.PONG: (0, MAX_JSON, 0, False, False),
     Frame.CODE: (0, MAX_PAYLOAD, 0, True, False),
+    Frame.STUCK: (2, MAX_JSON, 0, True, None),
 }
 
 

@@ -3,7 +3,7 @@
 from enum import IntEnum, IntFlag
 from typing import NamedTuple
 
-WIRE_HASH = "c18a8fd98883186a"
+WIRE_HASH = "1d710737a242054c"
 HEADER_LAYOUT = "<IBBHII"  # length, kind, flags, spare, worker, call
 MAX_PAYLOAD = 67108864
 INLINE_BODY = 65536
@@ -11,6 +11,7 @@ CHUNK = 65536
 WINDOW = 262144
 MAX_HEAD = 147456
 LEDGER = 65536
+LEDGER_THREADS = 64
 
 
 class Frame(IntEnum):
@@ -50,6 +51,8 @@ class Frame(IntEnum):
     PING = 16
     # engine: Yes; {isolates, spares, calls, heap_bytes, ...}.
     PONG = 17
+    # engine: Code of a worker can be neither run nor ended {code, message}: its calls have failed, and the process must be replaced. `call` is the one that ran, or 0. Only UNLOADED may follow for this worker.
+    STUCK = 19
     # both: Python asks for the V8 code cache of a loaded version; the engine answers with it (u32 length per module, then blobs).
     CODE = 18
 

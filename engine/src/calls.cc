@@ -35,6 +35,11 @@ Call* Calls::Find(uint32_t id) {
   return found == calls_.end() ? nullptr : &found->second;
 }
 
+const Call* Calls::Find(uint32_t id) const {
+  auto found = calls_.find(id);
+  return found == calls_.end() ? nullptr : &found->second;
+}
+
 Call* Calls::Begin(uint32_t id) {
   auto [place, is_new] = calls_.try_emplace(id);
   stray_log_bytes_ = 0;

@@ -55,6 +55,7 @@ class Calls final {
   Calls& operator=(const Calls&) = delete;
 
   Call* Find(uint32_t id);
+  const Call* Find(uint32_t id) const;
   // Null when the id is taken: Python made a mistake.
   Call* Begin(uint32_t id);
   bool empty() const { return calls_.empty(); }
@@ -96,6 +97,8 @@ class Calls final {
   };
   std::vector<Stuck> FindStuck() const;
 
+  // They have ended elsewhere.
+  void Forget() { calls_.clear(); }
   // Ends every call with the same failure.
   void FailAll(const Failure& failure);
 

@@ -103,7 +103,7 @@ v8::MaybeLocal<v8::Promise> Worker::StartJob(std::shared_ptr<Job> job, size_t by
   if (!v8::Promise::Resolver::New(isolate->GetCurrentContext()).ToLocal(&resolver)) return {};
   uint32_t call = CurrentCall();
   uint64_t left = state_ == State::kStarting ? kStartupJobNs : cpu_limit_ns_;
-  if (calls_.Find(call) != nullptr) left = BudgetOf(call);
+  if (calls_.Find(call) != nullptr) left = AccountOf(call).budget_ns;
   // A tenth is kept back for the code that handles the failure.
   job->budget_ns_ = left / 10 * 9;
   job->bytes_ = bytes;
@@ -139,9 +139,7 @@ uint32_t Worker::ChargeJob(uint32_t id) {
     limit = kStartupJobNs;
   }
   if (used > limit) {
-    std::string message =
-        "used " + std::to_string(used / 1'000'000) + " ms of CPU, limit " + std::to_string(limit / 1'000'000) + " ms";
-    condemned_ = Failure{wire::Error::kCpu, message, {}, {}, {}, 0, 0};
+    condemned_ = TooMuchCpu(used, limit);
   }
   return call_id;
 }

@@ -30,7 +30,14 @@ Engine::Engine(const EngineOptions& options)
       factory_{options.platform, MapSnapshot(options.snapshot_fd)},
       link_(options.socket_fd),
       ledger_(options.ledger_fd),
-      watchdog_([this] { scheduler_.Look(); }),
+      watchdog_(
+          ledger_, [this] { scheduler_.Look(); },
+          [this](const Account& account, uint64_t cost_ns) {
+            Failure failure = TooMuchCpu(account.used_ns + cost_ns, account.limit_ns);
+            if (account.starting) failure.message = "top-level code " + failure.message;
+            failure.message += ", in a built-in function that cannot be interrupted";
+            ReportStuck(account.worker, account.call, failure);
+          }),
       spares_(factory_, options.spares, size_t{kDefaultMemoryMb} * 1024 * 1024),
       scheduler_([this] { Read(); }, [this] { link_.Wake(); }) {}
 
@@ -172,6 +179,12 @@ void Engine::OnPing() {
   pong.Number("workers", workers).Number("spares", spares_.count()).Number("isolates", Realm::alive());
   wire::Writer out;
   out.Whole(wire::Frame::kPong, 0, 0, 0, pong.Done());
+  link_.Send(out.bytes());
+}
+
+void Engine::ReportStuck(uint32_t worker, uint32_t call, const Failure& failure) {
+  wire::Writer out;
+  out.Whole(wire::Frame::kStuck, 0, worker, call, failure.Json());
   link_.Send(out.bytes());
 }
 

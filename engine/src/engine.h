@@ -52,6 +52,8 @@ class Engine final {
   void SetAlarm(const std::shared_ptr<Worker>& worker, uint64_t due_ns);
   uint32_t NextOp() { return next_op_.fetch_add(1, std::memory_order_relaxed); }
   void Remove(uint32_t worker_id);
+  // Python is to replace this process: code of the worker can neither go on nor be ended.
+  void ReportStuck(uint32_t worker, uint32_t call, const Failure& failure);
 
  private:
   bool OnFrame(const wire::FrameView& frame);

@@ -110,6 +110,13 @@ Failure Describe(v8::Local<v8::Context> context, wire::Error code, v8::Local<v8:
   return failure;
 }
 
+Failure TooMuchCpu(uint64_t used_ns, uint64_t limit_ns) {
+  // Used is rounded up: "used 50 ms, limit 50 ms" would read like a mistake.
+  std::string used = std::to_string((used_ns + 999'999) / 1'000'000);
+  std::string limit = std::to_string(limit_ns / 1'000'000);
+  return {wire::Error::kCpu, "used " + used + " ms of CPU, limit " + limit + " ms", {}, {}, {}, 0, 0};
+}
+
 Failure Describe(v8::Local<v8::Context> context, wire::Error code, const v8::TryCatch& caught) {
   Failure failure = Describe(context, code, caught.Exception());
   Locate(context, caught.Message(), &failure);

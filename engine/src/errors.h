@@ -29,4 +29,7 @@ Failure Describe(v8::Local<v8::Context> context, wire::Error code, v8::Local<v8:
 // The same for what a TryCatch holds; a syntax error has its position only there.
 Failure Describe(v8::Local<v8::Context> context, wire::Error code, const v8::TryCatch& caught);
 
+// A call, or top-level code, that used more CPU time than it may.
+Failure TooMuchCpu(uint64_t used_ns, uint64_t limit_ns);
+
 }  // namespace engine

@@ -9,11 +9,12 @@ namespace engine {
 
 Ledger::Ledger(int fd) {
   struct stat info;
-  if (fstat(fd, &info) != 0 || info.st_size < static_cast<off_t>(wire::kLedger)) return;
-  void* data = mmap(nullptr, wire::kLedger, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  constexpr size_t kBytes = wire::kLedger + sizeof(uint32_t) * wire::kLedgerThreads;
+  if (fstat(fd, &info) != 0 || info.st_size < static_cast<off_t>(kBytes)) return;
+  void* data = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   if (data == MAP_FAILED) return;
   bytes_ = static_cast<volatile uint8_t*>(data);
-  size_ = wire::kLedger;
+  threads_ = reinterpret_cast<volatile uint32_t*>(static_cast<char*>(data) + wire::kLedger);
 }
 
 }  // namespace engine

@@ -32,6 +32,13 @@ void OnPromiseReject(v8::PromiseRejectMessage message) {
   if (worker != nullptr) worker->OnPromiseReject(message);
 }
 
+// Called when V8 would otherwise end the process.
+void OnFatalMemory(const char*, const v8::OOMDetails&) {
+  v8::Isolate* isolate = v8::Isolate::TryGetCurrent();
+  Worker* worker = isolate == nullptr ? nullptr : Realm::Of(isolate).worker();
+  if (worker != nullptr) worker->OnFatalMemory();
+}
+
 }  // namespace
 
 v8::Local<v8::String> ToV8(v8::Isolate* isolate, std::string_view text) {
@@ -58,6 +65,7 @@ Realm::Realm(const RealmFactory& factory, size_t memory_bytes)
   isolate_->SetHostImportModuleDynamicallyCallback(Modules::ImportDynamically);
   isolate_->SetHostInitializeImportMetaObjectCallback(Modules::InitializeMeta);
   isolate_->AddNearHeapLimitCallback(OnNearHeapLimit, this);
+  isolate_->SetOOMErrorHandler(OnFatalMemory);
   isolate_->AddGCEpilogueCallback(AfterGc, this);
 
   v8::Locker locker(isolate_);

@@ -13,13 +13,14 @@ void Watchdog::Slot::Adopt() {
   pthread_getcpuclockid(pthread_self(), &cpu_clock_);
 }
 
-Watchdog::Watchdog(std::function<void()> also) : also_(std::move(also)) {
+Watchdog::Watchdog(Ledger& ledger, std::function<void()> also, std::function<void(const Account&, uint64_t)> stuck)
+    : ledger_(ledger), also_(std::move(also)), stuck_(std::move(stuck)) {
   std::thread([this] { Run(); }).detach();
 }
 
 Watchdog::Slot& Watchdog::AddSlot() {
   std::lock_guard<std::mutex> lock(mutex_);
-  slots_.push_back(std::make_unique<Slot>(*this));
+  slots_.push_back(std::make_unique<Slot>(*this, static_cast<uint32_t>(slots_.size())));
   return *slots_.back();
 }
 
@@ -48,10 +49,20 @@ void Watchdog::Run() {
 bool Watchdog::Look(Slot& slot) {
   std::lock_guard<std::mutex> lock(slot.mutex_);
   if (slot.isolate_ == nullptr) return false;
+  if (slot.disowned_) return true;
   uint64_t now = MonotonicNs();
-  if (!slot.fired_ && now - slot.entered_ns_ > slot.budget_ns_ && Cost(slot, now) > slot.budget_ns_) {
+  if (now - slot.entered_ns_ <= slot.account_.budget_ns) return true;
+  uint64_t cost = Cost(slot, now);
+  if (!slot.fired_) {
+    if (cost <= slot.account_.budget_ns) return true;
     slot.fired_ = true;
+    slot.fired_ns_ = now;
+    slot.fired_cost_ns_ = cost;
     slot.isolate_->TerminateExecution();
+  } else if (cost - slot.fired_cost_ns_ > kStuckCpuNs || now - slot.fired_ns_ > kStuckNs) {
+    // Told under the lock: should the entry end just now, its worker's last frame comes after this one.
+    slot.disowned_ = true;
+    stuck_(slot.account_, cost);
   }
   return true;
 }
@@ -71,19 +82,20 @@ void Watchdog::WakeUp() {
   wake_.notify_one();
 }
 
-Watchdog::Charge::Charge(Slot& slot, v8::Isolate* isolate, uint64_t budget_ns) : slot_(slot) {
+Watchdog::Charge::Charge(Slot& slot, v8::Isolate* isolate, const Account& account) : slot_(slot) {
   {
     std::lock_guard<std::mutex> lock(slot_.mutex_);
     slot_.isolate_ = isolate;
     slot_.entered_ns_ = MonotonicNs();
-    slot_.budget_ns_ = budget_ns;
-    slot_.fired_ = false;
+    slot_.account_ = account;
+    slot_.fired_ = slot_.disowned_ = false;
     if (slot_.entered_ns_ - slot_.base_ns_ > kBaseEveryNs) {
       slot_.base_ns_ = slot_.entered_ns_;
       slot_.base_cpu_ns_ = Nanoseconds(slot_.cpu_clock_);
       slot_.charged_ns_ = 0;
     }
   }
+  slot_.watchdog_.ledger_.Runs(slot_.number_, account.worker);
   if (slot_.watchdog_.asleep_.load()) slot_.watchdog_.WakeUp();
 }
 
@@ -96,8 +108,15 @@ uint64_t Watchdog::Charge::Stop() {
   cost_ns_ = Cost(slot_, MonotonicNs());
   slot_.charged_ns_ += cost_ns_;
   fired_ = slot_.fired_;
+  disowned_ = slot_.disowned_;
   slot_.isolate_ = nullptr;
+  slot_.watchdog_.ledger_.Runs(slot_.number_, 0);
   return cost_ns_;
+}
+
+bool Watchdog::Charge::Disown() {
+  std::lock_guard<std::mutex> lock(slot_.mutex_);
+  return !std::exchange(slot_.disowned_, true);
 }
 
 }  // namespace engine

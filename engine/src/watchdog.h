@@ -5,6 +5,10 @@
 // read at most every few milliseconds, less what earlier entries since that base were charged. Time in which the thread
 // did not run, because others had the core, is never charged. One mutex per slot keeps a termination from landing after
 // the entry it was meant for is over.
+//
+// Some built-in functions of V8 ignore a termination (`[].indexOf.call({length: 2 ** 53 - 1}, 1)`). An entry that goes
+// on long after its end was ordered is told to Python, which replaces the process, and is disowned: what its worker may
+// still have to say is no longer said.
 #pragma once
 
 #include <pthread.h>
@@ -19,14 +23,26 @@
 #include <thread>
 #include <vector>
 
+#include "ledger.h"
+
 namespace engine {
+
+// Whose time an entry into JavaScript takes.
+struct Account {
+  uint32_t worker;
+  uint32_t call;       // 0: nobody's in particular
+  bool starting;       // top-level code
+  uint64_t limit_ns;   // what may be used in all
+  uint64_t used_ns;    // what was used before this entry
+  uint64_t budget_ns;  // when this entry is ended
+};
 
 class Watchdog final {
  public:
   // What one scheduler thread is doing now.
   class Slot final {
    public:
-    explicit Slot(Watchdog& watchdog) : watchdog_(watchdog) {}
+    Slot(Watchdog& watchdog, uint32_t number) : watchdog_(watchdog), number_(number) {}
     // From the thread that owns the slot, when it starts to run.
     void Adopt();
 
@@ -34,40 +50,49 @@ class Watchdog final {
     friend class Watchdog;
     friend class Charge;
     Watchdog& watchdog_;
+    const uint32_t number_;
     std::mutex mutex_;
     clockid_t cpu_clock_ = 0;
     v8::Isolate* isolate_ = nullptr;
     uint64_t entered_ns_ = 0;
-    uint64_t budget_ns_ = 0;
+    Account account_{};
     uint64_t base_ns_ = 0;      // when the CPU clock was last read,
     uint64_t base_cpu_ns_ = 0;  // what it said,
     uint64_t charged_ns_ = 0;   // and what entries were charged since
     bool fired_ = false;
+    uint64_t fired_ns_ = 0;       // when,
+    uint64_t fired_cost_ns_ = 0;  // and what the entry had cost by then
+    bool disowned_ = false;
   };
 
   // One entry into JavaScript, charged to somebody. Stack only.
   class Charge final {
    public:
-    Charge(Slot& slot, v8::Isolate* isolate, uint64_t budget_ns);
+    Charge(Slot& slot, v8::Isolate* isolate, const Account& account);
     ~Charge() { Stop(); }
     Charge(const Charge&) = delete;
     Charge& operator=(const Charge&) = delete;
 
     // CPU time used so far, roughly.
     uint64_t SoFar() const;
-    // Ends the entry and returns what it cost. `fired()` is then final.
+    // Ends the entry and returns what it cost. `fired()` and `disowned()` are then final.
     uint64_t Stop();
     bool fired() const { return fired_; }
+    bool disowned() const { return disowned_; }
+    uint32_t call() const { return slot_.account_.call; }
+    // The entry can never end: from the thread that is in it. False when it was disowned before.
+    bool Disown();
 
    private:
     Slot& slot_;
     bool stopped_ = false;
     bool fired_ = false;
+    bool disowned_ = false;
     uint64_t cost_ns_ = 0;
   };
 
-  // `also` runs at every look.
-  explicit Watchdog(std::function<void()> also);
+  // `also` runs at every look. `stuck` is told of an entry that does not end, and what it has cost.
+  Watchdog(Ledger& ledger, std::function<void()> also, std::function<void(const Account&, uint64_t)> stuck);
   Slot& AddSlot();
 
  private:
@@ -75,13 +100,19 @@ class Watchdog final {
   static constexpr uint64_t kBaseEveryNs = 10'000'000;
   static constexpr uint64_t kShortNs = 1'000'000;
   static constexpr int kLooksBeforeSleep = 500;
+  // JavaScript ends within some milliseconds of being told to, a long collection of garbage within a few hundred. What
+  // has had so much CPU time since, or so much time at all, never will.
+  static constexpr uint64_t kStuckCpuNs = 400'000'000;
+  static constexpr uint64_t kStuckNs = 10'000'000'000;
   void Run();
   // True when the slot is in use.
-  static bool Look(Slot& slot);
+  bool Look(Slot& slot);
   static uint64_t Cost(const Slot& slot, uint64_t now_ns);
   void WakeUp();
 
+  Ledger& ledger_;
   const std::function<void()> also_;
+  const std::function<void(const Account&, uint64_t)> stuck_;
   std::mutex mutex_;
   std::condition_variable wake_;
   std::atomic<bool> asleep_{false};

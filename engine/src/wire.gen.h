@@ -5,13 +5,14 @@
 
 namespace engine::wire {
 
-inline constexpr char kHash[] = "c18a8fd98883186a";
+inline constexpr char kHash[] = "1d710737a242054c";
 inline constexpr uint32_t kMaxPayload = 67108864;
 inline constexpr uint32_t kInlineBody = 65536;
 inline constexpr uint32_t kChunk = 65536;
 inline constexpr uint32_t kWindow = 262144;
 inline constexpr uint32_t kMaxHead = 147456;
 inline constexpr uint32_t kLedger = 65536;
+inline constexpr uint32_t kLedgerThreads = 64;
 
 struct Header {
   uint32_t length;
@@ -41,6 +42,7 @@ enum class Frame : uint8_t {
   kReply = 15,  // python: The answer to an OP, exactly one each; `worker` and `call` in the header are those of the OP; with FAIL the meta is {code, message}.
   kPing = 16,  // python: Are you alive?
   kPong = 17,  // engine: Yes; {isolates, spares, calls, heap_bytes, ...}.
+  kStuck = 19,  // engine: Code of a worker can be neither run nor ended {code, message}: its calls have failed, and the process must be replaced. `call` is the one that ran, or 0. Only UNLOADED may follow for this worker.
   kCode = 18,  // both: Python asks for the V8 code cache of a loaded version; the engine answers with it (u32 length per module, then blobs).
 };
 

@@ -1,5 +1,7 @@
 #include "worker.h"
 
+#include <chrono>
+#include <thread>
 #include <utility>
 
 #include "clock.h"
@@ -16,8 +18,6 @@ constexpr uint64_t kFlushNs = 200'000;
 // For code that belongs to no call: timers of top-level code, finished compilations.
 constexpr uint64_t kHousekeepingNs = 50'000'000;
 constexpr uint64_t kStartupNs = 1'000'000'000;
-
-std::string Milliseconds(uint64_t ns) { return std::to_string((ns + 999'999) / 1'000'000); }
 
 }  // namespace
 
@@ -61,7 +61,7 @@ bool Worker::Turn(Watchdog::Slot& slot) {
     RunBatch(batch, slot);
     if (state_ != State::kGone && realm_->tasks().HasDue()) {
       Flush();
-      Run(slot, 0, kHousekeepingNs, [&] { realm_->tasks().RunDue(); });
+      Run(slot, 0, [&] { realm_->tasks().RunDue(); });
       if (condemned_) Condemn(*condemned_);
     }
     if (state_ == State::kGone) {
@@ -125,38 +125,38 @@ void Worker::Handle(Mail& mail, Watchdog::Slot& slot) {
   }
   switch (mail.kind) {
     case Mail::Kind::kLoad:
-      Run(slot, 0, kStartupNs, [&] { Load(mail.payload); });
+      Run(slot, 0, [&] { Load(mail.payload); });
       break;
     case Mail::Kind::kUnload:
       calls_.FailAll({wire::Error::kUnavailable, "the worker was unloaded while the request ran", {}, {}, {}, 0, 0});
       Leave("{}");
       return;
     case Mail::Kind::kCall:
-      Run(slot, mail.call, cpu_limit_ns_, [&] { BeginCall(mail); });
+      Run(slot, mail.call, [&] { BeginCall(mail); });
       break;
     case Mail::Kind::kBody:
       if (Call* call = calls_.Find(mail.call); call != nullptr && call->piped) {
         Pipe(slot, mail);
         break;
       }
-      Run(slot, mail.call, BudgetOf(mail.call), [&] { DeliverBody(mail); });
+      Run(slot, mail.call, [&] { DeliverBody(mail); });
       break;
     case Mail::Kind::kCredit:
       if (Call* call = calls_.Find(mail.call)) {
         call->credit += wire::Reader(mail.payload).U32();
         if (call->piped) Pipe(slot, mail);
         if (!std::exchange(call->waits_credit, false)) break;
-        Run(slot, mail.call, BudgetOf(mail.call),
+        Run(slot, mail.call,
             [&] { CallEntry(realm_->entry().credit, {v8::Integer::NewFromUnsigned(realm_->isolate(), mail.call)}); });
       }
       break;
     case Mail::Kind::kCancel:
-      Run(slot, mail.call, BudgetOf(mail.call), [&] { Cancel(mail); });
+      Run(slot, mail.call, [&] { Cancel(mail); });
       break;
     case Mail::Kind::kReply: {
       auto op = ops_.find(mail.call);
       if (op == ops_.end()) break;
-      Run(slot, op->second, BudgetOf(op->second), [&] { DeliverReply(mail); });
+      Run(slot, op->second, [&] { DeliverReply(mail); });
       break;
     }
     case Mail::Kind::kAlarm:
@@ -168,7 +168,7 @@ void Worker::Handle(Mail& mail, Watchdog::Slot& slot) {
       break;
     case Mail::Kind::kFinished:
       if (uint32_t call = ChargeJob(mail.call); !condemned_) {
-        Run(slot, call, BudgetOf(call), [&] { DeliverFinished(mail.call); });
+        Run(slot, call, [&] { DeliverFinished(mail.call); });
       }
       break;
     case Mail::Kind::kCode:
@@ -180,16 +180,18 @@ void Worker::Handle(Mail& mail, Watchdog::Slot& slot) {
 // --- Entering JavaScript ---
 
 template <typename Enter>
-void Worker::Run(Watchdog::Slot& slot, uint32_t call_id, uint64_t budget_ns, Enter&& enter) {
+void Worker::Run(Watchdog::Slot& slot, uint32_t call_id, Enter&& enter) {
   v8::Isolate* isolate = realm_->isolate();
   v8::HandleScope handles(isolate);
   v8::TryCatch caught(isolate);
   realm_->set_now_ms(EpochMs());
   if (call_id != 0) isolate->SetContinuationPreservedEmbedderData(v8::Integer::NewFromUnsigned(isolate, call_id));
+  Account account = AccountOf(call_id);
   uint64_t cost;
   bool too_long;
+  bool disowned;
   {
-    Watchdog::Charge charge(slot, isolate, budget_ns);
+    Watchdog::Charge charge(slot, isolate, account);
     charge_ = &charge;
     enter();
     isolate->PerformMicrotaskCheckpoint();
@@ -201,35 +203,36 @@ void Worker::Run(Watchdog::Slot& slot, uint32_t call_id, uint64_t budget_ns, Ent
     charge_ = nullptr;
     cost = charge.Stop();
     too_long = charge.fired();
+    disowned = charge.disowned();
   }
-  Call* call = calls_.Find(call_id);
-  uint64_t used = cost;
-  if (call != nullptr) used = call->cpu_ns += cost;
-  if (state_ == State::kStarting || startup_ns_ == 0) startup_ns_ += cost;
+  if (Call* call = calls_.Find(call_id)) call->cpu_ns += cost;
+  if (account.starting) startup_ns_ += cost;
+  if (disowned) Vanish();
   if (state_ == State::kGone) return;
   if (realm_->out_of_memory()) {
     std::string limit = std::to_string(memory_bytes_ >> 20);
     condemned_ = Failure{
         wire::Error::kMemory, "the worker used more than its memory limit of " + limit + " MB", {}, {}, {}, 0, 0};
   } else if (too_long) {
-    uint64_t limit = call == nullptr ? budget_ns : cpu_limit_ns_;
-    condemned_ = Failure{wire::Error::kCpu,
-                         "used " + Milliseconds(used) + " ms of CPU, limit " + Milliseconds(limit) + " ms",
-                         {},
-                         {},
-                         {},
-                         0,
-                         0};
+    condemned_ = TooMuchCpu(account.used_ns + cost, account.limit_ns);
   } else {
     isolate->SetContinuationPreservedEmbedderData(v8::Undefined(isolate));
     EndStuckCalls();
   }
 }
 
-uint64_t Worker::BudgetOf(uint32_t call_id) {
-  const Call* call = calls_.Find(call_id);
-  if (call == nullptr) return kHousekeepingNs;
-  return cpu_limit_ns_ > call->cpu_ns ? cpu_limit_ns_ - call->cpu_ns : 1;
+Account Worker::AccountOf(uint32_t call_id) const {
+  Account account{id_, call_id, state_ == State::kNew || state_ == State::kStarting, cpu_limit_ns_, 0, 0};
+  if (account.starting) {
+    account.limit_ns = kStartupNs;
+    account.used_ns = startup_ns_;
+  } else if (call_id == 0) {
+    account.limit_ns = kHousekeepingNs;
+  } else if (const Call* call = calls_.Find(call_id)) {
+    account.used_ns = call->cpu_ns;
+  }
+  account.budget_ns = account.limit_ns > account.used_ns ? account.limit_ns - account.used_ns : 1;
+  return account;
 }
 
 void Worker::CallEntry(const v8::Global<v8::Function>& function,
@@ -268,7 +271,7 @@ void Worker::Pipe(Watchdog::Slot& slot, const Mail& mail) {
   if (Call* call = calls_.Find(mail.call); last && call != nullptr) call->upload_open = false;
   if (!calls_.Pipe(mail.call, is_body ? std::string_view(mail.payload) : std::string_view(), last)) return;
   v8::Isolate* isolate = realm_->isolate();
-  Run(slot, mail.call, BudgetOf(mail.call),
+  Run(slot, mail.call,
       [&] { CallEntry(realm_->entry().body, {v8::Integer::NewFromUnsigned(isolate, mail.call), v8::Null(isolate)}); });
 }
 
@@ -278,7 +281,7 @@ void Worker::RunTimers(Watchdog::Slot& slot) {
   uint32_t call_id;
   while (!condemned_ && state_ != State::kGone && timers_.TakeDue(now, &id, &call_id)) {
     if (Call* call = calls_.Find(call_id)) call->timers--;
-    Run(slot, call_id, BudgetOf(call_id),
+    Run(slot, call_id,
         [&] { CallEntry(realm_->entry().timer, {v8::Integer::NewFromUnsigned(realm_->isolate(), id)}); });
   }
 }
@@ -316,6 +319,27 @@ void Worker::Condemn(const Failure& failure) {
   }
   calls_.FailAll(failure);
   Leave(failure.Json());
+}
+
+void Worker::Vanish() {
+  calls_.Forget();
+  early_.clear();
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    mailbox_.clear();
+  }
+  out_.bytes().clear();
+  Leave("{}");
+}
+
+void Worker::OnFatalMemory() {
+  std::string limit = std::to_string(memory_bytes_ >> 20);
+  if (charge_ != nullptr && charge_->Disown()) {
+    Failure failure{
+        wire::Error::kMemory, "the worker used more than its memory limit of " + limit + " MB", {}, {}, {}, 0, 0};
+    engine_.ReportStuck(id_, charge_->call(), failure);
+  }
+  for (;;) std::this_thread::sleep_for(std::chrono::hours(1));
 }
 
 void Worker::Leave(std::string_view reason) {

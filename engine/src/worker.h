@@ -77,6 +77,9 @@ class Worker final : public std::enable_shared_from_this<Worker> {
   void Log(uint32_t call, wire::Level level, std::string_view text);
   void OnPromiseReject(const v8::PromiseRejectMessage& message);
   bool HasRejections() const { return !rejections_.empty(); }
+  // V8 has no memory left and would end the process. Never returns: the thread stays where it is until Python has
+  // replaced the process, and the other workers go on.
+  void OnFatalMemory();
 
  private:
   static constexpr uint32_t kMaxOps = 1000;
@@ -96,8 +99,8 @@ class Worker final : public std::enable_shared_from_this<Worker> {
   void RunTimers(Watchdog::Slot& slot);
   // Runs `enter` charged to `call` (0: nobody in particular) and everything that follows from it.
   template <typename Enter>
-  void Run(Watchdog::Slot& slot, uint32_t call, uint64_t budget_ns, Enter&& enter);
-  uint64_t BudgetOf(uint32_t call);
+  void Run(Watchdog::Slot& slot, uint32_t call, Enter&& enter);
+  Account AccountOf(uint32_t call) const;
   void CallEntry(const v8::Global<v8::Function>& function, std::initializer_list<v8::Local<v8::Value>> arguments);
 
   void Load(std::string_view payload);
@@ -125,6 +128,8 @@ class Worker final : public std::enable_shared_from_this<Worker> {
   void EndStuckCalls();
   // The isolate cannot go on: every call in it fails for the same reason.
   void Condemn(const Failure& failure);
+  // Python was told that this worker is stuck and has ended its calls: go without a word about them.
+  void Vanish();
   void Leave(std::string_view reason);
   void Refuse(const Mail& mail);
   void Flush();

@@ -16,7 +16,7 @@ from atoll.control.deploy import Deployer
 from atoll.control.workers import WorkerStore
 from atoll.db.sqlite import Database
 from atoll.engine.pool import PoolStats
-from atoll.logs import LogStore
+from atoll.observe.store import LogStore
 from atoll.router import Router
 from atoll.workers import Version
 
@@ -87,7 +87,7 @@ class Node:
         self.database = Database(folder / "atoll.db")
         self.store = WorkerStore(self.database, KINDS)
         self.router = Router(settings.base_domain, settings.control_hosts)
-        self.logs = LogStore()
+        self.logs = LogStore(folder)
         self.deployer = Deployer(settings, self.store, engines, self.router, self.logs, KINDS, clock=clock)
         self.deployer.restore()
         self.api = ControlApi(
@@ -101,6 +101,7 @@ class Node:
 
     async def close(self) -> None:
         await self.deployer.close()
+        await self.logs.close()
         await self.database.close()
 
     def live(self, host: str, path: str = "/") -> Version | None:

@@ -16,9 +16,8 @@ from atoll.control import api as api_module
 from atoll.control.refusals import API_ERRORS, ApiCode
 from atoll.engine.pool import PoolStats
 from atoll.errors import EngineError, Failure, LoadFailed
-from atoll.logs import Invocation, LogLine
-from atoll.wire.generated import ErrorCode, Level, Outcome
-from atoll.workers import Grant, Version
+from atoll.wire.generated import ErrorCode
+from atoll.workers import Grant
 
 
 async def test_a_deploy_answers_with_all_there_is_to_know(node: Node) -> None:
@@ -290,49 +289,6 @@ async def test_a_bug_is_logged_whole_and_told_as_nothing(
 
 
 # The other endpoints
-
-
-async def test_logs_are_the_newest_records_first(node: Node) -> None:
-    worker_id = (await node.post(name="hello", script=HELLO)).json["id"]
-    version = Version("v", worker_id, "hello", "default", (), "worker.js")
-    for i in range(3):
-        failure = Failure(ErrorCode.EXCEPTION, "boom", "TypeError", "at x", "worker.js", 1, 2) if i == 2 else None
-        outcome = Outcome.EXCEPTION if failure else Outcome.OK
-        line = LogLine(1_800_000_000_000.0, Level.WARN, f"line {i}")
-        node.logs.record(Invocation(version, outcome, 200, 1500, 2500, 1.8e9, b"GET http://h/\xe9", [line], failure))
-    answer = await node.ask("GET", "/api/workers/hello/logs?limit=2")
-    first, second = answer.json["logs"]
-    assert first["outcome"] == "exception"
-    assert first["exception"] == {
-        "code": ErrorCode.EXCEPTION,
-        "type": "TypeError",
-        "message": "boom",
-        "file": "worker.js",
-        "line": 1,
-        "column": 2,
-        "stack": "at x",
-    }
-    assert second == {
-        "timestamp": "2027-01-15T08:00:00.000Z",
-        "event": "fetch",
-        "version_id": "v",
-        "outcome": "ok",
-        "status": 200,
-        "method": "GET",
-        "url": "http://h/é",
-        "cpu_ms": 1.5,
-        "wall_ms": 2.5,
-        "logs": [{"timestamp": "2027-01-15T08:00:00.000Z", "level": "warn", "message": "line 1"}],
-        "truncated": False,
-    }
-
-
-@pytest.mark.parametrize("limit", ["0", "1001", "-1", "x", "", "9" * 5000, "%C2%B2"])
-async def test_a_bad_limit_of_logs_is_refused(node: Node, limit: str) -> None:
-    await node.post(name="hello", script=HELLO)
-    answer = await node.ask("GET", f"/api/workers/hello/logs?limit={limit}")
-    assert (answer.status, answer.code) == (400, ApiCode.BAD_BODY)
-    assert (await node.ask("GET", "/api/workers/none/logs")).code == ApiCode.NOT_FOUND
 
 
 async def test_health_tells_how_many_engines_live(node: Node, engines: Engines) -> None:

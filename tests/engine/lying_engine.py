@@ -69,6 +69,8 @@ LIES = {
     "loaded twice": lambda w, c: frame(Frame.LOADED, w, 0, b'{"handlers":["fetch"],"startup_us":1}'),
     "a worker never loaded": lambda w, c: frame(Frame.LOADED, w + 7, 0, b'{"handlers":[],"startup_us":1}'),
     "unloaded for no reason": lambda w, c: frame(Frame.UNLOADED, w, 0, b"{}"),
+    "stuck code of a worker never loaded": lambda w, c: frame(Frame.STUCK, w + 7, 0, b'{"code":10}'),
+    "stuck for no known reason": lambda w, c: frame(Frame.STUCK, w, c, b"{}"),
     "code nobody asked for": lambda w, c: frame(Frame.CODE, w, 0, bytes(4)) * 3,
     "a pong nobody asked for": lambda w, c: frame(Frame.PONG, payload=b"{}") * 20,
     "an op that does not exist": lambda w, c: op(w, 1, 99, c),

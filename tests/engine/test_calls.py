@@ -23,7 +23,7 @@ async def test_a_worker_answers(room: EngineRoom) -> None:
     assert (ear.status, ear.body, ear.ended, ear.failure) == (200, b"hello", True, None)
     (record,) = room.records
     assert record.outcome == Outcome.OK
-    assert record.method_url == b"GET http://test/"
+    assert record.head.startswith(b"GET http://test/\n")
     assert 0 < record.cpu_us <= record.wall_us < 10_000_000
 
 

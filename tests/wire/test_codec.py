@@ -18,7 +18,7 @@ Taken = tuple[Frame, int, int, int, bytes]
 
 FROM_ENGINE = {
     Frame.HELLO, Frame.LOADED, Frame.UNLOADED, Frame.RESPONSE, Frame.BODY, Frame.CREDIT, Frame.CANCEL, Frame.FAIL,
-    Frame.DONE, Frame.LOG, Frame.OP, Frame.PONG, Frame.CODE,
+    Frame.DONE, Frame.LOG, Frame.OP, Frame.PONG, Frame.CODE, Frame.STUCK,
 }  # fmt: skip
 
 
@@ -68,6 +68,8 @@ GOOD = [
     frame(Frame.OP, 1, 1, bytes(12)),
     frame(Frame.PONG),
     frame(Frame.CODE, 1, 0, b"x" * 1000),
+    frame(Frame.STUCK, 1, 1, b'{"code":10}'),
+    frame(Frame.STUCK, 1, 0, b'{"code":10}'),
 ]
 
 

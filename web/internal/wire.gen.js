@@ -76,3 +76,4 @@ export const CHUNK = 65536;
 export const WINDOW = 262144;
 export const MAX_HEAD = 147456;
 export const LEDGER = 65536;
+export const LEDGER_THREADS = 64;

@@ -1,0 +1,163 @@
+"""The logs of a worker over HTTP: a page of what is stored, and a stream of what happens now.
+
+The stream is server-sent events: one way, plain HTTP, and every proxy knows it. It tells `invocation` with the record
+and `dropped` with a count when calls came faster than a listener is given; a comment now and then keeps proxies from
+taking silence for death. It ends when the client goes, the worker is deleted or the node stops.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import re
+from collections.abc import AsyncIterator, Callable
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from atoll.control.check import bad_body
+from atoll.control.workers import Deployment
+from atoll.logs import Invocation
+from atoll.observe.live import REST_SECONDS, Listener
+from atoll.observe.records import LogEntry, entry_of, row_of, says
+from atoll.observe.store import LogStore
+from atoll.observe.table import FOREVER, Place, Question
+from atoll.wire.generated import OUTCOME_NAMES, Level
+
+MAX_LOGS = 1_000
+DEFAULT_LOGS = 100
+MAX_TEXT = 200
+SILENCE_SECONDS = 15.0
+HEADERS = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
+STREAM_HEADERS = HEADERS | {"x-accel-buffering": "no"}  # nginx must not gather what is to be seen now
+
+OUTCOMES = {name: number for number, name in OUTCOME_NAMES.items()}
+LEVELS = {level.name.lower(): int(level) for level in Level}
+CURSOR = re.compile(r"(\d{1,15})-(\d{1,18})", re.ASCII)
+PARAMETERS = ("limit", "cursor", "since", "until", "outcome", "level", "text", "version")
+LIVE_PARAMETERS = ("outcome", "level", "text", "version")
+
+
+class LogsAnswer(msgspec.Struct, omit_defaults=True):
+    logs: list[LogEntry]
+    dropped: int  # records that were not kept since the node started: more than the setting log_rate
+    cursor: str = ""
+
+
+class LogsApi:
+    def __init__(self, find: Callable[[str], Deployment], logs: LogStore) -> None:
+        self._find = find
+        self._logs = logs
+
+    async def page(self, request: Request) -> Response:
+        """GET /api/workers/{worker}/logs"""
+        worker = self._find(request.path_params["worker"])
+        found = await self._logs.find(asked(request, worker.id, PARAMETERS))
+        cursor = "" if found.rest is None else f"{found.rest.at}-{found.rest.id}"
+        answer = LogsAnswer(found.entries, self._logs.dropped(worker.id), cursor)
+        return Response(msgspec.json.encode(answer), headers=HEADERS, media_type="application/json")
+
+    async def live(self, request: Request) -> Response:
+        """GET /api/workers/{worker}/logs/live"""
+        worker = self._find(request.path_params["worker"])
+        question = asked(request, worker.id, LIVE_PARAMETERS)
+        return StreamingResponse(
+            self._events(request, question), headers=STREAM_HEADERS, media_type="text/event-stream"
+        )
+
+    async def _events(self, request: Request, question: Question) -> AsyncIterator[bytes]:
+        listener = self._logs.listen(question.worker)
+        watch = asyncio.ensure_future(_close_with_client(request, listener))
+        try:
+            yield b": listening\n\n"  # the head of the response leaves with the first piece
+            while (came := await listener.next(SILENCE_SECONDS)) is not None:
+                records, dropped = came
+                events = [_event("invocation", entry) for record in records if (entry := wanted(record, question))]
+                if dropped:
+                    events.append(_event("dropped", {"count": dropped}))
+                yield b"".join(events) or b": nothing new\n\n"
+                await asyncio.sleep(REST_SECONDS)
+        finally:
+            watch.cancel()
+            self._logs.unlisten(question.worker, listener)
+
+
+async def _close_with_client(request: Request, listener: Listener) -> None:
+    """A client that leaves is noticed at once, not with the next record."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+    listener.close()
+
+
+def wanted(record: Invocation, question: Question) -> LogEntry | None:
+    """A record as it is shown, if it is one that the listener asked for."""
+    if question.outcome is not None and record.outcome != question.outcome:
+        return None
+    if question.version and record.version.id != question.version:
+        return None
+    row = row_of(record)
+    if question.level is not None and row.level < question.level:
+        return None
+    entry = entry_of(row)
+    return entry if not question.text or says(entry, question.text) else None
+
+
+def _event(kind: str, data: object) -> bytes:
+    return b"event: %b\ndata: %b\n\n" % (kind.encode(), msgspec.json.encode(data))
+
+
+# What may be asked
+
+
+def asked(request: Request, worker_id: str, known: tuple[str, ...]) -> Question:
+    """The query of a request as a Question; Refused names the parameter that makes no sense."""
+    given = dict(request.query_params)
+    for name in given:
+        if name not in known:
+            raise bad_body(f"there is no parameter `{name[:80]}`", f"the known ones are {', '.join(known)}")
+    return Question(
+        worker_id,
+        limit=_limit(given.get("limit", str(DEFAULT_LOGS))),
+        before=_cursor(given["cursor"]) if "cursor" in given else None,
+        since=_time("since", given["since"]) if "since" in given else 0,
+        until=_time("until", given["until"]) if "until" in given else FOREVER,
+        outcome=_word("outcome", given["outcome"], OUTCOMES) if "outcome" in given else None,
+        level=_word("level", given["level"], LEVELS) if "level" in given else None,
+        version=given.get("version", "")[:MAX_TEXT],
+        text=given.get("text", "")[:MAX_TEXT],
+    )
+
+
+def _limit(raw: str) -> int:
+    if not (raw.isascii() and raw.isdigit() and 1 <= int(raw[:9]) <= MAX_LOGS):
+        raise bad_body(f"`limit` is {raw[:80]!r}", f"use a number from 1 to {MAX_LOGS}")
+    return int(raw)
+
+
+def _cursor(raw: str) -> Place:
+    found = CURSOR.fullmatch(raw)
+    if found is None:
+        raise bad_body(f"`cursor` is {raw[:80]!r}", "use the cursor of the answer before, as it was")
+    return Place(int(found[1]), int(found[2]))
+
+
+def _time(name: str, raw: str) -> int:
+    """ISO 8601, where UTC is meant unless it says otherwise, or milliseconds since 1970."""
+    if raw.isascii() and raw.isdigit() and len(raw) <= 15:
+        return int(raw)
+    try:
+        moment = datetime.datetime.fromisoformat(raw.replace(" ", "+"))  # a plus sign in a query is a space
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=datetime.UTC)
+        return int(moment.timestamp() * 1000)
+    except (ValueError, OverflowError):
+        raise bad_body(
+            f"`{name}` is {raw[:80]!r}", "use a time such as 2027-01-15T08:00:00Z, or milliseconds since 1970"
+        ) from None
+
+
+def _word(name: str, raw: str, known: dict[str, int]) -> int:
+    if raw not in known:
+        raise bad_body(f"`{name}` is {raw[:80]!r}", f"use one of {', '.join(known)}")
+    return known[raw]

@@ -1,0 +1,198 @@
+"""A record in its three shapes: the Invocation of the engine room, a row of logs.db, and the JSON that people read.
+
+Redaction happens on the way out of the first shape, so nothing secret of a request is ever stored or shown.
+"""
+
+from __future__ import annotations
+
+import datetime
+from typing import NamedTuple
+
+import msgspec
+
+from atoll.errors import Failure
+from atoll.logs import Invocation
+from atoll.observe.redact import redacted_headers, redacted_url
+from atoll.wire.generated import OUTCOME_NAMES, ErrorCode, Level
+
+ROW_BYTES = 120  # what a row takes beside its text, with its place in the index
+SAID_NOTHING = -1
+LEVEL_NAMES = {int(level): level.name.lower() for level in Level}
+
+
+class Line(msgspec.Struct, array_like=True):
+    timestamp_ms: float
+    level: int
+    text: str
+
+
+class Thrown(msgspec.Struct, array_like=True):
+    """A Failure as it is stored."""
+
+    code: int
+    name: str
+    message: str
+    file: str
+    line: int
+    column: int
+    stack: str
+
+
+class Rest(msgspec.Struct, array_like=True):
+    """What is never searched by column: one JSON array per row. New fields go to the end, with a default."""
+
+    event: str
+    entrypoint: str
+    method: str
+    headers: dict[str, str]
+    lines: list[Line]
+    truncated: bool
+    thrown: Thrown | None = None
+
+
+class Row(NamedTuple):
+    """One row of `records`, in the order of its columns."""
+
+    id: int | None  # None until SQLite has given one
+    worker: str
+    at: int
+    outcome: int
+    level: int
+    version: str
+    status: int
+    cpu_us: int
+    wall_us: int
+    url: str
+    rest: str
+    bytes: int
+
+
+class LineAnswer(msgspec.Struct):
+    timestamp: str
+    level: str
+    message: str
+
+
+class ExceptionAnswer(msgspec.Struct, omit_defaults=True):
+    """`file` to `stack` are there when a script is at fault and the place is known."""
+
+    code: int
+    type: str
+    message: str
+    file: str = ""
+    line: int = 0
+    column: int = 0
+    stack: str = ""
+
+
+class LogEntry(msgspec.Struct, omit_defaults=True):
+    """One call as the API shows it."""
+
+    timestamp: str
+    event: str
+    version_id: str
+    outcome: str
+    status: int
+    method: str
+    url: str
+    headers: dict[str, str]
+    cpu_ms: float
+    wall_ms: float
+    logs: list[LineAnswer]
+    truncated: bool
+    entrypoint: str = ""
+    exception: ExceptionAnswer | None = None
+
+
+decode_rest = msgspec.json.Decoder(Rest).decode
+encode_json = msgspec.json.Encoder().encode
+
+
+def row_of(record: Invocation) -> Row:
+    address, _, block = record.head.partition(b"\n")
+    method, _, url = address.decode("latin-1").partition(" ")
+    url = redacted_url(url)
+    failure = record.failure
+    thrown = None
+    level = max((line.level for line in record.logs), default=SAID_NOTHING)
+    if failure is not None:
+        level = Level.ERROR
+        thrown = _thrown(failure)
+    lines = [Line(line.timestamp_ms, int(line.level), line.text) for line in record.logs]
+    headers = redacted_headers(block) if record.event == "fetch" else {}  # what else is called has none
+    rest = Rest(record.event, record.entrypoint, method, headers, lines, record.truncated, thrown)
+    text = encode_json(rest).decode("utf-8", "replace")
+    version = record.version
+    return Row(
+        None,
+        version.worker_id,
+        int(record.started_at * 1000),
+        int(record.outcome),
+        int(level),
+        version.id,
+        record.status,
+        record.cpu_us,
+        record.wall_us,
+        url,
+        text,
+        ROW_BYTES + len(version.worker_id) * 2 + len(version.id) + len(url) + len(text),
+    )
+
+
+def _thrown(failure: Failure) -> Thrown:
+    return Thrown(
+        int(failure.code),
+        _whole(failure.name),
+        _whole(failure.message),
+        _whole(failure.file),
+        failure.line,
+        failure.column,
+        _whole(failure.stack),
+    )
+
+
+def _whole(text: str) -> str:
+    """A text without halves of characters, which JavaScript may throw and UTF-8 does not have."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
+def entry_of(row: Row) -> LogEntry:
+    rest = decode_rest(row.rest)
+    return LogEntry(
+        timestamp=iso_time(row.at),
+        event=rest.event,
+        version_id=row.version,
+        outcome=OUTCOME_NAMES.get(row.outcome, "unknown"),
+        status=row.status,
+        method=rest.method,
+        url=row.url,
+        headers=rest.headers,
+        cpu_ms=row.cpu_us / 1000,
+        wall_ms=row.wall_us / 1000,
+        logs=[LineAnswer(iso_time(line.timestamp_ms), LEVEL_NAMES[line.level], line.text) for line in rest.lines],
+        truncated=rest.truncated,
+        entrypoint=rest.entrypoint,
+        exception=None if rest.thrown is None else _exception(rest.thrown),
+    )
+
+
+def _exception(thrown: Thrown) -> ExceptionAnswer:
+    kind = thrown.name or ErrorCode(thrown.code).name
+    return ExceptionAnswer(thrown.code, kind, thrown.message, thrown.file, thrown.line, thrown.column, thrown.stack)
+
+
+def says(entry: LogEntry, text: str) -> bool:
+    """Whether a text is in what the entry shows of the address, the console and the exception. Case does not count."""
+    wanted = text.lower()
+    thrown = entry.exception
+    return (
+        wanted in entry.url.lower()
+        or any(wanted in line.message.lower() for line in entry.logs)
+        or (thrown is not None and wanted in f"{thrown.type}: {thrown.message}\n{thrown.stack}".lower())
+    )
+
+
+def iso_time(ms: float) -> str:
+    """Milliseconds since 1970 as ISO 8601 in UTC. What no calendar has becomes its nearest day."""
+    moment = datetime.datetime.fromtimestamp(min(max(ms, 0), 253_402_300_799_000) / 1000, datetime.UTC)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,214 @@
+"""The logs of every worker: recorded on the request path, stored by a thread, asked for by people.
+
+`record` runs once per call on the event loop, so it only appends to a bounded list; twice a second the list goes to
+the writer of logs.db. What does not fit is counted, never waited for. There are three bounds: records per second of one
+worker (a call that said something has twice the room of one that did not), bytes that wait, and bytes on disk, where
+the largest tenant pays. Only workers that were opened are kept, so that a call which ends after its worker was deleted
+leaves nothing behind.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from importlib import resources
+from pathlib import Path
+
+import apsw
+
+from atoll.db.sqlite import Database
+from atoll.logs import Invocation
+from atoll.observe import table
+from atoll.observe.live import Listener
+from atoll.observe.table import Found, Question
+
+log = logging.getLogger("atoll.logs")
+
+LOGS_FILE = "logs.db"
+FLUSH_SECONDS = 0.5
+TRIM_SECONDS = 5.0
+TRIM_STEPS = 20  # of one trim: the next one goes on
+WAITING_BYTES = 32 << 20  # of records that were not stored yet
+RECORD_BYTES = 400  # of a record beside its words
+
+
+class Book:
+    """What is known of one worker's records while the node runs."""
+
+    __slots__ = ("dropped", "listeners", "taken")
+
+    def __init__(self) -> None:
+        self.taken = 0  # records since the last flush
+        self.dropped = 0  # records that were not kept, since the node started
+        self.listeners: tuple[Listener, ...] = ()
+
+
+class LogStore:
+    """Made on the event loop. `close` stores what waits."""
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        rate: int = 1_000,
+        max_bytes: int = 512 << 20,
+        days: float = 7.0,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        migrations = resources.files("atoll.observe") / "migrations"
+        self._database = Database(folder / LOGS_FILE, migrations=migrations, synchronous="NORMAL")
+        self._loop = asyncio.get_running_loop()
+        self._share = max(int(rate * FLUSH_SECONDS), 1)
+        self._max_bytes = max_bytes
+        self._max_age_ms = days * 86_400_000
+        self._clock = clock
+        # While it runs
+        self._books: dict[str, Book] = {}  # by worker id
+        self._next_trim = 0.0
+        self._hung_up = False
+        # Until the next flush
+        self._waiting: list[Invocation] = []
+        self._weight = 0
+        self._timer: asyncio.TimerHandle | None = None
+        self._writing: asyncio.Task[None] | None = None
+
+    # Which workers there are
+
+    def open(self, worker_id: str) -> None:
+        """Keep the records of a worker from now on."""
+        self._books.setdefault(worker_id, Book())
+
+    def drop(self, worker_id: str) -> None:
+        """Forget a worker and all its records."""
+        book = self._books.pop(worker_id, None)
+        if book is None:
+            return
+        for listener in book.listeners:
+            listener.close()
+        self._waiting = [record for record in self._waiting if record.version.worker_id != worker_id]
+        self._erase(worker_id)
+
+    def forget_strangers(self) -> None:
+        """Once every worker is open: erase what is left of those that were deleted in an earlier life."""
+        known = set(self._books)
+        for worker_id in self._database.read(lambda connection: table.strangers(connection, known)):
+            self._erase(worker_id)
+
+    def _erase(self, worker_id: str) -> None:
+        """In steps, between which records of others are stored."""
+
+        def step(connection: apsw.Connection) -> None:
+            if table.erase(connection, worker_id):
+                self._loop.call_soon_threadsafe(self._erase, worker_id)
+
+        self._database.post(step)
+
+    # Recording
+
+    def record(self, record: Invocation) -> None:
+        book = self._books.get(record.version.worker_id)
+        if book is None:
+            return
+        for listener in book.listeners:
+            listener.put(record)
+        spoke = record.logs or record.failure is not None
+        if book.taken >= (2 * self._share if spoke else self._share) or self._weight > WAITING_BYTES:
+            book.dropped += 1
+            return
+        book.taken += 1
+        self._weight += RECORD_BYTES + (record.weight() if spoke else len(record.head))
+        waiting = self._waiting
+        waiting.append(record)
+        if self._timer is None:
+            self._timer = self._loop.call_later(FLUSH_SECONDS, self._flush)
+
+    def dropped(self, worker_id: str) -> int:
+        """How many records of a worker were not kept since the node started."""
+        book = self._books.get(worker_id)
+        return 0 if book is None else book.dropped
+
+    def _flush(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._writing is not None:  # a slow disk: what waits goes with the next flush, within its bound
+            self._timer = self._loop.call_later(FLUSH_SECONDS, self._flush)
+            return
+        batch, self._waiting, self._weight = self._waiting, [], 0
+        for record in batch:
+            self._books[record.version.worker_id].taken = 0
+        if batch:
+            self._writing = self._loop.create_task(self._write(batch))
+
+    async def _write(self, batch: list[Invocation]) -> None:
+        try:
+            await self._database.write(lambda connection: table.insert(connection, batch))
+            await self._trim()
+        except Exception:
+            log.exception("%d log records could not be stored", len(batch))
+            for record in batch:
+                book = self._books.get(record.version.worker_id)
+                if book is not None:
+                    book.dropped += 1
+        finally:
+            self._writing = None
+
+    async def _trim(self) -> None:
+        """Let go of what is too old or too much, in steps."""
+        now = self._clock()
+        if now < self._next_trim:
+            return
+        oldest = int(now * 1000 - self._max_age_ms)
+        for _ in range(TRIM_STEPS):
+            if not await self._database.write(lambda connection: table.trim(connection, oldest, self._max_bytes)):
+                self._next_trim = now + TRIM_SECONDS
+                return
+
+    # Asking
+
+    async def find(self, question: Question) -> Found:
+        """What is stored, with everything recorded before this was called."""
+        await self.settle()
+        return await self._database.search(lambda connection: table.find(connection, question))
+
+    async def settle(self) -> None:
+        """Wait until everything recorded so far is stored."""
+        for _ in range(2):  # the write that may be under way, then the one with what waits now
+            if self._writing is None:
+                self._flush()
+            if self._writing is not None:
+                await asyncio.shield(self._writing)
+
+    def listen(self, worker_id: str) -> Listener:
+        """Hear of the calls of a worker from now on, until `unlisten`."""
+        listener = Listener()
+        book = self._books.get(worker_id)
+        if book is None or self._hung_up:
+            listener.close()
+        else:
+            book.listeners += (listener,)
+        return listener
+
+    def unlisten(self, worker_id: str, listener: Listener) -> None:
+        book = self._books.get(worker_id)
+        if book is not None:
+            book.listeners = tuple(other for other in book.listeners if other is not listener)
+
+    def listeners(self, worker_id: str) -> int:
+        book = self._books.get(worker_id)
+        return 0 if book is None else len(book.listeners)
+
+    def hang_up(self) -> None:
+        """End every listener and let nobody listen any more: the node stops."""
+        self._hung_up = True
+        for book in self._books.values():
+            for listener in book.listeners:
+                listener.close()
+
+    async def close(self) -> None:
+        await self.settle()
+        if self._timer is not None:
+            self._timer.cancel()
+        await self._database.close()

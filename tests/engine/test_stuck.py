@@ -1,0 +1,93 @@
+"""Code that V8 can neither run to its end nor end: the engine is replaced and nobody else notices."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from engine_room import HELLO, Ear, EngineRoom, alive, script
+
+from atoll.errors import LoadFailed
+from atoll.wire.generated import Outcome
+from atoll.workers import Limits
+
+SHORT = Limits(cpu_ms=50)
+STUCK = "export default { fetch() { [].indexOf.call({ length: 2 ** 53 - 1 }, 1); return new Response('never'); } };"
+FATAL = "export default { fetch() { const all = new Set(); for (let i = 0; ; i++) all.add(i + ' of the bomb'); } };"
+SLEEPER = "export default { fetch() { return new Promise(r => setTimeout(() => r(new Response('slept')), 1500)); } };"
+
+
+async def test_stuck_code_costs_its_own_call_and_nobody_elses(room: EngineRoom) -> None:
+    victims = [script(HELLO, f"victim{n}") for n in range(4)]
+    for version in victims:
+        await room.get(version)
+    sleeper = script(SLEEPER, "sleeper")
+    await room.pool.check(sleeper)
+    [old] = room.supervisor.pids
+    asleep = room.call(sleeper)
+    began = time.monotonic()
+    attack = room.call(script(STUCK, "attacker", SHORT))
+    answers: list[Ear] = []
+    while not attack.failure or old in room.supervisor.pids or not room.supervisor.pids:
+        answers.append(await room.get(victims[len(answers) % 4]))
+        await asyncio.sleep(0.005)
+        assert time.monotonic() - began < 10
+    assert attack.code == "CPU"
+    assert attack.failure is not None and "limit 50 ms, in a built-in function" in attack.failure.message
+    answers += [await room.get(version) for version in victims]  # now from the new engine
+    assert {(ear.code, ear.body) for ear in answers} == {("", b"hello")}
+    assert (await asleep.over()).body == b"slept", "a call in the old engine may finish"
+    await room.until(lambda: not alive(old), "the end of the old engine")
+    assert room.pool.stats().offences == 1
+    record = next(record for record in room.records if record.version.worker_name == "attacker")
+    assert record.outcome == Outcome.EXCEEDED_CPU
+
+
+async def test_the_call_of_stuck_code_ends_within_two_seconds(room: EngineRoom) -> None:
+    version = script(STUCK, limits=SHORT)
+    await room.pool.check(version)
+    began = time.monotonic()
+    assert (await room.get(version)).code == "CPU"
+    assert time.monotonic() - began < 2
+
+
+async def test_calls_that_wait_behind_stuck_code_fail_for_the_same_reason(room: EngineRoom) -> None:
+    version = script(STUCK, limits=SHORT)
+    await room.pool.check(version)
+    ears = [room.call(version) for _ in range(10)]
+    assert {(await ear.over()).code for ear in ears} == {"CPU"}
+    assert room.pool.stats().offences == 1, "they did not take the next engine with them"
+
+
+async def test_stuck_top_level_code_is_a_failed_deploy(room: EngineRoom) -> None:
+    with pytest.raises(LoadFailed, match=r"top-level code used .* limit 1000 ms, in a built-in"):
+        await room.pool.check(
+            script("new Array(2 ** 27).fill(0).indexOf(1) + [].indexOf.call({length: 2 ** 53}, 1);" + HELLO)
+        )
+    assert (await room.get(script(HELLO))).body == b"hello"
+
+
+async def test_a_heap_that_v8_gives_up_on_does_not_end_the_process(room: EngineRoom) -> None:
+    victim = script(HELLO, "victim")
+    await room.get(victim)
+    attack = room.call(script(FATAL, "attacker", Limits(cpu_ms=10_000, memory_mb=64)))
+    while not attack.failure:
+        assert (await room.get(victim)).body == b"hello"
+    assert attack.code == "MEMORY"
+    await room.until(lambda: room.supervisor.pids, "an engine")
+    assert (await room.get(victim)).body == b"hello"
+
+
+async def test_a_node_that_stops_takes_condemned_engines_along(open_room: Callable[..., Any]) -> None:
+    room = await open_room()
+    [old] = room.supervisor.pids
+    sleeper = script(SLEEPER, "sleeper")
+    await room.pool.check(sleeper)
+    room.call(sleeper)
+    await room.get(script(STUCK, limits=SHORT))
+    assert alive(old)
+    await room.supervisor.stop()
+    assert not alive(old)

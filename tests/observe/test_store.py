@@ -1,0 +1,237 @@
+"""Records of calls are stored, found, kept within their bounds, and cost the request path next to nothing."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from atoll.errors import Failure
+from atoll.logs import Invocation, LogLine
+from atoll.observe import live, store, table
+from atoll.observe.store import LogStore
+from atoll.observe.table import Place, Question
+from atoll.wire.generated import ErrorCode, Level, Outcome
+from atoll.workers import Version
+
+NOW = 1.8e9
+HEAD = b"GET http://h/\nhost: h\r\n"
+
+
+def call(worker: str = "w", status: int = 200, text: str = "", **fields: Any) -> Invocation:
+    lines = [LogLine(NOW * 1000, fields.pop("level", Level.LOG), text)] if text else []
+    version = Version(fields.pop("version", "v1"), worker, worker, fields.pop("tenant", "local"), (), "worker.js")
+    at = fields.pop("at", NOW)
+    head = fields.pop("head", HEAD)
+    return Invocation(version, fields.pop("outcome", Outcome.OK), status, 10, 20, at, head, lines, **fields)
+
+
+@pytest.fixture
+async def opened(tmp_path: Path) -> AsyncIterator[Callable[..., LogStore]]:
+    """Open the store of the test's folder with workers in it; again, for a restart."""
+    stores: list[LogStore] = []
+
+    def start(*workers: str, **bounds: Any) -> LogStore:
+        logs = LogStore(tmp_path, clock=lambda: NOW, **bounds)
+        for worker in workers or ("w",):
+            logs.open(worker)
+        stores.append(logs)
+        return logs
+
+    yield start
+    for logs in stores:
+        await logs.close()
+
+
+async def statuses(logs: LogStore, worker: str = "w", **question: Any) -> list[int]:
+    return [entry.status for entry in (await logs.find(Question(worker, **question))).entries]
+
+
+async def test_the_newest_records_come_first_and_each_worker_has_its_own(opened: Callable[..., LogStore]) -> None:
+    logs = opened("w", "other")
+    for status in range(200, 205):
+        logs.record(call(status=status))
+    logs.record(call("other", 500))
+    assert await statuses(logs, limit=2) == [204, 203]
+    assert await statuses(logs, "other") == [500]
+    assert await statuses(logs, "nobody") == []
+
+
+async def test_records_survive_a_restart(opened: Callable[..., LogStore]) -> None:
+    logs = opened()
+    failure = Failure(ErrorCode.EXCEPTION, "half \ud800", "Error", "at x", "worker.js", 1, 2)
+    logs.record(call(status=500, text="said", outcome=Outcome.EXCEPTION, failure=failure, event="queue"))
+    await logs.close()
+    (entry,) = (await opened().find(Question("w"))).entries
+    assert entry.exception is not None
+    assert (entry.exception.message, entry.exception.stack, entry.exception.line) == ("half ?", "at x", 1)
+    assert (entry.logs[0].message, entry.logs[0].level, entry.event) == ("said", "log", "queue")
+
+
+async def test_an_event_is_shown_by_its_label_without_headers(opened: Callable[..., LogStore]) -> None:
+    logs = opened()
+    logs.record(call(event="scheduled", head=b'CRON */5 * * * *\n{"cron": "*/5 * * * *"}'))
+    (entry,) = (await logs.find(Question("w"))).entries
+    assert (entry.event, entry.method, entry.url, entry.headers) == ("scheduled", "CRON", "*/5 * * * *", {})
+
+
+async def test_pages_lead_through_all_records_without_a_gap(opened: Callable[..., LogStore]) -> None:
+    logs = opened()
+    for status in range(10):
+        logs.record(call(status=status, at=NOW + status // 3))  # several in one millisecond
+    seen: list[int] = []
+    place: Place | None = None
+    while True:
+        found = await logs.find(Question("w", limit=4, before=place))
+        seen += [entry.status for entry in found.entries]
+        place = found.rest
+        if place is None:
+            break
+        logs.record(call(status=99, at=NOW + 50))  # what comes meanwhile does not shift the pages
+        await logs.settle()
+    assert seen == list(range(9, -1, -1))
+
+
+async def test_records_are_found_by_time_version_outcome_level_and_text(opened: Callable[..., LogStore]) -> None:
+    logs = opened()
+    boom = Failure(ErrorCode.EXCEPTION, "Kaput \u2014 100%", "Error", "at somewhere")
+    logs.record(call(status=1, at=NOW - 10))
+    logs.record(call(status=2, version="v2", head=b"POST http://h/orders\nhost: h\r\n"))
+    logs.record(call(status=3, text='quotes " and \\ here', level=Level.WARN))
+    logs.record(call(status=4, outcome=Outcome.EXCEPTION, failure=boom))
+    ms = int(NOW * 1000)
+    assert await statuses(logs, since=ms) == [4, 3, 2]
+    assert await statuses(logs, until=ms) == [1]
+    assert await statuses(logs, version="v2") == [2]
+    assert await statuses(logs, outcome=int(Outcome.EXCEPTION)) == [4]
+    assert await statuses(logs, level=int(Level.WARN)) == [4, 3], "an exception is as bad as an error"
+    assert await statuses(logs, level=int(Level.ERROR)) == [4]
+    assert await statuses(logs, text="ORDERS") == [2]
+    assert await statuses(logs, text='" and \\') == [3]
+    assert await statuses(logs, text="kaput \u2014 100%") == [4]
+    assert await statuses(logs, text="00_") == [], "a wildcard of SQL is a letter like any other"
+    assert await statuses(logs, text="host") == [], "headers are not searched"
+
+
+async def test_a_search_that_finds_little_goes_on_where_it_stopped(
+    opened: Callable[..., LogStore], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(table, "STEP", 10)
+    monkeypatch.setattr(table, "QUERY_SECONDS", -1.0)  # every step may be the last
+    logs = opened()
+    for status in range(35):
+        logs.record(call(status=status, text="needle" if status in (3, 33) else "hay"))
+    first = await logs.find(Question("w", text="needle"))
+    assert [entry.status for entry in first.entries] == [33] and first.rest is not None
+    seen, place, looks = [], first.rest, 1
+    while place is not None:
+        found = await logs.find(Question("w", text="needle", before=place))
+        seen += [entry.status for entry in found.entries]
+        place, looks = found.rest, looks + 1
+    assert seen == [3] and looks == 4
+
+
+async def test_a_busy_worker_is_sampled_and_the_rest_counted(opened: Callable[..., LogStore]) -> None:
+    logs = opened("busy", "quiet", rate=20)
+    for status in range(100):
+        logs.record(call("busy", status))
+    logs.record(call("busy", 500, "it said something"))
+    logs.record(call("quiet", 201))
+    assert await statuses(logs, "busy") == [500, *range(9, -1, -1)]
+    assert await statuses(logs, "quiet") == [201]
+    assert (logs.dropped("busy"), logs.dropped("quiet")) == (90, 0)
+
+
+async def test_what_waits_to_be_stored_is_bounded(
+    opened: Callable[..., LogStore], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store, "WAITING_BYTES", 10_000)
+    logs = opened()
+    for status in range(20):
+        logs.record(call(status=status, text="x" * 4_000))
+    assert await statuses(logs) == [2, 1, 0]
+    assert logs.dropped("w") == 17
+
+
+async def test_old_records_go(opened: Callable[..., LogStore]) -> None:
+    logs = opened(days=1)
+    logs.record(call(status=1, at=NOW - 90_000))
+    logs.record(call(status=2, at=NOW - 80_000))
+    assert await statuses(logs) == [2]
+
+
+async def test_the_largest_worker_of_the_largest_tenant_pays_for_the_size(
+    opened: Callable[..., LogStore], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(table, "ERASE_ROWS", 10)
+    logs = opened("small", "noisy", "other", rate=10_000, max_bytes=600_000)
+    logs.record(call("other", tenant="modest", text="x" * 100_000))
+    logs.record(call("small", tenant="loud", text="x" * 1_000))
+    for status in range(100):
+        logs.record(call("noisy", status, tenant="loud", text="x" * 10_000))
+    kept = await statuses(logs, "noisy")
+    assert 20 < len(kept) < 60 and kept[0] == 99
+    assert len(await statuses(logs, "small")) == len(await statuses(logs, "other")) == 1
+
+
+async def test_a_deleted_worker_leaves_nothing(
+    opened: Callable[..., LogStore], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(table, "ERASE_ROWS", 3)
+    logs = opened("w", "other")
+    for status in range(8):
+        logs.record(call(status=status))
+    await logs.settle()
+    logs.record(call(status=8))
+    logs.drop("w")
+    logs.record(call(status=9))
+    logs.record(call("other"))
+    await logs.close()
+    logs = opened("other")
+    logs.forget_strangers()  # the erasure may have been cut short by the end
+    await logs.close()
+    logs = opened("other", "w")
+    assert await statuses(logs, "w") == [] and len(await statuses(logs, "other")) == 1
+
+
+async def test_a_listener_hears_everything_it_has_room_for_and_how_much_it_missed(
+    opened: Callable[..., LogStore],
+) -> None:
+    logs = opened("w", "other", rate=1)
+    listener = logs.listen("w")
+    for status in range(live.BOX + 7):
+        logs.record(call(status=status))
+    logs.record(call("other"))
+    came = await listener.next(5)
+    assert came is not None
+    assert [record.status for record in came[0]] == list(range(live.BOX)) and came[1] == 7
+    assert await listener.next(0.01) == ([], 0)
+    logs.unlisten("w", listener)
+    logs.record(call())
+    assert await listener.next(0.01) == ([], 0)
+
+
+async def test_a_listener_ends_with_its_worker(opened: Callable[..., LogStore]) -> None:
+    logs = opened()
+    listener = logs.listen("w")
+    logs.record(call(status=7))
+    logs.drop("w")
+    came = await listener.next(5)
+    assert came is not None and came[0][0].status == 7
+    assert await listener.next(5) is None
+    assert await logs.listen("w").next(5) is None, "a worker that is not there has nothing to say"
+
+
+async def test_recording_is_quick(opened: Callable[..., LogStore]) -> None:
+    logs = opened(rate=1_000_000)
+    record, one = logs.record, call()
+    best = 1.0
+    for _ in range(5):
+        start = time.process_time()
+        for _ in range(2_000):
+            record(one)
+        best = min(best, (time.process_time() - start) / 2_000)
+    assert best < 5e-6  # it is about 0.5 us on the machine it was written on; a slow one must not fail the test
