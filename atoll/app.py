@@ -117,7 +117,16 @@ class Node:
     def _make_pool(self, store: WorkerStore, bindings: Sequence[Binding]) -> Pool:
         settings = self.settings
         limits = PoolLimits(
-            max_loaded=settings.max_loaded, idle_seconds=settings.idle_seconds, worker_queue=settings.worker_queue
+            max_loaded=settings.max_loaded,
+            idle_seconds=settings.idle_seconds,
+            worker_queue=settings.worker_queue,
+            max_in_flight=settings.worker_calls,
+            worker_isolates=settings.worker_isolates,
+            tenant_calls=settings.tenant_calls,
+            tenant_loaded=settings.tenant_loaded or settings.max_loaded,
+            own_engines=settings.own_engines,
+            quarantine_seconds=settings.quarantine_seconds,
+            blocked_seconds=settings.blocked_seconds,
         )
         return Pool(
             Broker(bindings),

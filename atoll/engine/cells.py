@@ -32,8 +32,7 @@ class Cell:
         self.sessions: list[Session] = []
         self.wanted = 1  # engines that should run in it
         self.last_used = now
-        self.is_closing = False  # its engine ends and is not started again
-        self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()  # done with `is_closing`
+        self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()  # its engine ends for good
         self._waiters: list[asyncio.Future[None]] = []
 
     @property
@@ -79,8 +78,11 @@ class Cell:
             except TimeoutError:
                 raise LoadFailed(NO_ENGINE) from None
 
+    @property
+    def is_closing(self) -> bool:
+        return self.closed.done()
+
     def close(self) -> None:
-        self.is_closing = True
         if not self.closed.done():
             self.closed.set_result(None)
 
@@ -113,10 +115,10 @@ class Cells:
     def sessions(self) -> list[Session]:
         return [session for cell in self.all() for session in cell.sessions]
 
-    def sweep(self, now: float, is_wanted: Callable[[Cell], bool]) -> None:
+    def sweep(self, now: float) -> None:
         """End the engines of cells that nothing is loaded in."""
         for cell in list(self.own.values()):
-            if not cell.is_empty or is_wanted(cell):
+            if not cell.is_empty:
                 cell.last_used = now
             elif cell.last_used < now - OWN_IDLE_SECONDS:
                 self._close(cell)

@@ -18,7 +18,6 @@ from atoll.broker import Broker
 from atoll.engine.calls import OVER, QUEUED, SENT, Call, Caller
 from atoll.engine.cells import NO_ENGINE, Cell
 from atoll.engine.homes import Home
-from atoll.engine.link import CLOSED
 from atoll.engine.loads import CodeCache, LoadCodeCache, LoadReport, Placement, SaveCodeCache
 from atoll.engine.measures import PoolLimits, PoolStats
 from atoll.engine.placing import BUSY, TRY_ELSEWHERE, Placer
@@ -284,6 +283,7 @@ class Pool:
         self._placer.look(now)
         if now >= self._last_slow_sweep + SLOW_SWEEP:
             self._placer.tidy(now, now - self._last_slow_sweep)
+            self.cells.sweep(now)
             self._last_slow_sweep = now
 
     @property

@@ -22,6 +22,8 @@ class CallQueue:
         self._per_version = per_version
         self._waiting: dict[Version, deque[Call]] = {}  # in the order of their turns
         self._of_tenant: Counter[str] = Counter()
+        self._last_turn: dict[str, int] = {}  # when a tenant that waits was last served, in turns
+        self._turn = 0
         self._count = 0
 
     def __len__(self) -> int:
@@ -44,18 +46,24 @@ class CallQueue:
         return True
 
     def turns(self) -> list[Version]:
-        """The versions that wait, in the order they should be served: one of each tenant, then the second of each."""
+        """The versions that wait, in the order they should be served: one of each tenant, then the second of each.
+
+        Among tenants the one that was served longest ago comes first.
+        """
         rounds: Counter[str] = Counter()
         ranked = []
         for position, version in enumerate(self._waiting):
-            ranked.append((rounds[version.tenant], position, version))
-            rounds[version.tenant] += 1
-        ranked.sort(key=lambda entry: entry[:2])
-        return [version for _, _, version in ranked]
+            tenant = version.tenant
+            ranked.append((rounds[tenant], self._last_turn.get(tenant, 0), position, version))
+            rounds[tenant] += 1
+        ranked.sort(key=lambda entry: entry[:3])
+        return [entry[3] for entry in ranked]
 
     def take(self, version: Version) -> list[Call]:
         """All calls of a version: it has an engine now."""
         calls = list(self._waiting.pop(version, ()))
+        self._turn += 1
+        self._last_turn[version.tenant] = self._turn
         self._left(version, len(calls))
         return calls
 
@@ -90,3 +98,4 @@ class CallQueue:
         self._of_tenant[version.tenant] -= count
         if not self._of_tenant[version.tenant]:
             del self._of_tenant[version.tenant]
+            self._last_turn.pop(version.tenant, None)

@@ -1,8 +1,8 @@
 """When a worker gets more isolates, and when fewer.
 
 One isolate runs on one thread at a time, so a worker that computes a lot is bound by one core however many there are.
-The sign is not many calls under way (they may all be waiting for something) but calls that were sent and have not begun:
-the ledger shows them. When some have waited for LATE_SECONDS at PRESSED looks in a row, the worker is loaded in one more
+The sign is not many calls under way (they may all wait for something) but calls that were sent and have not begun: the
+ledger shows them. When some have waited for LATE_SECONDS at PRESSED looks in a row, the worker is loaded in one more
 engine, one where nobody waits. It loses an isolate again when the CPU time of its calls says that fewer would do.
 """
 

@@ -2,7 +2,8 @@
 
 Each engine has one task that lives its life over and over: start, HELLO, serve until something is wrong, kill, reap,
 wait a little longer than last time. The engines of the shared cell live as long as the node, that of a cell of its own
-is started when the pool asks for it and ends with the cell. One more task is the clock of the room: heartbeats and the pool's sweep.
+is started when the pool asks for it and ends with the cell. One more task is the clock of the room: heartbeats and the
+pool's sweep.
 
 An engine in which code got stuck is condemned: the next life of its task begins at once, while a task of its own waits
 until that one serves and the innocent calls in the old one are over, and then kills it.
@@ -159,7 +160,7 @@ class Supervisor:
             if not ready.done():
                 ready.set_exception(StartError(f"{name} did not start: {reason}", "see the log for what it printed"))
                 return
-            if cell.is_closing:
+            if cell.closed.done():
                 log.info("%s ended: nothing was loaded in it any more", name)
                 return
             self.restarts += 1

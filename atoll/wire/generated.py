@@ -3,7 +3,7 @@
 from enum import IntEnum, IntFlag
 from typing import NamedTuple
 
-WIRE_HASH = "1d710737a242054c"
+WIRE_HASH = "c5d8732ef7b0816f"
 HEADER_LAYOUT = "<IBBHII"  # length, kind, flags, spare, worker, call
 MAX_PAYLOAD = 67108864
 INLINE_BODY = 65536
@@ -98,6 +98,7 @@ class Outcome(IntEnum):
     INTERNAL_ERROR = 7
     LOAD_SHED = 8
     SCRIPT_NOT_FOUND = 9
+    KILL_SWITCH = 10
 
 
 class ErrorCode(IntEnum):
@@ -149,6 +150,8 @@ class ErrorCode(IntEnum):
     QUOTA_EXCEEDED = 22
     # The node is shutting down.
     SHUTTING_DOWN = 23
+    # The worker ended engines again and again, and is refused for a while.
+    BLOCKED = 26
 
 
 class ErrorFacts(NamedTuple):
@@ -172,6 +175,7 @@ OUTCOME_NAMES: dict[int, str] = {
     7: "internalError",
     8: "loadShed",
     9: "scriptNotFound",
+    10: "killSwitch",
 }
 
 ERRORS: dict[ErrorCode, ErrorFacts] = {
@@ -243,5 +247,8 @@ ERRORS: dict[ErrorCode, ErrorFacts] = {
     ),
     ErrorCode.SHUTTING_DOWN: ErrorFacts(
         503, 1105, Outcome.LOAD_SHED, "Error", "The node is shutting down."
+    ),
+    ErrorCode.BLOCKED: ErrorFacts(
+        503, 1103, Outcome.KILL_SWITCH, "Error", "The worker ended engines again and again, and is refused for a while."
     ),
 }

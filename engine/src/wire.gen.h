@@ -5,7 +5,7 @@
 
 namespace engine::wire {
 
-inline constexpr char kHash[] = "1d710737a242054c";
+inline constexpr char kHash[] = "c5d8732ef7b0816f";
 inline constexpr uint32_t kMaxPayload = 67108864;
 inline constexpr uint32_t kInlineBody = 65536;
 inline constexpr uint32_t kChunk = 65536;
@@ -73,6 +73,7 @@ enum class Outcome : uint32_t {
   kInternalError = 7,
   kLoadShed = 8,
   kScriptNotFound = 9,
+  kKillSwitch = 10,
 };
 
 enum class Error : uint32_t {
@@ -99,6 +100,7 @@ enum class Error : uint32_t {
   kNotGranted = 21,  // The worker named a binding it was not given.
   kQuotaExceeded = 22,  // A limit on what a worker may ask for was reached.
   kShuttingDown = 23,  // The node is shutting down.
+  kBlocked = 26,  // The worker ended engines again and again, and is refused for a while.
 };
 
 inline constexpr uint8_t kFlagEnd = 1;
@@ -154,6 +156,8 @@ constexpr Outcome OutcomeOf(Error error) {
       return Outcome::kException;
     case Error::kShuttingDown:
       return Outcome::kLoadShed;
+    case Error::kBlocked:
+      return Outcome::kKillSwitch;
   }
   return Outcome::kInternalError;
 }

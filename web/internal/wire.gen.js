@@ -24,6 +24,7 @@ export const ErrorCode = Object.freeze({
   NOT_GRANTED: 21, // The worker named a binding it was not given.
   QUOTA_EXCEEDED: 22, // A limit on what a worker may ask for was reached.
   SHUTTING_DOWN: 23, // The node is shutting down.
+  BLOCKED: 26, // The worker ended engines again and again, and is refused for a while.
 });
 
 // Error code -> the JavaScript class a worker sees.
@@ -51,6 +52,7 @@ export const ErrorClass = Object.freeze({
   21: "Error",
   22: "Error",
   23: "Error",
+  26: "Error",
 });
 
 export const Level = Object.freeze({
