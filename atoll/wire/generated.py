@@ -3,7 +3,7 @@
 from enum import IntEnum, IntFlag
 from typing import NamedTuple
 
-WIRE_HASH = "c5d8732ef7b0816f"
+WIRE_HASH = "449e3563bb33cf03"
 HEADER_LAYOUT = "<IBBHII"  # length, kind, flags, spare, worker, call
 MAX_PAYLOAD = 67108864
 INLINE_BODY = 65536
@@ -152,6 +152,14 @@ class ErrorCode(IntEnum):
     SHUTTING_DOWN = 23
     # The worker ended engines again and again, and is refused for a while.
     BLOCKED = 26
+    # Workers called each other in too long a chain.
+    LOOP = 30
+    # A worker may not reach this host or port.
+    EGRESS_HOST = 31
+    # A worker may not reach this address.
+    EGRESS_ADDRESS = 32
+    # Another server could not be reached, or answered with something that is no HTTP.
+    NETWORK = 33
 
 
 class ErrorFacts(NamedTuple):
@@ -250,5 +258,17 @@ ERRORS: dict[ErrorCode, ErrorFacts] = {
     ),
     ErrorCode.BLOCKED: ErrorFacts(
         503, 1103, Outcome.KILL_SWITCH, "Error", "The worker ended engines again and again, and is refused for a while."
+    ),
+    ErrorCode.LOOP: ErrorFacts(
+        508, 1019, Outcome.EXCEPTION, "Error", "Workers called each other in too long a chain."
+    ),
+    ErrorCode.EGRESS_HOST: ErrorFacts(
+        403, 1021, Outcome.EXCEPTION, "TypeError", "A worker may not reach this host or port."
+    ),
+    ErrorCode.EGRESS_ADDRESS: ErrorFacts(
+        403, 1024, Outcome.EXCEPTION, "TypeError", "A worker may not reach this address."
+    ),
+    ErrorCode.NETWORK: ErrorFacts(
+        502, 1101, Outcome.EXCEPTION, "TypeError", "Another server could not be reached, or answered with something that is no HTTP."
     ),
 }

@@ -5,7 +5,7 @@
 
 namespace engine::wire {
 
-inline constexpr char kHash[] = "c5d8732ef7b0816f";
+inline constexpr char kHash[] = "449e3563bb33cf03";
 inline constexpr uint32_t kMaxPayload = 67108864;
 inline constexpr uint32_t kInlineBody = 65536;
 inline constexpr uint32_t kChunk = 65536;
@@ -101,6 +101,10 @@ enum class Error : uint32_t {
   kQuotaExceeded = 22,  // A limit on what a worker may ask for was reached.
   kShuttingDown = 23,  // The node is shutting down.
   kBlocked = 26,  // The worker ended engines again and again, and is refused for a while.
+  kLoop = 30,  // Workers called each other in too long a chain.
+  kEgressHost = 31,  // A worker may not reach this host or port.
+  kEgressAddress = 32,  // A worker may not reach this address.
+  kNetwork = 33,  // Another server could not be reached, or answered with something that is no HTTP.
 };
 
 inline constexpr uint8_t kFlagEnd = 1;
@@ -158,6 +162,14 @@ constexpr Outcome OutcomeOf(Error error) {
       return Outcome::kLoadShed;
     case Error::kBlocked:
       return Outcome::kKillSwitch;
+    case Error::kLoop:
+      return Outcome::kException;
+    case Error::kEgressHost:
+      return Outcome::kException;
+    case Error::kEgressAddress:
+      return Outcome::kException;
+    case Error::kNetwork:
+      return Outcome::kException;
   }
   return Outcome::kInternalError;
 }

@@ -12,10 +12,10 @@ import pytest
 from control_plane import HELLO, Clock, Engines, Node
 
 from atoll.config import Settings
-from atoll.control import api as api_module
 from atoll.control.refusals import API_ERRORS, ApiCode
 from atoll.engine.pool import PoolStats
 from atoll.errors import EngineError, Failure, LoadFailed
+from atoll.observe.records import iso_time
 from atoll.wire.generated import ErrorCode
 from atoll.workers import Grant
 
@@ -35,8 +35,18 @@ async def test_a_deploy_answers_with_all_there_is_to_know(node: Node) -> None:
         "limits": {"cpu_ms": 50, "wall_ms": 30000, "memory_mb": 128, "subrequests": 1000},
         "isolation": "pool",
         "compatibility_date": "2027-01-15",
+        "compatibility_flags": [],
+        "crons": [],
+        "queue_consumers": [],
+        "tail_consumers": [],
         "handlers": ["fetch"],
-        "version": {"number": 1, "created_at": "2027-01-15T08:00:00.500Z", "startup_time_ms": 1.5},
+        "version": {
+            "number": 1,
+            "created_at": "2027-01-15T08:00:00.500Z",
+            "startup_time_ms": 1.5,
+            "message": "",
+            "tag": "",
+        },
         "created_at": "2027-01-15T08:00:00.500Z",
         "updated_at": "2027-01-15T08:00:00.500Z",
     }
@@ -322,7 +332,7 @@ async def test_the_front_page_lists_workers_and_how_to_deploy(node: Node) -> Non
 def test_every_code_has_its_facts() -> None:
     assert set(API_ERRORS) == set(ApiCode)
     assert len({facts.type for facts in API_ERRORS.values()}) == len(API_ERRORS)
-    assert api_module.iso_time(0) == "1970-01-01T00:00:00.000Z"
+    assert iso_time(0) == "1970-01-01T00:00:00.000Z"
 
 
 async def test_a_binding_is_kept_with_its_version_and_given_to_the_worker(node: Node, engines: Engines) -> None:
