@@ -49,7 +49,7 @@ class ControlApi:
             *NodeApi(settings, deployer, stats, self.url_of).routes(),
             *workers.routes(),
             *VersionsApi(deployer, store, workers.shown).routes(),
-            *LogsApi(deployer.find, logs).routes(),
+            *LogsApi(deployer.find, logs, deployer.maps).routes(),
             *more,
         ]
         boundary = Boundary(is_control, lambda request: LOCAL)

@@ -37,6 +37,8 @@ FORBIDDEN_IN_PATH = re.compile(r"[\x00-\x1f\x7f\\:?#%]")
 KINDS: dict[str, ModuleKind] = {
     ".js": ModuleKind.ESM,
     ".mjs": ModuleKind.ESM,
+    ".ts": ModuleKind.ESM,  # with its types taken out, as `atoll build` does
+    ".mts": ModuleKind.ESM,
     ".json": ModuleKind.JSON,
     ".txt": ModuleKind.TEXT,
     ".html": ModuleKind.TEXT,
@@ -189,7 +191,7 @@ def _checked_main(main: str | UnsetType, modules: Sequence[Module]) -> str:
     for module in modules:
         if module.path == main:
             if module.kind is not ModuleKind.ESM:
-                raise bad_body(f"`main` is {main}, which is not JavaScript", "name a .js or .mjs module")
+                raise bad_body(f"`main` is {main}, which is not JavaScript", "name a .js, .mjs or .ts module")
             return main
     raise bad_body(f"`main` is {main[:80]!r}, which is not one of `modules`", _main_hint(main, modules))
 

@@ -14,6 +14,7 @@ import asyncio
 import logging
 import secrets
 import time
+from collections import Counter
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
 from typing import Protocol, TypeAlias, TypeVar
@@ -29,6 +30,7 @@ from atoll.control.draft import Identity, changed_draft, new_draft
 from atoll.control.refusals import ApiCode, Refused, load_refusal
 from atoll.control.workers import KEPT_VERSIONS, Deployment, WorkerStore
 from atoll.errors import EngineError, LoadFailed
+from atoll.observe.sourcemaps import SourceMaps, decoded, mapped_failure
 from atoll.observe.store import LogStore
 from atoll.router import BadPattern, Router, RouteTaken
 from atoll.workers import Limits, Version
@@ -84,9 +86,11 @@ class Deployer:
         self._kinds = kinds
         self._clock = clock
         self._new_id = new_id
+        self.maps = SourceMaps(store.source_maps)  # for the stacks of every version
         # What the router points to now
         self._live: dict[str, Deployment] = {}  # by worker id
         self._ids: dict[str, str] = {}  # name -> worker id
+        self.changes: Counter[str] = Counter()  # that were asked for, by what became of them
         # Changes under way
         self._changing: set[str] = set()  # names
         self._tasks: set[asyncio.Task[object]] = set()
@@ -175,9 +179,16 @@ class Deployer:
         self._changing.add(name)
 
         async def run() -> T:
+            result = "failed"
             try:
-                return await change
+                changed = await change
+                result = "ok"
+                return changed
+            except Refused:
+                result = "refused"
+                raise
             finally:
+                self.changes[result] += 1
                 self._changing.discard(name)
 
         task = asyncio.ensure_future(run())
@@ -226,7 +237,7 @@ class Deployer:
 
     async def _activate(self, draft: Deployment, save: Save, by: Caller, note: str = "") -> Deployment:
         self._refuse_taken_routes(draft)  # early, since the engine's part is the dear one
-        loaded = await self._check(draft.version)
+        loaded = await self._check(draft)
         try:
             for grant in draft.version.grants.values():
                 await self._kinds[grant.kind].prepare(draft.version.tenant, grant.resource)
@@ -252,11 +263,13 @@ class Deployer:
                 "remove it there first, or choose another",
             )
 
-    async def _check(self, version: Version) -> Loaded:
+    async def _check(self, draft: Deployment) -> Loaded:
+        version = draft.version
         try:
             return await self._checker.check(version)
         except LoadFailed as error:
-            raise load_refusal(error.failure) from None
+            maps = await asyncio.to_thread(decoded, draft.source_maps)
+            raise load_refusal(mapped_failure(error.failure, maps)) from None
         except EngineError as error:
             log.warning("no engine could check %s: %s", version.worker_name, error)
             raise Refused(
