@@ -112,6 +112,7 @@ class Node:
         self.control = ControlApi(
             settings,
             self.deployer,
+            store,
             self.logs,
             is_control=self.router.is_control,
             stats=self.pool.stats,
