@@ -11,7 +11,7 @@ import binascii
 import datetime
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -52,6 +52,7 @@ class Binary(msgspec.Struct, forbid_unknown_fields=True):
     """A module that is not text."""
 
     base64: str
+    kind: str = ""  # what it is, where the extension does not say it
 
 
 class WantedLimits(msgspec.Struct, forbid_unknown_fields=True):
@@ -83,18 +84,36 @@ class DeployBody(msgspec.Struct, forbid_unknown_fields=True):
     tag: str | UnsetType = UNSET
 
 
+Shape = TypeVar("Shape")
+
+
 def bad_body(message: str, hint: str = "") -> Refused:
     return Refused(ApiCode.BAD_BODY, message, hint)
 
 
-def parse_body(raw: bytes) -> DeployBody:
+def parse_fields(raw: bytes, shape: type[Shape]) -> Shape:
+    """A body that is one JSON object of a known shape."""
+    fields = _parse_object(raw, shape)
+    try:
+        return msgspec.convert(fields, shape)
+    except msgspec.ValidationError as error:
+        raise misfit(error) from None
+
+
+def _parse_object(raw: bytes, shape: type) -> dict[str, Any]:
     try:
         fields = msgspec.json.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise bad_body(f"the body is not JSON: {error}", "send one JSON object in UTF-8") from None
     if not isinstance(fields, dict):
-        raise bad_body("the body is not a JSON object", f"its fields may be {_listed(DeployBody)}")
-    _refuse_unknown(fields, DeployBody, "")
+        raise bad_body("the body is not a JSON object", f"its fields may be {_listed(shape)}")
+    _refuse_unknown(fields, shape, "")
+    return fields
+
+
+def parse_body(raw: bytes) -> DeployBody:
+    """The body of a deploy. Beside its own fields those of the objects in it are looked at, for better hints."""
+    fields = _parse_object(raw, DeployBody)
     if isinstance(fields.get("limits"), dict):
         _refuse_unknown(fields["limits"], WantedLimits, "limits.")
     for name, shape in (("queue_consumers", QueueConsumer), ("tail_consumers", TailConsumer)):
@@ -184,6 +203,8 @@ def _main_hint(main: str, modules: Sequence[Module]) -> str:
 def checked_module(path: str, value: str | Binary) -> Module:
     checked_path(path)
     kind = KINDS.get(_extension(path))
+    if isinstance(value, Binary) and value.kind:
+        kind = _checked_kind(path, value.kind)
     if kind is None:
         raise bad_body(f"module {path!r} has no extension that says what it is", f"use one of {', '.join(KINDS)}")
     if isinstance(value, str):
@@ -198,6 +219,13 @@ def checked_module(path: str, value: str | Binary) -> Module:
         what = "UTF-8" if isinstance(error, UnicodeDecodeError) else "base64"
         raise bad_body(f"module {path!r} is not {what}: {error}") from None
     return Module(path, kind, source)
+
+
+def _checked_kind(path: str, kind: str) -> ModuleKind:
+    try:
+        return ModuleKind(kind)
+    except ValueError:
+        raise bad_body(f"module {path!r} has the kind {kind[:80]!r}", f"use one of {', '.join(ModuleKind)}") from None
 
 
 def checked_path(path: str) -> str:
