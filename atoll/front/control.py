@@ -162,12 +162,12 @@ class ControlCall:
             if fits:
                 return
         for start in range(0, max(len(body), 1), WINDOW):  # however much the application gives at once
+            if self.is_gone:
+                raise OSError("the client is gone")
             await self.send_piece(body[start : start + WINDOW], ended and start + WINDOW >= len(body))
 
     async def send_piece(self, piece: bytes, ended: bool) -> None:
         """Send what is no more than a window, then wait until the client has taken most of it."""
-        if self.is_gone:
-            raise OSError("the client is gone")
         self.is_over = ended
         self.changed.set()
         self.caller.on_body(piece, ended)
