@@ -30,7 +30,7 @@ from atoll.engine.pool import PoolStats
 from atoll.errors import Failure
 from atoll.observe.records import iso_time
 from atoll.observe.store import LogStore
-from atoll.workers import Json, Limits
+from atoll.workers import Json, Limits, Switches
 
 log = logging.getLogger("atoll.control")
 
@@ -59,6 +59,7 @@ class WorkerAnswer(msgspec.Struct):
     bindings: list[dict[str, Json]]
     limits: Limits
     isolation: str
+    switches: Switches
     compatibility_date: str
     handlers: tuple[str, ...]
     version: VersionAnswer
@@ -225,7 +226,8 @@ class ControlApi:
             env=version.env,
             bindings=shown_bindings(version.grants),
             limits=version.limits,
-            isolation="pool",
+            isolation=version.isolation.value,
+            switches=version.switches,
             compatibility_date=version.compatibility_date,
             handlers=deployment.handlers,
             version=VersionAnswer(version.id, deployment.number, deployed_at, round(deployment.startup_ms, 3)),

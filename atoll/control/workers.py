@@ -17,7 +17,7 @@ import msgspec
 
 from atoll.control.bindings import Kinds, checked_bindings, shown_bindings
 from atoll.db.sqlite import Database, rows
-from atoll.workers import Limits, Module, ModuleKind, ScriptFormat, Version
+from atoll.workers import Isolation, Limits, Module, ModuleKind, ScriptFormat, Switches, Version
 
 KEPT_VERSIONS = 100  # per worker; older ones are deleted by the deploy that makes a new one
 LOCAL_TENANT = "default"  # whose workers all are until a node has tenants
@@ -55,6 +55,8 @@ class ActiveRow(NamedTuple):
     env: str
     limits: str
     compatibility_date: str
+    isolation: str
+    switches: str
     bindings: str
     routes: str
     handlers: str
@@ -145,8 +147,9 @@ def _run(connection: apsw.Connection, sql: str, value: str) -> None:
 def _insert_version(connection: apsw.Connection, deployment: Deployment, *, number: int) -> Deployment:
     version, at = deployment.version, deployment.deployed_at
     connection.execute(
-        "INSERT INTO versions (id, worker_id, number, main, format, env, limits, compatibility_date, bindings, routes,"
-        " handlers, startup_ms, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO versions (id, worker_id, number, main, format, env, limits, compatibility_date, isolation,"
+        " switches, bindings, routes, handlers, startup_ms, created_at)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             version.id,
             version.worker_id,
@@ -156,6 +159,8 @@ def _insert_version(connection: apsw.Connection, deployment: Deployment, *, numb
             _json(dict(version.env)),
             _json(version.limits),
             version.compatibility_date,
+            version.isolation.value,
+            _json(version.switches),
             _json(shown_bindings(version.grants)),
             _json(deployment.routes),
             _json(deployment.handlers),
@@ -184,7 +189,7 @@ def _claim_routes(connection: apsw.Connection, version: Version, patterns: Seque
 def _load_all(connection: apsw.Connection, kinds: Kinds) -> list[Deployment]:
     sql = (
         "SELECT workers.id, workers.name, workers.created_at, versions.id, number, main, format, env, limits,"
-        " compatibility_date, bindings, routes, handlers, startup_ms, versions.created_at"
+        " compatibility_date, isolation, switches, bindings, routes, handlers, startup_ms, versions.created_at"
         " FROM workers JOIN versions ON versions.id = active_version ORDER BY workers.name"
     )
     found = rows(connection, ActiveRow, sql)
@@ -210,6 +215,8 @@ def _deployment(row: ActiveRow, modules: tuple[Module, ...], kinds: Kinds) -> De
         grants=checked_bindings(msgspec.json.decode(row.bindings), kinds, LOCAL_TENANT),
         limits=msgspec.json.decode(row.limits, type=Limits),
         compatibility_date=row.compatibility_date,
+        isolation=Isolation(row.isolation),
+        switches=msgspec.json.decode(row.switches, type=Switches),
     )
     return Deployment(
         version=version,

@@ -5,7 +5,7 @@
 
 namespace engine::wire {
 
-inline constexpr char kHash[] = "1d710737a242054c";
+inline constexpr char kHash[] = "65de6281b5165b5d";
 inline constexpr uint32_t kMaxPayload = 67108864;
 inline constexpr uint32_t kInlineBody = 65536;
 inline constexpr uint32_t kChunk = 65536;
@@ -103,6 +103,7 @@ enum class Error : uint32_t {
 
 inline constexpr uint8_t kFlagEnd = 1;
 inline constexpr uint8_t kFlagDone = 2;
+inline constexpr uint8_t kFlagLow = 8;
 inline constexpr uint8_t kFlagFail = 4;
 
 // How a call that failed with `error` ended.
