@@ -18,9 +18,9 @@ const worker = Object.fromEntries(
   [
     "AbortController", "AbortSignal", "Blob", "ByteLengthQueuingStrategy", "CloseEvent", "CompressionStream",
     "CountQueuingStrategy", "Crypto", "CryptoKey", "CustomEvent", "DOMException", "DecompressionStream", "ErrorEvent",
-    "Event", "EventTarget", "ExtendableEvent", "FetchEvent", "File", "FixedLengthStream", "FormData", "Headers",
+    "Event", "EventTarget", "ExtendableEvent", "FetchEvent", "File", "FileReader", "FixedLengthStream", "FormData", "Headers",
     "IdentityTransformStream", "MessageChannel", "MessageEvent", "MessagePort", "Performance", "PerformanceEntry",
-    "PerformanceMark", "PerformanceMeasure", "PromiseRejectionEvent", "QuotaExceededError", "ReadableStream",
+    "PerformanceMark", "PerformanceMeasure", "PerformanceObserver", "PerformanceObserverEntryList", "ProgressEvent", "PromiseRejectionEvent", "QuotaExceededError", "ReadableStream",
     "ReadableStreamBYOBReader", "ReadableStreamDefaultReader", "Request", "Response", "ServiceWorkerGlobalScope",
     "SubtleCrypto", "TextDecoder", "TextDecoderStream", "TextEncoder", "TextEncoderStream", "TransformStream", "URL",
     "URLPattern", "URLSearchParams", "WebAssembly", "WorkerGlobalScope", "WritableStream",

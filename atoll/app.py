@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import signal
 import sys
 import tomllib
@@ -20,17 +21,18 @@ import uvloop
 
 import atoll
 from atoll.bindings import make_bindings
-from atoll.bindings.base import Binding
 from atoll.bindings.services import Services
 from atoll.broker import Broker
 from atoll.config import Settings
 from atoll.control.api import ControlApi
 from atoll.control.check import DeployBody
 from atoll.control.deploy import Deployer
+from atoll.control.metrics_api import MetricsApi
 from atoll.control.refusals import Refused
 from atoll.control.workers import WorkerStore
 from atoll.db.folder import DataFolder
 from atoll.db.sqlite import Database
+from atoll.engine.inner import InnerCalls
 from atoll.engine.pool import Pool, PoolLimits
 from atoll.engine.process import built_folders
 from atoll.engine.supervisor import Supervisor
@@ -38,6 +40,9 @@ from atoll.errors import StartError
 from atoll.front.heap import keep_freed_memory
 from atoll.front.pages import Detail
 from atoll.front.server import Server, listen
+from atoll.logs import Invocation
+from atoll.observe.metrics import Meter, Metrics, Sources
+from atoll.observe.processes import uses_of
 from atoll.observe.store import LogStore
 from atoll.router import Router
 
@@ -52,6 +57,8 @@ class Node:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
+        self.meter = Meter(settings.metrics_workers)
+        self.phase = "starting"  # then "serving", then "draining"
         self._undo = AsyncExitStack()  # what `stop` does, last first
 
     async def start(self) -> None:
@@ -80,12 +87,14 @@ class Node:
         )
         undo.push_async_callback(self.logs.close)
         self.router = Router(settings.base_domain, settings.control_hosts)
-        bindings = make_bindings(Services(settings, database))
+        inner = InnerCalls()
+        bindings = make_bindings(Services(settings, database, self.router, inner))
         for binding in bindings:
             undo.push_async_callback(binding.close)
+        broker = Broker(bindings)
         kinds = {binding.kind: binding for binding in bindings}
         store = WorkerStore(database, kinds)
-        self.pool = self._make_pool(store, bindings)
+        inner.calls = self.pool = self._make_pool(store, broker)
         self.supervisor = Supervisor(
             self.pool,
             data=settings.data,
@@ -102,6 +111,7 @@ class Node:
             is_control=self.router.is_control,
             stats=self.pool.stats,
             port=lambda: self.server.port,
+            more=MetricsApi(Metrics(self.meter, self._sources(broker)), self.state).routes(),
         )
         self.server = self._make_server()
 
@@ -113,15 +123,40 @@ class Node:
             log.info("%d workers restored", restored)
         await self.server.startup(listening)
         undo.push_async_callback(self._drain)
+        self.phase = "serving"
 
-    def _make_pool(self, store: WorkerStore, bindings: Sequence[Binding]) -> Pool:
+    def state(self) -> str:
+        """ "ok", or why no request should be sent here."""
+        if self.phase != "serving":
+            return self.phase
+        return "ok" if self.pool.stats().engines else "no engine"
+
+    def _record(self, record: Invocation) -> None:
+        self.meter.record(record)
+        self.logs.record(record)
+
+    def _sources(self, broker: Broker) -> Sources:
+        pids = self.supervisor.engine_pids
+        return Sources(
+            pool=self.pool.stats,
+            ops=broker.tallies,
+            restarts=lambda: self.supervisor.restarts,
+            processes=lambda: uses_of({"node": os.getpid(), **pids()}),
+            workers=lambda: (deployment.id for deployment in self.deployer.all()),
+            deploys=lambda: self.deployer.changes,
+            logs=self.logs.counts,
+            connections=lambda: len(self.server.shared.connections),
+            version=atoll.__version__,
+        )
+
+    def _make_pool(self, store: WorkerStore, broker: Broker) -> Pool:
         settings = self.settings
         limits = PoolLimits(
             max_loaded=settings.max_loaded, idle_seconds=settings.idle_seconds, worker_queue=settings.worker_queue
         )
         return Pool(
-            Broker(bindings),
-            self.logs.record,
+            broker,
+            self._record,
             limits=limits,
             load_code_cache=store.load_code,
             save_code_cache=store.save_code,
@@ -145,6 +180,8 @@ class Node:
         )
 
     async def _drain(self) -> None:
+        self.phase = "draining"
+        await asyncio.sleep(self.settings.drain_delay)  # /readyz tells whoever sends requests here
         self.logs.hang_up()  # a live stream would never end by itself
         await self.server.shutdown()
         await self.supervisor.drain(self.settings.drain_seconds)  # what waitUntil() still holds

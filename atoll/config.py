@@ -67,6 +67,9 @@ class Settings:
     data: Path = setting(  # noqa: RUF009 (a Path cannot be changed)
         Path(".atoll"), "Folder for everything Atoll stores; one node at a time may use it."
     )
+    metrics_workers: int = setting(
+        200, "Workers with series of their own in /metrics; the others share one.", high=10_000
+    )
     log_days: float = setting(7.0, "Days for which the log records of calls are kept.", low=0.001, high=36_500)
     log_bytes: int = setting(512 * MB, "Size of all log records; beyond it the largest tenant's oldest go.", low=MB)
     log_rate: int = setting(
@@ -108,6 +111,7 @@ class Settings:
     header_timeout: float = setting(10.0, "Time a client has to send a whole request head.", low=0.1)
     body_timeout: float = setting(30.0, "Time a client may pause within a request body.", low=0.1)
     idle_timeout: float = setting(75.0, "Time a kept-alive connection may be silent between requests.", low=0.1)
+    drain_delay: float = setting(0.0, "Time from /readyz saying no until the port closes, when Atoll stops.", high=3600)
     drain_seconds: float = setting(30.0, "Time calls in flight have to finish when Atoll stops.")
 
     # What a worker gets when it names no limits, and the most it may ask for

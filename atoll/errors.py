@@ -4,6 +4,11 @@
     ├── InvalidArgument     the worker passed something the API does not take
     ├── NotGranted          the worker named a binding it was not given
     ├── QuotaExceeded       a limit on what a worker may ask for was reached
+    ├── LoopDetected        workers called each other in too long a chain
+    ├── HostRefused         a worker may not reach this host or port
+    ├── AddressRefused      a worker may not reach this address
+    ├── NetworkError        another server could not be reached, or answered with something that is no HTTP
+    ├── CalleeFailed        a worker that was called by another one failed
     ├── LoadFailed          a version does not compile, start or export a handler
     ├── EngineError         an engine broke the wire, died or does not fit this Atoll
     ├── StartError          the node cannot start: port taken, bad setting, missing file
@@ -52,6 +57,32 @@ class NotGranted(AtollError):
 
 class QuotaExceeded(AtollError):
     code = ErrorCode.QUOTA_EXCEEDED
+
+
+class LoopDetected(AtollError):
+    code = ErrorCode.LOOP
+
+
+class HostRefused(AtollError):
+    code = ErrorCode.EGRESS_HOST
+
+
+class AddressRefused(AtollError):
+    code = ErrorCode.EGRESS_ADDRESS
+
+
+class NetworkError(AtollError):
+    code = ErrorCode.NETWORK
+
+
+class CalleeFailed(AtollError):
+    """A worker was called from inside the node and did not answer well; `failure` says how."""
+
+    code = ErrorCode.NETWORK
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.message)
+        self.failure = failure
 
 
 class LoadFailed(AtollError):

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeAlias
 
+LOCAL_TENANT = "default"  # whose workers are that nobody deployed for another tenant
+
 Json: TypeAlias = "str | int | float | bool | None | list[Json] | dict[str, Json]"
 
 
@@ -56,8 +58,8 @@ class Limits:
     cpu_ms: int = 50
     wall_ms: int = 30_000
     memory_mb: int = 128
-    timer_ms: int = 30_000  # the longest delay of a timer
     subrequests: int = 1_000  # ops of bindings and fetches in one call
+    timer_ms: int = 30_000  # the longest delay of a timer
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +83,26 @@ class Grant:
     fields: Mapping[str, Json] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class QueueConsumer:
+    """A queue whose messages a worker takes, and how. Times are seconds."""
+
+    queue: str
+    max_batch_size: int = 10
+    max_batch_timeout: float = 5
+    max_retries: int = 3
+    dead_letter_queue: str | None = None  # where a message goes after the last retry; None: away
+    retry_delay: float = 0
+    max_concurrency: int | None = None  # batches at the same time; None: as the node likes
+
+
+@dataclass(frozen=True, slots=True)
+class TailConsumer:
+    """A worker that is told of every call of this one."""
+
+    service: str
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Version:
     """One immutable version of a worker, as the engine loads it. Compared by identity."""
@@ -96,5 +118,11 @@ class Version:
     grants: Mapping[str, Grant] = field(default_factory=dict)
     limits: Limits = field(default_factory=Limits)
     compatibility_date: str = ""
+    compatibility_flags: tuple[str, ...] = ()
+    crons: tuple[str, ...] = ()
+    queue_consumers: tuple[QueueConsumer, ...] = ()
+    tail_consumers: tuple[TailConsumer, ...] = ()
+    tag: str = ""
+    created_at: int = 0  # ms since 1970
     isolation: Isolation = Isolation.POOL
     switches: Switches = field(default_factory=Switches)

@@ -31,7 +31,7 @@ LAYERS: list[set[str]] = [
     {"broker"},
     {"bindings"},
     {"db"},
-    {"config", "errors", "logs", "wire", "workers"},
+    {"config", "errors", "logs", "tallies", "wire", "workers"},
 ]
 LAYER_OF = {room: depth for depth, rooms in enumerate(LAYERS) for room in rooms}
 

@@ -3,12 +3,60 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple, Protocol
 
 from atoll.config import Settings
 from atoll.db.sqlite import Database
+from atoll.workers import Version
+
+
+class InnerResponse(NamedTuple):
+    """What a worker answered: `head` is `name: value CRLF` lines. Both come from an engine: check them."""
+
+    status: int
+    head: bytes
+
+
+class InnerCall(Protocol):
+    """A call of a worker by another one of this node, under way. Close it when nothing of it is wanted any more."""
+
+    async def response(self) -> InnerResponse:
+        """Status and header lines. CalleeFailed when the call ended without them."""
+
+    async def read(self) -> bytes:
+        """More of the response body; b"" at its end. CalleeFailed when it broke off. One read at a time."""
+
+    def read_nowait(self) -> bytes:
+        """What of the response body is here already."""
+
+    @property
+    def at_end(self) -> bool:
+        """Whether all of the response body has come and was read."""
+
+    async def write(self, chunk: bytes, ended: bool) -> bool:
+        """More of the request body; returns when there is room for the next. False: the worker wants no more of it."""
+
+    def close(self) -> None: ...
+
+
+class InnerCalls(Protocol):
+    """Calls between the workers of this node, past every socket (engine/inner.py)."""
+
+    def start(
+        self, version: Version, head: bytes, body: bytes, *, ended: bool = True, hops: int = 0, event: int = 0
+    ) -> InnerCall:
+        """Call a worker. `head` is that of a CALL frame; `hops` is that of the scope that asks."""
+
+
+class Routes(Protocol):
+    """Which version answers on a host and path of this node (router.py)."""
+
+    def find(self, host: bytes, target: bytes) -> Version | None: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Services:
     settings: Settings
     database: Database
+    routes: Routes
+    inner: InnerCalls

@@ -12,14 +12,14 @@ import dataclasses
 import datetime
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
 from atoll.config import Settings, nearest
 from atoll.control.refusals import ApiCode, Refused
-from atoll.workers import Isolation, Json, Limits, Module, ModuleKind, Switches
+from atoll.workers import Isolation, Json, Limits, Module, ModuleKind, QueueConsumer, Switches, TailConsumer
 
 MAX_MODULES = 1_000
 MAX_PATH = 255
@@ -75,9 +75,13 @@ class DeployBody(msgspec.Struct, forbid_unknown_fields=True):
     isolation: str | UnsetType = UNSET
     switches: dict[str, Any] | UnsetType = UNSET
     compatibility_date: str | UnsetType = UNSET
-
-
-Shape = TypeVar("Shape", DeployBody, WantedLimits)
+    compatibility_flags: list[str] | UnsetType = UNSET
+    crons: list[str] | UnsetType = UNSET
+    queue_consumers: list[QueueConsumer] | UnsetType = UNSET
+    tail_consumers: list[TailConsumer] | UnsetType = UNSET
+    source_maps: dict[str, str] | UnsetType = UNSET  # by path of the module
+    message: str | UnsetType = UNSET
+    tag: str | UnsetType = UNSET
 
 
 def bad_body(message: str, hint: str = "") -> Refused:
@@ -94,15 +98,24 @@ def parse_body(raw: bytes) -> DeployBody:
     _refuse_unknown(fields, DeployBody, "")
     if isinstance(fields.get("limits"), dict):
         _refuse_unknown(fields["limits"], WantedLimits, "limits.")
+    for name, shape in (("queue_consumers", QueueConsumer), ("tail_consumers", TailConsumer)):
+        for entry in fields[name] if isinstance(fields.get(name), list) else ():
+            if isinstance(entry, dict):
+                _refuse_unknown(entry, shape, f"{name}.")
     try:
         return msgspec.convert(fields, DeployBody)
     except msgspec.ValidationError as error:
-        where = str(error).replace("$.", "").replace("Expected", "expected", 1)
-        raise bad_body(f"the body does not fit: {where}", "see docs/reference/api.md for the fields") from None
+        raise misfit(error) from None
 
 
-def _refuse_unknown(fields: Mapping[str, object], shape: type[Shape], prefix: str) -> None:
-    known = dict.fromkeys(shape.__struct_fields__)
+def misfit(error: msgspec.ValidationError) -> Refused:
+    """A value of the wrong type, as the API tells it."""
+    where = str(error).replace("$.", "").replace("Expected", "expected", 1)
+    return bad_body(f"the body does not fit: {where}", "see docs/reference/api.md for the fields")
+
+
+def _refuse_unknown(fields: Mapping[str, object], shape: type, prefix: str) -> None:
+    known = dict.fromkeys(_fields(shape))
     for name in fields:
         if name not in known:
             hint = nearest(name, known)
@@ -110,8 +123,12 @@ def _refuse_unknown(fields: Mapping[str, object], shape: type[Shape], prefix: st
             raise bad_body(f"unknown field `{prefix}{name}`", hint + listed)
 
 
-def _listed(shape: type[Shape]) -> str:
-    return ", ".join(shape.__struct_fields__)
+def _listed(shape: type) -> str:
+    return ", ".join(_fields(shape))
+
+
+def _fields(shape: type) -> list[str]:
+    return [field.name for field in msgspec.inspect.type_info(shape).fields]  # type: ignore[attr-defined]
 
 
 def checked_name(name: str | UnsetType) -> str:
@@ -235,10 +252,11 @@ def checked_limits(wanted: WantedLimits, settings: Settings) -> Limits:
 
 
 def checked_isolation(isolation: str) -> Isolation:
-    try:
-        return Isolation(isolation)
-    except ValueError:
-        raise bad_body(f"`isolation` is {isolation[:80]!r}", f"use one of {', '.join(Isolation)}") from None
+    if isolation != "pool":
+        raise bad_body(
+            f"`isolation` is {isolation[:80]!r}, which is not available yet", "use `pool`, or leave the field out"
+        )
+    return Isolation(isolation)
 
 
 def checked_switches(wanted: Mapping[str, object], current: Switches) -> Switches:

@@ -14,6 +14,7 @@ import asyncio
 import logging
 import secrets
 import time
+from collections import Counter
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
 from typing import Protocol, TypeAlias, TypeVar
@@ -22,10 +23,11 @@ from msgspec import UNSET
 
 from atoll.config import Settings
 from atoll.control.bindings import Kinds
+from atoll.control.callers import LOCAL, Caller
 from atoll.control.check import DeployBody, checked_name
 from atoll.control.draft import Identity, changed_draft, new_draft
 from atoll.control.refusals import ApiCode, Refused, load_refusal
-from atoll.control.workers import LOCAL_TENANT, Deployment, WorkerStore
+from atoll.control.workers import Deployment, WorkerStore
 from atoll.errors import EngineError, LoadFailed
 from atoll.observe.store import LogStore
 from atoll.router import BadPattern, Router, RouteTaken
@@ -85,6 +87,7 @@ class Deployer:
         # What the router points to now
         self._live: dict[str, Deployment] = {}  # by worker id
         self._ids: dict[str, str] = {}  # name -> worker id
+        self.changes: Counter[str] = Counter()  # that were asked for, by what became of them
         # Changes under way
         self._changing: set[str] = set()  # names
         self._tasks: set[asyncio.Task[object]] = set()
@@ -93,13 +96,15 @@ class Deployer:
 
     # What is deployed
 
-    def all(self) -> list[Deployment]:
-        """Every worker, by name."""
-        return sorted(self._live.values(), key=lambda deployment: deployment.name)
+    def all(self, tenant: str | None = None) -> list[Deployment]:
+        """Every worker, or every one of a tenant, by name."""
+        found = (each for each in self._live.values() if tenant is None or each.version.tenant == tenant)
+        return sorted(found, key=lambda deployment: deployment.name)
 
-    def find(self, id_or_name: str) -> Deployment:
+    def find(self, id_or_name: str, by: Caller) -> Deployment:
+        """A worker of the caller's tenant. Those of others do not exist for it."""
         deployment = self._live.get(self._ids.get(id_or_name, id_or_name))
-        if deployment is None:
+        if deployment is None or deployment.version.tenant != by.tenant:
             raise Refused(
                 ApiCode.NOT_FOUND,
                 f"there is no worker `{id_or_name[:80]}`",
@@ -124,22 +129,22 @@ class Deployer:
 
     # Changing it
 
-    async def create(self, body: DeployBody) -> Deployment:
+    async def create(self, body: DeployBody, by: Caller = LOCAL) -> Deployment:
         name = checked_name(body.name)
         self._refuse_control_host(name)
-        return await self._alone(name, self._create(name, body))
+        return await self._alone(name, self._create(name, body, by))
 
-    async def update(self, id_or_name: str, body: DeployBody) -> Deployment:
-        name = self.find(id_or_name).name
+    async def update(self, id_or_name: str, body: DeployBody, by: Caller = LOCAL) -> Deployment:
+        name = self.find(id_or_name, by).name
         if body.name is not UNSET and body.name != name:
             raise Refused(
                 ApiCode.BAD_NAME, f"the worker is named `{name}`", "a name cannot change: deploy a new worker"
             )
-        return await self._alone(name, self._update(name, body))
+        return await self._alone(name, self._update(name, body, by))
 
-    async def delete(self, id_or_name: str) -> None:
-        name = self.find(id_or_name).name
-        await self._alone(name, self._delete(name))
+    async def delete(self, id_or_name: str, by: Caller = LOCAL) -> None:
+        name = self.find(id_or_name, by).name
+        await self._alone(name, self._delete(name, by))
 
     async def close(self) -> None:
         """Wait for the changes under way."""
@@ -156,9 +161,16 @@ class Deployer:
         self._changing.add(name)
 
         async def run() -> T:
+            result = "failed"
             try:
-                return await change
+                changed = await change
+                result = "ok"
+                return changed
+            except Refused:
+                result = "refused"
+                raise
             finally:
+                self.changes[result] += 1
                 self._changing.discard(name)
 
         task = asyncio.ensure_future(run())
@@ -166,23 +178,24 @@ class Deployer:
         task.add_done_callback(self._tasks.discard)
         return await asyncio.shield(task)
 
-    async def _create(self, name: str, body: DeployBody) -> Deployment:
+    async def _create(self, name: str, body: DeployBody, by: Caller) -> Deployment:
         if name in self._ids:
             raise Refused(
                 ApiCode.NAME_TAKEN, f"a worker named `{name}` exists already", f"to update it: PUT /api/workers/{name}"
             )
-        identity = Identity(self._new_id("worker"), name, LOCAL_TENANT, self._new_id("version"), self._clock())
+        identity = Identity(self._new_id("worker"), name, by.tenant, self._new_id("version"), by.name, self._clock())
         draft = new_draft(body, identity, self._settings, self._router, self._kinds)
         return await self._activate(draft, self._store.create)
 
-    async def _update(self, name: str, body: DeployBody) -> Deployment:
-        current = self.find(name)
-        identity = Identity(current.id, name, current.version.tenant, self._new_id("version"), self._clock())
-        draft = changed_draft(body, identity, current, self._settings, self._router, self._kinds)
+    async def _update(self, name: str, body: DeployBody, by: Caller) -> Deployment:
+        current = self.find(name, by)
+        identity = Identity(current.id, name, by.tenant, self._new_id("version"), by.name, self._clock())
+        maps = self._store.source_maps(current.version.id)
+        draft = changed_draft(body, identity, current, maps, self._settings, self._router, self._kinds)
         return await self._activate(draft, self._store.update)
 
-    async def _delete(self, name: str) -> None:
-        deployment = self.find(name)
+    async def _delete(self, name: str, by: Caller) -> None:
+        deployment = self.find(name, by)
         await self._store.delete(deployment.id)
         self._router.drop(name)
         del self._live[deployment.id], self._ids[name]

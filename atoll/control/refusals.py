@@ -34,6 +34,7 @@ class ApiCode(IntEnum):
     BAD_ROUTE = 19007
     BAD_LIMIT = 19008
     UNAVAILABLE = 19009
+    FORBIDDEN = 19010
 
 
 class ApiFacts(NamedTuple):
@@ -63,6 +64,7 @@ API_ERRORS: dict[ApiCode, ApiFacts] = {
     ApiCode.BAD_ROUTE: ApiFacts(400, "bad_route", "A route is not a pattern that could be served."),
     ApiCode.BAD_LIMIT: ApiFacts(400, "bad_limit", "A limit is not a positive whole number within the node's cap."),
     ApiCode.UNAVAILABLE: ApiFacts(503, "unavailable", "No engine could check the worker now; try again."),
+    ApiCode.FORBIDDEN: ApiFacts(403, "forbidden", "The token may not do this."),
 }
 
 # What an engine said of a version -> what the client is told. Whatever is not here is the script's own failure.
@@ -92,11 +94,14 @@ LOAD_HINTS: dict[ErrorCode, str] = {
 class Refused(AtollError):
     """The API refuses a request. `hint` says what to do; `failure` is where in the script it went wrong, if it did."""
 
-    def __init__(self, reason: ApiCode, message: str, hint: str = "", failure: Failure | None = None) -> None:
+    def __init__(
+        self, reason: ApiCode, message: str, hint: str = "", failure: Failure | None = None, retry_after: int = 0
+    ) -> None:
         super().__init__(message)
         self.reason = reason
         self.hint = hint
         self.failure = failure
+        self.retry_after = retry_after  # seconds; 0: the same request will not do better later
 
 
 def load_refusal(failure: Failure) -> Refused:

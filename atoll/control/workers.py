@@ -8,8 +8,8 @@ keys of the tables only make sure that it did.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import apsw
@@ -17,10 +17,20 @@ import msgspec
 
 from atoll.control.bindings import Kinds, checked_bindings, shown_bindings
 from atoll.db.sqlite import Database, rows
-from atoll.workers import Isolation, Limits, Module, ModuleKind, ScriptFormat, Switches, Version
+from atoll.workers import (
+    LOCAL_TENANT,
+    Isolation,
+    Limits,
+    Module,
+    ModuleKind,
+    QueueConsumer,
+    ScriptFormat,
+    Switches,
+    TailConsumer,
+    Version,
+)
 
 KEPT_VERSIONS = 100  # per worker; older ones are deleted by the deploy that makes a new one
-LOCAL_TENANT = "default"  # whose workers all are until a node has tenants
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +44,10 @@ class Deployment:
     startup_ms: float
     deployed_at: int
     created_at: int
+    author: str = ""
+    message: str = ""
+    # By path of the module. Only in a draft: what is stored stays there until somebody reads a stack.
+    source_maps: Mapping[str, bytes] = field(default_factory=dict)
 
     @property
     def id(self) -> str:
@@ -57,6 +71,13 @@ class ActiveRow(NamedTuple):
     compatibility_date: str
     isolation: str
     switches: str
+    compatibility_flags: str
+    crons: str
+    queue_consumers: str
+    tail_consumers: str
+    message: str
+    tag: str
+    author: str
     bindings: str
     routes: str
     handlers: str
@@ -115,6 +136,11 @@ class WorkerStore:
         """Delete a worker with everything that belongs to it."""
         await self._database.write(lambda connection: _run(connection, "DELETE FROM workers WHERE id = ?", worker_id))
 
+    def source_maps(self, version_id: str) -> dict[str, bytes]:
+        """The source maps that came with a version, by path of their module."""
+        sql = "SELECT path, source_map FROM modules WHERE version_id = ? AND source_map IS NOT NULL"
+        return dict(self._database.read(lambda connection: rows(connection, CodeRow, sql, version_id)))
+
     # What V8 made of a version's modules, one blob per module in order: the pool's LoadCodeCache and SaveCodeCache
 
     def load_code(self, version: Version, v8: str) -> tuple[bytes, ...] | None:
@@ -147,9 +173,10 @@ def _run(connection: apsw.Connection, sql: str, value: str) -> None:
 def _insert_version(connection: apsw.Connection, deployment: Deployment, *, number: int) -> Deployment:
     version, at = deployment.version, deployment.deployed_at
     connection.execute(
-        "INSERT INTO versions (id, worker_id, number, main, format, env, limits, compatibility_date, isolation,"
-        " switches, bindings, routes, handlers, startup_ms, created_at)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO versions (id, worker_id, number, main, format, env, limits, compatibility_date,"
+        " isolation, switches, compatibility_flags, crons, queue_consumers, tail_consumers, message, tag, author,"
+        " bindings, routes, handlers, startup_ms, created_at) VALUES"
+        " (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             version.id,
             version.worker_id,
@@ -161,6 +188,13 @@ def _insert_version(connection: apsw.Connection, deployment: Deployment, *, numb
             version.compatibility_date,
             version.isolation.value,
             _json(version.switches),
+            _json(version.compatibility_flags),
+            _json(version.crons),
+            _json(version.queue_consumers),
+            _json(version.tail_consumers),
+            deployment.message,
+            version.tag,
+            deployment.author,
             _json(shown_bindings(version.grants)),
             _json(deployment.routes),
             _json(deployment.handlers),
@@ -169,14 +203,17 @@ def _insert_version(connection: apsw.Connection, deployment: Deployment, *, numb
         ),
     )
     connection.executemany(
-        "INSERT INTO modules (version_id, position, path, kind, source) VALUES (?, ?, ?, ?, ?)",
-        [(version.id, i, module.path, module.kind.value, module.source) for i, module in enumerate(version.modules)],
+        "INSERT INTO modules (version_id, position, path, kind, source, source_map) VALUES (?, ?, ?, ?, ?, ?)",
+        [
+            (version.id, i, module.path, module.kind.value, module.source, deployment.source_maps.get(module.path))
+            for i, module in enumerate(version.modules)
+        ],
     )
     connection.execute(
         "UPDATE workers SET active_version = ?, updated_at = ? WHERE id = ?", (version.id, at, version.worker_id)
     )
     _claim_routes(connection, version, deployment.routes)
-    return dataclasses.replace(deployment, number=number)
+    return dataclasses.replace(deployment, number=number, source_maps={})
 
 
 def _claim_routes(connection: apsw.Connection, version: Version, patterns: Sequence[str]) -> None:
@@ -189,7 +226,8 @@ def _claim_routes(connection: apsw.Connection, version: Version, patterns: Seque
 def _load_all(connection: apsw.Connection, kinds: Kinds) -> list[Deployment]:
     sql = (
         "SELECT workers.id, workers.name, workers.created_at, versions.id, number, main, format, env, limits,"
-        " compatibility_date, isolation, switches, bindings, routes, handlers, startup_ms, versions.created_at"
+        " compatibility_date, isolation, switches, compatibility_flags, crons, queue_consumers, tail_consumers,"
+        " message, tag, author, bindings, routes, handlers, startup_ms, versions.created_at"
         " FROM workers JOIN versions ON versions.id = active_version ORDER BY workers.name"
     )
     found = rows(connection, ActiveRow, sql)
@@ -217,6 +255,12 @@ def _deployment(row: ActiveRow, modules: tuple[Module, ...], kinds: Kinds) -> De
         compatibility_date=row.compatibility_date,
         isolation=Isolation(row.isolation),
         switches=msgspec.json.decode(row.switches, type=Switches),
+        compatibility_flags=msgspec.json.decode(row.compatibility_flags, type=tuple[str, ...]),
+        crons=msgspec.json.decode(row.crons, type=tuple[str, ...]),
+        queue_consumers=msgspec.json.decode(row.queue_consumers, type=tuple[QueueConsumer, ...]),
+        tail_consumers=msgspec.json.decode(row.tail_consumers, type=tuple[TailConsumer, ...]),
+        tag=row.tag,
+        created_at=row.deployed_at,
     )
     return Deployment(
         version=version,
@@ -226,6 +270,8 @@ def _deployment(row: ActiveRow, modules: tuple[Module, ...], kinds: Kinds) -> De
         startup_ms=row.startup_ms,
         deployed_at=row.deployed_at,
         created_at=row.created_at,
+        author=row.author,
+        message=row.message,
     )
 
 

@@ -74,6 +74,10 @@ class Supervisor:
         """The engines that serve now."""
         return [process.pid for process in self._running.values()]
 
+    def engine_pids(self) -> dict[str, int]:
+        """The same by a name that outlives a restart."""
+        return {f"engine-{number}": pid for number, pid in enumerate(self.pids, 1)}
+
     def engine_reports(self) -> list[dict[str, object]]:
         """What each engine last said of itself with its heartbeat: to show, never to trust."""
         return [{"pid": process.pid, **session.link.pong} for session, process in self._running.items()]

@@ -3,7 +3,7 @@
 from enum import IntEnum, IntFlag
 from typing import NamedTuple
 
-WIRE_HASH = "65de6281b5165b5d"
+WIRE_HASH = "fe231c3e80769383"
 HEADER_LAYOUT = "<IBBHII"  # length, kind, flags, spare, worker, call
 MAX_PAYLOAD = 67108864
 INLINE_BODY = 65536
@@ -150,6 +150,14 @@ class ErrorCode(IntEnum):
     QUOTA_EXCEEDED = 22
     # The node is shutting down.
     SHUTTING_DOWN = 23
+    # Workers called each other in too long a chain.
+    LOOP = 30
+    # A worker may not reach this host or port.
+    EGRESS_HOST = 31
+    # A worker may not reach this address.
+    EGRESS_ADDRESS = 32
+    # Another server could not be reached, or answered with something that is no HTTP.
+    NETWORK = 33
 
 
 class ErrorFacts(NamedTuple):
@@ -244,5 +252,17 @@ ERRORS: dict[ErrorCode, ErrorFacts] = {
     ),
     ErrorCode.SHUTTING_DOWN: ErrorFacts(
         503, 1105, Outcome.LOAD_SHED, "Error", "The node is shutting down."
+    ),
+    ErrorCode.LOOP: ErrorFacts(
+        508, 1019, Outcome.EXCEPTION, "Error", "Workers called each other in too long a chain."
+    ),
+    ErrorCode.EGRESS_HOST: ErrorFacts(
+        403, 1021, Outcome.EXCEPTION, "TypeError", "A worker may not reach this host or port."
+    ),
+    ErrorCode.EGRESS_ADDRESS: ErrorFacts(
+        403, 1024, Outcome.EXCEPTION, "TypeError", "A worker may not reach this address."
+    ),
+    ErrorCode.NETWORK: ErrorFacts(
+        502, 1101, Outcome.EXCEPTION, "TypeError", "Another server could not be reached, or answered with something that is no HTTP."
     ),
 }

@@ -73,7 +73,8 @@ class Realm final {
   // JS heap and array buffers in use. Needs the realm to be locked.
   size_t UsedBytes() const;
 
-  // Null for code of a context that is no longer this realm's: a finalizer or a finished compilation may still run some.
+  // Null for code of a context that is no longer this realm's: a finalizer or a finished compilation may still run
+  // some.
   Worker* worker() const { return renewed_ && context_ != isolate_->GetCurrentContext() ? nullptr : worker_; }
   // Whoever's code it is.
   Worker* owner() const { return worker_; }

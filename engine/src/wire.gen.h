@@ -5,7 +5,7 @@
 
 namespace engine::wire {
 
-inline constexpr char kHash[] = "65de6281b5165b5d";
+inline constexpr char kHash[] = "fe231c3e80769383";
 inline constexpr uint32_t kMaxPayload = 67108864;
 inline constexpr uint32_t kInlineBody = 65536;
 inline constexpr uint32_t kChunk = 65536;
@@ -99,6 +99,10 @@ enum class Error : uint32_t {
   kNotGranted = 21,  // The worker named a binding it was not given.
   kQuotaExceeded = 22,  // A limit on what a worker may ask for was reached.
   kShuttingDown = 23,  // The node is shutting down.
+  kLoop = 30,  // Workers called each other in too long a chain.
+  kEgressHost = 31,  // A worker may not reach this host or port.
+  kEgressAddress = 32,  // A worker may not reach this address.
+  kNetwork = 33,  // Another server could not be reached, or answered with something that is no HTTP.
 };
 
 inline constexpr uint8_t kFlagEnd = 1;
@@ -155,6 +159,14 @@ constexpr Outcome OutcomeOf(Error error) {
       return Outcome::kException;
     case Error::kShuttingDown:
       return Outcome::kLoadShed;
+    case Error::kLoop:
+      return Outcome::kException;
+    case Error::kEgressHost:
+      return Outcome::kException;
+    case Error::kEgressAddress:
+      return Outcome::kException;
+    case Error::kNetwork:
+      return Outcome::kException;
   }
   return Outcome::kInternalError;
 }

@@ -30,7 +30,20 @@ namespace engine {
 class Engine;
 
 struct Mail {
-  enum class Kind : uint8_t { kLoad, kUnload, kCall, kBody, kCredit, kCancel, kReply, kCode, kAlarm, kPump, kFinished, kTrim };
+  enum class Kind : uint8_t {
+    kLoad,
+    kUnload,
+    kCall,
+    kBody,
+    kCredit,
+    kCancel,
+    kReply,
+    kCode,
+    kAlarm,
+    kPump,
+    kFinished,
+    kTrim
+  };
   Kind kind;
   uint8_t flags = 0;
   uint32_t call = 0;

@@ -61,12 +61,3 @@ def test_every_field_of_a_deploy_has_its_row() -> None:
     assert re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE) == list(DeployBody.__struct_fields__)
     assert all(f"`{name}`" in text for name in WantedLimits.__struct_fields__)
     assert all(f"`{extension}`" in text for extension in KINDS)
-
-
-def test_every_endpoint_has_its_heading() -> None:
-    source = (Path(__file__).resolve().parent.parent.parent / "atoll" / "control" / "api.py").read_text("utf-8")
-    routes = re.findall(r'self\._route\("([^"]+)", \S+, ([^)]+)\)', source)
-    assert len(routes) >= 6
-    for path, methods in routes:
-        for method in re.findall(r"[A-Z]+", methods):
-            section(API, f"{method} {path.replace('{worker}', ':id')}")

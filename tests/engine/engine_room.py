@@ -17,11 +17,13 @@ from atoll.broker import Broker
 from atoll.config import Settings
 from atoll.db.sqlite import Database
 from atoll.engine.calls import Call
+from atoll.engine.inner import InnerCalls
 from atoll.engine.pool import Pool, PoolLimits
 from atoll.engine.process import EngineFiles
 from atoll.engine.supervisor import Supervisor
 from atoll.errors import Failure
 from atoll.logs import Invocation
+from atoll.router import Router
 from atoll.workers import Grant, Limits, Module, ModuleKind, Version
 
 PATIENCE = 20.0  # how long a test waits for something that should come at once
@@ -111,19 +113,25 @@ class EngineRoom:
         sandbox: str = "try",
         limits: PoolLimits | None = None,
         clock: Callable[[], float] = time.monotonic,
+        settings: Settings | None = None,
     ) -> None:
         self.records: list[Invocation] = []
         self.caches: dict[str, tuple[bytes, ...]] = {}
         self.saved = 0
         self.database = Database(data / "bindings.db")
+        self.router = Router()
+        self.inner = InnerCalls()
+        services = Services(settings or Settings(data=data), self.database, self.router, self.inner)
+        self.bindings = make_bindings(services)
         self.pool = Pool(
-            Broker(make_bindings(Services(Settings(data=data), self.database))),
+            Broker(self.bindings),
             self.records.append,
             limits=limits,
             load_code_cache=lambda version, v8: self.caches.get(version.id + v8),
             save_code_cache=self._save,
             clock=clock,
         )
+        self.inner.calls = self.pool
         self.supervisor = Supervisor(
             self.pool, data=data, engines=engines, threads=2, spares=1, sandbox_mode=sandbox, files=files
         )
@@ -135,6 +143,8 @@ class EngineRoom:
     async def __aexit__(self, *_: object) -> None:
         pids = self.supervisor.pids
         await self.supervisor.stop()
+        for binding in self.bindings:
+            await binding.close()
         await self.database.close()
         assert not [pid for pid in pids if alive(pid)], "an engine outlived its supervisor"
 

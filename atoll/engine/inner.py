@@ -1,0 +1,192 @@
+"""A call of one worker by another, inside the node: no socket, the same pool, bodies under the same credit.
+
+`InnerCalls.start` makes one. What the bindings hold is `atoll.bindings.services.InnerCall`: read the response, write
+the request body, close. At most one window of body waits here in either direction, whoever is slow.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+
+from atoll.bindings.services import InnerResponse
+from atoll.engine.calls import Call
+from atoll.engine.events import Calls
+from atoll.errors import CalleeFailed, Failure, LoopDetected
+from atoll.wire.generated import CHUNK, INLINE_BODY, WINDOW
+from atoll.workers import Version
+
+MAX_HOPS = 16  # workers that may call each other in one chain
+READ_BYTES = 2 * CHUNK  # the most that one read gives
+
+
+class InnerCalls:
+    """Starts calls between workers. It is made before the pool, which is given to it once it exists."""
+
+    def __init__(self) -> None:
+        self.calls: Calls | None = None
+
+    def start(
+        self, version: Version, head: bytes, body: bytes, *, ended: bool = True, hops: int = 0, event: int = 0
+    ) -> WorkerCall:
+        """Call a worker. `hops` is that of the scope that asks; unless `ended` more of the body follows by `write`.
+
+        LoopDetected when too many workers have called each other. All else that goes wrong is raised by `response`.
+        """
+        if hops >= MAX_HOPS:
+            raise LoopDetected(f"workers called each other {MAX_HOPS} times in one chain: it looks like a loop")
+        assert self.calls is not None, "the pool is not there yet"
+        call = WorkerCall()
+        inline = body if ended and len(body) <= INLINE_BODY else b""
+        whole = ended and len(inline) == len(body)
+        call.call = self.calls.call(version, head, inline, whole, call, event, hops + 1)
+        if not whole:
+            call.begin_upload(body, ended)
+        return call
+
+
+class WorkerCall:
+    """The Caller of one inner call, and what a binding holds of it."""
+
+    def __init__(self) -> None:
+        self.call: Call | None = None
+        self.is_closed = False
+
+        # The response
+        self._response: asyncio.Future[InnerResponse] = asyncio.get_running_loop().create_future()
+        self._chunks: deque[bytes] = deque()
+        self._uncounted = 0  # bytes of the first chunk: what a RESPONSE carries costs no credit
+        self._ended = False
+        self._failure: Failure | None = None
+        self._reader: asyncio.Future[None] | None = None
+
+        # The request body
+        self._credit = WINDOW
+        self._waiting: deque[tuple[bytes, bool]] = deque()
+        self._stopped = False
+        self._writer: asyncio.Future[None] | None = None
+
+    # --- what a binding does with it ---
+
+    async def response(self) -> InnerResponse:
+        """Status and header lines. CalleeFailed when the call ended without them."""
+        return await asyncio.shield(self._response)
+
+    async def read(self) -> bytes:
+        """More of the response body; b"" at its end. CalleeFailed when it broke off. One read at a time."""
+        while not self._chunks:
+            if self._failure is not None:
+                raise CalleeFailed(self._failure)
+            if self._ended or self.is_closed:
+                return b""
+            self._reader = asyncio.get_running_loop().create_future()
+            await self._reader
+        return self.read_nowait()
+
+    def read_nowait(self) -> bytes:
+        """What of the response body is here already."""
+        size = 0
+        taken: list[bytes] = []
+        while self._chunks and size + len(self._chunks[0]) <= max(READ_BYTES, size + 1):
+            taken.append(self._chunks.popleft())
+            size += len(taken[-1])
+        uncounted = min(size, self._uncounted)
+        self._uncounted -= uncounted
+        if size > uncounted and self.call is not None:
+            self.call.grant(size - uncounted)
+        return taken[0] if len(taken) == 1 else b"".join(taken)
+
+    @property
+    def at_end(self) -> bool:
+        """Whether all of the response body has come and was read."""
+        return self._ended and not self._chunks and self._failure is None
+
+    async def write(self, chunk: bytes, ended: bool) -> bool:
+        """More of the request body; returns when there is room for the next. False: the worker wants no more of it."""
+        self.begin_upload(chunk, ended)
+        while self._waiting and not self._stopped and not self.is_closed:
+            self._writer = asyncio.get_running_loop().create_future()
+            await self._writer
+        return not self._stopped
+
+    def begin_upload(self, chunk: bytes, ended: bool) -> None:
+        if self._stopped or self.is_closed:
+            return
+        for at in range(0, len(chunk), CHUNK):
+            self._waiting.append((chunk[at : at + CHUNK], ended and at + CHUNK >= len(chunk)))
+        if not chunk and ended:
+            self._waiting.append((b"", True))
+        self._send()
+
+    def close(self) -> None:
+        """Nothing of it is wanted any more."""
+        if self.is_closed:
+            return
+        self.is_closed = True
+        self._waiting.clear()
+        self._chunks.clear()
+        if not self._ended and self.call is not None:
+            self.call.cancel()
+        if not self._response.done():
+            self._response.cancel()
+        self._wake()
+
+    def _send(self) -> None:
+        assert self.call is not None
+        while self._waiting and len(self._waiting[0][0]) <= self._credit:
+            chunk, ended = self._waiting.popleft()
+            self._credit -= len(chunk)
+            self.call.send_body(chunk, ended)
+
+    def _wake(self) -> None:
+        for waiter in (self._reader, self._writer):
+            if waiter is not None and not waiter.done():
+                waiter.set_result(None)
+
+    # --- the Caller side ---
+
+    def on_response(self, status: int, head: bytes, body: bytes, ended: bool) -> None:
+        if self.is_closed or self._response.done():
+            return
+        if body:
+            self._chunks.append(body)
+            self._uncounted = len(body)
+        self._response.set_result(InnerResponse(status, head))
+        if ended:
+            self._end()
+
+    def on_body(self, chunk: bytes, ended: bool) -> None:
+        if self.is_closed:
+            return
+        if chunk:
+            self._chunks.append(chunk)
+        if ended:
+            self._end()
+        self._wake()
+
+    def _end(self) -> None:
+        """The response is whole. What the worker has not taken of the request body by now it does not want."""
+        self._ended = True
+        self.on_upload_stop()
+
+    def on_failure(self, failure: Failure) -> None:
+        if self.is_closed:
+            return
+        self._failure = failure
+        self._ended = self._stopped = True
+        if not self._response.done():
+            self._response.set_exception(CalleeFailed(failure))
+            self._response.exception()  # whoever asks still gets it; nobody asking is no error
+        self._wake()
+
+    def on_upload_credit(self, amount: int) -> None:
+        self._credit = min(self._credit + max(amount, 0), WINDOW)
+        if not self.is_closed:
+            self._send()
+            if not self._waiting:
+                self._wake()
+
+    def on_upload_stop(self) -> None:
+        self._stopped = True
+        self._waiting.clear()
+        self._wake()
