@@ -85,8 +85,8 @@ def new_draft(body: DeployBody, identity: Identity, settings: Settings, router: 
         routes=(),
         handlers=(),
         startup_ms=0.0,
-        deployed_at=at,
         created_at=at,
+        updated_at=at,
         author=identity.author,
     )
     return _with_fields(blank, body, identity, settings, router, kinds)
@@ -112,7 +112,7 @@ def changed_draft(
     draft = replace(
         current,
         version=version,
-        deployed_at=identity.now_ms,
+        updated_at=identity.now_ms,
         author=identity.author,
         message="",
         source_maps=source_maps,

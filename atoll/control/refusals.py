@@ -25,6 +25,7 @@ class ApiCode(IntEnum):
     VAR_TOO_BIG = 10054
     TOO_MANY_VARS = 10055
     NO_HANDLERS = 10068
+    NO_WORKER = 10090
     INTERNAL = 19001
     FORBIDDEN_ORIGIN = 19002
     MEDIA_TYPE = 19003
@@ -45,7 +46,7 @@ class ApiFacts(NamedTuple):
 
 API_ERRORS: dict[ApiCode, ApiFacts] = {
     ApiCode.PARSE: ApiFacts(422, "parse", "A module does not parse, or an import cannot be resolved."),
-    ApiCode.NOT_FOUND: ApiFacts(404, "not_found", "There is no such worker or path."),
+    ApiCode.NOT_FOUND: ApiFacts(404, "not_found", "There is no such path, version or other thing."),
     ApiCode.BAD_NAME: ApiFacts(400, "bad_name", "A worker cannot have this name."),
     ApiCode.VALIDATION: ApiFacts(422, "validation", "The top-level code threw, never finished or used too much."),
     ApiCode.BAD_BODY: ApiFacts(400, "bad_body", "The body is not the JSON this endpoint takes."),
@@ -55,6 +56,7 @@ API_ERRORS: dict[ApiCode, ApiFacts] = {
     ApiCode.VAR_TOO_BIG: ApiFacts(400, "var_too_big", "A variable of `env` is larger than 5 KB."),
     ApiCode.TOO_MANY_VARS: ApiFacts(400, "too_many_vars", "`env` has more than 128 variables."),
     ApiCode.NO_HANDLERS: ApiFacts(422, "no_handlers", "The script has no handler that could be called."),
+    ApiCode.NO_WORKER: ApiFacts(404, "no_worker", "There is no such worker."),
     ApiCode.INTERNAL: ApiFacts(500, "internal", "A bug of Atoll's; the details are in the node's own log."),
     ApiCode.FORBIDDEN_ORIGIN: ApiFacts(403, "forbidden_origin", "The request comes from a page of another site."),
     ApiCode.MEDIA_TYPE: ApiFacts(415, "media_type", "The body is not declared as application/json."),

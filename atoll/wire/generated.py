@@ -3,7 +3,7 @@
 from enum import IntEnum, IntFlag
 from typing import NamedTuple
 
-WIRE_HASH = "fe231c3e80769383"
+WIRE_HASH = "9bc83fcd42cbe1ac"
 HEADER_LAYOUT = "<IBBHII"  # length, kind, flags, spare, worker, call
 MAX_PAYLOAD = 67108864
 INLINE_BODY = 65536
@@ -158,6 +158,10 @@ class ErrorCode(IntEnum):
     EGRESS_ADDRESS = 32
     # Another server could not be reached, or answered with something that is no HTTP.
     NETWORK = 33
+    # A binding refused what the worker asked of it; the message says why.
+    BINDING = 40
+    # The node could not store or read: a full disk, say. Nothing was changed.
+    STORAGE = 41
 
 
 class ErrorFacts(NamedTuple):
@@ -264,5 +268,11 @@ ERRORS: dict[ErrorCode, ErrorFacts] = {
     ),
     ErrorCode.NETWORK: ErrorFacts(
         502, 1101, Outcome.EXCEPTION, "TypeError", "Another server could not be reached, or answered with something that is no HTTP."
+    ),
+    ErrorCode.BINDING: ErrorFacts(
+        500, 1101, Outcome.EXCEPTION, "Error", "A binding refused what the worker asked of it; the message says why."
+    ),
+    ErrorCode.STORAGE: ErrorFacts(
+        503, 1101, Outcome.EXCEPTION, "Error", "The node could not store or read: a full disk, say. Nothing was changed."
     ),
 }

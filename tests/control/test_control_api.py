@@ -45,6 +45,7 @@ async def test_a_deploy_answers_with_all_there_is_to_know(node: Node) -> None:
             "number": 1,
             "created_at": "2027-01-15T08:00:00.500Z",
             "startup_time_ms": 1.5,
+            "author": "local",
             "message": "",
             "tag": "",
         },
@@ -90,7 +91,7 @@ async def test_a_deleted_worker_is_gone_everywhere(node: Node, engines: Engines)
     version = node.live("hello.localhost")
     answer = await node.ask("DELETE", "/api/workers/hello")
     assert (answer.status, answer.content) == (204, b"")
-    assert (await node.ask("GET", f"/api/workers/{worker_id}")).code == ApiCode.NOT_FOUND
+    assert (await node.ask("GET", f"/api/workers/{worker_id}")).code == ApiCode.NO_WORKER
     assert node.live("hello.localhost") is None
     assert engines.retired == [version]
     assert node.store.load_all() == []
@@ -228,7 +229,7 @@ async def test_a_worker_cannot_be_renamed_or_changed_by_nothing(node: Node) -> N
     await node.post(name="hello", script=HELLO)
     assert (await node.put("hello", name="other", script=HELLO)).code == ApiCode.BAD_NAME
     assert (await node.put("hello", name="hello")).code == ApiCode.BAD_BODY
-    assert (await node.put("missing", script=HELLO)).code == ApiCode.NOT_FOUND
+    assert (await node.put("missing", script=HELLO)).code == ApiCode.NO_WORKER
 
 
 @pytest.mark.parametrize("name", ["control", "x"])
