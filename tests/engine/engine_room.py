@@ -10,6 +10,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from atoll.bindings import make_bindings
 from atoll.bindings.queue.store import QueueStore
@@ -19,6 +20,7 @@ from atoll.config import Settings
 from atoll.db.sqlite import Database
 from atoll.engine.calls import Call
 from atoll.engine.inner import InnerCalls
+from atoll.engine.loads import Placement
 from atoll.engine.pool import Pool, PoolLimits
 from atoll.engine.process import EngineFiles
 from atoll.engine.supervisor import Supervisor
@@ -32,7 +34,7 @@ HELLO = 'export default { fetch() { return new Response("hello"); } };'
 
 
 def script(
-    source: str, name: str = "test", limits: Limits | None = None, grants: dict[str, Grant] | None = None
+    source: str, name: str = "test", limits: Limits | None = None, grants: dict[str, Grant] | None = None, **fields: Any
 ) -> Version:
     """A version of one module, with an echo binding under env.ECHO and others as given."""
     module = Module("worker.js", ModuleKind.ESM, source.encode())
@@ -45,6 +47,7 @@ def script(
         main="worker.js",
         grants={"ECHO": Grant("ECHO", "echo"), **(grants or {})},
         limits=limits or Limits(cpu_ms=2000),
+        **fields,
     )
 
 
@@ -169,6 +172,11 @@ class EngineRoom:
 
     async def get(self, version: Version, url: str = "http://test/", body: bytes = b"") -> Ear:
         return await self.call(version, url, body).over()
+
+    def placement(self, version: Version) -> Placement:
+        """Where a version is, of which there is one isolate."""
+        (placement,) = self.pool._homes[version].placements
+        return placement
 
     def kill_engine(self, number: int = 0) -> int:
         pid = self.supervisor.pids[number]
