@@ -21,6 +21,7 @@ import uvloop
 
 import atoll
 from atoll.bindings import make_bindings
+from atoll.bindings.base import Binding
 from atoll.bindings.queue.store import QueueStore
 from atoll.bindings.services import Services
 from atoll.broker import Broker
@@ -123,23 +124,7 @@ class Node:
         self.triggers = self._make_triggers(queues)
         undo.push_async_callback(self.triggers.close)
         self.deployer = Deployer(settings, store, self.pool, self.router, self.logs, kinds, self.triggers)
-        metrics = MetricsApi(Metrics(self.meter, self._sources(broker)), self.state)
-        self.control = ControlApi(
-            settings,
-            self.deployer,
-            store,
-            self.logs,
-            is_control=self.router.is_control,
-            stats=self.pool.stats,
-            port=lambda: self.server.port,
-            more=[
-                *metrics.routes(),
-                *BackupApi(settings.data).routes(),
-                *binding_routes(bindings),
-                *CronsApi(self.deployer, self.triggers.crons).routes(),
-                *QueuesApi(queues, self.triggers.queues).routes(),
-            ],
-        )
+        self.control = self._make_control(broker, bindings, queues)
         self.server = self._make_server()
 
         await self.supervisor.start()
@@ -202,6 +187,25 @@ class Node:
             limits=limits,
             load_code_cache=store.load_code,
             save_code_cache=store.save_code,
+        )
+
+    def _make_control(self, broker: Broker, bindings: Sequence[Binding], queues: QueueStore) -> ControlApi:
+        metrics = MetricsApi(Metrics(self.meter, self._sources(broker)), self.state)
+        return ControlApi(
+            self.settings,
+            self.deployer,
+            store,
+            self.logs,
+            is_control=self.router.is_control,
+            stats=self.pool.stats,
+            port=lambda: self.server.port,
+            more=[
+                *metrics.routes(),
+                *BackupApi(self.settings.data).routes(),
+                *binding_routes(bindings),
+                *CronsApi(self.deployer, self.triggers.crons).routes(),
+                *QueuesApi(queues, self.triggers.queues).routes(),
+            ],
         )
 
     def _make_triggers(self, queues: QueueStore) -> Triggers:

@@ -250,8 +250,8 @@ class Deployer:
     async def _activate(self, draft: Deployment, save: Save, by: Caller, note: str = "") -> Deployment:
         self._refuse_taken_routes(draft)  # early, since the engine's part is the dear one
         loaded = await self._check(draft)
-        self._check_triggers(draft.version, loaded)
         try:
+            self._check_triggers(draft.version, loaded)
             for grant in draft.version.grants.values():
                 await self._kinds[grant.kind].prepare(draft.version.tenant, grant.resource)
             async with self._turn:
