@@ -124,7 +124,7 @@ class Node:
         self.triggers = self._make_triggers(queues)
         undo.push_async_callback(self.triggers.close)
         self.deployer = Deployer(settings, store, self.pool, self.router, self.logs, kinds, self.triggers)
-        self.control = self._make_control(broker, bindings, queues)
+        self.control = self._make_control(store, broker, bindings, queues)
         self.server = self._make_server()
 
         await self.supervisor.start()
@@ -189,7 +189,9 @@ class Node:
             save_code_cache=store.save_code,
         )
 
-    def _make_control(self, broker: Broker, bindings: Sequence[Binding], queues: QueueStore) -> ControlApi:
+    def _make_control(
+        self, store: WorkerStore, broker: Broker, bindings: Sequence[Binding], queues: QueueStore
+    ) -> ControlApi:
         metrics = MetricsApi(Metrics(self.meter, self._sources(broker)), self.state)
         return ControlApi(
             self.settings,
