@@ -86,7 +86,7 @@ class Node:
             settings.data, rate=settings.log_rate, max_bytes=settings.log_bytes, days=settings.log_days
         )
         undo.push_async_callback(self.logs.close)
-        self.router = Router(settings.base_domain, settings.control_hosts)
+        self.router = self._make_router()
         inner = InnerCalls()
         bindings = make_bindings(Services(settings, database, self.router, inner))
         for binding in bindings:
@@ -148,6 +148,9 @@ class Node:
             connections=lambda: len(self.server.shared.connections),
             version=atoll.__version__,
         )
+
+    def _make_router(self) -> Router:
+        return Router(self.settings.base_domain, self.settings.control_hosts)
 
     def _make_pool(self, store: WorkerStore, broker: Broker) -> Pool:
         settings = self.settings
