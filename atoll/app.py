@@ -55,8 +55,12 @@ EXAMPLE_BODY = '{"name":"hello","script":"export default { fetch() { return new 
 class Node:
     """Everything one `atoll serve` is made of. `start`, then it serves until `stop`."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, *, detail: Detail | None = None) -> None:
+        """`detail` is how much error pages tell; by default that depends on who can read them."""
         self.settings = settings
+        # On localhost whoever reads an error page is the one who wrote the worker.
+        usual = Detail.MESSAGES if settings.base_domain == "localhost" else Detail.PUBLIC
+        self.detail = usual if detail is None else detail
         self.meter = Meter(settings.metrics_workers)
         self.phase = "starting"  # then "serving", then "draining"
         self._undo = AsyncExitStack()  # what `stop` does, last first
@@ -178,8 +182,8 @@ class Node:
             body_timeout=settings.body_timeout,
             idle_timeout=settings.idle_timeout,
             drain_seconds=settings.drain_seconds,
-            # On localhost whoever reads an error page is the one who wrote the worker.
-            detail=Detail.MESSAGES if settings.base_domain == "localhost" else Detail.PUBLIC,
+            detail=self.detail,
+            explain=self.deployer.maps.failure if self.detail == Detail.STACKS else None,
         )
 
     async def _drain(self) -> None:

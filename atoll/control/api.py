@@ -44,7 +44,7 @@ class ControlApi:
         self.routes: list[Route] = [
             *NodeApi(settings, deployer, stats, self.url_of).routes(),
             *WorkersApi(settings, deployer, self.url_of).routes(),
-            *LogsApi(deployer.find, logs).routes(),
+            *LogsApi(deployer.find, logs, deployer.maps).routes(),
             *more,
         ]
         boundary = Boundary(is_control, lambda request: LOCAL)

@@ -29,6 +29,7 @@ from atoll.control.draft import Identity, changed_draft, new_draft
 from atoll.control.refusals import ApiCode, Refused, load_refusal
 from atoll.control.workers import Deployment, WorkerStore
 from atoll.errors import EngineError, LoadFailed
+from atoll.observe.sourcemaps import SourceMaps, decoded, mapped_failure
 from atoll.observe.store import LogStore
 from atoll.router import BadPattern, Router, RouteTaken
 from atoll.workers import Limits, Version
@@ -84,6 +85,7 @@ class Deployer:
         self._kinds = kinds
         self._clock = clock
         self._new_id = new_id
+        self.maps = SourceMaps(store.source_maps)  # for the stacks of every version
         # What the router points to now
         self._live: dict[str, Deployment] = {}  # by worker id
         self._ids: dict[str, str] = {}  # name -> worker id
@@ -204,7 +206,7 @@ class Deployer:
 
     async def _activate(self, draft: Deployment, save: Save) -> Deployment:
         self._refuse_taken_routes(draft)  # early, since the engine's part is the dear one
-        loaded = await self._check(draft.version)
+        loaded = await self._check(draft)
         for grant in draft.version.grants.values():
             await self._kinds[grant.kind].prepare(draft.version.tenant, grant.resource)
         try:
@@ -229,11 +231,13 @@ class Deployer:
                 "remove it there first, or choose another",
             )
 
-    async def _check(self, version: Version) -> Loaded:
+    async def _check(self, draft: Deployment) -> Loaded:
+        version = draft.version
         try:
             return await self._checker.check(version)
         except LoadFailed as error:
-            raise load_refusal(error.failure) from None
+            maps = await asyncio.to_thread(decoded, draft.source_maps)
+            raise load_refusal(mapped_failure(error.failure, maps)) from None
         except EngineError as error:
             log.warning("no engine could check %s: %s", version.worker_name, error)
             raise Refused(

@@ -3,7 +3,7 @@
 from enum import IntEnum, IntFlag
 from typing import NamedTuple
 
-WIRE_HASH = "25eb2205c9036c23"
+WIRE_HASH = "f6da40d50b181ece"
 HEADER_LAYOUT = "<IBBHII"  # length, kind, flags, spare, worker, call
 MAX_PAYLOAD = 67108864
 INLINE_BODY = 65536
@@ -157,6 +157,10 @@ class ErrorCode(IntEnum):
     EGRESS_ADDRESS = 32
     # Another server could not be reached, or answered with something that is no HTTP.
     NETWORK = 33
+    # A binding refused what the worker asked of it; the message says why.
+    BINDING = 40
+    # The node could not store or read: a full disk, say. Nothing was changed.
+    STORAGE = 41
 
 
 class ErrorFacts(NamedTuple):
@@ -263,5 +267,11 @@ ERRORS: dict[ErrorCode, ErrorFacts] = {
     ),
     ErrorCode.NETWORK: ErrorFacts(
         502, 1101, Outcome.EXCEPTION, "TypeError", "Another server could not be reached, or answered with something that is no HTTP."
+    ),
+    ErrorCode.BINDING: ErrorFacts(
+        500, 1101, Outcome.EXCEPTION, "Error", "A binding refused what the worker asked of it; the message says why."
+    ),
+    ErrorCode.STORAGE: ErrorFacts(
+        503, 1101, Outcome.EXCEPTION, "Error", "The node could not store or read: a full disk, say. Nothing was changed."
     ),
 }

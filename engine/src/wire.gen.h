@@ -5,7 +5,7 @@
 
 namespace engine::wire {
 
-inline constexpr char kHash[] = "25eb2205c9036c23";
+inline constexpr char kHash[] = "f6da40d50b181ece";
 inline constexpr uint32_t kMaxPayload = 67108864;
 inline constexpr uint32_t kInlineBody = 65536;
 inline constexpr uint32_t kChunk = 65536;
@@ -103,6 +103,8 @@ enum class Error : uint32_t {
   kEgressHost = 31,  // A worker may not reach this host or port.
   kEgressAddress = 32,  // A worker may not reach this address.
   kNetwork = 33,  // Another server could not be reached, or answered with something that is no HTTP.
+  kBinding = 40,  // A binding refused what the worker asked of it; the message says why.
+  kStorage = 41,  // The node could not store or read: a full disk, say. Nothing was changed.
 };
 
 inline constexpr uint8_t kFlagEnd = 1;
@@ -165,6 +167,10 @@ constexpr Outcome OutcomeOf(Error error) {
     case Error::kEgressAddress:
       return Outcome::kException;
     case Error::kNetwork:
+      return Outcome::kException;
+    case Error::kBinding:
+      return Outcome::kException;
+    case Error::kStorage:
       return Outcome::kException;
   }
   return Outcome::kInternalError;

@@ -28,6 +28,8 @@ export const ErrorCode = Object.freeze({
   EGRESS_HOST: 31, // A worker may not reach this host or port.
   EGRESS_ADDRESS: 32, // A worker may not reach this address.
   NETWORK: 33, // Another server could not be reached, or answered with something that is no HTTP.
+  BINDING: 40, // A binding refused what the worker asked of it; the message says why.
+  STORAGE: 41, // The node could not store or read: a full disk, say. Nothing was changed.
 });
 
 // Error code -> the JavaScript class a worker sees.
@@ -59,6 +61,8 @@ export const ErrorClass = Object.freeze({
   31: "TypeError",
   32: "TypeError",
   33: "TypeError",
+  40: "Error",
+  41: "Error",
 });
 
 export const Level = Object.freeze({
