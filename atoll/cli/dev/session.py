@@ -52,6 +52,7 @@ class Session:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             loop.add_signal_handler(number, self._watcher.poke, Reason.STOPPING)
+        await asyncio.sleep(0)  # the watcher is on its post
         building = asyncio.ensure_future(asyncio.to_thread(self._build))  # while the node starts
         try:
             await self.node.start()
@@ -63,6 +64,7 @@ class Session:
                 await self.node.stop()
         finally:
             await asyncio.wait([building])
+            await self._watcher.close()
             await asyncio.to_thread(self._builder.close)
 
     async def _serve(self, began: float, building: asyncio.Future[Built | ProjectError]) -> None:

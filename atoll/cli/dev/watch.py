@@ -34,6 +34,7 @@ class Watcher:
         self._moved = asyncio.Event()  # other folders are to be watched
         self._folders: set[Path] = set()
         self.watch(project)
+        self._files = asyncio.ensure_future(self._follow())  # before the first build: no save is missed
 
     def watch(self, project: Project) -> None:
         """The folder of the project, that of its script, and what its build step names."""
@@ -49,21 +50,20 @@ class Watcher:
 
     async def reasons(self) -> AsyncIterator[Reason]:
         """Yields when something is to be done, the most of what came meanwhile. Ends with STOPPING."""
-        files = asyncio.ensure_future(self._files())
-        try:
-            while True:
-                reason = await self._queue.get()
-                while not self._queue.empty():
-                    reason = max(reason, self._queue.get_nowait())
-                if reason is Reason.STOPPING:
-                    return
-                yield reason
-        finally:
-            self._folders = set()
-            self._moved.set()
-            await files
+        while True:
+            reason = await self._queue.get()
+            while not self._queue.empty():
+                reason = max(reason, self._queue.get_nowait())
+            if reason is Reason.STOPPING:
+                return
+            yield reason
 
-    async def _files(self) -> None:
+    async def close(self) -> None:
+        self._folders = set()
+        self._moved.set()
+        await self._files
+
+    async def _follow(self) -> None:
         while self._folders:
             self._moved.clear()
             there = [folder for folder in self._folders if folder.is_dir()]
