@@ -10,7 +10,7 @@ from tests.project.conftest import ROOT
 from tests.running import Atoll
 
 WORKER = (
-    'import { word } from "./word";\nexport default { fetch() { console.info("said"); return new Response(word) } }\n'
+    'import { word } from "./word";\nexport default { fetch() { console.info("said"); return new Response(word); } }\n'
 )
 CONFIG = 'main = "index.ts"\ncompatibility_date = "2026-01-01"\n'
 

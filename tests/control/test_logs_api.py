@@ -99,9 +99,9 @@ async def test_a_question_that_makes_no_sense_is_refused(node: Node, query: str)
 
 
 async def test_a_worker_that_does_not_exist_has_no_logs(node: Node) -> None:
-    assert (await node.ask("GET", "/api/workers/none/logs")).code == ApiCode.NOT_FOUND
-    assert (await node.ask("GET", "/api/workers/none/logs/live")).code == ApiCode.NOT_FOUND
-    assert (await node.ask("GET", "/api/workers/none/logs/live?limit=1")).code == ApiCode.NOT_FOUND
+    assert (await node.ask("GET", "/api/workers/none/logs")).code == ApiCode.NO_WORKER
+    assert (await node.ask("GET", "/api/workers/none/logs/live")).code == ApiCode.NO_WORKER
+    assert (await node.ask("GET", "/api/workers/none/logs/live?limit=1")).code == ApiCode.NO_WORKER
 
 
 async def test_the_logs_of_a_worker_go_with_it(node: Node) -> None:
