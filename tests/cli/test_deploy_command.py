@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 from tests.cli.test_projects import run
@@ -34,7 +35,7 @@ def test_deploy_look_and_delete(atoll: Atoll, tmp_path: Path) -> None:
     assert deployed["version"]["number"] == 2
     assert atoll.get("cli-shop").text == "second"
 
-    assert "cli-shop  2" in run(folder, "workers", **node).stdout
+    assert re.search(r"^cli-shop +2 ", run(folder, "workers", **node).stdout, re.MULTILINE)
     assert json.loads(run(folder, "workers", "show", "--json", **node).stdout)["name"] == "cli-shop"
     Atoll.wait_until(lambda: "said" in run(folder, "logs", **node).stdout)
     assert json.loads(run(folder, "logs", "cli-shop", "--limit", "1", "--json", **node).stdout)[0]["status"] == 200
