@@ -30,6 +30,7 @@ LAYERS: list[set[str]] = [
     {"router", "engine"},
     {"broker"},
     {"bindings"},
+    {"egress"},
     {"db"},
     {"config", "errors", "logs", "wire", "workers"},
 ]
@@ -42,7 +43,7 @@ DEBUG_PRINT = {
     ".h": re.compile(r"std::(cout|cerr|clog)\b|(?<![a-z_])printf\("),
 }
 EMPTY_NAME = re.compile(r"(Manager|Helper|Helpers|Utils|Util)$")
-OP_IN_PYTHON = re.compile(r'@op\("([^"]+)"\)')
+OP_IN_PYTHON = re.compile(r'@op\("([^"]+)"')
 OP_IN_JS = re.compile(r'defineOp\("([^"]+)"\)')
 
 

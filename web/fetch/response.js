@@ -1,5 +1,6 @@
 // https://fetch.spec.whatwg.org/#response-class
 import {
+  Body,
   bodyArrayBuffer,
   bodyBlob,
   bodyBytes,
@@ -41,6 +42,7 @@ class ResponseState {
   body = null; // Body
   cf = undefined;
   encodeBody = "automatic";
+  redirected = false;
 }
 
 /** The state of a Response; undefined for anything else. */
@@ -107,6 +109,19 @@ function serializeJson(data) {
   return text;
 }
 
+/** What a server answered. `source` is null, a Uint8Array, or an object with read() and cancel(). */
+export function makeResponse({ status, statusText, list, url, redirected, source }) {
+  const state = new ResponseState();
+  state.status = status;
+  state.statusText = statusText;
+  state.list = list;
+  state.url = url;
+  state.redirected = redirected;
+  state.guard = "immutable";
+  if (source !== null) state.body = new Body(source);
+  return createResponse(state);
+}
+
 export class Response {
   #state;
 
@@ -171,8 +186,7 @@ export class Response {
   }
 
   get redirected() {
-    this.#state;
-    return false;
+    return this.#state.redirected;
   }
 
   get status() {
@@ -220,6 +234,7 @@ export class Response {
     copy.guard = state.guard;
     copy.cf = state.cf;
     copy.encodeBody = state.encodeBody;
+    copy.redirected = state.redirected;
     copy.body = state.body === null ? null : cloneBody(state.body);
     return createResponse(copy);
   }
