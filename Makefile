@@ -10,7 +10,7 @@ SOURCES := $(shell find engine/src engine/main.cjs web atoll/bindings examples -
 CPP     := $(filter-out %.gen.h,$(shell find engine -name '*.cc' -o -name '*.h' 2>/dev/null))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup dev wire check format test bench bench-peers run clean needs
+.PHONY: help setup dev wire check format test bench bench-peers wpt run clean needs
 
 # List the targets
 help:
@@ -53,6 +53,10 @@ bench: setup
 # Install the runtimes that `make bench` compares with, into build/peers
 bench-peers: $(VENV)/.made
 	$(NPM) install --prefix build/peers --ignore-scripts --no-audit --no-fund --loglevel=error workerd@1
+
+# Run web-platform-tests inside workers: make wpt WPT=/path/to/a/checkout [UNDER="streams url"]
+wpt: dev
+	$(BIN)/python -m tools.wpt "$(or $(WPT),build/wpt)" $(UNDER) --verbose
 
 # Remove all that make made
 clean:

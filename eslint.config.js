@@ -18,9 +18,9 @@ const worker = Object.fromEntries(
   [
     "AbortController", "AbortSignal", "Blob", "ByteLengthQueuingStrategy", "CloseEvent", "CompressionStream",
     "CountQueuingStrategy", "Crypto", "CryptoKey", "CustomEvent", "DOMException", "DecompressionStream", "ErrorEvent",
-    "Event", "EventTarget", "ExtendableEvent", "FetchEvent", "File", "FixedLengthStream", "FormData", "Headers",
+    "Event", "EventTarget", "ExtendableEvent", "FetchEvent", "File", "FileReader", "FixedLengthStream", "FormData", "Headers",
     "IdentityTransformStream", "MessageChannel", "MessageEvent", "MessagePort", "Performance", "PerformanceEntry",
-    "PerformanceMark", "PerformanceMeasure", "PromiseRejectionEvent", "QuotaExceededError", "ReadableStream",
+    "PerformanceMark", "PerformanceMeasure", "PerformanceObserver", "PerformanceObserverEntryList", "ProgressEvent", "PromiseRejectionEvent", "QuotaExceededError", "ReadableStream",
     "ReadableStreamBYOBReader", "ReadableStreamDefaultReader", "Request", "Response", "ServiceWorkerGlobalScope",
     "SubtleCrypto", "TextDecoder", "TextDecoderStream", "TextEncoder", "TextEncoderStream", "TransformStream", "URL",
     "URLPattern", "URLSearchParams", "WebAssembly", "WorkerGlobalScope", "WritableStream",
@@ -36,10 +36,10 @@ export default [
   { files: ["web/**/*.js", "atoll/bindings/**/*.js"], rules },
   { files: ["web/internal/native.js"], languageOptions: { globals: { native: "readonly" } } },
   { files: ["web/node/modules.js"], languageOptions: { globals: { require: "readonly" } } },
-  { files: ["tests/**/*.js", "examples/**/*.js"], rules, languageOptions: { globals: worker } },
+  { files: ["tests/**/*.js", "examples/**/*.js", "atoll/cli/templates/**/*.js"], rules, languageOptions: { globals: worker } },
   {
-    files: ["tools/**/*.mjs", "engine/*.js", "eslint.config.js", "bench/**/*.mjs"],
+    files: ["tools/**/*.mjs", "engine/*.js", "eslint.config.js", "bench/**/*.mjs", "atoll/project/*.mjs"],
     rules,
-    languageOptions: { globals: { console: "readonly", process: "readonly" } },
+    languageOptions: { globals: { Buffer: "readonly", console: "readonly", process: "readonly" } },
   },
 ];

@@ -69,6 +69,9 @@ class Settings:
     data: Path = setting(  # noqa: RUF009 (a Path cannot be changed)
         Path(".atoll"), "Folder for everything Atoll stores; one node at a time may use it."
     )
+    metrics_workers: int = setting(
+        200, "Workers with series of their own in /metrics; the others share one.", high=10_000
+    )
     log_days: float = setting(7.0, "Days for which the log records of calls are kept.", low=0.001, high=36_500)
     log_bytes: int = setting(512 * MB, "Size of all log records; beyond it the largest tenant's oldest go.", low=MB)
     log_rate: int = setting(
@@ -102,6 +105,26 @@ class Settings:
     worker_queue: int = setting(
         100, "Calls that may wait for one worker; more are refused with 503.", low=1, also="WORKER_TASK_QUEUE_SIZE"
     )
+    worker_calls: int = setting(1000, "Calls of one worker under way at once; more are refused with 503.", low=1)
+    worker_isolates: int = setting(
+        256,
+        "Isolates one busy worker may be spread over, each in another engine; 1 never spreads one.",
+        low=1,
+        high=256,
+    )
+    tenant_calls: int = setting(2000, "Calls of one tenant under way at once; more are refused with 429.", low=1)
+    tenant_loaded: int = setting(
+        0, "Isolates of one tenant kept loaded; 0 is as many as max_loaded. Beyond it its own idle ones go."
+    )
+    own_engines: int = setting(
+        16, "Engine processes that may run beside the shared ones, each for a single tenant or worker.", high=256
+    )
+    quarantine_seconds: float = setting(
+        3600.0, "How long a worker that ended two engines is kept in an engine process of its own."
+    )
+    blocked_seconds: float = setting(
+        600.0, "How long a worker that ended an engine of its own is refused, unless a new version is deployed."
+    )
 
     # HTTP
     header_bytes: int = setting(128 * 1024, "Largest request head, all header lines together.", low=1024, high=MB)
@@ -110,6 +133,7 @@ class Settings:
     header_timeout: float = setting(10.0, "Time a client has to send a whole request head.", low=0.1)
     body_timeout: float = setting(30.0, "Time a client may pause within a request body.", low=0.1)
     idle_timeout: float = setting(75.0, "Time a kept-alive connection may be silent between requests.", low=0.1)
+    drain_delay: float = setting(0.0, "Time from /readyz saying no until the port closes, when Atoll stops.", high=3600)
     drain_seconds: float = setting(30.0, "Time calls in flight have to finish when Atoll stops.")
 
     # What workers may reach
@@ -137,10 +161,12 @@ class Settings:
         128, "Memory of one isolate, for workers that name no memory_mb.", low=8, also="ISOLATE_HEAP_MAX_MB"
     )
     subrequests: int = setting(1_000, "Subrequests of one call, for workers that name no subrequests.", low=1)
+    timer_ms: int = setting(30_000, "Longest delay of a timer, for workers that name no timer_ms.", low=1)
     max_cpu_ms: int = setting(30_000, "The most a worker may ask for as cpu_ms.", low=1)
     max_wall_ms: int = setting(900_000, "The most a worker may ask for as wall_ms.", low=1)
     max_memory_mb: int = setting(512, "The most a worker may ask for as memory_mb.", low=8)
     max_subrequests: int = setting(10_000, "The most a worker may ask for as subrequests.", low=1)
+    max_timer_ms: int = setting(900_000, "The most a worker may ask for as timer_ms.", low=1)
     script_bytes: int = setting(10 * MB, "Largest worker, all modules together.", low=1024, high=48 * MB)
 
 

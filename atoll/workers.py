@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeAlias
 
+LOCAL_TENANT = "default"  # whose workers are that nobody deployed for another tenant
+
 Json: TypeAlias = "str | int | float | bool | None | list[Json] | dict[str, Json]"
 
 
@@ -32,6 +34,14 @@ class ScriptFormat(StrEnum):
     SERVICE_WORKER = "service-worker"
 
 
+class Isolation(StrEnum):
+    """What calls of a worker share: see docs/concepts/isolation.md."""
+
+    POOL = "pool"  # an isolate and its globals
+    CONTEXT = "context"  # an isolate, one call after the other; globals are new for each
+    ISOLATE = "isolate"  # nothing
+
+
 @dataclass(frozen=True, slots=True)
 class Module:
     """One file of a worker, under the path that imports resolve against."""
@@ -49,6 +59,15 @@ class Limits:
     wall_ms: int = 30_000
     memory_mb: int = 128
     subrequests: int = 1_000  # ops of bindings and fetches in one call
+    timer_ms: int = 30_000  # the longest delay of a timer
+
+
+@dataclass(frozen=True, slots=True)
+class Switches:
+    """What is off for a worker unless its deploy turns it on."""
+
+    allow_eval: bool = False  # eval, new Function and timers with code in a string, once the worker has started
+    allow_wasm_compile: bool = False  # WebAssembly from bytes, not only from modules
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +91,26 @@ class Grant:
     fields: Mapping[str, Json] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class QueueConsumer:
+    """A queue whose messages a worker takes, and how. Times are seconds."""
+
+    queue: str
+    max_batch_size: int = 10
+    max_batch_timeout: float = 5
+    max_retries: int = 3
+    dead_letter_queue: str | None = None  # where a message goes after the last retry; None: away
+    retry_delay: float = 0
+    max_concurrency: int | None = None  # batches at the same time; None: as the node likes
+
+
+@dataclass(frozen=True, slots=True)
+class TailConsumer:
+    """A worker that is told of every call of this one."""
+
+    service: str
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Version:
     """One immutable version of a worker, as the engine loads it. Compared by identity."""
@@ -88,3 +127,11 @@ class Version:
     limits: Limits = field(default_factory=Limits)
     compatibility_date: str = ""
     egress: EgressRules = field(default_factory=EgressRules)
+    compatibility_flags: tuple[str, ...] = ()
+    crons: tuple[str, ...] = ()
+    queue_consumers: tuple[QueueConsumer, ...] = ()
+    tail_consumers: tuple[TailConsumer, ...] = ()
+    tag: str = ""
+    created_at: int = 0  # ms since 1970
+    isolation: Isolation = Isolation.POOL
+    switches: Switches = field(default_factory=Switches)

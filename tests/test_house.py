@@ -24,7 +24,7 @@ LONG_FILES: dict[str, str] = {}
 # which is plain facts that everyone shares.
 LAYERS: list[set[str]] = [
     {"cli"},
-    {"app"},
+    {"app", "project"},
     {"control", "front"},
     {"observe"},
     {"router", "engine"},
@@ -32,7 +32,7 @@ LAYERS: list[set[str]] = [
     {"bindings"},
     {"egress"},
     {"db"},
-    {"config", "errors", "logs", "wire", "workers"},
+    {"config", "errors", "logs", "tallies", "wire", "workers"},
 ]
 LAYER_OF = {room: depth for depth, rooms in enumerate(LAYERS) for room in rooms}
 

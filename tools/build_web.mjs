@@ -22,9 +22,15 @@ if (outfile === undefined) {
   process.exit(2);
 }
 
-// The built-in modules that run when they are first imported. The bundler takes the functions of a lazy ES module out of it,
+// The built-in modules, and interfaces few workers use, that run when they are first asked for. The bundler takes the functions of a lazy ES module out of it,
 // and each would be an object in every isolate; a CommonJS module it leaves whole, so they are made such modules here.
-const LAZY = /\/web\/node\/(?!modules\.js|globals\.js)\w+\.js$|cloudflare_workers\.js$/;
+const LAZY = new RegExp(
+  [
+    String.raw`/web/node/(?!modules\.js|globals\.js)\w+\.js$`,
+    String.raw`/web/crypto/(?!crypto\.js)\w+\.js$`,
+    String.raw`/web/(url/pattern|file/file_reader|dom/progress_event|streams/transfer|performance_observer|worker/cloudflare_workers)\.js$`,
+  ].join("|"),
+);
 const lazyModules = {
   name: "lazy-modules",
   setup({ onLoad, onResolve }) {

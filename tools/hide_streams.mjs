@@ -22,7 +22,7 @@ const INTERNALS = `
 `.trim().split(/\s+/);
 
 // Of these, the ones the platform itself looks at.
-const EXPORTED = ["_disturbed", "_readableStreamController", "_state"];
+const EXPORTED = ["_disturbed", "_readable", "_readableStreamController", "_state", "_writable"];
 
 const ANY = INTERNALS.toSorted((a, b) => b.length - a.length).join("|");
 // Every isolate holds the source, so the variables that hold the symbols have short names.

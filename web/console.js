@@ -109,7 +109,7 @@ const methods = {
   },
 
   /** https://console.spec.whatwg.org/#dir */
-  dir(item, options = undefined) {
+  dir(item = undefined, options = undefined) {
     const depth = options?.depth === null ? Infinity : options?.depth;
     print(Level.LOG, inspect(item, typeof depth === "number" ? { depth } : {}));
   },

@@ -1,4 +1,5 @@
 // Everything a worker can see beyond the language itself, each line under its specification.
+/* global require -- a module that is only evaluated when this is called; the bundler sees to it */
 import { fetch } from "#bindings/fetch/fetch.js";
 import { AbortController, AbortSignal } from "./dom/abort.js";
 import { structuredClone } from "./dom/clone.js";
@@ -11,8 +12,6 @@ import { MessageChannel, MessagePort } from "./dom/message_port.js";
 import { makeGlobalHandler, ServiceWorkerGlobalScope, WorkerGlobalScope } from "./dom/worker_global_scope.js";
 import { console } from "./console.js";
 import { Crypto, crypto } from "./crypto/crypto.js";
-import { CryptoKey } from "./crypto/key.js";
-import { SubtleCrypto } from "./crypto/subtle.js";
 import { atob, btoa } from "./encoding/base64.js";
 import { TextDecoder } from "./encoding/text_decoder.js";
 import { TextEncoder } from "./encoding/text_encoder.js";
@@ -23,6 +22,7 @@ import { Response } from "./fetch/response.js";
 import { Blob } from "./file/blob.js";
 import { File } from "./file/file.js";
 import { FormData } from "./file/form_data.js";
+import { native } from "./internal/native.js";
 import { Navigator, navigator } from "./navigator.js";
 import { Performance, performance } from "./performance.js";
 import { PerformanceEntry, PerformanceMark, PerformanceMeasure } from "./performance_entries.js";
@@ -31,12 +31,16 @@ import { CompressionStream, DecompressionStream } from "./streams/compression.js
 import { FixedLengthStream, IdentityTransformStream } from "./streams/identity.js";
 import * as streams from "./streams/streams.js";
 import * as timers from "./timers.js";
-import { URLPattern } from "./url/pattern.js";
 import { URL, URLSearchParams } from "./url/url.js";
 
 // An interface object is not enumerable. https://webidl.spec.whatwg.org/#define-the-global-property-references
 function exposeInterface(scope, name, Class) {
   Object.defineProperty(scope, name, { value: Class, writable: true, enumerable: false, configurable: true });
+}
+
+// The same of an interface that few workers use: it is made when somebody first looks at it.
+function exposeLazily(name, load) {
+  native.defineLazyGlobal(name, load);
 }
 
 // An operation of the global object is. https://webidl.spec.whatwg.org/#define-the-operations
@@ -154,12 +158,15 @@ export function installGlobals(scope) {
   exposeInterface(scope, "Blob", Blob);
   exposeInterface(scope, "File", File);
   exposeInterface(scope, "FormData", FormData);
+  // https://w3c.github.io/FileAPI/#APIASynch, https://xhr.spec.whatwg.org/#interface-progressevent
+  exposeLazily("FileReader", () => require("./file/file_reader.js").FileReader);
+  exposeLazily("ProgressEvent", () => require("./dom/progress_event.js").ProgressEvent);
 
   // https://url.spec.whatwg.org/#api
   exposeInterface(scope, "URL", URL);
   exposeInterface(scope, "URLSearchParams", URLSearchParams);
   // https://urlpattern.spec.whatwg.org/#urlpattern-class
-  exposeInterface(scope, "URLPattern", URLPattern);
+  exposeLazily("URLPattern", () => require("./url/pattern.js").URLPattern);
 
   // https://encoding.spec.whatwg.org/#api
   exposeInterface(scope, "TextDecoder", TextDecoder);
@@ -176,8 +183,8 @@ export function installGlobals(scope) {
 
   // https://w3c.github.io/webcrypto/#Crypto-interface
   exposeInterface(scope, "Crypto", Crypto);
-  exposeInterface(scope, "CryptoKey", CryptoKey);
-  exposeInterface(scope, "SubtleCrypto", SubtleCrypto);
+  exposeLazily("CryptoKey", () => require("./crypto/key.js").CryptoKey);
+  exposeLazily("SubtleCrypto", () => require("./crypto/subtle.js").SubtleCrypto);
   exposeAttribute(scope, "crypto", crypto);
 
   // https://w3c.github.io/hr-time/#the-performance-attribute
@@ -187,6 +194,8 @@ export function installGlobals(scope) {
   exposeInterface(scope, "PerformanceEntry", PerformanceEntry);
   exposeInterface(scope, "PerformanceMark", PerformanceMark);
   exposeInterface(scope, "PerformanceMeasure", PerformanceMeasure);
+  exposeLazily("PerformanceObserver", () => require("./performance_observer.js").PerformanceObserver);
+  exposeLazily("PerformanceObserverEntryList", () => require("./performance_observer.js").PerformanceObserverEntryList);
 
   // https://html.spec.whatwg.org/multipage/system-state.html#the-navigator-object
   exposeInterface(scope, "Navigator", Navigator);

@@ -5,7 +5,7 @@ import { illegalConstructor } from "./internal/webidl.js";
 const INTERNAL = Symbol("made by the platform");
 
 export class Navigator {
-  constructor(token) {
+  constructor(token = undefined) {
     if (token !== INTERNAL) throw illegalConstructor();
   }
 

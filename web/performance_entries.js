@@ -14,7 +14,7 @@ export class PerformanceEntry {
   #startTime;
   #duration;
 
-  constructor(token, name, entryType, startTime, duration) {
+  constructor(token = undefined, name = "", entryType = "", startTime = 0, duration = 0) {
     if (token !== INTERNAL) throw illegalConstructor();
     this.#name = name;
     this.#entryType = entryType;
@@ -40,8 +40,7 @@ export class PerformanceEntry {
 
   /** https://w3c.github.io/performance-timeline/#dom-performanceentry-tojson */
   toJSON() {
-    const { name, entryType, startTime, duration } = this;
-    return { name, entryType, startTime, duration };
+    return { name: this.#name, entryType: this.#entryType, startTime: this.#startTime, duration: this.#duration };
   }
 }
 
@@ -85,7 +84,7 @@ defineInterface(PerformanceMark);
 export class PerformanceMeasure extends PerformanceEntry {
   #detail;
 
-  constructor(token, name, startTime, duration, detail) {
+  constructor(token = undefined, name = "", startTime = 0, duration = 0, detail = null) {
     if (token !== INTERNAL) throw illegalConstructor();
     super(INTERNAL, name, "measure", startTime, duration);
     this.#detail = detail;
@@ -103,12 +102,22 @@ export class PerformanceMeasure extends PerformanceEntry {
 defineInterface(PerformanceMeasure);
 
 let entries = []; // of this isolate, in the order they were made
+let listener = null; // given by performance_observer.js, once a worker has one
+
+export function setEntryListener(listen) {
+  listener = listen;
+}
+
+/** https://w3c.github.io/performance-timeline/#queue-a-performanceentry */
+function queueEntry(entry) {
+  entries.push(entry);
+  listener?.(entry);
+  return entry;
+}
 
 /** https://w3c.github.io/user-timing/#mark-method */
 export function mark(name, options) {
-  const entry = new PerformanceMark(name, options);
-  entries.push(entry);
-  return entry;
+  return queueEntry(new PerformanceMark(name, options));
 }
 
 /** https://w3c.github.io/user-timing/#convert-a-mark-to-a-timestamp */
@@ -151,9 +160,7 @@ export function measure(measureName, startOrOptions, endMark) {
   // Steps 2 and 3.
   const end = endOf(options, endMark === undefined ? undefined : toDOMString(endMark));
   const start = startOf(options, isOptions || startOrOptions === undefined ? undefined : toDOMString(startOrOptions));
-  const entry = new PerformanceMeasure(INTERNAL, name, start, end - start, copyDetail(options.detail));
-  entries.push(entry);
-  return entry;
+  return queueEntry(new PerformanceMeasure(INTERNAL, name, start, end - start, copyDetail(options.detail)));
 }
 
 /** https://w3c.github.io/user-timing/#clearmarks-method and https://w3c.github.io/user-timing/#clearmeasures-method */
@@ -161,10 +168,14 @@ export function clear(entryType, name) {
   entries = entries.filter((entry) => entry.entryType !== entryType || (name !== undefined && entry.name !== toDOMString(name)));
 }
 
-/** https://w3c.github.io/performance-timeline/#dfn-filter-buffer-map-by-name-and-type: by time, those of one time as they came. */
+/** https://w3c.github.io/performance-timeline/#dfn-filter-buffer-map-by-name-and-type */
 export function filterEntries(name = undefined, type = undefined) {
-  const chosen = entries.filter(
-    (entry) => (name === undefined || entry.name === name) && (type === undefined || entry.entryType === type),
+  return chooseEntries(entries, name, type);
+}
+
+/** https://w3c.github.io/performance-timeline/#dfn-filter-buffer-by-name-and-type: by time, those of one time as they came. */
+export function chooseEntries(list, name = undefined, type = undefined) {
+  const chosen = list.filter(    (entry) => (name === undefined || entry.name === name) && (type === undefined || entry.entryType === type),
   );
   return chosen.sort((a, b) => a.startTime - b.startTime);
 }

@@ -6,7 +6,7 @@ Pure, like check.py: a draft is thrown away when an engine does not like it.
 from __future__ import annotations
 
 import datetime
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from msgspec import UNSET
@@ -24,11 +24,24 @@ from atoll.control.check import (
     checked_env,
     checked_isolation,
     checked_limits,
+    checked_switches,
+)
+from atoll.control.check_events import (
+    MAX_MESSAGE,
+    MAX_TAG,
+    checked_consumers,
+    checked_crons,
+    checked_flags,
+    checked_maps,
+    checked_tails,
+    checked_words,
 )
 from atoll.control.refusals import ApiCode, Refused
 from atoll.control.workers import Deployment
 from atoll.router import BadPattern, Router, parse_pattern
 from atoll.workers import Version
+
+ABOUT_ITSELF = frozenset({"name", "message", "tag"})  # fields that change nothing about the worker
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +52,12 @@ class Identity:
     worker_name: str
     tenant: str
     version_id: str
+    author: str
     now: float  # seconds since 1970
+
+    @property
+    def now_ms(self) -> int:
+        return int(self.now * 1000)
 
     @property
     def today(self) -> datetime.date:
@@ -58,23 +76,47 @@ def new_draft(body: DeployBody, identity: Identity, settings: Settings, router: 
         main=main,
         limits=checked_limits(WantedLimits(), settings),
         compatibility_date=identity.today.isoformat(),
+        created_at=identity.now_ms,
     )
-    at = int(identity.now * 1000)
-    blank = Deployment(version, number=0, routes=(), handlers=(), startup_ms=0.0, deployed_at=at, created_at=at)
+    at = identity.now_ms
+    blank = Deployment(
+        version,
+        number=0,
+        routes=(),
+        handlers=(),
+        startup_ms=0.0,
+        created_at=at,
+        updated_at=at,
+        author=identity.author,
+    )
     return _with_fields(blank, body, identity, settings, router, kinds)
 
 
 def changed_draft(
-    body: DeployBody, identity: Identity, current: Deployment, settings: Settings, router: Router, kinds: Kinds
+    body: DeployBody,
+    identity: Identity,
+    current: Deployment,
+    source_maps: Mapping[str, bytes],
+    settings: Settings,
+    router: Router,
+    kinds: Kinds,
 ) -> Deployment:
     """The next version of a worker: the current one, with whatever fields the body gives in place of the old."""
-    if all(getattr(body, field) is UNSET for field in body.__struct_fields__ if field != "name"):
+    if all(getattr(body, field) is UNSET for field in body.__struct_fields__ if field not in ABOUT_ITSELF):
         raise bad_body("the body changes nothing", "send `script`, or `modules` with `main`, or other fields to change")
-    version = replace(current.version, id=identity.version_id)
+    version = replace(current.version, id=identity.version_id, tag="", created_at=identity.now_ms)
     if body.script is not UNSET or body.modules is not UNSET or body.main is not UNSET:
         modules, main = checked_code(body, settings.script_bytes)
         version = replace(version, modules=modules, main=main)
-    draft = replace(current, version=version, deployed_at=int(identity.now * 1000))
+        source_maps = {}
+    draft = replace(
+        current,
+        version=version,
+        updated_at=identity.now_ms,
+        author=identity.author,
+        message="",
+        source_maps=source_maps,
+    )
     return _with_fields(draft, body, identity, settings, router, kinds)
 
 
@@ -83,7 +125,9 @@ def _with_fields(
 ) -> Deployment:
     version = draft.version
     if body.isolation is not UNSET:
-        checked_isolation(body.isolation)
+        version = replace(version, isolation=checked_isolation(body.isolation))
+    if body.switches is not UNSET:
+        version = replace(version, switches=checked_switches(body.switches, version.switches))
     if body.env is not UNSET:
         version = replace(version, env=checked_env(body.env))
     if body.bindings is not UNSET:
@@ -95,7 +139,31 @@ def _with_fields(
     if body.compatibility_date is not UNSET:
         version = replace(version, compatibility_date=checked_date(body.compatibility_date, identity.today))
     patterns = draft.routes if body.routes is UNSET else checked_routes(body.routes, router)
-    return replace(draft, version=version, routes=patterns)
+    return _with_words(replace(draft, version=_with_events(version, body), routes=patterns), body, settings)
+
+
+def _with_events(version: Version, body: DeployBody) -> Version:
+    if body.compatibility_flags is not UNSET:
+        version = replace(version, compatibility_flags=checked_flags(body.compatibility_flags))
+    if body.crons is not UNSET:
+        version = replace(version, crons=checked_crons(body.crons))
+    if body.queue_consumers is not UNSET:
+        version = replace(version, queue_consumers=checked_consumers(body.queue_consumers))
+    if body.tail_consumers is not UNSET:
+        version = replace(version, tail_consumers=checked_tails(body.tail_consumers))
+    return version
+
+
+def _with_words(draft: Deployment, body: DeployBody, settings: Settings) -> Deployment:
+    """What is for people: why this version was made, what it is called, and where its code came from."""
+    if body.message is not UNSET:
+        draft = replace(draft, message=checked_words("message", body.message, MAX_MESSAGE))
+    if body.tag is not UNSET:
+        draft = replace(draft, version=replace(draft.version, tag=checked_words("tag", body.tag, MAX_TAG)))
+    if body.source_maps is not UNSET:
+        maps = checked_maps(body.source_maps, draft.version.modules, 2 * settings.script_bytes)
+        draft = replace(draft, source_maps=maps)
+    return draft
 
 
 def checked_routes(texts: Sequence[str], router: Router) -> tuple[str, ...]:

@@ -10,17 +10,21 @@ from __future__ import annotations
 import asyncio
 import datetime
 import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Any
 
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
+from atoll.control.boundary import HEADERS, Query, Route, caller_of, json_answer
+from atoll.control.callers import Caller, Scope
 from atoll.control.check import bad_body
 from atoll.control.workers import Deployment
 from atoll.logs import Invocation
 from atoll.observe.live import REST_SECONDS, Listener
 from atoll.observe.records import LogEntry, entry_of, row_of, says
+from atoll.observe.sourcemaps import SourceMaps
 from atoll.observe.store import LogStore
 from atoll.observe.table import FOREVER, Place, Question
 from atoll.wire.generated import OUTCOME_NAMES, Level
@@ -29,7 +33,6 @@ MAX_LOGS = 1_000
 DEFAULT_LOGS = 100
 MAX_TEXT = 200
 SILENCE_SECONDS = 15.0
-HEADERS = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
 STREAM_HEADERS = HEADERS | {"x-accel-buffering": "no"}  # nginx must not gather what is to be seen now
 
 OUTCOMES = {name: number for number, name in OUTCOME_NAMES.items()}
@@ -37,6 +40,17 @@ LEVELS = {level.name.lower(): int(level) for level in Level}
 CURSOR = re.compile(r"(\d{1,15})-(\d{1,18})", re.ASCII)
 PARAMETERS = ("limit", "cursor", "since", "until", "outcome", "level", "text", "version")
 LIVE_PARAMETERS = ("outcome", "level", "text", "version")
+TEXT: dict[str, Any] = {"type": "string"}
+QUERIES: dict[str, tuple[str, dict[str, Any]]] = {  # what each means, and its JSON Schema
+    "limit": ("How many", {"type": "integer", "minimum": 1, "maximum": MAX_LOGS}),
+    "cursor": ("Where the answer before ended", {"type": "string", "pattern": f"^{CURSOR.pattern}$"}),
+    "since": ("Begun at or after: ISO 8601, or ms since 1970", TEXT),
+    "until": ("Begun before: ISO 8601, or ms since 1970", TEXT),
+    "outcome": ("How it ended", {"enum": list(OUTCOMES)}),
+    "level": ("Said something at least so serious", {"enum": list(LEVELS)}),
+    "text": ("Said or failed with these words", TEXT),
+    "version": ("Id of the version that ran", TEXT),
+}
 
 
 class LogsAnswer(msgspec.Struct, omit_defaults=True):
@@ -46,21 +60,38 @@ class LogsAnswer(msgspec.Struct, omit_defaults=True):
 
 
 class LogsApi:
-    def __init__(self, find: Callable[[str], Deployment], logs: LogStore) -> None:
+    def __init__(self, find: Callable[[str, Caller], Deployment], logs: LogStore, maps: SourceMaps) -> None:
         self._find = find
         self._logs = logs
+        self._maps = maps
+
+    def routes(self) -> list[Route]:
+        path = "/api/workers/{worker}/logs"
+        return [
+            Route("GET", path, self.page, Scope.LOGS, "What is stored", gives=LogsAnswer, query=queries(PARAMETERS)),
+            Route(
+                "GET",
+                f"{path}/live",
+                self.live,
+                Scope.LOGS,
+                "What happens now, as server-sent events",
+                query=queries(LIVE_PARAMETERS),
+                media="text/event-stream",
+            ),
+        ]
 
     async def page(self, request: Request) -> Response:
         """GET /api/workers/{worker}/logs"""
-        worker = self._find(request.path_params["worker"])
+        worker = self._find(request.path_params["worker"], caller_of(request))
         found = await self._logs.find(asked(request, worker.id, PARAMETERS))
+        await self._maps.map_entries(found.entries)
         cursor = "" if found.rest is None else f"{found.rest.at}-{found.rest.id}"
         answer = LogsAnswer(found.entries, self._logs.dropped(worker.id), cursor)
-        return Response(msgspec.json.encode(answer), headers=HEADERS, media_type="application/json")
+        return json_answer(answer)
 
     async def live(self, request: Request) -> Response:
         """GET /api/workers/{worker}/logs/live"""
-        worker = self._find(request.path_params["worker"])
+        worker = self._find(request.path_params["worker"], caller_of(request))
         question = asked(request, worker.id, LIVE_PARAMETERS)
         return StreamingResponse(
             self._events(request, question), headers=STREAM_HEADERS, media_type="text/event-stream"
@@ -73,7 +104,9 @@ class LogsApi:
             yield b": listening\n\n"  # the head of the response leaves with the first piece
             while (came := await listener.next(SILENCE_SECONDS)) is not None:
                 records, dropped = came
-                events = [_event("invocation", entry) for record in records if (entry := wanted(record, question))]
+                entries = [entry for record in records if (entry := wanted(record, question))]
+                await self._maps.map_entries(entries)
+                events = [_event("invocation", entry) for entry in entries]
                 if dropped:
                     events.append(_event("dropped", {"count": dropped}))
                 yield b"".join(events) or b": nothing new\n\n"
@@ -108,6 +141,10 @@ def _event(kind: str, data: object) -> bytes:
 
 
 # What may be asked
+
+
+def queries(names: Sequence[str]) -> tuple[Query, ...]:
+    return tuple(Query(name, *QUERIES[name]) for name in names)
 
 
 def asked(request: Request, worker_id: str, known: tuple[str, ...]) -> Question:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
+from time import perf_counter_ns
 
 from atoll.bindings.base import Reply
 from atoll.bindings.scope import Scope
@@ -63,8 +64,13 @@ class Ops:
 
     def _run(self, scope: Scope, number: int, op: Op, placement: Placement, meta: bytes, body: bytes) -> None:
         worker = placement.load_id
+        began = perf_counter_ns()
 
         def respond(answer: Reply | Refusal) -> None:
+            tally = op.tally
+            tally.times.add((perf_counter_ns() - began) // 1000)
+            if isinstance(answer, Refusal):
+                tally.refused += 1
             if not scope.is_over:  # else the call ended while the op ran
                 self._reply(worker, number, answer)
 

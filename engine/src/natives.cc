@@ -201,7 +201,8 @@ std::vector<std::span<const native::Function>> Tables() {
           native::RsaFunctions(),
           native::CurveFunctions(),
           native::DerFunctions(),
-          native::SignatureFunctions()};
+          native::SignatureFunctions(),
+          native::LazyFunctions()};
 }
 
 }  // namespace
@@ -229,6 +230,7 @@ const intptr_t* ExternalReferences() {
         addresses.push_back(reinterpret_cast<intptr_t>(function.callback));
       }
     }
+    addresses.push_back(reinterpret_cast<intptr_t>(native::MakeLazyGlobal));
     addresses.push_back(reinterpret_cast<intptr_t>(&BundleText::Get()));
     addresses.push_back(0);
     return addresses;

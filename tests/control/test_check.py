@@ -90,7 +90,7 @@ def test_routes_on_control_hosts_are_refused() -> None:
 def test_any_json_object_is_parsed_or_refused(fields: dict[str, object]) -> None:
     try:
         body = parse_body(msgspec.json.encode(fields))
-        new_draft(body, Identity("w", "n", "default", "v", 1.8e9), Settings(), Router(), {"echo": Echo()})
+        new_draft(body, Identity("w", "n", "default", "v", "me", 1.8e9), Settings(), Router(), {"echo": Echo()})
     except Refused as refused:
         assert str(refused)
 

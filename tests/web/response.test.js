@@ -262,4 +262,15 @@ export const tests = {
     throws(() => Response("x"), TypeError);
     equal(Object.prototype.toString.call(response), "[object Response]");
   },
+  "textStream decodes the body bit by bit": async () => {
+    const bytes = new TextEncoder().encode("\u20acuro");
+    const body = ReadableStream.from([bytes.slice(0, 1), bytes.slice(1)]);
+    const response = new Response(body);
+    let text = "";
+    for await (const piece of response.textStream()) text += piece;
+    equal(text, "\u20acuro");
+    equal(response.bodyUsed, true);
+    throws(() => response.textStream(), TypeError);
+    deepEqual(await Array.fromAsync(new Response().textStream()), []);
+  },
 };

@@ -104,4 +104,26 @@ export const tests = {
     throws(() => structuredClone([kept, () => {}], { transfer: [kept] }));
     equal(kept.detached, false);
   },
+  "a PerformanceObserver hears of marks and measures": async () => {
+    const heard = [];
+    const observed = new Promise((resolve) => {
+      const observer = new PerformanceObserver((list, self, { droppedEntriesCount }) => {
+        heard.push(...list.getEntries().map(({ name, entryType }) => `${entryType} ${name}`), self === observer, droppedEntriesCount);
+        resolve(observer);
+      });
+      observer.observe({ entryTypes: ["mark", "measure", "unheard-of"] });
+    });
+    performance.mark("seen");
+    performance.measure("between", "seen");
+    const observer = await observed;
+    deepEqual(heard.sort(), [0, true, "mark seen", "measure between"].sort());
+    performance.mark("taken");
+    deepEqual(observer.takeRecords().map(({ name }) => name), ["taken"]);
+    equal(throws(() => observer.observe({ type: "mark" })).name, "InvalidModificationError");
+    observer.disconnect();
+    performance.mark("unseen");
+    deepEqual(observer.takeRecords(), []);
+    throws(() => observer.observe({}), TypeError);
+    deepEqual([...PerformanceObserver.supportedEntryTypes], ["mark", "measure"]);
+  },
 };

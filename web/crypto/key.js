@@ -31,7 +31,7 @@ export class CryptoKey {
   #algorithm; // what the attributes give, made when first asked for and the same ever after
   #usages;
 
-  constructor(token, state) {
+  constructor(token = undefined, state = undefined) {
     if (token !== INTERNAL) throw illegalConstructor();
     this.#state = state;
   }

@@ -94,7 +94,7 @@ async function inParallel(steps) {
 export class SubtleCrypto {
   #isSubtle = true;
 
-  constructor(token) {
+  constructor(token = undefined) {
     if (token !== INTERNAL) throw illegalConstructor();
   }
 

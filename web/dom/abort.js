@@ -27,7 +27,7 @@ export class AbortSignal extends EventTarget {
   #retained = null; // dependents that somebody listens to: these may not be collected
   #onabort = null;
 
-  constructor(token) {
+  constructor(token = undefined) {
     if (token !== INTERNAL) throw illegalConstructor();
     super();
   }
@@ -79,6 +79,7 @@ export class AbortSignal extends EventTarget {
   }
 
   addEventListener(type, callback, options = undefined) {
+    requireArguments(arguments.length, 2, "EventTarget.addEventListener");
     super.addEventListener(type, callback, options);
     this.#retain();
   }

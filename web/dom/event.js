@@ -81,7 +81,7 @@ export class Event {
   }
 
   set cancelBubble(value) {
-    if (value) this.#stopPropagation = true;
+    this.#stopPropagation ||= !!value;
   }
 
   stopImmediatePropagation() {
@@ -190,6 +190,7 @@ export class CustomEvent extends Event {
   /** https://dom.spec.whatwg.org/#dom-customevent-initcustomevent */
   initCustomEvent(type, bubbles = false, cancelable = false, detail = null) {
     requireArguments(arguments.length, 1, "CustomEvent.initCustomEvent");
+    this.#detail; // a brand check before anything else
     if (this.eventPhase !== NONE) return;
     this.initEvent(type, bubbles, cancelable);
     this.#detail = detail;

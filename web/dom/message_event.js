@@ -57,6 +57,7 @@ export class MessageEvent extends Event {
   /** https://html.spec.whatwg.org/multipage/comms.html#dom-messageevent-initmessageevent */
   initMessageEvent(type, bubbles = false, cancelable = false, data = null, origin = "", lastEventId = "", source = null, ports = []) {
     requireArguments(arguments.length, 1, "MessageEvent.initMessageEvent");
+    this.#data; // a brand check before anything else
     if (this.eventPhase !== 0) return;
     this.initEvent(type, bubbles, cancelable);
     this.#data = data;

@@ -24,7 +24,7 @@ export class MessagePort extends EventTarget {
   #detached = false;
   #handlers = null; // of the event handler attributes
 
-  constructor(token) {
+  constructor(token = undefined) {
     if (token !== INTERNAL) throw illegalConstructor();
     super();
   }

@@ -4,6 +4,7 @@
 // read whole, and never become a stream at all.
 import { copyBytes, isBufferSource, toUSVString } from "../internal/webidl.js";
 import { decodeText, decodeTextKeepingMark, encodeText } from "../internal/text.js";
+import { TextDecoderStream } from "../encoding/text_streams.js";
 import { blobBytes, blobType, createBlob, isBlob } from "../file/blob.js";
 import { createFormData, entryList, isFormData } from "../file/form_data.js";
 import { parseMultipart, serializeMultipart } from "../file/multipart.js";
@@ -266,6 +267,12 @@ function asBytes(content) {
 /** https://fetch.spec.whatwg.org/#dom-body-text */
 export function bodyText(body) {
   return consume(body, asText);
+}
+
+/** https://fetch.spec.whatwg.org/#dom-body-textstream */
+export function bodyTextStream(body) {
+  if (isUnusable(body)) throw new TypeError("The body has already been used, or its stream is locked.");
+  return (body === null ? emptyStream() : streamOf(body)).pipeThrough(new TextDecoderStream());
 }
 
 /** https://fetch.spec.whatwg.org/#dom-body-json */

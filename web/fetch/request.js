@@ -1,18 +1,6 @@
 // https://fetch.spec.whatwg.org/#request-class
-import {
-  bodyArrayBuffer,
-  bodyBlob,
-  bodyBytes,
-  bodyFormData,
-  bodyJson,
-  bodyText,
-  cloneBody,
-  extractBody,
-  isUnusable,
-  isUsed,
-  moveBody,
-  streamOf,
-} from "./body.js";
+import { cloneBody, extractBody, isUnusable, moveBody } from "./body.js";
+import { includeBody } from "./body_mixin.js";
 import { HeaderList } from "./header_list.js";
 import { createHeaders, fillHeaders } from "./headers.js";
 import { readMethod, readOptions, toRequestInit, toRequestURL } from "./request_options.js";
@@ -226,15 +214,6 @@ export class Request {
     return "half";
   }
 
-  get body() {
-    const { body } = this.#state;
-    return body === null ? null : streamOf(body);
-  }
-
-  get bodyUsed() {
-    return isUsed(this.#state.body);
-  }
-
   /** https://fetch.spec.whatwg.org/#dom-request-clone */
   clone() {
     const state = this.#state;
@@ -250,36 +229,11 @@ export class Request {
     return createRequest(copy);
   }
 
-  async arrayBuffer() {
-    return bodyArrayBuffer(this.#state.body);
-  }
-
-  async blob() {
-    const state = this.#state;
-    return bodyBlob(state.body, listOf(state).get("content-type"));
-  }
-
-  async bytes() {
-    return bodyBytes(this.#state.body);
-  }
-
-  async formData() {
-    const state = this.#state;
-    return bodyFormData(state.body, listOf(state).get("content-type"));
-  }
-
-  async json() {
-    return bodyJson(this.#state.body);
-  }
-
-  async text() {
-    return bodyText(this.#state.body);
-  }
-
   static {
     isRequest = (value) => typeof value === "object" && value !== null && #state in value;
     requestState = (value) => (isRequest(value) ? value.#state : undefined);
     createRequest = (state) => new Request(INTERNAL, state);
+    includeBody(Request, (request) => request.#state.body, (request) => listOf(request.#state).get("content-type"));
   }
 }
 

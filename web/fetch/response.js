@@ -1,18 +1,6 @@
 // https://fetch.spec.whatwg.org/#response-class
-import {
-  Body,
-  bodyArrayBuffer,
-  bodyBlob,
-  bodyBytes,
-  bodyFormData,
-  bodyJson,
-  bodyText,
-  cloneBody,
-  extractBody,
-  isUnusable,
-  isUsed,
-  streamOf,
-} from "./body.js";
+import { Body, cloneBody, extractBody, isUnusable } from "./body.js";
+import { includeBody } from "./body_mixin.js";
 import { HeaderList } from "./header_list.js";
 import { createHeaders, fillHeaders } from "./headers.js";
 import { defineInterface } from "../internal/platform.js";
@@ -211,15 +199,6 @@ export class Response {
     return this.#state.cf;
   }
 
-  get body() {
-    const { body } = this.#state;
-    return body === null ? null : streamOf(body);
-  }
-
-  get bodyUsed() {
-    return isUsed(this.#state.body);
-  }
-
   /** https://fetch.spec.whatwg.org/#dom-response-clone */
   clone() {
     const state = this.#state;
@@ -239,36 +218,11 @@ export class Response {
     return createResponse(copy);
   }
 
-  async arrayBuffer() {
-    return bodyArrayBuffer(this.#state.body);
-  }
-
-  async blob() {
-    const state = this.#state;
-    return bodyBlob(state.body, contentTypeOf(state));
-  }
-
-  async bytes() {
-    return bodyBytes(this.#state.body);
-  }
-
-  async formData() {
-    const state = this.#state;
-    return bodyFormData(state.body, contentTypeOf(state));
-  }
-
-  async json() {
-    return bodyJson(this.#state.body);
-  }
-
-  async text() {
-    return bodyText(this.#state.body);
-  }
-
   static {
     isResponse = (value) => typeof value === "object" && value !== null && #state in value;
     responseState = (value) => (isResponse(value) ? value.#state : undefined);
     createResponse = (state) => new Response(INTERNAL, state);
+    includeBody(Response, (response) => response.#state.body, (response) => contentTypeOf(response.#state));
   }
 }
 

@@ -1,3 +1,4 @@
+/* global require -- a module that is only evaluated when this is called; the bundler sees to it */
 // https://streams.spec.whatwg.org/: the classes are those of web-streams-polyfill; here they become interfaces of ours.
 import "./early.js";
 import {
@@ -17,11 +18,18 @@ import {
   WritableStreamDefaultController,
   WritableStreamDefaultWriter,
 } from "web-streams-polyfill";
-import { structuredClone } from "../dom/clone.js";
+import { defineTransferable, structuredClone } from "../dom/clone.js";
+import { DOMException } from "../dom/exception.js";
 import { defineInterface } from "../internal/platform.js";
 
 // Where the library keeps these; see tools/hide_streams.mjs.
-const { _disturbed: disturbedKey, _readableStreamController: controllerKey, _state: stateKey } = internals;
+const {
+  _disturbed: disturbedKey,
+  _readable: readableKey,
+  _readableStreamController: controllerKey,
+  _state: stateKey,
+  _writable: writableKey,
+} = internals;
 
 const { getReader } = ReadableStream.prototype;
 
@@ -52,6 +60,28 @@ delete WritableStreamDefaultController.prototype.abortReason;
 export function isReadableStream(value) {
   return value instanceof ReadableStream && Object.hasOwn(value, controllerKey);
 }
+
+/** A TransformStream of two given sides. */
+export function createTransform(readable, writable) {
+  const stream = new TransformStream();
+  stream[readableKey] = readable;
+  stream[writableKey] = writable;
+  return stream;
+}
+
+// https://streams.spec.whatwg.org/#rs-transfer, #ws-transfer and #ts-transfer
+function isLocked(stream) {
+  return stream instanceof TransformStream ? stream.readable.locked || stream.writable.locked : stream.locked;
+}
+
+defineTransferable({
+  is: (object) => [ReadableStream, TransformStream, WritableStream].some((Class) => object instanceof Class),
+  begin(stream) {
+    if (isLocked(stream)) throw new DOMException("A locked stream cannot be transferred.", "DataCloneError");
+    return require("./transfer.js").beginTransfer(stream);
+  },
+  finish: (stream, successor) => require("./transfer.js").finishTransfer(stream, successor),
+});
 
 /** https://streams.spec.whatwg.org/#is-readable-stream-disturbed */
 export function isDisturbed(stream) {

@@ -98,6 +98,7 @@ export class URL {
 
   /** https://url.spec.whatwg.org/#dom-url-origin */
   get origin() {
+    this.#href; // a brand check: what follows is public
     const { protocol } = this;
     if (TUPLE_ORIGIN.includes(protocol)) return `${protocol}//${this.host}`;
     if (protocol !== "blob:") return "null";

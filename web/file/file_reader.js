@@ -1,0 +1,138 @@
+// https://w3c.github.io/FileAPI/#APIASynch
+import { DOMException } from "../dom/exception.js";
+import { EventTarget, fireEvent, HandlerSlot } from "../dom/event_target.js";
+import { ProgressEvent } from "../dom/progress_event.js";
+import { TextDecoder } from "../encoding/text_decoder.js";
+import { parseMimeType } from "../fetch/mime_type.js";
+import { native } from "../internal/native.js";
+import { defineConstants, defineInterface } from "../internal/platform.js";
+import { requireArguments, toDOMString } from "../internal/webidl.js";
+import { startTimer } from "../timers.js";
+import { blobBytes, blobType, isBlob } from "./blob.js";
+
+const EMPTY = 0;
+const LOADING = 1;
+const DONE = 2;
+const HANDLERS = ["loadstart", "progress", "load", "abort", "error", "loadend"];
+
+function decoderFor(label) {
+  try {
+    return new TextDecoder(label);
+  } catch {
+    return null;
+  }
+}
+
+/** https://w3c.github.io/FileAPI/#blob-package-data, for text: the given encoding, else that of the type, else UTF-8. */
+function packageText(bytes, type, label) {
+  const decoder = decoderFor(label) ?? decoderFor(parseMimeType(type)?.parameters.get("charset") ?? "utf-8");
+  return (decoder ?? new TextDecoder()).decode(bytes);
+}
+
+function packageBinaryString(bytes) {
+  const parts = [];
+  for (let at = 0; at < bytes.length; at += 8192) parts.push(String.fromCharCode(...bytes.subarray(at, at + 8192)));
+  return parts.join("");
+}
+
+function packageDataURL(bytes, type) {
+  return `data:${type === "" ? "application/octet-stream" : type};base64,${native.btoa(packageBinaryString(bytes))}`;
+}
+
+export class FileReader extends EventTarget {
+  #state = EMPTY;
+  #result = null;
+  #error = null;
+  #reading = 0; // which reading this is: what an earlier one still has under way is nothing
+  #handlers = null;
+
+  readAsArrayBuffer(blob) {
+    this.#read(arguments.length, blob, "readAsArrayBuffer", (bytes) => bytes.slice().buffer);
+  }
+
+  readAsBinaryString(blob) {
+    this.#read(arguments.length, blob, "readAsBinaryString", packageBinaryString);
+  }
+
+  readAsText(blob, encoding = undefined) {
+    const label = encoding === undefined ? "" : toDOMString(encoding);
+    this.#read(arguments.length, blob, "readAsText", (bytes, type) => packageText(bytes, type, label));
+  }
+
+  readAsDataURL(blob) {
+    this.#read(arguments.length, blob, "readAsDataURL", packageDataURL);
+  }
+
+  /** https://w3c.github.io/FileAPI/#readOperation */
+  #read(count, blob, method, pack) {
+    requireArguments(count, 1, `FileReader.${method}`);
+    if (!isBlob(blob)) throw new TypeError(`FileReader.${method}: the argument is not a Blob.`);
+    // Step 1.
+    if (this.#state === LOADING) throw new DOMException("The reader is already reading.", "InvalidStateError");
+    // Steps 2 to 4.
+    this.#state = LOADING;
+    this.#result = this.#error = null;
+    const reading = ++this.#reading;
+    // Steps 5 to 10: the bytes are at hand, so a reading is three tasks.
+    const bytes = blobBytes(blob);
+    const total = bytes.length;
+    const task = (steps) => startTimer(() => this.#state === LOADING && reading === this.#reading && steps(), 0);
+    task(() => this.#fire("loadstart", 0, total));
+    if (total > 0) task(() => this.#fire("progress", total, total));
+    task(() => {
+      this.#state = DONE;
+      try {
+        this.#result = pack(bytes, blobType(blob));
+      } catch (error) {
+        this.#error = new DOMException(error.message, "NotReadableError");
+      }
+      this.#fire(this.#error === null ? "load" : "error", total, total);
+      if (this.#state !== LOADING) this.#fire("loadend", total, total);
+    });
+  }
+
+  /** https://w3c.github.io/FileAPI/#dfn-abort */
+  abort() {
+    const wasLoading = this.#state === LOADING;
+    this.#result = null;
+    if (!wasLoading) return;
+    this.#state = DONE;
+    this.#fire("abort", 0, 0);
+    if (this.#state !== LOADING) this.#fire("loadend", 0, 0);
+  }
+
+  get readyState() {
+    return this.#state;
+  }
+
+  get result() {
+    return this.#result;
+  }
+
+  get error() {
+    return this.#error;
+  }
+
+  #fire(type, loaded, total) {
+    fireEvent(this, new ProgressEvent(type, { lengthComputable: total > 0, loaded, total }));
+  }
+
+  static {
+    for (const type of HANDLERS) {
+      const accessors = {
+        get [`on${type}`]() {
+          return this.#handlers?.get(type)?.get() ?? null;
+        },
+        set [`on${type}`](handler) {
+          this.#handlers ??= new Map();
+          if (!this.#handlers.has(type)) this.#handlers.set(type, new HandlerSlot(type));
+          this.#handlers.get(type).set(this, handler);
+        },
+      };
+      Object.defineProperties(FileReader.prototype, Object.getOwnPropertyDescriptors(accessors));
+    }
+  }
+}
+
+defineInterface(FileReader, { name: "FileReader" });
+defineConstants(FileReader, { EMPTY, LOADING, DONE });
