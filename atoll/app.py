@@ -15,6 +15,7 @@ import sys
 import tomllib
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
+from dataclasses import replace
 
 import click
 import uvloop
@@ -80,8 +81,9 @@ class Node:
         await self._undo.aclose()
 
     async def _start(self) -> None:
-        settings, undo = self.settings, self._undo
-        listening = listen(settings.host, settings.port)  # first: a taken port is the commonest mistake
+        undo = self._undo
+        listening = listen(self.settings.host, self.settings.port)  # first: a taken port is the commonest mistake
+        settings = self.settings = replace(self.settings, port=listening.port)
         undo.callback(listening.close)
         folder = DataFolder(settings.data)
         undo.callback(folder.close)
