@@ -8,6 +8,7 @@ from atoll.bindings.fetch.ops import Fetch
 from atoll.bindings.kv.ops import KV
 from atoll.bindings.kv.sqlite import SqliteKV
 from atoll.bindings.queue.ops import QueueBinding
+from atoll.bindings.service.ops import Service
 from atoll.bindings.services import Services
 
 
@@ -19,4 +20,5 @@ def make_bindings(services: Services) -> list[Binding]:
         Fetch(services),
         KV(SqliteKV(data / "kv.db")),
         QueueBinding(services.queues),
+        Service(services),
     ]

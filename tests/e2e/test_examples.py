@@ -74,6 +74,13 @@ def test_cron_runs_by_hand(atoll: Atoll) -> None:
     assert answer["runs"][0]["outcome"] == "ok" and answer["runs"][0]["by_hand"]
 
 
+def test_front_desk_calls_greeter(atoll: Atoll) -> None:
+    deploy(atoll, "greeter")
+    deploy(atoll, "front-desk")
+    assert atoll.get("front-desk", "/Ada").text == "Hello, Ada! Welcome.\n"
+    assert atoll.get("front-desk", "/raw").text == "Hello, desk!\n"
+
+
 def test_tail_is_told(atoll: Atoll) -> None:
     deploy(atoll, "tail")
     assert atoll.get("tail", "/fail").status == 500
