@@ -50,7 +50,6 @@ class InnerCalls(Protocol):
     ) -> InnerCall:
         """Call a worker. `head` is that of a CALL frame; `hops` is that of the scope that asks."""
 
-
     async def run(
         self, version: Version, event: Event, label: str, meta: Mapping[str, Any], body: bytes, hops: int
     ) -> bytes:

@@ -45,7 +45,6 @@ class InnerCalls:
             call.begin_upload(body, ended)
         return call
 
-
     async def run(
         self, version: Version, event: Event, label: str, meta: Mapping[str, Any], body: bytes, hops: int
     ) -> bytes:

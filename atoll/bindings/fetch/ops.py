@@ -125,7 +125,9 @@ class Fetch(Binding):
 
     async def _answer(self, wanted: Wanted, scope: Scope, fetching: Fetching, body: bytes) -> Reply:
         target = None if wanted.service is None else target_of(scope.version, wanted.service)
-        callee = self._callee(wanted, scope.version) if target is None else callee_of(self._workers, scope.version, target)
+        callee = (
+            self._callee(wanted, scope.version) if target is None else callee_of(self._workers, scope.version, target)
+        )
         if callee is not None:
             return await self._ask_worker(callee, target, wanted, scope, fetching, body)
         zone = f"{scope.version.worker_name}.{self._base}"

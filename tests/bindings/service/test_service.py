@@ -23,14 +23,21 @@ let calls = 0;
 export default class extends WorkerEntrypoint {
   field = () => "no method";
   async fetch(request) {
-    return new Response(`${request.method} ${request.url} ${request.headers.get("x-a")} ${await request.text()}`, { status: 201 });
+    const { method, url, headers } = request;
+    return new Response(`${method} ${url} ${headers.get("x-a")} ${await request.text()}`, { status: 201 });
   }
   add(a, b) { return a + b; }
   count() { return ++calls; }
   clone(value) { return value; }
   types(map, date, bytes) { return [map instanceof Map, date.getTime(), bytes.length]; }
-  async respond(request) { return new Response(`${request.method} ${await request.text()}`, { status: 418, headers: { "x-b": "1" } }); }
-  stream() { return new ReadableStream({ start(c) { c.enqueue(new TextEncoder().encode("str")); c.enqueue(new TextEncoder().encode("eam")); c.close(); } }); }
+  async respond(request) {
+    const init = { status: 418, headers: { "x-b": "1" } };
+    return new Response(`${request.method} ${await request.text()}`, init);
+  }
+  stream() {
+    const chunks = ["str", "eam"].map((text) => new TextEncoder().encode(text));
+    return ReadableStream.from(chunks);
+  }
   fail() { throw new RangeError("out of range"); }
   failOddly() { throw Object.assign(new Error("odd"), { name: "OddError" }); }
   spin() { for (;;); }
@@ -110,7 +117,8 @@ async def test_a_method_of_another_worker(room: EngineRoom, code: str, expected:
 
 
 async def test_fetch_of_a_service_reaches_the_other_worker_and_no_network(room: EngineRoom) -> None:
-    code = """const r = await env.API.fetch('https://any.where/path?q', {method: 'POST', headers: {'x-a': '1'}, body: 'hi'});
+    code = """const init = {method: 'POST', headers: {'x-a': '1'}, body: 'hi'};
+      const r = await env.API.fetch('https://any.where/path?q', init);
       return new Response(`${r.status} ${await r.text()}`);"""
     answer = await room.get(caller(code, API={"service": "api"}))
     assert answer.body == b"201 POST https://any.where/path?q 1 hi"
