@@ -15,6 +15,7 @@ import sys
 import tomllib
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
+from dataclasses import replace
 
 import click
 import uvloop
@@ -25,6 +26,7 @@ from atoll.bindings.services import Services
 from atoll.broker import Broker
 from atoll.config import Settings
 from atoll.control.api import ControlApi
+from atoll.control.backup_api import BackupApi
 from atoll.control.binding_apis import binding_routes
 from atoll.control.check import DeployBody
 from atoll.control.deploy import Deployer
@@ -79,8 +81,9 @@ class Node:
         await self._undo.aclose()
 
     async def _start(self) -> None:
-        settings, undo = self.settings, self._undo
-        listening = listen(settings.host, settings.port)  # first: a taken port is the commonest mistake
+        undo = self._undo
+        listening = listen(self.settings.host, self.settings.port)  # first: a taken port is the commonest mistake
+        settings = self.settings = replace(self.settings, port=listening.port)
         undo.callback(listening.close)
         folder = DataFolder(settings.data)
         undo.callback(folder.close)
@@ -109,6 +112,7 @@ class Node:
             sandbox_mode=settings.sandbox,
         )
         self.deployer = Deployer(settings, store, self.pool, self.router, self.logs, kinds)
+        metrics = MetricsApi(Metrics(self.meter, self._sources(broker)), self.state)
         self.control = ControlApi(
             settings,
             self.deployer,
@@ -117,10 +121,7 @@ class Node:
             is_control=self.router.is_control,
             stats=self.pool.stats,
             port=lambda: self.server.port,
-            more=[
-                *MetricsApi(Metrics(self.meter, self._sources(broker)), self.state).routes(),
-                *binding_routes(bindings),
-            ],
+            more=[*metrics.routes(), *BackupApi(settings.data).routes(), *binding_routes(bindings)],
         )
         self.server = self._make_server()
 
@@ -161,7 +162,16 @@ class Node:
     def _make_pool(self, store: WorkerStore, broker: Broker) -> Pool:
         settings = self.settings
         limits = PoolLimits(
-            max_loaded=settings.max_loaded, idle_seconds=settings.idle_seconds, worker_queue=settings.worker_queue
+            max_loaded=settings.max_loaded,
+            idle_seconds=settings.idle_seconds,
+            worker_queue=settings.worker_queue,
+            max_in_flight=settings.worker_calls,
+            worker_isolates=settings.worker_isolates,
+            tenant_calls=settings.tenant_calls,
+            tenant_loaded=settings.tenant_loaded or settings.max_loaded,
+            own_engines=settings.own_engines,
+            quarantine_seconds=settings.quarantine_seconds,
+            blocked_seconds=settings.blocked_seconds,
         )
         return Pool(
             broker,

@@ -7,6 +7,7 @@ from atoll.bindings.cache.disk import CacheDisk
 from atoll.bindings.cache.http_cache import HttpCache
 from atoll.bindings.cache.ops import Cache
 from atoll.bindings.echo.ops import Echo
+from atoll.bindings.fetch.ops import Fetch
 from atoll.bindings.kv.ops import KV
 from atoll.bindings.kv.sqlite import SqliteKV
 from atoll.bindings.ratelimit.ops import RateLimit
@@ -18,4 +19,11 @@ def make_bindings(services: Services) -> list[Binding]:
     """One of each kind, for the life of a node."""
     settings = services.settings
     cache = HttpCache(CacheDisk(settings.data / "cache", settings.cache_bytes), settings.cache_object_bytes)
-    return [Echo(), KV(SqliteKV(settings.data / "kv.db")), Cache(cache), RateLimit(), VersionMetadata()]
+    return [
+        Echo(),
+        Fetch(services),
+        KV(SqliteKV(settings.data / "kv.db")),
+        Cache(cache),
+        RateLimit(),
+        VersionMetadata(),
+    ]
