@@ -10,6 +10,7 @@ from atoll.bindings.echo.ops import Echo
 from atoll.bindings.fetch.ops import Fetch
 from atoll.bindings.kv.ops import KV
 from atoll.bindings.kv.sqlite import SqliteKV
+from atoll.bindings.queue.ops import QueueBinding
 from atoll.bindings.ratelimit.ops import RateLimit
 from atoll.bindings.services import Services
 from atoll.bindings.version_metadata import VersionMetadata
@@ -23,6 +24,7 @@ def make_bindings(services: Services) -> list[Binding]:
         Echo(),
         Fetch(services),
         KV(SqliteKV(settings.data / "kv.db")),
+        QueueBinding(services.queues),
         Cache(cache),
         RateLimit(),
         VersionMetadata(),
