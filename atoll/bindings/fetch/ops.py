@@ -124,12 +124,13 @@ class Fetch(Binding):
     # --- who answers ---
 
     async def _answer(self, wanted: Wanted, scope: Scope, fetching: Fetching, body: bytes) -> Reply:
-        target = None if wanted.service is None else target_of(scope.version, wanted.service)
-        callee = (
-            self._callee(wanted, scope.version) if target is None else callee_of(self._workers, scope.version, target)
-        )
-        if callee is not None:
-            return await self._ask_worker(callee, target, wanted, scope, fetching, body)
+        if wanted.service is not None:
+            bound = target_of(scope.version, wanted.service)
+            callee = callee_of(self._workers, scope.version, bound)
+            return await self._ask_worker(callee, bound, wanted, scope, fetching, body)
+        served = self._callee(wanted, scope.version)
+        if served is not None:
+            return await self._ask_worker(served, None, wanted, scope, fetching, body)
         zone = f"{scope.version.worker_name}.{self._base}"
         data = request_bytes(wanted, body, scope.hops, zone)
         version, target, method = scope.version, wanted.target, wanted.method
@@ -154,12 +155,12 @@ class Fetch(Binding):
         return found
 
     async def _ask_worker(
-        self, callee: Version, target: Target | None, wanted: Wanted, scope: Scope, fetching: Fetching, body: bytes
+        self, callee: Version, bound: Target | None, wanted: Wanted, scope: Scope, fetching: Fetching, body: bytes
     ) -> Reply:
         zone = f"{scope.version.worker_name}.{self._base}"
         head, event = inner_head(wanted, zone, len(body)), 0
-        if target is not None:
-            head, event = target.head(head)
+        if bound is not None:
+            head, event = bound.head(head)
         call = self._inner.start(callee, head, body, ended=not wanted.streamed, hops=scope.hops, event=event)
         fetching.begin(call)
         try:
