@@ -25,6 +25,7 @@ from atoll.bindings.services import Services
 from atoll.broker import Broker
 from atoll.config import Settings
 from atoll.control.api import ControlApi
+from atoll.control.binding_apis import binding_routes
 from atoll.control.check import DeployBody
 from atoll.control.deploy import Deployer
 from atoll.control.metrics_api import MetricsApi
@@ -116,7 +117,10 @@ class Node:
             is_control=self.router.is_control,
             stats=self.pool.stats,
             port=lambda: self.server.port,
-            more=MetricsApi(Metrics(self.meter, self._sources(broker)), self.state).routes(),
+            more=[
+                *MetricsApi(Metrics(self.meter, self._sources(broker)), self.state).routes(),
+                *binding_routes(bindings),
+            ],
         )
         self.server = self._make_server()
 
@@ -157,7 +161,16 @@ class Node:
     def _make_pool(self, store: WorkerStore, broker: Broker) -> Pool:
         settings = self.settings
         limits = PoolLimits(
-            max_loaded=settings.max_loaded, idle_seconds=settings.idle_seconds, worker_queue=settings.worker_queue
+            max_loaded=settings.max_loaded,
+            idle_seconds=settings.idle_seconds,
+            worker_queue=settings.worker_queue,
+            max_in_flight=settings.worker_calls,
+            worker_isolates=settings.worker_isolates,
+            tenant_calls=settings.tenant_calls,
+            tenant_loaded=settings.tenant_loaded or settings.max_loaded,
+            own_engines=settings.own_engines,
+            quarantine_seconds=settings.quarantine_seconds,
+            blocked_seconds=settings.blocked_seconds,
         )
         return Pool(
             broker,

@@ -103,6 +103,26 @@ class Settings:
     worker_queue: int = setting(
         100, "Calls that may wait for one worker; more are refused with 503.", low=1, also="WORKER_TASK_QUEUE_SIZE"
     )
+    worker_calls: int = setting(1000, "Calls of one worker under way at once; more are refused with 503.", low=1)
+    worker_isolates: int = setting(
+        256,
+        "Isolates one busy worker may be spread over, each in another engine; 1 never spreads one.",
+        low=1,
+        high=256,
+    )
+    tenant_calls: int = setting(2000, "Calls of one tenant under way at once; more are refused with 429.", low=1)
+    tenant_loaded: int = setting(
+        0, "Isolates of one tenant kept loaded; 0 is as many as max_loaded. Beyond it its own idle ones go."
+    )
+    own_engines: int = setting(
+        16, "Engine processes that may run beside the shared ones, each for a single tenant or worker.", high=256
+    )
+    quarantine_seconds: float = setting(
+        3600.0, "How long a worker that ended two engines is kept in an engine process of its own."
+    )
+    blocked_seconds: float = setting(
+        600.0, "How long a worker that ended an engine of its own is refused, unless a new version is deployed."
+    )
 
     # HTTP
     header_bytes: int = setting(128 * 1024, "Largest request head, all header lines together.", low=1024, high=MB)

@@ -39,6 +39,7 @@ class Failure:
     file: str = ""
     line: int = 0
     column: int = 0
+    retry_after: int = 1  # seconds; told with a 503
 
     @property
     def facts(self) -> ErrorFacts:

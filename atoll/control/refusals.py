@@ -9,7 +9,7 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import NamedTuple
 
-from atoll.errors import AtollError, Failure
+from atoll.errors import AtollError, BindingRefused, Failure, StorageFailed
 from atoll.wire.generated import ErrorCode
 
 
@@ -36,6 +36,7 @@ class ApiCode(IntEnum):
     BAD_LIMIT = 19008
     UNAVAILABLE = 19009
     FORBIDDEN = 19010
+    STORAGE = 19030
 
 
 class ApiFacts(NamedTuple):
@@ -67,6 +68,7 @@ API_ERRORS: dict[ApiCode, ApiFacts] = {
     ApiCode.BAD_LIMIT: ApiFacts(400, "bad_limit", "A limit is not a positive whole number within the node's cap."),
     ApiCode.UNAVAILABLE: ApiFacts(503, "unavailable", "No engine could check the worker now; try again."),
     ApiCode.FORBIDDEN: ApiFacts(403, "forbidden", "The token may not do this."),
+    ApiCode.STORAGE: ApiFacts(507, "storage", "The node could not store or read: a full disk, say."),
 }
 
 # What an engine said of a version -> what the client is told. Whatever is not here is the script's own failure.
@@ -104,6 +106,18 @@ class Refused(AtollError):
         self.hint = hint
         self.failure = failure
         self.retry_after = retry_after  # seconds; 0: the same request will not do better later
+
+
+# The statuses that a binding's refusal begins with.
+BINDING_FAILURES = {"404": ApiCode.NOT_FOUND, "413": ApiCode.TOO_LARGE, "414": ApiCode.TOO_LARGE}
+
+
+def binding_refusal(error: BindingRefused | StorageFailed) -> Refused:
+    """What a binding would have told a worker, for whoever asks over HTTP."""
+    if isinstance(error, StorageFailed):
+        return Refused(ApiCode.STORAGE, str(error), "the node's own log has the details; try again when that is mended")
+    status, _, words = str(error).partition(" ")
+    return Refused(BINDING_FAILURES.get(status, ApiCode.BAD_BODY), words)
 
 
 def load_refusal(failure: Failure) -> Refused:

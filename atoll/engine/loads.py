@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
+from atoll.engine.tenants import Tenant
 from atoll.errors import EngineError, Failure, LoadFailed
 from atoll.logs import LogLine
 from atoll.wire.codec import int_field, load_payload, read_json
@@ -65,6 +66,7 @@ class Placement:
 
     __slots__ = (
         "asked_code",
+        "cpu_us",
         "failed",
         "in_flight",
         "last_used",
@@ -74,7 +76,9 @@ class Placement:
         "ready",
         "report",
         "retired",
+        "room",
         "session",
+        "tenant",
         "unload_by",
         "unloading",
         "version",
@@ -84,8 +88,9 @@ class Placement:
         "watched",
     )
 
-    def __init__(self, version: Version, session: Session, load_id: int, now: float) -> None:
+    def __init__(self, version: Version, tenant: Tenant, session: Session, load_id: int, now: float) -> None:
         self.version = version
+        self.tenant = tenant
         self.session = session
         self.load_id = load_id
         self.wall_seconds = version.limits.wall_ms / 1000
@@ -99,6 +104,8 @@ class Placement:
 
         # While it serves
         self.in_flight = 0
+        self.room = 0  # calls that may be under way in it: none before it is ready, or while too many wait for it
+        self.cpu_us = 0  # CPU time of the calls that are over
         self.last_used = now
         self.logs: Lines | None = None  # of top-level code, until the next record takes them along
         self.wants_code = False  # ask for the code cache after the next response

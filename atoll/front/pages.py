@@ -38,7 +38,9 @@ TITLES: dict[ErrorCode, str] = {
     ErrorCode.UNAVAILABLE: "No engine is ready",
     ErrorCode.UNKNOWN_HOST: "No worker answers here",
     ErrorCode.UNLOADED: "The worker was being replaced",
+    ErrorCode.QUOTA_EXCEEDED: "Too many requests at once",
     ErrorCode.SHUTTING_DOWN: "This node is shutting down",
+    ErrorCode.BLOCKED: "The worker is blocked",
 }
 
 PAGE = """<!doctype html>
@@ -98,7 +100,7 @@ def error_page(failure: Failure, accept: bytes, detail: Detail) -> Page:
     kind, body = rendered(accept, facts.status, facts.page, title, message, hint, stack, failure.code.name)
     block = b"content-type: %b\r\nx-atoll-error: %d\r\ncache-control: no-store\r\n" % (kind, facts.page)
     if facts.status == HTTPStatus.SERVICE_UNAVAILABLE:
-        block += b"retry-after: 1\r\n"
+        block += b"retry-after: %d\r\n" % failure.retry_after
     return Page(facts.status, block, body)
 
 

@@ -3,7 +3,7 @@
 from enum import IntEnum, IntFlag
 from typing import NamedTuple
 
-WIRE_HASH = "f6da40d50b181ece"
+WIRE_HASH = "ce507a92354404f3"
 HEADER_LAYOUT = "<IBBHII"  # length, kind, flags, spare, worker, call
 MAX_PAYLOAD = 67108864
 INLINE_BODY = 65536
@@ -98,6 +98,7 @@ class Outcome(IntEnum):
     INTERNAL_ERROR = 7
     LOAD_SHED = 8
     SCRIPT_NOT_FOUND = 9
+    KILL_SWITCH = 10
 
 
 class ErrorCode(IntEnum):
@@ -149,6 +150,8 @@ class ErrorCode(IntEnum):
     QUOTA_EXCEEDED = 22
     # The node is shutting down.
     SHUTTING_DOWN = 23
+    # The worker ended engines again and again, and is refused for a while.
+    BLOCKED = 26
     # Workers called each other in too long a chain.
     LOOP = 30
     # A worker may not reach this host or port.
@@ -184,6 +187,7 @@ OUTCOME_NAMES: dict[int, str] = {
     7: "internalError",
     8: "loadShed",
     9: "scriptNotFound",
+    10: "killSwitch",
 }
 
 ERRORS: dict[ErrorCode, ErrorFacts] = {
@@ -255,6 +259,9 @@ ERRORS: dict[ErrorCode, ErrorFacts] = {
     ),
     ErrorCode.SHUTTING_DOWN: ErrorFacts(
         503, 1105, Outcome.LOAD_SHED, "Error", "The node is shutting down."
+    ),
+    ErrorCode.BLOCKED: ErrorFacts(
+        503, 1103, Outcome.KILL_SWITCH, "Error", "The worker ended engines again and again, and is refused for a while."
     ),
     ErrorCode.LOOP: ErrorFacts(
         508, 1019, Outcome.EXCEPTION, "Error", "Workers called each other in too long a chain."

@@ -5,7 +5,7 @@
 
 namespace engine::wire {
 
-inline constexpr char kHash[] = "f6da40d50b181ece";
+inline constexpr char kHash[] = "ce507a92354404f3";
 inline constexpr uint32_t kMaxPayload = 67108864;
 inline constexpr uint32_t kInlineBody = 65536;
 inline constexpr uint32_t kChunk = 65536;
@@ -73,6 +73,7 @@ enum class Outcome : uint32_t {
   kInternalError = 7,
   kLoadShed = 8,
   kScriptNotFound = 9,
+  kKillSwitch = 10,
 };
 
 enum class Error : uint32_t {
@@ -99,6 +100,7 @@ enum class Error : uint32_t {
   kNotGranted = 21,  // The worker named a binding it was not given.
   kQuotaExceeded = 22,  // A limit on what a worker may ask for was reached.
   kShuttingDown = 23,  // The node is shutting down.
+  kBlocked = 26,  // The worker ended engines again and again, and is refused for a while.
   kLoop = 30,  // Workers called each other in too long a chain.
   kEgressHost = 31,  // A worker may not reach this host or port.
   kEgressAddress = 32,  // A worker may not reach this address.
@@ -160,6 +162,8 @@ constexpr Outcome OutcomeOf(Error error) {
       return Outcome::kException;
     case Error::kShuttingDown:
       return Outcome::kLoadShed;
+    case Error::kBlocked:
+      return Outcome::kKillSwitch;
     case Error::kLoop:
       return Outcome::kException;
     case Error::kEgressHost:

@@ -17,6 +17,7 @@ from atoll.config import Settings
 from atoll.db.sqlite import Database
 from atoll.engine.calls import Call
 from atoll.engine.inner import InnerCalls
+from atoll.engine.loads import Placement
 from atoll.engine.pool import Pool, PoolLimits
 from atoll.engine.process import EngineFiles
 from atoll.engine.supervisor import Supervisor
@@ -159,6 +160,11 @@ class EngineRoom:
 
     async def get(self, version: Version, url: str = "http://test/", body: bytes = b"") -> Ear:
         return await self.call(version, url, body).over()
+
+    def placement(self, version: Version) -> Placement:
+        """Where a version is, of which there is one isolate."""
+        (placement,) = self.pool._homes[version].placements
+        return placement
 
     def kill_engine(self, number: int = 0) -> int:
         pid = self.supervisor.pids[number]
