@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import secrets
 import time
 from collections import Counter
 from collections.abc import Callable, Coroutine, Sequence
@@ -27,7 +26,10 @@ from atoll.control.bindings import Kinds
 from atoll.control.callers import LOCAL, Caller
 from atoll.control.check import DeployBody, checked_name
 from atoll.control.draft import Identity, changed_draft, new_draft
+from atoll.control.ids import random_id
 from atoll.control.refusals import ApiCode, Refused, load_refusal
+from atoll.control.routes import RouteRules
+from atoll.control.tenants import Tenants
 from atoll.control.workers import KEPT_VERSIONS, Deployment, WorkerStore
 from atoll.errors import EngineError, LoadFailed
 from atoll.observe.sourcemaps import SourceMaps, decoded, mapped_failure
@@ -38,8 +40,6 @@ from atoll.workers import Limits, Version
 T = TypeVar("T")
 
 log = logging.getLogger("atoll.control")
-
-ID_LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
 
 
 class Loaded(Protocol):
@@ -61,10 +61,6 @@ class Checker(Protocol):
 Save: TypeAlias = Callable[[Deployment, Mark], Coroutine[None, None, Deployment]]
 
 
-def random_id(prefix: str) -> str:
-    return f"{prefix}_" + "".join(secrets.choice(ID_LETTERS) for _ in range(12))
-
-
 class Deployer:
     def __init__(
         self,
@@ -74,6 +70,7 @@ class Deployer:
         router: Router,
         logs: LogStore,
         kinds: Kinds,
+        tenants: Tenants,
         *,
         clock: Callable[[], float] = time.time,
         new_id: Callable[[str], str] = random_id,
@@ -84,6 +81,8 @@ class Deployer:
         self._router = router
         self._logs = logs
         self._kinds = kinds
+        self._tenants = tenants
+        self._rules = RouteRules(router, tenants)
         self._clock = clock
         self._new_id = new_id
         self.maps = SourceMaps(store.source_maps)  # for the stacks of every version
@@ -95,7 +94,7 @@ class Deployer:
         self._changing: set[str] = set()  # names
         self._tasks: set[asyncio.Task[object]] = set()
         # Held from the last look at the routes until they are taken: two workers may want what only one can have
-        self._turn = asyncio.Lock()
+        self.turn = asyncio.Lock()
 
     # What is deployed
 
@@ -125,6 +124,16 @@ class Deployer:
                 f"GET /api/workers/{deployment.name}/versions lists them; the newest {KEPT_VERSIONS} are kept",
             )
         return found
+
+    def usage(self, tenant: str) -> tuple[int, int]:
+        """How many workers a tenant has, and the bytes of their active versions."""
+        found = self.all(tenant)
+        return len(found), sum(map(script_bytes, found))
+
+    def holdings(self, tenant: str) -> list[str]:
+        """What a tenant has besides tokens, in words: it cannot go while it has something."""
+        kept = [f"{kind} {name}" for kind, binding in self._kinds.items() for name in binding.holdings(tenant)]
+        return [f"worker {deployment.name}" for deployment in self.all(tenant)] + kept
 
     def restore(self) -> int:
         """Put every stored worker before the router, as at the end of the last run; returns how many there are."""
@@ -198,9 +207,10 @@ class Deployer:
 
     async def _create(self, name: str, body: DeployBody, by: Caller) -> Deployment:
         if name in self._ids:
-            raise Refused(
-                ApiCode.NAME_TAKEN, f"a worker named `{name}` exists already", f"to update it: PUT /api/workers/{name}"
-            )
+            is_mine = self._live[self._ids[name]].version.tenant == by.tenant
+            hint = f"to update it: PUT /api/workers/{name}" if is_mine else "names are unique on a node: choose another"
+            raise Refused(ApiCode.NAME_TAKEN, f"a worker named `{name}` exists already", hint)
+        self._refuse_one_more(by.tenant)
         identity = Identity(self._new_id("worker"), name, by.tenant, self._new_id("version"), by.name, self._clock())
         draft = new_draft(body, identity, self._settings, self._router, self._kinds)
         return await self._activate(draft, self._store.create, by)
@@ -236,13 +246,19 @@ class Deployer:
         self._checker.retire(deployment.version)
 
     async def _activate(self, draft: Deployment, save: Save, by: Caller, note: str = "") -> Deployment:
-        self._refuse_taken_routes(draft)  # early, since the engine's part is the dear one
+        self._rules.refuse_foreign(draft.routes, by)
+        self._rules.refuse_taken(draft)  # early, since the engine's part is the dear one
+        self._refuse_too_large(draft)
         loaded = await self._check(draft)
         try:
             for grant in draft.version.grants.values():
                 await self._kinds[grant.kind].prepare(draft.version.tenant, grant.resource)
-            async with self._turn:
-                self._refuse_taken_routes(draft)
+            async with self.turn:
+                self._tenants.find(by.tenant)
+                self._rules.refuse_taken(draft)
+                if draft.id not in self._live:
+                    self._refuse_one_more(by.tenant)
+                self._refuse_too_large(draft)
                 checked = replace(draft, handlers=tuple(loaded.handlers), startup_ms=loaded.startup_ms)
                 stored = await save(checked, Mark.of(by, self._clock(), note))
                 old = self._live.get(stored.id)
@@ -255,12 +271,28 @@ class Deployer:
         log.info("%s answers with version %d (%s)", stored.name, stored.number, stored.version.id)
         return stored
 
-    def _refuse_taken_routes(self, draft: Deployment) -> None:
-        for pattern, owner in self._router.conflicts(draft.name, draft.routes):
+    def _refuse_one_more(self, tenant: str) -> None:
+        most = self._tenants.quotas(tenant).workers
+        if most is not None and len(self.all(tenant)) >= most:
             raise Refused(
-                ApiCode.ROUTE_TAKEN,
-                f"the route {pattern} belongs to the worker `{owner}`",
-                "remove it there first, or choose another",
+                ApiCode.TOO_MANY_WORKERS,
+                f"the tenant `{tenant}` may have {most} workers and has them",
+                "delete one, or ask an operator for a larger quota",
+            )
+
+    def _refuse_too_large(self, draft: Deployment) -> None:
+        """The whole of a tenant's code is bounded, whatever the size of one worker may be."""
+        tenant = draft.version.tenant
+        most = self._tenants.quotas(tenant).script_bytes
+        if most is None:
+            return
+        others = sum(script_bytes(each) for each in self.all(tenant) if each.id != draft.id)
+        if others + script_bytes(draft) > most:
+            raise Refused(
+                ApiCode.QUOTA,
+                f"the workers of the tenant `{tenant}` would have {others + script_bytes(draft):,} bytes,"
+                f" more than its quota of {most:,}",
+                "delete one, make them smaller, or ask an operator for a larger quota",
             )
 
     async def _check(self, draft: Deployment) -> Loaded:
@@ -297,3 +329,7 @@ class Deployer:
         host = f"{name}.{self._settings.base_domain}"
         if self._router.is_control(host.encode()):
             raise Refused(ApiCode.BAD_NAME, f"{host} is a control host of this node", "choose another name")
+
+
+def script_bytes(deployment: Deployment) -> int:
+    return sum(len(module.source) for module in deployment.version.modules)

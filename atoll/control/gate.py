@@ -26,7 +26,7 @@ from atoll.control.audit import Mark
 from atoll.control.callers import LOCAL, NOBODY, Caller, Scope, held
 from atoll.control.refusals import ApiCode, Refused
 from atoll.control.tenants import Tenants
-from atoll.control.tokens import Tokens
+from atoll.control.tokens import Tokens, new_text
 from atoll.router import LOCAL_HOSTS, host_name
 
 log = logging.getLogger("atoll.control")
@@ -62,7 +62,9 @@ class FailedLogins:
             self._counts.clear()
         self._counts[address] = (begin, count + 1)
         if count < FAILURES:
-            return Refused(ApiCode.UNAUTHENTICATED, "this token lets nobody in", "it may be revoked, expired or mistyped")
+            return Refused(
+                ApiCode.UNAUTHENTICATED, "this token lets nobody in", "it may be revoked, expired or mistyped"
+            )
         if count == FAILURES:
             log.warning("%d failed logins from %s within %d s", count, address, WINDOW)
         wait = max(1, int(begin + WINDOW - now))
@@ -92,7 +94,9 @@ class Gate:
         if wanted == caller.tenant:
             return caller
         if not caller.is_operator:
-            raise Refused(ApiCode.FORBIDDEN, "this token is for one tenant, and not for that one", "leave the header out")
+            raise Refused(
+                ApiCode.FORBIDDEN, "this token is for one tenant, and not for that one", "leave the header out"
+            )
         return replace(caller, tenant=self._tenants.find(wanted).name)
 
     def _bearer(self, shown: str, request: Request) -> Caller:
@@ -109,9 +113,7 @@ class Gate:
         """Where tokens are needed and there is none to make others with: make it, and say in which file it is."""
         if self.is_open or self._tokens.has_operator():
             return None
-        mark = Mark.of(LOCAL, self._clock())
-        _, text = await self._tokens.make("admin", [Scope.ADMIN], None, None, mark)
-        path = folder / TOKEN_FILE
+        path, text = folder / TOKEN_FILE, new_text()
         path.unlink(missing_ok=True)  # whoever had it open, or a link in its place, gets nothing
         file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         try:
@@ -119,6 +121,8 @@ class Gate:
             os.fsync(file)
         finally:
             os.close(file)
+        # The file comes first: a crash in between leaves a text that is no token, and the next start makes another.
+        await self._tokens.keep(text, "admin", [Scope.ADMIN], None, None, Mark.of(LOCAL, self._clock()))
         return path
 
 

@@ -1,7 +1,7 @@
 """Whose a host is: a tenant cannot route over another's, and never learns whose it is.
 
-Within a tenant the router's rules decide, the more specific pattern wins. Between tenants that would let one take a path
-of another's host away, so there the first to have a host has it alone: patterns of two tenants never meet on one host.
+Within a tenant the router's rules decide, the more specific pattern wins. Between tenants that would let one take a
+path of another's host away, so there the first to have a host has it alone: patterns of two tenants never meet.
 """
 
 from __future__ import annotations

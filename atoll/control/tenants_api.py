@@ -23,6 +23,7 @@ from atoll.observe.records import iso_time
 from atoll.router import BadPattern, parse_pattern
 
 MAX_HOSTS = 1_000
+MAX_LISTED = 10
 
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
 Rate = Annotated[int, msgspec.Meta(ge=1, le=10_000_000)]
@@ -137,17 +138,17 @@ class TenantsApi:
         tenant = self._tenants.find(request.path_params["tenant"])
         hosts = tenant.hosts if body.hosts is UNSET else checked_hosts(body.hosts)
         changed = Tenant(tenant.name, tenant.created_at, with_wanted(tenant.quotas, body.quotas), hosts)
-        return json_answer(
-            self._shown(await self._tenants.change(changed, Mark.of(caller_of(request), self._clock())))
-        )
+        return json_answer(self._shown(await self._tenants.change(changed, Mark.of(caller_of(request), self._clock()))))
 
     async def delete(self, request: Request) -> Response:
         name = self._tenants.find(request.path_params["tenant"]).name
-        if self._deployer.all(name):
-            raise Refused(ApiCode.TENANT_IN_USE, f"the tenant `{name}` has workers", "delete them first")
-        await self._deployer.forget_tenant(name)
-        await self._tenants.delete(name, Mark.of(caller_of(request), self._clock()))
-        self._tokens.forget_tenant(name)
+        async with self._deployer.turn:  # no deploy comes in between
+            holdings = self._deployer.holdings(name)
+            if holdings:
+                listed = ", ".join(holdings[:MAX_LISTED]) + (" …" if len(holdings) > MAX_LISTED else "")
+                raise Refused(ApiCode.TENANT_IN_USE, f"the tenant `{name}` still has {listed}", "delete it first")
+            await self._tenants.delete(name, Mark.of(caller_of(request), self._clock()))
+            self._tokens.forget_tenant(name)
         return no_content()
 
     def _shown(self, tenant: Tenant) -> TenantAnswer:
@@ -175,6 +176,8 @@ def checked_hosts(texts: list[str] | None) -> tuple[str, ...] | None:
             if "/" in text or "://" in text:
                 raise BadPattern("there is more in it than a host")
         except BadPattern as error:
-            raise bad_body(f"`hosts` has {text[:80]!r}: {error}", "write hosts like shop.example or *.shop.example") from None
+            raise bad_body(
+                f"`hosts` has {text[:80]!r}: {error}", "write hosts like shop.example or *.shop.example"
+            ) from None
         hosts.append(pattern.wildcard + pattern.host)
     return tuple(dict.fromkeys(hosts))

@@ -19,12 +19,11 @@ import msgspec
 
 from atoll.control.audit import Mark
 from atoll.control.callers import Scope
-from atoll.control.deploy import ID_LETTERS
+from atoll.control.ids import random_letters
 from atoll.control.refusals import ApiCode, Refused
 from atoll.db.sqlite import Database, rows
 
 PREFIX = "atoll"
-ID_LENGTH = 12
 USED_STEP = 60_000  # ms: how exactly it is known when a token was used last
 
 
@@ -77,7 +76,7 @@ class Tokens:
 
     def check(self, shown: str) -> Token | None:
         """The token that a client shows, if it is one that lets it in."""
-        token_id = shown.removeprefix(f"{PREFIX}_").split("_", 1)[0]
+        token_id = _id_of(shown)
         token = self._tokens.get(token_id)
         if token is None or not hmac.compare_digest(_hash(shown), self._hashes[token_id]):
             return None
@@ -95,8 +94,14 @@ class Tokens:
         self, name: str, scopes: Sequence[Scope], tenant: str | None, seconds: float | None, mark: Mark
     ) -> tuple[Token, str]:
         """A new token, and its text: nobody will ever see that again."""
-        token_id = "".join(secrets.choice(ID_LETTERS) for _ in range(ID_LENGTH))
-        text = f"{PREFIX}_{token_id}_{secrets.token_urlsafe(32)}"
+        text = new_text()
+        return await self.keep(text, name, scopes, tenant, seconds, mark), text
+
+    async def keep(
+        self, text: str, name: str, scopes: Sequence[Scope], tenant: str | None, seconds: float | None, mark: Mark
+    ) -> Token:
+        """Let a text from `new_text` be a token from now on."""
+        token_id = _id_of(text)
         expires_at = None if seconds is None else mark.at + int(seconds * 1000)
         token = Token(token_id, name, tenant, tuple(scopes), mark.at, expires_at)
 
@@ -111,7 +116,7 @@ class Tokens:
         await self._database.write(act)
         self._tokens[token_id] = token
         self._hashes[token_id] = _hash(text)
-        return token, text
+        return token
 
     def find(self, token_id: str, tenant: str | None) -> Token:
         """A token by its id, of a tenant or of any."""
@@ -144,9 +149,19 @@ class Tokens:
         """Whether somebody can get in to make other tokens."""
         now = self._clock() * 1000
         return any(
-            token.tenant is None and Scope.ADMIN in token.scopes and (token.expires_at is None or token.expires_at > now)
+            token.tenant is None
+            and Scope.ADMIN in token.scopes
+            and (token.expires_at is None or token.expires_at > now)
             for token in self._tokens.values()
         )
+
+
+def new_text() -> str:
+    return f"{PREFIX}_{random_letters()}_{secrets.token_urlsafe(32)}"
+
+
+def _id_of(text: str) -> str:
+    return text.removeprefix(f"{PREFIX}_").split("_", 1)[0]
 
 
 def _hash(text: str) -> bytes:

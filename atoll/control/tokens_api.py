@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 from starlette.requests import Request
@@ -109,7 +109,9 @@ class TokensApi:
         scopes = _checked_scopes(body.scopes)
         if body.all_tenants and not caller.is_operator:
             raise Refused(
-                ApiCode.FORBIDDEN, "this token is for one tenant and makes others for that one only", "leave out all_tenants"
+                ApiCode.FORBIDDEN,
+                "this token is for one tenant and makes others for that one only",
+                "leave out all_tenants",
             )
         if not held(scopes) <= caller.scopes:
             raise Refused(ApiCode.FORBIDDEN, "a token cannot make one that may do more than itself")
@@ -132,7 +134,7 @@ class TokensApi:
         rest = str(lines[limit - 1].id) if len(lines) > limit else ""
         return json_answer(AuditAnswer([_line(line) for line in lines[:limit]], rest))
 
-    def _shown(self, token: Token) -> dict[str, object]:
+    def _shown(self, token: Token) -> dict[str, Any]:
         used = self._tokens.used_at(token)
         return {
             "id": token.id,
