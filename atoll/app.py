@@ -26,6 +26,7 @@ from atoll.broker import Broker
 from atoll.config import Settings
 from atoll.control.access import Access
 from atoll.control.api import ControlApi
+from atoll.control.backup_api import BackupApi
 from atoll.control.binding_apis import binding_routes
 from atoll.control.check import DeployBody
 from atoll.control.deploy import Deployer
@@ -111,6 +112,7 @@ class Node:
         )
         self.access = Access(settings, database)
         self.deployer = Deployer(settings, store, self.pool, self.router, self.logs, kinds, self.access.tenants)
+        metrics = MetricsApi(Metrics(self.meter, self._sources(broker)), self.state)
         self.control = ControlApi(
             settings,
             self.deployer,
@@ -120,10 +122,7 @@ class Node:
             is_control=self.router.is_control,
             stats=self.pool.stats,
             port=lambda: self.server.port,
-            more=[
-                *MetricsApi(Metrics(self.meter, self._sources(broker)), self.state).routes(),
-                *binding_routes(bindings),
-            ],
+            more=[*metrics.routes(), *BackupApi(settings.data).routes(), *binding_routes(bindings)],
         )
         self.server = self._make_server()
 
