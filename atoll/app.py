@@ -15,6 +15,7 @@ import sys
 import tomllib
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
+from dataclasses import replace
 
 import click
 import uvloop
@@ -81,8 +82,9 @@ class Node:
         await self._undo.aclose()
 
     async def _start(self) -> None:
-        settings, undo = self.settings, self._undo
-        listening = listen(settings.host, settings.port)  # first: a taken port is the commonest mistake
+        undo = self._undo
+        listening = listen(self.settings.host, self.settings.port)  # first: a taken port is the commonest mistake
+        settings = self.settings = replace(self.settings, port=listening.port)
         undo.callback(listening.close)
         folder = DataFolder(settings.data)
         undo.callback(folder.close)
@@ -93,7 +95,7 @@ class Node:
             settings.data, rate=settings.log_rate, max_bytes=settings.log_bytes, days=settings.log_days
         )
         undo.push_async_callback(self.logs.close)
-        self.router = Router(settings.base_domain, settings.control_hosts)
+        self.router = self._make_router()
         inner = InnerCalls()
         bindings = make_bindings(Services(settings, database, self.router, inner))
         for binding in bindings:
@@ -160,6 +162,9 @@ class Node:
             connections=lambda: len(self.server.shared.connections),
             version=atoll.__version__,
         )
+
+    def _make_router(self) -> Router:
+        return Router(self.settings.base_domain, self.settings.control_hosts)
 
     def _make_pool(self, store: WorkerStore, broker: Broker) -> Pool:
         settings = self.settings
