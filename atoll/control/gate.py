@@ -135,6 +135,6 @@ def is_loopback(host: str) -> bool:
 
 
 def _is_local(request: Request) -> bool:
-    name = host_name(request.headers.get("host", "").encode("latin-1"))
-    by_local_name = name is not None and name.decode() in LOCAL_HOSTS
+    name = (host_name(request.headers.get("host", "").encode("latin-1")) or b"").decode()
+    by_local_name = name in LOCAL_HOSTS or name.endswith(".localhost")  # which is nobody's to point elsewhere
     return by_local_name and not any(header in request.headers for header in PROXY_HEADERS)
