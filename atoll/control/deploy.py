@@ -27,6 +27,7 @@ from atoll.control.callers import LOCAL, Caller
 from atoll.control.check import DeployBody, checked_name
 from atoll.control.draft import Identity, changed_draft, new_draft
 from atoll.control.ids import random_id
+from atoll.control.quotas import QuotaRules, script_bytes
 from atoll.control.refusals import ApiCode, Refused, load_refusal
 from atoll.control.routes import RouteRules
 from atoll.control.tenants import Tenants
@@ -35,6 +36,7 @@ from atoll.errors import EngineError, LoadFailed
 from atoll.observe.sourcemaps import SourceMaps, decoded, mapped_failure
 from atoll.observe.store import LogStore
 from atoll.router import BadPattern, Router, RouteTaken
+from atoll.triggers.triggers import BadTrigger
 from atoll.workers import Limits, Version
 
 T = TypeVar("T")
@@ -58,6 +60,14 @@ class Checker(Protocol):
     def retire(self, version: Version) -> None: ...
 
 
+class Triggers(Protocol):
+    """What starts workers besides requests: triggers.triggers.Triggers."""
+
+    def check(self, version: Version, handlers: Sequence[str]) -> None: ...
+    def put(self, version: Version) -> None: ...
+    async def drop(self, worker_id: str) -> None: ...
+
+
 Save: TypeAlias = Callable[[Deployment, Mark], Coroutine[None, None, Deployment]]
 
 
@@ -70,6 +80,7 @@ class Deployer:
         router: Router,
         logs: LogStore,
         kinds: Kinds,
+        triggers: Triggers,
         tenants: Tenants,
         *,
         clock: Callable[[], float] = time.time,
@@ -81,7 +92,9 @@ class Deployer:
         self._router = router
         self._logs = logs
         self._kinds = kinds
+        self._triggers = triggers
         self._tenants = tenants
+        self._quotas = QuotaRules(tenants)
         self._rules = RouteRules(router, tenants)
         self._clock = clock
         self._new_id = new_id
@@ -210,7 +223,7 @@ class Deployer:
             is_mine = self._live[self._ids[name]].version.tenant == by.tenant
             hint = f"to update it: PUT /api/workers/{name}" if is_mine else "names are unique on a node: choose another"
             raise Refused(ApiCode.NAME_TAKEN, f"a worker named `{name}` exists already", hint)
-        self._refuse_one_more(by.tenant)
+        self._quotas.refuse_one_more(by.tenant, self.all(by.tenant))
         identity = Identity(self._new_id("worker"), name, by.tenant, self._new_id("version"), by.name, self._clock())
         draft = new_draft(body, identity, self._settings, self._router, self._kinds)
         return await self._activate(draft, self._store.create, by)
@@ -243,22 +256,25 @@ class Deployer:
         self._router.drop(name)
         del self._live[deployment.id], self._ids[name]
         self._logs.drop(deployment.id)
+        await self._triggers.drop(deployment.id)
         self._checker.retire(deployment.version)
 
     async def _activate(self, draft: Deployment, save: Save, by: Caller, note: str = "") -> Deployment:
         self._rules.refuse_foreign(draft.routes, by)
         self._rules.refuse_taken(draft)  # early, since the engine's part is the dear one
-        self._refuse_too_large(draft)
+        self._quotas.refuse_too_large(draft, self.all(by.tenant))
         loaded = await self._check(draft)
         try:
+            self._check_triggers(draft.version, loaded)
             for grant in draft.version.grants.values():
                 await self._kinds[grant.kind].prepare(draft.version.tenant, grant.resource)
             async with self.turn:
                 self._tenants.find(by.tenant)
                 self._rules.refuse_taken(draft)
                 if draft.id not in self._live:
-                    self._refuse_one_more(by.tenant)
-                self._refuse_too_large(draft)
+                    self._quotas.refuse_one_more(by.tenant, self.all(by.tenant))
+                self._quotas.refuse_too_large(draft, self.all(by.tenant))
+                self._check_triggers(draft.version, loaded)
                 checked = replace(draft, handlers=tuple(loaded.handlers), startup_ms=loaded.startup_ms)
                 stored = await save(checked, Mark.of(by, self._clock(), note))
                 old = self._live.get(stored.id)
@@ -271,29 +287,12 @@ class Deployer:
         log.info("%s answers with version %d (%s)", stored.name, stored.number, stored.version.id)
         return stored
 
-    def _refuse_one_more(self, tenant: str) -> None:
-        most = self._tenants.quotas(tenant).workers
-        if most is not None and len(self.all(tenant)) >= most:
-            raise Refused(
-                ApiCode.TOO_MANY_WORKERS,
-                f"the tenant `{tenant}` may have {most} workers and has them",
-                "delete one, or ask an operator for a larger quota",
-            )
-
-    def _refuse_too_large(self, draft: Deployment) -> None:
-        """The whole of a tenant's code is bounded, whatever the size of one worker may be."""
-        tenant = draft.version.tenant
-        most = self._tenants.quotas(tenant).script_bytes
-        if most is None:
-            return
-        others = sum(script_bytes(each) for each in self.all(tenant) if each.id != draft.id)
-        if others + script_bytes(draft) > most:
-            raise Refused(
-                ApiCode.QUOTA,
-                f"the workers of the tenant `{tenant}` would have {others + script_bytes(draft):,} bytes,"
-                f" more than its quota of {most:,}",
-                "delete one, make them smaller, or ask an operator for a larger quota",
-            )
+    def _check_triggers(self, version: Version, loaded: Loaded) -> None:
+        try:
+            self._triggers.check(version, loaded.handlers)
+        except BadTrigger as error:
+            code = ApiCode.TRIGGER_TAKEN if error.is_taken else ApiCode.BAD_TRIGGER
+            raise Refused(code, str(error), error.hint) from None
 
     async def _check(self, draft: Deployment) -> Loaded:
         version = draft.version
@@ -313,6 +312,7 @@ class Deployer:
         self._live[deployment.id] = deployment
         self._ids[deployment.name] = deployment.id
         self._logs.open(deployment.id)
+        self._triggers.put(deployment.version)
 
     def _capped(self, stored: Deployment) -> Deployment:
         """A stored version within the node's caps, which may have become lower since it was made."""
@@ -330,7 +330,3 @@ class Deployer:
         host = f"{name}.{self._settings.base_domain}"
         if self._router.is_control(host.encode()):
             raise Refused(ApiCode.BAD_NAME, f"{host} is a control host of this node", "choose another name")
-
-
-def script_bytes(deployment: Deployment) -> int:
-    return sum(len(module.source) for module in deployment.version.modules)

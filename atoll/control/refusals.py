@@ -42,6 +42,8 @@ class ApiCode(IntEnum):
     NO_TENANT = 19012
     TENANT_IN_USE = 19013
     QUOTA = 19014
+    BAD_TRIGGER = 19031
+    TRIGGER_TAKEN = 19032
     STORAGE = 19030
 
 
@@ -80,6 +82,8 @@ API_ERRORS: dict[ApiCode, ApiFacts] = {
     ApiCode.NO_TENANT: ApiFacts(404, "no_tenant", "There is no such tenant."),
     ApiCode.TENANT_IN_USE: ApiFacts(409, "tenant_in_use", "The tenant still has something, or is always there."),
     ApiCode.QUOTA: ApiFacts(403, "quota", "The tenant has as much as it may have."),
+    ApiCode.BAD_TRIGGER: ApiFacts(422, "bad_trigger", "A cron or queue the worker is to be started by cannot be."),
+    ApiCode.TRIGGER_TAKEN: ApiFacts(409, "trigger_taken", "Another worker consumes this queue."),
     ApiCode.STORAGE: ApiFacts(507, "storage", "The node could not store or read: a full disk, say."),
 }
 
