@@ -79,6 +79,9 @@ class Settings:
         "Log records kept per second and worker; more are counted and not kept. Twice as many if they say something.",
     )
 
+    cache_bytes: int = setting(256 * MB, "What the Cache API keeps for one tenant; beyond it the oldest goes.", low=MB)
+    cache_object_bytes: int = setting(16 * MB, "Largest response that the Cache API keeps.", low=1)
+
     # Engines
     engines: int = setting(
         len(os.sched_getaffinity(0)),
