@@ -8,7 +8,7 @@ import { Headers } from "../fetch/headers.js";
 import { isRequest, Request } from "../fetch/request.js";
 import { isResponse, Response } from "../fetch/response.js";
 import { decodeText, encodeText } from "../internal/text.js";
-import { isReadableStream, ReadableStream } from "../streams/streams.js";
+import { isReadableStream } from "../streams/streams.js";
 
 const MOST_BYTES = 32 * 1024 * 1024;
 
