@@ -95,6 +95,7 @@ class Node:
             threads=settings.engine_threads,
             spares=settings.spares,
             sandbox_mode=settings.sandbox,
+            pbkdf2_iterations=settings.pbkdf2_iterations,
         )
         self.deployer = Deployer(settings, store, self.pool, self.router, self.logs, kinds)
         self.control = ControlApi(

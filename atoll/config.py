@@ -119,6 +119,9 @@ class Settings:
     subrequests: int = setting(1_000, "Subrequests of one call, for workers that name no subrequests.", low=1)
     max_cpu_ms: int = setting(30_000, "The most a worker may ask for as cpu_ms.", low=1)
     max_wall_ms: int = setting(900_000, "The most a worker may ask for as wall_ms.", low=1)
+    pbkdf2_iterations: int = setting(
+        100_000, "Iterations of PBKDF2 a worker may ask for; it cannot be stopped half way.", low=1, high=10_000_000
+    )
     max_memory_mb: int = setting(512, "The most a worker may ask for as memory_mb.", low=8)
     max_subrequests: int = setting(10_000, "The most a worker may ask for as subrequests.", low=1)
     script_bytes: int = setting(10 * MB, "Largest worker, all modules together.", low=1024, high=48 * MB)

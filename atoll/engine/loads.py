@@ -160,6 +160,7 @@ def load_meta(version: Version, cache: CodeCache) -> dict[str, object]:
         "grants": [{"name": grant.name, "kind": grant.kind} for grant in version.grants.values()],
         "limits": {"cpu_ms": limits.cpu_ms, "wall_ms": limits.wall_ms, "memory_mb": limits.memory_mb},
         "compatibility_date": version.compatibility_date,
+        "compatibility_flags": list(version.compatibility_flags),
         "cache": [len(blob) for blob in cache] if cache else [0] * len(version.modules),
     }
 

@@ -1,5 +1,7 @@
 // https://nodejs.org/api/buffer.html
 import { atob, btoa } from "../encoding/base64.js";
+import { Blob } from "../file/blob.js";
+import { File } from "../file/file.js";
 import { native } from "../internal/native.js";
 import { isArrayBuffer } from "../internal/webidl.js";
 import { decode, encode, encodedLength, encodingName, requireEncoding } from "./buffer_encodings.js";
@@ -304,4 +306,4 @@ export function transcode(source, fromEncoding, toEncoding) {
   return asBuffer(encode(decode(source, requireEncoding(fromEncoding)), requireEncoding(toEncoding)));
 }
 
-export { atob, btoa };
+export { atob, Blob, btoa, File };
