@@ -25,7 +25,7 @@ const worker = Object.fromEntries(
     "SubtleCrypto", "TextDecoder", "TextDecoderStream", "TextEncoder", "TextEncoderStream", "TransformStream", "URL",
     "URLPattern", "URLSearchParams", "WebAssembly", "WorkerGlobalScope", "WritableStream",
     "WritableStreamDefaultController", "addEventListener", "atob", "btoa", "clearImmediate", "clearInterval",
-    "clearTimeout", "console", "crypto", "dispatchEvent", "navigator", "performance", "queueMicrotask",
+    "clearTimeout", "console", "crypto", "dispatchEvent", "fetch", "navigator", "performance", "queueMicrotask",
     "removeEventListener", "reportError", "scheduler", "self", "setImmediate", "setInterval", "setTimeout",
     "structuredClone",
   ].map((name) => [name, "readonly"]),
@@ -36,10 +36,10 @@ export default [
   { files: ["web/**/*.js", "atoll/bindings/**/*.js"], rules },
   { files: ["web/internal/native.js"], languageOptions: { globals: { native: "readonly" } } },
   { files: ["web/node/modules.js"], languageOptions: { globals: { require: "readonly" } } },
-  { files: ["tests/**/*.js", "examples/**/*.js"], rules, languageOptions: { globals: worker } },
+  { files: ["tests/**/*.js", "examples/**/*.js", "atoll/cli/templates/**/*.js"], rules, languageOptions: { globals: worker } },
   {
-    files: ["tools/**/*.mjs", "engine/*.js", "eslint.config.js", "bench/**/*.mjs"],
+    files: ["tools/**/*.mjs", "engine/*.js", "eslint.config.js", "bench/**/*.mjs", "atoll/project/*.mjs"],
     rules,
-    languageOptions: { globals: { console: "readonly", process: "readonly" } },
+    languageOptions: { globals: { Buffer: "readonly", console: "readonly", process: "readonly" } },
   },
 ];

@@ -9,24 +9,28 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import signal
 import sys
 import tomllib
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
+from dataclasses import replace
 
 import click
 import uvloop
 
 import atoll
 from atoll.bindings import make_bindings
-from atoll.bindings.base import Binding
 from atoll.bindings.services import Services
 from atoll.broker import Broker
 from atoll.config import Settings
 from atoll.control.api import ControlApi
+from atoll.control.backup_api import BackupApi
+from atoll.control.binding_apis import binding_routes
 from atoll.control.check import DeployBody
 from atoll.control.deploy import Deployer
+from atoll.control.metrics_api import MetricsApi
 from atoll.control.refusals import Refused
 from atoll.control.workers import WorkerStore
 from atoll.db.folder import DataFolder
@@ -39,6 +43,9 @@ from atoll.errors import StartError
 from atoll.front.heap import keep_freed_memory
 from atoll.front.pages import Detail
 from atoll.front.server import Server, listen
+from atoll.logs import Invocation
+from atoll.observe.metrics import Meter, Metrics, Sources
+from atoll.observe.processes import uses_of
 from atoll.observe.store import LogStore
 from atoll.router import Router
 
@@ -51,8 +58,14 @@ EXAMPLE_BODY = '{"name":"hello","script":"export default { fetch() { return new 
 class Node:
     """Everything one `atoll serve` is made of. `start`, then it serves until `stop`."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, *, detail: Detail | None = None) -> None:
+        """`detail` is how much error pages tell; by default that depends on who can read them."""
         self.settings = settings
+        # On localhost whoever reads an error page is the one who wrote the worker.
+        usual = Detail.MESSAGES if settings.base_domain == "localhost" else Detail.PUBLIC
+        self.detail = usual if detail is None else detail
+        self.meter = Meter(settings.metrics_workers)
+        self.phase = "starting"  # then "serving", then "draining"
         self._undo = AsyncExitStack()  # what `stop` does, last first
 
     async def start(self) -> None:
@@ -68,8 +81,9 @@ class Node:
         await self._undo.aclose()
 
     async def _start(self) -> None:
-        settings, undo = self.settings, self._undo
-        listening = listen(settings.host, settings.port)  # first: a taken port is the commonest mistake
+        undo = self._undo
+        listening = listen(self.settings.host, self.settings.port)  # first: a taken port is the commonest mistake
+        settings = self.settings = replace(self.settings, port=listening.port)
         undo.callback(listening.close)
         folder = DataFolder(settings.data)
         undo.callback(folder.close)
@@ -80,14 +94,15 @@ class Node:
             settings.data, rate=settings.log_rate, max_bytes=settings.log_bytes, days=settings.log_days
         )
         undo.push_async_callback(self.logs.close)
-        self.router = Router(settings.base_domain, settings.control_hosts)
+        self.router = self._make_router()
         inner = InnerCalls()
         bindings = make_bindings(Services(settings, database, self.router, inner))
         for binding in bindings:
             undo.push_async_callback(binding.close)
+        broker = Broker(bindings)
         kinds = {binding.kind: binding for binding in bindings}
         store = WorkerStore(database, kinds)
-        inner.calls = self.pool = self._make_pool(store, bindings)
+        inner.calls = self.pool = self._make_pool(store, broker)
         self.supervisor = Supervisor(
             self.pool,
             data=settings.data,
@@ -98,13 +113,16 @@ class Node:
             pbkdf2_iterations=settings.pbkdf2_iterations,
         )
         self.deployer = Deployer(settings, store, self.pool, self.router, self.logs, kinds)
+        metrics = MetricsApi(Metrics(self.meter, self._sources(broker)), self.state)
         self.control = ControlApi(
             settings,
             self.deployer,
+            store,
             self.logs,
             is_control=self.router.is_control,
             stats=self.pool.stats,
             port=lambda: self.server.port,
+            more=[*metrics.routes(), *BackupApi(settings.data).routes(), *binding_routes(bindings)],
         )
         self.server = self._make_server()
 
@@ -116,15 +134,52 @@ class Node:
             log.info("%d workers restored", restored)
         await self.server.startup(listening)
         undo.push_async_callback(self._drain)
+        self.phase = "serving"
 
-    def _make_pool(self, store: WorkerStore, bindings: Sequence[Binding]) -> Pool:
+    def state(self) -> str:
+        """ "ok", or why no request should be sent here."""
+        if self.phase != "serving":
+            return self.phase
+        return "ok" if self.pool.stats().engines else "no engine"
+
+    def _record(self, record: Invocation) -> None:
+        self.meter.record(record)
+        self.logs.record(record)
+
+    def _sources(self, broker: Broker) -> Sources:
+        pids = self.supervisor.engine_pids
+        return Sources(
+            pool=self.pool.stats,
+            ops=broker.tallies,
+            restarts=lambda: self.supervisor.restarts,
+            processes=lambda: uses_of({"node": os.getpid(), **pids()}),
+            workers=lambda: (deployment.id for deployment in self.deployer.all()),
+            deploys=lambda: self.deployer.changes,
+            logs=self.logs.counts,
+            connections=lambda: len(self.server.shared.connections),
+            version=atoll.__version__,
+        )
+
+    def _make_router(self) -> Router:
+        return Router(self.settings.base_domain, self.settings.control_hosts)
+
+    def _make_pool(self, store: WorkerStore, broker: Broker) -> Pool:
         settings = self.settings
         limits = PoolLimits(
-            max_loaded=settings.max_loaded, idle_seconds=settings.idle_seconds, worker_queue=settings.worker_queue
+            max_loaded=settings.max_loaded,
+            idle_seconds=settings.idle_seconds,
+            worker_queue=settings.worker_queue,
+            max_in_flight=settings.worker_calls,
+            worker_isolates=settings.worker_isolates,
+            tenant_calls=settings.tenant_calls,
+            tenant_loaded=settings.tenant_loaded or settings.max_loaded,
+            own_engines=settings.own_engines,
+            quarantine_seconds=settings.quarantine_seconds,
+            blocked_seconds=settings.blocked_seconds,
         )
         return Pool(
-            Broker(bindings),
-            self.logs.record,
+            broker,
+            self._record,
             limits=limits,
             load_code_cache=store.load_code,
             save_code_cache=store.save_code,
@@ -143,11 +198,13 @@ class Node:
             body_timeout=settings.body_timeout,
             idle_timeout=settings.idle_timeout,
             drain_seconds=settings.drain_seconds,
-            # On localhost whoever reads an error page is the one who wrote the worker.
-            detail=Detail.MESSAGES if settings.base_domain == "localhost" else Detail.PUBLIC,
+            detail=self.detail,
+            explain=self.deployer.maps.failure if self.detail == Detail.STACKS else None,
         )
 
     async def _drain(self) -> None:
+        self.phase = "draining"
+        await asyncio.sleep(self.settings.drain_delay)  # /readyz tells whoever sends requests here
         self.logs.hang_up()  # a live stream would never end by itself
         await self.server.shutdown()
         await self.supervisor.drain(self.settings.drain_seconds)  # what waitUntil() still holds

@@ -10,12 +10,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import types
-from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from atoll.bindings.base import Binding, OpCall, OpHandler, Reply
 from atoll.bindings.scope import Scope
 from atoll.errors import AtollError, EngineError, InvalidArgument, NotGranted
+from atoll.tallies import OpTally
 from atoll.wire.codec import read_json
 from atoll.wire.generated import ErrorCode
 from atoll.workers import Grant
@@ -31,6 +32,7 @@ class Op(NamedTuple):
     handler: OpHandler
     ambient: Grant | None  # what every worker has without asking
     is_free: bool
+    tally: OpTally
 
 
 class Refusal(NamedTuple):
@@ -50,7 +52,13 @@ class Broker:
             ambient = Grant("", binding.kind) if binding.ambient else None
             for name, handler in binding.ops().items():
                 assert name not in self._ops, f"two bindings have an op {name}"
-                self._ops[name] = Op(name, binding.kind, handler, ambient, getattr(handler, "is_free", False))
+                self._ops[name] = Op(
+                    name, binding.kind, handler, ambient, getattr(handler, "is_free", False), OpTally()
+                )
+
+    def tallies(self) -> Iterator[tuple[str, str, OpTally]]:
+        """(kind of binding, op, what was counted) of every op."""
+        return ((op.kind, op.name, op.tally) for op in self._ops.values())
 
     def bind(self, names: Sequence[str]) -> tuple[Op, ...]:
         """The ops in the order of an engine's HELLO. Both sides must name the same ones."""

@@ -36,6 +36,7 @@ class Facts:
     also: str = ""  # a second name in the environment: the one the platform's first specification gave it
     shown: str = ""  # the default as people read it, where the value itself depends on the machine
     words: tuple[str, ...] = ()  # the only values there are
+    free: bool = False  # a list of anything; else of host names
 
 
 def setting(
@@ -47,8 +48,9 @@ def setting(
     also: str = "",
     shown: str = "",
     words: tuple[str, ...] = (),
+    free: bool = False,
 ) -> T:
-    return dataclasses.field(default=default, metadata={"facts": Facts(doc, low, high, also, shown, words)})
+    return dataclasses.field(default=default, metadata={"facts": Facts(doc, low, high, also, shown, words, free)})
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,9 @@ class Settings:
     # What it keeps
     data: Path = setting(  # noqa: RUF009 (a Path cannot be changed)
         Path(".atoll"), "Folder for everything Atoll stores; one node at a time may use it."
+    )
+    metrics_workers: int = setting(
+        200, "Workers with series of their own in /metrics; the others share one.", high=10_000
     )
     log_days: float = setting(7.0, "Days for which the log records of calls are kept.", low=0.001, high=36_500)
     log_bytes: int = setting(512 * MB, "Size of all log records; beyond it the largest tenant's oldest go.", low=MB)
@@ -100,6 +105,26 @@ class Settings:
     worker_queue: int = setting(
         100, "Calls that may wait for one worker; more are refused with 503.", low=1, also="WORKER_TASK_QUEUE_SIZE"
     )
+    worker_calls: int = setting(1000, "Calls of one worker under way at once; more are refused with 503.", low=1)
+    worker_isolates: int = setting(
+        256,
+        "Isolates one busy worker may be spread over, each in another engine; 1 never spreads one.",
+        low=1,
+        high=256,
+    )
+    tenant_calls: int = setting(2000, "Calls of one tenant under way at once; more are refused with 429.", low=1)
+    tenant_loaded: int = setting(
+        0, "Isolates of one tenant kept loaded; 0 is as many as max_loaded. Beyond it its own idle ones go."
+    )
+    own_engines: int = setting(
+        16, "Engine processes that may run beside the shared ones, each for a single tenant or worker.", high=256
+    )
+    quarantine_seconds: float = setting(
+        3600.0, "How long a worker that ended two engines is kept in an engine process of its own."
+    )
+    blocked_seconds: float = setting(
+        600.0, "How long a worker that ended an engine of its own is refused, unless a new version is deployed."
+    )
 
     # HTTP
     header_bytes: int = setting(128 * 1024, "Largest request head, all header lines together.", low=1024, high=MB)
@@ -108,7 +133,26 @@ class Settings:
     header_timeout: float = setting(10.0, "Time a client has to send a whole request head.", low=0.1)
     body_timeout: float = setting(30.0, "Time a client may pause within a request body.", low=0.1)
     idle_timeout: float = setting(75.0, "Time a kept-alive connection may be silent between requests.", low=0.1)
+    drain_delay: float = setting(0.0, "Time from /readyz saying no until the port closes, when Atoll stops.", high=3600)
     drain_seconds: float = setting(30.0, "Time calls in flight have to finish when Atoll stops.")
+
+    # What workers may reach
+    egress_allow: tuple[str, ...] = setting(
+        (),
+        "Internal hosts and address ranges that workers may reach, separated by commas, as db.internal, 10.0.0.0/8 or "
+        "127.0.0.1:9000; the public internet is always allowed.",
+        free=True,
+    )
+    egress_deny: tuple[str, ...] = setting(
+        (), "Hosts, address ranges and ports that no worker may reach, written as those of egress_allow.", free=True
+    )
+    ca_file: str = setting("", "PEM file of certificates that workers' https trusts beside the system's.", shown="none")
+    connect_timeout: float = setting(10.0, "Time a fetch has to connect to another server.", low=0.1)
+    fetch_timeout: float = setting(60.0, "Time another server may be silent while a fetch waits for it.", low=0.1)
+    fetch_bytes: int = setting(10_000 * MB, "Largest response body a fetch may bring, as it is transferred.", low=1)
+    tenant_connections: int = setting(
+        200, "Connections to other servers that the workers of one tenant may have.", low=1, high=60_000
+    )
 
     # What a worker gets when it names no limits, and the most it may ask for
     cpu_ms: int = setting(50, "CPU time of one call, for workers that name no cpu_ms.", low=1)
@@ -117,6 +161,7 @@ class Settings:
         128, "Memory of one isolate, for workers that name no memory_mb.", low=8, also="ISOLATE_HEAP_MAX_MB"
     )
     subrequests: int = setting(1_000, "Subrequests of one call, for workers that name no subrequests.", low=1)
+    timer_ms: int = setting(30_000, "Longest delay of a timer, for workers that name no timer_ms.", low=1)
     max_cpu_ms: int = setting(30_000, "The most a worker may ask for as cpu_ms.", low=1)
     max_wall_ms: int = setting(900_000, "The most a worker may ask for as wall_ms.", low=1)
     pbkdf2_iterations: int = setting(
@@ -124,6 +169,7 @@ class Settings:
     )
     max_memory_mb: int = setting(512, "The most a worker may ask for as memory_mb.", low=8)
     max_subrequests: int = setting(10_000, "The most a worker may ask for as subrequests.", low=1)
+    max_timer_ms: int = setting(900_000, "The most a worker may ask for as timer_ms.", low=1)
     script_bytes: int = setting(10 * MB, "Largest worker, all modules together.", low=1024, high=48 * MB)
 
 
@@ -219,7 +265,7 @@ def _value(name: str, raw: object, called: str) -> object:
         hosts = [part.strip() for part in raw.split(",")] if isinstance(raw, str) else raw
         if not isinstance(hosts, list) or not all(isinstance(host, str) for host in hosts):
             raise StartError(f"{called} is {raw!r}, not a list of names", 'write ["a.example", "b.example"] in a file')
-        return tuple(_host_name(host, called) for host in hosts if host)
+        return tuple(host if facts_of(name).free else _host_name(host, called) for host in hosts if host)
     if not isinstance(raw, str) or not raw.strip() or "\0" in raw:
         raise StartError(f"{called} is {raw!r}, not a text", f"{facts_of(name).doc} Default: {shown_default(name)}")
     if isinstance(default, Path):

@@ -9,6 +9,8 @@
     ├── AddressRefused      a worker may not reach this address
     ├── NetworkError        another server could not be reached, or answered with something that is no HTTP
     ├── CalleeFailed        a worker that was called by another one failed
+    ├── BindingRefused      a binding does not do what the worker asked of it
+    ├── StorageFailed       a disk is full, cannot be written to or holds damaged data
     ├── LoadFailed          a version does not compile, start or export a handler
     ├── EngineError         an engine broke the wire, died or does not fit this Atoll
     ├── StartError          the node cannot start: port taken, bad setting, missing file
@@ -37,6 +39,7 @@ class Failure:
     file: str = ""
     line: int = 0
     column: int = 0
+    retry_after: int = 1  # seconds; told with a 503
 
     @property
     def facts(self) -> ErrorFacts:
@@ -83,6 +86,14 @@ class CalleeFailed(AtollError):
     def __init__(self, failure: Failure) -> None:
         super().__init__(failure.message)
         self.failure = failure
+
+
+class BindingRefused(AtollError):
+    code = ErrorCode.BINDING
+
+
+class StorageFailed(AtollError):
+    code = ErrorCode.STORAGE
 
 
 class LoadFailed(AtollError):

@@ -1,6 +1,6 @@
 """Deploys an example by the HTTP API, or updates it: `python examples/deploy.py json-api`. Prints its address.
 
-Reads `name`, `main` and `[vars]` from the example's atoll.toml and needs nothing but Python 3.11.
+Reads `name`, `main`, `[vars]` and bindings from the example's atoll.toml and needs nothing but Python 3.11.
 """
 
 from __future__ import annotations
@@ -20,9 +20,19 @@ HERE = Path(__file__).resolve().parent
 def read_example(folder: Path) -> dict[str, Any]:
     """The body of POST /api/workers for the worker in `folder`."""
     config = tomllib.loads((folder / "atoll.toml").read_text())
-    body = {"name": config["name"], "script": (folder / config["main"]).read_text(), "env": config.get("vars", {})}
+    body = {
+        "name": config["name"],
+        "script": (folder / config["main"]).read_text(),
+        "env": config.get("vars", {}),
+        "bindings": read_bindings(config),
+    }
     optional = {key: config[key] for key in ("routes", "compatibility_date") if key in config}
     return body | optional
+
+
+def read_bindings(config: dict[str, Any]) -> list[dict[str, Any]]:
+    """The entries of `bindings`, from the tables that name them."""
+    return [{"type": "kv", "name": kv["binding"], "namespace": kv["id"]} for kv in config.get("kv_namespaces", [])]
 
 
 def send(method: str, url: str, body: dict[str, Any]) -> dict[str, Any]:

@@ -24,14 +24,15 @@ LONG_FILES: dict[str, str] = {}
 # which is plain facts that everyone shares.
 LAYERS: list[set[str]] = [
     {"cli"},
-    {"app"},
+    {"app", "project"},
     {"control", "front"},
     {"observe"},
     {"router", "engine"},
     {"broker"},
     {"bindings"},
+    {"egress"},
     {"db"},
-    {"config", "errors", "logs", "wire", "workers"},
+    {"config", "errors", "logs", "tallies", "wire", "workers"},
 ]
 LAYER_OF = {room: depth for depth, rooms in enumerate(LAYERS) for room in rooms}
 
@@ -42,7 +43,7 @@ DEBUG_PRINT = {
     ".h": re.compile(r"std::(cout|cerr|clog)\b|(?<![a-z_])printf\("),
 }
 EMPTY_NAME = re.compile(r"(Manager|Helper|Helpers|Utils|Util)$")
-OP_IN_PYTHON = re.compile(r'@op\("([^"]+)"\)')
+OP_IN_PYTHON = re.compile(r'@op\("([^"]+)"')
 OP_IN_JS = re.compile(r'defineOp\("([^"]+)"\)')
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO
 
 import click
 
+from atoll.cli.talk import Failed
 from atoll.config import CONFIG_FILE, FIELDS, Settings, facts_of, flag_name, load, shown_default
 from atoll.errors import StartError
 
@@ -25,19 +25,6 @@ def settings_options(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
-class StartFailed(click.ClickException):
-    """The node cannot start: the reason and the hint, each on a line of stderr, and exit code 1."""
-
-    def __init__(self, error: StartError) -> None:
-        super().__init__(str(error))
-        self.hint = error.hint
-
-    def show(self, file: IO[str] | None = None) -> None:
-        click.echo(f"error: {self.message}", err=True)
-        if self.hint:
-            click.echo(f"hint: {self.hint}", err=True)
-
-
 @click.command()
 @click.option(
     "--config", type=click.Path(path_type=Path), metavar="FILE", help=f"Settings.  [default: ./{CONFIG_FILE}]"
@@ -49,12 +36,17 @@ def serve(config: Path | None, example: bool, **flags: str | None) -> None:
 
     Each setting can also come from the [node] table of a file or from the environment, where --port is ATOLL_PORT.
     A flag wins over the environment, and the environment over the file.
+
+    \b
+    Examples:
+      atoll serve
+      atoll serve --port 9000 --data /var/lib/atoll
     """
     try:
         given = {name: value for name, value in flags.items() if value is not None}
         run(load(config, os.environ, given), [EXAMPLE] if example else [])
     except StartError as error:
-        raise StartFailed(error) from None
+        raise Failed(str(error), error.hint) from None
 
 
 def run(settings: Settings, examples: list[str]) -> None:

@@ -1,8 +1,8 @@
 """The control API: all its endpoints in one application. What they do is in the files beside this one.
 
     boundary.py      what is around every endpoint: who may ask, bodies, errors
-    workers_api.py   deploying, and what is deployed          node_api.py   the node itself: pages, health, figures
-    logs_api.py      what happened in the calls of a worker
+    workers_api.py   deploying, and what is deployed          versions_api.py   its history, and going back
+    logs_api.py      what happened in the calls of a worker   node_api.py       the node itself: pages, health, figures
 
 Rooms that have endpoints of their own give their routes as `more`.
 """
@@ -20,6 +20,8 @@ from atoll.control.callers import LOCAL
 from atoll.control.deploy import Deployer
 from atoll.control.logs_api import LogsApi
 from atoll.control.node_api import NodeApi
+from atoll.control.versions_api import VersionsApi
+from atoll.control.workers import WorkerStore
 from atoll.control.workers_api import WorkersApi
 from atoll.engine.pool import PoolStats
 from atoll.observe.store import LogStore
@@ -32,6 +34,7 @@ class ControlApi:
         self,
         settings: Settings,
         deployer: Deployer,
+        store: WorkerStore,
         logs: LogStore,
         *,
         is_control: Callable[[bytes], bool],
@@ -41,10 +44,12 @@ class ControlApi:
     ) -> None:
         self._settings = settings
         self._port = port
+        workers = WorkersApi(settings, deployer, self.url_of)
         self.routes: list[Route] = [
             *NodeApi(settings, deployer, stats, self.url_of).routes(),
-            *WorkersApi(settings, deployer, self.url_of).routes(),
-            *LogsApi(deployer.find, logs).routes(),
+            *workers.routes(),
+            *VersionsApi(deployer, store, workers.shown).routes(),
+            *LogsApi(deployer.find, logs, deployer.maps).routes(),
             *more,
         ]
         boundary = Boundary(is_control, lambda request: LOCAL)

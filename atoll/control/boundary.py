@@ -28,8 +28,8 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from atoll.control.callers import Caller, Scope
-from atoll.control.refusals import API_ERRORS, ApiCode, Refused
-from atoll.errors import Failure
+from atoll.control.refusals import API_ERRORS, ApiCode, Refused, binding_refusal
+from atoll.errors import BindingRefused, Failure, StorageFailed
 
 log = logging.getLogger("atoll.control")
 
@@ -124,6 +124,8 @@ class Boundary:
             return await route.endpoint(request)
         except Refused as refused:
             return refusal(refused)
+        except (BindingRefused, StorageFailed) as error:
+            return refusal(binding_refusal(error))
         except ClientDisconnect:
             return Response(status_code=400)  # nobody reads it
         except Exception:

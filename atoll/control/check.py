@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import base64
 import binascii
+import dataclasses
 import datetime
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
 from atoll.config import Settings, nearest
 from atoll.control.refusals import ApiCode, Refused
-from atoll.workers import Json, Limits, Module, ModuleKind, QueueConsumer, TailConsumer
+from atoll.workers import Isolation, Json, Limits, Module, ModuleKind, QueueConsumer, Switches, TailConsumer
 
 MAX_MODULES = 1_000
 MAX_PATH = 255
@@ -37,6 +38,8 @@ FORBIDDEN_IN_PATH = re.compile(r"[\x00-\x1f\x7f\\:?#%]")
 KINDS: dict[str, ModuleKind] = {
     ".js": ModuleKind.ESM,
     ".mjs": ModuleKind.ESM,
+    ".ts": ModuleKind.ESM,  # with its types taken out, as `atoll build` does
+    ".mts": ModuleKind.ESM,
     ".json": ModuleKind.JSON,
     ".txt": ModuleKind.TEXT,
     ".html": ModuleKind.TEXT,
@@ -50,6 +53,7 @@ class Binary(msgspec.Struct, forbid_unknown_fields=True):
     """A module that is not text."""
 
     base64: str
+    kind: str = ""  # what it is, where the extension does not say it
 
 
 class WantedLimits(msgspec.Struct, forbid_unknown_fields=True):
@@ -57,6 +61,7 @@ class WantedLimits(msgspec.Struct, forbid_unknown_fields=True):
     wall_ms: int | UnsetType = UNSET
     memory_mb: int | UnsetType = UNSET
     subrequests: int | UnsetType = UNSET
+    timer_ms: int | UnsetType = UNSET
 
 
 class DeployBody(msgspec.Struct, forbid_unknown_fields=True):
@@ -71,6 +76,7 @@ class DeployBody(msgspec.Struct, forbid_unknown_fields=True):
     bindings: list[dict[str, Any]] | UnsetType = UNSET
     limits: WantedLimits | UnsetType = UNSET
     isolation: str | UnsetType = UNSET
+    switches: dict[str, Any] | UnsetType = UNSET
     compatibility_date: str | UnsetType = UNSET
     compatibility_flags: list[str] | UnsetType = UNSET
     crons: list[str] | UnsetType = UNSET
@@ -81,18 +87,36 @@ class DeployBody(msgspec.Struct, forbid_unknown_fields=True):
     tag: str | UnsetType = UNSET
 
 
+Shape = TypeVar("Shape")
+
+
 def bad_body(message: str, hint: str = "") -> Refused:
     return Refused(ApiCode.BAD_BODY, message, hint)
 
 
-def parse_body(raw: bytes) -> DeployBody:
+def parse_fields(raw: bytes, shape: type[Shape]) -> Shape:
+    """A body that is one JSON object of a known shape."""
+    fields = _parse_object(raw, shape)
+    try:
+        return msgspec.convert(fields, shape)
+    except msgspec.ValidationError as error:
+        raise misfit(error) from None
+
+
+def _parse_object(raw: bytes, shape: type) -> dict[str, Any]:
     try:
         fields = msgspec.json.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise bad_body(f"the body is not JSON: {error}", "send one JSON object in UTF-8") from None
     if not isinstance(fields, dict):
-        raise bad_body("the body is not a JSON object", f"its fields may be {_listed(DeployBody)}")
-    _refuse_unknown(fields, DeployBody, "")
+        raise bad_body("the body is not a JSON object", f"its fields may be {_listed(shape)}")
+    _refuse_unknown(fields, shape, "")
+    return fields
+
+
+def parse_body(raw: bytes) -> DeployBody:
+    """The body of a deploy. Beside its own fields those of the objects in it are looked at, for better hints."""
+    fields = _parse_object(raw, DeployBody)
     if isinstance(fields.get("limits"), dict):
         _refuse_unknown(fields["limits"], WantedLimits, "limits.")
     for name, shape in (("queue_consumers", QueueConsumer), ("tail_consumers", TailConsumer)):
@@ -170,7 +194,7 @@ def _checked_main(main: str | UnsetType, modules: Sequence[Module]) -> str:
     for module in modules:
         if module.path == main:
             if module.kind is not ModuleKind.ESM:
-                raise bad_body(f"`main` is {main}, which is not JavaScript", "name a .js or .mjs module")
+                raise bad_body(f"`main` is {main}, which is not JavaScript", "name a .js, .mjs or .ts module")
             return main
     raise bad_body(f"`main` is {main[:80]!r}, which is not one of `modules`", _main_hint(main, modules))
 
@@ -182,6 +206,8 @@ def _main_hint(main: str, modules: Sequence[Module]) -> str:
 def checked_module(path: str, value: str | Binary) -> Module:
     checked_path(path)
     kind = KINDS.get(_extension(path))
+    if isinstance(value, Binary) and value.kind:
+        kind = _checked_kind(path, value.kind)
     if kind is None:
         raise bad_body(f"module {path!r} has no extension that says what it is", f"use one of {', '.join(KINDS)}")
     if isinstance(value, str):
@@ -196,6 +222,13 @@ def checked_module(path: str, value: str | Binary) -> Module:
         what = "UTF-8" if isinstance(error, UnicodeDecodeError) else "base64"
         raise bad_body(f"module {path!r} is not {what}: {error}") from None
     return Module(path, kind, source)
+
+
+def _checked_kind(path: str, kind: str) -> ModuleKind:
+    try:
+        return ModuleKind(kind)
+    except ValueError:
+        raise bad_body(f"module {path!r} has the kind {kind[:80]!r}", f"use one of {', '.join(ModuleKind)}") from None
 
 
 def checked_path(path: str) -> str:
@@ -248,12 +281,22 @@ def checked_limits(wanted: WantedLimits, settings: Settings) -> Limits:
     return Limits(**values)
 
 
-def checked_isolation(isolation: str) -> str:
-    if isolation != "pool":
-        raise bad_body(
-            f"`isolation` is {isolation[:80]!r}, which is not available yet", "use `pool`, or leave the field out"
-        )
-    return isolation
+def checked_isolation(isolation: str) -> Isolation:
+    try:
+        return Isolation(isolation)
+    except ValueError:
+        raise bad_body(f"`isolation` is {isolation[:80]!r}", f"use one of {', '.join(Isolation)}") from None
+
+
+def checked_switches(wanted: Mapping[str, object], current: Switches) -> Switches:
+    """Those that are named change, the others stay."""
+    known = {field.name: None for field in dataclasses.fields(Switches)}
+    for name, value in wanted.items():
+        if name not in known:
+            raise bad_body(f"unknown field `switches.{name[:80]}`", nearest(name, known))
+        if not isinstance(value, bool):
+            raise bad_body(f"`switches.{name}` is neither true nor false", "switches are off unless they are true")
+    return dataclasses.replace(current, **wanted)  # type: ignore[arg-type]  # just checked
 
 
 def checked_date(date: str, today: datetime.date) -> str:

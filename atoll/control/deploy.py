@@ -14,6 +14,7 @@ import asyncio
 import logging
 import secrets
 import time
+from collections import Counter
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
 from typing import Protocol, TypeAlias, TypeVar
@@ -21,13 +22,15 @@ from typing import Protocol, TypeAlias, TypeVar
 from msgspec import UNSET
 
 from atoll.config import Settings
+from atoll.control.audit import Mark
 from atoll.control.bindings import Kinds
 from atoll.control.callers import LOCAL, Caller
 from atoll.control.check import DeployBody, checked_name
 from atoll.control.draft import Identity, changed_draft, new_draft
 from atoll.control.refusals import ApiCode, Refused, load_refusal
-from atoll.control.workers import Deployment, WorkerStore
+from atoll.control.workers import KEPT_VERSIONS, Deployment, WorkerStore
 from atoll.errors import EngineError, LoadFailed
+from atoll.observe.sourcemaps import SourceMaps, decoded, mapped_failure
 from atoll.observe.store import LogStore
 from atoll.router import BadPattern, Router, RouteTaken
 from atoll.workers import Limits, Version
@@ -55,7 +58,7 @@ class Checker(Protocol):
     def retire(self, version: Version) -> None: ...
 
 
-Save: TypeAlias = Callable[[Deployment], Coroutine[None, None, Deployment]]
+Save: TypeAlias = Callable[[Deployment, Mark], Coroutine[None, None, Deployment]]
 
 
 def random_id(prefix: str) -> str:
@@ -83,9 +86,11 @@ class Deployer:
         self._kinds = kinds
         self._clock = clock
         self._new_id = new_id
+        self.maps = SourceMaps(store.source_maps)  # for the stacks of every version
         # What the router points to now
         self._live: dict[str, Deployment] = {}  # by worker id
         self._ids: dict[str, str] = {}  # name -> worker id
+        self.changes: Counter[str] = Counter()  # that were asked for, by what became of them
         # Changes under way
         self._changing: set[str] = set()  # names
         self._tasks: set[asyncio.Task[object]] = set()
@@ -104,24 +109,34 @@ class Deployer:
         deployment = self._live.get(self._ids.get(id_or_name, id_or_name))
         if deployment is None or deployment.version.tenant != by.tenant:
             raise Refused(
-                ApiCode.NOT_FOUND,
+                ApiCode.NO_WORKER,
                 f"there is no worker `{id_or_name[:80]}`",
                 "GET /api/workers lists them; POST /api/workers makes one",
             )
         return deployment
+
+    def version(self, deployment: Deployment, reference: str) -> Deployment:
+        """One of the versions of a worker, by id or number; `deployment` is the worker."""
+        found = self._store.version(deployment.id, reference)
+        if found is None:
+            raise Refused(
+                ApiCode.NOT_FOUND,
+                f"`{deployment.name}` has no version `{reference[:80]}`",
+                f"GET /api/workers/{deployment.name}/versions lists them; the newest {KEPT_VERSIONS} are kept",
+            )
+        return found
 
     def restore(self) -> int:
         """Put every stored worker before the router, as at the end of the last run; returns how many there are."""
         stored = self._store.load_all()
         for deployment in stored:  # first all names: whose a host is does not depend on the order
             self._router.put(deployment.name, deployment.version)
-        for deployment in stored:
-            version = replace(deployment.version, limits=self._capped(deployment.version.limits))
+        for deployment in map(self._capped, stored):
             try:
-                self._switch(replace(deployment, version=version), deployment.routes)
+                self._switch(deployment, deployment.routes)
             except (BadPattern, RouteTaken) as error:  # the node's own names have changed since the deploy
                 log.error("the worker %s gets none of its routes: %s", deployment.name, error)
-                self._switch(replace(deployment, version=version), ())
+                self._switch(deployment, ())
         self._logs.forget_strangers()
         return len(stored)
 
@@ -139,6 +154,11 @@ class Deployer:
                 ApiCode.BAD_NAME, f"the worker is named `{name}`", "a name cannot change: deploy a new worker"
             )
         return await self._alone(name, self._update(name, body, by))
+
+    async def activate(self, id_or_name: str, reference: str, by: Caller = LOCAL, note: str = "") -> Deployment:
+        """Go back, or forward, to a version that the worker has already. No reference: the one before the active."""
+        name = self.find(id_or_name, by).name
+        return await self._alone(name, self._return_to(name, reference, by, note))
 
     async def delete(self, id_or_name: str, by: Caller = LOCAL) -> None:
         name = self.find(id_or_name, by).name
@@ -159,9 +179,16 @@ class Deployer:
         self._changing.add(name)
 
         async def run() -> T:
+            result = "failed"
             try:
-                return await change
+                changed = await change
+                result = "ok"
+                return changed
+            except Refused:
+                result = "refused"
+                raise
             finally:
+                self.changes[result] += 1
                 self._changing.discard(name)
 
         task = asyncio.ensure_future(run())
@@ -176,32 +203,48 @@ class Deployer:
             )
         identity = Identity(self._new_id("worker"), name, by.tenant, self._new_id("version"), by.name, self._clock())
         draft = new_draft(body, identity, self._settings, self._router, self._kinds)
-        return await self._activate(draft, self._store.create)
+        return await self._activate(draft, self._store.create, by)
 
     async def _update(self, name: str, body: DeployBody, by: Caller) -> Deployment:
         current = self.find(name, by)
         identity = Identity(current.id, name, by.tenant, self._new_id("version"), by.name, self._clock())
         maps = self._store.source_maps(current.version.id)
         draft = changed_draft(body, identity, current, maps, self._settings, self._router, self._kinds)
-        return await self._activate(draft, self._store.update)
+        return await self._activate(draft, self._store.update, by)
+
+    async def _return_to(self, name: str, reference: str, by: Caller, note: str) -> Deployment:
+        current = self.find(name, by)
+        wanted = self._capped(self.version(current, reference or self._before(current)))
+        if wanted.version.id == current.version.id:
+            return current
+        draft = replace(wanted, updated_at=int(self._clock() * 1000))
+        return await self._activate(draft, self._store.activate, by, note)
+
+    def _before(self, current: Deployment) -> str:
+        """The newest version older than the active one: where a rollback goes when nobody says where."""
+        for version in self._store.versions(current.id):
+            if version.number < current.number:
+                return version.id
+        raise Refused(ApiCode.NOT_FOUND, f"`{current.name}` has no version before the active one", "deploy another")
 
     async def _delete(self, name: str, by: Caller) -> None:
         deployment = self.find(name, by)
-        await self._store.delete(deployment.id)
+        await self._store.delete(deployment, Mark.of(by, self._clock()))
         self._router.drop(name)
         del self._live[deployment.id], self._ids[name]
         self._logs.drop(deployment.id)
         self._checker.retire(deployment.version)
 
-    async def _activate(self, draft: Deployment, save: Save) -> Deployment:
+    async def _activate(self, draft: Deployment, save: Save, by: Caller, note: str = "") -> Deployment:
         self._refuse_taken_routes(draft)  # early, since the engine's part is the dear one
-        loaded = await self._check(draft.version)
-        for grant in draft.version.grants.values():
-            await self._kinds[grant.kind].prepare(draft.version.tenant, grant.resource)
+        loaded = await self._check(draft)
         try:
+            for grant in draft.version.grants.values():
+                await self._kinds[grant.kind].prepare(draft.version.tenant, grant.resource)
             async with self._turn:
                 self._refuse_taken_routes(draft)
-                stored = await save(replace(draft, handlers=tuple(loaded.handlers), startup_ms=loaded.startup_ms))
+                checked = replace(draft, handlers=tuple(loaded.handlers), startup_ms=loaded.startup_ms)
+                stored = await save(checked, Mark.of(by, self._clock(), note))
                 old = self._live.get(stored.id)
                 self._switch(stored, stored.routes)
         except BaseException:
@@ -209,7 +252,7 @@ class Deployer:
             raise
         if old is not None:
             self._checker.retire(old.version)
-        log.info("deployed %s, version %d (%s)", stored.name, stored.number, stored.version.id)
+        log.info("%s answers with version %d (%s)", stored.name, stored.number, stored.version.id)
         return stored
 
     def _refuse_taken_routes(self, draft: Deployment) -> None:
@@ -220,11 +263,13 @@ class Deployer:
                 "remove it there first, or choose another",
             )
 
-    async def _check(self, version: Version) -> Loaded:
+    async def _check(self, draft: Deployment) -> Loaded:
+        version = draft.version
         try:
             return await self._checker.check(version)
         except LoadFailed as error:
-            raise load_refusal(error.failure) from None
+            maps = await asyncio.to_thread(decoded, draft.source_maps)
+            raise load_refusal(mapped_failure(error.failure, maps)) from None
         except EngineError as error:
             log.warning("no engine could check %s: %s", version.worker_name, error)
             raise Refused(
@@ -237,15 +282,17 @@ class Deployer:
         self._ids[deployment.name] = deployment.id
         self._logs.open(deployment.id)
 
-    def _capped(self, limits: Limits) -> Limits:
-        """Limits within the node's caps, which may have become lower since the version was made."""
-        top = self._settings
-        return Limits(
+    def _capped(self, stored: Deployment) -> Deployment:
+        """A stored version within the node's caps, which may have become lower since it was made."""
+        top, limits = self._settings, stored.version.limits
+        capped = Limits(
             cpu_ms=min(limits.cpu_ms, top.max_cpu_ms),
             wall_ms=min(limits.wall_ms, top.max_wall_ms),
             memory_mb=min(limits.memory_mb, top.max_memory_mb),
             subrequests=min(limits.subrequests, top.max_subrequests),
+            timer_ms=min(limits.timer_ms, top.max_timer_ms),
         )
+        return replace(stored, version=replace(stored.version, limits=capped))
 
     def _refuse_control_host(self, name: str) -> None:
         host = f"{name}.{self._settings.base_domain}"

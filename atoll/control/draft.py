@@ -24,6 +24,7 @@ from atoll.control.check import (
     checked_env,
     checked_isolation,
     checked_limits,
+    checked_switches,
 )
 from atoll.control.check_events import (
     MAX_MESSAGE,
@@ -84,8 +85,8 @@ def new_draft(body: DeployBody, identity: Identity, settings: Settings, router: 
         routes=(),
         handlers=(),
         startup_ms=0.0,
-        deployed_at=at,
         created_at=at,
+        updated_at=at,
         author=identity.author,
     )
     return _with_fields(blank, body, identity, settings, router, kinds)
@@ -111,7 +112,7 @@ def changed_draft(
     draft = replace(
         current,
         version=version,
-        deployed_at=identity.now_ms,
+        updated_at=identity.now_ms,
         author=identity.author,
         message="",
         source_maps=source_maps,
@@ -124,7 +125,9 @@ def _with_fields(
 ) -> Deployment:
     version = draft.version
     if body.isolation is not UNSET:
-        checked_isolation(body.isolation)
+        version = replace(version, isolation=checked_isolation(body.isolation))
+    if body.switches is not UNSET:
+        version = replace(version, switches=checked_switches(body.switches, version.switches))
     if body.env is not UNSET:
         version = replace(version, env=checked_env(body.env))
     if body.bindings is not UNSET:

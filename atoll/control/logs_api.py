@@ -24,6 +24,7 @@ from atoll.control.workers import Deployment
 from atoll.logs import Invocation
 from atoll.observe.live import REST_SECONDS, Listener
 from atoll.observe.records import LogEntry, entry_of, row_of, says
+from atoll.observe.sourcemaps import SourceMaps
 from atoll.observe.store import LogStore
 from atoll.observe.table import FOREVER, Place, Question
 from atoll.wire.generated import OUTCOME_NAMES, Level
@@ -59,9 +60,10 @@ class LogsAnswer(msgspec.Struct, omit_defaults=True):
 
 
 class LogsApi:
-    def __init__(self, find: Callable[[str, Caller], Deployment], logs: LogStore) -> None:
+    def __init__(self, find: Callable[[str, Caller], Deployment], logs: LogStore, maps: SourceMaps) -> None:
         self._find = find
         self._logs = logs
+        self._maps = maps
 
     def routes(self) -> list[Route]:
         path = "/api/workers/{worker}/logs"
@@ -82,6 +84,7 @@ class LogsApi:
         """GET /api/workers/{worker}/logs"""
         worker = self._find(request.path_params["worker"], caller_of(request))
         found = await self._logs.find(asked(request, worker.id, PARAMETERS))
+        await self._maps.map_entries(found.entries)
         cursor = "" if found.rest is None else f"{found.rest.at}-{found.rest.id}"
         answer = LogsAnswer(found.entries, self._logs.dropped(worker.id), cursor)
         return json_answer(answer)
@@ -101,7 +104,9 @@ class LogsApi:
             yield b": listening\n\n"  # the head of the response leaves with the first piece
             while (came := await listener.next(SILENCE_SECONDS)) is not None:
                 records, dropped = came
-                events = [_event("invocation", entry) for record in records if (entry := wanted(record, question))]
+                entries = [entry for record in records if (entry := wanted(record, question))]
+                await self._maps.map_entries(entries)
+                events = [_event("invocation", entry) for entry in entries]
                 if dropped:
                     events.append(_event("dropped", {"count": dropped}))
                 yield b"".join(events) or b": nothing new\n\n"

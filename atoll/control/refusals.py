@@ -9,7 +9,7 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import NamedTuple
 
-from atoll.errors import AtollError, Failure
+from atoll.errors import AtollError, BindingRefused, Failure, StorageFailed
 from atoll.wire.generated import ErrorCode
 
 
@@ -25,6 +25,7 @@ class ApiCode(IntEnum):
     VAR_TOO_BIG = 10054
     TOO_MANY_VARS = 10055
     NO_HANDLERS = 10068
+    NO_WORKER = 10090
     INTERNAL = 19001
     FORBIDDEN_ORIGIN = 19002
     MEDIA_TYPE = 19003
@@ -35,6 +36,7 @@ class ApiCode(IntEnum):
     BAD_LIMIT = 19008
     UNAVAILABLE = 19009
     FORBIDDEN = 19010
+    STORAGE = 19030
 
 
 class ApiFacts(NamedTuple):
@@ -45,7 +47,7 @@ class ApiFacts(NamedTuple):
 
 API_ERRORS: dict[ApiCode, ApiFacts] = {
     ApiCode.PARSE: ApiFacts(422, "parse", "A module does not parse, or an import cannot be resolved."),
-    ApiCode.NOT_FOUND: ApiFacts(404, "not_found", "There is no such worker or path."),
+    ApiCode.NOT_FOUND: ApiFacts(404, "not_found", "There is no such path, version or other thing."),
     ApiCode.BAD_NAME: ApiFacts(400, "bad_name", "A worker cannot have this name."),
     ApiCode.VALIDATION: ApiFacts(422, "validation", "The top-level code threw, never finished or used too much."),
     ApiCode.BAD_BODY: ApiFacts(400, "bad_body", "The body is not the JSON this endpoint takes."),
@@ -55,6 +57,7 @@ API_ERRORS: dict[ApiCode, ApiFacts] = {
     ApiCode.VAR_TOO_BIG: ApiFacts(400, "var_too_big", "A variable of `env` is larger than 5 KB."),
     ApiCode.TOO_MANY_VARS: ApiFacts(400, "too_many_vars", "`env` has more than 128 variables."),
     ApiCode.NO_HANDLERS: ApiFacts(422, "no_handlers", "The script has no handler that could be called."),
+    ApiCode.NO_WORKER: ApiFacts(404, "no_worker", "There is no such worker."),
     ApiCode.INTERNAL: ApiFacts(500, "internal", "A bug of Atoll's; the details are in the node's own log."),
     ApiCode.FORBIDDEN_ORIGIN: ApiFacts(403, "forbidden_origin", "The request comes from a page of another site."),
     ApiCode.MEDIA_TYPE: ApiFacts(415, "media_type", "The body is not declared as application/json."),
@@ -65,6 +68,7 @@ API_ERRORS: dict[ApiCode, ApiFacts] = {
     ApiCode.BAD_LIMIT: ApiFacts(400, "bad_limit", "A limit is not a positive whole number within the node's cap."),
     ApiCode.UNAVAILABLE: ApiFacts(503, "unavailable", "No engine could check the worker now; try again."),
     ApiCode.FORBIDDEN: ApiFacts(403, "forbidden", "The token may not do this."),
+    ApiCode.STORAGE: ApiFacts(507, "storage", "The node could not store or read: a full disk, say."),
 }
 
 # What an engine said of a version -> what the client is told. Whatever is not here is the script's own failure.
@@ -102,6 +106,18 @@ class Refused(AtollError):
         self.hint = hint
         self.failure = failure
         self.retry_after = retry_after  # seconds; 0: the same request will not do better later
+
+
+# The statuses that a binding's refusal begins with.
+BINDING_FAILURES = {"404": ApiCode.NOT_FOUND, "413": ApiCode.TOO_LARGE, "414": ApiCode.TOO_LARGE}
+
+
+def binding_refusal(error: BindingRefused | StorageFailed) -> Refused:
+    """What a binding would have told a worker, for whoever asks over HTTP."""
+    if isinstance(error, StorageFailed):
+        return Refused(ApiCode.STORAGE, str(error), "the node's own log has the details; try again when that is mended")
+    status, _, words = str(error).partition(" ")
+    return Refused(BINDING_FAILURES.get(status, ApiCode.BAD_BODY), words)
 
 
 def load_refusal(failure: Failure) -> Refused:

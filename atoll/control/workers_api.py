@@ -10,22 +10,15 @@ from starlette.responses import Response
 
 from atoll.config import Settings
 from atoll.control.bindings import shown_bindings
-from atoll.control.boundary import Route, caller_of, json_answer, no_content, read_json
+from atoll.control.boundary import Route, caller_of, json_answer, media_type, no_content, read_json
 from atoll.control.callers import Scope
 from atoll.control.check import DeployBody, parse_body
 from atoll.control.deploy import Deployer
+from atoll.control.upload import MEDIA_TYPE, read_upload
+from atoll.control.versions_api import VersionAnswer
 from atoll.control.workers import Deployment
 from atoll.observe.records import iso_time
-from atoll.workers import Json, Limits, QueueConsumer, TailConsumer
-
-
-class VersionAnswer(msgspec.Struct):
-    id: str
-    number: int
-    created_at: str
-    startup_time_ms: float
-    message: str
-    tag: str
+from atoll.workers import Json, Limits, QueueConsumer, Switches, TailConsumer
 
 
 class WorkerAnswer(msgspec.Struct):
@@ -37,6 +30,7 @@ class WorkerAnswer(msgspec.Struct):
     bindings: list[dict[str, Json]]
     limits: Limits
     isolation: str
+    switches: Switches
     compatibility_date: str
     compatibility_flags: tuple[str, ...]
     crons: tuple[str, ...]
@@ -105,10 +99,13 @@ class WorkersApi:
         return no_content()
 
     async def _body(self, request: Request) -> DeployBody:
-        return parse_body(await read_json(request, self._max_body, "see the setting script_bytes"))
+        hint = "see the setting script_bytes"
+        if media_type(request) == MEDIA_TYPE:
+            return await read_upload(request, self._max_body, hint)
+        return parse_body(await read_json(request, self._max_body, hint))
 
     def shown(self, deployment: Deployment) -> WorkerAnswer:
-        version, deployed_at = deployment.version, iso_time(deployment.deployed_at)
+        version = deployment.version
         return WorkerAnswer(
             id=deployment.id,
             name=deployment.name,
@@ -117,7 +114,8 @@ class WorkersApi:
             env=version.env,
             bindings=shown_bindings(version.grants),
             limits=version.limits,
-            isolation="pool",
+            isolation=version.isolation.value,
+            switches=version.switches,
             compatibility_date=version.compatibility_date,
             compatibility_flags=version.compatibility_flags,
             crons=version.crons,
@@ -127,11 +125,12 @@ class WorkersApi:
             version=VersionAnswer(
                 id=version.id,
                 number=deployment.number,
-                created_at=deployed_at,
+                created_at=iso_time(version.created_at),
+                author=deployment.author,
                 startup_time_ms=round(deployment.startup_ms, 3),
                 message=deployment.message,
                 tag=version.tag,
             ),
             created_at=iso_time(deployment.created_at),
-            updated_at=deployed_at,
+            updated_at=iso_time(deployment.updated_at),
         )

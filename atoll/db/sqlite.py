@@ -17,6 +17,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+import time
 from collections.abc import Callable
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -26,7 +27,7 @@ from typing import Generic, TypeVar
 import apsw
 
 from atoll.db.migrate import migrate
-from atoll.errors import StartError
+from atoll.errors import StartError, StorageFailed
 
 T = TypeVar("T")
 
@@ -34,6 +35,19 @@ log = logging.getLogger("atoll.db")
 
 MAX_BATCH = 256  # writes in one transaction: bounds what one commit delays
 BUSY_MS = 5_000  # how long to wait for another program that has the file open, such as a backup
+
+
+# What SQLite says when the disk is at fault and not we: the words for those who cannot see this machine.
+FAULTS: list[tuple[type[apsw.Error], str]] = [
+    (apsw.FullError, "the disk of this node is full"),
+    (apsw.CorruptError, "the storage of this node is damaged"),
+    (apsw.NotADBError, "the storage of this node is damaged"),
+    (apsw.ReadOnlyError, "the storage of this node cannot be written to"),
+    (apsw.CantOpenError, "the storage of this node cannot be opened"),
+    (apsw.IOError, "the storage of this node cannot be read or written"),
+    (apsw.BusyError, "the storage of this node is held by another program"),
+]
+SAID_AGAIN = 60.0  # seconds after which the log is told of the same fault once more
 
 
 class DatabaseClosed(Exception):
@@ -86,6 +100,8 @@ class Database:
         except BaseException:
             self._writer.close()
             raise
+        self._path = path
+        self._said: dict[str, float] = {}  # faults the log was told of, and when
         self._searching = threading.Lock()
         self._queue: SimpleQueue[Write[object] | None] = SimpleQueue()
         self._closing: asyncio.Future[None] | None = None
@@ -112,7 +128,10 @@ class Database:
 
     def read(self, act: Callable[[apsw.Connection], T]) -> T:
         """Run a quick lookup here and now. `act` must take all its rows before it returns."""
-        return act(self._reader)
+        try:
+            return act(self._reader)
+        except apsw.Error as error:
+            raise self._told(error) from None
 
     async def search(self, act: Callable[[apsw.Connection], T]) -> T:
         """Run a read that may take long, in a thread of its own; one at a time. Take all rows before returning."""
@@ -121,7 +140,10 @@ class Database:
 
         def run() -> T:
             with self._searching:
-                return act(self._searcher)
+                try:
+                    return act(self._searcher)
+                except apsw.Error as error:
+                    raise self._told(error) from None
 
         return await asyncio.to_thread(run)
 
@@ -173,6 +195,20 @@ class Database:
                 self._writer.execute("ROLLBACK")
             for write in batch:
                 write.error = write.error or error
+        for write in batch:
+            if isinstance(write.error, apsw.Error):
+                write.error = self._told(write.error)
+
+    def _told(self, error: apsw.Error) -> Exception:
+        """A fault of the disk in words that a worker may read; the log gets the details. Other errors are our bugs."""
+        for kind, words in FAULTS:
+            if isinstance(error, kind):
+                now = time.monotonic()
+                if now - self._said.get(words, -SAID_AGAIN) >= SAID_AGAIN:
+                    self._said[words] = now
+                    log.error("%s: %s (%s: %s)", self._path, words, type(error).__name__, error)
+                return StorageFailed(words)
+        return error
 
     def _deliver(self, batch: list[Write[object]]) -> None:
         try:
@@ -181,7 +217,7 @@ class Database:
             pass  # the loop ended without close(): nobody waits any more
 
 
-def rows(connection: apsw.Connection, shape: Callable[..., T], sql: str, *values: str | int) -> list[T]:
+def rows(connection: apsw.Connection, shape: Callable[..., T], sql: str, *values: str | int | bytes) -> list[T]:
     """All rows of a query, each made a `shape` of its columns. The tables are STRICT, so types are as declared."""
     return [shape(*row) for row in connection.execute(sql, values).fetchall()]
 

@@ -6,9 +6,10 @@ import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
+from atoll.engine.tenants import Tenant
 from atoll.errors import EngineError, Failure, LoadFailed
 from atoll.logs import LogLine
 from atoll.wire.codec import int_field, load_payload, read_json
@@ -65,6 +66,7 @@ class Placement:
 
     __slots__ = (
         "asked_code",
+        "cpu_us",
         "failed",
         "in_flight",
         "last_used",
@@ -74,7 +76,9 @@ class Placement:
         "ready",
         "report",
         "retired",
+        "room",
         "session",
+        "tenant",
         "unload_by",
         "unloading",
         "version",
@@ -84,8 +88,9 @@ class Placement:
         "watched",
     )
 
-    def __init__(self, version: Version, session: Session, load_id: int, now: float) -> None:
+    def __init__(self, version: Version, tenant: Tenant, session: Session, load_id: int, now: float) -> None:
         self.version = version
+        self.tenant = tenant
         self.session = session
         self.load_id = load_id
         self.wall_seconds = version.limits.wall_ms / 1000
@@ -99,6 +104,8 @@ class Placement:
 
         # While it serves
         self.in_flight = 0
+        self.room = 0  # calls that may be under way in it: none before it is ready, or while too many wait for it
+        self.cpu_us = 0  # CPU time of the calls that are over
         self.last_used = now
         self.logs: Lines | None = None  # of top-level code, until the next record takes them along
         self.wants_code = False  # ask for the code cache after the next response
@@ -158,7 +165,9 @@ def load_meta(version: Version, cache: CodeCache) -> dict[str, object]:
         "modules": [{"path": m.path, "kind": m.kind.value, "size": len(m.source)} for m in version.modules],
         "env": dict(version.env),
         "grants": [{"name": grant.name, "kind": grant.kind} for grant in version.grants.values()],
-        "limits": {"cpu_ms": limits.cpu_ms, "wall_ms": limits.wall_ms, "memory_mb": limits.memory_mb},
+        "limits": {"cpu_ms": limits.cpu_ms, "timer_ms": limits.timer_ms},
+        "isolation": version.isolation.value,
+        "switches": asdict(version.switches),
         "compatibility_date": version.compatibility_date,
         "compatibility_flags": list(version.compatibility_flags),
         "cache": [len(blob) for blob in cache] if cache else [0] * len(version.modules),

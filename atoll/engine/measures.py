@@ -9,10 +9,16 @@ from dataclasses import dataclass
 class PoolLimits:
     """How much the pool takes on."""
 
-    max_loaded: int = 1000  # versions loaded on the node
+    max_loaded: int = 1000  # isolates on the node
     idle_seconds: float = 30.0  # without a call for so long, a version is unloaded
-    worker_queue: int = 100  # calls of one version that may wait for its load, or for an engine
+    worker_queue: int = 100  # calls of one version that may wait: for its load, for an engine, for its isolate
     max_in_flight: int = 1000  # calls of one version under way
+    worker_isolates: int = 256  # isolates of one version, each in another engine
+    tenant_calls: int = 2000  # calls of one tenant under way, unless it has caps of its own
+    tenant_loaded: int = 1000  # isolates of one tenant, unless it has caps of its own
+    own_engines: int = 16  # engines that serve a single tenant or worker
+    quarantine_seconds: float = 3600.0  # how long a worker that ended engines stays in one of its own
+    blocked_seconds: float = 600.0  # how long one that went on there is refused
     ops_per_call: int = 64  # ops of one call under way
 
 
@@ -30,6 +36,9 @@ class PoolStats:
     condemned: int = 0
     offences: int = 0  # isolates that got stuck for ever and cost their engine
     moves: int = 0
+    spreads: int = 0  # loads of a version that was loaded already, because it was busy
+    refused: int = 0  # calls that found too many others
+    crashes: int = 0  # engines that died of what ran in them
     engines_lost: int = 0
 
     @property

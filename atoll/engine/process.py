@@ -7,6 +7,8 @@ import hashlib
 import importlib.util
 import logging
 import os
+import re
+import signal
 import socket
 import subprocess
 import sys
@@ -31,6 +33,10 @@ TAIL_BYTES = 16 << 10  # of an engine's output, kept to explain a failed start
 OUTPUT_BYTES = 1 << 20  # of an engine's output, passed on to our log in its whole life
 REPORT_BYTES = 16 << 10  # of the launcher
 SNAPSHOT_SECONDS = 60
+# How a process ends by itself: V8 gives up, memory is wrong, the sandbox caught it.
+CRASHES = frozenset(
+    {signal.SIGABRT, signal.SIGTRAP, signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGSYS}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +111,16 @@ def ensure_snapshot(files: EngineFiles, data: Path) -> Path:
     return path
 
 
+def oom_kills() -> int:
+    """How many processes the kernel has killed for want of memory."""
+    try:
+        with open("/proc/vmstat", "rb") as file:
+            found = re.search(rb"^oom_kill (\d+)", file.read(), re.MULTILINE)
+    except OSError:
+        return 0
+    return int(found[1]) if found else 0
+
+
 @dataclass(frozen=True, slots=True)
 class EngineCommand:
     """How engines of this node are started."""
@@ -167,6 +183,7 @@ class EngineProcess:
         self.socket.setblocking(False)
         os.set_blocking(self._output, False)
         self._pidfd = os.pidfd_open(self.pid)
+        self._oom_kills = oom_kills()
         self._loop.add_reader(self._output, self._on_output)
         self._loop.add_reader(self._pidfd, self._on_exit)
 
@@ -186,6 +203,13 @@ class EngineProcess:
             return ""
         with os.fdopen(fd, "rb") as pipe:
             return pipe.read(REPORT_BYTES).decode("utf-8", "replace")
+
+    def has_crashed(self) -> bool:
+        """Whether it died of what ran in it. Someone who kills it by hand is no reason to suspect a worker."""
+        if not self.exited.done():
+            return False
+        number = -self.exited.result()
+        return number in CRASHES or (number == signal.SIGKILL and oom_kills() > self._oom_kills)
 
     def kill(self) -> None:
         if not self.exited.done():

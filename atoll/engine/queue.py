@@ -1,6 +1,8 @@
-"""Calls that no engine can take yet: none runs, or every loaded version is busy. First come, first served.
+"""Calls that no engine can take yet: none runs, or every loaded version is busy.
 
-Bounded three ways: calls in all, calls per version, and the time one waits.
+First come, first served within a version. Between versions the turn goes round, one tenant after the other, so that
+whoever asks for most does not get most. Bounded four ways: calls in all, of one tenant, of one version, and the time
+one waits.
 """
 
 from __future__ import annotations
@@ -11,47 +13,89 @@ from atoll.engine.calls import QUEUED, Call
 from atoll.workers import Version
 
 MAX_QUEUE = 2000
+MAX_TENANT = 1000  # half of it stays for everybody else
 QUEUE_SECONDS = 5.0
 
 
 class CallQueue:
     def __init__(self, per_version: int) -> None:
         self._per_version = per_version
-        self._calls: deque[Call] = deque()
-        self._waiting: Counter[Version] = Counter()
+        self._waiting: dict[Version, deque[Call]] = {}  # in the order of their turns
+        self._of_tenant: Counter[str] = Counter()
+        self._last_turn: dict[str, int] = {}  # when a tenant that waits was last served, in turns
+        self._turn = 0
+        self._count = 0
 
     def __len__(self) -> int:
-        return len(self._calls)
+        return self._count
 
     def add(self, call: Call, now: float) -> bool:
         """Keep a call; False if there is no room for it."""
-        if len(self._calls) >= MAX_QUEUE or self._waiting[call.version] >= self._per_version:
+        waiting = self._waiting.get(call.version)
+        tenant = call.version.tenant
+        if self._count >= MAX_QUEUE or self._of_tenant[tenant] >= MAX_TENANT:
+            return False
+        if waiting is None:
+            waiting = self._waiting[call.version] = deque()
+        elif len(waiting) >= self._per_version:
             return False
         call.deadline = now + QUEUE_SECONDS
-        self._calls.append(call)
-        self._waiting[call.version] += 1
+        waiting.append(call)
+        self._of_tenant[tenant] += 1
+        self._count += 1
         return True
 
-    def first(self) -> Call | None:
-        """The call that waits longest."""
-        return self._calls[0] if self._calls else None
+    def turns(self) -> list[Version]:
+        """The versions that wait, in the order they should be served: one of each tenant, then the second of each.
 
-    def pop(self) -> Call:
-        call = self._calls.popleft()
-        self._leave(call)
-        return call
+        Among tenants the one that was served longest ago comes first.
+        """
+        rounds: Counter[str] = Counter()
+        ranked = []
+        for position, version in enumerate(self._waiting):
+            tenant = version.tenant
+            ranked.append((rounds[tenant], self._last_turn.get(tenant, 0), position, version))
+            rounds[tenant] += 1
+        ranked.sort(key=lambda entry: entry[:3])
+        return [entry[3] for entry in ranked]
 
-    def pop_late(self, now: float) -> Call | None:
-        """The next call that has waited long enough to be refused."""
-        return self.pop() if self._calls and self._calls[0].deadline < now else None
+    def take(self, version: Version) -> list[Call]:
+        """All calls of a version: it has an engine now."""
+        calls = list(self._waiting.pop(version, ()))
+        self._turn += 1
+        self._last_turn[version.tenant] = self._turn
+        self._left(version, len(calls))
+        return calls
+
+    def has(self, version: Version) -> bool:
+        return version in self._waiting
+
+    def take_late(self, now: float) -> list[Call]:
+        """The calls that have waited long enough to be refused."""
+        late: list[Call] = []
+        for version, waiting in list(self._waiting.items()):
+            while waiting and waiting[0].deadline < now:
+                late.append(waiting.popleft())
+                self._left(version, 1)
+            if not waiting:
+                del self._waiting[version]
+        return late
+
+    def take_all(self) -> list[Call]:
+        return [call for version in self.turns() for call in self.take(version)]
 
     def remove(self, call: Call) -> None:
         """A call was cancelled."""
         assert call.state == QUEUED
-        self._calls.remove(call)
-        self._leave(call)
-
-    def _leave(self, call: Call) -> None:
-        self._waiting[call.version] -= 1
-        if not self._waiting[call.version]:
+        waiting = self._waiting[call.version]
+        waiting.remove(call)
+        self._left(call.version, 1)
+        if not waiting:
             del self._waiting[call.version]
+
+    def _left(self, version: Version, count: int) -> None:
+        self._count -= count
+        self._of_tenant[version.tenant] -= count
+        if not self._of_tenant[version.tenant]:
+            del self._of_tenant[version.tenant]
+            self._last_turn.pop(version.tenant, None)

@@ -12,11 +12,14 @@ from typing import Protocol
 
 from atoll.broker import Broker
 from atoll.engine.calls import CANCEL_SECONDS
+from atoll.engine.cells import Cell
 from atoll.engine.ledger import Ledger
 from atoll.engine.link import CLOSED, Link
 from atoll.engine.loads import CodeCache, LoadReport, Placement, read_loaded
 from atoll.engine.ops import Ops
+from atoll.engine.spread import Waiting
 from atoll.engine.table import CallTable
+from atoll.engine.tenants import Tenant
 from atoll.errors import EngineError, Failure
 from atoll.logs import Invocation
 from atoll.wire.codec import (
@@ -55,12 +58,14 @@ class Session:
     def __init__(
         self,
         owner: SessionOwner,
+        cell: Cell,
         broker: Broker,
         record: Callable[[Invocation], None],
         clock: Callable[[], float],
         ops_per_call: int,
     ) -> None:
         self._owner = owner
+        self.cell = cell
         self._clock = clock
         self.link = Link(self)
         self.loads: dict[int, Placement] = {}
@@ -69,6 +74,8 @@ class Session:
         self.calls = CallTable(self.link, self.ledger, self._is_gone, record, clock)
         self.ops = Ops(self.link, self.calls, broker, ops_per_call)
         self.v8 = ""
+        self.waiting = Waiting()  # as the pool last saw it
+        self.suspects: list[Version] = []  # what was executing when it was lost
         self.kill: Callable[[], None] = lambda: None  # ends the process at once
         self.greeted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.over: asyncio.Future[str] = asyncio.get_running_loop().create_future()  # gives the reason
@@ -90,10 +97,10 @@ class Session:
 
     # --- what the pool asks for ---
 
-    def place(self, version: Version, payload: bytes, now: float) -> Placement:
+    def place(self, version: Version, tenant: Tenant, payload: bytes, now: float) -> Placement:
         """Send LOAD. Calls may follow at once; the engine keeps them until the version is ready."""
         self._last_load += 1
-        placement = self.loads[self._last_load] = Placement(version, self, self._last_load, now)
+        placement = self.loads[self._last_load] = Placement(version, tenant, self, self._last_load, now)
         self.link.send(encode_load(self._last_load, version.limits.memory_mb, payload))
         return placement
 

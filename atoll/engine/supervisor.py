@@ -1,7 +1,9 @@
 """Starts the engines, watches them, restarts those that end, and ends them all.
 
 Each engine has one task that lives its life over and over: start, HELLO, serve until something is wrong, kill, reap,
-wait a little longer than last time. One more task is the clock of the room: heartbeats and the pool's sweep.
+wait a little longer than last time. The engines of the shared cell live as long as the node, that of a cell of its own
+is started when the pool asks for it and ends with the cell. One more task is the clock of the room: heartbeats and the
+pool's sweep.
 
 An engine in which code got stuck is condemned: the next life of its task begins at once, while a task of its own waits
 until that one serves and the innocent calls in the old one are over, and then kills it.
@@ -18,6 +20,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from atoll.engine import sandbox
+from atoll.engine.cells import Cell
 from atoll.engine.link import CLOSED
 from atoll.engine.pool import Pool
 from atoll.engine.process import EngineCommand, EngineFiles, EngineProcess, ensure_snapshot, find_files
@@ -67,6 +70,7 @@ class Supervisor:
         self._tasks: list[asyncio.Task[None]] = []
         self._stopping = False
         self._running: dict[Session, EngineProcess] = {}
+        self._own: set[asyncio.Task[None]] = set()  # of cells of their own
         self._leaving: dict[Session, asyncio.Task[None]] = {}  # condemned, with calls that may finish
         self.restarts = 0
         self.layers = sandbox.Layers((), ())  # of the engine that started last
@@ -75,6 +79,10 @@ class Supervisor:
     def pids(self) -> list[int]:
         """The engines that serve now."""
         return [process.pid for process in self._running.values()]
+
+    def engine_pids(self) -> dict[str, int]:
+        """The same by a name that outlives a restart."""
+        return {f"engine-{number}": pid for number, pid in enumerate(self.pids, 1)}
 
     def engine_reports(self) -> list[dict[str, object]]:
         """What each engine last said of itself with its heartbeat: to show, never to trust."""
@@ -94,10 +102,13 @@ class Supervisor:
             self._command = replace(self._command, readable=readable)
         loop = asyncio.get_running_loop()
         first: list[asyncio.Future[None]] = []
+        shared = self._pool.cells.shared
+        shared.wanted = self._count
+        self._pool.cells.start = self._open
         for number in range(1, self._count + 1):
             ready: asyncio.Future[None] = loop.create_future()
             first.append(ready)
-            self._tasks.append(loop.create_task(self._keep(f"engine {number}", ready)))
+            self._tasks.append(loop.create_task(self._keep(f"engine {number}", shared, ready)))
         self._tasks.append(loop.create_task(self._tick()))
         try:
             await asyncio.gather(*first)
@@ -119,7 +130,7 @@ class Supervisor:
         """End every engine: close its socket, wait a moment, kill, reap. Calls left in them fail."""
         self._stopping = True
         self._pool.close()
-        tasks = [*self._tasks, *self._leaving.values()]
+        tasks = [*self._tasks, *self._own, *self._leaving.values()]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -127,12 +138,21 @@ class Supervisor:
 
     # --- the life of an engine ---
 
-    async def _keep(self, name: str, ready: asyncio.Future[None]) -> None:
+    def _open(self, cell: Cell) -> None:
+        """Start the engine of a cell of its own; it is kept running until the cell closes."""
+        loop = asyncio.get_running_loop()
+        ready: asyncio.Future[None] = loop.create_future()
+        ready.set_result(None)  # nobody waits for it: calls do, in the pool's queue
+        task = loop.create_task(self._keep(f"engine of {cell.name}", cell, ready))
+        self._own.add(task)
+        task.add_done_callback(self._own.discard)
+
+    async def _keep(self, name: str, cell: Cell, ready: asyncio.Future[None]) -> None:
         backoff = FIRST_BACKOFF
-        while not self._stopping:
+        while not self._stopping and not cell.is_closing:
             began = time.monotonic()
             try:
-                reason = await self._live(name, ready)
+                reason = await self._live(name, cell, ready)
             except EngineError as error:
                 reason = str(error)
             except StartError as error:  # it says itself what to do
@@ -148,6 +168,9 @@ class Supervisor:
             if not ready.done():
                 ready.set_exception(StartError(f"{name} did not start: {reason}", "see the log for what it printed"))
                 return
+            if cell.closed.done():
+                log.info("%s ended: nothing was loaded in it any more", name)
+                return
             self.restarts += 1
             lived = time.monotonic() - began
             if reason.startswith(REPLACED) and lived > WORTHY_SECONDS:
@@ -156,13 +179,13 @@ class Supervisor:
             if lived > HEALTHY_SECONDS:
                 backoff = FIRST_BACKOFF
             log.error("%s ended: %s; it restarts in %.1f s", name, reason, backoff)
-            await asyncio.sleep(backoff)
+            await asyncio.wait((cell.closed,), timeout=backoff)
             backoff = min(backoff * 2, LONGEST_BACKOFF)
 
-    async def _live(self, name: str, ready: asyncio.Future[None]) -> str:
+    async def _live(self, name: str, cell: Cell, ready: asyncio.Future[None]) -> str:
         """One life of an engine; returns or raises why it ended, once nothing of it is left or another task ends it."""
         assert self._command is not None
-        session = self._pool.session()
+        session = self._pool.session(cell)
         try:
             process = EngineProcess(name, self._command, session.ledger)
         except BaseException:
@@ -180,7 +203,7 @@ class Supervisor:
             self._pool.add(session)
             if not ready.done():
                 ready.set_result(None)
-            ends = (session.over, process.exited, session.condemned)
+            ends = (session.over, process.exited, session.condemned, cell.closed)
             await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
             if session.condemned.done() and not (session.over.done() or process.exited.done()):
                 del self._running[session]
@@ -199,7 +222,7 @@ class Supervisor:
     async def _farewell(self, session: Session, process: EngineProcess) -> None:
         """The end of a condemned engine, when another has taken its place and the innocent calls in it are over."""
         try:
-            await self._wait_with(session, process, REPLACE_SECONDS, lambda: len(self._running) == self._count)
+            await self._wait_with(session, process, REPLACE_SECONDS, lambda: session.cell.is_whole)
             self._pool.leave(session)
             await self._wait_with(session, process, GRACE_SECONDS, lambda: not session.calls.calls)
         finally:
@@ -244,7 +267,7 @@ class Supervisor:
     async def _end(self, session: Session, process: EngineProcess) -> None:
         """Whatever happened, at the end of this the process is reaped and the pool knows."""
         try:
-            if self._stopping and not session.link.broken:
+            if (self._stopping or session.cell.is_closing) and not session.link.broken:
                 session.link.close()
                 await asyncio.wait((process.exited,), timeout=GOODBYE_SECONDS)
         finally:
@@ -255,6 +278,8 @@ class Supervisor:
                 await _reaped(process)
             finally:
                 session.close()
+            if process.has_crashed() and not self._stopping:
+                self._pool.on_crash(session)
 
     # --- the clock ---
 

@@ -72,6 +72,7 @@ class CallTable:
         call.deadline = call.started + placement.wall_seconds
         call.uncredited = len(call.body)
         placement.in_flight += 1
+        placement.tenant.in_flight += 1
         self._ledger.clear(number)
         self.link.send(encode_call(worker, number, call.event, call.head, call.body, call.ended))
         if call.backlog is not None:
@@ -222,6 +223,7 @@ class CallTable:
         call.state = OVER
         now = self._clock()
         placement.last_used = now
+        placement.cpu_us += cpu_us
         if not call.silent:
             self._record(call.invocation(outcome, cpu_us, now))
         if placement.watched:
@@ -234,6 +236,7 @@ class CallTable:
         placement: Placement = call.placement  # type: ignore[assignment]  # a call in the table has one
         if not call.abandoned:
             placement.in_flight -= 1
+            placement.tenant.in_flight -= 1
         if call.scope is not None:
             call.scope.close()
         return placement
@@ -249,6 +252,7 @@ class CallTable:
             self._record(call.invocation(Outcome.EXCEEDED_WALL_TIME, 0, self._clock()))
         call.silent = call.abandoned = True
         placement.in_flight -= 1
+        placement.tenant.in_flight -= 1
         call.owner.on_stuck(placement)
 
     def _stand_in(self, call: Call) -> Placement:

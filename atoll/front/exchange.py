@@ -223,6 +223,8 @@ class Exchange:
 
     def answer_failure(self, failure: Failure) -> None:
         shared = self.connection.shared
+        if shared.explain is not None and self.version is not None:
+            failure = shared.explain(self.version.id, failure)
         page = error_page(failure, header(self.head.lower(), b"accept") or b"", shared.detail)
         self.respond(page.status, page.block, page.body, ended=True)
 

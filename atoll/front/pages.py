@@ -38,7 +38,9 @@ TITLES: dict[ErrorCode, str] = {
     ErrorCode.UNAVAILABLE: "No engine is ready",
     ErrorCode.UNKNOWN_HOST: "No worker answers here",
     ErrorCode.UNLOADED: "The worker was being replaced",
+    ErrorCode.QUOTA_EXCEEDED: "Too many requests at once",
     ErrorCode.SHUTTING_DOWN: "This node is shutting down",
+    ErrorCode.BLOCKED: "The worker is blocked",
 }
 
 PAGE = """<!doctype html>
@@ -67,6 +69,10 @@ PAGE = """<!doctype html>
   {details}
 </main>
 """
+
+
+# A developer's page that comes back when there is something new to see; `atoll dev` answers at that path.
+RELOAD = '<script>new EventSource("/cdn-cgi/atoll/events").onmessage = () => location.reload()</script>'
 
 
 class Detail(IntEnum):
@@ -98,7 +104,7 @@ def error_page(failure: Failure, accept: bytes, detail: Detail) -> Page:
     kind, body = rendered(accept, facts.status, facts.page, title, message, hint, stack, failure.code.name)
     block = b"content-type: %b\r\nx-atoll-error: %d\r\ncache-control: no-store\r\n" % (kind, facts.page)
     if facts.status == HTTPStatus.SERVICE_UNAVAILABLE:
-        block += b"retry-after: 1\r\n"
+        block += b"retry-after: %d\r\n" % failure.retry_after
     return Page(facts.status, block, body)
 
 
@@ -131,7 +137,7 @@ def rendered(
         if hint:
             details.append(f"<p>{html.escape(hint)}</p>")
         if stack:
-            details.append(f"<pre>{html.escape(stack)}</pre>")
+            details += [f"<pre>{html.escape(stack)}</pre>", RELOAD]
         page = PAGE.format(status=status, code=code, title=html.escape(title), details="\n  ".join(details))
         return b"text/html; charset=utf-8", page.encode("utf-8", "replace")
     if b"json" in wishes:

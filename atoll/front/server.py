@@ -17,7 +17,7 @@ from atoll.errors import StartError
 from atoll.front.connection import Connection
 from atoll.front.control import AsgiApp, Control
 from atoll.front.pages import Detail
-from atoll.front.shared import Bounds, Pool, Shared
+from atoll.front.shared import Bounds, Explain, Pool, Shared
 from atoll.router import Router
 
 BACKLOG = 2048
@@ -97,11 +97,12 @@ class Server:
         idle_timeout: float = Bounds.idle_timeout,
         drain_seconds: float = 30.0,
         detail: Detail = Detail.PUBLIC,
+        explain: Explain | None = None,
     ) -> None:
         self.port = 0
         self.drain_seconds = drain_seconds
         bounds = Bounds(header_bytes, url_bytes, body_bytes, header_timeout, body_timeout, idle_timeout)
-        self.shared = Shared(pool, router, Control(control) if control is not None else None, bounds, detail)
+        self.shared = Shared(pool, router, Control(control) if control is not None else None, bounds, detail, explain)
         self.period = min(SWEEP_SECONDS, header_timeout / 4, body_timeout / 4, idle_timeout / 4)
         self.listeners: list[asyncio.Server] = []
         self.timer: asyncio.TimerHandle | None = None

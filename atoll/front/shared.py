@@ -7,10 +7,12 @@ be driven exactly in tests and the control API can stand in the place of an engi
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from email.utils import formatdate
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
+from atoll.errors import Failure
 from atoll.front.pages import Detail
 from atoll.router import Router
 from atoll.workers import Version
@@ -40,6 +42,9 @@ class Pool(Protocol):
     def call(self, version: Version, head: bytes, body: bytes, ended: bool, caller: Exchange) -> Call: ...
 
 
+Explain: TypeAlias = Callable[[str, Failure], Failure]  # by id of the version
+
+
 @dataclass(frozen=True)
 class Bounds:
     """How much and how long a client may. Bytes and seconds."""
@@ -59,6 +64,7 @@ class Shared:
     control: Control | None
     bounds: Bounds
     detail: Detail = Detail.PUBLIC  # how much error pages tell
+    explain: Explain | None = None  # where they tell stacks: what becomes of the places in them
     # changed by the server's ticker only: coarse, but free to read
     now: float = 0.0
     date: bytes = b""

@@ -68,6 +68,7 @@ class LogStore:
         self._books: dict[str, Book] = {}  # by worker id
         self._next_trim = 0.0
         self._hung_up = False
+        self._dropped_before = 0  # records of workers that are gone
         # Until the next flush
         self._waiting: list[Invocation] = []
         self._weight = 0
@@ -85,6 +86,7 @@ class LogStore:
         book = self._books.pop(worker_id, None)
         if book is None:
             return
+        self._dropped_before += book.dropped
         for listener in book.listeners:
             listener.close()
         self._waiting = [record for record in self._waiting if record.version.worker_id != worker_id]
@@ -196,9 +198,10 @@ class LogStore:
         if book is not None:
             book.listeners = tuple(other for other in book.listeners if other is not listener)
 
-    def listeners(self, worker_id: str) -> int:
-        book = self._books.get(worker_id)
-        return 0 if book is None else len(book.listeners)
+    def counts(self) -> tuple[int, int]:
+        """Records of all workers that were not kept, and listeners that are there."""
+        books = self._books.values()
+        return self._dropped_before + sum(book.dropped for book in books), sum(len(book.listeners) for book in books)
 
     def hang_up(self) -> None:
         """End every listener and let nobody listen any more: the node stops."""

@@ -3,7 +3,7 @@
 from enum import IntEnum, IntFlag
 from typing import NamedTuple
 
-WIRE_HASH = "25eb2205c9036c23"
+WIRE_HASH = "2975aa51bfd3b336"
 HEADER_LAYOUT = "<IBBHII"  # length, kind, flags, spare, worker, call
 MAX_PAYLOAD = 67108864
 INLINE_BODY = 65536
@@ -62,6 +62,7 @@ class Flag(IntFlag):
 
     END = 1
     DONE = 2
+    LOW = 8
     FAIL = 4
 
 
@@ -98,6 +99,7 @@ class Outcome(IntEnum):
     INTERNAL_ERROR = 7
     LOAD_SHED = 8
     SCRIPT_NOT_FOUND = 9
+    KILL_SWITCH = 10
 
 
 class ErrorCode(IntEnum):
@@ -149,6 +151,8 @@ class ErrorCode(IntEnum):
     QUOTA_EXCEEDED = 22
     # The node is shutting down.
     SHUTTING_DOWN = 23
+    # The worker ended engines again and again, and is refused for a while.
+    BLOCKED = 26
     # Workers called each other in too long a chain.
     LOOP = 30
     # A worker may not reach this host or port.
@@ -157,6 +161,10 @@ class ErrorCode(IntEnum):
     EGRESS_ADDRESS = 32
     # Another server could not be reached, or answered with something that is no HTTP.
     NETWORK = 33
+    # A binding refused what the worker asked of it; the message says why.
+    BINDING = 40
+    # The node could not store or read: a full disk, say. Nothing was changed.
+    STORAGE = 41
 
 
 class ErrorFacts(NamedTuple):
@@ -180,6 +188,7 @@ OUTCOME_NAMES: dict[int, str] = {
     7: "internalError",
     8: "loadShed",
     9: "scriptNotFound",
+    10: "killSwitch",
 }
 
 ERRORS: dict[ErrorCode, ErrorFacts] = {
@@ -252,6 +261,9 @@ ERRORS: dict[ErrorCode, ErrorFacts] = {
     ErrorCode.SHUTTING_DOWN: ErrorFacts(
         503, 1105, Outcome.LOAD_SHED, "Error", "The node is shutting down."
     ),
+    ErrorCode.BLOCKED: ErrorFacts(
+        503, 1103, Outcome.KILL_SWITCH, "Error", "The worker ended engines again and again, and is refused for a while."
+    ),
     ErrorCode.LOOP: ErrorFacts(
         508, 1019, Outcome.EXCEPTION, "Error", "Workers called each other in too long a chain."
     ),
@@ -263,5 +275,11 @@ ERRORS: dict[ErrorCode, ErrorFacts] = {
     ),
     ErrorCode.NETWORK: ErrorFacts(
         502, 1101, Outcome.EXCEPTION, "TypeError", "Another server could not be reached, or answered with something that is no HTTP."
+    ),
+    ErrorCode.BINDING: ErrorFacts(
+        500, 1101, Outcome.EXCEPTION, "Error", "A binding refused what the worker asked of it; the message says why."
+    ),
+    ErrorCode.STORAGE: ErrorFacts(
+        503, 1101, Outcome.EXCEPTION, "Error", "The node could not store or read: a full disk, say. Nothing was changed."
     ),
 }

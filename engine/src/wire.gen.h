@@ -5,7 +5,7 @@
 
 namespace engine::wire {
 
-inline constexpr char kHash[] = "25eb2205c9036c23";
+inline constexpr char kHash[] = "2975aa51bfd3b336";
 inline constexpr uint32_t kMaxPayload = 67108864;
 inline constexpr uint32_t kInlineBody = 65536;
 inline constexpr uint32_t kChunk = 65536;
@@ -73,6 +73,7 @@ enum class Outcome : uint32_t {
   kInternalError = 7,
   kLoadShed = 8,
   kScriptNotFound = 9,
+  kKillSwitch = 10,
 };
 
 enum class Error : uint32_t {
@@ -99,14 +100,18 @@ enum class Error : uint32_t {
   kNotGranted = 21,  // The worker named a binding it was not given.
   kQuotaExceeded = 22,  // A limit on what a worker may ask for was reached.
   kShuttingDown = 23,  // The node is shutting down.
+  kBlocked = 26,  // The worker ended engines again and again, and is refused for a while.
   kLoop = 30,  // Workers called each other in too long a chain.
   kEgressHost = 31,  // A worker may not reach this host or port.
   kEgressAddress = 32,  // A worker may not reach this address.
   kNetwork = 33,  // Another server could not be reached, or answered with something that is no HTTP.
+  kBinding = 40,  // A binding refused what the worker asked of it; the message says why.
+  kStorage = 41,  // The node could not store or read: a full disk, say. Nothing was changed.
 };
 
 inline constexpr uint8_t kFlagEnd = 1;
 inline constexpr uint8_t kFlagDone = 2;
+inline constexpr uint8_t kFlagLow = 8;
 inline constexpr uint8_t kFlagFail = 4;
 
 // How a call that failed with `error` ended.
@@ -158,6 +163,8 @@ constexpr Outcome OutcomeOf(Error error) {
       return Outcome::kException;
     case Error::kShuttingDown:
       return Outcome::kLoadShed;
+    case Error::kBlocked:
+      return Outcome::kKillSwitch;
     case Error::kLoop:
       return Outcome::kException;
     case Error::kEgressHost:
@@ -165,6 +172,10 @@ constexpr Outcome OutcomeOf(Error error) {
     case Error::kEgressAddress:
       return Outcome::kException;
     case Error::kNetwork:
+      return Outcome::kException;
+    case Error::kBinding:
+      return Outcome::kException;
+    case Error::kStorage:
       return Outcome::kException;
   }
   return Outcome::kInternalError;

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
 import pytest
 
-from atoll.cli.main import COMMANDS, main
+from atoll.cli.main import COMMANDS, ENTRIES, main
 from atoll.config import FIELDS, env_names, facts_of, flag_name, shown_default
 from atoll.control.check import KINDS, DeployBody, WantedLimits
 from atoll.control.refusals import API_ERRORS, ApiCode
@@ -33,14 +34,31 @@ def test_every_setting_has_its_heading(name: str) -> None:
         assert part in text
 
 
-@pytest.mark.parametrize("command", sorted(COMMANDS))
-def test_every_command_and_option_has_its_row(command: str) -> None:
-    text = section(CLI, f"atoll {command}")
-    found = main.get_command(click.Context(main), command)
-    assert found is not None
-    for parameter in found.params:
-        for option in (*parameter.opts, *parameter.secondary_opts):
-            assert re.search(rf"^\| .*`{option}[ `]", text, re.MULTILINE), option
+def commands(name: str, command: click.Command) -> Iterator[tuple[str, click.Command]]:
+    """A command and all below it, each by the words that are typed."""
+    yield name, command
+    for inner in command.list_commands(click.Context(command)) if isinstance(command, click.Group) else ():
+        found = command.get_command(click.Context(command), inner)  # type: ignore[attr-defined]
+        yield from commands(f"{name} {inner}", found)
+
+
+EVERY_COMMAND = dict(commands("atoll", main))
+
+
+@pytest.mark.parametrize("name", EVERY_COMMAND)
+def test_every_command_and_option_has_its_row(name: str) -> None:
+    text = section(CLI, name)
+    for parameter in EVERY_COMMAND[name].params:
+        for option in (*parameter.opts, *parameter.secondary_opts) if isinstance(parameter, click.Option) else ():
+            message = f"{option}: run `python tools/gen_cli.py`"
+            assert re.search(rf"^\| .*`{option}[ `]", text, re.MULTILINE), message
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_shows_examples(name: str) -> None:
+    text = EVERY_COMMAND[f"atoll {name}"].help or ""
+    assert "Examples:" in text
+    assert ENTRIES[name].help.rstrip(".")
 
 
 @pytest.mark.parametrize("code", list(ErrorCode))

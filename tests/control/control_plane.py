@@ -93,6 +93,7 @@ class Node:
         self.api = ControlApi(
             settings,
             self.deployer,
+            self.store,
             self.logs,
             is_control=self.router.is_control,
             stats=lambda: engines.stats,

@@ -62,8 +62,8 @@ async def test_a_crash_at_any_step_leaves_old_or_new(
         save = "create" if act == "create" else "update"
         saved = getattr(node.store, save)
 
-        async def save_then_die(deployment: Any) -> None:
-            await saved(deployment)
+        async def save_then_die(deployment: Any, mark: Any) -> None:
+            await saved(deployment, mark)
             raise Killed
 
         if step == "check":

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 
 import pytest
 
+from examples.deploy import read_example
 from tests.running import Atoll
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -14,9 +14,9 @@ NAMES = sorted(path.parent.name for path in EXAMPLES.glob("*/worker.js"))
 
 
 def deploy(atoll: Atoll, name: str) -> None:
-    config = tomllib.loads((EXAMPLES / name / "atoll.toml").read_text())
-    assert config["name"] == name
-    atoll.deploy(name, (EXAMPLES / name / config["main"]).read_text(), env=config.get("vars", {}))
+    body = read_example(EXAMPLES / name)
+    assert body.pop("name") == name
+    atoll.deploy(name, **body)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -48,3 +48,10 @@ def test_streaming_streams(atoll: Atoll) -> None:
     reply = atoll.get("streaming")
     assert reply.status == 200 and reply.headers["transfer-encoding"] == "chunked"
     assert len(reply.text.splitlines()) > 1
+
+
+def test_kv_counter_counts_and_lists(atoll: Atoll) -> None:
+    deploy(atoll, "kv-counter")
+    assert [atoll.get("kv-counter", "/shop").text.split()[3] for _ in range(3)] == ["1", "2", "3"]
+    [shop] = [row for row in atoll.get("kv-counter", "/top").json if row["path"] == "/shop"]
+    assert shop["visits"] == 3 and shop["first"].endswith("Z")

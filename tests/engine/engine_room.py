@@ -9,6 +9,7 @@ import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from atoll.bindings import make_bindings
 from atoll.bindings.services import Services
@@ -17,6 +18,7 @@ from atoll.config import Settings
 from atoll.db.sqlite import Database
 from atoll.engine.calls import Call
 from atoll.engine.inner import InnerCalls
+from atoll.engine.loads import Placement
 from atoll.engine.pool import Pool, PoolLimits
 from atoll.engine.process import EngineFiles
 from atoll.engine.supervisor import Supervisor
@@ -29,7 +31,7 @@ PATIENCE = 20.0  # how long a test waits for something that should come at once
 HELLO = 'export default { fetch() { return new Response("hello"); } };'
 
 
-def script(source: str, name: str = "test", limits: Limits | None = None) -> Version:
+def script(source: str, name: str = "test", limits: Limits | None = None, **fields: Any) -> Version:
     """A version of one module, with an echo binding under env.ECHO."""
     module = Module("worker.js", ModuleKind.ESM, source.encode())
     return Version(
@@ -41,6 +43,7 @@ def script(source: str, name: str = "test", limits: Limits | None = None) -> Ver
         main="worker.js",
         grants={"ECHO": Grant("ECHO", "echo")},
         limits=limits or Limits(cpu_ms=2000),
+        **fields,
     )
 
 
@@ -159,6 +162,11 @@ class EngineRoom:
 
     async def get(self, version: Version, url: str = "http://test/", body: bytes = b"") -> Ear:
         return await self.call(version, url, body).over()
+
+    def placement(self, version: Version) -> Placement:
+        """Where a version is, of which there is one isolate."""
+        (placement,) = self.pool._homes[version].placements
+        return placement
 
     def kill_engine(self, number: int = 0) -> int:
         pid = self.supervisor.pids[number]

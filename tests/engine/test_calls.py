@@ -82,7 +82,7 @@ async def test_a_cancelled_call_ends_and_its_id_is_used_again(room: EngineRoom) 
     version = script("export default { fetch() { return new Promise(r => setTimeout(r, 20_000)); } };")
     ear = room.call(version)
     assert ear.call is not None
-    await room.until(lambda: room.pool._placements[version].ready, "LOADED")
+    await room.until(lambda: room.placement(version).ready, "LOADED")
     number = ear.call.id
     ear.call.cancel()
     await room.until(lambda: not room.pool.busy, "DONE")

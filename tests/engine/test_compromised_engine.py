@@ -135,7 +135,7 @@ async def test_an_engine_that_reads_nothing_is_killed_before_memory_runs_out(
 async def test_what_comes_after_a_cancel_is_dropped_until_done(room_of: Callable[..., Any]) -> None:
     room = await room_of("silent until cancelled")
     ear = room.call(script(HELLO))
-    await room.until(lambda: room.pool._placements[ear.call.version].ready, "LOADED")
+    await room.until(lambda: room.placement(ear.call.version).ready, "LOADED")
     ear.call.cancel()
     await room.until(lambda: not room.pool.busy, "DONE")
     assert (ear.status, ear.failure) == (0, None)
@@ -168,8 +168,8 @@ async def test_an_engine_that_ignores_cancel_and_unload_is_stuck_and_killed(
 async def test_a_load_that_never_ends_fails_as_a_startup_error(
     room_of: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("atoll.engine.pool.LOAD_SECONDS", 0.2)
-    monkeypatch.setattr("atoll.engine.pool.IDLE_SWEEP", 0.1)
+    monkeypatch.setattr("atoll.engine.placing.LOAD_SECONDS", 0.2)
+    monkeypatch.setattr("atoll.engine.pool.SLOW_SWEEP", 0.1)
     room = await room_of("never loads")
     assert (await room.get(script(HELLO))).code == "STARTUP"
     assert room.pool.stats().engines_lost == 0

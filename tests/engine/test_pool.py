@@ -185,7 +185,7 @@ async def test_the_code_cache_is_kept_after_check_and_after_the_first_response(r
     await room.get(version)
     room.pool.retire(version)
     assert (await room.get(version)).body == b"1", "loaded again, with the cache"
-    placement = room.pool._placements[version]
+    placement = room.placement(version)
     assert placement.report is not None and not placement.report.cache_rejected
     assert room.saved == 2, "what was loaded with a cache needs no new one"
 

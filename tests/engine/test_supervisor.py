@@ -60,7 +60,7 @@ async def test_calls_that_had_not_started_move_to_another_engine(open_room: Call
     room = await open_room(engines=2)
     slow_start = script("await new Promise(r => setTimeout(r, 500)); " + HELLO)
     ears = [room.call(slow_start) for _ in range(5)]
-    placement = room.pool._placements[slow_start]
+    placement = room.placement(slow_start)
     number = list(room.supervisor._running).index(placement.session)
     await asyncio.sleep(0.1)
     room.kill_engine(number)
@@ -187,7 +187,7 @@ async def test_calls_to_a_busy_worker_that_had_not_begun_move_when_its_engine_di
       return new Response("hello");
     } };""")
     await room.pool.check(version)
-    placement = room.pool._placements[version]
+    placement = room.placement(version)
     busy = room.call(version, "http://test/busy")
     await room.until(lambda: placement.session.ledger.begun(busy.call.id), "the begin of the first")
     waiting = [room.call(version) for _ in range(20)]

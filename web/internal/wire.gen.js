@@ -24,10 +24,13 @@ export const ErrorCode = Object.freeze({
   NOT_GRANTED: 21, // The worker named a binding it was not given.
   QUOTA_EXCEEDED: 22, // A limit on what a worker may ask for was reached.
   SHUTTING_DOWN: 23, // The node is shutting down.
+  BLOCKED: 26, // The worker ended engines again and again, and is refused for a while.
   LOOP: 30, // Workers called each other in too long a chain.
   EGRESS_HOST: 31, // A worker may not reach this host or port.
   EGRESS_ADDRESS: 32, // A worker may not reach this address.
   NETWORK: 33, // Another server could not be reached, or answered with something that is no HTTP.
+  BINDING: 40, // A binding refused what the worker asked of it; the message says why.
+  STORAGE: 41, // The node could not store or read: a full disk, say. Nothing was changed.
 });
 
 // Error code -> the JavaScript class a worker sees.
@@ -55,10 +58,13 @@ export const ErrorClass = Object.freeze({
   21: "Error",
   22: "Error",
   23: "Error",
+  26: "Error",
   30: "Error",
   31: "TypeError",
   32: "TypeError",
   33: "TypeError",
+  40: "Error",
+  41: "Error",
 });
 
 export const Level = Object.freeze({

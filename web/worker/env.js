@@ -1,8 +1,9 @@
 // env, the second argument of a handler: variables as they are, bindings as objects of their kind.
 import { Echo } from "#bindings/echo/echo.js";
+import { KVNamespace } from "#bindings/kv/kv.js";
 
 // kind -> class; the one line a new binding adds.
-const BINDINGS = { echo: Echo };
+const BINDINGS = { echo: Echo, kv: KVNamespace };
 
 let env = {};
 

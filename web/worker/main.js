@@ -1,13 +1,14 @@
 // The entry point of the bundle. It runs once, while the snapshot is made: it installs the globals and returns the
 // functions the engine calls. Everything after that happens in the engine's calls of those functions.
 import { installGlobals } from "../globals.js";
+import { tameLanguage } from "../language.js";
 import { startClock } from "../internal/clock.js";
 import { opNames, onReply } from "../internal/ops.js";
 import { builtIn } from "../node/modules.js";
 import { exposeNodeGlobals } from "../node/globals.js";
 import { onRejection } from "../dom/rejections.js";
 import { onTimer } from "../timers.js";
-import { installStreaming } from "../wasm.js";
+import { tameWebAssembly } from "../wasm.js";
 import { Call, findCall, runModule, runScript } from "./call.js";
 import { isOff, setFlags } from "./compatibility.js";
 import { currentEnv, makeEnv } from "./env.js";
@@ -15,6 +16,7 @@ import { eventRunner } from "./events.js";
 import { moduleHandlers, scriptHandlers } from "./handlers.js";
 import { warmUp } from "./warmup.js";
 
+tameLanguage(globalThis);
 installGlobals(globalThis);
 
 let run = null; // (request, call) => Response or promise, of the worker that was loaded
@@ -27,7 +29,7 @@ function prepare(vars, grants, date, flags) {
   setFlags(date, flags);
   exposeNodeGlobals(globalThis);
   if (isOff("global_navigator")) delete globalThis.navigator;
-  installStreaming(globalThis.WebAssembly);
+  tameWebAssembly(globalThis.WebAssembly);
 }
 
 /** The worker's code is a service-worker script: its variables and bindings are globals. */
@@ -79,7 +81,7 @@ export const entry = {
     makeEnv({ NAME: "value" }, []);
     setFlags("9999-12-31", []);
     exposeNodeGlobals({});
-    installStreaming({});
+    tameWebAssembly({ Memory: class {}, Module: class {} });
     warmUp(load, entry.fetch);
   },
 };

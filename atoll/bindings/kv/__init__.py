@@ -1,0 +1,1 @@
+"""KV: values by key, in namespaces that belong to a tenant."""

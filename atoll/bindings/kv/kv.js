@@ -1,0 +1,196 @@
+// KV as a worker sees it: env.NAME is a KVNamespace. The half that touches the world is ops.py, which checks everything.
+// https://developers.cloudflare.com/kv/api/
+import { defineOp } from "#web/internal/ops.js";
+import { encodeText, decodeText } from "#web/internal/text.js";
+import { defineInterface } from "#web/internal/platform.js";
+import { bytesOf, isBufferSource, requireArguments, toUSVString } from "#web/internal/webidl.js";
+import { Body, streamOf } from "#web/fetch/body.js";
+import { isReadableStream } from "#web/streams/streams.js";
+
+const get = defineOp("kv.get");
+const read = defineOp("kv.read");
+const getMany = defineOp("kv.get_many");
+const list = defineOp("kv.list");
+const put = defineOp("kv.put");
+const upload = defineOp("kv.upload");
+const remove = defineOp("kv.delete");
+
+const TYPES = ["text", "json", "arrayBuffer", "stream"];
+const PIECE = 1 << 20; // of a value that is stored from a stream
+
+// JSON has no NaN: a number leaves as a text, and what is wrong with it is Python's to say.
+const number = (value) => (value === undefined || value === null ? undefined : `${value}`);
+
+function readOptions(options, isMany) {
+  const { type = "text", cacheTtl } = typeof options === "string" ? { type: options } : (options ?? {});
+  if (isMany && type !== "text" && type !== "json") {
+    throw new Error(`KV GET_BULK failed: 400 "${type}" is not a valid type. Use "json" or "text"`);
+  }
+  if (!TYPES.includes(type)) {
+    throw new TypeError('Unknown response type. Possible types are "text", "arrayBuffer", "json", and "stream".');
+  }
+  return { type, cache_ttl: number(cacheTtl) };
+}
+
+function convert(binding, type, meta, body) {
+  if (type === "stream") return streamOf(new Body(sourceOf(binding, body, meta.reader)));
+  if (type === "arrayBuffer") return body.byteLength === body.buffer.byteLength ? body.buffer : body.slice().buffer;
+  const text = decodeText(body);
+  return type === "json" ? JSON.parse(text) : text;
+}
+
+/** A value of which `first` is here, and the rest comes as it is read. */
+function sourceOf(binding, first, reader) {
+  let next = first;
+  const end = () => {
+    reader = undefined;
+    return null;
+  };
+  return {
+    async read() {
+      const piece = next;
+      next = null;
+      if (piece !== null) return piece;
+      if (reader === undefined) return null;
+      const { body } = await read({ binding, reader });
+      return body.length === 0 ? end() : body;
+    },
+    cancel() {
+      next = null;
+      if (reader !== undefined) void read({ binding, reader, cancel: true }).then(end, end);
+    },
+  };
+}
+
+/** Sends a stream in pieces; gives the number it was uploaded under, or all of it when it was short. */
+async function uploadStream(binding, stream) {
+  let pieces = [];
+  let size = 0;
+  let id;
+  for await (const chunk of stream) {
+    const bytes = typeof chunk === "string" ? encodeText(chunk) : chunk;
+    if (!isBufferSource(bytes)) throw new TypeError("The stream given to KV put() holds something that is not bytes.");
+    pieces.push(bytesOf(bytes));
+    size += bytes.byteLength;
+    if (size < PIECE) continue;
+    id = (await upload({ binding, upload: id }, concat(pieces, size))).meta.upload;
+    pieces = [];
+    size = 0;
+  }
+  const last = concat(pieces, size);
+  if (id === undefined) return { body: last };
+  await upload({ binding, upload: id }, last);
+  return { upload: id };
+}
+
+function concat(pieces, size) {
+  const all = new Uint8Array(size);
+  let at = 0;
+  for (const piece of pieces) {
+    all.set(piece, at);
+    at += piece.length;
+  }
+  return all;
+}
+
+function contentOf(binding, value) {
+  if (typeof value === "string") return { body: encodeText(value) };
+  if (isReadableStream(value)) return uploadStream(binding, value);
+  if (isBufferSource(value)) return { body: bytesOf(value) };
+  if (value !== null && typeof value !== "object" && typeof value !== "function") return { body: encodeText(`${value}`) };
+  throw new TypeError("KV put() accepts only strings, ArrayBuffers, ArrayBufferViews, and ReadableStreams as values.");
+}
+
+export class KVNamespace {
+  #name; // the name in env, never the namespace: the broker knows what this worker was given
+
+  constructor(name) {
+    this.#name = name;
+  }
+
+  async get(key, options) {
+    requireArguments(arguments.length, 1, "KVNamespace.get");
+    if (Array.isArray(key)) return this.#getMany(key, options, (value) => value);
+    return (await this.#getOne(key, options)).value;
+  }
+
+  async getWithMetadata(key, options) {
+    requireArguments(arguments.length, 1, "KVNamespace.getWithMetadata");
+    if (Array.isArray(key)) return this.#getMany(key, options, (value, metadata) => ({ value, metadata }));
+    return this.#getOne(key, options);
+  }
+
+  async put(key, value, options) {
+    requireArguments(arguments.length, 2, "KVNamespace.put");
+    const { expiration, expirationTtl, metadata } = options ?? {};
+    const meta = {
+      binding: this.#name,
+      key: toUSVString(key),
+      expiration: number(expiration),
+      ttl: number(expirationTtl),
+      metadata: metadata === undefined || metadata === null ? undefined : JSON.stringify(metadata).toWellFormed(),
+    };
+    const content = contentOf(this.#name, value);
+    if (content instanceof Promise) {
+      const { body, upload: id } = await content;
+      await put({ ...meta, upload: id }, body);
+    } else {
+      await put(meta, content.body);
+    }
+  }
+
+  async delete(key) {
+    requireArguments(arguments.length, 1, "KVNamespace.delete");
+    await remove({ binding: this.#name, key: toUSVString(key) });
+  }
+
+  async list(options) {
+    const { prefix, limit, cursor } = options ?? {};
+    const { meta, body } = await list({
+      binding: this.#name,
+      prefix: prefix === undefined || prefix === null ? undefined : toUSVString(prefix),
+      limit: number(limit),
+      cursor: cursor === undefined || cursor === null ? undefined : `${cursor}`,
+    });
+    const keys = JSON.parse(decodeText(body));
+    if (meta.cursor === null) return { keys, list_complete: true, cacheStatus: null };
+    return { keys, list_complete: false, cursor: meta.cursor, cacheStatus: null };
+  }
+
+  async #getOne(key, options) {
+    const { type, cache_ttl } = readOptions(options, false);
+    const { meta, body } = await get({ binding: this.#name, key: toUSVString(key), cache_ttl, stream: type === "stream" });
+    if (!meta.found) return { value: null, metadata: null, cacheStatus: null };
+    return { value: convert(this.#name, type, meta, body), metadata: JSON.parse(meta.metadata), cacheStatus: null };
+  }
+
+  async #getMany(keys, options, shape) {
+    const { type, cache_ttl } = readOptions(options, true);
+    const names = keys.map(toUSVString);
+    const { meta, body } = await getMany({ binding: this.#name, keys: names, cache_ttl });
+    const found = new Map();
+    let at = 0;
+    names.forEach((name, i) => {
+      const size = meta.sizes[i];
+      let value = null;
+      if (size !== null) {
+        value = textOf(type, body.subarray(at, at + size));
+        at += size;
+      }
+      found.set(name, value === null ? null : shape(value, JSON.parse(meta.metadata[i])));
+    });
+    return found;
+  }
+}
+
+function textOf(type, bytes) {
+  const text = decodeText(bytes);
+  if (type === "text") return text;
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new Error("KV GET_BULK failed: 400 At least one of the requested keys corresponds to a non-json value");
+  }
+}
+
+defineInterface(KVNamespace, { describe: () => ({}) });

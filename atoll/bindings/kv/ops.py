@@ -1,0 +1,207 @@
+"""KV as ops: checks what a worker says, asks the store. A value is one frame; a stream comes and goes in pieces."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+import time
+from collections.abc import Callable, Coroutine
+from functools import wraps
+from typing import Any, TypeAlias
+
+import msgspec
+
+from atoll.bindings.base import Binding, OpCall, Reply, op
+from atoll.bindings.kv import limits
+from atoll.bindings.kv.pieces import Budget, Download, Upload
+from atoll.bindings.kv.store import Entry, KVStore, Space
+from atoll.errors import BindingRefused, InvalidArgument, StorageFailed
+
+log = logging.getLogger("atoll.bindings")
+
+NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
+PIECE = 256 * 1024  # of a value that is read as a stream
+SWEEP_SECONDS = 60.0
+# What expired is kept a while: a clock that was wrong and was set right again has lost nothing by then.
+SWEPT_AFTER = 3_600.0
+
+KvOp: TypeAlias = Callable[["KV", OpCall], Coroutine[Any, Any, Reply]]
+
+
+def named(verb: str) -> Callable[[KvOp], KvOp]:
+    """Errors that a worker knows from Cloudflare: `KV GET failed: 404 …`."""
+
+    def wrap(method: KvOp) -> KvOp:
+        @wraps(method)
+        async def run(self: KV, call: OpCall) -> Reply:
+            try:
+                return await method(self, call)
+            except BindingRefused as error:
+                raise BindingRefused(f"KV {verb} failed: {error}") from None
+            except StorageFailed as error:
+                raise StorageFailed(f"KV {verb} failed: 507 {error}") from None
+
+        return run
+
+    return wrap
+
+
+class KVEntry(msgspec.Struct, forbid_unknown_fields=True):
+    namespace: str
+
+
+class KV(Binding):
+    kind = "kv"
+    Entry = KVEntry
+
+    def __init__(self, store: KVStore, *, clock: Callable[[], float] = time.time) -> None:
+        self.store = store
+        self._clock = clock
+        self._budget = Budget()
+        self._sweeper = asyncio.ensure_future(self._sweep_for_ever())
+
+    def claim(self, tenant: str, entry: KVEntry) -> str:
+        if not NAME.fullmatch(entry.namespace):
+            raise InvalidArgument(
+                f"the namespace is named {entry.namespace!r:.80}: use up to 128 letters, digits, dots, dashes and _"
+            )
+        return entry.namespace
+
+    async def prepare(self, tenant: str, resource: str) -> None:
+        await self.store.create(Space(tenant, resource), self._clock())
+
+    async def close(self) -> None:
+        self._sweeper.cancel()
+        await self.store.close()
+
+    # Reading
+
+    @op("kv.get")
+    @named("GET")
+    async def get(self, call: OpCall) -> Reply:
+        """One value. With `stream`, only the first piece of a large one, and the number to read on with."""
+        key = limits.checked_key(call.meta.get("key"))
+        limits.checked_cache_ttl(call.meta.get("cache_ttl"))
+        [entry] = await self.store.get(space_of(call), [key], self._clock())
+        if entry is None:
+            return Reply({"found": False})
+        meta: dict[str, object] = {"found": True, "metadata": entry.metadata}
+        if call.meta.get("stream") is True and len(entry.value) > PIECE:
+            download = Download(entry.value, self._budget)
+            meta["reader"] = call.scope.keep(download)
+            return Reply(meta, download.take(PIECE))
+        return Reply(meta, entry.value)
+
+    @op("kv.read", free=True)
+    def read(self, call: OpCall) -> Reply:
+        """The next piece of a value; an empty one at its end."""
+        number = call.meta.get("reader")
+        piece = call.scope.find(number, Download).take(0 if call.meta.get("cancel") is True else PIECE)
+        if not piece:
+            call.scope.release(number)
+        return Reply({}, piece)
+
+    @op("kv.get_many")
+    @named("GET_BULK")
+    async def get_many(self, call: OpCall) -> Reply:
+        """Values one after the other; `sizes` tells them apart, null for what is not there."""
+        keys = limits.checked_keys(call.meta.get("keys"))
+        limits.checked_cache_ttl(call.meta.get("cache_ttl"))
+        entries = await self.store.get(space_of(call), keys, self._clock())
+        if sum(len(entry.value) for entry in entries if entry is not None) > limits.MAX_VALUE:
+            raise limits.refuse(413, "Total size of request exceeds the limit of 25MB")
+        sizes = [None if entry is None else len(entry.value) for entry in entries]
+        metadata = [None if entry is None else entry.metadata for entry in entries]
+        body = b"".join(entry.value for entry in entries if entry is not None)
+        return Reply({"sizes": sizes, "metadata": metadata}, body)
+
+    @op("kv.list")
+    @named("GET")
+    async def list(self, call: OpCall) -> Reply:
+        """Keys by their bytes, as JSON in the body."""
+        meta = call.meta
+        limit = limits.checked_limit(meta.get("limit"))
+        prefix = limits.checked_prefix(meta.get("prefix"))
+        after = limits.checked_cursor(meta.get("cursor"))
+        page = self.store.list(space_of(call), prefix, after, limit, self._clock())
+        cursor = None if page.after is None else limits.cursor_of(page.after)
+        return Reply({"cursor": cursor}, msgspec.json.encode([shown(*listed) for listed in page.keys]))
+
+    # Writing
+
+    @op("kv.put")
+    @named("PUT")
+    async def put(self, call: OpCall) -> Reply:
+        """Store the body, or what was uploaded under a number."""
+        meta, now = call.meta, self._clock()
+        key = limits.checked_key(meta.get("key"))
+        expires_at = limits.checked_expiry(meta.get("ttl"), meta.get("expiration"), now)
+        metadata = limits.checked_metadata(meta.get("metadata"))
+        value = call.body
+        number = meta.get("upload")
+        if number is not None:
+            value = call.scope.find(number, Upload).whole()
+        try:
+            await self.store.put(space_of(call), [(key, Entry(limits.checked_value(value), metadata, expires_at))])
+        finally:
+            call.scope.release(number)
+        return Reply()
+
+    @op("kv.upload", free=True)
+    @named("PUT")
+    async def upload(self, call: OpCall) -> Reply:
+        """A piece of a value that comes as a stream: the first without a number, which is the answer to it."""
+        number = call.meta.get("upload")
+        if number is None:
+            number = call.scope.keep(Upload(self._budget))
+        call.scope.find(number, Upload).add(call.body)
+        return Reply({"upload": number})
+
+    @op("kv.delete")
+    @named("DELETE")
+    async def delete(self, call: OpCall) -> Reply:
+        """Remove a key. That it was not there is no error."""
+        await self.store.delete(space_of(call), [limits.checked_key(call.meta.get("key"))])
+        return Reply()
+
+    # What expired
+
+    async def sweep(self) -> None:
+        """Remove for good what expired long ago, in steps: others write too."""
+        while True:
+            if not await self.store.sweep(self._clock() - SWEPT_AFTER):
+                return
+            await asyncio.sleep(0.05)
+
+    async def _sweep_for_ever(self) -> None:
+        """Remove what expired long ago. After a leap of the clock it waits another hour, lest it was a mistake."""
+        wall, steady = self._clock(), time.monotonic()
+        while True:
+            await asyncio.sleep(SWEEP_SECONDS)
+            leap = (self._clock() - wall) - (time.monotonic() - steady)
+            wall, steady = self._clock(), time.monotonic()
+            if abs(leap) > SWEPT_AFTER / 2:
+                log.warning("the clock leapt by %.0f s: KV removes nothing expired for an hour", leap)
+                await asyncio.sleep(SWEPT_AFTER)
+                continue
+            try:
+                await self.sweep()
+            except StorageFailed as error:
+                log.error("sweeping KV failed: %s", error)
+            except Exception:
+                log.exception("sweeping KV failed")
+
+
+def space_of(call: OpCall) -> Space:
+    return Space(call.scope.version.tenant, call.grant.resource)
+
+
+def shown(key: bytes, metadata: str | None, expires_at: int | None) -> dict[str, object]:
+    """A key as list() gives it."""
+    entry: dict[str, object] = {"name": key.decode("utf-8", "replace")}
+    if expires_at is not None:
+        entry["expiration"] = expires_at
+    if metadata is not None:
+        entry["metadata"] = msgspec.Raw(metadata.encode())
+    return entry

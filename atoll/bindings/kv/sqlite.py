@@ -1,0 +1,198 @@
+"""KV in a SQLite file of its own, so that large values neither swell nor slow what the node itself keeps.
+
+A row holds its value. Small values are read where they are asked for; a large one would hold up the event loop and
+is read by a thread. The id of a namespace is known without a look at the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from importlib import resources
+from pathlib import Path
+from typing import NamedTuple, TypeAlias
+
+import apsw
+
+from atoll.bindings.kv.store import Entry, Listed, Namespace, NoNamespace, Page, Size, Space, after_prefix
+from atoll.db.sqlite import Database, rows
+
+INLINE_VALUE = 128 * 1024  # a larger value is read by a thread
+SCANNED = 4  # a list looks at so many times its limit of rows, then it returns what it has
+SWEPT = 500  # rows of one step of a sweep: writes that wait behind it wait a few ms
+
+NAMESPACES = "SELECT id, tenant, name, created_at FROM namespaces"
+PUT = (
+    "INSERT INTO entries (namespace, key, expires_at, metadata, size, value) VALUES (?, ?, ?, ?, ?, ?)"
+    " ON CONFLICT (namespace, key) DO UPDATE SET expires_at = excluded.expires_at, metadata = excluded.metadata,"
+    " size = excluded.size, value = excluded.value"
+)
+GET = (
+    "SELECT CASE WHEN size <= ? THEN value END, metadata, expires_at FROM entries"
+    " WHERE namespace = ? AND key = ? AND (expires_at IS NULL OR expires_at > ?)"
+)
+DELETE = "DELETE FROM entries WHERE namespace = ? AND key = ?"
+LIST = "SELECT key, metadata, expires_at FROM entries WHERE namespace = ? AND key > ? AND key < ? ORDER BY key LIMIT ?"
+LIST_FROM = LIST.replace("key > ?", "key >= ?")
+LAST = b"\xff"  # after every key
+ANY_SIZE = 1 << 62
+
+Found: TypeAlias = "list[tuple[bytes | None, str | None, int | None] | None]"  # no value: it is a large one
+Look: TypeAlias = Callable[[apsw.Connection, int], Found]
+
+
+class NamespaceRow(NamedTuple):
+    id: int
+    tenant: str
+    name: str
+    created_at: int
+
+
+class SqliteKV:
+    def __init__(self, path: Path) -> None:
+        folder = resources.files("atoll.bindings.kv") / "migrations"
+        self._database = Database(path, migrations=folder)
+        self._known = {
+            Space(row.tenant, row.name): row
+            for row in self._database.read(lambda connection: rows(connection, NamespaceRow, NAMESPACES))
+        }
+
+    def namespaces(self, tenant: str) -> list[Namespace]:
+        return sorted(Namespace(row.name, row.created_at) for row in self._known.values() if row.tenant == tenant)
+
+    def exists(self, space: Space) -> bool:
+        return space in self._known
+
+    async def create(self, space: Space, now: float) -> bool:
+        if space in self._known:
+            return False
+
+        def act(connection: apsw.Connection) -> bool:
+            sql = "INSERT INTO namespaces (tenant, name, created_at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
+            connection.execute(sql, (*space, int(now)))
+            return connection.changes() > 0
+
+        is_new = await self._database.write(act)
+        sql = f"{NAMESPACES} WHERE tenant = ? AND name = ?"
+        [self._known[space]] = self._database.read(lambda connection: rows(connection, NamespaceRow, sql, *space))
+        return is_new
+
+    async def drop(self, space: Space) -> bool:
+        if space not in self._known:
+            return False
+        number = self._id(space)
+
+        def act(connection: apsw.Connection) -> None:
+            connection.execute("DELETE FROM namespaces WHERE id = ?", (number,))
+            connection.execute("INSERT OR IGNORE INTO dropped (id) VALUES (?)", (number,))
+
+        await self._database.write(act)
+        return self._known.pop(space, None) is not None
+
+    async def measure(self, space: Space) -> Size:
+        sql = "SELECT count(*), coalesce(sum(size), 0) FROM entries WHERE namespace = ?"
+        number = self._id(space)
+        [size] = await self._database.search(lambda connection: rows(connection, Size, sql, number))
+        return size
+
+    async def get(self, space: Space, keys: Sequence[bytes], now: float) -> list[Entry | None]:
+        number = self._id(space)
+
+        def look(connection: apsw.Connection, largest: int) -> Found:
+            return [connection.execute(GET, (largest, number, key, int(now))).fetchone() for key in keys]
+
+        if len(keys) == 1:
+            found = self._database.read(lambda connection: look(connection, INLINE_VALUE))
+        else:
+            found = self._database.read(lambda connection: _together(connection, look, INLINE_VALUE // len(keys)))
+        if any(row is not None and row[0] is None for row in found):
+            found = await self._database.search(lambda connection: _together(connection, look, ANY_SIZE))
+        return [None if row is None or row[0] is None else Entry(row[0], row[1], row[2]) for row in found]
+
+    async def put(self, space: Space, entries: Sequence[tuple[bytes, Entry]]) -> None:
+        number = self._id(space)
+        if len(entries) == 1:
+            [(key, entry)] = entries
+            values = _row(number, key, entry)
+
+            def one(connection: apsw.Connection) -> None:
+                connection.execute(PUT, values)
+
+            await self._database.write(one)
+            return
+
+        def many(connection: apsw.Connection) -> None:
+            connection.executemany(PUT, (_row(number, key, entry) for key, entry in entries))
+
+        await self._database.write(many)
+
+    async def delete(self, space: Space, keys: Sequence[bytes]) -> None:
+        number = self._id(space)
+
+        def act(connection: apsw.Connection) -> None:
+            for key in keys:
+                connection.execute(DELETE, (number, key))
+
+        await self._database.write(act)
+
+    def list(self, space: Space, prefix: bytes, after: bytes, limit: int, now: float) -> Page:
+        number, end = self._id(space), after_prefix(prefix) or LAST
+        sql, start = (LIST, after) if after >= prefix and after else (LIST_FROM, prefix)
+        found: list[Listed] = []
+        for _ in range(SCANNED):
+            wanted = limit + 1 - len(found)
+            batch = self._database.read(partial(_listed, sql, number, start, end, wanted))
+            found += [listed for listed in batch if listed.expires_at is None or listed.expires_at > now]
+            if len(found) > limit:
+                return Page(found[:limit], found[limit - 1].key)
+            if len(batch) < wanted:
+                return Page(found, None)
+            sql, start = LIST, batch[-1].key
+        return Page(found, start)
+
+    async def sweep(self, before: float) -> int:
+        def act(connection: apsw.Connection) -> int:
+            sql = (
+                "DELETE FROM entries WHERE (namespace, key) IN"
+                " (SELECT namespace, key FROM entries WHERE expires_at < ? LIMIT ?)"
+            )
+            connection.execute(sql, (int(before), SWEPT))
+            gone = connection.changes()
+            for (number,) in connection.execute("SELECT id FROM dropped LIMIT 1").fetchall():
+                sql = (
+                    "DELETE FROM entries WHERE namespace = ? AND key IN"
+                    " (SELECT key FROM entries WHERE namespace = ? LIMIT ?)"
+                )
+                connection.execute(sql, (number, number, SWEPT))
+                if not connection.changes():
+                    connection.execute("DELETE FROM dropped WHERE id = ?", (number,))
+                gone += connection.changes()
+            return gone
+
+        return await self._database.write(act)
+
+    async def close(self) -> None:
+        await self._database.close()
+
+    def _id(self, space: Space) -> int:
+        known = self._known.get(space)
+        if known is None:
+            raise NoNamespace(space.namespace)
+        return known.id
+
+
+def _listed(sql: str, number: int, start: bytes, end: bytes, most: int, connection: apsw.Connection) -> list[Listed]:
+    return rows(connection, Listed, sql, number, start, end, most)
+
+
+def _row(number: int, key: bytes, entry: Entry) -> tuple[int, bytes, int | None, str | None, int, bytes]:
+    return number, key, entry.expires_at, entry.metadata, len(entry.value), entry.value
+
+
+def _together(connection: apsw.Connection, look: Look, largest: int) -> Found:
+    """Several lookups as of one moment."""
+    connection.execute("BEGIN")
+    try:
+        return look(connection, largest)
+    finally:
+        connection.execute("COMMIT")

@@ -1,0 +1,96 @@
+"""What a store of KV promises, whatever it is made of. tests/bindings/kv/test_store.py is the same promise as a suite.
+
+A space is a namespace of one tenant: nothing is ever looked up without the tenant. Keys are UTF-8 and sorted by their
+bytes. A write that has returned is durable and seen by every read that begins after it. An entry whose time has come
+is invisible at once, and goes for good at a later sweep.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+from atoll.errors import BindingRefused
+
+
+class Space(NamedTuple):
+    tenant: str
+    namespace: str
+
+
+class Entry(NamedTuple):
+    value: bytes
+    metadata: str | None = None  # JSON
+    expires_at: int | None = None  # seconds since 1970
+
+
+class Listed(NamedTuple):
+    """An entry without its value."""
+
+    key: bytes
+    metadata: str | None
+    expires_at: int | None
+
+
+class Page(NamedTuple):
+    """Part of a list. `after` is the key to go on from; None when that was all. A page may be empty before the end."""
+
+    keys: list[Listed]
+    after: bytes | None
+
+
+class Namespace(NamedTuple):
+    name: str
+    created_at: int
+
+
+class Size(NamedTuple):
+    keys: int
+    bytes: int
+
+
+class NoNamespace(BindingRefused):
+    """There is no such namespace, or no longer."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"404 the namespace `{name}` does not exist any more: deploy the worker again to make it anew")
+
+
+class KVStore(Protocol):
+    def namespaces(self, tenant: str) -> list[Namespace]:
+        """Those of a tenant, by name."""
+
+    def exists(self, space: Space) -> bool: ...
+
+    async def create(self, space: Space, now: float) -> bool:
+        """Make a namespace; False if there was one already."""
+
+    async def drop(self, space: Space) -> bool:
+        """Remove a namespace with all that is in it; False if there was none. What is in it is invisible at once."""
+
+    async def measure(self, space: Space) -> Size:
+        """How much is in a namespace. May take long."""
+
+    # All below raise NoNamespace where there is none.
+
+    async def get(self, space: Space, keys: Sequence[bytes], now: float) -> list[Entry | None]:
+        """What is under some keys, in their order, all as of one moment."""
+
+    async def put(self, space: Space, entries: Sequence[tuple[bytes, Entry]]) -> None:
+        """Store some entries: all of them, or none if it fails."""
+
+    async def delete(self, space: Space, keys: Sequence[bytes]) -> None:
+        """Remove what is under some keys, if it is there."""
+
+    def list(self, space: Space, prefix: bytes, after: bytes, limit: int, now: float) -> Page:
+        """At most `limit` keys that begin with `prefix` and come after `after`."""
+
+    async def sweep(self, before: float) -> int:
+        """Remove for good some of what expired before a moment or was dropped; how many. 0: there is no more."""
+
+    async def close(self) -> None: ...
+
+
+def after_prefix(prefix: bytes) -> bytes | None:
+    """The first string that comes after all those that begin with `prefix`. UTF-8 never holds a byte of 0xff."""
+    return prefix[:-1] + bytes((prefix[-1] + 1,)) if prefix else None

@@ -1,0 +1,23 @@
+"""`atoll completion`: the script a shell needs to complete commands and options."""
+
+from __future__ import annotations
+
+import click
+from click.shell_completion import get_completion_class
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> None:
+    """Print the script that completes commands in a shell.
+
+    \b
+    Examples:
+      eval "$(atoll completion bash)"
+      atoll completion fish > ~/.config/fish/completions/atoll.fish
+    """
+    from atoll.cli.main import main
+
+    found = get_completion_class(shell)
+    assert found is not None
+    click.echo(found(main, {}, "atoll", "_ATOLL_COMPLETE").source())

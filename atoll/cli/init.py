@@ -1,0 +1,93 @@
+"""`atoll init`: a project from a template."""
+
+from __future__ import annotations
+
+import subprocess
+import tomllib
+from importlib.resources import as_file, files
+from pathlib import Path
+
+import click
+
+from atoll.cli.talk import fail, paint, say
+
+# name -> what it shows
+TEMPLATES = {
+    "hello": "the smallest worker, in JavaScript",
+    "typescript": "the same in TypeScript, in two files",
+    "api": "a JSON API with hono, from npm",
+}
+IGNORED = "node_modules/\ndist/\n.atoll/\n.dev.vars\n.env\n"
+INSTALL_SECONDS = 300
+
+
+def _listed() -> str:
+    return "\n".join(f"  {name:<12} {text}" for name, text in TEMPLATES.items())
+
+
+@click.command(
+    help=f"""Start a project from TEMPLATE in FOLDER (by default one of the template's name).
+
+\b
+Templates:
+{_listed()}
+
+\b
+Examples:
+  atoll init
+  atoll init typescript my-worker
+"""
+)
+@click.argument("template", default="hello", metavar="[TEMPLATE]")
+@click.argument("folder", required=False, type=click.Path(path_type=Path))
+@click.option("--name", metavar="NAME", help="Name of the worker.  [default: the folder's]")
+@click.option("--install/--no-install", default=True, help="Fetch the npm packages of the template.  [default: yes]")
+def init(template: str, folder: Path | None, name: str | None, install: bool) -> None:
+    from atoll.project.files import worker_name
+
+    if template not in TEMPLATES:
+        fail(f"there is no template `{template}`", f"the templates are {', '.join(TEMPLATES)}")
+    folder = folder or Path(template)
+    name = name or worker_name(folder.absolute().name)
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        fail(f"{folder} exists and is not empty", "name another folder")
+    written = write_template(template, folder, name)
+    if "package.json" in written and install:
+        install_packages(folder)
+    for path in written:
+        click.echo(folder / path)
+    say(f"\n{paint(name, bold=True)} is in {folder}. Next:\n\n  cd {folder}\n  atoll dev\n")
+
+
+def write_template(template: str, folder: Path, name: str) -> list[str]:
+    """Copy it, under another name. Returns what was written, from `folder`."""
+    written = []
+    with as_file(files("atoll.cli") / "templates" / template) as source:
+        for path in sorted(source.rglob("*")):
+            if not path.is_file():
+                continue
+            target = folder / path.relative_to(source)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            text = path.read_text("utf-8")
+            if path.name == "atoll.toml":
+                text = text.replace(f'name = "{tomllib.loads(text)["name"]}"', f'name = "{name}"', 1)
+            target.write_text(text, "utf-8")
+            written.append(target.relative_to(folder).as_posix())
+    (folder / ".gitignore").write_text(IGNORED, "utf-8")
+    return [*written, ".gitignore"]
+
+
+def install_packages(folder: Path) -> None:
+    """`npm install` with the npm that comes with Atoll. A project without its packages is still a project."""
+    from atoll.project.fetch import npm_command
+
+    say("fetching its packages with npm")
+    command = [*npm_command(), "install", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
+    try:
+        ran = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=INSTALL_SECONDS, check=False)
+        reason = ran.stderr.strip().splitlines()[:1] if ran.returncode else []
+    except subprocess.TimeoutExpired:
+        reason = ["npm took too long"]
+    if reason:
+        say(f"{paint('warning:', fg='yellow')} its packages could not be fetched: {reason[0]}")
+        say(f"{paint('hint:', fg='cyan')} try `npm install` in {folder} when there is a network")

@@ -1,0 +1,63 @@
+"""`atoll logs`: the last calls of a worker."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from atoll.cli.options import json_option, node_options, worker_named
+from atoll.cli.talk import paint, say, show_json
+
+if TYPE_CHECKING:
+    from atoll.cli.client import Client
+
+LEVEL_COLOURS = {"debug": "bright_black", "warn": "yellow", "error": "red"}
+
+
+def show_invocation(record: dict[str, Any]) -> None:
+    """One call: what was asked and how it ended, then what it said and threw."""
+    good = record["outcome"] == "ok" and record["status"] < 500
+    what = f"{record['method']} {record['url']}" if record["event"] == "fetch" else record["event"]
+    costs = f"cpu {record['cpu_ms']:.1f} ms, wall {record['wall_ms']:.1f} ms"
+    outcome = record["outcome"] if record["outcome"] != "ok" else str(record["status"] or "ok")
+    time = record["timestamp"][11:23]
+    click.echo(f"{time}  {paint(outcome, fg='green' if good else 'red')}  {what}  {paint(costs, dim=True)}")
+    for line in record["logs"]:
+        level = line["level"]
+        click.echo(f"    {paint(level, fg=LEVEL_COLOURS.get(level, 'cyan'))}  {indented(line['message'])}")
+    if record.get("truncated"):
+        click.echo("    … more was said than is kept")
+    exception = record.get("exception")
+    if exception:
+        text = exception.get("stack") or f"{exception['type']}: {exception['message']}"
+        click.echo(f"    {paint(indented(text), fg='red')}")
+
+
+def indented(text: str) -> str:
+    return text.replace("\n", "\n    ")
+
+
+@click.command()
+@click.argument("worker", required=False)
+@click.option("-n", "--limit", default=50, show_default=True, metavar="N", help="How many calls, the newest.")
+@node_options
+@json_option
+def logs(client: Client, worker: str | None, limit: int, as_json: bool) -> None:
+    """Show the last calls of WORKER (by default the project's here), oldest first: outcome, cost, console, exceptions.
+
+    \b
+    Examples:
+      atoll logs hello
+      atoll logs hello --limit 5 --json
+    """
+    from atoll.cli.client import segment
+
+    records = client.get(f"/api/workers/{segment(worker_named(worker))}/logs", limit=limit)["logs"]
+    if as_json:
+        show_json(records)
+        return
+    for record in reversed(records):
+        show_invocation(record)
+    if not records:
+        say("no calls yet")

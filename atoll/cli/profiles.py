@@ -1,0 +1,90 @@
+"""Which node a command speaks to: flags, then the environment, then a profile of ~/.config/atoll/config.toml.
+
+default = "home"
+
+[profiles.home]
+api = "https://atoll.example"
+token = "…"
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from atoll.cli.talk import fail
+
+LOCAL_API = "http://localhost:8080"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A node, and who we are there."""
+
+    api: str
+    token: str = ""
+    tenant: str = ""
+    profile: str = ""
+
+
+def config_file() -> Path:
+    return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "atoll" / "config.toml"
+
+
+def read_profiles() -> tuple[dict[str, dict[str, str]], str]:
+    """The profiles by name, and the name of the default one."""
+    path = config_file()
+    if not path.is_file():
+        return {}, ""
+    try:
+        config = tomllib.loads(path.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        fail(f"{path} cannot be read: {error}", "correct it, or move it away")
+    profiles = config.get("profiles", {})
+    if not isinstance(profiles, dict) or not all(isinstance(value, dict) for value in profiles.values()):
+        fail(f"`profiles` in {path} is no table of tables", "write [profiles.NAME] above api and token")
+    return profiles, str(config.get("default", ""))
+
+
+def write_profiles(profiles: dict[str, dict[str, str]], default: str) -> None:
+    """Readable by its owner only: tokens are in it."""
+    lines = [f"default = {json.dumps(default)}", ""] if default else []
+    for name, fields in profiles.items():
+        lines += [
+            f"[profiles.{json.dumps(name)}]",
+            *(f"{key} = {json.dumps(value)}" for key, value in fields.items()),
+            "",
+        ]
+    path = config_file()
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    temporary = path.with_suffix(".new")
+    temporary.touch(mode=0o600)
+    temporary.chmod(0o600)
+    temporary.write_text("\n".join(lines), "utf-8")
+    temporary.replace(path)
+
+
+def chosen_target(api: str | None, token: str | None, tenant: str | None, profile: str | None) -> Target:
+    profiles, default = read_profiles()
+    name = profile or os.environ.get("ATOLL_PROFILE", "") or default
+    if name and name not in profiles:
+        known = ", ".join(profiles) or "none"
+        fail(f"there is no profile `{name}`", f"there are: {known}; add one with `atoll profile add`")
+    fields: dict[str, Any] = profiles.get(name, {})
+    here = os.environ.get("ATOLL_API", "")
+    given = api or here
+    if given and given != fields.get("api"):
+        fields = {"api": given}  # a token goes to the node it belongs to and to no other
+    url = str(fields.get("api", LOCAL_API)).rstrip("/")
+    if not url.startswith(("http://", "https://")):
+        fail(f"the address of the node is {url}, which is no URL", "write it like https://atoll.example")
+    return Target(
+        api=url,
+        token=token or os.environ.get("ATOLL_TOKEN", "") or str(fields.get("token", "")),
+        tenant=tenant or os.environ.get("ATOLL_TENANT", "") or str(fields.get("tenant", "")),
+        profile=name,
+    )

@@ -1,0 +1,3 @@
+export function greet(greeting: string, name: string): string {
+  return `${greeting}, ${name}!`;
+}

@@ -1,0 +1,77 @@
+"""`atoll workers`: what a node has."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from atoll.cli.options import json_option, node_options, worker_named
+from atoll.cli.talk import fail, say, show_json, show_table
+
+if TYPE_CHECKING:
+    from atoll.cli.client import Client
+
+
+@click.group(invoke_without_command=True)
+@click.pass_context
+def workers(ctx: click.Context) -> None:
+    """List, show and delete the workers of a node. Without a command: list.
+
+    \b
+    Examples:
+      atoll workers
+      atoll workers show hello --json
+      atoll workers delete hello
+    """
+    if ctx.invoked_subcommand is None:
+        ctx.invoke(list_workers)
+
+
+@workers.command("list")
+@node_options
+@json_option
+def list_workers(client: Client, as_json: bool = False) -> None:
+    """List the workers of a node."""
+    found = client.get("/api/workers")["workers"]
+    if as_json:
+        show_json(found)
+        return
+    rows = [(worker["name"], worker["version"]["number"], worker["updated_at"][:19], worker["url"]) for worker in found]
+    show_table(("name", "version", "deployed", "url"), rows, "no workers yet: `atoll deploy` makes one")
+
+
+@workers.command("show")
+@click.argument("worker", required=False)
+@node_options
+@json_option
+def show_worker(client: Client, worker: str | None, as_json: bool) -> None:
+    """Show one worker: address, routes, variables, limits. By default the one of the project here."""
+    from atoll.cli.client import segment
+
+    found = client.get(f"/api/workers/{segment(worker_named(worker))}")
+    if as_json:
+        show_json(found)
+        return
+    rows = [(name, _shown(value)) for name, value in found.items()]
+    show_table(("field", "value"), rows, "")
+
+
+@workers.command("delete")
+@click.argument("worker")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@node_options
+def delete_worker(client: Client, worker: str, yes: bool) -> None:
+    """Delete a worker with all its versions. What it stored stays."""
+    from atoll.cli.client import segment
+
+    if not yes and not click.confirm(f"Delete the worker {worker} on {client.target.api}?", err=True):
+        fail("nothing was deleted")
+    client.delete(f"/api/workers/{segment(worker)}")
+    say(f"deleted {worker}")
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name}={inner}" for name, inner in value.items())
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -1,0 +1,18 @@
+"""The endpoints of bindings: what they keep, to look at and to change over HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from atoll.bindings.base import Binding
+from atoll.bindings.kv.ops import KV
+from atoll.control.boundary import Route
+from atoll.control.kv_api import KvApi
+
+
+def binding_routes(bindings: Iterable[Binding]) -> list[Route]:
+    routes: list[Route] = []
+    for binding in bindings:
+        if isinstance(binding, KV):
+            routes += KvApi(binding.store).routes()
+    return routes

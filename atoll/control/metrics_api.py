@@ -1,0 +1,47 @@
+"""What machines ask of a node: its numbers, whether it lives, and whether it should be sent requests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from atoll.control.boundary import HEADERS, Route, json_answer
+from atoll.control.callers import Scope
+from atoll.observe.metrics import CONTENT_TYPE, Metrics
+
+
+class StateAnswer(msgspec.Struct):
+    status: str
+
+
+class MetricsApi:
+    """`state` is "ok", or why no request should be sent here."""
+
+    def __init__(self, metrics: Metrics, state: Callable[[], str]) -> None:
+        self._metrics = metrics
+        self._state = state
+
+    def routes(self) -> list[Route]:
+        return [
+            Route(
+                "GET", "/metrics", self.metrics, Scope.READ, "Numbers for Prometheus", is_node=True, media=CONTENT_TYPE
+            ),
+            Route("GET", "/healthz", self.alive, Scope.PUBLIC, "Whether the process lives", gives=StateAnswer),
+            Route("GET", "/readyz", self.ready, Scope.PUBLIC, "Whether to send requests here", gives=StateAnswer),
+        ]
+
+    async def metrics(self, request: Request) -> Response:
+        """GET /metrics"""
+        return Response(self._metrics.text(), headers=HEADERS | {"content-type": CONTENT_TYPE})
+
+    async def alive(self, request: Request) -> Response:
+        """GET /healthz: the process answers, so it needs no restart."""
+        return json_answer(StateAnswer("ok"))
+
+    async def ready(self, request: Request) -> Response:
+        """GET /readyz: 503 while it starts, drains or has no engine."""
+        state = self._state()
+        return json_answer(StateAnswer(state), status=200 if state == "ok" else 503)

@@ -1,0 +1,97 @@
+"""Which workers end engines, and what follows: an engine of their own, then refusal.
+
+Some code ends its engine process whatever limits are set (V8 aborts when it cannot allocate inside a built-in; some
+built-ins can be neither run nor ended). When an engine dies, the ledger tells which workers were executing in it: one
+of them did it, the others happened to run beside it. So being there once means nothing. A worker that was there
+SUSPICIONS times within a while is put into an engine of its own, where it is served as before and can only hurt itself.
+If that engine dies too, nobody else can have done it, and the worker is refused for some time.
+
+    free ──2 crashes──► alone ──1 more, alone──► blocked ──time──► alone ──a long time without──► free
+
+The book is kept by worker, so that deploying the same bomb again does not start from the beginning; but a new version
+of a blocked worker is let in at once, alone, since it may be the repair.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from dataclasses import dataclass, field
+
+from atoll.errors import Failure
+from atoll.wire.generated import ErrorCode
+from atoll.workers import Version
+
+log = logging.getLogger("atoll.pool")
+
+SUSPICIONS = 2
+MAX_BOOK = 10_000  # workers on the book; beyond it those that were suspected longest ago are forgotten
+
+
+@dataclass(slots=True)
+class Entry:
+    """What is held against one worker."""
+
+    name: str
+    crashes: list[float] = field(default_factory=list)  # when it was executing as an engine died
+    alone_until: float = 0.0
+    blocked_until: float = 0.0
+    blocked_version: str = ""
+
+
+class Offences:
+    def __init__(self, *, quarantine_seconds: float, blocked_seconds: float) -> None:
+        self._quarantine_seconds = quarantine_seconds
+        self._blocked_seconds = blocked_seconds
+        self._book: dict[str, Entry] = {}  # by worker id, the one suspected last at the end
+
+    def accuse(self, version: Version, now: float, *, was_alone: bool) -> None:
+        """The version was executing when an engine died, or is known to have ended it."""
+        entry = self._book.pop(version.worker_id, None) or Entry(version.worker_name)
+        self._book[version.worker_id] = entry
+        while len(self._book) > MAX_BOOK:
+            del self._book[next(iter(self._book))]
+        entry.crashes = [at for at in entry.crashes if at > now - self._quarantine_seconds] + [now]
+        if was_alone:
+            entry.blocked_until = now + self._blocked_seconds
+            entry.blocked_version = version.id
+            entry.alone_until = entry.blocked_until + self._quarantine_seconds
+            log.error("%s ended an engine of its own and is refused for a while", version.worker_name)
+        elif len(entry.crashes) >= SUSPICIONS:
+            entry.alone_until = now + self._quarantine_seconds
+            log.error(
+                "%s was executing when %d engines died: it gets an engine of its own",
+                version.worker_name,
+                len(entry.crashes),
+            )
+
+    def is_alone(self, version: Version, now: float) -> bool:
+        """Whether it must be loaded in an engine of its own."""
+        entry = self._book.get(version.worker_id) if self._book else None
+        return entry is not None and entry.alone_until > now
+
+    def refusal(self, version: Version, now: float) -> Failure | None:
+        """Why it may not be loaded at all."""
+        entry = self._book.get(version.worker_id) if self._book else None
+        if entry is None or entry.blocked_until <= now or entry.blocked_version != version.id:
+            return None
+        left = math.ceil(entry.blocked_until - now)
+        message = (
+            "this worker ended the engine process it ran in, several times, the last time alone; it is refused for "
+            f"{left} s more, or until a new version of it is deployed"
+        )
+        return Failure(ErrorCode.BLOCKED, message, retry_after=left)
+
+    def listed(self, now: float) -> list[dict[str, object]]:
+        """The workers that are alone or blocked, for people to look at."""
+        return [
+            {
+                "worker_id": worker_id,
+                "worker": entry.name,
+                "status": "blocked" if entry.blocked_until > now else "alone",
+                "crashes": len(entry.crashes),
+                "seconds_left": math.ceil(max(entry.blocked_until, entry.alone_until) - now),
+            }
+            for worker_id, entry in self._book.items()
+            if max(entry.blocked_until, entry.alone_until) > now
+        ]

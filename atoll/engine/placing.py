@@ -1,0 +1,243 @@
+"""Which version is loaded in which engine: where the next one goes, who has to make room, who gets several isolates.
+
+The pool asks; nothing here knows of single calls. Which engines a version may be loaded in is a matter of its cell
+(cells.py): usually the shared one; its tenant's own, if the tenant wants that; its very own, if it ended engines.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from atoll.engine.cells import NO_ENGINE, Cell, Cells
+from atoll.engine.homes import Home, Homes
+from atoll.engine.loads import CodeCache, LoadCodeCache, LoadFrames, LoadReport, Placement, SaveCodeCache
+from atoll.engine.measures import PoolLimits, PoolStats
+from atoll.engine.offences import Offences
+from atoll.engine.queue import QUEUE_SECONDS
+from atoll.engine.session import Session
+from atoll.engine.solo import is_solo, solo_room
+from atoll.engine.spread import engine_for_more, one_too_many
+from atoll.engine.tenants import Tenant, TenantCaps, Tenants
+from atoll.errors import Failure, LoadFailed
+from atoll.wire.generated import ErrorCode
+from atoll.workers import Version
+
+log = logging.getLogger("atoll.pool")
+
+LOAD_SECONDS = 30.0  # from LOAD to LOADED; the engine has tighter limits of its own, but may be busy
+
+# Load failures that say nothing about the version itself: worth another engine.
+TRY_ELSEWHERE = frozenset({ErrorCode.UNLOADED, ErrorCode.INTERNAL, ErrorCode.UNAVAILABLE, ErrorCode.ENGINE_DIED})
+
+BUSY = Failure(ErrorCode.OVERLOADED, "every worker that is loaded is busy and there is no room for one more")
+
+
+class Placer:
+    def __init__(
+        self,
+        limits: PoolLimits,
+        counts: PoolStats,
+        clock: Callable[[], float],
+        load_code_cache: LoadCodeCache | None,
+        save_code_cache: SaveCodeCache | None,
+    ) -> None:
+        self._limits = limits
+        self._counts = counts
+        self._clock = clock
+        self._frames = LoadFrames(load_code_cache)
+        self._save_code_cache = save_code_cache
+        self.tenants = Tenants(TenantCaps(limits.tenant_calls, limits.tenant_loaded))
+        self.offences = Offences(quarantine_seconds=limits.quarantine_seconds, blocked_seconds=limits.blocked_seconds)
+        self.homes = Homes()
+        self.cells = Cells(limits.own_engines, clock())
+        self._throttled: set[Placement] = set()  # ready, but too many calls wait for them
+
+    async def check(self, version: Version) -> LoadReport:
+        """Load a version to see whether it can be deployed; it stays loaded for its first call. LoadFailed if not."""
+        for attempts_left in (2, 1, 0):
+            home = self.homes.get(version)
+            if home is None:
+                await self.cell_of(version).ready(QUEUE_SECONDS)
+                home = self.homes.get(version) or self.place_now(version)
+            placement = home.placements[0]
+            if placement.report is not None:
+                return placement.report
+            waiter: asyncio.Future[LoadReport] = asyncio.get_running_loop().create_future()
+            placement.waiters.append(waiter)
+            try:
+                report = await waiter  # the sweep ends loads that take too long
+            except LoadFailed as error:
+                if not attempts_left or error.failure.code not in TRY_ELSEWHERE:
+                    raise
+                continue
+            if self._save_code_cache is not None:
+                self.want_code(placement)  # once more after the first response: it knows more functions then
+                placement.session.ask_code(placement)
+            return report
+        raise AssertionError("unreachable")
+
+    def retire(self, version: Version) -> None:
+        """Nothing routes to the version any more: unload it once its calls are over."""
+        self._frames.forget(version)
+        home = self.homes.get(version)
+        if home is not None:
+            for placement in list(home.placements):
+                self.unload_when_idle(placement)
+
+    def cell_of(self, version: Version) -> Cell:
+        """Whose engines it is loaded in. LoadFailed if it is blocked, or would need one engine too many."""
+        now = self._clock()
+        refusal = self.offences.refusal(version, now)
+        if refusal is not None:
+            raise LoadFailed(refusal)
+        if self.offences.is_alone(version, now):
+            return self.cells.get(self.own_cell(version), now)
+        if self.tenants.of(version.tenant).caps.own_engine:
+            return self.cells.get(f"tenant {version.tenant}", now)
+        return self.cells.shared
+
+    @staticmethod
+    def own_cell(version: Version) -> str:
+        """The cell of a worker that must be alone."""
+        return f"worker {version.worker_id}"
+
+    def place_now(self, version: Version) -> Home:
+        """Begin to load a version. LoadFailed if there is no room."""
+        cell = self.cell_of(version)
+        if not self.has_room(version, cell):
+            raise LoadFailed(BUSY if cell.is_open else NO_ENGINE)
+        return self.place(version, cell)
+
+    def place(self, version: Version, cell: Cell, session: Session | None = None) -> Home:
+        """Begin to load a version in an engine: the one given, or the one of its cell that has least to do."""
+        session = session or cell.open_sessions()[0]
+        tenant = self.tenants.of(version.tenant)
+        payload, cached = self._frames.get(version, session.v8)
+        placement = session.place(version, tenant, payload, self._clock())
+        if not cached:
+            self.want_code(placement)
+        self._counts.loads += 1
+        return self.homes.add(version, tenant, cell, placement)
+
+    def has_room(self, version: Version, cell: Cell) -> bool:
+        """Whether a version can be loaded now; to that end the least recently used idle one is unloaded."""
+        if not cell.is_open:
+            return False
+        tenant = self.tenants.of(version.tenant)
+        if tenant.loaded >= tenant.caps.loaded and not self._evict(tenant):
+            return False
+        return self.homes.loaded < self._limits.max_loaded or self._evict(None)
+
+    def _evict(self, tenant: Tenant | None) -> bool:
+        home = self.homes.longest_idle(tenant)
+        if home is None:
+            return False
+        self._counts.evictions += 1
+        for placement in list(home.placements):
+            self.unload(placement)
+        return True
+
+    def unload_when_idle(self, placement: Placement) -> None:
+        if placement.in_flight:
+            placement.retired = placement.watched = True
+        else:
+            self.unload(placement)
+
+    def unload(self, placement: Placement) -> None:
+        self.homes.drop(placement)
+        placement.session.unload(placement)
+
+    def want_code(self, placement: Placement) -> None:
+        placement.wants_code = placement.watched = True
+
+    # --- what engines answered ---
+
+    def on_loaded(self, placement: Placement, report: LoadReport) -> None:
+        if report.cache_rejected:
+            log.warning("V8 refused the code cache of %s, which is made anew", placement.version.id)
+            self._frames.forget(placement.version)
+            self.want_code(placement)
+        home = self.homes.get(placement.version)
+        if home is not None:
+            self._share_room(home)
+        placement.settle(report)
+
+    def on_code(self, placement: Placement, cache: CodeCache) -> None:
+        if self._save_code_cache is None or not any(cache):
+            return
+        try:
+            self._save_code_cache(placement.version, placement.session.v8, cache)
+        except Exception:
+            log.exception("keeping the code cache of %s failed", placement.version.id)
+            return
+        self._frames.forget(placement.version)
+
+    def ask_code(self, placement: Placement) -> None:
+        """A first call is over: V8 knows by now which functions are used."""
+        placement.wants_code = False
+        if self._save_code_cache is not None:
+            placement.session.ask_code(placement)
+
+    # --- as time goes on ---
+
+    def look(self, now: float) -> None:
+        """Ten times a second: who waits for an isolate, and should such a worker get one more?"""
+        throttled: set[Placement] = set()
+        for session in self.cells.sessions():
+            waiting = session.waiting
+            waiting.look(session, now)
+            throttled.update(p for p, count in waiting.backlog.items() if count >= self._limits.worker_queue)
+            for placement in waiting.late:
+                home = self.homes.get(placement.version)
+                if home is not None and home.placements[0] is placement:
+                    self._spread(home)
+        for placement in self._throttled | throttled:
+            home = self.homes.get(placement.version)
+            placement.room = 0 if placement in throttled else self._room(home) if home is not None else 0
+        self._throttled = throttled
+
+    def is_throttled(self, placement: Placement) -> bool:
+        return placement in self._throttled
+
+    def tidy(self, now: float, seconds: float) -> None:
+        """About once a second: unload what nobody uses, give up loads that take too long."""
+        idle_since = now - self._limits.idle_seconds
+        for home in self.homes:
+            for placement in list(home.placements):
+                if not placement.ready and placement.placed_at < now - LOAD_SECONDS:
+                    message = f"the top-level code did not finish within {LOAD_SECONDS:g} s"
+                    placement.session.give_up(placement, Failure(ErrorCode.STARTUP, message))
+                elif placement.ready and placement.last_used < idle_since and not placement.in_flight:
+                    self.unload(placement)
+            if len(home.placements) > 1 and not is_solo(home.version):
+                spare = one_too_many(home, seconds)
+                if spare is not None:
+                    self.homes.drop(spare)
+                    self.unload_when_idle(spare)
+                    self._share_room(home)
+        for session in self.cells.sessions():
+            session.check_unloads(now)
+
+    def _spread(self, home: Home) -> None:
+        session = None if is_solo(home.version) else engine_for_more(home, self._limits.worker_isolates)
+        if session is None or not self.has_room(home.version, home.cell):
+            return
+        try:
+            self.place(home.version, home.cell, session)
+        except LoadFailed:
+            return
+        self._counts.spreads += 1
+        log.info("%s is busy: it gets isolate number %d", home.version.worker_name, len(home.placements))
+
+    def _room(self, home: Home) -> int:
+        """Calls that may be under way in each of its isolates."""
+        if is_solo(home.version):
+            return solo_room(home.version)
+        return max(self._limits.max_in_flight // len(home.placements), 1)
+
+    def _share_room(self, home: Home) -> None:
+        for placement in home.placements:
+            if placement.ready and placement not in self._throttled:
+                placement.room = self._room(home)

@@ -1,0 +1,213 @@
+"""What `/metrics` tells: numbers of the request path, counted here, and those other rooms keep, read when asked for.
+
+`Meter.record` runs once per call on the event loop and increments a few numbers. Everything else happens when somebody
+scrapes. Series per worker are bounded: the first `max_workers` have their own, the others share one.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from atoll.engine.measures import PoolStats
+from atoll.logs import Invocation
+from atoll.observe.processes import ProcessUse
+from atoll.tallies import Histogram, OpTally
+from atoll.wire.generated import OUTCOME_NAMES, Outcome
+from atoll.workers import Version
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+OTHER = "(other)"
+STATUS_CLASSES = 10  # the engine's word is checked to be below 1000
+
+WALL_BOUNDS = (1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000, 5_000_000, 30_000_000)
+CPU_BOUNDS = (100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 500_000, 5_000_000)  # us, as above
+
+# Why Atoll ends code that would go on: the outcomes that are its own doing.
+TERMINATIONS = (Outcome.EXCEEDED_CPU, Outcome.EXCEEDED_MEMORY, Outcome.EXCEEDED_WALL_TIME)
+
+# Names for what the pool counts. What is not named here is shown as atoll_pool_<field>.
+POOL_GAUGES = {
+    "engines": ("atoll_engines", "Engine processes that serve."),
+    "loaded": ("atoll_isolates", "Versions of workers that are loaded."),
+    "in_flight": ("atoll_calls_in_flight", "Calls under way."),
+    "queued": ("atoll_calls_queued", "Calls that wait for an engine or for room."),
+}
+POOL_COUNTERS = {
+    "calls": ("atoll_calls", "Calls made to workers."),
+    "hits": ("atoll_warm_calls", "Calls that found their worker loaded."),
+    "loads": ("atoll_cold_starts", "Loads of a version into an engine."),
+    "load_failures": ("atoll_load_failures", "Loads that failed."),
+    "evictions": ("atoll_evictions", "Versions that were unloaded to make room for another."),
+    "condemned": ("atoll_isolates_condemned", "Isolates that an engine had to give up, with all their calls."),
+    "moves": ("atoll_calls_moved", "Calls that had not begun and were sent to another engine."),
+    "engines_lost": ("atoll_engines_lost", "Engines that ended without being asked to."),
+}
+
+
+class Tally:
+    """The calls of one worker."""
+
+    __slots__ = ("counts", "cpu", "tenant", "wall", "worker")
+
+    def __init__(self, tenant: str, worker: str) -> None:
+        self.tenant = tenant
+        self.worker = worker
+        self.counts: dict[int, int] = {}  # by outcome and class of status
+        self.wall = Histogram(WALL_BOUNDS)
+        self.cpu = Histogram(CPU_BOUNDS)
+
+
+class Meter:
+    """Counts calls."""
+
+    def __init__(self, max_workers: int = 200) -> None:
+        self._max_workers = max_workers
+        self._others = Tally("", OTHER)
+        self._tallies: dict[str, Tally] = {}  # by worker id
+        self.outcomes = [0] * (max(OUTCOME_NAMES) + 1)  # of all calls since the start
+
+    def record(self, record: Invocation) -> None:
+        tally = self._tallies.get(record.version.worker_id)
+        if tally is None:
+            tally = self._add(record.version)
+        outcome = record.outcome
+        key = outcome * STATUS_CLASSES + record.status // 100
+        counts = tally.counts
+        counts[key] = counts.get(key, 0) + 1
+        tally.wall.add(record.wall_us)
+        tally.cpu.add(record.cpu_us)
+        self.outcomes[outcome] += 1
+
+    def _add(self, version: Version) -> Tally:
+        if len(self._tallies) >= self._max_workers:
+            return self._others
+        tally = self._tallies[version.worker_id] = Tally(version.tenant, version.worker_name)
+        return tally
+
+    def tallies(self, exists: Callable[[str], bool]) -> list[Tally]:
+        """What was counted, by worker. Workers that are gone give their place to others."""
+        for worker_id in [worker_id for worker_id in self._tallies if not exists(worker_id)]:
+            del self._tallies[worker_id]
+        shown = list(self._tallies.values())
+        return [*shown, self._others] if self._others.counts else shown
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Where the other numbers are."""
+
+    pool: Callable[[], PoolStats]
+    ops: Callable[[], Iterable[tuple[str, str, OpTally]]]
+    restarts: Callable[[], int]
+    processes: Callable[[], Mapping[str, ProcessUse]]  # by name
+    workers: Callable[[], Iterable[str]]  # ids
+    deploys: Callable[[], Mapping[str, int]]  # by result
+    logs: Callable[[], tuple[int, int]]  # records that were not kept, listeners
+    connections: Callable[[], int]
+    version: str
+
+
+class Metrics(Collector):
+    """Call `text` for what a scrape gets."""
+
+    def __init__(self, meter: Meter, sources: Sources) -> None:
+        self._meter = meter
+        self._sources = sources
+        self._registry = CollectorRegistry()
+        self._registry.register(self)
+
+    def text(self) -> bytes:
+        return generate_latest(self._registry)
+
+    def describe(self) -> Iterable[Metric]:
+        return ()  # nothing is collected when it is registered
+
+    def collect(self) -> Iterator[Metric]:
+        sources = self._sources
+        workers = set(sources.workers())
+        yield from request_metrics(self._meter.tallies(workers.__contains__))
+        yield from self._terminations()
+        yield from pool_metrics(sources.pool())
+        yield from op_metrics(sources.ops())
+        yield from process_metrics(sources.processes())
+        yield _labelled("atoll_deploys", "Changes of workers that were asked for.", "result", sources.deploys())
+        yield CounterMetricFamily("atoll_engine_restarts", "Engines that were started again.", sources.restarts())
+        dropped, listeners = sources.logs()
+        yield CounterMetricFamily("atoll_log_records_dropped", "Log records that were not kept: see log_rate.", dropped)
+        yield GaugeMetricFamily("atoll_log_listeners", "Live streams of logs that are open.", listeners)
+        yield GaugeMetricFamily("atoll_connections", "Connections of clients.", sources.connections())
+        yield GaugeMetricFamily("atoll_workers", "Workers that are deployed.", len(workers))
+        info = GaugeMetricFamily("atoll_info", "Which Atoll this is.", labels=["version"])
+        info.add_metric([sources.version], 1)
+        yield info
+
+    def _terminations(self) -> Iterator[Metric]:
+        counts = {OUTCOME_NAMES[outcome]: self._meter.outcomes[outcome] for outcome in TERMINATIONS}
+        yield _labelled("atoll_terminations", "Calls that Atoll ended because of a limit.", "reason", counts)
+
+
+def request_metrics(tallies: Iterable[Tally]) -> Iterator[Metric]:
+    labels = ["tenant", "worker"]
+    requests = CounterMetricFamily("atoll_requests", "Calls that are over.", labels=[*labels, "outcome", "status"])
+    wall = HistogramMetricFamily("atoll_request_duration_seconds", "From request to end of call.", labels=labels)
+    cpu = HistogramMetricFamily("atoll_request_cpu_seconds", "CPU time of a call.", labels=labels)
+    for tally in tallies:
+        names = [tally.tenant, tally.worker]
+        for key, count in sorted(tally.counts.items()):
+            outcome, status = divmod(key, STATUS_CLASSES)
+            requests.add_metric([*names, OUTCOME_NAMES[outcome], f"{status}xx"], count)
+        wall.add_metric(names, *_buckets(tally.wall))
+        cpu.add_metric(names, *_buckets(tally.cpu))
+    yield from (requests, wall, cpu)
+
+
+def pool_metrics(stats: PoolStats) -> Iterator[Metric]:
+    for field in dataclasses.fields(stats):
+        value = getattr(stats, field.name)
+        if field.name in POOL_COUNTERS:
+            yield CounterMetricFamily(*POOL_COUNTERS[field.name], value)
+        elif isinstance(value, int | float):
+            name, meaning = POOL_GAUGES.get(field.name, (f"atoll_pool_{field.name}", "Counted by the pool."))
+            yield GaugeMetricFamily(name, meaning, value)
+
+
+def op_metrics(ops: Iterable[tuple[str, str, OpTally]]) -> Iterator[Metric]:
+    labels = ["binding", "op"]
+    times = HistogramMetricFamily("atoll_op_duration_seconds", "Ops of workers, by kind of binding.", labels=labels)
+    refused = CounterMetricFamily("atoll_ops_refused", "Ops that were answered with an error.", labels=labels)
+    for kind, name, tally in ops:
+        if any(tally.times.counts):
+            times.add_metric([kind, name], *_buckets(tally.times))
+            refused.add_metric([kind, name], tally.refused)
+    yield from (times, refused)
+
+
+def process_metrics(processes: Mapping[str, ProcessUse]) -> Iterator[Metric]:
+    rss = GaugeMetricFamily("atoll_resident_bytes", "Memory of a process.", labels=["process"])
+    cpu = CounterMetricFamily("atoll_cpu_seconds", "CPU time of a process.", labels=["process"])
+    for name, use in processes.items():
+        rss.add_metric([name], use.resident_bytes)
+        cpu.add_metric([name], use.cpu_seconds)
+    yield from (rss, cpu)
+
+
+def _labelled(name: str, meaning: str, label: str, counts: Mapping[str, int]) -> Metric:
+    family = CounterMetricFamily(name, meaning, labels=[label])
+    for value, count in counts.items():
+        family.add_metric([value], count)
+    return family
+
+
+def _buckets(histogram: Histogram) -> tuple[list[tuple[str, float]], float]:
+    """Microseconds as seconds, and each count with those below it, as Prometheus has it."""
+    buckets, count = [], 0
+    for bound, here in zip([*histogram.bounds, None], histogram.counts, strict=True):
+        count += here
+        buckets.append(("+Inf" if bound is None else str(bound / 1e6), float(count)))
+    return buckets, histogram.total / 1e6

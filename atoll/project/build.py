@@ -1,0 +1,143 @@
+"""Sources -> modules. What is plain enough goes as it is, types taken out; everything else through the bundler.
+
+Plain is: .js and .ts, relative imports with their extension, no JSX, no npm package. Then nothing has to be fetched,
+and every line of a stack trace is the line that was written. A Builder keeps its helper processes for the next build.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import subprocess
+from collections.abc import Callable
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import Any
+
+from atoll.project.built import BuildFailed, Built, BuiltModule, Diagnostic
+from atoll.project.esbuild import Esbuild
+from atoll.project.fetch import esbuild, node_folder
+from atoll.project.model import Project, ProjectError
+from atoll.workers import ModuleKind
+
+
+class Builder:
+    """Builds one project, again and again. Blocking; use as a context manager."""
+
+    def __init__(self, project: Project, *, dev: bool = False, say: Callable[[str], None] | None = None) -> None:
+        self._project = project
+        self._dev = dev
+        self._say = say
+        self._plain: subprocess.Popen[bytes] | None = None
+        self._bundler: Esbuild | None = None
+        self.why_bundled = ""
+
+    def __enter__(self) -> Builder:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def build(self) -> Built:
+        """Raises ProjectError, and BuildFailed where the sources are at fault."""
+        project = self._project
+        if project.main is None:
+            where = project.config.name if project.config is not None else "the project"
+            raise ProjectError(f"`main` is missing in {where}", 'name the script: main = "src/index.js"')
+        if project.build.command:
+            self._run_command()
+        if not project.main.is_file():
+            raise BuildFailed([Diagnostic(f"{project.main} is gone")], project.folder, (project.main,))
+        self.why_bundled = self._asks_for_bundler()
+        if not self.why_bundled:
+            answer = self._walk(project.main)
+            if "bundle" not in answer:
+                return self._taken(answer, project.main)
+            self.why_bundled = answer["bundle"]
+        if project.build.no_bundle:
+            raise ProjectError(f"no_bundle is set, but a bundler is needed: {self.why_bundled}", "leave no_bundle out")
+        if self._bundler is not None and not self._bundler.alive:
+            self._bundler.close()
+            self._bundler = None
+        if self._bundler is None:
+            self._bundler = Esbuild(esbuild(self._say), project, dev=self._dev)
+        return self._bundler.build()
+
+    def close(self) -> None:
+        if self._bundler is not None:
+            self._bundler.close()
+        if self._plain is not None:
+            _end(self._plain)
+        self._bundler = self._plain = None
+
+    def _asks_for_bundler(self) -> str:
+        options = self._project.build
+        if options.no_bundle:
+            return ""
+        wishes = ("minify", "alias", "define", "rules", "tsconfig", "jsx_factory", "jsx_fragment")
+        return next((f"`{name}` is set" for name in wishes if getattr(options, name)), "")
+
+    def _run_command(self) -> None:
+        """The project's own build step, whose words are shown as they come when it fails."""
+        options = self._project.build
+        ran = subprocess.run(
+            options.command,
+            shell=True,  # it is a line of shell by definition, written by the project's author
+            cwd=options.cwd or self._project.folder,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if ran.returncode != 0:
+            said = (ran.stdout + ran.stderr).strip()[-4000:]
+            raise ProjectError(f"`{options.command}` ended with {ran.returncode}\n{said}", "correct build.command")
+
+    def _walk(self, main: Path) -> Any:
+        request = {"main": str(main), "folder": str(self._project.folder)}
+        for _ in range(2):  # a helper that has died is started anew, once
+            if self._plain is None:
+                self._plain = self._start_plain()
+            assert self._plain.stdin is not None and self._plain.stdout is not None
+            try:
+                self._plain.stdin.write(json.dumps(request).encode() + b"\n")
+                self._plain.stdin.flush()
+                line = self._plain.stdout.readline()
+            except OSError:
+                line = b""
+            if line:
+                return json.loads(line)
+            _end(self._plain)
+            self._plain = None
+        raise ProjectError("the helper that reads the sources ended", "report this, with the project")
+
+    def _start_plain(self) -> subprocess.Popen[bytes]:
+        with as_file(files("atoll.project") / "plain.mjs") as script:
+            node = node_folder() / "bin" / "node"
+            return subprocess.Popen(
+                [str(node), "--experimental-vm-modules", "--no-warnings", str(script)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,  # Ctrl-C is ours to handle
+            )
+
+    def _taken(self, answer: Any, main: Path) -> Built:
+        folder = self._project.folder
+        if "errors" in answer:
+            raise BuildFailed([Diagnostic(**error) for error in answer["errors"]], folder, (main,))
+        modules = tuple(
+            BuiltModule(module["path"], ModuleKind(module["kind"]), base64.b64decode(module["base64"]))
+            for module in answer["modules"]
+        )
+        return Built(modules[0].path, modules, tuple(map(Path, answer["inputs"])), bundled=False)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """A helper ends when it has nothing more to read."""
+    for pipe in (process.stdin, process.stdout):
+        assert pipe is not None
+        try:
+            pipe.close()
+        except OSError:  # what was not written yet has no reader any more
+            pass
+    process.wait()

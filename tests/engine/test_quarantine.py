@@ -1,0 +1,180 @@
+"""Workers that end their engine: found by what was executing, put into an engine of their own, then refused."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from engine_room import HELLO, Ear, EngineRoom, script
+
+from atoll.engine.offences import Offences
+from atoll.engine.pool import PoolLimits
+from atoll.engine.session import Session
+from atoll.wire.generated import Outcome
+from atoll.workers import Limits, Version
+
+# V8 cannot allocate this in a built-in and gives up: the engine has to go, whatever the memory limit says.
+BOMB = """export default { fetch(request) {
+  if (request.url.endsWith("/bomb")) new Array(2 ** 27).fill(0);
+  return new Response("harmless");
+} };"""
+SLEEPER = """export default { async fetch(request) {
+  if (request.url.endsWith("/sleep")) await new Promise((r) => setTimeout(r, 20_000));
+  return new Response("slept");
+} };"""
+SPINNER = """export default { fetch(request) {
+  if (request.url.endsWith("/spin")) for (let i = 0; i < 1e11; i++);
+  return new Response("spun");
+} };"""
+
+
+def bomb() -> Version:
+    return script(BOMB, "bomb", Limits(cpu_ms=20_000, memory_mb=16))
+
+
+async def explode(room: EngineRoom, version: Version) -> None:
+    """Have a worker end its engine by itself; returns when the shared engines are whole again."""
+    offences = room.pool.stats().offences
+    ear = await room.get(version, "http://test/bomb")
+    assert ear.code == "MEMORY", ear.failure or ear.body
+    assert room.pool.stats().offences == offences + 1
+    await room.until(lambda: room.pool.cells.shared.is_whole, "the shared engines")
+
+
+async def crash(room: EngineRoom, session: Session) -> None:
+    """A crash of which nobody knows whose it is, as an error in V8 would be."""
+    process = room.supervisor._running[session]
+    crashes = room.pool.stats().crashes
+    os.kill(process.pid, signal.SIGSEGV)
+    await room.until(lambda: room.pool.stats().crashes == crashes + 1, "the crash to be noticed")
+    await room.until(lambda: room.pool.cells.shared.is_whole, "the shared engines")
+
+
+def status(room: EngineRoom) -> dict[object, object]:
+    return {entry["worker"]: entry["status"] for entry in room.pool.offences.listed(room.pool._clock())}
+
+
+async def test_a_worker_that_ends_engines_gets_its_own_and_is_then_refused(open_room: Callable[..., Any]) -> None:
+    room: EngineRoom = await open_room(engines=2)
+    bad = bomb()
+    victims = [script(HELLO, f"victim{n}") for n in range(4)]
+    for victim in victims:
+        await room.get(victim)
+
+    await explode(room, bad)
+    assert status(room) == {}, "once may be an accident"
+    await explode(room, bad)
+    assert status(room) == {"bomb": "alone"}
+    shared = {session for session in room.supervisor._running if not session.cell.is_own}
+
+    assert (await room.get(bad)).body == b"harmless", "it is served as before, in an engine of its own"
+    assert room.placement(bad).session.cell.name == "worker worker-bomb"
+    await explode(room, bad)
+    assert status(room) == {"bomb": "blocked"}
+    assert shared <= set(room.supervisor._running), "alone it ends no engine of others"
+
+    refused = await room.get(bad)
+    assert refused.code == "BLOCKED"
+    assert refused.failure is not None and refused.failure.facts.page == 1103
+    assert 590 <= refused.failure.retry_after <= 600
+    assert room.records[-1].outcome == Outcome.KILL_SWITCH
+    for victim in victims:
+        assert (await room.get(victim)).body == b"hello"
+    assert {record.outcome for record in room.records if record.version in victims} == {Outcome.OK}
+
+
+async def test_a_new_version_of_a_blocked_worker_is_served_alone(open_room: Callable[..., Any]) -> None:
+    room: EngineRoom = await open_room(limits=PoolLimits(quarantine_seconds=1000))
+    bad = bomb()
+    now = room.pool._clock()
+    for alone in (False, False, True):
+        room.pool.offences.accuse(bad, now, was_alone=alone)
+    assert (await room.get(bad)).code == "BLOCKED"
+    repaired = script(HELLO, "bomb")
+    await room.pool.check(repaired)
+    assert (await room.get(repaired)).body == b"hello"
+    assert room.placement(repaired).session.cell.is_own
+
+
+async def test_after_a_crash_those_that_were_executing_are_suspected_and_those_that_waited_are_not(
+    room: EngineRoom,
+) -> None:
+    waiting, executing = script(SLEEPER, "waiting"), script(SPINNER, "executing", Limits(cpu_ms=20_000))
+    for _ in range(2):
+        for version in (waiting, executing):
+            await room.get(version)
+        session = room.placement(waiting).session
+        sleeps, spins = room.call(waiting, "http://test/sleep"), room.call(executing, "http://test/spin")
+        await began(room, session, sleeps)
+        await began(room, session, spins)
+        await room.until(lambda: len(session.ledger.running()) == 1, "one to run")  # noqa: B023
+        await crash(room, session)
+        assert (await sleeps.over()).code == (await spins.over()).code == "ENGINE_DIED"
+    assert status(room) == {"executing": "alone"}
+    assert (await room.get(executing)).body == b"spun"
+
+    session = room.placement(executing).session
+    spins = room.call(executing, "http://test/spin")
+    await began(room, session, spins)
+    await crash(room, session)
+    assert (await room.get(executing)).code == "BLOCKED"
+    assert (await room.get(waiting)).body == b"slept"
+
+
+async def began(room: EngineRoom, session: Session, ear: Ear) -> None:
+    await room.until(lambda: ear.call is not None and session.ledger.begun(ear.call.id), "the call to begin")
+
+
+async def test_an_engine_killed_by_hand_makes_nobody_suspect(room: EngineRoom) -> None:
+    busy = script(SPINNER, limits=Limits(cpu_ms=20_000))
+    for _ in range(3):
+        await room.get(busy)
+        ear = room.call(busy, "http://test/spin")
+        await began(room, room.placement(busy).session, ear)
+        room.kill_engine()
+        assert (await ear.over()).code == "ENGINE_DIED"
+        await room.until(lambda: room.supervisor.pids, "the restart")
+    assert status(room) == {}
+    assert room.pool.stats().crashes == 0
+
+
+async def test_the_engine_of_a_quarantined_worker_ends_when_it_is_not_used(
+    open_room: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("atoll.engine.cells.OWN_IDLE_SECONDS", 0.2)
+    room: EngineRoom = await open_room(limits=PoolLimits(idle_seconds=0.1))
+    version = script(HELLO, "once-bad")
+    now = room.pool._clock()
+    for _ in range(2):
+        room.pool.offences.accuse(version, now, was_alone=False)
+    assert (await room.get(version)).body == b"hello"
+    assert len(room.supervisor.pids) == 2
+    await room.until(lambda: len(room.supervisor.pids) == 1, "the end of its engine")
+    assert (await room.get(version)).body == b"hello", "it is started again when needed"
+    assert room.pool.stats().engines_lost == 0
+
+
+def test_the_book_forgets_what_is_long_ago() -> None:
+    book = Offences(quarantine_seconds=100, blocked_seconds=10)
+    version = script(HELLO)
+    book.accuse(version, 0, was_alone=False)
+    book.accuse(version, 150, was_alone=False)
+    assert not book.is_alone(version, 150), "two crashes far apart"
+    book.accuse(version, 160, was_alone=False)
+    assert book.is_alone(version, 200)
+    book.accuse(version, 200, was_alone=True)
+    assert book.refusal(version, 209) is not None
+    assert book.refusal(version, 211) is None
+    assert book.is_alone(version, 211), "after the refusal it is let in on probation"
+    assert not book.is_alone(version, 311)
+
+
+async def test_calls_that_wait_for_their_own_engine_are_all_served(room: EngineRoom) -> None:
+    version = script(HELLO, "waits")
+    for _ in range(2):
+        room.pool.offences.accuse(version, room.pool._clock(), was_alone=False)
+    ears = [room.call(version) for _ in range(20)]
+    assert [(await ear.over()).body for ear in ears] == [b"hello"] * 20

@@ -1,0 +1,158 @@
+"""Several isolates for a busy worker, and what one worker or tenant may have at once."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from engine_room import HELLO, EngineRoom, script
+
+from atoll.engine import spread
+from atoll.engine.pool import PoolLimits, TenantCaps
+from atoll.workers import Limits, Version
+
+SPIN = """let id; export default { fetch() {
+  id ??= crypto.randomUUID();
+  for (let i = 0; i < 2e7; i++);
+  return new Response(id);
+} };"""
+SLEEPER = "export default { fetch() { return new Promise(r => setTimeout(() => r(new Response('slept')), 300)); } };"
+
+
+async def keep_busy(room: EngineRoom, version: Version, clients: int, until: Callable[[], object]) -> list[bytes]:
+    """So many clients, each asking again as soon as it has its answer."""
+    answers: list[bytes] = []
+    deadline = time.monotonic() + 20
+
+    async def client() -> None:
+        while not until():
+            assert time.monotonic() < deadline, "never happened"
+            ear = await room.get(version)
+            assert ear.failure is None, ear.failure
+            answers.append(ear.body)
+
+    await asyncio.gather(*(client() for _ in range(clients)))
+    return answers
+
+
+def isolates(room: EngineRoom, version: Version) -> int:
+    home = room.pool._homes.get(version)
+    return 0 if home is None else sum(placement.ready for placement in home.placements)
+
+
+async def test_a_worker_that_computes_all_the_time_gets_an_isolate_in_every_engine_and_loses_them_when_quiet(
+    open_room: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spread, "CALM", 2)
+    room: EngineRoom = await open_room(engines=2, limits=PoolLimits(idle_seconds=60))
+    version = script(SPIN, limits=Limits(cpu_ms=2000))
+    await keep_busy(room, version, 6, lambda: isolates(room, version) == 2)
+    served = len(room.records)
+    answers = await keep_busy(room, version, 6, lambda: len(room.records) > served + 40)
+    counts = sorted(answers.count(answer) for answer in set(answers))
+    assert len(counts) == 2 and counts[0] > 5, "both isolates take calls"
+    placements = room.pool._homes[version].placements
+    assert len({placement.session for placement in placements}) == 2
+    assert room.pool.stats().spreads == 1
+    await room.until(lambda: isolates(room, version) == 1, "the second isolate to go")
+    assert (await room.get(version)).body in answers, "the first one stays"
+    assert room.pool.stats().engines_lost == 0
+
+
+async def test_a_worker_that_only_waits_stays_in_one_isolate(open_room: Callable[..., Any]) -> None:
+    room: EngineRoom = await open_room(engines=2)
+    version = script(SLEEPER)
+    ears = [room.call(version) for _ in range(50)]
+    for _ in range(3):
+        for ear in ears:
+            assert (await ear.over()).body == b"slept"
+        ears = [room.call(version) for _ in range(50)]
+    for ear in ears:
+        await ear.over()
+    assert room.pool.stats().spreads == 0
+
+
+async def test_spreading_can_be_switched_off(open_room: Callable[..., Any]) -> None:
+    room: EngineRoom = await open_room(engines=2, limits=PoolLimits(worker_isolates=1))
+    version = script(SPIN, limits=Limits(cpu_ms=2000))
+
+    def pressed() -> bool:
+        home = room.pool._homes.get(version)
+        return home is not None and home.pressed > 2 * spread.PRESSED
+
+    await keep_busy(room, version, 4, pressed)
+    assert isolates(room, version) == 1
+
+
+async def test_a_new_version_of_a_spread_worker_retires_all_its_isolates(open_room: Callable[..., Any]) -> None:
+    room: EngineRoom = await open_room(engines=2)
+    version = script(SPIN, limits=Limits(cpu_ms=2000))
+    await keep_busy(room, version, 6, lambda: isolates(room, version) == 2)
+    room.pool.retire(version)
+    await room.until(lambda: room.pool.stats().loaded == 0, "both to go")
+
+
+async def test_calls_wait_for_a_busy_isolate_up_to_the_queue_and_no_further(open_room: Callable[..., Any]) -> None:
+    room: EngineRoom = await open_room(limits=PoolLimits(worker_queue=10))
+    version = script(SPIN.replace("2e7", "1e11"), limits=Limits(cpu_ms=1500))
+    await room.pool.check(version)
+    ears = [room.call(version) for _ in range(12)]
+    placement = room.placement(version)
+    await room.until(lambda: room.pool._placer.is_throttled(placement), "the queue to be full")
+    refused = await room.get(version)
+    assert refused.code == "OVERLOADED"
+    assert refused.failure is not None and "wait for this worker" in refused.failure.message
+    for ear in ears:
+        assert ear.call is not None
+        ear.call.cancel()
+
+
+def of_tenant(source: str, tenant: str, name: str) -> Version:
+    return dataclasses.replace(script(source, name), tenant=tenant)
+
+
+async def test_a_tenant_at_its_cap_of_calls_is_refused_and_others_are_not(open_room: Callable[..., Any]) -> None:
+    room: EngineRoom = await open_room(limits=PoolLimits(tenant_calls=5))
+    workers = [of_tenant(SLEEPER, "greedy", f"w{n}") for n in range(2)]
+    for worker in workers:
+        await room.pool.check(worker)
+    ears = [room.call(workers[n % 2]) for n in range(8)]
+    codes = [ear.code for ear in ears]
+    assert codes == [""] * 5 + ["QUOTA_EXCEEDED"] * 3
+    assert ears[7].failure is not None and ears[7].failure.facts.status == 429
+    assert (await room.get(of_tenant(HELLO, "modest", "m"))).body == b"hello"
+    for ear in ears[:5]:
+        assert (await ear.over()).body == b"slept"
+    assert (await room.get(workers[0])).body == b"slept", "room again"
+    room.pool.tenants.set_caps("greedy", TenantCaps(calls=1))
+    first, second = room.call(workers[0]), room.call(workers[1])
+    assert (first.code, second.code) == ("", "QUOTA_EXCEEDED")
+    await first.over()
+    assert room.pool.tenants.of("greedy").in_flight == 0
+
+
+async def test_a_tenant_at_its_cap_of_isolates_makes_room_among_its_own(open_room: Callable[..., Any]) -> None:
+    room: EngineRoom = await open_room(limits=PoolLimits(tenant_loaded=2))
+    other = of_tenant(HELLO, "modest", "m")
+    await room.get(other)
+    for n in range(5):
+        assert (await room.get(of_tenant(HELLO, "greedy", f"w{n}"))).body == b"hello"
+    assert room.pool.tenants.of("greedy").loaded == 2
+    assert other in room.pool._homes, "the least recently used of all, but not the greedy one's"
+    assert room.pool.stats().evictions == 3
+
+
+async def test_when_room_is_short_tenants_get_it_in_turns(open_room: Callable[..., Any]) -> None:
+    room: EngineRoom = await open_room(limits=PoolLimits(max_loaded=1))
+    blocker = room.call(of_tenant(SLEEPER, "first", "blocker"))
+    greedy = [room.call(of_tenant(HELLO, "greedy", f"w{n}")) for n in range(20)]
+    modest = room.call(of_tenant(HELLO, "modest", "m"))
+    assert (await modest.over()).body == b"hello"
+    done = sum(bool(ear.body) for ear in greedy)
+    assert done <= 2, "it did not wait for all that came before"
+    for ear in [blocker, *greedy]:
+        assert (await ear.over()).failure is None
