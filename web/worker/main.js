@@ -13,6 +13,8 @@ import { Call, findCall, runModule, runScript } from "./call.js";
 import { isOff, setFlags } from "./compatibility.js";
 import { currentEnv, makeEnv } from "./env.js";
 import { eventRunner } from "./events.js";
+import "./queues.js";
+import "./tails.js";
 import { moduleHandlers, scriptHandlers } from "./handlers.js";
 import { warmUp } from "./warmup.js";
 
