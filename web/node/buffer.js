@@ -274,6 +274,17 @@ function define(target, functions) {
 define(Buffer, statics);
 define(Buffer.prototype, methods);
 addNumberMethods(Buffer.prototype);
+// Not in Node's documentation, and used by packages all the same: `latin1Slice(start, end)`, `utf8Write(text, offset, length)` …
+for (const encoding of ["ascii", "base64", "base64url", "hex", "latin1", "ucs2", "utf8"]) {
+  define(Buffer.prototype, {
+    [`${encoding}Slice`](start, end) {
+      return this.toString(encoding, start, end);
+    },
+    [`${encoding}Write`](text, offset = 0, length = this.length - offset) {
+      return this.write(text, offset, length, encoding);
+    },
+  });
+}
 Object.defineProperty(Buffer, "poolSize", { value: 8192, writable: true, configurable: true });
 for (const [name, key] of [["parent", "buffer"], ["offset", "byteOffset"]]) {
   Object.defineProperty(Buffer.prototype, name, {

@@ -9,10 +9,7 @@ function readableFromWeb(Readable, stream, options) {
   return new Readable({
     ...options,
     read() {
-      reader.read().then(
-        ({ value, done }) => this.push(done ? null : value),
-        (error) => this.destroy(error),
-      );
+      reader.read().then(({ value, done }) => this.push(done ? null : value)).catch((error) => this.destroy(error));
     },
     destroy(error, callback) {
       reader.cancel(error ?? undefined).then(() => callback(error), () => callback(error));
