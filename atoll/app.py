@@ -123,6 +123,7 @@ class Node:
             threads=settings.engine_threads,
             spares=settings.spares,
             sandbox_mode=settings.sandbox,
+            pbkdf2_iterations=settings.pbkdf2_iterations,
         )
         self.triggers = self._make_triggers(queues)
         undo.push_async_callback(self.triggers.close)
