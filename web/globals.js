@@ -33,6 +33,7 @@ import { FixedLengthStream, IdentityTransformStream } from "./streams/identity.j
 import * as streams from "./streams/streams.js";
 import * as timers from "./timers.js";
 import { URL, URLSearchParams } from "./url/url.js";
+import { WebSocket, WebSocketPair } from "./sockets/websocket.js";
 
 // An interface object is not enumerable. https://webidl.spec.whatwg.org/#define-the-global-property-references
 function exposeInterface(scope, name, Class) {
@@ -109,6 +110,10 @@ function exposeEvents(scope) {
   // https://html.spec.whatwg.org/multipage/web-messaging.html
   exposeInterface(scope, "MessageEvent", MessageEvent);
   exposeInterface(scope, "MessageChannel", MessageChannel);
+
+  // https://websockets.spec.whatwg.org/ and https://developers.cloudflare.com/workers/runtime-apis/websockets/
+  exposeInterface(scope, "WebSocket", WebSocket);
+  exposeInterface(scope, "WebSocketPair", WebSocketPair);
   exposeInterface(scope, "MessagePort", MessagePort);
   // https://websockets.spec.whatwg.org/#the-closeevent-interface
   exposeInterface(scope, "CloseEvent", CloseEvent);
