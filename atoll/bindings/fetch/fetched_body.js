@@ -2,6 +2,7 @@
 import { defineOp } from "#web/internal/ops.js";
 
 const read = defineOp("fetch.read");
+const send = defineOp("fetch.send");
 const cancel = defineOp("fetch.cancel");
 
 export class FetchedBody {
@@ -50,6 +51,19 @@ export class FetchedBody {
         return body;
       }
     }
+  }
+
+  /** Nobody has read yet: all of it goes out as the body of the response that has just begun, past the engine. Resolves at its end. */
+  async pipe() {
+    const first = this.#first;
+    this.#first = null;
+    await send({ fetch: this.#number, raw: this.#isRaw }, first);
+    this.#hasEnded = true;
+  }
+
+  /** Whether pipe() can do it. */
+  get isUntouched() {
+    return this.#next === null && !this.#hasEnded && this.#failure === null;
   }
 
   #readAhead() {
