@@ -8,17 +8,16 @@ const cancel = defineOp("fetch.cancel");
 export class FetchedBody {
   #number;
   #first; // what came with the head
-  #hasEnded;
+  #hasEnded = false;
   #next = null; // the read under way: one is always asked for ahead
   #failure = null; // { error }
   #isRaw = false;
   #coding;
 
   /** `coding` is the content coding that the headers name and reading undoes; "" for none. */
-  constructor(number, first, hasEnded, coding) {
+  constructor(number, first, coding) {
     this.#number = number;
     this.#first = first.length > 0 ? first : null;
-    this.#hasEnded = hasEnded;
     this.#coding = coding;
   }
 
