@@ -26,6 +26,7 @@ LAYERS: list[set[str]] = [
     {"cli"},
     {"app", "project"},
     {"control", "front"},
+    {"triggers"},
     {"observe"},
     {"router", "engine"},
     {"broker"},
