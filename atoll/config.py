@@ -74,6 +74,11 @@ class Settings:
         "Addresses or ranges of proxies, separated by commas, whose X-Forwarded-For and -Proto are believed.",
         free=True,
     )
+    control_auth: str = setting(
+        "auto",
+        "Who needs a token for the control API: auto, everybody who is not on this machine; token, everybody.",
+        words=("auto", "token"),
+    )
 
     # What it keeps
     data: Path = setting(  # noqa: RUF009 (a Path cannot be changed)
