@@ -115,7 +115,7 @@ class Node:
         inner = InnerCalls()
         queues = QueueStore(settings.data / "queues.db")
         undo.push_async_callback(queues.close)
-        bindings = make_bindings(Services(settings, database, self.router, inner, queues))
+        bindings = make_bindings(Services(settings, database, self.router, inner, queues, self))
         for binding in bindings:
             undo.push_async_callback(binding.close)
         broker = Broker(bindings)
@@ -129,6 +129,7 @@ class Node:
             threads=settings.engine_threads,
             spares=settings.spares,
             sandbox_mode=settings.sandbox,
+            pbkdf2_iterations=settings.pbkdf2_iterations,
         )
         self.triggers = self._make_triggers(queues)
         undo.push_async_callback(self.triggers.close)
@@ -164,7 +165,7 @@ class Node:
         if record.version.tail_consumers:
             self.triggers.tails.take(record)
 
-    def _worker_of(self, tenant: str, name: str) -> Version | None:
+    def find_worker(self, tenant: str, name: str) -> Version | None:
         """The active version of a worker of a tenant."""
         return next((each.version for each in self.deployer.all(tenant) if each.name == name), None)
 
@@ -233,7 +234,7 @@ class Node:
         return Triggers(
             CronTriggers(self.pool, CronHistory(self.settings.data / "crons.db")),
             QueueTriggers(self.pool, queues),
-            TailTriggers(self.pool, self._worker_of),
+            TailTriggers(self.pool, self.find_worker),
         )
 
     def _make_server(self) -> Server:

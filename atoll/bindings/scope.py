@@ -16,6 +16,7 @@ from atoll.workers import Version
 
 log = logging.getLogger("atoll.bindings")
 
+QUIET = 256  # added to the hops of a call that a tail worker made: no tail worker is told of it
 MAX_OPEN = 1_000  # things one call may hold open
 
 

@@ -53,6 +53,7 @@ class Wanted:
     headers: list[tuple[str, str]]
     streamed: bool = False  # the body comes in pieces,
     length: int | None = None  # of so many bytes, if known
+    service: object = None  # the name of a service binding that is to answer
     is_ours: bool = field(default=False)  # we asked for an encoding, and undo it
 
     @property
@@ -83,6 +84,7 @@ def read_wanted(meta: Mapping[str, Any]) -> Wanted:
         raise InvalidArgument("fetch: the length of the body is no number")
     path = path or "/"
     wanted = Wanted(method, Target(scheme == "https", host, number), path if path[0] == "/" else f"/{path}", url, [])
+    wanted.service = meta.get("service")
     wanted.streamed, wanted.length = streamed, length if streamed else None
     for line in head.split("\r\n")[:-1]:
         name, _, value = line.partition(":")
