@@ -47,7 +47,9 @@ from atoll.engine.supervisor import Supervisor
 from atoll.errors import StartError
 from atoll.front.heap import keep_freed_memory
 from atoll.front.pages import Detail
+from atoll.front.peer import Proxies
 from atoll.front.server import Server, listen
+from atoll.front.tls import Certificates
 from atoll.logs import Invocation
 from atoll.observe.metrics import Meter, Metrics, Sources
 from atoll.observe.processes import uses_of
@@ -96,6 +98,10 @@ class Node:
         listening = listen(self.settings.host, self.settings.port)  # first: a taken port is the commonest mistake
         settings = self.settings = replace(self.settings, port=listening.port)
         undo.callback(listening.close)
+        certificates = Certificates(settings.certificates) if settings.https_port else None
+        secure = listen(settings.host, settings.https_port) if certificates is not None else None
+        if secure is not None:
+            undo.callback(secure.close)
         folder = DataFolder(settings.data)
         undo.callback(folder.close)
         database = Database(settings.data / "atoll.db")
@@ -142,6 +148,8 @@ class Node:
             log.info("%d workers restored", restored)
         self.first_token = await self.access.gate.make_first_token(settings.data)
         await self.server.startup(listening)
+        if secure is not None and certificates is not None:
+            await self.server.startup_secure(secure, certificates)
         undo.push_async_callback(self._drain)
         self.phase = "serving"
 
@@ -243,6 +251,7 @@ class Node:
             idle_timeout=settings.idle_timeout,
             socket_timeout=settings.socket_timeout,
             drain_seconds=settings.drain_seconds,
+            proxies=Proxies(settings.trusted_proxies),
             detail=self.detail,
             explain=self.deployer.maps.failure if self.detail == Detail.STACKS else None,
         )

@@ -60,7 +60,7 @@ def wants_socket(head: bytes) -> bool:
 def begin_socket(connection: Connection, head: bytes) -> bool:
     """Call the worker with a request for a WebSocket. False if no worker answers there. Raises Refusal."""
     shared = connection.shared
-    _, host, target, minor, call_head = request_head(head, shared.bounds.url_bytes)
+    _, host, target, minor, call_head = request_head(head, shared.bounds.url_bytes, connection.peer)
     version = shared.router.find(host, target)
     if version is None:
         return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 from typing import Any
 
@@ -105,14 +106,22 @@ async def test_chat_reaches_everyone(atoll: Atoll) -> None:
     deploy(atoll, "chat")
     assert "<title>Chat</title>" in atoll.get("chat").text
     options: dict[str, Any] = {"host": "127.0.0.1", "port": atoll.port, "proxy": None}
-    async with connect(f"ws://{atoll.host('chat')}/", **options) as one:
-        async with connect(f"ws://{atoll.host('chat')}/", **options) as two:
-            assert (await one.recv(), await two.recv()) == ("welcome, 1 here", "welcome, 2 here")
-            await one.send("hello")
-            assert (await one.recv(), await two.recv()) == ("hello", "hello")
+    address = f"ws://{atoll.host('chat')}/"
+    async with connect(address, **options) as one, connect(address, **options) as two:
+        assert (await one.recv(), await two.recv()) == ("welcome, 1 here", "welcome, 2 here")
+        await one.send("hello")
+        assert (await one.recv(), await two.recv()) == ("hello", "hello")
 
 
 def test_tail_is_told(atoll: Atoll) -> None:
     deploy(atoll, "tail")
     assert atoll.get("tail", "/fail").status == 500
     atoll.wait_until(lambda: atoll.get("tail").json.get("tail exception") == 1)
+
+
+def test_signed_links_opens_its_own_links_alone(atoll: Atoll) -> None:
+    deploy(atoll, "signed-links")
+    link = atoll.get("signed-links", "/link").text.strip()
+    assert gzip.decompress(atoll.get("signed-links", link).body) == b"one,two,three\n"
+    assert atoll.get("signed-links", link[:-1]).status == 403
+    assert atoll.get("signed-links", link.replace("expires=", "expires=9")).status == 403

@@ -151,15 +151,15 @@ class Fetch {
   }
 
   #respond(meta, list, first) {
-    const hasBody = !(meta.ended && first.length === 0 && (this.method === "HEAD" || [204, 205, 304].includes(meta.status)));
-    if (hasBody) this.body = new FetchedBody(this.number, first, meta.ended, meta.coding);
+    const isEmpty = meta.ended && first.length === 0 && (this.method === "HEAD" || [204, 205, 304].includes(meta.status));
+    if (!meta.ended) this.body = new FetchedBody(this.number, first, meta.coding);
     return makeResponse({
       status: meta.status,
       statusText: meta.reason,
       list,
       url: this.url,
       redirected: this.redirects > 0,
-      source: this.body,
+      source: isEmpty ? null : (this.body ?? first),
     });
   }
 }

@@ -2,6 +2,7 @@
 
     fetch.start   send a request; answers with the head of the response and what of its body is here already
     fetch.read    the next piece of the response body
+    fetch.send    all that is left of the response body becomes that of the worker's own response, past the engine
     fetch.write   a piece of the request body; the answer is the back-pressure
     fetch.cancel  nothing of it is wanted any more
 
@@ -108,6 +109,21 @@ class Fetch(Binding):
         if ended:
             lane.drop(number)
         return Reply({"ended": ended}, chunk)
+
+    @op("fetch.send", free=True)
+    async def send(self, call: OpCall) -> Reply:
+        lane, response = call.scope.local(Lane), call.scope.response
+        number = call.meta.get("fetch")
+        fetching = lane.find(number)
+        raw = call.meta.get("raw") is True
+        piece = call.body or await fetching.read(raw)
+        try:
+            while piece and response is not None and await response.send(piece):
+                lane.touch(fetching)
+                piece = await fetching.read(raw)
+        finally:
+            lane.drop(number)
+        return Reply()
 
     @op("fetch.write", free=True)
     async def write(self, call: OpCall) -> Reply:
