@@ -10,6 +10,7 @@ import { Blob } from "../file/blob.js";
 import { defineConstants, defineInterface } from "../internal/platform.js";
 import { decodeText, encodeText } from "../internal/text.js";
 import { requireArguments, toUnsigned, toUSVString } from "../internal/webidl.js";
+import { queueMicrotask } from "../timers.js";
 
 const INTERNAL = Symbol("made by the platform");
 const HANDLERS = ["open", "message", "close", "error"];
@@ -41,7 +42,7 @@ export function setConnector(connector) {
 export class WebSocket extends EventTarget {
   #state = CONNECTING;
   #accepted = false;
-  #taken = false; // it went out with a Response: nobody here speaks through it any more
+  #taken = null; // the port that stands in its place once it went out with a Response
   #peer = null; // { send(kind, bytes), close(code, reason), buffered }
   #waiting = []; // what came before accept()
   #handlers = null; // of the event handler attributes
@@ -89,7 +90,7 @@ export class WebSocket extends EventTarget {
 
   /** Hear from now on what comes, beginning with what has come already. */
   accept() {
-    if (this.#taken) throw new TypeError("Can't accept() a WebSocket that was already used in a Response.");
+    if (this.#taken !== null) throw new TypeError("Can't accept() a WebSocket that was already used in a Response.");
     if (this.#accepted) return;
     this.#accepted = true;
     if (this.#state === CONNECTING) this.#state = OPEN;
@@ -134,12 +135,17 @@ export class WebSocket extends EventTarget {
   }
 
   #requireUse(what) {
-    if (this.#taken) throw new TypeError(`Can't call WebSocket ${what}: it was used in a Response.`);
+    if (this.#taken !== null) throw new TypeError(`Can't call WebSocket ${what}: it was used in a Response.`);
     if (!this.#accepted) throw new TypeError(`You must call accept() on this WebSocket before ${what}.`);
   }
 
   // What comes: { kind, bytes } of a message, { code, reason, clean } of a close.
   #hear(item) {
+    if (this.#taken !== null) {
+      if (item.kind === undefined) this.#taken.close(item.code, item.reason);
+      else this.#taken.send(item.kind, item.bytes);
+      return;
+    }
     if (!this.#accepted) {
       this.#waiting.push(item);
       return;
@@ -209,16 +215,12 @@ export class WebSocket extends EventTarget {
     hear = (socket, item) => socket.#hear(item);
     // The end that goes to the client: its peer speaks to `port` from now on, also what it has said already.
     takeClient = (socket, makePort) => {
-      if (socket.#accepted || socket.#taken) throw new TypeError("Can't return a WebSocket in a Response after calling accept().");
-      socket.#taken = true;
+      if (socket.#accepted || socket.#taken !== null) throw new TypeError("Can't return a WebSocket in a Response after calling accept().");
       const server = socket.#peer.end;
-      const port = makePort(server);
-      linkTo(server, port);
-      for (const item of socket.#waiting) {
-        if (item.kind === undefined) port.close(item.code, item.reason);
-        else port.send(item.kind, item.bytes);
-      }
-      socket.#waiting = [];
+      // Only what is said from now on goes straight to the port: what is on its way comes through here, and first.
+      socket.#taken = makePort(server);
+      queueMicrotask(() => linkTo(server, socket.#taken));
+      for (const item of socket.#waiting.splice(0)) socket.#hear(item);
     };
     openSocket = (socket, peer, protocol, extensions) => {
       socket.#peer = peer;
