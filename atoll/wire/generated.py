@@ -3,13 +3,14 @@
 from enum import IntEnum, IntFlag
 from typing import NamedTuple
 
-WIRE_HASH = "2975aa51bfd3b336"
+WIRE_HASH = "90bbe0599fc7c82a"
 HEADER_LAYOUT = "<IBBHII"  # length, kind, flags, spare, worker, call
 MAX_PAYLOAD = 67108864
 INLINE_BODY = 65536
 CHUNK = 65536
 WINDOW = 262144
 MAX_HEAD = 147456
+MAX_META = 1048576
 LEDGER = 65536
 LEDGER_THREADS = 64
 

@@ -5,12 +5,13 @@
 
 namespace engine::wire {
 
-inline constexpr char kHash[] = "2975aa51bfd3b336";
+inline constexpr char kHash[] = "90bbe0599fc7c82a";
 inline constexpr uint32_t kMaxPayload = 67108864;
 inline constexpr uint32_t kInlineBody = 65536;
 inline constexpr uint32_t kChunk = 65536;
 inline constexpr uint32_t kWindow = 262144;
 inline constexpr uint32_t kMaxHead = 147456;
+inline constexpr uint32_t kMaxMeta = 1048576;
 inline constexpr uint32_t kLedger = 65536;
 inline constexpr uint32_t kLedgerThreads = 64;
 
