@@ -79,6 +79,9 @@ class Settings:
         "Log records kept per second and worker; more are counted and not kept. Twice as many if they say something.",
     )
 
+    cache_bytes: int = setting(256 * MB, "What the Cache API keeps for one tenant; beyond it the oldest goes.", low=MB)
+    cache_object_bytes: int = setting(16 * MB, "Largest response that the Cache API keeps.", low=1)
+
     # Engines
     engines: int = setting(
         len(os.sched_getaffinity(0)),
@@ -202,18 +205,32 @@ def shown_default(name: str) -> str:
 
 def load(config: Path | None, env: Mapping[str, str], flags: Mapping[str, str]) -> Settings:
     """The settings of this start. `flags` holds only the flags that were given, by the name of their setting."""
+    return load_with_origins(config, env, flags)[0]
+
+
+def load_with_origins(
+    config: Path | None, env: Mapping[str, str], flags: Mapping[str, str]
+) -> tuple[Settings, dict[str, str]]:
+    """The same, and where each value comes from that is not the default: a file, a variable or a flag."""
     values: dict[str, object] = {}
-    for name, value in _from_file(_config_file(config, env)):
-        values[name] = value
+    origins: dict[str, str] = {}
+    file = _config_file(config, env)
+    for name, value in _from_file(file):
+        values[name], origins[name] = value, str(file)
     for name in FIELDS:
         for variable in env_names(name):
             if env.get(variable, "") != "":
-                values[name] = _value(name, env[variable], variable)
+                values[name], origins[name] = _value(name, env[variable], variable), variable
     for name, text in flags.items():
-        values[name] = _value(name, text, flag_name(name))
+        values[name], origins[name] = _value(name, text, flag_name(name)), flag_name(name)
     settings = dataclasses.replace(Settings(), **values)  # type: ignore[arg-type]  # each was converted by its field
     _check_together(settings)
-    return settings
+    return settings, origins
+
+
+def shown_value(value: object) -> str:
+    """A value as people write it."""
+    return ",".join(value) if isinstance(value, tuple) else str(value)
 
 
 def _config_file(config: Path | None, env: Mapping[str, str]) -> Path | None:
