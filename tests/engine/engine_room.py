@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
+import shutil
 import signal
 import tempfile
 import time
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -123,8 +125,8 @@ class EngineRoom:
         self.records: list[Invocation] = []
         self.caches: dict[str, tuple[bytes, ...]] = {}
         self.saved = 0
-        self._folder = tempfile.TemporaryDirectory(prefix="atoll-room-")  # `data` may be shared, for its snapshots
-        folder = Path(self._folder.name)
+        folder = Path(tempfile.mkdtemp(prefix="atoll-room-"))  # `data` may be shared, for its snapshots
+        self._clean = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)  # some are never entered
         self.database = Database(folder / "atoll.db")
         self.queues = QueueStore(folder / "queues.db")
         self.router = Router()
@@ -156,7 +158,7 @@ class EngineRoom:
             await binding.close()
         await self.database.close()
         await self.queues.close()
-        self._folder.cleanup()
+        self._clean()
         assert not [pid for pid in pids if alive(pid)], "an engine outlived its supervisor"
 
     def _save(self, version: Version, v8: str, cache: tuple[bytes, ...]) -> None:

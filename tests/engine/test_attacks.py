@@ -2,7 +2,8 @@
 
 The head of a script says what is to come of it:
 
-    // expect: cpu | memory | exception TEXT | internal | refused TEXT | answer TEXT | length N | broken | leak, or several
+    // expect: cpu | memory | exception TEXT | internal | refused TEXT | answer TEXT | length N | broken | leak
+                                          or several of them, with "or" between
     // limits: cpu_ms=50 memory_mb=32     // switches: allow_wasm_compile     // times: 3
     // body: 1000                         bytes that the client sends
     // outcome: exceededCpu               what the log says when the answer does not
