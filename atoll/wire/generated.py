@@ -3,7 +3,7 @@
 from enum import IntEnum, IntFlag
 from typing import NamedTuple
 
-WIRE_HASH = "90bbe0599fc7c82a"
+WIRE_HASH = "2901f8779aba48f0"
 HEADER_LAYOUT = "<IBBHII"  # length, kind, flags, spare, worker, call
 MAX_PAYLOAD = 67108864
 INLINE_BODY = 65536
@@ -75,6 +75,7 @@ class Event(IntEnum):
     QUEUE = 2
     TAIL = 3
     RPC = 4
+    ENTRYPOINT = 5
 
 
 class Level(IntEnum):

@@ -5,7 +5,7 @@
 
 namespace engine::wire {
 
-inline constexpr char kHash[] = "90bbe0599fc7c82a";
+inline constexpr char kHash[] = "2901f8779aba48f0";
 inline constexpr uint32_t kMaxPayload = 67108864;
 inline constexpr uint32_t kInlineBody = 65536;
 inline constexpr uint32_t kChunk = 65536;
@@ -53,6 +53,7 @@ enum class Event : uint8_t {
   kQueue = 2,
   kTail = 3,
   kRpc = 4,
+  kEntrypoint = 5,
 };
 
 enum class Level : uint8_t {
