@@ -34,6 +34,14 @@ class ScriptFormat(StrEnum):
     SERVICE_WORKER = "service-worker"
 
 
+class Isolation(StrEnum):
+    """What calls of a worker share: see docs/concepts/isolation.md."""
+
+    POOL = "pool"  # an isolate and its globals
+    CONTEXT = "context"  # an isolate, one call after the other; globals are new for each
+    ISOLATE = "isolate"  # nothing
+
+
 @dataclass(frozen=True, slots=True)
 class Module:
     """One file of a worker, under the path that imports resolve against."""
@@ -51,6 +59,15 @@ class Limits:
     wall_ms: int = 30_000
     memory_mb: int = 128
     subrequests: int = 1_000  # ops of bindings and fetches in one call
+    timer_ms: int = 30_000  # the longest delay of a timer
+
+
+@dataclass(frozen=True, slots=True)
+class Switches:
+    """What is off for a worker unless its deploy turns it on."""
+
+    allow_eval: bool = False  # eval, new Function and timers with code in a string, once the worker has started
+    allow_wasm_compile: bool = False  # WebAssembly from bytes, not only from modules
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,3 +124,5 @@ class Version:
     tail_consumers: tuple[TailConsumer, ...] = ()
     tag: str = ""
     created_at: int = 0  # ms since 1970
+    isolation: Isolation = Isolation.POOL
+    switches: Switches = field(default_factory=Switches)

@@ -4,7 +4,7 @@
 import { reportException } from "./dom/report.js";
 import { callOf } from "./internal/async_context.js";
 import { native } from "./internal/native.js";
-import { requireArguments } from "./internal/webidl.js";
+import { requireArguments, toDOMString } from "./internal/webidl.js";
 
 const LONGEST = 2 ** 31 - 1;
 
@@ -21,10 +21,19 @@ function start(callback, args, delay, interval) {
   return id;
 }
 
-/** https://html.spec.whatwg.org/multipage/timers-and-user-prompts.html#timer-initialisation-steps, of functions only. */
+const evaluate = globalThis.eval; // called by another name it runs code in the global scope
+const CodeFunction = Function;
+
+/** https://html.spec.whatwg.org/multipage/timers-and-user-prompts.html#timer-initialisation-steps */
 function toHandler(handler, where) {
   if (typeof handler === "function") return handler;
-  throw new TypeError(`${where}: the handler must be a function; code in a string is not run.`);
+  const code = toDOMString(handler);
+  try {
+    CodeFunction(""); // whether code may be made from strings
+  } catch {
+    throw new EvalError(`${where}: the handler must be a function; this worker may not run code in a string (switch allow_eval).`);
+  }
+  return () => evaluate(code);
 }
 
 // The `long` of Web IDL, where what is negative is at once.

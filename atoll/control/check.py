@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import dataclasses
 import datetime
 import re
 from collections.abc import Mapping, Sequence
@@ -18,7 +19,7 @@ from msgspec import UNSET, UnsetType
 
 from atoll.config import Settings, nearest
 from atoll.control.refusals import ApiCode, Refused
-from atoll.workers import Json, Limits, Module, ModuleKind, QueueConsumer, TailConsumer
+from atoll.workers import Isolation, Json, Limits, Module, ModuleKind, QueueConsumer, Switches, TailConsumer
 
 MAX_MODULES = 1_000
 MAX_PATH = 255
@@ -60,6 +61,7 @@ class WantedLimits(msgspec.Struct, forbid_unknown_fields=True):
     wall_ms: int | UnsetType = UNSET
     memory_mb: int | UnsetType = UNSET
     subrequests: int | UnsetType = UNSET
+    timer_ms: int | UnsetType = UNSET
 
 
 class DeployBody(msgspec.Struct, forbid_unknown_fields=True):
@@ -74,6 +76,7 @@ class DeployBody(msgspec.Struct, forbid_unknown_fields=True):
     bindings: list[dict[str, Any]] | UnsetType = UNSET
     limits: WantedLimits | UnsetType = UNSET
     isolation: str | UnsetType = UNSET
+    switches: dict[str, Any] | UnsetType = UNSET
     compatibility_date: str | UnsetType = UNSET
     compatibility_flags: list[str] | UnsetType = UNSET
     crons: list[str] | UnsetType = UNSET
@@ -278,12 +281,23 @@ def checked_limits(wanted: WantedLimits, settings: Settings) -> Limits:
     return Limits(**values)
 
 
-def checked_isolation(isolation: str) -> str:
+def checked_isolation(isolation: str) -> Isolation:
     if isolation != "pool":
         raise bad_body(
             f"`isolation` is {isolation[:80]!r}, which is not available yet", "use `pool`, or leave the field out"
         )
-    return isolation
+    return Isolation(isolation)
+
+
+def checked_switches(wanted: Mapping[str, object], current: Switches) -> Switches:
+    """Those that are named change, the others stay."""
+    known = {field.name: None for field in dataclasses.fields(Switches)}
+    for name, value in wanted.items():
+        if name not in known:
+            raise bad_body(f"unknown field `switches.{name[:80]}`", nearest(name, known))
+        if not isinstance(value, bool):
+            raise bad_body(f"`switches.{name}` is neither true nor false", "switches are off unless they are true")
+    return dataclasses.replace(current, **wanted)  # type: ignore[arg-type]  # just checked
 
 
 def checked_date(date: str, today: datetime.date) -> str:

@@ -24,6 +24,7 @@ from atoll.control.check import (
     checked_env,
     checked_isolation,
     checked_limits,
+    checked_switches,
 )
 from atoll.control.check_events import (
     MAX_MESSAGE,
@@ -124,7 +125,9 @@ def _with_fields(
 ) -> Deployment:
     version = draft.version
     if body.isolation is not UNSET:
-        checked_isolation(body.isolation)
+        version = replace(version, isolation=checked_isolation(body.isolation))
+    if body.switches is not UNSET:
+        version = replace(version, switches=checked_switches(body.switches, version.switches))
     if body.env is not UNSET:
         version = replace(version, env=checked_env(body.env))
     if body.bindings is not UNSET:

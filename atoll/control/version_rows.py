@@ -13,7 +13,17 @@ import msgspec
 
 from atoll.control.bindings import Kinds, checked_bindings, shown_bindings
 from atoll.db.sqlite import rows
-from atoll.workers import Limits, Module, ModuleKind, QueueConsumer, ScriptFormat, TailConsumer, Version
+from atoll.workers import (
+    Isolation,
+    Limits,
+    Module,
+    ModuleKind,
+    QueueConsumer,
+    ScriptFormat,
+    Switches,
+    TailConsumer,
+    Version,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +64,8 @@ class VersionRow(NamedTuple):
     env: str
     limits: str
     compatibility_date: str
+    isolation: str
+    switches: str
     compatibility_flags: str
     crons: str
     queue_consumers: str
@@ -98,13 +110,13 @@ class VersionSummary(NamedTuple):
 
 SELECT_VERSION = (
     "SELECT workers.id, workers.name, tenant, workers.created_at, updated_at, versions.id, number, main, format, env,"
-    " limits, compatibility_date, compatibility_flags, crons, queue_consumers, tail_consumers, message, tag, author,"
-    " bindings, routes, handlers, startup_ms, versions.created_at FROM workers"
+    " limits, compatibility_date, isolation, switches, compatibility_flags, crons, queue_consumers, tail_consumers,"
+    " message, tag, author, bindings, routes, handlers, startup_ms, versions.created_at FROM workers"
 )
 INSERT_VERSION = (
-    "INSERT INTO versions (id, worker_id, number, main, format, env, limits, compatibility_date, compatibility_flags,"
-    " crons, queue_consumers, tail_consumers, message, tag, author, bindings, routes, handlers, startup_ms, created_at)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    "INSERT INTO versions (id, worker_id, number, main, format, env, limits, compatibility_date, isolation, switches,"
+    " compatibility_flags, crons, queue_consumers, tail_consumers, message, tag, author, bindings, routes, handlers,"
+    " startup_ms, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
 INSERT_MODULE = (
     "INSERT INTO modules (version_id, position, path, kind, source, sha256, source_map) VALUES (?, ?, ?, ?, ?, ?, ?)"
@@ -122,6 +134,8 @@ def insert_version(connection: apsw.Connection, deployment: Deployment, *, numbe
         _json(dict(version.env)),
         _json(version.limits),
         version.compatibility_date,
+        version.isolation.value,
+        _json(version.switches),
         _json(version.compatibility_flags),
         _json(version.crons),
         _json(version.queue_consumers),
@@ -197,6 +211,8 @@ def _deployment(connection: apsw.Connection, row: VersionRow, kinds: Kinds) -> D
         grants=checked_bindings(msgspec.json.decode(row.bindings), kinds, row.tenant),
         limits=msgspec.json.decode(row.limits, type=Limits),
         compatibility_date=row.compatibility_date,
+        isolation=Isolation(row.isolation),
+        switches=msgspec.json.decode(row.switches, type=Switches),
         compatibility_flags=msgspec.json.decode(row.compatibility_flags, type=tuple[str, ...]),
         crons=msgspec.json.decode(row.crons, type=tuple[str, ...]),
         queue_consumers=msgspec.json.decode(row.queue_consumers, type=tuple[QueueConsumer, ...]),

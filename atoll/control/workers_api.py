@@ -18,7 +18,7 @@ from atoll.control.upload import MEDIA_TYPE, read_upload
 from atoll.control.versions_api import VersionAnswer
 from atoll.control.workers import Deployment
 from atoll.observe.records import iso_time
-from atoll.workers import Json, Limits, QueueConsumer, TailConsumer
+from atoll.workers import Json, Limits, QueueConsumer, Switches, TailConsumer
 
 
 class WorkerAnswer(msgspec.Struct):
@@ -30,6 +30,7 @@ class WorkerAnswer(msgspec.Struct):
     bindings: list[dict[str, Json]]
     limits: Limits
     isolation: str
+    switches: Switches
     compatibility_date: str
     compatibility_flags: tuple[str, ...]
     crons: tuple[str, ...]
@@ -113,7 +114,8 @@ class WorkersApi:
             env=version.env,
             bindings=shown_bindings(version.grants),
             limits=version.limits,
-            isolation="pool",
+            isolation=version.isolation.value,
+            switches=version.switches,
             compatibility_date=version.compatibility_date,
             compatibility_flags=version.compatibility_flags,
             crons=version.crons,

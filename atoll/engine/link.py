@@ -60,9 +60,9 @@ class Link(asyncio.Protocol):
             self._loop.call_soon(self._flush)
         out.append(frame)
 
-    def ping(self) -> None:
+    def ping(self, *, low_memory: bool = False) -> None:
         self.unanswered += 1
-        self.send(encode_ping())
+        self.send(encode_ping(low_memory=low_memory))
 
     def close(self) -> None:
         """Close the socket, which ends the engine. What was queued is still sent if the engine reads it."""

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from atoll.engine.tenants import Tenant
@@ -165,7 +165,9 @@ def load_meta(version: Version, cache: CodeCache) -> dict[str, object]:
         "modules": [{"path": m.path, "kind": m.kind.value, "size": len(m.source)} for m in version.modules],
         "env": dict(version.env),
         "grants": [{"name": grant.name, "kind": grant.kind} for grant in version.grants.values()],
-        "limits": {"cpu_ms": limits.cpu_ms, "wall_ms": limits.wall_ms, "memory_mb": limits.memory_mb},
+        "limits": {"cpu_ms": limits.cpu_ms, "timer_ms": limits.timer_ms},
+        "isolation": version.isolation.value,
+        "switches": asdict(version.switches),
         "compatibility_date": version.compatibility_date,
         "cache": [len(blob) for blob in cache] if cache else [0] * len(version.modules),
     }

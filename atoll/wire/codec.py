@@ -131,8 +131,9 @@ def encode_reply(worker: int, op: int, meta: object, body: bytes, flags: int = 0
     return b"".join((_pack_header(length, Frame.REPLY, flags, 0, worker, op), _U32.pack(len(text)), text, body))
 
 
-def encode_ping() -> bytes:
-    return _PING
+def encode_ping(*, low_memory: bool = False) -> bytes:
+    """`low_memory` has every isolate collect its garbage."""
+    return frame(Frame.PING, flags=Flag.LOW) if low_memory else _PING
 
 
 def encode_code(worker: int) -> bytes:
@@ -258,7 +259,7 @@ def _refuse(flags: int, worker: int, call: int, data: bytes, start: int, end: in
 def _shapes() -> list[int]:
     shapes: list[int] = []
     for kind, (_, _, allowed, worker, call) in _RULES.items():
-        for flags in range(8):
+        for flags in range(16):
             if flags & ~allowed:
                 continue
             for has_worker in (False, True) if worker is None else (worker,):

@@ -3,7 +3,7 @@
 from enum import IntEnum, IntFlag
 from typing import NamedTuple
 
-WIRE_HASH = "ce507a92354404f3"
+WIRE_HASH = "2975aa51bfd3b336"
 HEADER_LAYOUT = "<IBBHII"  # length, kind, flags, spare, worker, call
 MAX_PAYLOAD = 67108864
 INLINE_BODY = 65536
@@ -62,6 +62,7 @@ class Flag(IntFlag):
 
     END = 1
     DONE = 2
+    LOW = 8
     FAIL = 4
 
 

@@ -43,6 +43,7 @@ struct Call {
 
   // For the message when nothing is left to wait for.
   uint32_t timers_cleared = 0;
+  bool told_of_timer = false;  // that it was set for too long
   uint32_t ops_made = 0;
 
   size_t log_bytes = 0;

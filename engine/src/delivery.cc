@@ -138,7 +138,7 @@ uint32_t Worker::ChargeJob(uint32_t id) {
     used = startup_ns_ += cost;
     limit = kStartupJobNs;
   }
-  if (used > limit) {
+  if (used > limit + (limit == cpu_limit_ns_ ? spare_ns_ : 0)) {
     condemned_ = TooMuchCpu(used, limit);
   }
   return call_id;

@@ -14,6 +14,9 @@
 namespace engine {
 namespace {
 
+// Workers that use as much are named in PONG, by their load id.
+constexpr size_t kLargeBytes = size_t{32} << 20;
+
 // The snapshot stays mapped for the life of the process; all isolates read from it.
 v8::StartupData MapSnapshot(int fd) {
   struct stat info;
@@ -123,7 +126,7 @@ bool Engine::OnFrame(const wire::FrameView& frame) {
       Deliver(frame, Mail::Kind::kCode);
       return true;
     case wire::Frame::kPing:
-      OnPing();
+      OnPing(frame.header.flags & wire::kFlagLow);
       return true;
     default:
       return false;
@@ -169,14 +172,27 @@ void Engine::Deliver(const wire::FrameView& frame, Mail::Kind kind) {
   link_.Send(out.bytes());
 }
 
-void Engine::OnPing() {
-  size_t workers;
+void Engine::OnPing(bool low_memory) {
+  std::vector<std::shared_ptr<Worker>> workers;
   {
     std::lock_guard<std::mutex> lock(mutex_);
-    workers = workers_.size();
+    for (const auto& [id, worker] : workers_) workers.push_back(worker);
   }
+  size_t heap_bytes = 0;
+  JsonObject large;
+  for (const std::shared_ptr<Worker>& worker : workers) {
+    size_t bytes = worker->used_bytes();
+    heap_bytes += bytes;
+    if (bytes >= kLargeBytes) large.Number(std::to_string(worker->id()).c_str(), bytes);
+    if (low_memory) worker->Post({Mail::Kind::kTrim, 0, 0, {}});
+  }
+  if (low_memory) spares_.Trim();
   JsonObject pong;
-  pong.Number("workers", workers).Number("spares", spares_.count()).Number("isolates", Realm::alive());
+  pong.Number("workers", workers.size())
+      .Number("spares", spares_.count())
+      .Number("isolates", Realm::alive())
+      .Number("heap_bytes", heap_bytes)
+      .Raw("large", large.Done());
   wire::Writer out;
   out.Whole(wire::Frame::kPong, 0, 0, 0, pong.Done());
   link_.Send(out.bytes());

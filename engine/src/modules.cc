@@ -143,10 +143,11 @@ v8::MaybeLocal<v8::Value> Modules::MakeValue(v8::Local<v8::Context> context, Ent
     }
     case Kind::kWasm: {
       Realm& realm = Realm::Of(isolate_);
+      bool allowed = realm.wasm_allowed();
       realm.set_wasm_allowed(true);
       v8::MaybeLocal<v8::WasmModuleObject> module = v8::WasmModuleObject::Compile(
           isolate_, {reinterpret_cast<const uint8_t*>(entry.source.data()), entry.source.size()});
-      realm.set_wasm_allowed(false);
+      realm.set_wasm_allowed(allowed);
       v8::Local<v8::WasmModuleObject> value;
       if (!module.ToLocal(&value)) return {};
       return value;

@@ -35,7 +35,7 @@ void OnPromiseReject(v8::PromiseRejectMessage message) {
 // Called when V8 would otherwise end the process.
 void OnFatalMemory(const char*, const v8::OOMDetails&) {
   v8::Isolate* isolate = v8::Isolate::TryGetCurrent();
-  Worker* worker = isolate == nullptr ? nullptr : Realm::Of(isolate).worker();
+  Worker* worker = isolate == nullptr ? nullptr : Realm::Of(isolate).owner();
   if (worker != nullptr) worker->OnFatalMemory();
 }
 
@@ -70,6 +70,10 @@ Realm::Realm(const RealmFactory& factory, size_t memory_bytes)
 
   v8::Locker locker(isolate_);
   v8::Isolate::Scope entered(isolate_);
+  MakeContext();
+}
+
+void Realm::MakeContext() {
   v8::HandleScope handles(isolate_);
   v8::Local<v8::Context> context = v8::Context::New(isolate_);
   context->AllowCodeGenerationFromStrings(false);
@@ -78,6 +82,18 @@ Realm::Realm(const RealmFactory& factory, size_t memory_bytes)
   for (const char* name : kRemovedGlobals) Ignore(context->Global()->Delete(context, ToV8(isolate_, name)));
   context_.Reset(isolate_, context);
   TakeEntryPoints(context);
+}
+
+void Realm::Renew() {
+  v8::Locker locker(isolate_);
+  v8::Isolate::Scope entered(isolate_);
+  entry_ = EntryPoints();
+  handles_.Clear();
+  entry_object_.Reset();
+  context_.Reset();
+  renewed_ = true;
+  isolate_->ContextDisposedNotification(v8::ContextDependants::kNoDependants);
+  MakeContext();
 }
 
 Realm::~Realm() {
@@ -154,7 +170,9 @@ void Realm::AfterGc(v8::Isolate* isolate, v8::GCType type, v8::GCCallbackFlags, 
   isolate->GetHeapStatistics(&heap);
   bool whole = type & (v8::kGCTypeMarkSweepCompact | v8::kGCTypeIncrementalMarking);
   size_t limit = realm->memory_bytes_ * (whole ? 1 : 2);
-  if (heap.used_heap_size() + heap.external_memory() <= limit) return;
+  size_t used = heap.used_heap_size() + heap.external_memory();
+  if (realm->worker_ != nullptr) realm->worker_->set_used_bytes(used);
+  if (used <= limit) return;
   realm->out_of_memory_ = true;
   isolate->TerminateExecution();
 }

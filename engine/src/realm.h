@@ -61,6 +61,9 @@ class Realm final {
   native::Handles& handles() { return handles_; }
   size_t memory_bytes() const { return memory_bytes_; }
 
+  // A fresh context in place of the old one, which nothing leads to any more. The realm must not be entered.
+  void Renew();
+
   // Does what a first call would have to do first. For a realm that has no worker yet, where there is time.
   void WarmUp();
 
@@ -70,7 +73,11 @@ class Realm final {
   // JS heap and array buffers in use. Needs the realm to be locked.
   size_t UsedBytes() const;
 
-  Worker* worker() const { return worker_; }
+  // Null for code of a context that is no longer this realm's: a finalizer or a finished compilation may still run
+  // some.
+  Worker* worker() const { return renewed_ && context_ != isolate_->GetCurrentContext() ? nullptr : worker_; }
+  // Whoever's code it is.
+  Worker* owner() const { return worker_; }
   void set_worker(Worker* worker) { worker_ = worker; }
 
   // The time the worker sees; it stands still while the worker computes.
@@ -81,6 +88,9 @@ class Realm final {
   bool wasm_allowed() const { return wasm_allowed_; }
   void set_wasm_allowed(bool allowed) { wasm_allowed_ = allowed; }
 
+  // Code from strings: eval, new Function. Needs the realm to be entered.
+  void AllowEval(bool allowed) { context()->AllowCodeGenerationFromStrings(allowed); }
+
   bool out_of_memory() const { return out_of_memory_; }
 
   // How many realms exist in the process, for the leak checks of the tests.
@@ -90,6 +100,7 @@ class Realm final {
 
  private:
   static constexpr uint32_t kSlot = 0;
+  void MakeContext();
   static size_t OnNearHeapLimit(void* realm, size_t current, size_t initial);
   static void AfterGc(v8::Isolate* isolate, v8::GCType type, v8::GCCallbackFlags flags, void* realm);
   void TakeEntryPoints(v8::Local<v8::Context> context);
@@ -110,6 +121,7 @@ class Realm final {
   Worker* worker_ = nullptr;
   double now_ms_ = 0;
   bool wasm_allowed_ = false;
+  bool renewed_ = false;
   bool out_of_memory_ = false;
 };
 

@@ -1,5 +1,7 @@
 // What the web platform's JavaScript asks its worker for: timers, ops, the end of a call, log lines.
 // (Another part of class Worker; its turns are in worker.cc.)
+#include <utility>
+
 #include "clock.h"
 #include "engine.h"
 #include "worker.h"
@@ -10,6 +12,15 @@ bool Worker::SetTimer(uint32_t id, double delay_ms) {
   uint32_t call_id = CurrentCall();
   Call* call = calls_.Find(call_id);
   if (call == nullptr) call_id = 0;
+  if (call != nullptr && call->timers >= Timers::kMaxOfCall) return false;
+  if (delay_ms > longest_timer_ms_) {
+    delay_ms = longest_timer_ms_;
+    if (call != nullptr && !std::exchange(call->told_of_timer, true)) {
+      Log(call_id, wire::Level::kWarn,
+          "timers last at most " + std::to_string(static_cast<uint32_t>(longest_timer_ms_)) +
+              " ms here: one that was set for longer comes then");
+    }
+  }
   uint64_t delay_ns = delay_ms > 0 ? static_cast<uint64_t>(delay_ms * 1e6) : 0;
   if (!timers_.Set(id, call_id, MonotonicNs() + delay_ns)) return false;
   if (call != nullptr) call->timers++;

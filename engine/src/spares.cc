@@ -46,6 +46,14 @@ size_t Spares::count() {
   return ready_.size();
 }
 
+void Spares::Trim() {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    trim_ = true;
+  }
+  taken_.notify_one();
+}
+
 void Spares::Start() {
   if (wanted_ > 0) std::thread([this] { Fill(); }).detach();
 }
@@ -56,7 +64,12 @@ void Spares::Fill() {
   for (;;) {
     {
       std::unique_lock<std::mutex> lock(mutex_);
-      taken_.wait(lock, [this] { return ready_.size() < wanted_; });
+      taken_.wait(lock, [this] { return trim_ || ready_.size() < wanted_; });
+      if (std::exchange(trim_, false)) {
+        lock.unlock();
+        malloc_trim(0);
+        continue;
+      }
       // Whoever took one is busy with it now, and making another takes the same memory locks: let it go ahead, unless
       // there is none left for the next.
       while (!ready_.empty() && taken_.wait_for(lock, kPause) == std::cv_status::no_timeout) {

@@ -25,6 +25,9 @@ class Spares final {
   void Give(std::unique_ptr<Realm> realm);
   size_t count();
 
+  // Memory is short: give back what can be had without.
+  void Trim();
+
   // Begins to fill. Separate from the constructor, so that the first realm is made in peace.
   void Start();
 
@@ -37,6 +40,7 @@ class Spares final {
   std::mutex mutex_;
   std::condition_variable taken_;
   std::vector<std::unique_ptr<Realm>> ready_;
+  bool trim_ = false;
 };
 
 }  // namespace engine

@@ -34,6 +34,24 @@ uint32_t NumberField(v8::Local<v8::Context> context, v8::Local<v8::Object> objec
 
 }  // namespace
 
+void Worker::TakeNewContext() {
+  {
+    RealmScope scope(*realm_);
+    modules_.reset();
+    rejections_.clear();
+    finishing_.clear();
+    ops_.clear();
+    timers_ = Timers();
+    DropJobs();
+    realm_->isolate()->SetContinuationPreservedEmbedderData(v8::Undefined(realm_->isolate()));
+  }
+  realm_->Renew();
+  renewed_ = true;
+  served_ = false;
+  startup_ns_ = 0;
+  state_ = State::kStarting;
+}
+
 void Worker::Load(std::string_view payload) {
   v8::Local<v8::Context> context = realm_->isolate()->GetCurrentContext();
   state_ = State::kStarting;
@@ -42,6 +60,9 @@ void Worker::Load(std::string_view payload) {
     LoadFailed({wire::Error::kInternal, "malformed LOAD frame", {}, {}, {}, 0, 0});
     return;
   }
+  // Code from strings is part of the deployed code while that starts, and nobody knows whose afterwards.
+  realm_->AllowEval(true);
+  realm_->set_wasm_allowed(allow_wasm_compile_);
   v8::TryCatch caught(realm_->isolate());
   if (!Prepare()) {
     if (!caught.HasTerminated()) LoadFailed(Describe(context, wire::Error::kStartup, caught));
@@ -67,6 +88,12 @@ bool Worker::ReadMeta(std::string_view payload) {
   v8::Local<v8::Value> limits = Field(context, meta, "limits");
   if (!limits->IsObject()) return false;
   cpu_limit_ns_ = uint64_t{NumberField(context, limits.As<v8::Object>(), "cpu_ms")} * 1'000'000;
+  longest_timer_ms_ = NumberField(context, limits.As<v8::Object>(), "timer_ms");
+  renews_ = TextField(context, meta, "isolation") == "context";
+  v8::Local<v8::Value> switches = Field(context, meta, "switches");
+  if (!switches->IsObject()) return false;
+  allow_eval_ = Field(context, switches.As<v8::Object>(), "allow_eval")->IsTrue();
+  allow_wasm_compile_ = Field(context, switches.As<v8::Object>(), "allow_wasm_compile")->IsTrue();
 
   v8::Local<v8::Value> modules = Field(context, meta, "modules");
   v8::Local<v8::Value> caches = Field(context, meta, "cache");
@@ -236,6 +263,8 @@ void Worker::FinishStarting() {
   starting_.Reset();
   meta_.Reset();
   modules_->ReleaseSources();
+  realm_->AllowEval(allow_eval_);
+  if (renewed_) return;
   JsonObject json;
   json.Raw("handlers", FromV8(isolate, handlers))
       .Text("format", format_)
@@ -245,6 +274,10 @@ void Worker::FinishStarting() {
 }
 
 void Worker::LoadFailed(const Failure& failure) {
+  if (renewed_) {  // Python has heard that it is loaded
+    Leave(failure.Json());
+    return;
+  }
   out_.Whole(wire::Frame::kLoaded, wire::kFlagFail, id_, 0, failure.Json());
   Leave("{}");
 }

@@ -19,7 +19,8 @@ class Worker;
 // The timers of one worker. Touched only inside its turn.
 class Timers final {
  public:
-  static constexpr size_t kMaxTimers = 10'000;
+  static constexpr size_t kMaxTimers = 100'000;
+  static constexpr uint32_t kMaxOfCall = 10'000;
   static constexpr uint64_t kNever = UINT64_MAX;
 
   // False when there are too many.

@@ -114,6 +114,11 @@ uint64_t Watchdog::Charge::Stop() {
   return cost_ns_;
 }
 
+bool Watchdog::Charge::HasFired() const {
+  std::lock_guard<std::mutex> lock(slot_.mutex_);
+  return slot_.fired_;
+}
+
 bool Watchdog::Charge::Disown() {
   std::lock_guard<std::mutex> lock(slot_.mutex_);
   return !std::exchange(slot_.disowned_, true);

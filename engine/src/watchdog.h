@@ -78,6 +78,7 @@ class Watchdog final {
     // Ends the entry and returns what it cost. `fired()` and `disowned()` are then final.
     uint64_t Stop();
     bool fired() const { return fired_; }
+    bool HasFired() const;  // before Stop()
     bool disowned() const { return disowned_; }
     uint32_t call() const { return slot_.account_.call; }
     // The entry can never end: from the thread that is in it. False when it was disowned before.

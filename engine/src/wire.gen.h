@@ -5,7 +5,7 @@
 
 namespace engine::wire {
 
-inline constexpr char kHash[] = "ce507a92354404f3";
+inline constexpr char kHash[] = "2975aa51bfd3b336";
 inline constexpr uint32_t kMaxPayload = 67108864;
 inline constexpr uint32_t kInlineBody = 65536;
 inline constexpr uint32_t kChunk = 65536;
@@ -111,6 +111,7 @@ enum class Error : uint32_t {
 
 inline constexpr uint8_t kFlagEnd = 1;
 inline constexpr uint8_t kFlagDone = 2;
+inline constexpr uint8_t kFlagLow = 8;
 inline constexpr uint8_t kFlagFail = 4;
 
 // How a call that failed with `error` ended.

@@ -1,7 +1,6 @@
 #include "worker.h"
 
-#include <chrono>
-#include <thread>
+#include <algorithm>
 #include <utility>
 
 #include "clock.h"
@@ -56,8 +55,14 @@ bool Worker::Turn(Watchdog::Slot& slot) {
       if (std::shared_ptr<Worker> self = weak.lock()) self->Post({Mail::Kind::kPump, 0, 0, {}});
     });
   }
+  bool renew = realm_ != nullptr && IsUsedUp();
+  if (renew) TakeNewContext();
   if (realm_ != nullptr) {
     RealmScope scope(*realm_);
+    if (renew) {
+      Run(slot, 0, [&] { Load(load_); });
+      if (condemned_) Condemn(*condemned_);
+    }
     RunBatch(batch, slot);
     if (state_ != State::kGone && realm_->tasks().HasDue()) {
       Flush();
@@ -82,8 +87,9 @@ bool Worker::Turn(Watchdog::Slot& slot) {
     return false;
   }
   Flush();
+  bool again = IsUsedUp();  // the answer leaves first
   std::lock_guard<std::mutex> lock(mutex_);
-  scheduled_ = !mailbox_.empty();
+  scheduled_ = again || !mailbox_.empty();
   return scheduled_;
 }
 
@@ -109,7 +115,8 @@ void Worker::RunBatch(std::vector<Mail>& batch, Watchdog::Slot& slot) {
       Flush();
       out_since_ns_ = now;
     }
-    if (now - started > kSliceNs && i + 1 < batch.size() && state_ != State::kGone) {
+    bool enough = now - started > kSliceNs || IsUsedUp();
+    if (enough && i + 1 < batch.size() && state_ != State::kGone) {
       std::lock_guard<std::mutex> lock(mutex_);
       mailbox_.insert(mailbox_.begin(), std::make_move_iterator(batch.begin() + static_cast<ptrdiff_t>(i) + 1),
                       std::make_move_iterator(batch.end()));
@@ -126,12 +133,18 @@ void Worker::Handle(Mail& mail, Watchdog::Slot& slot) {
   switch (mail.kind) {
     case Mail::Kind::kLoad:
       Run(slot, 0, [&] { Load(mail.payload); });
+      if (renews_) load_ = std::move(mail.payload);
       break;
     case Mail::Kind::kUnload:
       calls_.FailAll({wire::Error::kUnavailable, "the worker was unloaded while the request ran", {}, {}, {}, 0, 0});
       Leave("{}");
       return;
     case Mail::Kind::kCall:
+      if (renews_ && served_) {  // Python sends one at a time
+        Refuse(mail);
+        break;
+      }
+      served_ = true;
       Run(slot, mail.call, [&] { BeginCall(mail); });
       break;
     case Mail::Kind::kBody:
@@ -171,6 +184,9 @@ void Worker::Handle(Mail& mail, Watchdog::Slot& slot) {
         Run(slot, call, [&] { DeliverFinished(mail.call); });
       }
       break;
+    case Mail::Kind::kTrim:
+      realm_->isolate()->LowMemoryNotification();
+      break;
     case Mail::Kind::kCode:
       out_.Whole(wire::Frame::kCode, 0, id_, 0, modules_ == nullptr ? std::string() : modules_->CodeCache());
       break;
@@ -195,7 +211,7 @@ void Worker::Run(Watchdog::Slot& slot, uint32_t call_id, Enter&& enter) {
     charge_ = &charge;
     enter();
     isolate->PerformMicrotaskCheckpoint();
-    if (state_ == State::kStarting) ContinueStarting();
+    if (state_ == State::kStarting && !charge.HasFired() && !realm_->out_of_memory()) ContinueStarting();
     if (!rejections_.empty()) ReportRejections();
     for (uint32_t id : std::exchange(finishing_, {})) {
       if (calls_.Done(id, UnfinishedNs())) timers_.ClearCall(id);
@@ -205,7 +221,11 @@ void Worker::Run(Watchdog::Slot& slot, uint32_t call_id, Enter&& enter) {
     too_long = charge.fired();
     disowned = charge.disowned();
   }
-  if (Call* call = calls_.Find(call_id)) call->cpu_ns += cost;
+  if (Call* call = calls_.Find(call_id)) {
+    call->cpu_ns += cost;
+  } else if (call_id != 0) {
+    Settle(account.used_ns + cost);
+  }
   if (account.starting) startup_ns_ += cost;
   if (disowned) Vanish();
   if (state_ == State::kGone) return;
@@ -231,8 +251,19 @@ Account Worker::AccountOf(uint32_t call_id) const {
   } else if (const Call* call = calls_.Find(call_id)) {
     account.used_ns = call->cpu_ns;
   }
-  account.budget_ns = account.limit_ns > account.used_ns ? account.limit_ns - account.used_ns : 1;
+  uint64_t most = account.limit_ns + (account.starting || call_id == 0 ? 0 : spare_ns_);
+  account.budget_ns = most > account.used_ns ? most - account.used_ns : 1;
   return account;
+}
+
+// A bucket of tokens: calls below the limit fill it a little, to a quarter of the limit; what a call uses beyond the
+// limit empties it. So the odd slow call passes, one in five at most, and none uses more than 1.25 times its limit.
+void Worker::Settle(uint64_t used_ns) {
+  if (used_ns > cpu_limit_ns_) {
+    spare_ns_ -= std::min(spare_ns_, used_ns - cpu_limit_ns_);
+  } else {
+    spare_ns_ = std::min(cpu_limit_ns_ / 4, spare_ns_ + cpu_limit_ns_ / 20);
+  }
 }
 
 void Worker::CallEntry(const v8::Global<v8::Function>& function,
@@ -284,89 +315,6 @@ void Worker::RunTimers(Watchdog::Slot& slot) {
     Run(slot, call_id,
         [&] { CallEntry(realm_->entry().timer, {v8::Integer::NewFromUnsigned(realm_->isolate(), id)}); });
   }
-}
-
-// --- The end of things ---
-
-void Worker::EndStuckCalls() {
-  if (calls_.empty() || !jobs_.empty()) return;
-  for (const Calls::Stuck& stuck : calls_.FindStuck()) {
-    if (!stuck.responded) {
-      calls_.Fail(stuck.id, {wire::Error::kNeverResponds,
-                             "the worker's code had hung and would never generate a response: " + stuck.why,
-                             {},
-                             {},
-                             {},
-                             0,
-                             0});
-    } else if (stuck.body_open) {
-      calls_.Fail(stuck.id,
-                  {wire::Error::kStream, "the response body would never end: " + stuck.why, {}, {}, {}, 0, 0});
-    } else {
-      Log(stuck.id, wire::Level::kWarn, "a promise given to waitUntil() would never settle: " + stuck.why);
-    }
-    FinishCall(stuck.id);
-  }
-}
-
-void Worker::Condemn(const Failure& failure) {
-  realm_->isolate()->CancelTerminateExecution();
-  if (state_ == State::kNew || state_ == State::kStarting) {
-    Failure startup = failure;
-    startup.message = "top-level code " + failure.message;
-    LoadFailed(startup);
-    return;
-  }
-  calls_.FailAll(failure);
-  Leave(failure.Json());
-}
-
-void Worker::Vanish() {
-  calls_.Forget();
-  early_.clear();
-  {
-    std::lock_guard<std::mutex> lock(mutex_);
-    mailbox_.clear();
-  }
-  out_.bytes().clear();
-  Leave("{}");
-}
-
-void Worker::OnFatalMemory() {
-  std::string limit = std::to_string(memory_bytes_ >> 20);
-  if (charge_ != nullptr && charge_->Disown()) {
-    Failure failure{
-        wire::Error::kMemory, "the worker used more than its memory limit of " + limit + " MB", {}, {}, {}, 0, 0};
-    engine_.ReportStuck(id_, charge_->call(), failure);
-  }
-  for (;;) std::this_thread::sleep_for(std::chrono::hours(1));
-}
-
-void Worker::Leave(std::string_view reason) {
-  state_ = State::kGone;
-  std::vector<Mail> unread;
-  {
-    std::lock_guard<std::mutex> lock(mutex_);
-    gone_ = true;
-    unread.swap(mailbox_);
-  }
-  for (const Mail& mail : early_) Refuse(mail);
-  for (const Mail& mail : unread) Refuse(mail);
-  early_.clear();
-  engine_.SetAlarm(shared_from_this(), Timers::kNever);
-  engine_.Remove(id_);
-  out_.Whole(wire::Frame::kUnloaded, 0, id_, 0, reason);
-}
-
-// A call that never began may be tried elsewhere.
-void Worker::Refuse(const Mail& mail) {
-  if (mail.kind != Mail::Kind::kCall) return;
-  Failure failure{wire::Error::kUnloaded, "the worker is no longer loaded here", {}, {}, {}, 0, 0};
-  out_.Whole(wire::Frame::kFail, 0, id_, mail.call, failure.Json());
-  out_.Begin(wire::Frame::kDone, 0, id_, mail.call);
-  out_.U32(0);
-  out_.U32(static_cast<uint32_t>(wire::Outcome::kInternalError));
-  out_.End();
 }
 
 void Worker::Flush() { engine_.link().Send(out_.bytes()); }

@@ -30,7 +30,20 @@ namespace engine {
 class Engine;
 
 struct Mail {
-  enum class Kind : uint8_t { kLoad, kUnload, kCall, kBody, kCredit, kCancel, kReply, kCode, kAlarm, kPump, kFinished };
+  enum class Kind : uint8_t {
+    kLoad,
+    kUnload,
+    kCall,
+    kBody,
+    kCredit,
+    kCancel,
+    kReply,
+    kCode,
+    kAlarm,
+    kPump,
+    kFinished,
+    kTrim
+  };
   Kind kind;
   uint8_t flags = 0;
   uint32_t call = 0;
@@ -55,6 +68,9 @@ class Worker final : public std::enable_shared_from_this<Worker> {
   bool Turn(Watchdog::Slot& slot);
 
   uint32_t id() const { return id_; }
+  // JS heap and array buffers after the last collection of garbage. From any thread.
+  size_t used_bytes() const { return used_bytes_.load(std::memory_order_relaxed); }
+  void set_used_bytes(size_t bytes) { used_bytes_.store(bytes, std::memory_order_relaxed); }
 
   // --- What the natives and V8's callbacks use, inside a turn ---
   Calls& calls() { return calls_; }
@@ -101,9 +117,14 @@ class Worker final : public std::enable_shared_from_this<Worker> {
   template <typename Enter>
   void Run(Watchdog::Slot& slot, uint32_t call, Enter&& enter);
   Account AccountOf(uint32_t call) const;
+  // A call is over that used so much CPU time.
+  void Settle(uint64_t used_ns);
   void CallEntry(const v8::Global<v8::Function>& function, std::initializer_list<v8::Local<v8::Value>> arguments);
 
   void Load(std::string_view payload);
+  // A worker whose calls share nothing (isolation "context") gets a fresh context after each.
+  bool IsUsedUp() const { return renews_ && served_ && state_ == State::kReady && calls_.empty(); }
+  void TakeNewContext();
   bool ReadMeta(std::string_view payload);
   bool Prepare();
   void Evaluate();
@@ -144,6 +165,8 @@ class Worker final : public std::enable_shared_from_this<Worker> {
   bool scheduled_ = false;
   bool gone_ = false;
 
+  std::atomic<size_t> used_bytes_{0};
+
   // Inside a turn only.
   State state_ = State::kNew;
   wire::Writer out_;
@@ -155,10 +178,18 @@ class Worker final : public std::enable_shared_from_this<Worker> {
   std::unique_ptr<Modules> modules_;
   std::string main_path_;
   std::string format_;
+  std::string load_;      // what Load() was given, kept by a worker that renews itself
+  bool renews_ = false;   // one call at a time, each in a context of its own
+  bool renewed_ = false;  // this is not its first context
+  bool served_ = false;   // the context has had its call
+  bool allow_eval_ = false;
+  bool allow_wasm_compile_ = false;
   v8::Global<v8::Object> meta_;
   v8::Global<v8::Promise> starting_;
   uint64_t cpu_limit_ns_ = 50'000'000;
+  uint64_t spare_ns_ = 0;  // what calls that stayed below the limit have earned for those that do not
   uint64_t startup_ns_ = 0;
+  double longest_timer_ms_ = 30'000;
   std::vector<Mail> early_;                     // of calls that came before the top-level code was done
   std::unordered_map<uint32_t, uint32_t> ops_;  // op id -> call
   std::vector<Rejection> rejections_;

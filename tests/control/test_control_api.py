@@ -32,8 +32,9 @@ async def test_a_deploy_answers_with_all_there_is_to_know(node: Node) -> None:
         "routes": ["shop.example/*"],
         "env": {"GREETING": "hi"},
         "bindings": [],
-        "limits": {"cpu_ms": 50, "wall_ms": 30000, "memory_mb": 128, "subrequests": 1000},
+        "limits": {"cpu_ms": 50, "wall_ms": 30000, "memory_mb": 128, "subrequests": 1000, "timer_ms": 30000},
         "isolation": "pool",
+        "switches": {"allow_eval": False, "allow_wasm_compile": False},
         "compatibility_date": "2027-01-15",
         "compatibility_flags": [],
         "crons": [],
@@ -69,7 +70,9 @@ async def test_put_makes_a_new_version_and_keeps_what_it_does_not_name(node: Nod
     assert answer.json["id"] == created["id"]
     assert answer.json["version"]["number"] == 2
     assert answer.json["env"] == {"A": "1"} and answer.json["routes"] == ["a.example/*"]
-    assert answer.json["limits"] == {"cpu_ms": 70, "wall_ms": 30000, "memory_mb": 128, "subrequests": 1000}
+    assert answer.json["limits"] == {
+        "cpu_ms": 70, "wall_ms": 30000, "memory_mb": 128, "subrequests": 1000, "timer_ms": 30000
+    }  # fmt: skip
     assert answer.json["created_at"] == created["created_at"]
     assert answer.json["updated_at"] == "2027-01-15T08:01:00.500Z"
     live = node.live("hello.localhost")
@@ -139,6 +142,8 @@ async def test_modules_may_be_text_or_base64(node: Node) -> None:
         ({"name": "a", "script": HELLO, "limits": {"wall_ms": 900_001}}, ApiCode.BAD_LIMIT, "900000"),
         ({"name": "a", "script": HELLO, "limits": {"memory_mb": 1024}}, ApiCode.BAD_LIMIT, "512"),
         ({"name": "a", "script": HELLO, "limits": {"cpu_ms": 1.5}}, ApiCode.BAD_BODY, "limits.cpu_ms"),
+        ({"name": "a", "script": HELLO, "switches": {"allow_evil": True}}, ApiCode.BAD_BODY, "allow_evil"),
+        ({"name": "a", "script": HELLO, "switches": {"allow_eval": 1}}, ApiCode.BAD_BODY, "neither true nor false"),
         ({"name": "a", "script": HELLO, "isolation": "isolate"}, ApiCode.BAD_BODY, "not available yet"),
         ({"name": "a", "script": HELLO, "compatibility_date": "2027-01-16"}, ApiCode.BAD_BODY, "future"),
         ({"name": "a", "script": HELLO, "compatibility_date": "20270101"}, ApiCode.BAD_BODY, "not a date"),

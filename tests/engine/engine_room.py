@@ -9,6 +9,7 @@ import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from atoll.bindings import make_bindings
 from atoll.bindings.services import Services
@@ -30,7 +31,7 @@ PATIENCE = 20.0  # how long a test waits for something that should come at once
 HELLO = 'export default { fetch() { return new Response("hello"); } };'
 
 
-def script(source: str, name: str = "test", limits: Limits | None = None) -> Version:
+def script(source: str, name: str = "test", limits: Limits | None = None, **fields: Any) -> Version:
     """A version of one module, with an echo binding under env.ECHO."""
     module = Module("worker.js", ModuleKind.ESM, source.encode())
     return Version(
@@ -42,6 +43,7 @@ def script(source: str, name: str = "test", limits: Limits | None = None) -> Ver
         main="worker.js",
         grants={"ECHO": Grant("ECHO", "echo")},
         limits=limits or Limits(cpu_ms=2000),
+        **fields,
     )
 
 

@@ -8,7 +8,7 @@ export const tests = {
     const args = await new Promise((resolve) => setTimeout((...all) => resolve(all), 1, "a", 2));
     deepEqual(args, ["a", 2]);
     equal(typeof setTimeout(() => {}, 0), "number");
-    throws(() => setTimeout("code", 1), TypeError);
+    throws(() => setTimeout("code", 1), EvalError);
     throws(() => setTimeout(), TypeError);
   },
   "timers fire in the order of their times": async () => {

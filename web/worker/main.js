@@ -1,19 +1,21 @@
 // The entry point of the bundle. It runs once, while the snapshot is made: it installs the globals and returns the
 // functions the engine calls. Everything after that happens in the engine's calls of those functions.
 import { installGlobals } from "../globals.js";
+import { tameLanguage } from "../language.js";
 import { startClock } from "../internal/clock.js";
 import { opNames, onReply } from "../internal/ops.js";
 import { builtIn } from "../node/modules.js";
 import { exposeNodeGlobals } from "../node/globals.js";
 import { onRejection } from "../dom/rejections.js";
 import { onTimer } from "../timers.js";
-import { installStreaming } from "../wasm.js";
+import { tameWebAssembly } from "../wasm.js";
 import { Call, findCall, runModule, runScript } from "./call.js";
 import { currentEnv, makeEnv } from "./env.js";
 import { eventRunner } from "./events.js";
 import { moduleHandlers, scriptHandlers } from "./handlers.js";
 import { warmUp } from "./warmup.js";
 
+tameLanguage(globalThis);
 installGlobals(globalThis);
 
 let run = null; // (request, call) => Response or promise, of the worker that was loaded
@@ -24,7 +26,7 @@ function prepare(vars, grants, date) {
   startClock();
   makeEnv(vars, grants);
   exposeNodeGlobals(globalThis, date);
-  installStreaming(globalThis.WebAssembly);
+  tameWebAssembly(globalThis.WebAssembly);
 }
 
 /** The worker's code is a service-worker script: its variables and bindings are globals. */
@@ -75,7 +77,7 @@ export const entry = {
   warm() {
     makeEnv({ NAME: "value" }, []);
     exposeNodeGlobals({}, "9999-12-31");
-    installStreaming({});
+    tameWebAssembly({ Memory: class {}, Module: class {} });
     warmUp(load, entry.fetch);
   },
 };

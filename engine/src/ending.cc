@@ -1,0 +1,92 @@
+// How calls and workers end: hung calls, limits, stuck code, unloading.
+// (Another part of class Worker; its turns are in worker.cc.)
+#include <chrono>
+#include <thread>
+
+#include "engine.h"
+#include "worker.h"
+
+namespace engine {
+
+void Worker::EndStuckCalls() {
+  if (calls_.empty() || !jobs_.empty()) return;
+  for (const Calls::Stuck& stuck : calls_.FindStuck()) {
+    if (!stuck.responded) {
+      calls_.Fail(stuck.id, {wire::Error::kNeverResponds,
+                             "the worker's code had hung and would never generate a response: " + stuck.why,
+                             {},
+                             {},
+                             {},
+                             0,
+                             0});
+    } else if (stuck.body_open) {
+      calls_.Fail(stuck.id,
+                  {wire::Error::kStream, "the response body would never end: " + stuck.why, {}, {}, {}, 0, 0});
+    } else {
+      Log(stuck.id, wire::Level::kWarn, "a promise given to waitUntil() would never settle: " + stuck.why);
+    }
+    FinishCall(stuck.id);
+  }
+}
+
+void Worker::Condemn(const Failure& failure) {
+  realm_->isolate()->CancelTerminateExecution();
+  if (state_ == State::kNew || state_ == State::kStarting) {
+    Failure startup = failure;
+    startup.message = "top-level code " + failure.message;
+    LoadFailed(startup);
+    return;
+  }
+  calls_.FailAll(failure);
+  Leave(failure.Json());
+}
+
+void Worker::Vanish() {
+  calls_.Forget();
+  early_.clear();
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    mailbox_.clear();
+  }
+  out_.bytes().clear();
+  Leave("{}");
+}
+
+void Worker::OnFatalMemory() {
+  std::string limit = std::to_string(memory_bytes_ >> 20);
+  if (charge_ != nullptr && charge_->Disown()) {
+    Failure failure{
+        wire::Error::kMemory, "the worker used more than its memory limit of " + limit + " MB", {}, {}, {}, 0, 0};
+    engine_.ReportStuck(id_, charge_->call(), failure);
+  }
+  for (;;) std::this_thread::sleep_for(std::chrono::hours(1));
+}
+
+void Worker::Leave(std::string_view reason) {
+  state_ = State::kGone;
+  std::vector<Mail> unread;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    gone_ = true;
+    unread.swap(mailbox_);
+  }
+  for (const Mail& mail : early_) Refuse(mail);
+  for (const Mail& mail : unread) Refuse(mail);
+  early_.clear();
+  engine_.SetAlarm(shared_from_this(), Timers::kNever);
+  engine_.Remove(id_);
+  out_.Whole(wire::Frame::kUnloaded, 0, id_, 0, reason);
+}
+
+// A call that never began may be tried elsewhere.
+void Worker::Refuse(const Mail& mail) {
+  if (mail.kind != Mail::Kind::kCall) return;
+  Failure failure{wire::Error::kUnloaded, "the worker is no longer loaded here", {}, {}, {}, 0, 0};
+  out_.Whole(wire::Frame::kFail, 0, id_, mail.call, failure.Json());
+  out_.Begin(wire::Frame::kDone, 0, id_, mail.call);
+  out_.U32(0);
+  out_.U32(static_cast<uint32_t>(wire::Outcome::kInternalError));
+  out_.End();
+}
+
+}  // namespace engine

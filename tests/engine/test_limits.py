@@ -1,0 +1,145 @@
+"""Limits on single calls, and switches: what a worker may use, and what it gets to hear beyond."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from engine_room import EngineRoom, script
+
+from atoll.errors import LoadFailed
+from atoll.workers import Limits, Switches
+
+# Does as many rounds as the path says: the worker has no clock that moves, so it is told how fast it is.
+BURN = """
+const round = () => { let sum = 0; for (let i = 0; i < 100000; i++) sum += Math.sqrt(i); return sum; };
+export default { fetch(request) {
+  const rounds = Number(new URL(request.url).pathname.slice(1));
+  for (let i = 0; i < rounds; i++) round();
+  return new Response("done");
+} };
+"""
+
+
+async def rounds_per_ms(room: EngineRoom) -> float:
+    version = script(BURN, "probe", Limits(cpu_ms=30_000))
+    await room.get(version, "http://test/400")
+    used = []
+    for _ in range(5):
+        await room.get(version, "http://test/400")
+        used.append(room.records[-1].cpu_us)
+    return 400 / (min(used) / 1000)
+
+
+async def test_an_endless_loop_ends_before_one_and_a_half_times_its_limit(room: EngineRoom) -> None:
+    version = script("export default { fetch() { for (;;); } };", limits=Limits(cpu_ms=100))
+    ear = await room.get(version)
+    assert ear.code == "CPU" and ear.failure is not None
+    found = re.fullmatch(r"used (\d+) ms of CPU, limit 100 ms", ear.failure.message)
+    assert found is not None and 100 < int(found[1]) <= 150, ear.failure.message
+
+
+async def test_a_call_a_little_over_its_limit_passes_once_in_a_while(room: EngineRoom) -> None:
+    speed = await rounds_per_ms(room)
+    version = script(BURN, limits=Limits(cpu_ms=200))
+    over, below = f"http://test/{int(225 * speed)}", "http://test/1"
+    assert (await room.get(version, over)).code == "CPU", "nothing was saved yet"
+    for _ in range(6):
+        await room.get(version, below)
+    assert (await room.get(version, over)).body == b"done"
+    codes = [(await room.get(version, over)).code for _ in range(3)]
+    assert "CPU" in codes, "but not again and again"
+
+
+async def test_a_call_far_over_its_limit_never_passes(room: EngineRoom) -> None:
+    version = script(BURN, limits=Limits(cpu_ms=100))
+    for _ in range(20):
+        await room.get(version, "http://test/1")
+    assert (await room.get(version, "http://test/1000000")).code == "CPU"
+
+
+async def test_top_level_code_has_a_second(room: EngineRoom) -> None:
+    with pytest.raises(LoadFailed, match=r"top-level code used 1\d\d\d ms of CPU, limit 1000 ms"):
+        await room.pool.check(script("for (;;);"))
+    later = "await new Promise(r => setTimeout(r, 1)); for (;;); export default { fetch() {} };"
+    with pytest.raises(LoadFailed, match=r"top-level code used 1\d\d\d ms of CPU, limit 1000 ms"):
+        await room.pool.check(script(later))
+
+
+async def test_a_call_has_ten_thousand_timers(room: EngineRoom) -> None:
+    source = """export default { fetch() {
+      let set = 0;
+      try { for (;;) { setTimeout(() => {}, 9e3); set++; } } catch (error) { return new Response(`${set} ${error}`); }
+    } };"""
+    version = script(source)
+    for _ in range(3):  # each call its own
+        assert (await room.get(version)).body == b"10000 RangeError: Too many timers are set; clear some first."
+
+
+async def test_a_timer_comes_at_the_longest_delay_at_the_latest_and_the_log_says_so(room: EngineRoom) -> None:
+    source = "export default { fetch: () => new Promise(r => setTimeout(() => r(new Response('rang')), 1e8)) };"
+    assert (await room.get(script(source, limits=Limits(timer_ms=20)))).body == b"rang"
+    await room.until(lambda: room.records, "the record")
+    assert [line.text for line in room.records[0].logs] == [
+        "timers last at most 20 ms here: one that was set for longer comes then"
+    ]
+
+
+STRINGS = """
+const early = new Function("return 'early'")();
+export default { async fetch() {
+  const tried = [];
+  for (const attempt of [() => eval("'eval'"), () => new Function("return 'function'")(),
+                         () => new Promise(r => { globalThis.r = r; setTimeout("r('timer')", 0); })]) {
+    try { tried.push(await attempt()); } catch (error) { tried.push(error.name); }
+  }
+  return Response.json([early, ...tried]);
+} };
+"""
+
+
+async def test_code_from_strings_is_for_the_start_or_for_those_who_may(room: EngineRoom) -> None:
+    ear = await room.get(script(STRINGS))
+    assert ear.body == b'["early","EvalError","EvalError","EvalError"]'
+    ear = await room.get(script(STRINGS, "may", switches=Switches(allow_eval=True)))
+    assert ear.body == b'["early","eval","function","timer"]'
+
+
+async def test_wasm_from_bytes_is_for_those_who_may(room: EngineRoom) -> None:
+    source = """export default { async fetch() {
+      const bytes = new Uint8Array([0, 97, 115, 109, 1, 0, 0, 0]);
+      const names = [];
+      const ways = [(b) => WebAssembly.compile(b), (b) => new WebAssembly.Module(b),
+                    async (b) => (await WebAssembly.instantiate(b)).module];
+      for (const compile of ways)
+        try { names.push((await compile(bytes)).constructor.name); } catch (error) { names.push(error.name); }
+      return Response.json(names);
+    } };"""
+    assert (await room.get(script(source))).body == b'["CompileError","CompileError","CompileError"]'
+    ear = await room.get(script(source, "may", switches=Switches(allow_wasm_compile=True)))
+    assert ear.body == b'["Module","Module","Module"]'
+
+
+async def test_isolates_collect_their_garbage_when_memory_is_short(room: EngineRoom) -> None:
+    source = """let kept; export default { fetch(request) {
+      if (request.url.endsWith("drop")) kept = undefined;
+      else kept = Array.from({ length: 600_000 }, (_, i) => ({ i }));
+      return new Response("ok");
+    } };"""
+    version = script(source)
+    await room.get(version)
+    [session] = room.supervisor._running
+    session.link.ping(low_memory=True)
+    await room.until(lambda: not session.link.unanswered, "the answer")
+    session.link.ping()
+    await room.until(lambda: not session.link.unanswered, "the answer")
+    await room.until(lambda: ping(session) > 20 << 20, "a full heap in the report")
+    await room.get(version, "http://test/drop")
+    session.link.ping(low_memory=True)
+    await room.until(lambda: 0 < ping(session) < 10 << 20, "an empty heap in the report")
+
+
+def ping(session: object) -> int:
+    session.link.ping()  # type: ignore[attr-defined]
+    size: int = session.link.pong.get("heap_bytes", 0)  # type: ignore[attr-defined]
+    return size

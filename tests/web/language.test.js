@@ -1,0 +1,111 @@
+// The language itself: time that stands still, no shared memory, no code from strings.
+import { deepEqual, equal, ok, rejects, throws } from "./assert.js";
+
+const sleep = (delay) => new Promise((resolve) => setTimeout(resolve, delay));
+
+function spin() {
+  let sum = 0;
+  for (let i = 0; i < 3e6; i++) sum += i % 7;
+  return sum;
+}
+
+const clocks = {
+  "Date.now()": () => Date.now(),
+  "new Date()": () => new Date().getTime(),
+  "Date()": () => Date(),
+  "Reflect.construct": () => Reflect.construct(Date, [], Object).getTime?.() ?? 0,
+  "a subclass": () => new (class extends Date {})().getTime(),
+  "the constructor of a date": () => new (new Date(0).constructor)().getTime(),
+  "performance.now()": () => performance.now(),
+  "Intl format": () => new Intl.DateTimeFormat("en", { fractionalSecondDigits: 3 }).format(),
+  "Intl formatToParts": () => JSON.stringify(new Intl.DateTimeFormat("en", { fractionalSecondDigits: 3 }).formatToParts()),
+  "an event": () => new Event("x").timeStamp,
+  "a file": () => new File([], "x").lastModified,
+};
+
+export const tests = {
+  ...Object.fromEntries(
+    Object.entries(clocks).map(([name, clock]) => [
+      `${name} stands still while code runs`,
+      () => {
+        const before = clock();
+        for (let i = 0; i < 5; i++) {
+          spin();
+          equal(clock(), before);
+        }
+      },
+    ]),
+  ),
+  "time moves with what a worker waits for": async () => {
+    const [date, mark] = [Date.now(), performance.now()];
+    await sleep(30);
+    ok(Date.now() - date >= 25 && Date.now() - date < 5000, `${Date.now() - date}`);
+    ok(performance.now() - mark >= 25);
+    ok(Math.abs(Date.now() - (performance.timeOrigin + performance.now())) < 2);
+  },
+  "Date is what it was": () => {
+    equal(typeof Date(), "string");
+    ok(!Number.isNaN(Date.parse(Date())));
+    equal(Date.name, "Date");
+    equal(Date.length, 7);
+    ok(new Date() instanceof Date);
+    equal(new Date(2020, 0, 2, 3, 4, 5, 6).toISOString(), "2020-01-02T03:04:05.006Z");
+    equal(new Date("2020-01-02").getTime(), Date.UTC(2020, 0, 2));
+    equal(new Date(undefined).getTime() === new Date(undefined).getTime(), false);
+    equal(new Date(5).valueOf(), 5);
+    equal(structuredClone(new Date(7)).getTime(), 7);
+    ok(structuredClone(new Date(7)) instanceof Date);
+    class Moment extends Date {
+      twice() {
+        return this.getTime() * 2;
+      }
+    }
+    equal(new Moment(4).twice(), 8);
+    deepEqual(Object.keys(Date), []);
+    deepEqual(Object.getOwnPropertyNames(Date).sort(), ["UTC", "length", "name", "now", "parse", "prototype"]);
+    const { writable } = Object.getOwnPropertyDescriptor(Date, "prototype");
+    equal(writable, false);
+  },
+  "a date formatter formats what it is given": () => {
+    const formatter = new Intl.DateTimeFormat("en-GB", { timeZone: "UTC" });
+    equal(formatter.format, formatter.format);
+    equal(formatter.format(0), "01/01/1970");
+    equal(formatter.formatToParts(0)[0].value, "01");
+    throws(() => formatter.format(NaN), RangeError);
+    throws(() => Intl.DateTimeFormat.prototype.format.call({}), TypeError);
+    equal(new Date(0).toLocaleDateString("en-GB", { timeZone: "UTC" }), "01/01/1970");
+  },
+  "there is no memory to share": () => {
+    equal(typeof SharedArrayBuffer, "undefined");
+    throws(() => new WebAssembly.Memory({ initial: 1, maximum: 1, shared: true }), TypeError);
+    let asked = 0;
+    const descriptor = { initial: 1, maximum: 1, get shared() { return asked++ > 0; } };
+    equal(new WebAssembly.Memory(descriptor).buffer.constructor, ArrayBuffer);
+    throws(() => new (new WebAssembly.Memory({ initial: 1 }).constructor)({ initial: 1, maximum: 1, shared: true }), TypeError);
+    throws(() => Atomics.wait(new Int32Array(4), 0, 0, 1), TypeError);
+    equal(Atomics.waitAsync, undefined);
+  },
+  "a memory is what it was": () => {
+    const memory = new WebAssembly.Memory({ initial: 1, maximum: 3 });
+    ok(memory instanceof WebAssembly.Memory);
+    equal(memory.grow(1), 1);
+    equal(memory.buffer.byteLength, 2 * 65536);
+    throws(() => WebAssembly.Memory({ initial: 1 }), TypeError);
+    throws(() => new WebAssembly.Memory(), TypeError);
+    throws(() => new WebAssembly.Memory({}), TypeError);
+  },
+  "there is no code from strings": async () => {
+    throws(() => eval("1"), EvalError);
+    throws(() => (0, eval)("1"), EvalError);
+    throws(() => new Function("return 1"), EvalError);
+    throws(() => (() => {}).constructor("return 1"), EvalError);
+    throws(() => (async () => {}).constructor("return 1"), EvalError);
+    throws(() => (function* () {}).constructor("yield 1"), EvalError);
+    throws(() => (async function* () {}).constructor("yield 1"), EvalError);
+    throws(() => ({}).constructor.constructor("return this")(), EvalError);
+    throws(() => setTimeout("1", 0), EvalError);
+    throws(() => setInterval("1", 1), EvalError);
+    await rejects(WebAssembly.compile(new Uint8Array([0, 97, 115, 109, 1, 0, 0, 0])), WebAssembly.CompileError);
+    throws(() => new WebAssembly.Module(new Uint8Array([0, 97, 115, 109, 1, 0, 0, 0])), WebAssembly.CompileError);
+  },
+};

@@ -1,0 +1,62 @@
+// What the language itself gives, less what tells the time while code runs or waits for other threads.
+//
+// A clock that moves while code runs measures what the code does, down to what a neighbour on the same processor left in
+// its caches (Spectre). Every way to the time that ECMAScript has goes through here: Date, and Intl.DateTimeFormat when it is
+// asked to format nothing. What moves the clock, between turns of the event loop, is the engine's business.
+import { wallClock } from "./internal/clock.js";
+
+const { construct } = Reflect;
+const OriginalDate = Date;
+const dateToString = Date.prototype.toString;
+
+function define(object, name, value) {
+  Object.defineProperty(object, name, { value, writable: true, enumerable: false, configurable: true });
+}
+
+/** https://tc39.es/ecma262/#sec-date-constructor */
+function FrozenDate(...args) {
+  if (new.target === undefined) return dateToString.call(new OriginalDate(wallClock()));
+  if (args.length === 0) args[0] = wallClock();
+  return construct(OriginalDate, args, new.target);
+}
+
+function freezeDate(scope) {
+  Object.defineProperties(FrozenDate, {
+    name: { value: "Date", configurable: true },
+    length: { value: OriginalDate.length, configurable: true },
+    prototype: { value: OriginalDate.prototype, writable: false },
+  });
+  define(FrozenDate, "parse", OriginalDate.parse);
+  define(FrozenDate, "UTC", OriginalDate.UTC);
+  define(FrozenDate, "now", { now: () => wallClock() }.now);
+  define(OriginalDate.prototype, "constructor", FrozenDate);
+  define(scope, "Date", FrozenDate);
+}
+
+/** https://tc39.es/ecma402/#sec-intl.datetimeformat.prototype.format: without a date it is the time that is formatted. */
+function freezeFormats(prototype) {
+  const { get: originalFormat } = Object.getOwnPropertyDescriptor(prototype, "format");
+  const originalToParts = prototype.formatToParts;
+  const bound = new WeakMap(); // the function of a formatter is always the same one
+  const { format } = Object.getOwnPropertyDescriptors({
+    get format() {
+      const inner = originalFormat.call(this);
+      if (!bound.has(inner)) bound.set(inner, { "": (date) => inner(date === undefined ? wallClock() : date) }[""]);
+      return bound.get(inner);
+    },
+  });
+  Object.defineProperty(prototype, "format", { ...format, enumerable: false });
+  const { formatToParts } = {
+    formatToParts(date) {
+      return originalToParts.call(this, date === undefined ? wallClock() : date);
+    },
+  };
+  define(prototype, "formatToParts", formatToParts);
+}
+
+/** Called once, while the snapshot is made. SharedArrayBuffer is not there yet: the engine removes it. */
+export function tameLanguage(scope) {
+  freezeDate(scope);
+  freezeFormats(Intl.DateTimeFormat.prototype);
+  delete Atomics.waitAsync; // Atomics.wait is refused by V8
+}
