@@ -36,7 +36,9 @@ from atoll.db.sqlite import Database
 from atoll.engine.inner import InnerCalls
 from atoll.engine.pool import Pool, PoolLimits
 from atoll.engine.process import built_folders
+from atoll.engine.report import pool_report
 from atoll.engine.supervisor import Supervisor
+from atoll.engine.upkeep import UpkeepLimits
 from atoll.errors import StartError
 from atoll.front.heap import keep_freed_memory
 from atoll.front.pages import Detail
@@ -107,6 +109,9 @@ class Node:
             threads=settings.engine_threads,
             spares=settings.spares,
             sandbox_mode=settings.sandbox,
+            upkeep=UpkeepLimits(settings.restart_memory_mb, settings.restart_hours, settings.min_free_mb),
+            heartbeat_seconds=settings.health_check_ms / 1000,
+            heap_initial_mb=settings.heap_initial_mb,
         )
         self.deployer = Deployer(settings, store, self.pool, self.router, self.logs, kinds)
         self.control = ControlApi(
@@ -116,6 +121,7 @@ class Node:
             self.logs,
             is_control=self.router.is_control,
             stats=self.pool.stats,
+            pool_report=lambda: pool_report(self.pool, self.supervisor),
             port=lambda: self.server.port,
             more=[
                 *MetricsApi(Metrics(self.meter, self._sources(broker)), self.state).routes(),

@@ -282,9 +282,9 @@ def checked_limits(wanted: WantedLimits, settings: Settings) -> Limits:
 
 
 def checked_isolation(isolation: str) -> Isolation:
-    if isolation != "pool":
+    if isolation not in ("pool", "process"):
         raise bad_body(
-            f"`isolation` is {isolation[:80]!r}, which is not available yet", "use `pool`, or leave the field out"
+            f"`isolation` is {isolation[:80]!r}, which is not available yet", "use `pool` or `process`, or leave it out"
         )
     return Isolation(isolation)
 

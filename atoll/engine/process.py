@@ -129,6 +129,7 @@ class EngineCommand:
     snapshot: Path
     threads: int
     spares: int
+    heap_initial_mb: int = 0
     sandbox: str = OFF
     readable: tuple[str, ...] = ()  # what a confined engine may read to start
 
@@ -138,7 +139,8 @@ class EngineCommand:
 
     def arguments(self) -> list[str]:
         engine = [str(self.files.main), "run", "--threads", str(self.threads), "--spares", str(self.spares)]
-        return [str(self.files.node), *V8_FLAGS, *engine, "--sandbox", self.sandbox]
+        more = ["--sandbox", self.sandbox, "--heap-initial-mb", str(self.heap_initial_mb)]
+        return [str(self.files.node), *V8_FLAGS, *engine, *more]
 
 
 class EngineProcess:

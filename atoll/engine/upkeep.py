@@ -69,6 +69,11 @@ class Upkeep:
                 session.condemn(reason, is_urgent=False)
                 return
 
+    def age(self, session: Session) -> float:
+        """Seconds since an engine was first seen."""
+        now = self._clock()
+        return now - self._started.get(session, now)
+
     def _relieve(self, running: Mapping[Session, int], now: float) -> None:
         """While memory is short, unload what is idle, a tenth a second, and have the rest collect garbage."""
         was_short = self.is_short

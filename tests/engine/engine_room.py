@@ -21,7 +21,9 @@ from atoll.engine.inner import InnerCalls
 from atoll.engine.loads import Placement
 from atoll.engine.pool import Pool, PoolLimits
 from atoll.engine.process import EngineFiles
+from atoll.engine.session import Session
 from atoll.engine.supervisor import Supervisor
+from atoll.engine.upkeep import UpkeepLimits
 from atoll.errors import Failure
 from atoll.logs import Invocation
 from atoll.router import Router
@@ -114,6 +116,8 @@ class EngineRoom:
         sandbox: str = "try",
         limits: PoolLimits | None = None,
         clock: Callable[[], float] = time.monotonic,
+        upkeep: UpkeepLimits | None = None,
+        heartbeat_seconds: float = 1.0,
         settings: Settings | None = None,
     ) -> None:
         self.records: list[Invocation] = []
@@ -134,7 +138,15 @@ class EngineRoom:
         )
         self.inner.calls = self.pool
         self.supervisor = Supervisor(
-            self.pool, data=data, engines=engines, threads=2, spares=1, sandbox_mode=sandbox, files=files
+            self.pool,
+            data=data,
+            engines=engines,
+            threads=2,
+            spares=1,
+            sandbox_mode=sandbox,
+            files=files,
+            upkeep=upkeep,
+            heartbeat_seconds=heartbeat_seconds,
         )
 
     async def __aenter__(self) -> EngineRoom:
@@ -167,6 +179,11 @@ class EngineRoom:
         """Where a version is, of which there is one isolate."""
         (placement,) = self.pool._homes[version].placements
         return placement
+
+    def placement_session(self, version: Version) -> Session | None:
+        """The engine of a version that is loaded in one."""
+        home = self.pool._homes.get(version)
+        return home.placements[0].session if home is not None and len(home.placements) == 1 else None
 
     def kill_engine(self, number: int = 0) -> int:
         pid = self.supervisor.pids[number]
