@@ -25,6 +25,7 @@ from atoll.bindings.services import Services
 from atoll.broker import Broker
 from atoll.config import Settings
 from atoll.control.api import ControlApi
+from atoll.control.backup_api import BackupApi
 from atoll.control.binding_apis import binding_routes
 from atoll.control.check import DeployBody
 from atoll.control.deploy import Deployer
@@ -114,6 +115,7 @@ class Node:
             heap_initial_mb=settings.heap_initial_mb,
         )
         self.deployer = Deployer(settings, store, self.pool, self.router, self.logs, kinds)
+        metrics = MetricsApi(Metrics(self.meter, self._sources(broker)), self.state)
         self.control = ControlApi(
             settings,
             self.deployer,
@@ -123,10 +125,7 @@ class Node:
             stats=self.pool.stats,
             pool_report=lambda: pool_report(self.pool, self.supervisor),
             port=lambda: self.server.port,
-            more=[
-                *MetricsApi(Metrics(self.meter, self._sources(broker)), self.state).routes(),
-                *binding_routes(bindings),
-            ],
+            more=[*metrics.routes(), *BackupApi(settings.data).routes(), *binding_routes(bindings)],
         )
         self.server = self._make_server()
 

@@ -27,6 +27,8 @@ SECTIONS: dict[str, dict[str, Entry]] = {
     "Look after": {
         "workers": Entry("atoll.cli.workers", "List, show and delete the workers of a node."),
         "logs": Entry("atoll.cli.logs", "Show the last calls of a worker."),
+        "backup": Entry("atoll.cli.backup", "Copy everything a running node keeps into a file."),
+        "restore": Entry("atoll.cli.backup", "Make a new data folder from a backup."),
     },
     "Set up": {
         "profile": Entry("atoll.cli.profile", "Name nodes, and choose the one commands speak to."),

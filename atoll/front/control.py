@@ -154,14 +154,24 @@ class ControlCall:
     async def send_response_body(self, body: bytes, ended: bool) -> None:
         if self.start is None or self.is_over:
             raise RuntimeError("http.response.body was sent before http.response.start or after the end")
+        if not self.is_started:
+            fits = ended or len(body) <= WINDOW
+            self.is_started, self.is_over = True, ended
+            self.changed.set()
+            self.caller.on_response(*self.start, body if fits else b"", ended)  # as an engine's, it is not counted
+            if fits:
+                return
+        for start in range(0, max(len(body), 1), WINDOW):  # however much the application gives at once
+            if self.is_gone:
+                raise OSError("the client is gone")
+            await self.send_piece(body[start : start + WINDOW], ended and start + WINDOW >= len(body))
+
+    async def send_piece(self, piece: bytes, ended: bool) -> None:
+        """Send what is no more than a window, then wait until the client has taken most of it."""
         self.is_over = ended
         self.changed.set()
-        if not self.is_started:
-            self.is_started = True
-            self.caller.on_response(*self.start, body, ended)  # as an engine's, this piece is not counted
-        else:
-            self.caller.on_body(body, ended)
-            self.window -= len(body)
+        self.caller.on_body(piece, ended)
+        self.window -= len(piece)
         while self.window <= 0 and not self.is_gone and not ended:
             await self.wait()
 

@@ -46,6 +46,14 @@ async def stream(request: Request) -> Response:
     return StreamingResponse(pieces(), media_type="application/octet-stream")
 
 
+async def lumps(request: Request) -> Response:
+    async def pieces() -> AsyncIterator[bytes]:
+        for size in (3 * MB, 0, 1, 2 * MB):
+            yield b"x" * size
+
+    return StreamingResponse(pieces(), media_type="application/octet-stream")
+
+
 async def fail(request: Request) -> Response:
     raise RuntimeError("a secret")
 
@@ -69,6 +77,7 @@ APP = Starlette(
         Route("/api/show", show, methods=["GET", "POST"]),
         Route("/api/count", count, methods=["POST"]),
         Route("/api/stream", stream),
+        Route("/api/lumps", lumps),
         Route("/api/fail", fail),
         Route("/api/wait", wait, methods=["POST"]),
         Route("/api/evil", evil),
@@ -131,6 +140,8 @@ async def test_a_streamed_response_arrives_whole(client: Client) -> None:
     response = await client.response()
     assert response.headers[b"transfer-encoding"] == b"chunked"
     assert response.body == bytes(4 * MB)
+    client.send(request(b"GET", b"/api/lumps"))  # each larger than what may be on its way
+    assert (await client.response()).body == b"x" * (5 * MB + 1)
 
 
 async def test_a_failure_of_the_application_is_a_500_without_details(

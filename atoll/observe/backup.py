@@ -1,0 +1,244 @@
+"""Everything a node keeps as one tar file, made while it runs, and back into a folder.
+
+Databases are copied with SQLite's backup API, so each is as it was at one moment, whatever is written meanwhile. The
+first file of an archive is a manifest that names all others with their hashes: a restore looks at it before it writes
+anything, and puts the folder in place only when every byte was right.
+
+An archive comes from outside when it is restored. Its paths are checked, and the code caches in it are thrown away: V8
+does not verify bytecode, so we run none that we did not make ourselves.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import hashlib
+import os
+import shutil
+import tarfile
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from importlib import resources
+from pathlib import Path, PurePosixPath
+from typing import IO
+
+import apsw
+import msgspec
+
+from atoll import __version__
+from atoll.db.folder import DataFolder
+from atoll.db.migrate import migrations, user_version
+from atoll.errors import StartError
+from atoll.observe.store import LOGS_FILE
+
+FORMAT = 1
+MANIFEST = "atoll-backup.json"
+MAX_MANIFEST = 64 << 20
+MAX_FILES = 1_000_000
+CHUNK = 1 << 20
+PAGES = 2_000  # of a database copied in one step, between which it can be written to
+
+WORK_PREFIX = "backup-"  # folders of backups under way
+# What is made anew, or is part of a database that is copied as a whole
+LEFT_OUT = ("lock", "*.snapshot", "*-wal", "*-shm", "*-journal", f"{WORK_PREFIX}*")
+SQLITE_MAGIC = b"SQLite format 3\0"
+MAIN_FILE = "atoll.db"
+
+
+class FileEntry(msgspec.Struct):
+    name: str
+    size: int
+    sha256: str
+    schema: int = 0  # of a database: the number of its last migration
+
+
+class Manifest(msgspec.Struct):
+    format: int
+    atoll: str  # the version that made it
+    made_at: float
+    files: list[FileEntry]
+
+
+# Making one
+
+
+def copy_folder(data: Path, into: Path, *, logs: bool = True) -> Manifest:
+    """Copy what a running node keeps. Takes a while: call it in a thread."""
+    entries: list[FileEntry] = []
+    for source in sorted(data.rglob("*")):
+        name = source.relative_to(data).as_posix()
+        if _left_out(name) or (name == LOGS_FILE and not logs) or source.is_symlink() or not source.is_file():
+            continue
+        copy = into / name
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            schema = _copy_file(source, copy)
+        except FileNotFoundError:
+            continue  # it was deleted meanwhile
+        entries.append(FileEntry(name, copy.stat().st_size, _hash(copy), schema))
+    return Manifest(FORMAT, __version__, time.time(), entries)
+
+
+def _left_out(name: str) -> bool:
+    return any(fnmatch.fnmatch(part, pattern) for part in name.split("/") for pattern in LEFT_OUT)
+
+
+def _copy_file(source: Path, copy: Path) -> int:
+    """Returns the number of the last migration of a database, 0 for any other file."""
+    with source.open("rb") as file:
+        is_database = file.read(len(SQLITE_MAGIC)) == SQLITE_MAGIC
+    if not is_database:
+        shutil.copyfile(source, copy)
+        return 0
+    original = apsw.Connection(str(source), flags=apsw.SQLITE_OPEN_READONLY)
+    target = apsw.Connection(str(copy))
+    try:
+        original.set_busy_timeout(5_000)
+        with target.backup("main", original, "main") as backup:
+            while not backup.done:
+                backup.step(PAGES)
+        target.execute("PRAGMA journal_mode = DELETE").fetchall()  # one file, without a log beside it
+        return user_version(target)
+    finally:
+        target.close()
+        original.close()
+
+
+def _hash(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def tar_chunks(folder: Path, manifest: Manifest) -> Iterator[bytes]:
+    """The archive, piece by piece."""
+    text = msgspec.json.encode(manifest)
+    yield _tar_head(MANIFEST, len(text), manifest.made_at) + text + _padding(len(text))
+    for entry in manifest.files:
+        yield _tar_head(entry.name, entry.size, manifest.made_at)
+        with (folder / entry.name).open("rb") as file:
+            while chunk := file.read(CHUNK):
+                yield chunk
+        yield _padding(entry.size)
+    yield bytes(1024)  # the end of a tar file
+
+
+def _tar_head(name: str, size: int, made_at: float) -> bytes:
+    info = tarfile.TarInfo(name)
+    info.size, info.mtime, info.mode = size, int(made_at), 0o600
+    return info.tobuf(tarfile.PAX_FORMAT)
+
+
+def _padding(size: int) -> bytes:
+    return bytes(-size % 512)
+
+
+def work_folder(data: Path) -> tempfile.TemporaryDirectory[str]:
+    """A folder for one backup; those that a crash left behind go first."""
+    for left in data.glob(f"{WORK_PREFIX}*"):
+        shutil.rmtree(left, ignore_errors=True)
+    return tempfile.TemporaryDirectory(prefix=WORK_PREFIX, dir=data)
+
+
+# Bringing one back
+
+
+def restore(archive: IO[bytes], data: Path) -> Manifest:
+    """Make `data` what an archive holds. StartError, with nothing changed, if that cannot be done."""
+    folder = DataFolder(data)  # nobody else may use it meanwhile
+    try:
+        if any(child.name != "lock" for child in data.iterdir()):
+            raise StartError(
+                f"the folder {data} is not empty", "restore into a new one with --data, or move the old one away"
+            )
+        with tempfile.TemporaryDirectory(prefix=".restore-", dir=data.absolute().parent) as work:
+            manifest = _unpack(archive, Path(work))
+            _forget_code(Path(work) / MAIN_FILE)
+            for child in sorted(Path(work).iterdir(), key=lambda child: child.name == MAIN_FILE):
+                child.rename(data / child.name)  # the main database last: without it the folder is a new one
+        return manifest
+    finally:
+        folder.close()
+
+
+def _unpack(archive: IO[bytes], into: Path) -> Manifest:
+    try:
+        with tarfile.open(fileobj=archive, mode="r|*") as tar:
+            manifest = _read_manifest(tar)
+            wanted = {entry.name: entry for entry in manifest.files}
+            while (member := tar.next()) is not None:
+                entry = wanted.pop(member.name, None)
+                if entry is None or not member.isreg() or member.size != entry.size:
+                    raise damaged(f"`{member.name[:200]}` is not what the manifest says")
+                file = tar.extractfile(member)
+                assert file is not None  # it is a regular file
+                _write(file, into / entry.name, entry)
+    except (tarfile.TarError, EOFError, OSError, ValueError) as error:
+        raise damaged(str(error) or type(error).__name__) from None
+    if wanted:
+        raise damaged(f"{len(wanted)} of its files are missing")
+    return manifest
+
+
+def _read_manifest(tar: tarfile.TarFile) -> Manifest:
+    first = tar.next()
+    file = tar.extractfile(first) if first is not None and first.name == MANIFEST and first.isreg() else None
+    if file is None:
+        raise StartError("this is no backup of Atoll", f"its first file is not {MANIFEST}")
+    try:
+        manifest = msgspec.json.decode(file.read(MAX_MANIFEST), type=Manifest)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise damaged(f"the manifest cannot be read: {error}") from None
+    if manifest.format > FORMAT:
+        raise newer(manifest)
+    known = known_schemas()
+    for entry in manifest.files:
+        if entry.schema > known.get(entry.name, lambda: 2**31)():
+            raise newer(manifest)
+        parts = PurePosixPath(entry.name).parts
+        if not parts or entry.name.startswith("/") or ".." in parts or "\0" in entry.name or entry.size < 0:
+            raise damaged(f"it has a file named {entry.name[:200]!r}")
+    if len(manifest.files) > MAX_FILES:
+        raise damaged("it has too many files")
+    return manifest
+
+
+def known_schemas() -> dict[str, Callable[[], int]]:
+    """How far this Atoll's own migrations go, by database. Those of bindings are checked when they are opened."""
+    logs = resources.files("atoll.observe") / "migrations"
+    return {MAIN_FILE: lambda: len(migrations()), LOGS_FILE: lambda: len(migrations(logs))}
+
+
+def _write(file: IO[bytes], path: Path, entry: FileEntry) -> None:
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    digest = hashlib.sha256()
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out:
+        while chunk := file.read(CHUNK):
+            digest.update(chunk)
+            out.write(chunk)
+        out.flush()
+        os.fsync(out.fileno())
+    if digest.hexdigest() != entry.sha256:
+        raise damaged(f"`{entry.name}` has other bytes than the manifest says")
+
+
+def _forget_code(database: Path) -> None:
+    if not database.exists():
+        raise damaged(f"it has no {MAIN_FILE}")
+    connection = apsw.Connection(str(database))
+    try:
+        connection.execute("DELETE FROM code_caches")
+    except apsw.Error as error:
+        raise damaged(f"{MAIN_FILE}: {error}") from None
+    finally:
+        connection.close()
+
+
+def damaged(why: str) -> StartError:
+    return StartError(f"the backup is damaged: {why}", "nothing was restored; use another backup")
+
+
+def newer(manifest: Manifest) -> StartError:
+    return StartError(
+        f"the backup was made by a newer Atoll ({manifest.atoll[:40]}; this is {__version__})",
+        "nothing was restored; install that Atoll, or a newer one, and restore with it",
+    )
