@@ -119,6 +119,7 @@ class EngineRoom:
         upkeep: UpkeepLimits | None = None,
         heartbeat_seconds: float = 1.0,
         settings: Settings | None = None,
+        kinds: tuple[str, ...] = (),
     ) -> None:
         self.records: list[Invocation] = []
         self.caches: dict[str, tuple[bytes, ...]] = {}
@@ -129,7 +130,7 @@ class EngineRoom:
         services = Services(settings or Settings(data=data), self.database, self.router, self.inner)
         self.bindings = make_bindings(services)
         self.pool = Pool(
-            Broker(self.bindings),
+            Broker(binding for binding in self.bindings if not kinds or binding.kind in kinds),
             self.records.append,
             limits=limits,
             load_code_cache=lambda version, v8: self.caches.get(version.id + v8),
