@@ -15,21 +15,27 @@ import sys
 import tomllib
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
+from dataclasses import replace
 
 import click
 import uvloop
 
 import atoll
 from atoll.bindings import make_bindings
+from atoll.bindings.base import Binding
+from atoll.bindings.queue.store import QueueStore
 from atoll.bindings.services import Services
 from atoll.broker import Broker
 from atoll.config import Settings
+from atoll.control.access import Access
 from atoll.control.api import ControlApi
 from atoll.control.backup_api import BackupApi
 from atoll.control.binding_apis import binding_routes
 from atoll.control.check import DeployBody
+from atoll.control.crons_api import CronsApi
 from atoll.control.deploy import Deployer
 from atoll.control.metrics_api import MetricsApi
+from atoll.control.queues_api import QueuesApi
 from atoll.control.refusals import Refused
 from atoll.control.workers import WorkerStore
 from atoll.db.folder import DataFolder
@@ -49,6 +55,12 @@ from atoll.observe.metrics import Meter, Metrics, Sources
 from atoll.observe.processes import uses_of
 from atoll.observe.store import LogStore
 from atoll.router import Router
+from atoll.triggers.cron import CronTriggers
+from atoll.triggers.history import CronHistory
+from atoll.triggers.queues import QueueTriggers
+from atoll.triggers.tail import TailTriggers
+from atoll.triggers.triggers import Triggers
+from atoll.workers import Version
 
 log = logging.getLogger("atoll")
 
@@ -82,8 +94,9 @@ class Node:
         await self._undo.aclose()
 
     async def _start(self) -> None:
-        settings, undo = self.settings, self._undo
-        listening = listen(settings.host, settings.port)  # first: a taken port is the commonest mistake
+        undo = self._undo
+        listening = listen(self.settings.host, self.settings.port)  # first: a taken port is the commonest mistake
+        settings = self.settings = replace(self.settings, port=listening.port)
         undo.callback(listening.close)
         folder = DataFolder(settings.data)
         undo.callback(folder.close)
@@ -94,9 +107,11 @@ class Node:
             settings.data, rate=settings.log_rate, max_bytes=settings.log_bytes, days=settings.log_days
         )
         undo.push_async_callback(self.logs.close)
-        self.router = Router(settings.base_domain, settings.control_hosts)
+        self.router = self._make_router()
         inner = InnerCalls()
-        bindings = make_bindings(Services(settings, database, self.router, inner))
+        queues = QueueStore(settings.data / "queues.db")
+        undo.push_async_callback(queues.close)
+        bindings = make_bindings(Services(settings, database, self.router, inner, queues))
         for binding in bindings:
             undo.push_async_callback(binding.close)
         broker = Broker(bindings)
@@ -114,19 +129,13 @@ class Node:
             heartbeat_seconds=settings.health_check_ms / 1000,
             heap_initial_mb=settings.heap_initial_mb,
         )
-        self.deployer = Deployer(settings, store, self.pool, self.router, self.logs, kinds)
-        metrics = MetricsApi(Metrics(self.meter, self._sources(broker)), self.state)
-        self.control = ControlApi(
-            settings,
-            self.deployer,
-            store,
-            self.logs,
-            is_control=self.router.is_control,
-            stats=self.pool.stats,
-            pool_report=lambda: pool_report(self.pool, self.supervisor),
-            port=lambda: self.server.port,
-            more=[*metrics.routes(), *BackupApi(settings.data).routes(), *binding_routes(bindings)],
+        self.triggers = self._make_triggers(queues)
+        undo.push_async_callback(self.triggers.close)
+        self.access = Access(settings, database)
+        self.deployer = Deployer(
+            settings, store, self.pool, self.router, self.logs, kinds, self.triggers, self.access.tenants
         )
+        self.control = self._make_control(store, broker, bindings, queues)
         self.server = self._make_server()
 
         await self.supervisor.start()
@@ -135,6 +144,7 @@ class Node:
         restored = self.deployer.restore()
         if restored:
             log.info("%d workers restored", restored)
+        self.first_token = await self.access.gate.make_first_token(settings.data)
         await self.server.startup(listening)
         undo.push_async_callback(self._drain)
         self.phase = "serving"
@@ -148,6 +158,12 @@ class Node:
     def _record(self, record: Invocation) -> None:
         self.meter.record(record)
         self.logs.record(record)
+        if record.version.tail_consumers:
+            self.triggers.tails.take(record)
+
+    def _worker_of(self, tenant: str, name: str) -> Version | None:
+        """The active version of a worker of a tenant."""
+        return next((each.version for each in self.deployer.all(tenant) if each.name == name), None)
 
     def _sources(self, broker: Broker) -> Sources:
         pids = self.supervisor.engine_pids
@@ -162,6 +178,9 @@ class Node:
             connections=lambda: len(self.server.shared.connections),
             version=atoll.__version__,
         )
+
+    def _make_router(self) -> Router:
+        return Router(self.settings.base_domain, self.settings.control_hosts)
 
     def _make_pool(self, store: WorkerStore, broker: Broker) -> Pool:
         settings = self.settings
@@ -185,6 +204,36 @@ class Node:
             save_code_cache=store.save_code,
         )
 
+    def _make_control(
+        self, store: WorkerStore, broker: Broker, bindings: Sequence[Binding], queues: QueueStore
+    ) -> ControlApi:
+        metrics = MetricsApi(Metrics(self.meter, self._sources(broker)), self.state)
+        return ControlApi(
+            self.settings,
+            self.deployer,
+            store,
+            self.logs,
+            self.access,
+            is_control=self.router.is_control,
+            stats=self.pool.stats,
+            pool_report=lambda: pool_report(self.pool, self.supervisor),
+            port=lambda: self.server.port,
+            more=[
+                *metrics.routes(),
+                *BackupApi(self.settings.data).routes(),
+                *binding_routes(bindings),
+                *CronsApi(self.deployer, self.triggers.crons).routes(),
+                *QueuesApi(queues, self.triggers.queues).routes(),
+            ],
+        )
+
+    def _make_triggers(self, queues: QueueStore) -> Triggers:
+        return Triggers(
+            CronTriggers(self.pool, CronHistory(self.settings.data / "crons.db")),
+            QueueTriggers(self.pool, queues),
+            TailTriggers(self.pool, self._worker_of),
+        )
+
     def _make_server(self) -> Server:
         settings = self.settings
         return Server(
@@ -204,6 +253,7 @@ class Node:
 
     async def _drain(self) -> None:
         self.phase = "draining"
+        self.triggers.stop()
         await asyncio.sleep(self.settings.drain_delay)  # /readyz tells whoever sends requests here
         self.logs.hang_up()  # a live stream would never end by itself
         await self.server.shutdown()
@@ -256,9 +306,15 @@ def greet(node: Node) -> None:
     layers = node.supervisor.layers
     held = str(layers) if layers.held and not layers.missing else say(str(layers), fg="yellow")
     click.echo(f"  sandbox: {held}\n", err=True)
+    token = ""
+    if not node.access.gate.is_open:
+        token = " -H 'Authorization: Bearer …'"
+        if node.first_token is not None:
+            token = f' -H "Authorization: Bearer $(cat {node.first_token})"'
+            click.echo(f"  token   the control API needs one: an admin's is in {node.first_token}", err=True)
     if names:
         click.echo(f"  try     curl {node.control.url_of(names[0])}", err=True)
-    click.echo(f"  deploy  curl -X POST {base}/api/workers -H 'Content-Type: application/json' \\", err=True)
+    click.echo(f"  deploy  curl -X POST {base}/api/workers -H 'Content-Type: application/json'{token} \\", err=True)
     click.echo(f"            -d '{EXAMPLE_BODY}'", err=True)
     click.echo(f"  look    {base}/  (Ctrl-C stops)\n", err=True)
 

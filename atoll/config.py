@@ -36,6 +36,7 @@ class Facts:
     also: str = ""  # a second name in the environment: the one the platform's first specification gave it
     shown: str = ""  # the default as people read it, where the value itself depends on the machine
     words: tuple[str, ...] = ()  # the only values there are
+    free: bool = False  # a list of anything; else of host names
 
 
 def setting(
@@ -47,8 +48,9 @@ def setting(
     also: str = "",
     shown: str = "",
     words: tuple[str, ...] = (),
+    free: bool = False,
 ) -> T:
-    return dataclasses.field(default=default, metadata={"facts": Facts(doc, low, high, also, shown, words)})
+    return dataclasses.field(default=default, metadata={"facts": Facts(doc, low, high, also, shown, words, free)})
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,12 @@ class Settings:
     base_domain: str = setting("localhost", "Workers answer on <name>.<base domain>.")
     control_hosts: tuple[str, ...] = setting(
         (), "More host names, separated by commas, that serve the control API beside localhost, 127.0.0.1 and [::1]."
+    )
+
+    control_auth: str = setting(
+        "auto",
+        "Who needs a token for the control API: auto, everybody who is not on this machine; token, everybody.",
+        words=("auto", "token"),
     )
 
     # What it keeps
@@ -76,6 +84,9 @@ class Settings:
         1000,
         "Log records kept per second and worker; more are counted and not kept. Twice as many if they say something.",
     )
+
+    cache_bytes: int = setting(256 * MB, "What the Cache API keeps for one tenant; beyond it the oldest goes.", low=MB)
+    cache_object_bytes: int = setting(16 * MB, "Largest response that the Cache API keeps.", low=1)
 
     # Engines
     engines: int = setting(
@@ -155,6 +166,24 @@ class Settings:
     drain_delay: float = setting(0.0, "Time from /readyz saying no until the port closes, when Atoll stops.", high=3600)
     drain_seconds: float = setting(30.0, "Time calls in flight have to finish when Atoll stops.")
 
+    # What workers may reach
+    egress_allow: tuple[str, ...] = setting(
+        (),
+        "Internal hosts and address ranges that workers may reach, separated by commas, as db.internal, 10.0.0.0/8 or "
+        "127.0.0.1:9000; the public internet is always allowed.",
+        free=True,
+    )
+    egress_deny: tuple[str, ...] = setting(
+        (), "Hosts, address ranges and ports that no worker may reach, written as those of egress_allow.", free=True
+    )
+    ca_file: str = setting("", "PEM file of certificates that workers' https trusts beside the system's.", shown="none")
+    connect_timeout: float = setting(10.0, "Time a fetch has to connect to another server.", low=0.1)
+    fetch_timeout: float = setting(60.0, "Time another server may be silent while a fetch waits for it.", low=0.1)
+    fetch_bytes: int = setting(10_000 * MB, "Largest response body a fetch may bring, as it is transferred.", low=1)
+    tenant_connections: int = setting(
+        200, "Connections to other servers that the workers of one tenant may have.", low=1, high=60_000
+    )
+
     # What a worker gets when it names no limits, and the most it may ask for
     cpu_ms: int = setting(50, "CPU time of one call, for workers that name no cpu_ms.", low=1)
     wall_ms: int = setting(30_000, "Time of one call, for workers that name no wall_ms.", low=1)
@@ -203,18 +232,32 @@ def shown_default(name: str) -> str:
 
 def load(config: Path | None, env: Mapping[str, str], flags: Mapping[str, str]) -> Settings:
     """The settings of this start. `flags` holds only the flags that were given, by the name of their setting."""
+    return load_with_origins(config, env, flags)[0]
+
+
+def load_with_origins(
+    config: Path | None, env: Mapping[str, str], flags: Mapping[str, str]
+) -> tuple[Settings, dict[str, str]]:
+    """The same, and where each value comes from that is not the default: a file, a variable or a flag."""
     values: dict[str, object] = {}
-    for name, value in _from_file(_config_file(config, env)):
-        values[name] = value
+    origins: dict[str, str] = {}
+    file = _config_file(config, env)
+    for name, value in _from_file(file):
+        values[name], origins[name] = value, str(file)
     for name in FIELDS:
         for variable in env_names(name):
             if env.get(variable, "") != "":
-                values[name] = _value(name, env[variable], variable)
+                values[name], origins[name] = _value(name, env[variable], variable), variable
     for name, text in flags.items():
-        values[name] = _value(name, text, flag_name(name))
+        values[name], origins[name] = _value(name, text, flag_name(name)), flag_name(name)
     settings = dataclasses.replace(Settings(), **values)  # type: ignore[arg-type]  # each was converted by its field
     _check_together(settings)
-    return settings
+    return settings, origins
+
+
+def shown_value(value: object) -> str:
+    """A value as people write it."""
+    return ",".join(value) if isinstance(value, tuple) else str(value)
 
 
 def _config_file(config: Path | None, env: Mapping[str, str]) -> Path | None:
@@ -263,7 +306,7 @@ def _value(name: str, raw: object, called: str) -> object:
         hosts = [part.strip() for part in raw.split(",")] if isinstance(raw, str) else raw
         if not isinstance(hosts, list) or not all(isinstance(host, str) for host in hosts):
             raise StartError(f"{called} is {raw!r}, not a list of names", 'write ["a.example", "b.example"] in a file')
-        return tuple(_host_name(host, called) for host in hosts if host)
+        return tuple(host if facts_of(name).free else _host_name(host, called) for host in hosts if host)
     if not isinstance(raw, str) or not raw.strip() or "\0" in raw:
         raise StartError(f"{called} is {raw!r}, not a text", f"{facts_of(name).doc} Default: {shown_default(name)}")
     if isinstance(default, Path):

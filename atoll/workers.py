@@ -72,6 +72,14 @@ class Switches:
 
 
 @dataclass(frozen=True, slots=True)
+class EgressRules:
+    """Where a worker may connect to, beside what the node allows: the lists of egress/rules.py as they were written."""
+
+    allow: tuple[str, ...] = ()
+    deny: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Grant:
     """A binding a worker was given: the name it sees in `env`, the kind, and the resource only Python knows.
 
@@ -93,7 +101,7 @@ class QueueConsumer:
     max_batch_timeout: float = 5
     max_retries: int = 3
     dead_letter_queue: str | None = None  # where a message goes after the last retry; None: away
-    retry_delay: float = 0
+    retry_delay: float | None = None  # None: longer and longer
     max_concurrency: int | None = None  # batches at the same time; None: as the node likes
 
 
@@ -119,6 +127,7 @@ class Version:
     grants: Mapping[str, Grant] = field(default_factory=dict)
     limits: Limits = field(default_factory=Limits)
     compatibility_date: str = ""
+    egress: EgressRules = field(default_factory=EgressRules)
     compatibility_flags: tuple[str, ...] = ()
     crons: tuple[str, ...] = ()
     queue_consumers: tuple[QueueConsumer, ...] = ()

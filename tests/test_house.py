@@ -26,10 +26,12 @@ LAYERS: list[set[str]] = [
     {"cli"},
     {"app", "project"},
     {"control", "front"},
+    {"triggers"},
     {"observe"},
     {"router", "engine"},
     {"broker"},
     {"bindings"},
+    {"egress"},
     {"db"},
     {"config", "errors", "logs", "tallies", "wire", "workers"},
 ]

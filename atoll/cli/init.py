@@ -16,6 +16,7 @@ TEMPLATES = {
     "hello": "the smallest worker, in JavaScript",
     "typescript": "the same in TypeScript, in two files",
     "api": "a JSON API with hono, from npm",
+    "kv": "a counter of visits in KV",
 }
 IGNORED = "node_modules/\ndist/\n.atoll/\n.dev.vars\n.env\n"
 INSTALL_SECONDS = 300
@@ -56,7 +57,7 @@ def init(template: str, folder: Path | None, name: str | None, install: bool) ->
         install_packages(folder)
     for path in written:
         click.echo(folder / path)
-    say(f"\n{paint(name, bold=True)} is in {folder}. Next:\n\n  cd {folder}\n  atoll build\n")
+    say(f"\n{paint(name, bold=True)} is in {folder}. Next:\n\n  cd {folder}\n  atoll dev\n")
 
 
 def write_template(template: str, folder: Path, name: str) -> list[str]:

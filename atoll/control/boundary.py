@@ -27,7 +27,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
-from atoll.control.callers import Caller, Scope
+from atoll.control.callers import NOBODY, Caller, Scope
 from atoll.control.refusals import API_ERRORS, ApiCode, Refused, binding_refusal
 from atoll.errors import BindingRefused, Failure, StorageFailed
 
@@ -153,6 +153,12 @@ class Boundary:
 
 
 def refuse_powerless(caller: Caller, route: Route) -> None:
+    if not caller.may(route.scope) and caller is NOBODY:
+        raise Refused(
+            ApiCode.UNAUTHENTICATED,
+            "this needs a token",
+            "send Authorization: Bearer <token>; the first start leaves one in the data folder, in admin-token",
+        )
     if not caller.may(route.scope):
         raise Refused(
             ApiCode.FORBIDDEN, f"this token may not do that: it has no scope `{route.scope}`", "use one that has"
@@ -196,6 +202,16 @@ async def read_json(request: Request, limit: int = SMALL_BODY, hint: str = "") -
             "send the header Content-Type: application/json",
         )
     return await read_body(request, limit, hint)
+
+
+async def read_shape(request: Request, shape: type[T], *, empty: bool = False) -> T:
+    """A JSON body of a shape. With `empty`, none at all stands for an object without fields."""
+    raw = b"{}" if empty and not media_type(request) else await read_json(request)
+    try:
+        return msgspec.json.decode(raw, type=shape)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        text = str(error).replace("Object contains", "the body has", 1)
+        raise Refused(ApiCode.BAD_BODY, f"the body does not fit: {text}", "see docs/reference/api.md") from None
 
 
 # Answers

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from atoll.bindings.echo.ops import Echo
 from atoll.config import Settings
+from atoll.control.access import Access
 from atoll.control.api import ControlApi
 from atoll.control.deploy import Deployer
 from atoll.control.workers import WorkerStore
@@ -20,6 +21,18 @@ from atoll.observe.store import LogStore
 from atoll.router import Router
 from atoll.workers import Version
 
+
+class NoTriggers:
+    """A node without crons and queues: engines are played here, and what would start them has tests of its own."""
+
+    def check(self, version: Version, handlers: Sequence[str]) -> None: ...
+
+    def put(self, version: Version) -> None: ...
+
+    async def drop(self, worker_id: str) -> None: ...
+
+
+NO_TRIGGERS = NoTriggers()
 KINDS = {"echo": Echo()}
 HELLO = 'export default { fetch() { return new Response("Hello!"); } }'
 
@@ -88,13 +101,17 @@ class Node:
         self.store = WorkerStore(self.database, KINDS)
         self.router = Router(settings.base_domain, settings.control_hosts)
         self.logs = LogStore(folder)
-        self.deployer = Deployer(settings, self.store, engines, self.router, self.logs, KINDS, clock=clock)
+        self.access = Access(settings, self.database, clock)
+        self.deployer = Deployer(
+            settings, self.store, engines, self.router, self.logs, KINDS, NO_TRIGGERS, self.access.tenants, clock=clock
+        )
         self.deployer.restore()
         self.api = ControlApi(
             settings,
             self.deployer,
             self.store,
             self.logs,
+            self.access,
             is_control=self.router.is_control,
             stats=lambda: engines.stats,
             pool_report=lambda: {"cached": engines.stats.loaded},
