@@ -36,7 +36,9 @@ from atoll.control.crons_api import CronsApi
 from atoll.control.deploy import Deployer
 from atoll.control.metrics_api import MetricsApi
 from atoll.control.queues_api import QueuesApi
+from atoll.control.quotas import caps_of
 from atoll.control.refusals import Refused
+from atoll.control.tenants import Tenant
 from atoll.control.workers import WorkerStore
 from atoll.db.folder import DataFolder
 from atoll.db.sqlite import Database
@@ -132,6 +134,7 @@ class Node:
         self.triggers = self._make_triggers(queues)
         undo.push_async_callback(self.triggers.close)
         self.access = Access(settings, database)
+        self.access.tenants.listen(self._cap_tenant)
         self.deployer = Deployer(
             settings, store, self.pool, self.router, self.logs, kinds, self.triggers, self.access.tenants
         )
@@ -258,6 +261,9 @@ class Node:
         self.logs.hang_up()  # a live stream would never end by itself
         await self.server.shutdown()
         await self.supervisor.drain(self.settings.drain_seconds)  # what waitUntil() still holds
+
+    def _cap_tenant(self, tenant: Tenant) -> None:
+        self.pool.set_caps(tenant.name, caps_of(tenant.quotas, self.pool.tenants.usual))
 
     async def deploy_example(self, name: str) -> None:
         """Deploy one of the examples that come with Atoll, unless a worker has its name."""

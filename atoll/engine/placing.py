@@ -95,9 +95,12 @@ class Placer:
             raise LoadFailed(refusal)
         if self.offences.is_alone(version, now):
             return self.cells.get(self.own_cell(version), now)
-        if version.isolation is Isolation.PROCESS or self.tenants.of(version.tenant).caps.own_engine:
+        if self._has_own_engine(version):
             return self.cells.get(f"tenant {version.tenant}", now)
         return self.cells.shared
+
+    def _has_own_engine(self, version: Version) -> bool:
+        return version.isolation is Isolation.PROCESS or self.tenants.of(version.tenant).caps.own_engine
 
     @staticmethod
     def own_cell(version: Version) -> str:
@@ -184,6 +187,14 @@ class Placer:
         except LoadFailed:
             return False
         return True
+
+    def rehouse(self, tenant: str) -> None:
+        """Where workers of a tenant belong may have changed: new calls go there, those under way may finish."""
+        for home in self.homes:
+            if home.tenant.name == tenant and home.cell.is_own != self._has_own_engine(home.version):
+                for placement in list(home.placements):
+                    self.homes.drop(placement)
+                    self.unload_when_idle(placement)
 
     def relieve(self) -> int:
         """Unload a tenth of what is idle, the least recently used first; returns how many that were."""

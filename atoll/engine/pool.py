@@ -82,12 +82,17 @@ class Pool:
         if home is not None:
             placement = home.first or home.lightest()
             tenant = home.tenant
-            if placement.in_flight < placement.room and tenant.in_flight < tenant.max_calls:
+            if placement.in_flight < placement.room and tenant.in_flight < tenant.fast_calls:
                 counts.hits += 1
                 self._homes.used(version)
                 placement.session.calls.start(call, placement)
                 return call
-        self._route(call)
+            counts.hits += placement.ready
+        refusal = self.tenants.of(version.tenant).admit(call.started)
+        if refusal is not None:
+            self._refuse(call, refusal)
+        else:
+            self._route(call)
         return call
 
     def move(self, call: Call, left: Placement) -> None:
@@ -126,9 +131,6 @@ class Pool:
 
     def _placement_for(self, home: Home) -> Placement:
         """Where the next call of a version goes. LoadFailed if it has enough of them."""
-        tenant = home.tenant
-        if tenant.in_flight >= tenant.max_calls:
-            raise _too_many(f"{tenant.max_calls} calls of this tenant are under way already", tenant=True)
         if is_solo(home.version):
             return solo_placement(self._placer, home, self.limits.worker_queue)
         placement = home.lightest()
@@ -254,7 +256,12 @@ class Pool:
         else:
             session.calls.end(call, failure)
 
-    # --- what the supervisor does ---
+    # --- what others do ---
+
+    def set_caps(self, tenant: str, caps: TenantCaps | None) -> None:
+        """What one tenant may have from now on; None: what every tenant may."""
+        self.tenants.set_caps(tenant, caps)
+        self._placer.rehouse(tenant)
 
     def session(self, cell: Cell) -> Session:
         """A session for an engine about to start; `add` it once it has said HELLO."""
@@ -323,5 +330,5 @@ class Pool:
         )
 
 
-def _too_many(message: str, *, tenant: bool = False) -> LoadFailed:
-    return LoadFailed(Failure(ErrorCode.QUOTA_EXCEEDED if tenant else ErrorCode.OVERLOADED, message))
+def _too_many(message: str) -> LoadFailed:
+    return LoadFailed(Failure(ErrorCode.OVERLOADED, message))

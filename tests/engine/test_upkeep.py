@@ -135,8 +135,10 @@ async def test_a_worker_with_process_isolation_shares_its_engine_only_with_its_t
 
 
 async def test_a_tenant_may_be_given_an_engine_for_all_its_workers(room: EngineRoom) -> None:
-    room.pool.tenants.set_caps("acme", TenantCaps(own_engine=True))
     version = dataclasses.replace(script(HELLO), tenant="acme")
+    await room.get(version)
+    assert room.placement(version).session.cell.name == ""
+    room.pool.set_caps("acme", TenantCaps(own_engine=True))
     await room.pool.check(version)
     assert (await room.get(version)).body == b"hello"
     assert room.placement(version).session.cell.name == "tenant acme"
