@@ -51,7 +51,9 @@ from atoll.engine.upkeep import UpkeepLimits
 from atoll.errors import StartError
 from atoll.front.heap import keep_freed_memory
 from atoll.front.pages import Detail
+from atoll.front.peer import Proxies
 from atoll.front.server import Server, listen
+from atoll.front.tls import Certificates
 from atoll.logs import Invocation
 from atoll.observe.metrics import Meter, Metrics, Sources
 from atoll.observe.processes import uses_of
@@ -100,6 +102,10 @@ class Node:
         listening = listen(self.settings.host, self.settings.port)  # first: a taken port is the commonest mistake
         settings = self.settings = replace(self.settings, port=listening.port)
         undo.callback(listening.close)
+        certificates = Certificates(settings.certificates) if settings.https_port else None
+        secure = listen(settings.host, settings.https_port) if certificates is not None else None
+        if secure is not None:
+            undo.callback(secure.close)
         folder = DataFolder(settings.data)
         undo.callback(folder.close)
         database = Database(settings.data / "atoll.db")
@@ -113,7 +119,7 @@ class Node:
         inner = InnerCalls()
         queues = QueueStore(settings.data / "queues.db")
         undo.push_async_callback(queues.close)
-        bindings = make_bindings(Services(settings, database, self.router, inner, queues))
+        bindings = make_bindings(Services(settings, database, self.router, inner, queues, self))
         for binding in bindings:
             undo.push_async_callback(binding.close)
         broker = Broker(bindings)
@@ -130,6 +136,7 @@ class Node:
             upkeep=UpkeepLimits(settings.restart_memory_mb, settings.restart_hours, settings.min_free_mb),
             heartbeat_seconds=settings.health_check_ms / 1000,
             heap_initial_mb=settings.heap_initial_mb,
+            pbkdf2_iterations=settings.pbkdf2_iterations,
         )
         self.triggers = self._make_triggers(queues)
         undo.push_async_callback(self.triggers.close)
@@ -149,6 +156,8 @@ class Node:
             log.info("%d workers restored", restored)
         self.first_token = await self.access.gate.make_first_token(settings.data)
         await self.server.startup(listening)
+        if secure is not None and certificates is not None:
+            await self.server.startup_secure(secure, certificates)
         undo.push_async_callback(self._drain)
         self.phase = "serving"
 
@@ -164,7 +173,7 @@ class Node:
         if record.version.tail_consumers:
             self.triggers.tails.take(record)
 
-    def _worker_of(self, tenant: str, name: str) -> Version | None:
+    def find_worker(self, tenant: str, name: str) -> Version | None:
         """The active version of a worker of a tenant."""
         return next((each.version for each in self.deployer.all(tenant) if each.name == name), None)
 
@@ -234,7 +243,7 @@ class Node:
         return Triggers(
             CronTriggers(self.pool, CronHistory(self.settings.data / "crons.db")),
             QueueTriggers(self.pool, queues),
-            TailTriggers(self.pool, self._worker_of),
+            TailTriggers(self.pool, self.find_worker),
         )
 
     def _make_server(self) -> Server:
@@ -250,6 +259,7 @@ class Node:
             body_timeout=settings.body_timeout,
             idle_timeout=settings.idle_timeout,
             drain_seconds=settings.drain_seconds,
+            proxies=Proxies(settings.trusted_proxies),
             detail=self.detail,
             explain=self.deployer.maps.failure if self.detail == Detail.STACKS else None,
         )

@@ -55,6 +55,7 @@ class Supervisor:
         threads: int,
         spares: int,
         sandbox_mode: str,
+        pbkdf2_iterations: int = 100_000,
         files: EngineFiles | None = None,
         upkeep: UpkeepLimits | None = None,
         heartbeat_seconds: float = 1.0,
@@ -68,6 +69,7 @@ class Supervisor:
         self._count = engines
         self._threads = threads
         self._spares = spares
+        self._pbkdf2_iterations = pbkdf2_iterations
         self._sandbox = sandbox_mode
         self._files = files
 
@@ -111,7 +113,13 @@ class Supervisor:
         files = self._files or find_files()
         snapshot = await asyncio.to_thread(ensure_snapshot, files, self._data)
         self._command = EngineCommand(
-            files, snapshot, self._threads, self._spares, self._heap_initial_mb, self._sandbox
+            files,
+            snapshot,
+            self._threads,
+            self._spares,
+            self._pbkdf2_iterations,
+            self._heap_initial_mb,
+            self._sandbox,
         )
         if self._sandbox != sandbox.OFF:
             readable = await asyncio.to_thread(sandbox.needed_files, files.node, files.main, files.addon)

@@ -133,9 +133,10 @@ class EngineRoom:
         self.database = Database(folder / "atoll.db")
         self.queues = QueueStore(folder / "queues.db")
         self.router = Router()
+        self.workers: dict[str, Version] = {}  # what service bindings find, by name
         self.inner = InnerCalls()
         settings = settings or Settings(data=folder)
-        services = Services(settings, self.database, self.router, self.inner, self.queues)
+        services = Services(settings, self.database, self.router, self.inner, self.queues, self)
         self.bindings = make_bindings(services)
         self.pool = Pool(
             Broker(binding for binding in self.bindings if not kinds or binding.kind in kinds),
@@ -157,6 +158,10 @@ class EngineRoom:
             upkeep=upkeep,
             heartbeat_seconds=heartbeat_seconds,
         )
+
+    def find_worker(self, tenant: str, name: str) -> Version | None:
+        version = self.workers.get(name)
+        return version if version is not None and version.tenant == tenant else None
 
     async def __aenter__(self) -> EngineRoom:
         await self.supervisor.start()
