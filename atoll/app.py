@@ -126,18 +126,7 @@ class Node:
         kinds = {binding.kind: binding for binding in bindings}
         store = WorkerStore(database, kinds)
         inner.calls = self.pool = self._make_pool(store, broker)
-        self.supervisor = Supervisor(
-            self.pool,
-            data=settings.data,
-            engines=settings.engines,
-            threads=settings.engine_threads,
-            spares=settings.spares,
-            sandbox_mode=settings.sandbox,
-            upkeep=UpkeepLimits(settings.restart_memory_mb, settings.restart_hours, settings.min_free_mb),
-            heartbeat_seconds=settings.health_check_ms / 1000,
-            heap_initial_mb=settings.heap_initial_mb,
-            pbkdf2_iterations=settings.pbkdf2_iterations,
-        )
+        self.supervisor = self._make_supervisor()
         self.triggers = self._make_triggers(queues)
         undo.push_async_callback(self.triggers.close)
         self.access = Access(settings, database)
@@ -244,6 +233,21 @@ class Node:
             CronTriggers(self.pool, CronHistory(self.settings.data / "crons.db")),
             QueueTriggers(self.pool, queues),
             TailTriggers(self.pool, self.find_worker),
+        )
+
+    def _make_supervisor(self) -> Supervisor:
+        settings = self.settings
+        return Supervisor(
+            self.pool,
+            data=settings.data,
+            engines=settings.engines,
+            threads=settings.engine_threads,
+            spares=settings.spares,
+            sandbox_mode=settings.sandbox,
+            upkeep=UpkeepLimits(settings.restart_memory_mb, settings.restart_hours, settings.min_free_mb),
+            heartbeat_seconds=settings.health_check_ms / 1000,
+            heap_initial_mb=settings.heap_initial_mb,
+            pbkdf2_iterations=settings.pbkdf2_iterations,
         )
 
     def _make_server(self) -> Server:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
+import shutil
 import signal
 import tempfile
 import time
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -128,8 +130,9 @@ class EngineRoom:
         self.records: list[Invocation] = []
         self.caches: dict[str, tuple[bytes, ...]] = {}
         self.saved = 0
-        self._folder = tempfile.TemporaryDirectory(prefix="atoll-room-")  # `data` may be shared, for its snapshots
-        folder = Path(self._folder.name)
+        self._folder = Path(tempfile.mkdtemp(prefix="atoll-room-"))  # `data` may be shared, for its snapshots
+        weakref.finalize(self, shutil.rmtree, self._folder, True)  # some rooms are never entered
+        folder = self._folder
         self.database = Database(folder / "atoll.db")
         self.queues = QueueStore(folder / "queues.db")
         self.router = Router()
@@ -174,7 +177,7 @@ class EngineRoom:
             await binding.close()
         await self.database.close()
         await self.queues.close()
-        self._folder.cleanup()
+        shutil.rmtree(self._folder)
         assert not [pid for pid in pids if alive(pid)], "an engine outlived its supervisor"
 
     def _save(self, version: Version, v8: str, cache: tuple[bytes, ...]) -> None:
