@@ -102,3 +102,34 @@ def test_doctor_explains_a_cloudflare_project_before_it_runs(atoll: Atoll, tmp_p
         file.write('[[d1_databases]]\nbinding = "DB"\n')
     ran = run(tmp_path, "doctor", "--no-sandbox", code=1, **node)
     assert "✗ `d1_databases` is not supported: D1 is not there yet" in ran.stdout
+
+
+def test_a_cron_runs_when_it_is_asked_to(atoll: Atoll, tmp_path: Path) -> None:
+    node = {"ATOLL_API": f"http://localhost:{atoll.port}"}
+    run(tmp_path, "init", "cron", "cli-cron")
+    folder = tmp_path / "cli-cron"
+    run(folder, "deploy", **node)
+    assert atoll.get("cli-cron").text == "last run: never\n"
+    run(folder, "cron", "run", "--time", "1790000000000", **node)
+    assert atoll.get("cli-cron").text == "last run: 2026-09-21T14:13:20.000Z\n"
+    listed = run(folder, "cron", "list", **node).stdout
+    assert "*/5 * * * *" in listed and "ok" in listed
+    atoll.deploy("cli-cron-bad", "export default { fetch() {}, scheduled() { throw new Error('no') } }")
+    assert "it ended with exception: " in run(folder, "cron", "run", "cli-cron-bad", code=1, **node).stderr
+
+
+def test_messages_are_sent_held_and_purged(atoll: Atoll, tmp_path: Path) -> None:
+    node = {"ATOLL_API": f"http://localhost:{atoll.port}"}
+    run(tmp_path, "queues", "create", "cli-jobs", **node)
+    run(tmp_path, "queues", "pause", "cli-jobs", **node)
+    run(tmp_path, "queues", "send", "cli-jobs", '{"a": 1}', **node)
+    run(tmp_path, "queues", "send", "cli-jobs", "plain", "--text", "--delay", "60", **node)
+    assert "is not JSON" in run(tmp_path, "queues", "send", "cli-jobs", "{", code=1, **node).stderr
+    [queue] = [
+        q for q in json.loads(run(tmp_path, "queues", "list", "--json", **node).stdout) if q["name"] == "cli-jobs"
+    ]
+    assert (queue["waiting"], queue["delayed"], queue["paused"]) == (1, 1, True)
+    run(tmp_path, "queues", "resume", "cli-jobs", **node)
+    assert "deleted 2 messages" in run(tmp_path, "queues", "purge", "cli-jobs", "--yes", **node).stderr
+    assert "nobody" in run(tmp_path, "queues", "list", **node).stdout
+    run(tmp_path, "queues", "delete", "cli-jobs", "--yes", **node)

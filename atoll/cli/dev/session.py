@@ -20,7 +20,6 @@ from atoll.cli.dev.watch import Reason, Watcher
 from atoll.cli.profiles import Target
 from atoll.cli.talk import Failed, paint
 from atoll.config import Settings
-from atoll.engine.events import EventFailed, run_event
 from atoll.logs import Invocation
 from atoll.observe.sourcemaps import decoded
 from atoll.project.build import Builder
@@ -28,7 +27,6 @@ from atoll.project.built import Built, Diagnostic
 from atoll.project.bundle import deploy_body
 from atoll.project.model import Level, Project, ProjectError
 from atoll.project.read import read_project
-from atoll.wire.generated import Event
 
 KEYS = "o open   r reload   t run crons   q quit"
 
@@ -143,11 +141,16 @@ class Session:
         return True
 
     def _send(self, body: dict[str, Any]) -> None:
-        client = Client(Target(f"http://127.0.0.1:{self.port}"), host=f"{CONTROL_HOST}:{self.port}")
-        try:
+        with self._client() as client:
             send(client, body)
-        finally:
-            client.close()
+
+    def _ask(self, method: str, path: str, body: object = None) -> Any:
+        with self._client() as client:
+            return client.call(method, path, body)
+
+    def _client(self) -> Client:
+        """Our own control API, over the loopback like any other client's."""
+        return Client(Target(f"http://127.0.0.1:{self.port}"), host=f"{CONTROL_HOST}:{self.port}")
 
     def _placed(self, refusal: Refusal, built: Built) -> str:
         """Why the node refused it, with the code around the place it names."""
@@ -170,13 +173,10 @@ class Session:
 
     def _forget_others(self) -> None:
         """A project that was renamed left its old self behind; what it stored stays."""
-        client = Client(Target(f"http://127.0.0.1:{self.port}"), host=f"{CONTROL_HOST}:{self.port}")
-        try:
+        with self._client() as client:
             for worker in client.get("/api/workers")["workers"]:
                 if worker["name"] != self._project.name:
                     client.delete(f"/api/workers/{worker['id']}")
-        finally:
-            client.close()
 
     # What people and tools ask for
 
@@ -205,16 +205,14 @@ class Session:
 
     async def _run_cron(self, cron: str, at_ms: float | None) -> str:
         """Run the scheduled handler now; "ok", or how it failed."""
-        entry = self.node.router.entries.get(self._project.name)
-        if entry is None or entry.version is None:
-            return "the project is not deployed"
-        cron = cron or (self._project.crons[0] if self._project.crons else "* * * * *")
-        meta = {"cron": cron, "scheduledTime": int(at_ms if at_ms is not None else time.time() * 1000)}
+        body: dict[str, Any] = {"cron": cron} if cron else {}
+        if at_ms is not None:
+            body["scheduled_time"] = int(at_ms)
         try:
-            await run_event(self.node.pool, entry.version, Event.SCHEDULED, f"CRON {cron}", meta)
-        except EventFailed as error:
-            return error.failure.message
-        return "ok"
+            ran = await asyncio.to_thread(self._ask, "POST", f"/api/workers/{self._project.name}/crons/run", body)
+        except Failed as failed:
+            return failed.message
+        return "ok" if ran["outcome"] == "ok" else f"{ran['outcome']}: {ran['message']}"
 
     def _say(self, text: str) -> None:
         self.terminal.tell("note", f"  {text}", message=text)
