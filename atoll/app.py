@@ -46,7 +46,7 @@ from atoll.engine.supervisor import Supervisor
 from atoll.errors import StartError
 from atoll.front.heap import keep_freed_memory
 from atoll.front.pages import Detail
-from atoll.front.server import Server, listen
+from atoll.front.server import Listening, Server, listen
 from atoll.logs import Invocation
 from atoll.observe.metrics import Meter, Metrics, Sources
 from atoll.observe.processes import uses_of
@@ -135,9 +135,13 @@ class Node:
         restored = self.deployer.restore()
         if restored:
             log.info("%d workers restored", restored)
-        await self.server.startup(listening)
+        await self._open(listening)
         undo.push_async_callback(self._drain)
         self.phase = "serving"
+
+    async def _open(self, listening: Listening) -> None:
+        """From here on clients are answered; those that came since `listen` have waited."""
+        await self.server.startup(listening)
 
     def state(self) -> str:
         """ "ok", or why no request should be sent here."""

@@ -12,18 +12,18 @@ import time
 from pathlib import Path
 from typing import Any
 
-from atoll.cli.client import Client, Refusal
-from atoll.cli.deploy import send
+from atoll.cli.client import Client
 from atoll.cli.dev.node import CONTROL_HOST, DevNode
 from atoll.cli.dev.terminal import Keys, Terminal
 from atoll.cli.dev.watch import Reason, Watcher
 from atoll.cli.profiles import Target
 from atoll.cli.talk import Failed, paint
 from atoll.config import Settings
+from atoll.control.refusals import Refused
 from atoll.logs import Invocation
-from atoll.observe.sourcemaps import decoded
+from atoll.observe.sourcemaps import decoded, mapped_failure
 from atoll.project.build import Builder
-from atoll.project.built import Built, Diagnostic
+from atoll.project.built import Built
 from atoll.project.bundle import deploy_body
 from atoll.project.model import Level, Project, ProjectError
 from atoll.project.read import read_project
@@ -42,7 +42,7 @@ class Session:
         self._deployed: dict[str, Any] = {}  # the body of the last deploy
         self._watcher = Watcher(project)
         self._tasks: set[asyncio.Task[None]] = set()
-        self.node = DevNode(settings, project.name, self._on_call)
+        self.node = DevNode(settings, project.name, self._on_call, self._first_deploy)
         self.terminal = Terminal(as_json=as_json, explain=self.node.explained, cold=self.node.call_was_cold)
 
     async def run(self, began: float) -> None:
@@ -51,24 +51,25 @@ class Session:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             loop.add_signal_handler(number, self._watcher.poke, Reason.STOPPING)
         await asyncio.sleep(0)  # the watcher is on its post
-        building = asyncio.ensure_future(asyncio.to_thread(self._build))  # while the node starts
+        self._building = asyncio.ensure_future(asyncio.to_thread(self._build))  # while the node starts
         try:
             await self.node.start()
             try:
-                await self._serve(began, building)
+                await self._serve(began)
             finally:
                 for task in self._tasks:
                     task.cancel()
                 await self.node.stop()
         finally:
-            await asyncio.wait([building])
+            await asyncio.wait([self._building])
             await self._watcher.close()
             await asyncio.to_thread(self._builder.close)
 
-    async def _serve(self, began: float, building: asyncio.Future[Built | ProjectError]) -> None:
+    async def _first_deploy(self) -> None:
+        await self._deploy(await self._building)
+
+    async def _serve(self, began: float) -> None:
         self.node.tools.run_cron = self._run_cron
-        await asyncio.to_thread(self._forget_others)
-        await self._deploy(await building)
         took = (time.monotonic() - began) * 1000
         shown = f"\n  {paint(self._project.name, bold=True)} is on {paint(self.url, fg='cyan')}, ready in {took:.0f} ms"
         shown += f"\n  {paint(KEYS, dim=True)}\n"
@@ -129,20 +130,13 @@ class Session:
         if body == self._deployed and not forced and not self.node.tools.build_error:
             return False
         try:
-            await asyncio.to_thread(self._send, body)
-        except Refusal as refusal:
-            self._broke("deploy_failed", self._placed(refusal, result), refusal.hint)
-            return False
-        except Failed as failed:
-            self._broke("deploy_failed", failed.message, failed.hint)
+            await self.node.deploy(body)
+        except Refused as refused:
+            self._broke("deploy_failed", self._placed(refused, result), refused.hint)
             return False
         self._deployed = body
         self.node.broke("")
         return True
-
-    def _send(self, body: dict[str, Any]) -> None:
-        with self._client() as client:
-            send(client, body)
 
     def _ask(self, method: str, path: str, body: object = None) -> Any:
         with self._client() as client:
@@ -152,31 +146,17 @@ class Session:
         """Our own control API, over the loopback like any other client's."""
         return Client(Target(f"http://127.0.0.1:{self.port}"), host=f"{CONTROL_HOST}:{self.port}")
 
-    def _placed(self, refusal: Refusal, built: Built) -> str:
-        """Why the node refused it, with the code around the place it names."""
-        error = refusal.error
-        file, line, column = error.get("file", ""), error.get("line", 0), error.get("column", 0)
+    def _placed(self, refused: Refused, built: Built) -> str:
+        """Why it was refused, with the code around the place that is at fault."""
+        if refused.failure is None:
+            return str(refused)
         maps = decoded({module.path: module.source_map.encode() for module in built.modules if module.source_map})
-        if file in maps:
-            file, line, column = maps[file].original(line, column) or (file, line, column)
-        path = self.node.places.file_of(file) if file else None
-        if path is None:
-            return refusal.message
-        lines = path.read_text("utf-8", "replace").split("\n")
-        shown = str(path.relative_to(self._project.folder) if path.is_relative_to(self._project.folder) else path)
-        text = lines[line - 1] if 0 < line <= len(lines) else ""
-        return Diagnostic(str(error.get("message")), shown, line, column, 1, text).frame(self._project.folder)
+        frame = self.node.places.frame(mapped_failure(refused.failure, maps))
+        return f"{refused}\n{frame}" if frame else str(refused)
 
     def _broke(self, event: str, text: str, hint: str) -> None:
         self.node.broke(f"{text}\n\nhint: {hint}" if hint else text)
         self.terminal.tell_error(event, text, hint)
-
-    def _forget_others(self) -> None:
-        """A project that was renamed left its old self behind; what it stored stays."""
-        with self._client() as client:
-            for worker in client.get("/api/workers")["workers"]:
-                if worker["name"] != self._project.name:
-                    client.delete(f"/api/workers/{worker['id']}")
 
     # What people and tools ask for
 
