@@ -30,6 +30,7 @@ SECTIONS: dict[str, dict[str, Entry]] = {
     },
     "Look after": {
         "workers": Entry("atoll.cli.workers", "List, show and delete the workers of a node."),
+        "routes": Entry("atoll.cli.routes", "List the hosts and paths that lead to workers."),
         "versions": Entry("atoll.cli.versions", "List the versions of a worker."),
         "rollback": Entry("atoll.cli.versions", "Answer with an older version again."),
         "logs": Entry("atoll.cli.logs", "Show the last calls of a worker."),
@@ -41,6 +42,8 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         "restore": Entry("atoll.cli.backup", "Make a new data folder from a backup."),
     },
     "Set up": {
+        "token": Entry("atoll.cli.token", "Make, list and revoke tokens of a node."),
+        "tenant": Entry("atoll.cli.tenant", "Make, list, bound and delete tenants of a node."),
         "doctor": Entry("atoll.cli.doctor", "Look at a project, this machine and the node."),
         "config": Entry("atoll.cli.config", "Print the settings of a node, and where each comes from."),
         "profile": Entry("atoll.cli.profile", "Name nodes, and choose the one commands speak to."),

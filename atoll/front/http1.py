@@ -159,6 +159,18 @@ MAX_KNOWN_BLOCKS = 1024
 MAX_KNOWN_BLOCK = 2048
 
 
+LENGTH = b"content-length: "
+TOLD_LENGTH = re.compile(rb"content-length: (\d{1,15})\r\n")
+
+
+def told_length(block: bytes) -> tuple[int, bytes]:
+    """The length an engine tells in the first line of a block, for a body it streams, and the block without it."""
+    match = TOLD_LENGTH.match(block)
+    if match is None:
+        raise BadResponse("the length of the body is no number")
+    return int(match[1]), block[match.end() :]
+
+
 def check_block(block: bytes) -> bool:
     """Refuse a header block that could change the framing of the response; tell whether it holds a Date."""
     if len(block) > MAX_HEAD or HEADER_BLOCK.fullmatch(block) is None:

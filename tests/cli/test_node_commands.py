@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 from tests.cli.dev_session import ATOLL, environment
@@ -133,3 +134,31 @@ def test_messages_are_sent_held_and_purged(atoll: Atoll, tmp_path: Path) -> None
     assert "deleted 2 messages" in run(tmp_path, "queues", "purge", "cli-jobs", "--yes", **node).stderr
     assert "nobody" in run(tmp_path, "queues", "list", **node).stdout
     run(tmp_path, "queues", "delete", "cli-jobs", "--yes", **node)
+
+
+def test_a_tenant_deploys_with_a_token_of_its_own(new_atoll: Callable[..., Atoll], tmp_path: Path) -> None:
+    node = new_atoll(control_auth="token")
+    first = (node.folder / "data" / "admin-token").read_text().strip()
+    api = {"ATOLL_API": f"http://localhost:{node.port}"}
+    admin = {**api, "ATOLL_TOKEN": first}
+    assert "hint: " in run(tmp_path, "workers", code=1, **api).stderr
+    run(tmp_path, "tenant", "create", "acme", "--quota", "workers=1", **admin)
+    assert "there is no quota" in run(tmp_path, "tenant", "set", "acme", "--quota", "x=1", code=1, **admin).stderr
+    run(tmp_path, "tenant", "set", "acme", "--quota", "concurrent_calls=5", **admin)
+    assert "workers 1, concurrent_calls 5" in run(tmp_path, "tenant", "list", **admin).stdout
+    made = run(tmp_path, "token", "create", "ci", "--scope", "deploy", "--days", "1", "--tenant", "acme", **admin)
+    mine = {**api, "ATOLL_TOKEN": made.stdout.strip()}
+    (tmp_path / "w.js").write_text(says("acme"))
+    run(tmp_path, "deploy", "w.js", "--name", "acme-shop", **mine)
+    assert node.get("acme-shop").text == "acme"
+    assert "acme-shop.localhost/*" in run(tmp_path, "routes", **mine).stdout
+    assert "acme-shop" not in run(tmp_path, "workers", **admin).stdout
+    assert "acme-shop" in run(tmp_path, "workers", "list", "--tenant", "acme", **admin).stdout
+    run(tmp_path, "deploy", "w.js", "--name", "one-too-many", code=1, **mine)
+    [token] = [
+        each for each in json.loads(run(tmp_path, "token", "list", "--json", **admin).stdout) if each["name"] == "ci"
+    ]
+    run(tmp_path, "token", "revoke", token["id"], **admin)
+    run(tmp_path, "workers", code=1, **mine)
+    run(tmp_path, "workers", "delete", "acme-shop", "--yes", "--tenant", "acme", **admin)
+    run(tmp_path, "tenant", "delete", "acme", **admin)

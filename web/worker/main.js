@@ -10,6 +10,7 @@ import { onRejection } from "../dom/rejections.js";
 import { onTimer } from "../timers.js";
 import { tameWebAssembly } from "../wasm.js";
 import { Call, findCall, runModule, runScript } from "./call.js";
+import { isOff, setFlags } from "./compatibility.js";
 import { currentEnv, makeEnv } from "./env.js";
 import { eventRunner } from "./events.js";
 import "./queues.js";
@@ -24,10 +25,12 @@ let run = null; // (request, call) => Response or promise, of the worker that wa
 let target = null; // its default export; null for a service-worker script
 
 /** The isolate has got its worker, none of whose code has run. */
-function prepare(vars, grants, date) {
+function prepare(vars, grants, date, flags) {
   startClock();
   makeEnv(vars, grants);
-  exposeNodeGlobals(globalThis, date);
+  setFlags(date, flags);
+  exposeNodeGlobals(globalThis);
+  if (isOff("global_navigator")) delete globalThis.navigator;
   tameWebAssembly(globalThis.WebAssembly);
 }
 
@@ -78,7 +81,8 @@ export const entry = {
   timer: onTimer,
   warm() {
     makeEnv({ NAME: "value" }, []);
-    exposeNodeGlobals({}, "9999-12-31");
+    setFlags("9999-12-31", []);
+    exposeNodeGlobals({});
     tameWebAssembly({ Memory: class {}, Module: class {} });
     warmUp(load, entry.fetch);
   },
