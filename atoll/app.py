@@ -47,7 +47,9 @@ from atoll.engine.supervisor import Supervisor
 from atoll.errors import StartError
 from atoll.front.heap import keep_freed_memory
 from atoll.front.pages import Detail
+from atoll.front.peer import Proxies
 from atoll.front.server import Listening, Server, listen
+from atoll.front.tls import Certificates
 from atoll.logs import Invocation
 from atoll.observe.metrics import Meter, Metrics, Sources
 from atoll.observe.processes import uses_of
@@ -96,6 +98,10 @@ class Node:
         listening = listen(self.settings.host, self.settings.port)  # first: a taken port is the commonest mistake
         settings = self.settings = replace(self.settings, port=listening.port)
         undo.callback(listening.close)
+        certificates = Certificates(settings.certificates) if settings.https_port else None
+        secure = listen(settings.host, settings.https_port) if certificates is not None else None
+        if secure is not None:
+            undo.callback(secure.close)
         folder = DataFolder(settings.data)
         undo.callback(folder.close)
         database = Database(settings.data / "atoll.db")
@@ -109,7 +115,7 @@ class Node:
         inner = InnerCalls()
         queues = QueueStore(settings.data / "queues.db")
         undo.push_async_callback(queues.close)
-        bindings = make_bindings(Services(settings, database, self.router, inner, queues))
+        bindings = make_bindings(Services(settings, database, self.router, inner, queues, self))
         for binding in bindings:
             undo.push_async_callback(binding.close)
         broker = Broker(bindings)
@@ -142,6 +148,8 @@ class Node:
             log.info("%d workers restored", restored)
         self.first_token = await self.access.gate.make_first_token(settings.data)
         await self._open(listening)
+        if secure is not None and certificates is not None:
+            await self.server.startup_secure(secure, certificates)
         undo.push_async_callback(self._drain)
         self.phase = "serving"
 
@@ -161,7 +169,7 @@ class Node:
         if record.version.tail_consumers:
             self.triggers.tails.take(record)
 
-    def _worker_of(self, tenant: str, name: str) -> Version | None:
+    def find_worker(self, tenant: str, name: str) -> Version | None:
         """The active version of a worker of a tenant."""
         return next((each.version for each in self.deployer.all(tenant) if each.name == name), None)
 
@@ -230,7 +238,7 @@ class Node:
         return Triggers(
             CronTriggers(self.pool, CronHistory(self.settings.data / "crons.db")),
             QueueTriggers(self.pool, queues),
-            TailTriggers(self.pool, self._worker_of),
+            TailTriggers(self.pool, self.find_worker),
         )
 
     def _make_server(self) -> Server:
@@ -246,6 +254,7 @@ class Node:
             body_timeout=settings.body_timeout,
             idle_timeout=settings.idle_timeout,
             drain_seconds=settings.drain_seconds,
+            proxies=Proxies(settings.trusted_proxies),
             detail=self.detail,
             explain=self.deployer.maps.failure if self.detail == Detail.STACKS else None,
         )

@@ -65,6 +65,15 @@ class Settings:
         (), "More host names, separated by commas, that serve the control API beside localhost, 127.0.0.1 and [::1]."
     )
 
+    https_port: int = setting(0, "Port for HTTPS beside the plain one; 0: none.", high=65535)
+    certificates: Path = setting(  # noqa: RUF009 (a Path cannot be changed)
+        Path("certificates"), "Folder of certificates for HTTPS: <host>.pem with its key in it or as <host>.key."
+    )
+    trusted_proxies: tuple[str, ...] = setting(
+        (),
+        "Addresses or ranges of proxies, separated by commas, whose X-Forwarded-For and -Proto are believed.",
+        free=True,
+    )
     control_auth: str = setting(
         "auto",
         "Who needs a token for the control API: auto, everybody who is not on this machine; token, everybody.",

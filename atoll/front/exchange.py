@@ -107,7 +107,7 @@ class Exchange:
             call = shared.pool.call(self.version, self.head, body, ended, self)
         else:
             assert shared.control is not None
-            call = shared.control.call(self.head, self.minor, body, ended, self, connection.address())
+            call = shared.control.call(self.head, self.minor, body, ended, self, (connection.peer.client(self.head), 0))
         self.call = call
         if not ended and self.state == WAITING:
             self.upload = Upload(call)
