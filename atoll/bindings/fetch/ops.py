@@ -14,6 +14,8 @@ from __future__ import annotations
 import asyncio
 
 from atoll.bindings.base import Binding, OpCall, Reply, op, own_task
+from atoll.bindings.cache.http_cache import HttpCache
+from atoll.bindings.fetch.caching import CachedAnswer, KeptAnswer, Rule, begin_keeping, read_rule
 from atoll.bindings.fetch.decode import Decoding
 from atoll.bindings.fetch.fetching import Fetching
 from atoll.bindings.fetch.lane import Lane
@@ -42,8 +44,9 @@ class Fetch(Binding):
     kind = "fetch"
     ambient = True
 
-    def __init__(self, services: Services) -> None:
+    def __init__(self, services: Services, cache: HttpCache) -> None:
         settings = services.settings
+        self._cache = cache
         self._routes = services.routes
         self._inner = services.inner
         self._base = settings.base_domain
@@ -73,7 +76,11 @@ class Fetch(Binding):
             await lane.enter(fetching)
             if fetching.error is not None:
                 raise fetching.error
-            reply = await self._answer(wanted, scope, fetching, call.body)
+            rule = read_rule(call.meta.get("cf"), wanted, scope.version.tenant)
+            if rule is None:
+                reply = await self._answer(wanted, scope, fetching, call.body)
+            else:
+                reply = await self._answer_cached(rule, wanted, scope, fetching)
         except asyncio.CancelledError:
             lane.drop(number)
             task = asyncio.current_task()
@@ -121,10 +128,22 @@ class Fetch(Binding):
 
     # --- who answers ---
 
-    async def _answer(self, wanted: Wanted, scope: Scope, fetching: Fetching, body: bytes) -> Reply:
+    async def _answer_cached(self, rule: Rule, wanted: Wanted, scope: Scope, fetching: Fetching) -> Reply:
+        """From the cache if it is there; else from who has it, and it goes to the cache as it is read."""
+        self.gate.check_host(scope.version, wanted.target.host, wanted.target.port)
+        hit = self._cache.match(rule.place, rule.request)
+        if hit is not None:
+            answer = CachedAnswer(hit)
+            fetching.begin(answer)
+            return self._reply(wanted, fetching, hit.status, "", answer.headers)
+        return await self._answer(wanted, scope, fetching, b"", rule)
+
+    async def _answer(
+        self, wanted: Wanted, scope: Scope, fetching: Fetching, body: bytes, rule: Rule | None = None
+    ) -> Reply:
         callee = self._callee(wanted, scope.version)
         if callee is not None:
-            return await self._ask_worker(callee, wanted, scope, fetching, body)
+            return await self._ask_worker(callee, wanted, scope, fetching, body, rule)
         zone = f"{scope.version.worker_name}.{self._base}"
         data = request_bytes(wanted, body, scope.hops, zone)
         version, target, method = scope.version, wanted.target, wanted.method
@@ -137,7 +156,14 @@ class Fetch(Binding):
         else:
             exchange = await self.client.answered(version, target, data, method=method)
             fetching.begin(exchange)
+        self._keep(rule, fetching, exchange.status, exchange.headers)
         return self._reply(wanted, fetching, exchange.status, exchange.reason, exchange.headers)
+
+    def _keep(self, rule: Rule | None, fetching: Fetching, status: int, headers: list[tuple[bytes, bytes]]) -> None:
+        """Let the response go to the cache while it is read, if a rule wants that and it may be kept."""
+        upload = None if rule is None else begin_keeping(self._cache, rule, status, headers)
+        if upload is not None and fetching.answerer is not None:
+            fetching.answerer = KeptAnswer(fetching.answerer, upload, self._cache)
 
     def _callee(self, wanted: Wanted, version: Version) -> Version | None:
         """The worker of this node that answers on the host of a request."""
@@ -149,7 +175,7 @@ class Fetch(Binding):
         return found
 
     async def _ask_worker(
-        self, callee: Version, wanted: Wanted, scope: Scope, fetching: Fetching, body: bytes
+        self, callee: Version, wanted: Wanted, scope: Scope, fetching: Fetching, body: bytes, rule: Rule | None
     ) -> Reply:
         zone = f"{scope.version.worker_name}.{self._base}"
         head = inner_head(wanted, zone, len(body))
@@ -165,7 +191,9 @@ class Fetch(Binding):
             meta = {"status": facts.status, "reason": "", "head": "content-type: text/plain\r\n", "coding": ""}
             return Reply({**meta, "ended": True}, text)
         check_status(response, wanted)
-        return self._reply(wanted, fetching, response.status, "", inner_pairs(response.head))
+        headers = inner_pairs(response.head)
+        self._keep(rule, fetching, response.status, headers)
+        return self._reply(wanted, fetching, response.status, "", headers)
 
     def _reply(
         self, wanted: Wanted, fetching: Fetching, status: int, reason: str, headers: list[tuple[bytes, bytes]]
