@@ -27,6 +27,7 @@ from atoll.bindings.queue.store import QueueStore
 from atoll.bindings.services import Services
 from atoll.broker import Broker
 from atoll.config import Settings
+from atoll.control.access import Access
 from atoll.control.api import ControlApi
 from atoll.control.backup_api import BackupApi
 from atoll.control.binding_apis import binding_routes
@@ -46,7 +47,9 @@ from atoll.engine.supervisor import Supervisor
 from atoll.errors import StartError
 from atoll.front.heap import keep_freed_memory
 from atoll.front.pages import Detail
+from atoll.front.peer import Proxies
 from atoll.front.server import Server, listen
+from atoll.front.tls import Certificates
 from atoll.logs import Invocation
 from atoll.observe.metrics import Meter, Metrics, Sources
 from atoll.observe.processes import uses_of
@@ -95,6 +98,10 @@ class Node:
         listening = listen(self.settings.host, self.settings.port)  # first: a taken port is the commonest mistake
         settings = self.settings = replace(self.settings, port=listening.port)
         undo.callback(listening.close)
+        certificates = Certificates(settings.certificates) if settings.https_port else None
+        secure = listen(settings.host, settings.https_port) if certificates is not None else None
+        if secure is not None:
+            undo.callback(secure.close)
         folder = DataFolder(settings.data)
         undo.callback(folder.close)
         database = Database(settings.data / "atoll.db")
@@ -108,7 +115,7 @@ class Node:
         inner = InnerCalls()
         queues = QueueStore(settings.data / "queues.db")
         undo.push_async_callback(queues.close)
-        bindings = make_bindings(Services(settings, database, self.router, inner, queues))
+        bindings = make_bindings(Services(settings, database, self.router, inner, queues, self))
         for binding in bindings:
             undo.push_async_callback(binding.close)
         broker = Broker(bindings)
@@ -122,10 +129,14 @@ class Node:
             threads=settings.engine_threads,
             spares=settings.spares,
             sandbox_mode=settings.sandbox,
+            pbkdf2_iterations=settings.pbkdf2_iterations,
         )
         self.triggers = self._make_triggers(queues)
         undo.push_async_callback(self.triggers.close)
-        self.deployer = Deployer(settings, store, self.pool, self.router, self.logs, kinds, self.triggers)
+        self.access = Access(settings, database)
+        self.deployer = Deployer(
+            settings, store, self.pool, self.router, self.logs, kinds, self.triggers, self.access.tenants
+        )
         self.control = self._make_control(store, broker, bindings, queues)
         self.server = self._make_server()
 
@@ -135,7 +146,10 @@ class Node:
         restored = self.deployer.restore()
         if restored:
             log.info("%d workers restored", restored)
+        self.first_token = await self.access.gate.make_first_token(settings.data)
         await self.server.startup(listening)
+        if secure is not None and certificates is not None:
+            await self.server.startup_secure(secure, certificates)
         undo.push_async_callback(self._drain)
         self.phase = "serving"
 
@@ -151,7 +165,7 @@ class Node:
         if record.version.tail_consumers:
             self.triggers.tails.take(record)
 
-    def _worker_of(self, tenant: str, name: str) -> Version | None:
+    def find_worker(self, tenant: str, name: str) -> Version | None:
         """The active version of a worker of a tenant."""
         return next((each.version for each in self.deployer.all(tenant) if each.name == name), None)
 
@@ -203,6 +217,7 @@ class Node:
             self.deployer,
             store,
             self.logs,
+            self.access,
             is_control=self.router.is_control,
             stats=self.pool.stats,
             port=lambda: self.server.port,
@@ -219,7 +234,7 @@ class Node:
         return Triggers(
             CronTriggers(self.pool, CronHistory(self.settings.data / "crons.db")),
             QueueTriggers(self.pool, queues),
-            TailTriggers(self.pool, self._worker_of),
+            TailTriggers(self.pool, self.find_worker),
         )
 
     def _make_server(self) -> Server:
@@ -235,6 +250,7 @@ class Node:
             body_timeout=settings.body_timeout,
             idle_timeout=settings.idle_timeout,
             drain_seconds=settings.drain_seconds,
+            proxies=Proxies(settings.trusted_proxies),
             detail=self.detail,
             explain=self.deployer.maps.failure if self.detail == Detail.STACKS else None,
         )
@@ -294,9 +310,15 @@ def greet(node: Node) -> None:
     layers = node.supervisor.layers
     held = str(layers) if layers.held and not layers.missing else say(str(layers), fg="yellow")
     click.echo(f"  sandbox: {held}\n", err=True)
+    token = ""
+    if not node.access.gate.is_open:
+        token = " -H 'Authorization: Bearer …'"
+        if node.first_token is not None:
+            token = f' -H "Authorization: Bearer $(cat {node.first_token})"'
+            click.echo(f"  token   the control API needs one: an admin's is in {node.first_token}", err=True)
     if names:
         click.echo(f"  try     curl {node.control.url_of(names[0])}", err=True)
-    click.echo(f"  deploy  curl -X POST {base}/api/workers -H 'Content-Type: application/json' \\", err=True)
+    click.echo(f"  deploy  curl -X POST {base}/api/workers -H 'Content-Type: application/json'{token} \\", err=True)
     click.echo(f"            -d '{EXAMPLE_BODY}'", err=True)
     click.echo(f"  look    {base}/  (Ctrl-C stops)\n", err=True)
 

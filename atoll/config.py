@@ -65,6 +65,21 @@ class Settings:
         (), "More host names, separated by commas, that serve the control API beside localhost, 127.0.0.1 and [::1]."
     )
 
+    https_port: int = setting(0, "Port for HTTPS beside the plain one; 0: none.", high=65535)
+    certificates: Path = setting(  # noqa: RUF009 (a Path cannot be changed)
+        Path("certificates"), "Folder of certificates for HTTPS: <host>.pem with its key in it or as <host>.key."
+    )
+    trusted_proxies: tuple[str, ...] = setting(
+        (),
+        "Addresses or ranges of proxies, separated by commas, whose X-Forwarded-For and -Proto are believed.",
+        free=True,
+    )
+    control_auth: str = setting(
+        "auto",
+        "Who needs a token for the control API: auto, everybody who is not on this machine; token, everybody.",
+        words=("auto", "token"),
+    )
+
     # What it keeps
     data: Path = setting(  # noqa: RUF009 (a Path cannot be changed)
         Path(".atoll"), "Folder for everything Atoll stores; one node at a time may use it."
@@ -167,6 +182,9 @@ class Settings:
     timer_ms: int = setting(30_000, "Longest delay of a timer, for workers that name no timer_ms.", low=1)
     max_cpu_ms: int = setting(30_000, "The most a worker may ask for as cpu_ms.", low=1)
     max_wall_ms: int = setting(900_000, "The most a worker may ask for as wall_ms.", low=1)
+    pbkdf2_iterations: int = setting(
+        100_000, "Iterations of PBKDF2 a worker may ask for; it cannot be stopped half way.", low=1, high=10_000_000
+    )
     max_memory_mb: int = setting(512, "The most a worker may ask for as memory_mb.", low=8)
     max_subrequests: int = setting(10_000, "The most a worker may ask for as subrequests.", low=1)
     max_timer_ms: int = setting(900_000, "The most a worker may ask for as timer_ms.", low=1)
@@ -205,18 +223,32 @@ def shown_default(name: str) -> str:
 
 def load(config: Path | None, env: Mapping[str, str], flags: Mapping[str, str]) -> Settings:
     """The settings of this start. `flags` holds only the flags that were given, by the name of their setting."""
+    return load_with_origins(config, env, flags)[0]
+
+
+def load_with_origins(
+    config: Path | None, env: Mapping[str, str], flags: Mapping[str, str]
+) -> tuple[Settings, dict[str, str]]:
+    """The same, and where each value comes from that is not the default: a file, a variable or a flag."""
     values: dict[str, object] = {}
-    for name, value in _from_file(_config_file(config, env)):
-        values[name] = value
+    origins: dict[str, str] = {}
+    file = _config_file(config, env)
+    for name, value in _from_file(file):
+        values[name], origins[name] = value, str(file)
     for name in FIELDS:
         for variable in env_names(name):
             if env.get(variable, "") != "":
-                values[name] = _value(name, env[variable], variable)
+                values[name], origins[name] = _value(name, env[variable], variable), variable
     for name, text in flags.items():
-        values[name] = _value(name, text, flag_name(name))
+        values[name], origins[name] = _value(name, text, flag_name(name)), flag_name(name)
     settings = dataclasses.replace(Settings(), **values)  # type: ignore[arg-type]  # each was converted by its field
     _check_together(settings)
-    return settings
+    return settings, origins
+
+
+def shown_value(value: object) -> str:
+    """A value as people write it."""
+    return ",".join(value) if isinstance(value, tuple) else str(value)
 
 
 def _config_file(config: Path | None, env: Mapping[str, str]) -> Path | None:

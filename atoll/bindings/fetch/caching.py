@@ -50,7 +50,7 @@ class Rule(NamedTuple):
 
 def read_rule(cf: Any, wanted: Wanted, tenant: str) -> Rule | None:
     """What the `cf` of a request says about the cache, if anything; InvalidArgument for what it cannot say."""
-    if not isinstance(cf, dict) or wanted.method != "GET":
+    if not isinstance(cf, dict) or wanted.method != "GET" or wanted.service is not None:
         return None
     ttl, by_status = cf.get("cacheTtl"), cf.get("cacheTtlByStatus")
     if ttl is None and not isinstance(by_status, dict) and cf.get("cacheEverything") is not True:
@@ -81,8 +81,10 @@ def is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def begin_keeping(cache: HttpCache, rule: Rule, status: int, headers: Sequence[tuple[bytes, bytes]]) -> Upload | None:
-    """Begin to keep a response, if the rule and the response allow it."""
+def kept(
+    cache: HttpCache, rule: Rule, answerer: Answerer, status: int, headers: Sequence[tuple[bytes, bytes]]
+) -> Answerer:
+    """The same response, which goes to the cache while it is read if the rule and the response allow it."""
     pairs = [(name.decode("latin-1").lower(), value.decode("latin-1").strip(" \t")) for name, value in headers]
     response = Headers(pair for pair in pairs if pair[0] not in OF_CONNECTION)
     ttl = rule.seconds(status)
@@ -90,8 +92,9 @@ def begin_keeping(cache: HttpCache, rule: Rule, status: int, headers: Sequence[t
         # https://www.rfc-editor.org/rfc/rfc9111#name-storing-responses-to-authen
         control = directives(response.get("cache-control"))
         if "public" not in control and "s-maxage" not in control:
-            return None
-    return cache.begin(rule.place, rule.request, status, response, ttl=ttl, is_manual=True)
+            return answerer
+    upload = cache.begin(rule.place, rule.request, status, response, ttl=ttl, is_manual=True)
+    return answerer if upload is None else KeptAnswer(answerer, upload, cache)
 
 
 class CachedAnswer:

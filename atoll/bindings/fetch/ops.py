@@ -2,6 +2,7 @@
 
     fetch.start   send a request; answers with the head of the response and what of its body is here already
     fetch.read    the next piece of the response body
+    fetch.send    all that is left of the response body becomes that of the worker's own response, past the engine
     fetch.write   a piece of the request body; the answer is the back-pressure
     fetch.cancel  nothing of it is wanted any more
 
@@ -15,7 +16,7 @@ import asyncio
 
 from atoll.bindings.base import Binding, OpCall, Reply, op, own_task
 from atoll.bindings.cache.http_cache import HttpCache
-from atoll.bindings.fetch.caching import CachedAnswer, KeptAnswer, Rule, begin_keeping, read_rule
+from atoll.bindings.fetch.caching import CachedAnswer, Rule, kept, read_rule
 from atoll.bindings.fetch.decode import Decoding
 from atoll.bindings.fetch.fetching import Fetching
 from atoll.bindings.fetch.lane import Lane
@@ -29,7 +30,8 @@ from atoll.bindings.fetch.messages import (
     response_text,
     without,
 )
-from atoll.bindings.scope import Scope
+from atoll.bindings.scope import QUIET, Scope
+from atoll.bindings.service.target import Target, callee_of, target_of
 from atoll.bindings.services import InnerResponse, Services
 from atoll.egress.client import HttpClient
 from atoll.egress.gate import Gate
@@ -49,6 +51,7 @@ class Fetch(Binding):
         self._cache = cache
         self._routes = services.routes
         self._inner = services.inner
+        self._workers = services.workers
         self._base = settings.base_domain
         self._ports = {80, 443, settings.port}  # on which a host of this node means this node
         self.gate = Gate(settings)
@@ -64,7 +67,7 @@ class Fetch(Binding):
     async def start(self, call: OpCall) -> Reply:
         wanted = read_wanted(call.meta)
         scope, lane = call.scope, call.scope.local(Lane)
-        if scope.hops >= MAX_HOPS:
+        if scope.hops % QUIET >= MAX_HOPS:
             raise LoopDetected(
                 f"error 1019: workers called each other {MAX_HOPS} times in one chain: it looks like a loop"
             )
@@ -114,6 +117,21 @@ class Fetch(Binding):
             lane.drop(number)
         return Reply({"ended": ended}, chunk)
 
+    @op("fetch.send", free=True)
+    async def send(self, call: OpCall) -> Reply:
+        lane, response = call.scope.local(Lane), call.scope.response
+        number = call.meta.get("fetch")
+        fetching = lane.find(number)
+        raw = call.meta.get("raw") is True
+        piece = call.body or await fetching.read(raw)
+        try:
+            while piece and response is not None and await response.send(piece):
+                lane.touch(fetching)
+                piece = await fetching.read(raw)
+        finally:
+            lane.drop(number)
+        return Reply()
+
     @op("fetch.write", free=True)
     async def write(self, call: OpCall) -> Reply:
         if len(call.body) > MAX_WRITE:
@@ -132,18 +150,21 @@ class Fetch(Binding):
         """From the cache if it is there; else from who has it, and it goes to the cache as it is read."""
         self.gate.check_host(scope.version, wanted.target.host, wanted.target.port)
         hit = self._cache.match(rule.place, rule.request)
-        if hit is not None:
-            answer = CachedAnswer(hit)
-            fetching.begin(answer)
-            return self._reply(wanted, fetching, hit.status, "", answer.headers)
-        return await self._answer(wanted, scope, fetching, b"", rule)
+        if hit is None:
+            fetching.keep = lambda answerer, status, headers: kept(self._cache, rule, answerer, status, headers)
+            return await self._answer(wanted, scope, fetching, b"")
+        answer = CachedAnswer(hit)
+        fetching.begin(answer)
+        return self._reply(wanted, fetching, hit.status, "", answer.headers)
 
-    async def _answer(
-        self, wanted: Wanted, scope: Scope, fetching: Fetching, body: bytes, rule: Rule | None = None
-    ) -> Reply:
-        callee = self._callee(wanted, scope.version)
-        if callee is not None:
-            return await self._ask_worker(callee, wanted, scope, fetching, body, rule)
+    async def _answer(self, wanted: Wanted, scope: Scope, fetching: Fetching, body: bytes) -> Reply:
+        if wanted.service is not None:
+            bound = target_of(scope.version, wanted.service)
+            callee = callee_of(self._workers, scope.version, bound)
+            return await self._ask_worker(callee, bound, wanted, scope, fetching, body)
+        served = self._callee(wanted, scope.version)
+        if served is not None:
+            return await self._ask_worker(served, None, wanted, scope, fetching, body)
         zone = f"{scope.version.worker_name}.{self._base}"
         data = request_bytes(wanted, body, scope.hops, zone)
         version, target, method = scope.version, wanted.target, wanted.method
@@ -156,14 +177,7 @@ class Fetch(Binding):
         else:
             exchange = await self.client.answered(version, target, data, method=method)
             fetching.begin(exchange)
-        self._keep(rule, fetching, exchange.status, exchange.headers)
         return self._reply(wanted, fetching, exchange.status, exchange.reason, exchange.headers)
-
-    def _keep(self, rule: Rule | None, fetching: Fetching, status: int, headers: list[tuple[bytes, bytes]]) -> None:
-        """Let the response go to the cache while it is read, if a rule wants that and it may be kept."""
-        upload = None if rule is None else begin_keeping(self._cache, rule, status, headers)
-        if upload is not None and fetching.answerer is not None:
-            fetching.answerer = KeptAnswer(fetching.answerer, upload, self._cache)
 
     def _callee(self, wanted: Wanted, version: Version) -> Version | None:
         """The worker of this node that answers on the host of a request."""
@@ -175,11 +189,13 @@ class Fetch(Binding):
         return found
 
     async def _ask_worker(
-        self, callee: Version, wanted: Wanted, scope: Scope, fetching: Fetching, body: bytes, rule: Rule | None
+        self, callee: Version, bound: Target | None, wanted: Wanted, scope: Scope, fetching: Fetching, body: bytes
     ) -> Reply:
         zone = f"{scope.version.worker_name}.{self._base}"
-        head = inner_head(wanted, zone, len(body))
-        call = self._inner.start(callee, head, body, ended=not wanted.streamed, hops=scope.hops)
+        head, event = inner_head(wanted, zone, len(body)), 0
+        if bound is not None:
+            head, event = bound.head(head)
+        call = self._inner.start(callee, head, body, ended=not wanted.streamed, hops=scope.hops, event=event)
         fetching.begin(call)
         try:
             response = await call.response()
@@ -191,13 +207,12 @@ class Fetch(Binding):
             meta = {"status": facts.status, "reason": "", "head": "content-type: text/plain\r\n", "coding": ""}
             return Reply({**meta, "ended": True}, text)
         check_status(response, wanted)
-        headers = inner_pairs(response.head)
-        self._keep(rule, fetching, response.status, headers)
-        return self._reply(wanted, fetching, response.status, "", headers)
+        return self._reply(wanted, fetching, response.status, "", inner_pairs(response.head))
 
     def _reply(
         self, wanted: Wanted, fetching: Fetching, status: int, reason: str, headers: list[tuple[bytes, bytes]]
     ) -> Reply:
+        fetching.hand_over(status, headers)
         pairs, coding = response_text(headers)
         if coding and not fetching.at_end:
             fetching.decoding = Decoding(coding, fetching.where)
