@@ -41,7 +41,7 @@ from atoll.engine.supervisor import Supervisor
 from atoll.errors import StartError
 from atoll.front.heap import keep_freed_memory
 from atoll.front.pages import Detail
-from atoll.front.server import Server, listen
+from atoll.front.server import Listening, Server, listen
 from atoll.logs import Invocation
 from atoll.observe.metrics import Meter, Metrics, Sources
 from atoll.observe.processes import uses_of
@@ -57,9 +57,13 @@ EXAMPLE_BODY = '{"name":"hello","script":"export default { fetch() { return new 
 class Node:
     """Everything one `atoll serve` is made of. `start`, then it serves until `stop`."""
 
-    def __init__(self, settings: Settings, *, detail: Detail | None = None) -> None:
-        """`detail` is how much error pages tell; by default that depends on who can read them."""
+    def __init__(self, settings: Settings, *, detail: Detail | None = None, listens: bool = True) -> None:
+        """`detail` is how much error pages tell; by default that depends on who can read them.
+
+        A node that does not listen is reached by `inner` alone, from the program it is part of.
+        """
         self.settings = settings
+        self.listens = listens
         # On localhost whoever reads an error page is the one who wrote the worker.
         usual = Detail.MESSAGES if settings.base_domain == "localhost" else Detail.PUBLIC
         self.detail = usual if detail is None else detail
@@ -81,8 +85,8 @@ class Node:
 
     async def _start(self) -> None:
         settings, undo = self.settings, self._undo
-        listening = listen(settings.host, settings.port)  # first: a taken port is the commonest mistake
-        undo.callback(listening.close)
+        listening = listen(settings.host, settings.port) if self.listens else Listening()
+        undo.callback(listening.close)  # listened first: a taken port is the commonest mistake
         folder = DataFolder(settings.data)
         undo.callback(folder.close)
         database = Database(settings.data / "atoll.db")
@@ -93,14 +97,14 @@ class Node:
         )
         undo.push_async_callback(self.logs.close)
         self.router = Router(settings.base_domain, settings.control_hosts)
-        inner = InnerCalls()
-        bindings = make_bindings(Services(settings, database, self.router, inner))
+        self.inner = InnerCalls()
+        bindings = make_bindings(Services(settings, database, self.router, self.inner))
         for binding in bindings:
             undo.push_async_callback(binding.close)
         broker = Broker(bindings)
         kinds = {binding.kind: binding for binding in bindings}
         store = WorkerStore(database, kinds)
-        inner.calls = self.pool = self._make_pool(store, broker)
+        self.inner.calls = self.pool = self._make_pool(store, broker)
         self.supervisor = Supervisor(
             self.pool,
             data=settings.data,
@@ -129,7 +133,8 @@ class Node:
         restored = self.deployer.restore()
         if restored:
             log.info("%d workers restored", restored)
-        await self.server.startup(listening)
+        if self.listens:
+            await self.server.startup(listening)
         undo.push_async_callback(self._drain)
         self.phase = "serving"
 

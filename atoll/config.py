@@ -15,7 +15,7 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from atoll.errors import StartError
 
@@ -180,20 +180,52 @@ def shown_default(name: str) -> str:
     return facts_of(name).shown or str(default)
 
 
+class Explained(NamedTuple):
+    """A setting as it counts, and who said so: a file and line, a variable, a flag, or nobody ("default")."""
+
+    name: str
+    value: object
+    origin: str
+
+
 def load(config: Path | None, env: Mapping[str, str], flags: Mapping[str, str]) -> Settings:
     """The settings of this start. `flags` holds only the flags that were given, by the name of their setting."""
-    values: dict[str, object] = {}
-    for name, value in _from_file(_config_file(config, env)):
-        values[name] = value
-    for name in FIELDS:
-        for variable in env_names(name):
-            if env.get(variable, "") != "":
-                values[name] = _value(name, env[variable], variable)
-    for name, text in flags.items():
-        values[name] = _value(name, text, flag_name(name))
+    return _settings({name: said.value for name, said in _gathered(config, env, flags).items()})
+
+
+def explain(config: Path | None, env: Mapping[str, str], flags: Mapping[str, str]) -> list[Explained]:
+    """The same, with the origin of each."""
+    said = _gathered(config, env, flags)
+    settings = _settings({name: each.value for name, each in said.items()})
+    return [said.get(name) or Explained(name, getattr(settings, name), "default") for name in FIELDS]
+
+
+def settings_from(values: Mapping[str, object]) -> Settings:
+    """Settings that a program gives, by name, checked as those of a file are."""
+    checked: dict[str, object] = {}
+    for name, raw in values.items():
+        if name not in FIELDS:
+            raise StartError(f"`{name}` is no setting", nearest(name, FIELDS))
+        checked[name] = _value(name, str(raw) if isinstance(raw, Path) else raw, f"`{name}`")
+    return _settings(checked)
+
+
+def _settings(values: Mapping[str, object]) -> Settings:
     settings = dataclasses.replace(Settings(), **values)  # type: ignore[arg-type]  # each was converted by its field
     _check_together(settings)
     return settings
+
+
+def _gathered(config: Path | None, env: Mapping[str, str], flags: Mapping[str, str]) -> dict[str, Explained]:
+    """What was said by anyone, each by the one who wins."""
+    said = {each.name: each for each in _from_file(_config_file(config, env))}
+    for name in FIELDS:
+        for variable in env_names(name):
+            if env.get(variable, "") != "":
+                said[name] = Explained(name, _value(name, env[variable], variable), variable)
+    for name, text in flags.items():
+        said[name] = Explained(name, _value(name, text, flag_name(name)), flag_name(name))
+    return said
 
 
 def _config_file(config: Path | None, env: Mapping[str, str]) -> Path | None:
@@ -207,11 +239,12 @@ def _config_file(config: Path | None, env: Mapping[str, str]) -> Path | None:
     return config
 
 
-def _from_file(path: Path | None) -> Iterator[tuple[str, object]]:
+def _from_file(path: Path | None) -> Iterator[Explained]:
     if path is None:
         return
     try:
-        tables = tomllib.loads(path.read_text("utf-8"))
+        text = path.read_text("utf-8")
+        tables = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise StartError(f"{path} is not TOML: {error}", "see https://toml.io for the format") from None
     except OSError as error:
@@ -220,11 +253,25 @@ def _from_file(path: Path | None) -> Iterator[tuple[str, object]]:
     if not isinstance(node, dict):
         raise StartError(f"`node` in {path} is not a table", "write [node] on a line of its own, settings below it")
     for name, raw in node.items():
+        line = line_of(text, "node", name)
+        place = f"{path}:{line}" if line else str(path)
         if name not in FIELDS:
-            raise StartError(f"{path} sets `{name}` in [node], which is no setting", nearest(name, FIELDS))
-        value = _value(name, raw, f"`{name}` in {path}")
+            raise StartError(f"{place} sets `{name}` in [node], which is no setting", nearest(name, FIELDS))
+        value = _value(name, raw, f"`{name}` in {place}")
         # A path in a file means the same wherever Atoll is started from.
-        yield name, path.parent / value if isinstance(value, Path) else value
+        yield Explained(name, path.parent / value if isinstance(value, Path) else value, place)
+
+
+def line_of(text: str, table: str, key: str) -> int:
+    """The line of a TOML file on which a key of a table stands, 0 if it stands there in a way that is not usual."""
+    inside = False
+    for number, line in enumerate(text.splitlines(), 1):
+        header = re.match(r"\s*\[\s*([^\[\]]+?)\s*\]", line)
+        if header is not None:
+            inside = header[1] == table
+        elif inside and re.match(rf"\s*[\"']?{re.escape(key)}[\"']?\s*=", line):
+            return number
+    return 0
 
 
 def nearest(name: str, known: Mapping[str, object]) -> str:

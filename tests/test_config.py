@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from atoll.config import FIELDS, Settings, env_names, facts_of, load
+from atoll.config import FIELDS, Settings, env_names, explain, facts_of, load, settings_from
 from atoll.errors import StartError
 
 
@@ -115,10 +115,10 @@ def test_a_bad_value_is_told_with_the_name_it_came_under(name: str, value: str, 
 @pytest.mark.parametrize(
     ("text", "says", "hint"),
     [
-        ("[node]\nprot = 1", "`prot` in [node], which is no setting", "did you mean `port`?"),
+        ("[node]\nprot = 1", "node.toml:2 sets `prot` in [node], which is no setting", "did you mean `port`?"),
         ("[node]\nzzzzzz = 1", "zzzzzz", "the known ones are host, port"),
         ("[node]\nport = true", "not a whole number", "Default: 8080"),
-        ('[node]\nport = "x"', "`port` in node.toml", "Default: 8080"),
+        ('[node]\nport = "x"', "`port` in node.toml:2", "Default: 8080"),
         ("[node]\nport = 1.5", "not a whole number", "Default: 8080"),
         ("[node]\nhost = 5", "not a text", "Default: 127.0.0.1"),
         ("[node]\ncontrol_hosts = [1]", "not a list of names", "in a file"),
@@ -130,6 +130,30 @@ def test_a_bad_file_is_told_with_what_to_do(text: str, says: str, hint: str) -> 
     with pytest.raises(StartError) as error:
         load(write(text), {}, {})
     assert says in str(error.value) and hint in error.value.hint
+
+
+def test_every_setting_is_told_with_its_origin() -> None:
+    config = write(
+        'name = "x"\nport = 9\n\n[node]  # ours\nport = 1\n"spares" = 1\nengines = 1\n[other]\nmax_loaded = 1'
+    )
+    env = {"ATOLL_SPARES": "2", "ISOLATE_HEAP_MAX_MB": "64"}
+    said = {each.name: (each.value, each.origin) for each in explain(config, env, {"engines": "3"})}
+    assert list(said) == list(FIELDS)
+    assert said["port"] == (1, "node.toml:5")
+    assert said["spares"] == (2, "ATOLL_SPARES")
+    assert said["memory_mb"] == (64, "ISOLATE_HEAP_MAX_MB")
+    assert said["engines"] == (3, "--engines")
+    assert said["max_loaded"] == (Settings().max_loaded, "default")
+    inline = {each.name: each.origin for each in explain(write("node = { port = 1 }"), {}, {})}
+    assert inline["port"] == "node.toml", "a line is only told where it is known"
+
+
+def test_a_program_gives_settings_under_the_same_rules() -> None:
+    settings = settings_from({"port": 1, "data": Path("d"), "control_hosts": ["A.example"], "idle_seconds": 2})
+    assert (settings.port, settings.data, settings.control_hosts) == (1, Path("d"), ("a.example",))
+    for values, says in (({"prot": 1}, "no setting"), ({"port": -1}, "`port` is -1"), ({"port": "x"}, "whole number")):
+        with pytest.raises(StartError, match=says):
+            settings_from(values)
 
 
 def test_a_file_that_was_named_must_exist() -> None:

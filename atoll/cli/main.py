@@ -32,6 +32,7 @@ SECTIONS: dict[str, dict[str, Entry]] = {
     },
     "Set up": {
         "profile": Entry("atoll.cli.profile", "Name nodes, and choose the one commands speak to."),
+        "config": Entry("atoll.cli.config", "Print each setting and where it comes from."),
         "completion": Entry("atoll.cli.completion", "Print the script that completes commands in a shell."),
     },
 }
