@@ -25,7 +25,7 @@ const worker = Object.fromEntries(
     "SubtleCrypto", "TextDecoder", "TextDecoderStream", "TextEncoder", "TextEncoderStream", "TransformStream", "URL",
     "URLPattern", "URLSearchParams", "WebAssembly", "WorkerGlobalScope", "WritableStream",
     "WritableStreamDefaultController", "addEventListener", "atob", "btoa", "clearImmediate", "clearInterval",
-    "clearTimeout", "console", "crypto", "dispatchEvent", "navigator", "performance", "queueMicrotask",
+    "clearTimeout", "console", "crypto", "dispatchEvent", "fetch", "navigator", "performance", "queueMicrotask",
     "removeEventListener", "reportError", "scheduler", "self", "setImmediate", "setInterval", "setTimeout",
     "structuredClone",
   ].map((name) => [name, "readonly"]),

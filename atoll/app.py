@@ -15,6 +15,7 @@ import sys
 import tomllib
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
+from dataclasses import replace
 
 import click
 import uvloop
@@ -41,7 +42,7 @@ from atoll.engine.supervisor import Supervisor
 from atoll.errors import StartError
 from atoll.front.heap import keep_freed_memory
 from atoll.front.pages import Detail
-from atoll.front.server import Listening, Server, listen
+from atoll.front.server import Server, listen
 from atoll.logs import Invocation
 from atoll.observe.metrics import Meter, Metrics, Sources
 from atoll.observe.processes import uses_of
@@ -84,9 +85,13 @@ class Node:
         await self._undo.aclose()
 
     async def _start(self) -> None:
-        settings, undo = self.settings, self._undo
-        listening = listen(settings.host, settings.port) if self.listens else Listening()
-        undo.callback(listening.close)  # listened first: a taken port is the commonest mistake
+        undo = self._undo
+        listening = None
+        if self.listens:  # first: a taken port is the commonest mistake
+            listening = listen(self.settings.host, self.settings.port)
+            undo.callback(listening.close)
+            self.settings = replace(self.settings, port=listening.port)
+        settings = self.settings
         folder = DataFolder(settings.data)
         undo.callback(folder.close)
         database = Database(settings.data / "atoll.db")
@@ -96,7 +101,7 @@ class Node:
             settings.data, rate=settings.log_rate, max_bytes=settings.log_bytes, days=settings.log_days
         )
         undo.push_async_callback(self.logs.close)
-        self.router = Router(settings.base_domain, settings.control_hosts)
+        self.router = self._make_router()
         self.inner = InnerCalls()
         bindings = make_bindings(Services(settings, database, self.router, self.inner))
         for binding in bindings:
@@ -133,7 +138,7 @@ class Node:
         restored = self.deployer.restore()
         if restored:
             log.info("%d workers restored", restored)
-        if self.listens:
+        if listening is not None:
             await self.server.startup(listening)
         undo.push_async_callback(self._drain)
         self.phase = "serving"
@@ -161,6 +166,9 @@ class Node:
             connections=lambda: len(self.server.shared.connections),
             version=atoll.__version__,
         )
+
+    def _make_router(self) -> Router:
+        return Router(self.settings.base_domain, self.settings.control_hosts)
 
     def _make_pool(self, store: WorkerStore, broker: Broker) -> Pool:
         settings = self.settings

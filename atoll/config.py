@@ -36,6 +36,7 @@ class Facts:
     also: str = ""  # a second name in the environment: the one the platform's first specification gave it
     shown: str = ""  # the default as people read it, where the value itself depends on the machine
     words: tuple[str, ...] = ()  # the only values there are
+    free: bool = False  # a list of anything; else of host names
 
 
 def setting(
@@ -47,8 +48,9 @@ def setting(
     also: str = "",
     shown: str = "",
     words: tuple[str, ...] = (),
+    free: bool = False,
 ) -> T:
-    return dataclasses.field(default=default, metadata={"facts": Facts(doc, low, high, also, shown, words)})
+    return dataclasses.field(default=default, metadata={"facts": Facts(doc, low, high, also, shown, words, free)})
 
 
 @dataclass(frozen=True)
@@ -133,6 +135,24 @@ class Settings:
     idle_timeout: float = setting(75.0, "Time a kept-alive connection may be silent between requests.", low=0.1)
     drain_delay: float = setting(0.0, "Time from /readyz saying no until the port closes, when Atoll stops.", high=3600)
     drain_seconds: float = setting(30.0, "Time calls in flight have to finish when Atoll stops.")
+
+    # What workers may reach
+    egress_allow: tuple[str, ...] = setting(
+        (),
+        "Internal hosts and address ranges that workers may reach, separated by commas, as db.internal, 10.0.0.0/8 or "
+        "127.0.0.1:9000; the public internet is always allowed.",
+        free=True,
+    )
+    egress_deny: tuple[str, ...] = setting(
+        (), "Hosts, address ranges and ports that no worker may reach, written as those of egress_allow.", free=True
+    )
+    ca_file: str = setting("", "PEM file of certificates that workers' https trusts beside the system's.", shown="none")
+    connect_timeout: float = setting(10.0, "Time a fetch has to connect to another server.", low=0.1)
+    fetch_timeout: float = setting(60.0, "Time another server may be silent while a fetch waits for it.", low=0.1)
+    fetch_bytes: int = setting(10_000 * MB, "Largest response body a fetch may bring, as it is transferred.", low=1)
+    tenant_connections: int = setting(
+        200, "Connections to other servers that the workers of one tenant may have.", low=1, high=60_000
+    )
 
     # What a worker gets when it names no limits, and the most it may ask for
     cpu_ms: int = setting(50, "CPU time of one call, for workers that name no cpu_ms.", low=1)
@@ -289,7 +309,7 @@ def _value(name: str, raw: object, called: str) -> object:
         hosts = [part.strip() for part in raw.split(",")] if isinstance(raw, str) else raw
         if not isinstance(hosts, list) or not all(isinstance(host, str) for host in hosts):
             raise StartError(f"{called} is {raw!r}, not a list of names", 'write ["a.example", "b.example"] in a file')
-        return tuple(_host_name(host, called) for host in hosts if host)
+        return tuple(host if facts_of(name).free else _host_name(host, called) for host in hosts if host)
     if not isinstance(raw, str) or not raw.strip() or "\0" in raw:
         raise StartError(f"{called} is {raw!r}, not a text", f"{facts_of(name).doc} Default: {shown_default(name)}")
     if isinstance(default, Path):

@@ -71,6 +71,14 @@ class Switches:
 
 
 @dataclass(frozen=True, slots=True)
+class EgressRules:
+    """Where a worker may connect to, beside what the node allows: the lists of egress/rules.py as they were written."""
+
+    allow: tuple[str, ...] = ()
+    deny: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Grant:
     """A binding a worker was given: the name it sees in `env`, the kind, and the resource only Python knows.
 
@@ -118,6 +126,7 @@ class Version:
     grants: Mapping[str, Grant] = field(default_factory=dict)
     limits: Limits = field(default_factory=Limits)
     compatibility_date: str = ""
+    egress: EgressRules = field(default_factory=EgressRules)
     compatibility_flags: tuple[str, ...] = ()
     crons: tuple[str, ...] = ()
     queue_consumers: tuple[QueueConsumer, ...] = ()

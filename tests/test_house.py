@@ -31,6 +31,7 @@ LAYERS: list[set[str]] = [
     {"router", "engine"},
     {"broker"},
     {"bindings"},
+    {"egress"},
     {"db"},
     {"config", "errors", "logs", "tallies", "wire", "workers"},
 ]

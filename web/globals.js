@@ -1,5 +1,6 @@
 // Everything a worker can see beyond the language itself, each line under its specification.
 /* global require -- a module that is only evaluated when this is called; the bundler sees to it */
+import { fetch } from "#bindings/fetch/fetch.js";
 import { AbortController, AbortSignal } from "./dom/abort.js";
 import { structuredClone } from "./dom/clone.js";
 import { CustomEvent, ErrorEvent, Event, PromiseRejectionEvent } from "./dom/event.js";
@@ -148,6 +149,7 @@ export function installGlobals(scope) {
   exposeTimers(scope);
 
   // https://fetch.spec.whatwg.org/#fetch-api
+  exposeOperation(scope, "fetch", fetch);
   exposeInterface(scope, "Headers", Headers);
   exposeInterface(scope, "Request", Request);
   exposeInterface(scope, "Response", Response);

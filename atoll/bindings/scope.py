@@ -28,7 +28,7 @@ T = TypeVar("T", bound=Closable)
 
 
 class Scope:
-    __slots__ = ("_last", "_open", "hops", "is_over", "pending", "subrequests", "version")
+    __slots__ = ("_last", "_locals", "_open", "hops", "is_over", "pending", "subrequests", "version")
 
     def __init__(self, version: Version, hops: int = 0) -> None:
         self.version = version
@@ -38,6 +38,7 @@ class Scope:
         self.pending: dict[int, asyncio.Task[None] | None] = {}  # ops under way, by op id
         self._open: dict[int, Closable] = {}
         self._last = 0
+        self._locals: dict[type[Closable], Closable] = {}
 
     def spend(self) -> None:
         """Count one subrequest. QuotaExceeded when the call has had all of them."""
@@ -45,6 +46,16 @@ class Scope:
         if self.subrequests >= limit:
             raise QuotaExceeded(f"Too many subrequests: one request may make {limit} (`limits.subrequests`).")
         self.subrequests += 1
+
+    def local(self, kind: type[T]) -> T:
+        """What one kind of binding keeps for the whole call; made when it is first asked for, closed with the call."""
+        found = self._locals.get(kind)
+        if found is None:
+            if self.is_over:
+                raise InvalidArgument("the call that asked is over")
+            found = self._locals[kind] = kind()
+        assert isinstance(found, kind)
+        return found
 
     def keep(self, thing: Closable) -> int:
         """Keep something open until it is released or the call is over; returns its number."""
@@ -82,8 +93,10 @@ class Scope:
         for task in pending.values():
             if task is not None:
                 task.cancel()
-        while self._open:
-            _, thing = self._open.popitem()
+        things = [*self._open.values(), *self._locals.values()]
+        self._open.clear()
+        self._locals.clear()
+        for thing in things:
             try:
                 thing.close()
             except Exception:

@@ -56,7 +56,7 @@ def init(template: str, folder: Path | None, name: str | None, install: bool) ->
         install_packages(folder)
     for path in written:
         click.echo(folder / path)
-    say(f"\n{paint(name, bold=True)} is in {folder}. Next:\n\n  cd {folder}\n  atoll build\n")
+    say(f"\n{paint(name, bold=True)} is in {folder}. Next:\n\n  cd {folder}\n  atoll dev\n")
 
 
 def write_template(template: str, folder: Path, name: str) -> list[str]:

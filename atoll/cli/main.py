@@ -20,8 +20,11 @@ SECTIONS: dict[str, dict[str, Entry]] = {
     "Make": {
         "init": Entry("atoll.cli.init", "Start a project from a template."),
         "build": Entry("atoll.cli.build", "Build a project into a bundle."),
+        "deploy": Entry("atoll.cli.deploy", "Build a project, or take a bundle, and deploy it to a node."),
+        "publish": Entry("atoll.cli.deploy", "The same as deploy.", "deploy"),
     },
     "Run": {
+        "dev": Entry("atoll.cli.dev.command", "Run a project, and follow its files."),
         "serve": Entry("atoll.cli.serve", "Start a node and serve workers until it is told to stop."),
     },
     "Look after": {
@@ -77,8 +80,8 @@ def main() -> None:
     \b
     Examples:
       atoll init hello my-worker
-      atoll build my-worker
-      atoll serve
+      atoll dev my-worker
+      atoll deploy my-worker
     """
 
 

@@ -282,11 +282,10 @@ def checked_limits(wanted: WantedLimits, settings: Settings) -> Limits:
 
 
 def checked_isolation(isolation: str) -> Isolation:
-    if isolation != "pool":
-        raise bad_body(
-            f"`isolation` is {isolation[:80]!r}, which is not available yet", "use `pool`, or leave the field out"
-        )
-    return Isolation(isolation)
+    try:
+        return Isolation(isolation)
+    except ValueError:
+        raise bad_body(f"`isolation` is {isolation[:80]!r}", f"use one of {', '.join(Isolation)}") from None
 
 
 def checked_switches(wanted: Mapping[str, object], current: Switches) -> Switches:

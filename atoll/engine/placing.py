@@ -17,6 +17,7 @@ from atoll.engine.measures import PoolLimits, PoolStats
 from atoll.engine.offences import Offences
 from atoll.engine.queue import QUEUE_SECONDS
 from atoll.engine.session import Session
+from atoll.engine.solo import is_solo, solo_room
 from atoll.engine.spread import engine_for_more, one_too_many
 from atoll.engine.tenants import Tenant, TenantCaps, Tenants
 from atoll.errors import Failure, LoadFailed
@@ -210,7 +211,7 @@ class Placer:
                     placement.session.give_up(placement, Failure(ErrorCode.STARTUP, message))
                 elif placement.ready and placement.last_used < idle_since and not placement.in_flight:
                     self.unload(placement)
-            if len(home.placements) > 1:
+            if len(home.placements) > 1 and not is_solo(home.version):
                 spare = one_too_many(home, seconds)
                 if spare is not None:
                     self.homes.drop(spare)
@@ -220,7 +221,7 @@ class Placer:
             session.check_unloads(now)
 
     def _spread(self, home: Home) -> None:
-        session = engine_for_more(home, self._limits.worker_isolates)
+        session = None if is_solo(home.version) else engine_for_more(home, self._limits.worker_isolates)
         if session is None or not self.has_room(home.version, home.cell):
             return
         try:
@@ -232,6 +233,8 @@ class Placer:
 
     def _room(self, home: Home) -> int:
         """Calls that may be under way in each of its isolates."""
+        if is_solo(home.version):
+            return solo_room(home.version)
         return max(self._limits.max_in_flight // len(home.placements), 1)
 
     def _share_room(self, home: Home) -> None:

@@ -23,6 +23,7 @@ from atoll.engine.measures import PoolLimits, PoolStats
 from atoll.engine.placing import BUSY, TRY_ELSEWHERE, Placer
 from atoll.engine.queue import CallQueue
 from atoll.engine.session import Session
+from atoll.engine.solo import is_solo, solo_placement, spend
 from atoll.engine.tenants import TenantCaps
 from atoll.errors import Failure, LoadFailed
 from atoll.logs import Invocation
@@ -120,12 +121,16 @@ class Pool:
             return
         self._homes.used(call.version)
         placement.session.calls.start(call, placement)
+        if is_solo(call.version):
+            spend(self._placer, placement)
 
     def _placement_for(self, home: Home) -> Placement:
         """Where the next call of a version goes. LoadFailed if it has enough of them."""
         tenant = home.tenant
         if tenant.in_flight >= tenant.max_calls:
             raise _too_many(f"{tenant.max_calls} calls of this tenant are under way already", tenant=True)
+        if is_solo(home.version):
+            return solo_placement(self._placer, home, self._limits.worker_queue)
         placement = home.lightest()
         if not placement.ready:
             if placement.in_flight >= self._limits.worker_queue:
@@ -208,6 +213,8 @@ class Pool:
     def on_watched(self, placement: Placement) -> None:
         """A call is over in a placement that is to be unloaded, whose code cache is wanted or whose room is."""
         if placement.retired and not placement.in_flight:
+            if placement.wants_code and placement.ready:
+                self._placer.ask_code(placement)
             self._placer.unload(placement)
         elif placement.wants_code and placement.ready:
             self._placer.ask_code(placement)

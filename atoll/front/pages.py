@@ -71,6 +71,10 @@ PAGE = """<!doctype html>
 """
 
 
+# A developer's page that comes back when there is something new to see; `atoll dev` answers at that path.
+RELOAD = '<script>new EventSource("/cdn-cgi/atoll/events").onmessage = () => location.reload()</script>'
+
+
 class Detail(IntEnum):
     """How much an error page tells."""
 
@@ -133,7 +137,7 @@ def rendered(
         if hint:
             details.append(f"<p>{html.escape(hint)}</p>")
         if stack:
-            details.append(f"<pre>{html.escape(stack)}</pre>")
+            details += [f"<pre>{html.escape(stack)}</pre>", RELOAD]
         page = PAGE.format(status=status, code=code, title=html.escape(title), details="\n  ".join(details))
         return b"text/html; charset=utf-8", page.encode("utf-8", "replace")
     if b"json" in wishes:

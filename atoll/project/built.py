@@ -40,6 +40,8 @@ class Diagnostic:
         if not 0 < self.line <= len(lines) or lines[self.line - 1].rstrip() != self.line_text.rstrip():
             lines = [""] * (self.line - 1) + [self.line_text]  # the file has changed since, or cannot be read
         first, last = max(1, self.line - CONTEXT_LINES), min(len(lines), self.line + CONTEXT_LINES)
+        while last > self.line and not lines[last - 1].strip():
+            last -= 1
         width = len(str(last))
         shown = []
         for number in range(first, last + 1):

@@ -87,13 +87,17 @@ function walk({ main, folder }) {
   return found;
 }
 
+// What the paths of modules begin at: the project's folder, or a folder above it when an import leads out of it.
+function baseOf(files, folder) {
+  let base = folder;
+  while (files.some((file) => relative(base, file).startsWith(".."))) base = dirname(base);
+  return base;
+}
+
 function answer(request) {
   try {
     const found = walk(request);
-    const folders = [...found.keys()].map((file) => dirname(file).split(sep));
-    let depth = 0;
-    while (folders.every((parts) => depth < parts.length && parts[depth] === folders[0][depth])) depth++;
-    const base = folders[0].slice(0, depth).join(sep) || sep;
+    const base = baseOf([...found.keys()], request.folder);
     const modules = [...found].map(([file, { kind, bytes }]) => ({
       path: relative(base, file).split(sep).join("/"), kind, base64: bytes.toString("base64"),
     }));

@@ -144,7 +144,7 @@ async def test_modules_may_be_text_or_base64(node: Node) -> None:
         ({"name": "a", "script": HELLO, "limits": {"cpu_ms": 1.5}}, ApiCode.BAD_BODY, "limits.cpu_ms"),
         ({"name": "a", "script": HELLO, "switches": {"allow_evil": True}}, ApiCode.BAD_BODY, "allow_evil"),
         ({"name": "a", "script": HELLO, "switches": {"allow_eval": 1}}, ApiCode.BAD_BODY, "neither true nor false"),
-        ({"name": "a", "script": HELLO, "isolation": "isolate"}, ApiCode.BAD_BODY, "not available yet"),
+        ({"name": "a", "script": HELLO, "isolation": "none"}, ApiCode.BAD_BODY, "`isolation` is 'none'"),
         ({"name": "a", "script": HELLO, "compatibility_date": "2027-01-16"}, ApiCode.BAD_BODY, "future"),
         ({"name": "a", "script": HELLO, "compatibility_date": "20270101"}, ApiCode.BAD_BODY, "not a date"),
         ({"name": "a", "script": HELLO, "compatibility_date": "2026-02-30"}, ApiCode.BAD_BODY, "not a date"),

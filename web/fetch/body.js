@@ -194,6 +194,13 @@ export function takeBody(body) {
   return known.source;
 }
 
+/** Whether the body, of which nobody has read, will be taken in the content coding it came in. */
+export function takesEncoded(body, coding) {
+  if (body.isShared) return false;
+  const known = body.stream === null ? body : bodyOfStream.get(body.stream);
+  return known?.source?.sendEncoded?.(coding) ?? false;
+}
+
 function isWhole(source) {
   return typeof source === "string" || source instanceof Uint8Array;
 }

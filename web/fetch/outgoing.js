@@ -1,5 +1,5 @@
 // A Response on its way out, in the form the engine sends it.
-import { isUnusable, streamOf, takeBody } from "./body.js";
+import { isUnusable, streamOf, takeBody, takesEncoded } from "./body.js";
 import { isResponse, responseState } from "./response.js";
 import { CompressionStream } from "../streams/compression.js";
 
@@ -19,14 +19,13 @@ function writeHead(state) {
 }
 
 // https://developers.cloudflare.com/workers/runtime-apis/response/#parameters: unless `encodeBody` is "manual", a worker that names an
-// encoding leaves the encoding to us.
-function mustCompress(state) {
-  if (state.body === null || state.list === null || state.encodeBody === "manual") return false;
-  return state.list.get("content-encoding")?.toLowerCase() === "gzip";
-}
-
+// encoding leaves the encoding to us. A body that came in that very encoding leaves as it came.
 function bodyOf(state) {
-  return mustCompress(state) ? streamOf(state.body).pipeThrough(new CompressionStream("gzip")) : takeBody(state.body);
+  const coding = state.body === null || state.list === null ? null : state.list.get("content-encoding")?.toLowerCase();
+  if (!coding || takesEncoded(state.body, coding) || state.encodeBody === "manual") return takeBody(state.body);
+  if (coding === "gzip") return streamOf(state.body).pipeThrough(new CompressionStream("gzip"));
+  if (coding === "br") state.list.delete("content-encoding"); // the one that Cloudflare knows and we do not: sent as it is
+  return takeBody(state.body);
 }
 
 /**
@@ -43,5 +42,6 @@ export function describeResponse(response) {
   if (body !== null && isUnusable(body)) {
     throw new TypeError("The body of the Response has already been used; send a response.clone() instead.");
   }
-  return { status: state.status, head: writeHead(state), body: bodyOf(state) };
+  const content = bodyOf(state); // first: it may change what the headers say
+  return { status: state.status, head: writeHead(state), body: content };
 }

@@ -59,7 +59,7 @@ function urlOf(state) {
   return (state.url ??= head.readURL(state));
 }
 
-function listOf(state) {
+export function listOf(state) {
   return (state.list ??= head.readHeaders(state));
 }
 
@@ -70,7 +70,10 @@ function signalOf(state) {
 /** https://fetch.spec.whatwg.org/#dom-request, steps 26 to 29. */
 function readSignal(state, { signal }, input) {
   if (signal !== undefined && signal !== null) state.signal = createDependentSignal([signal]);
-  else if (input !== null && signal === undefined) state.makeSignal = () => createDependentSignal([signalOf(input)]);
+  else if (input !== null && signal === undefined) {
+    if (input.signal !== null) state.signal = createDependentSignal([input.signal]);
+    else state.makeSignal = () => createDependentSignal([signalOf(input)]);
+  }
 }
 
 /** https://fetch.spec.whatwg.org/#dom-request, steps 34 to 41. */

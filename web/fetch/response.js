@@ -1,5 +1,5 @@
 // https://fetch.spec.whatwg.org/#response-class
-import { cloneBody, extractBody, isUnusable } from "./body.js";
+import { Body, cloneBody, extractBody, isUnusable } from "./body.js";
 import { includeBody } from "./body_mixin.js";
 import { HeaderList } from "./header_list.js";
 import { createHeaders, fillHeaders } from "./headers.js";
@@ -30,6 +30,7 @@ class ResponseState {
   body = null; // Body
   cf = undefined;
   encodeBody = "automatic";
+  redirected = false;
 }
 
 /** The state of a Response; undefined for anything else. */
@@ -96,6 +97,19 @@ function serializeJson(data) {
   return text;
 }
 
+/** What a server answered. `source` is null, a Uint8Array, or an object with read() and cancel(). */
+export function makeResponse({ status, statusText, list, url, redirected, source }) {
+  const state = new ResponseState();
+  state.status = status;
+  state.statusText = statusText;
+  state.list = list;
+  state.url = url;
+  state.redirected = redirected;
+  state.guard = "immutable";
+  if (source !== null) state.body = new Body(source);
+  return createResponse(state);
+}
+
 export class Response {
   #state;
 
@@ -160,8 +174,7 @@ export class Response {
   }
 
   get redirected() {
-    this.#state;
-    return false;
+    return this.#state.redirected;
   }
 
   get status() {
@@ -200,6 +213,7 @@ export class Response {
     copy.guard = state.guard;
     copy.cf = state.cf;
     copy.encodeBody = state.encodeBody;
+    copy.redirected = state.redirected;
     copy.body = state.body === null ? null : cloneBody(state.body);
     return createResponse(copy);
   }

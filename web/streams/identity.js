@@ -33,6 +33,13 @@ function createIdentity(check, writableStrategy) {
   });
 }
 
+const lengths = new WeakMap(); // the readable side of a FixedLengthStream -> its length
+
+/** How long a stream will be; undefined for all but that of a FixedLengthStream. */
+export function lengthOfStream(stream) {
+  return lengths.get(stream);
+}
+
 let setPair; // (IdentityTransformStream, pair), for the subclass
 
 export class IdentityTransformStream {
@@ -73,7 +80,9 @@ export class FixedLengthStream extends IdentityTransformStream {
       if (left < 0) throw new TypeError("More bytes were written to a FixedLengthStream than its length.");
       if (isEnd && left > 0) throw new TypeError("A FixedLengthStream was closed before all its bytes were written.");
     };
-    setPair(this, createIdentity(check, toStrategy(queuingStrategy)));
+    const pair = createIdentity(check, toStrategy(queuingStrategy));
+    lengths.set(pair.readable, left);
+    setPair(this, pair);
   }
 }
 

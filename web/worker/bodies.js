@@ -142,12 +142,13 @@ function concat(chunks) {
   return all;
 }
 
-function toBytes(chunk) {
+/** A chunk of a worker's stream. */
+export function toBytes(chunk) {
   if (chunk instanceof Uint8Array) return chunk;
   if (ArrayBuffer.isView(chunk)) return new Uint8Array(chunk.buffer, chunk.byteOffset, chunk.byteLength);
   if (chunk instanceof ArrayBuffer) return new Uint8Array(chunk);
   if (typeof chunk === "string") return encodeText(chunk);
-  throw new TypeError("The response body's stream gave a chunk that is neither bytes nor a string.");
+  throw new TypeError("A body's stream gave a chunk that is neither bytes nor a string.");
 }
 
 /** Bytes that are all here but too many for one frame, as a source. */

@@ -1,0 +1,188 @@
+// https://fetch.spec.whatwg.org/#fetch-method. The half that touches the network is ops.py: it sends one request and gives its
+// response. What a standard describes is here: redirects, aborting, bodies as streams.
+import { addAbortAlgorithm } from "#web/dom/abort.js";
+import { takeBody } from "#web/fetch/body.js";
+import { fetchDataURL } from "#web/fetch/data_url.js";
+import { HeaderList } from "#web/fetch/header_list.js";
+import { listOf, Request, requestState } from "#web/fetch/request.js";
+import { makeResponse } from "#web/fetch/response.js";
+import { defineOp } from "#web/internal/ops.js";
+import { encodeText } from "#web/internal/text.js";
+import { requireArguments } from "#web/internal/webidl.js";
+import { lengthOfStream } from "#web/streams/identity.js";
+import { isReadableStream } from "#web/streams/streams.js";
+import { parseHref, URL } from "#web/url/url.js";
+import { sourceOfStream, toBytes } from "#web/worker/bodies.js";
+import { FetchedBody } from "./fetched_body.js";
+
+const start = defineOp("fetch.start");
+const write = defineOp("fetch.write");
+
+const INLINE = 1 << 20; // a body up to here goes with the request, and can be sent again to where a redirect leads
+const PIECE = 128 * 1024;
+const MOST_REDIRECTS = 20; // https://fetch.spec.whatwg.org/#http-redirect-fetch, step 7
+const REDIRECTS = [301, 302, 303, 307, 308];
+const ABOUT_BODY = ["content-encoding", "content-language", "content-location", "content-type", "content-length"];
+const SECRETS = ["authorization", "cookie", "proxy-authorization"];
+
+let last = 0; // the number of the fetch that began last
+
+/** One call of fetch(), over all its redirects. */
+class Fetch {
+  constructor(state) {
+    this.method = state.method;
+    this.url = withoutFragment(state.url);
+    this.list = state.list;
+    this.redirect = state.options.redirect;
+    this.redirects = 0;
+    this.bytes = null; // the request body, if all of it is here,
+    this.source = null; // or where it comes from
+    this.length = undefined;
+    this.number = 0; // of the request under way
+    this.body = null; // FetchedBody of the response
+    this.failure = null; // { error }: it was aborted, or the request body broke
+    this.reject = null;
+    this.#takeBody(state);
+  }
+
+  #takeBody(state) {
+    const body = takeBody(state.body);
+    if (body === null) return;
+    if (typeof body === "string") this.bytes = encodeText(body);
+    else if (body instanceof Uint8Array) this.bytes = body;
+    else {
+      this.source = isReadableStream(body) ? sourceOfStream(body) : body;
+      const declared = this.list.get("content-length");
+      if (isReadableStream(body)) this.length = lengthOfStream(body);
+      if (this.length === undefined && declared !== null && /^\d{1,15}$/.test(declared)) this.length = Number(declared);
+    }
+  }
+
+  /** Ends it, whatever it is doing. */
+  abort(error) {
+    if (this.failure !== null) return;
+    this.failure = { error };
+    this.source?.cancel(error);
+    if (this.body !== null) this.body.abort(error);
+    else if (this.number !== 0) FetchedBody.drop(this.number);
+    this.reject?.(error);
+  }
+
+  async run() {
+    for (;;) {
+      const { meta, body } = await this.#send();
+      if (this.failure !== null) throw this.failure.error;
+      const list = HeaderList.fromText(`\n${meta.head}`, 1);
+      const location = REDIRECTS.includes(meta.status) && this.redirect !== "manual" ? list.get("location") : null;
+      if (location === null) return this.#respond(meta, list, body);
+      if (!meta.ended) FetchedBody.drop(this.number);
+      this.#follow(meta.status, location);
+    }
+  }
+
+  #send() {
+    this.number = ++last;
+    const { method, url, number } = this;
+    const { pairs } = this.list;
+    let head = "";
+    for (let i = 0; i < pairs.length; i += 2) head += `${pairs[i]}: ${pairs[i + 1]}\r\n`;
+    const streamed = this.source !== null || (this.bytes !== null && this.bytes.length > INLINE);
+    if (!streamed) return start({ fetch: number, method, url, head }, this.bytes);
+    const length = this.source === null ? this.bytes.length : this.length;
+    const answer = start({ fetch: number, method, url, head, streamed, length });
+    this.#pump(number).catch((error) => this.abort(error));
+    return answer;
+  }
+
+  /** Sends the request body in pieces; the answer to each says that there is room for the next. */
+  async #pump(number) {
+    const { bytes, source } = this;
+    if (source === null) {
+      if (await this.#write(number, bytes)) await write({ fetch: number, ended: true }).catch(() => {});
+      return;
+    }
+    for (;;) {
+      const chunk = await source.read();
+      if (this.failure !== null) return;
+      if (chunk === null) break;
+      if (!(await this.#write(number, toBytes(chunk)))) {
+        source.cancel();
+        return;
+      }
+    }
+    await write({ fetch: number, ended: true }).catch(() => {});
+  }
+
+  async #write(number, bytes) {
+    for (let at = 0; at < bytes.length; at += PIECE) {
+      // Why it went wrong is told by the answer to the request itself.
+      const more = await write({ fetch: number, ended: false }, bytes.subarray(at, at + PIECE)).then(
+        ({ meta }) => meta.more,
+        () => false,
+      );
+      if (!more || this.failure !== null) return false;
+    }
+    return true;
+  }
+
+  /** https://fetch.spec.whatwg.org/#concept-http-redirect-fetch */
+  #follow(status, location) {
+    if (this.redirect === "error") throw new TypeError(`fetch: ${this.url} redirects, and the request has redirect: "error".`);
+    const next = parseHref(location, this.url);
+    if (next === undefined || !/^https?:/.test(next)) {
+      throw new TypeError(`fetch: ${this.url} redirects to something that is no http or https URL.`);
+    }
+    if (++this.redirects > MOST_REDIRECTS) throw new TypeError(`fetch: more than ${MOST_REDIRECTS} redirects.`);
+    if (status !== 303 && this.source !== null) {
+      throw new TypeError("fetch: the server redirects, and a body that is a stream cannot be sent again.");
+    }
+    if ((status === 303 && this.method !== "GET" && this.method !== "HEAD") || (status < 303 && this.method === "POST")) {
+      this.method = "GET";
+      this.bytes = this.source = null;
+      this.list = this.list.copy();
+      for (const name of ABOUT_BODY) this.list.delete(name);
+    }
+    if (new URL(next).origin !== new URL(this.url).origin) {
+      this.list = this.list.copy();
+      for (const name of SECRETS) this.list.delete(name);
+    }
+    this.url = withoutFragment(next);
+  }
+
+  #respond(meta, list, first) {
+    const hasBody = !(meta.ended && first.length === 0 && (this.method === "HEAD" || [204, 205, 304].includes(meta.status)));
+    if (hasBody) this.body = new FetchedBody(this.number, first, meta.ended, meta.coding);
+    return makeResponse({
+      status: meta.status,
+      statusText: meta.reason,
+      list,
+      url: this.url,
+      redirected: this.redirects > 0,
+      source: this.body,
+    });
+  }
+}
+
+function withoutFragment(url) {
+  const at = url.indexOf("#");
+  return at === -1 ? url : url.slice(0, at);
+}
+
+/** https://fetch.spec.whatwg.org/#dom-global-fetch */
+export async function fetch(input, init = undefined) {
+  requireArguments(arguments.length, 1, "fetch");
+  const state = requestState(new Request(input, init));
+  const { signal, url } = state;
+  if (signal !== null) signal.throwIfAborted();
+  listOf(state);
+  if (/^data:/.test(url)) return fetchDataURL(url);
+  if (!/^https?:/.test(url)) throw new TypeError(`fetch: the scheme of ${url.slice(0, 100)} is none of http, https and data.`);
+  const task = new Fetch(state);
+  if (signal === null && task.source === null) return task.run();
+  // Something besides the answer may end it.
+  return new Promise((resolve, reject) => {
+    task.reject = reject;
+    if (signal !== null) addAbortAlgorithm(signal, (reason) => task.abort(reason));
+    task.run().then(resolve, (error) => reject(task.failure === null ? error : task.failure.error));
+  });
+}

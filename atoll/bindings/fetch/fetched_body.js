@@ -1,0 +1,79 @@
+// The body of a response that fetch() brought, as the platform reads bodies: read() until null.
+import { defineOp } from "#web/internal/ops.js";
+
+const read = defineOp("fetch.read");
+const cancel = defineOp("fetch.cancel");
+
+export class FetchedBody {
+  #number;
+  #first; // what came with the head
+  #hasEnded;
+  #next = null; // the read under way: one is always asked for ahead
+  #failure = null; // { error }
+  #isRaw = false;
+  #coding;
+
+  /** `coding` is the content coding that the headers name and reading undoes; "" for none. */
+  constructor(number, first, hasEnded, coding) {
+    this.#number = number;
+    this.#first = first.length > 0 ? first : null;
+    this.#hasEnded = hasEnded;
+    this.#coding = coding;
+  }
+
+  /** Nobody has read yet, and it may leave as it came, in the coding it came in: read() gives just that from now on. */
+  sendEncoded(coding) {
+    if (coding === "" || coding !== this.#coding) return false;
+    this.#isRaw = true;
+    return true;
+  }
+
+  async read() {
+    if (this.#failure !== null) throw this.#failure.error;
+    if (this.#first !== null) {
+      const first = this.#first;
+      this.#first = null;
+      this.#readAhead();
+      return first;
+    }
+    for (;;) {
+      if (this.#hasEnded) return null;
+      this.#readAhead();
+      const { meta, body } = await this.#next.catch((error) => {
+        throw this.#failure === null ? error : this.#failure.error;
+      });
+      this.#next = null;
+      if (this.#failure !== null) throw this.#failure.error;
+      this.#hasEnded = meta.ended;
+      if (body.length > 0) {
+        this.#readAhead();
+        return body;
+      }
+    }
+  }
+
+  #readAhead() {
+    if (this.#hasEnded || this.#next !== null) return;
+    this.#next = read({ fetch: this.#number, raw: this.#isRaw });
+    this.#next.catch(() => {}); // whoever reads it hears of it
+  }
+
+  /** The worker does not want the rest. */
+  cancel() {
+    if (this.#hasEnded) return;
+    this.#hasEnded = true;
+    this.#first = null;
+    FetchedBody.drop(this.#number);
+  }
+
+  /** The signal of the request says so: whoever reads gets `error`. */
+  abort(error) {
+    if (this.#hasEnded && this.#first === null) return;
+    this.#failure = { error };
+    FetchedBody.drop(this.#number);
+  }
+
+  static drop(number) {
+    cancel({ fetch: number }).catch(() => {});
+  }
+}

@@ -1,0 +1,91 @@
+"""The fetches of one call: by the numbers the worker gave them, six at a time.
+
+A fetch holds its place until its response has been read, so a worker that waits for a seventh before it reads any of
+six could wait for ever. When none of the six has been read from for a while, the one left alone longest is given up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+
+from atoll.bindings.fetch.fetching import Fetching
+from atoll.errors import InvalidArgument, NetworkError, QuotaExceeded
+
+AT_ONCE = 6
+MAX_OPEN = 1_000
+PATIENCE = 0.5  # seconds without a read of any of the six
+
+
+class Lane:
+    def __init__(self) -> None:
+        self._fetches: dict[int, Fetching] = {}
+        self._places: dict[Fetching, None] = {}  # the one left alone longest first
+        self._waiters: deque[asyncio.Future[None]] = deque()
+        self._has_moved = False  # one was read from since somebody began to wait
+
+    def add(self, number: object, fetching: Fetching) -> int:
+        if isinstance(number, bool) or not isinstance(number, int) or number in self._fetches:
+            raise InvalidArgument("fetch: a fetch needs a number of its own")
+        if len(self._fetches) >= MAX_OPEN:
+            raise QuotaExceeded(f"more than {MAX_OPEN} fetches are open in one request: read or cancel their bodies")
+        self._fetches[number] = fetching
+        return number
+
+    def find(self, number: object) -> Fetching:
+        found = self._fetches.get(number) if isinstance(number, int) else None
+        if found is None:
+            raise InvalidArgument("the fetch is over, or it belongs to another request")
+        return found
+
+    async def enter(self, fetching: Fetching) -> None:
+        """Wait for a place among the connections of the call."""
+        while len(self._places) >= AT_ONCE:
+            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiters.append(waiter)
+            self._has_moved = False
+            done, _ = await asyncio.wait([waiter], timeout=PATIENCE)
+            if not done:
+                waiter.cancel()
+                self._give_up_one()
+        self._places[fetching] = None
+
+    def touch(self, fetching: Fetching) -> None:
+        """It was read from."""
+        self._has_moved = True
+        if fetching in self._places:
+            del self._places[fetching]
+            self._places[fetching] = None
+
+    def _give_up_one(self) -> None:
+        if self._has_moved or any(fetching.answerer is None or fetching.is_reading for fetching in self._places):
+            return  # something moves
+        oldest = next(iter(self._places), None)
+        if oldest is not None:
+            oldest.close(
+                NetworkError(
+                    f"the response of {oldest.where} was given up: a request may hold {AT_ONCE} connections, "
+                    "and more were wanted while none of them was read"
+                )
+            )
+            self._leave(oldest)
+
+    def drop(self, number: object) -> None:
+        """A fetch is over, or nobody wants it any more."""
+        fetching = self._fetches.pop(number, None) if isinstance(number, int) else None
+        if fetching is not None:
+            fetching.close()
+            self._leave(fetching)
+
+    def _leave(self, fetching: Fetching) -> None:
+        self._places.pop(fetching, None)
+        while self._waiters:
+            waiter = self._waiters.popleft()
+            if not waiter.done():
+                waiter.set_result(None)
+                return
+
+    def close(self) -> None:
+        fetches, self._fetches = self._fetches, {}
+        for fetching in fetches.values():
+            fetching.close()

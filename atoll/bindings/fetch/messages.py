@@ -1,0 +1,149 @@
+"""Requests of workers as bytes for a server, and heads of responses as text for a worker.
+
+The worker's half of fetch() has checked all of it; an engine is hostile, so it is checked here again. Nothing that
+frames a message (lengths, codings, connections) is taken from a worker: a request holds exactly one request.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from atoll.bindings.fetch.decode import CODINGS
+from atoll.egress.client import Target
+from atoll.errors import InvalidArgument
+
+METHOD = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,64}")
+URL = re.compile(r"(https?)://(\[[0-9a-f:.]+\]|[a-z0-9._~!$&'()*+,;=%-]+)(?::(\d{1,5}))?(/[!-~]*|\?[!-~]*)?", re.ASCII)
+HEAD = re.compile(r"(?:[!#$%&'*+\-.^_`|~0-9A-Za-z]+: ?[\t\x20-\x7e\x80-\xff]*\r\n)*")
+MAX_HEAD = 128 << 10
+MAX_URL = 64 << 10
+FORBIDDEN_METHODS = frozenset({"CONNECT", "TRACE", "TRACK"})
+
+# Headers of a connection, or about the message: ours to say.
+NOT_FORWARDED = frozenset({
+    "host", "connection", "keep-alive", "proxy-connection", "proxy-authorization", "transfer-encoding", "te", "trailer",
+    "upgrade", "expect", "content-length", "http2-settings", "cf-worker", "cdn-loop", "cf-ew-via",
+})  # fmt: skip
+# Headers of a response that were of the connection it came on.
+OF_CONNECTION = frozenset({
+    "connection", "keep-alive", "proxy-connection", "proxy-authenticate", "transfer-encoding", "te", "trailer",
+    "upgrade",
+})  # fmt: skip
+# What we ask for when the worker has no wish of its own, and then undo before it sees the body.
+ACCEPT_ENCODING = "gzip, br, zstd"
+METHODS_WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
+
+
+@dataclass(slots=True)
+class Wanted:
+    """One request as the worker asked for it, checked."""
+
+    method: str
+    target: Target
+    path: str  # with query
+    url: str
+    headers: list[tuple[str, str]]
+    streamed: bool = False  # the body comes in pieces,
+    length: int | None = None  # of so many bytes, if known
+    is_ours: bool = field(default=False)  # we asked for an encoding, and undo it
+
+    @property
+    def authority(self) -> str:
+        target = self.target
+        return target.host if target.port == (443 if target.tls else 80) else f"{target.host}:{target.port}"
+
+    @property
+    def chunked(self) -> bool:
+        return self.streamed and self.length is None
+
+
+def read_wanted(meta: Mapping[str, Any]) -> Wanted:
+    """What a worker asks for. InvalidArgument when it cannot be asked for."""
+    method, url, head = meta.get("method"), meta.get("url"), meta.get("head", "")
+    if not isinstance(method, str) or METHOD.fullmatch(method) is None or method.upper() in FORBIDDEN_METHODS:
+        raise InvalidArgument("fetch: this method cannot be used")
+    if not isinstance(url, str) or len(url) > MAX_URL or (found := URL.fullmatch(url)) is None:
+        raise InvalidArgument("fetch: the URL is not one of http or https, or is too long")
+    scheme, host, port, path = found.groups()
+    number = int(port) if port else (443 if scheme == "https" else 80)
+    if not 0 < number < 65536 or len(host) > 253:
+        raise InvalidArgument("fetch: the URL names no port or host that could exist")
+    if not isinstance(head, str) or len(head) > MAX_HEAD or HEAD.fullmatch(head) is None:
+        raise InvalidArgument("fetch: the headers are malformed or longer than 128 KB")
+    streamed, length = meta.get("streamed") is True, meta.get("length")
+    if isinstance(length, bool) or not (length is None or (isinstance(length, int) and 0 <= length < 2**53)):
+        raise InvalidArgument("fetch: the length of the body is no number")
+    path = path or "/"
+    wanted = Wanted(method, Target(scheme == "https", host, number), path if path[0] == "/" else f"/{path}", url, [])
+    wanted.streamed, wanted.length = streamed, length if streamed else None
+    for line in head.split("\r\n")[:-1]:
+        name, _, value = line.partition(":")
+        if name.lower() not in NOT_FORWARDED:
+            wanted.headers.append((name, value.strip(" \t")))
+    names = {name.lower() for name, _ in wanted.headers}
+    if "accept" not in names:
+        wanted.headers.append(("accept", "*/*"))
+    if "accept-encoding" not in names and "range" not in names:
+        wanted.is_ours = True
+    return wanted
+
+
+def lines(pairs: Iterable[tuple[str, str]]) -> str:
+    return "".join(f"{name}: {value}\r\n" for name, value in pairs)
+
+
+def request_bytes(wanted: Wanted, body: bytes, hops: int, zone: str) -> bytes:
+    """The request as it goes to a server, with the body unless that is streamed."""
+    framing = ""
+    if wanted.chunked:
+        framing = "transfer-encoding: chunked\r\n"
+    elif wanted.streamed:
+        framing = f"content-length: {wanted.length}\r\n"
+    elif body or wanted.method in METHODS_WITH_BODY:
+        framing = f"content-length: {len(body)}\r\n"
+    ours = f"accept-encoding: {ACCEPT_ENCODING}\r\n" if wanted.is_ours else ""
+    head = (
+        f"{wanted.method} {wanted.path} HTTP/1.1\r\nhost: {wanted.authority}\r\n{lines(wanted.headers)}{ours}{framing}"
+        f"cf-worker: {zone}\r\ncf-ew-via: {hops + 1}\r\ncdn-loop: atoll; loops={hops + 1}\r\n\r\n"
+    )
+    return head.encode("latin-1") + body
+
+
+def inner_head(wanted: Wanted, zone: str, body_length: int | None) -> bytes:
+    """The request as the head of a call to another worker of this node."""
+    length = wanted.length if wanted.streamed else body_length
+    framing = f"content-length: {length}\r\n" if length else ""
+    headers = f"host: {wanted.authority}\r\n{lines(wanted.headers)}{framing}cf-worker: {zone}\r\n"
+    return f"{wanted.method} {wanted.url}\n{headers}".encode("latin-1")
+
+
+def response_text(headers: Iterable[tuple[bytes, bytes]]) -> tuple[list[tuple[str, str]], str]:
+    """The headers a worker sees, and the coding of the body ("" when it has none, or one that we cannot undo)."""
+    pairs: list[tuple[str, str]] = []
+    codings: list[str] = []
+    for raw_name, raw_value in headers:
+        name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1").strip(" \t")
+        if name in OF_CONNECTION or METHOD.fullmatch(name) is None or "\r" in value or "\n" in value or "\0" in value:
+            continue
+        pairs.append((name, value))
+        if name == "content-encoding":
+            codings += [coding.strip().lower() for coding in value.split(",")]
+    coding = CODINGS.get(codings[0], "") if len(codings) == 1 else ""
+    return pairs, coding
+
+
+def inner_pairs(head: bytes) -> list[tuple[bytes, bytes]]:
+    """The header lines that an engine sent."""
+    pairs = []
+    for line in head.split(b"\r\n"):
+        name, mark, value = line.partition(b":")
+        if mark:
+            pairs.append((name, value))
+    return pairs
+
+
+def without(pairs: list[tuple[str, str]], *names: str) -> list[tuple[str, str]]:
+    return [pair for pair in pairs if pair[0] not in names]

@@ -1,0 +1,185 @@
+"""fetch(): one request to another server or to a worker of this node, its bodies piece by piece.
+
+    fetch.start   send a request; answers with the head of the response and what of its body is here already
+    fetch.read    the next piece of the response body
+    fetch.write   a piece of the request body; the answer is the back-pressure
+    fetch.cancel  nothing of it is wanted any more
+
+The worker numbers its fetches, so that it can write to one and cancel it before it was answered. Redirects are followed
+by the JavaScript half, hop by hop: each is a fetch.start, and so is checked and counted like any other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from atoll.bindings.base import Binding, OpCall, Reply, op, own_task
+from atoll.bindings.fetch.decode import Decoding
+from atoll.bindings.fetch.fetching import Fetching
+from atoll.bindings.fetch.lane import Lane
+from atoll.bindings.fetch.messages import (
+    Wanted,
+    inner_head,
+    inner_pairs,
+    lines,
+    read_wanted,
+    request_bytes,
+    response_text,
+    without,
+)
+from atoll.bindings.scope import Scope
+from atoll.bindings.services import InnerResponse, Services
+from atoll.egress.client import HttpClient
+from atoll.egress.gate import Gate
+from atoll.errors import CalleeFailed, InvalidArgument, LoopDetected, NetworkError
+from atoll.workers import Version
+
+MAX_HOPS = 16
+MAX_WRITE = 1 << 20
+
+
+class Fetch(Binding):
+    kind = "fetch"
+    ambient = True
+
+    def __init__(self, services: Services) -> None:
+        settings = services.settings
+        self._routes = services.routes
+        self._inner = services.inner
+        self._base = settings.base_domain
+        self._ports = {80, 443, settings.port}  # on which a host of this node means this node
+        self.gate = Gate(settings)
+        self.client = HttpClient(settings, self.gate)
+
+    async def close(self) -> None:
+        self.client.close()
+        self.gate.close()
+
+    # --- ops ---
+
+    @op("fetch.start")
+    async def start(self, call: OpCall) -> Reply:
+        wanted = read_wanted(call.meta)
+        scope, lane = call.scope, call.scope.local(Lane)
+        if scope.hops >= MAX_HOPS:
+            raise LoopDetected(
+                f"error 1019: workers called each other {MAX_HOPS} times in one chain: it looks like a loop"
+            )
+        fetching = Fetching(str(wanted.target), wanted.length)
+        number = lane.add(call.meta.get("fetch"), fetching)
+        try:
+            await own_task()
+            fetching.task = asyncio.current_task()
+            await lane.enter(fetching)
+            if fetching.error is not None:
+                raise fetching.error
+            reply = await self._answer(wanted, scope, fetching, call.body)
+        except asyncio.CancelledError:
+            lane.drop(number)
+            task = asyncio.current_task()
+            if scope.is_over or fetching.task is None or task is None:
+                raise
+            task.uncancel()  # it was the fetch that was aborted, and the op is answered all the same
+            raise fetching.error or NetworkError("the fetch was aborted") from None
+        except BaseException:
+            lane.drop(number)
+            raise
+        finally:
+            fetching.task = None
+        if reply.meta["ended"]:
+            lane.drop(number)
+        return reply
+
+    @op("fetch.read", free=True)
+    async def read(self, call: OpCall) -> Reply:
+        lane = call.scope.local(Lane)
+        number = call.meta.get("fetch")
+        fetching = lane.find(number)
+        raw = call.meta.get("raw") is True
+        lane.touch(fetching)
+        try:
+            chunk = await fetching.read(raw)
+        except Exception:
+            lane.drop(number)
+            raise
+        ended = not chunk or fetching.is_read(raw)
+        if ended:
+            lane.drop(number)
+        return Reply({"ended": ended}, chunk)
+
+    @op("fetch.write", free=True)
+    async def write(self, call: OpCall) -> Reply:
+        if len(call.body) > MAX_WRITE:
+            raise InvalidArgument("fetch: a piece of the body is too long")
+        fetching = call.scope.local(Lane).find(call.meta.get("fetch"))
+        return Reply({"more": await fetching.write(call.body, call.meta.get("ended") is True)})
+
+    @op("fetch.cancel", free=True)
+    def cancel(self, call: OpCall) -> Reply:
+        call.scope.local(Lane).drop(call.meta.get("fetch"))
+        return Reply()
+
+    # --- who answers ---
+
+    async def _answer(self, wanted: Wanted, scope: Scope, fetching: Fetching, body: bytes) -> Reply:
+        callee = self._callee(wanted, scope.version)
+        if callee is not None:
+            return await self._ask_worker(callee, wanted, scope, fetching, body)
+        zone = f"{scope.version.worker_name}.{self._base}"
+        data = request_bytes(wanted, body, scope.hops, zone)
+        version, target, method = scope.version, wanted.target, wanted.method
+        if wanted.streamed:
+            exchange = await self.client.request(
+                version, target, data, method=method, is_whole=False, chunked=wanted.chunked
+            )
+            fetching.begin(exchange)
+            await exchange.head()
+        else:
+            exchange = await self.client.answered(version, target, data, method=method)
+            fetching.begin(exchange)
+        return self._reply(wanted, fetching, exchange.status, exchange.reason, exchange.headers)
+
+    def _callee(self, wanted: Wanted, version: Version) -> Version | None:
+        """The worker of this node that answers on the host of a request."""
+        if wanted.target.port not in self._ports:
+            return None
+        found = self._routes.find(wanted.authority.encode(), wanted.path.encode())
+        if found is not None:
+            self.gate.check_host(version, wanted.target.host, wanted.target.port)
+        return found
+
+    async def _ask_worker(
+        self, callee: Version, wanted: Wanted, scope: Scope, fetching: Fetching, body: bytes
+    ) -> Reply:
+        zone = f"{scope.version.worker_name}.{self._base}"
+        head = inner_head(wanted, zone, len(body))
+        call = self._inner.start(callee, head, body, ended=not wanted.streamed, hops=scope.hops)
+        fetching.begin(call)
+        try:
+            response = await call.response()
+        except CalleeFailed as failed:
+            # What a client of that worker would get.
+            facts = failed.failure.facts
+            call.close()
+            text = f"error code: {facts.page}".encode()
+            meta = {"status": facts.status, "reason": "", "head": "content-type: text/plain\r\n", "coding": ""}
+            return Reply({**meta, "ended": True}, text)
+        check_status(response, wanted)
+        return self._reply(wanted, fetching, response.status, "", inner_pairs(response.head))
+
+    def _reply(
+        self, wanted: Wanted, fetching: Fetching, status: int, reason: str, headers: list[tuple[bytes, bytes]]
+    ) -> Reply:
+        pairs, coding = response_text(headers)
+        if coding and not fetching.at_end:
+            fetching.decoding = Decoding(coding, fetching.where)
+        if coding and wanted.is_ours:  # ours alone: the worker sees the body and the headers without it
+            pairs, coding = without(pairs, "content-encoding", "content-length"), ""
+        first = b"" if coding else fetching.first()
+        meta = {"status": status, "reason": reason, "head": lines(pairs), "coding": coding}
+        return Reply({**meta, "ended": fetching.at_end}, first)
+
+
+def check_status(response: InnerResponse, wanted: Wanted) -> None:
+    if not 200 <= response.status <= 599:
+        raise NetworkError(f"{wanted.target} answered with the status {response.status}")

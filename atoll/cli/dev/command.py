@@ -1,0 +1,78 @@
+"""`atoll dev`, the command."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import click
+
+from atoll.cli.options import json_option, load_project, project_options
+from atoll.cli.talk import Failed, paint, say
+from atoll.errors import StartError
+
+DEFAULT_PORT = 8787
+TRIED_PORTS = 50
+
+
+@click.command()
+@project_options
+@click.option(
+    "-p", "--port", type=int, metavar="N", help=f"Port to listen on; 0 takes any free one.  [default: {DEFAULT_PORT}]"
+)
+@click.option("--host", metavar="TEXT", help="Address to listen on.  [default: localhost]")
+@json_option
+def dev(
+    path: Path | None, environment: str, allow_missing_bindings: bool, port: int | None, host: str | None, as_json: bool
+) -> None:
+    """Run the project at PATH (a script, a folder or a config file; by default here) and follow its files.
+
+    It runs on the engine of `atoll serve` with the same limits. A save is live in a blink and loses no request; what
+    the worker stored stays, in .atoll/dev. Errors are shown with the code around them, here and in the browser, until
+    they are gone. Every call is a line: method, path, status, CPU time, wall time, cold or warm.
+
+    \b
+    Keys:
+      o  open it in the browser
+      r  build and load it anew
+      t  run its crons now
+      q  quit, as Ctrl-C does
+
+    \b
+    Examples:
+      atoll dev
+      atoll dev worker.ts --port 3000
+      atoll dev --env staging
+      curl "http://localhost:8787/cdn-cgi/handler/scheduled?cron=*+*+*+*+*"
+    """
+    began = time.monotonic()
+    project = load_project(path, environment, allow_missing=allow_missing_bindings, for_dev=True)
+    from atoll.cli.dev.run import run_session
+
+    wanted = port if port is not None else project.dev_port
+    try:
+        address = host or project.dev_ip
+        chosen = free_port(address, wanted) if wanted is None else wanted
+        run_session(path, environment, project, address, chosen, began, as_json=as_json)
+    except StartError as error:
+        hint = error.hint.replace("atoll serve", "atoll dev")
+        raise Failed(str(error), hint) from None
+
+
+def free_port(host: str, wanted: int | None) -> int:
+    """The usual port, or the next that is free; who holds the usual one is said."""
+    from atoll.front.server import listen
+
+    first = wanted or DEFAULT_PORT
+    reason: StartError | None = None
+    for port in range(first, first + TRIED_PORTS):
+        try:
+            listen(host, port).close()
+        except StartError as error:
+            reason = reason or error
+            continue
+        if reason is not None:
+            say(f"{paint('note:', fg='cyan')} {reason}, so this is on {port}")
+        return port
+    assert reason is not None
+    raise reason

@@ -1,0 +1,183 @@
+"""The node of `atoll dev`: the one of `atoll serve`, with a router that leads every host to the project.
+
+What differs from production is where requests go and how much is told: engines, limits and storage are the same. The
+control API answers on control.localhost, since localhost belongs to the project; only /cdn-cgi/ is kept for tools.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
+from urllib.parse import parse_qs
+
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from atoll.app import Node
+from atoll.cli.dev.page import build_page
+from atoll.cli.dev.places import Places
+from atoll.config import Settings
+from atoll.errors import Failure
+from atoll.front.pages import Detail
+from atoll.front.server import Server
+from atoll.logs import Invocation
+from atoll.router import LOCAL_HOSTS, Outcome, Router, host_name
+from atoll.workers import Version
+
+CONTROL_HOST = "control.localhost"
+LOCAL = frozenset(name.encode() for name in LOCAL_HOSTS)
+TOOLS = b"/cdn-cgi/"
+EVENTS = "/cdn-cgi/atoll/events"
+SCHEDULED = ("/cdn-cgi/handler/scheduled", "/cdn-cgi/local/scheduled")
+SILENCE_SECONDS = 15.0
+
+
+class DevRouter(Router):
+    """Every host is the project's, but for the control host; while it does not build, every page is about that."""
+
+    worker = ""
+    broken = False
+
+    def find(self, host: bytes, target: bytes) -> Version | None:
+        if self.broken or target.startswith(TOOLS):
+            return None
+        return super().find(host, target)
+
+    def is_control(self, host: bytes) -> bool:
+        return super().is_control(host) or (self.broken and host_name(host) is not None)
+
+    def remember(self, host: bytes) -> Outcome:
+        name = host_name(host)
+        if name is None or name not in LOCAL:
+            return super().remember(host)
+        outcome = self.remembered[host] = self.outcome(name.decode("ascii"))
+        return outcome
+
+    def outcome(self, host: str) -> Outcome:
+        version, rules = super().outcome(host)
+        own = self.entries.get(self.worker)
+        return (own.version if version is None and own is not None else version), rules
+
+
+class Tools:
+    """What answers under /cdn-cgi/ and in place of a project that does not build; the rest is the control API's."""
+
+    def __init__(self, control: ASGIApp) -> None:
+        self._control = control
+        self._listeners: set[asyncio.Queue[str]] = set()
+        self.build_error = ""  # as text with its frames; empty when the project builds
+        self.run_cron: Callable[[str, float | None], Awaitable[str]] | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        host = next((value for name, value in scope.get("headers", ()) if name == b"host"), b"")
+        if scope["type"] != "http" or host_name(host) == CONTROL_HOST.encode():
+            await self._control(scope, receive, send)
+            return
+        response = await self._answer(scope)
+        await response(scope, receive, send)
+
+    async def _answer(self, scope: Scope) -> Response:
+        path = scope["path"]
+        if path == EVENTS:
+            return StreamingResponse(
+                self._events(), media_type="text/event-stream", headers={"cache-control": "no-store"}
+            )
+        if path in SCHEDULED and self.run_cron is not None:
+            return await self._scheduled(parse_qs(scope["query_string"].decode("latin-1")))
+        if self.build_error:
+            accept = next((value for name, value in scope["headers"] if name == b"accept"), b"")
+            return build_page(self.build_error, accept.decode("latin-1"))
+        return PlainTextResponse(f"there is nothing at {path[:200]}\n", 404)
+
+    def changed(self) -> None:
+        """Tell the pages that show an error that there is something new to see."""
+        for listener in self._listeners:
+            listener.put_nowait("changed")
+
+    def hang_up(self) -> None:
+        for listener in self._listeners:
+            listener.put_nowait("")
+
+    async def _events(self) -> AsyncIterator[str]:
+        listener: asyncio.Queue[str] = asyncio.Queue()
+        self._listeners.add(listener)
+        try:
+            yield ": listening\n\n"
+            while True:
+                try:
+                    word = await asyncio.wait_for(listener.get(), SILENCE_SECONDS)
+                except TimeoutError:
+                    yield ": nothing new\n\n"
+                    continue
+                if not word:
+                    return
+                yield f"data: {word}\n\n"
+        finally:
+            self._listeners.discard(listener)
+
+    async def _scheduled(self, query: dict[str, list[str]]) -> Response:
+        assert self.run_cron is not None
+        cron, time = query.get("cron", [""])[0], query.get("time", [""])[0]
+        try:
+            outcome = await self.run_cron(cron, float(time) if time else None)
+        except ValueError:
+            return PlainTextResponse("`time` is milliseconds since 1970\n", 400)
+        if query.get("format") == ["json"]:
+            return Response(json.dumps({"outcome": outcome}), media_type="application/json")
+        text = "Ran scheduled event" if outcome == "ok" else outcome
+        return PlainTextResponse(text + "\n", 200 if outcome == "ok" else 500)
+
+
+class DevNode(Node):
+    """`on_call` is told of every call of the project that is over."""
+
+    router: DevRouter
+
+    def __init__(self, settings: Settings, worker: str, on_call: Callable[[Invocation], None]) -> None:
+        super().__init__(settings, detail=Detail.STACKS)
+        self.worker = worker
+        self.places = Places()
+        self._on_call = on_call
+        self.tools: Tools
+
+    def call_was_cold(self) -> bool:
+        """Whether some call had to load its version since this was last asked."""
+        stats = self.pool.stats()
+        misses, self._misses = stats.calls - stats.hits, getattr(self, "_misses", 0)
+        cold = misses > self._misses
+        self._misses = misses
+        return cold
+
+    def explained(self, version_id: str, failure: Failure) -> Failure:
+        """A failure at the places people know, with the code around the first of them."""
+        mapped = self.deployer.maps.failure(version_id, failure)
+        frame = self.places.frame(mapped)
+        return replace(mapped, stack=f"{frame}\n\n{mapped.stack}") if frame else mapped
+
+    def broke(self, text: str) -> None:
+        """The project does not build: say so to whoever asks, until it does."""
+        self.tools.build_error = text
+        self.router.broken = bool(text)
+        self.tools.changed()
+
+    def _make_router(self) -> Router:
+        router = DevRouter(self.settings.base_domain, self.settings.control_hosts)
+        router.worker = self.worker
+        return router
+
+    def _make_server(self) -> Server:
+        self.tools = Tools(self.control.app)
+        self.control.app = self.tools  # type: ignore[assignment]  # as an ASGI application they are the same
+        server = super()._make_server()
+        server.shared.explain = self.explained
+        return server
+
+    def _record(self, record: Invocation) -> None:
+        super()._record(record)
+        self._on_call(record)
+
+    async def _drain(self) -> None:
+        self.tools.hang_up()
+        await super()._drain()

@@ -1,0 +1,25 @@
+"""What a browser shows while the project does not build. It goes away by itself."""
+
+from __future__ import annotations
+
+import html
+import json
+
+from starlette.responses import Response
+
+from atoll.front.pages import PAGE, RELOAD
+
+TITLE = "The project does not build"
+
+
+def build_page(error: str, accept: str) -> Response:
+    """As HTML for browsers, JSON or text for others; always 500, never kept."""
+    headers = {"cache-control": "no-store", "x-atoll-error": "build"}
+    if "text/html" in accept:
+        details = f"<pre>{html.escape(error)}</pre>\n  <p>This page goes away when it builds.</p>\n  {RELOAD}"
+        page = PAGE.format(status=500, code="build", title=TITLE, details=details)
+        return Response(page, 500, headers, "text/html")
+    if "application/json" in accept:
+        body = json.dumps({"error": {"type": "build", "message": error}})
+        return Response(body, 500, headers, "application/json")
+    return Response(f"error: {TITLE.lower()}\n{error}\n", 500, headers, "text/plain")

@@ -1,0 +1,220 @@
+"""One `atoll dev`: build, deploy to the node in this process, watch, again.
+
+A save is never worse than the one before: while the project does not build or its top level throws, requests get a page
+that says so, calls in flight finish with the version they have, and the node, its port and its data stay.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+from atoll.cli.client import Client, Refusal
+from atoll.cli.deploy import send
+from atoll.cli.dev.node import CONTROL_HOST, DevNode
+from atoll.cli.dev.terminal import Keys, Terminal
+from atoll.cli.dev.watch import Reason, Watcher
+from atoll.cli.profiles import Target
+from atoll.cli.talk import Failed, paint
+from atoll.config import Settings
+from atoll.engine.events import EventFailed, run_event
+from atoll.logs import Invocation
+from atoll.observe.sourcemaps import decoded
+from atoll.project.build import Builder
+from atoll.project.built import Built, Diagnostic
+from atoll.project.bundle import deploy_body
+from atoll.project.model import Level, Project, ProjectError
+from atoll.project.read import read_project
+from atoll.wire.generated import Event
+
+KEYS = "o open   r reload   t run crons   q quit"
+
+
+class Session:
+    def __init__(
+        self, path: Path | None, environment: str, settings: Settings, project: Project, *, as_json: bool
+    ) -> None:
+        self._path = path
+        self._environment = environment
+        self._project = project
+        self._builder = Builder(project, dev=True, say=self._say)
+        self._deployed: dict[str, Any] = {}  # the body of the last deploy
+        self._watcher = Watcher(project)
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.node = DevNode(settings, project.name, self._on_call)
+        self.terminal = Terminal(as_json=as_json, explain=self.node.explained, cold=self.node.call_was_cold)
+
+    async def run(self, began: float) -> None:
+        """Serve until it is told to stop. Raises StartError."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            loop.add_signal_handler(number, self._watcher.poke, Reason.STOPPING)
+        await asyncio.sleep(0)  # the watcher is on its post
+        building = asyncio.ensure_future(asyncio.to_thread(self._build))  # while the node starts
+        try:
+            await self.node.start()
+            try:
+                await self._serve(began, building)
+            finally:
+                for task in self._tasks:
+                    task.cancel()
+                await self.node.stop()
+        finally:
+            await asyncio.wait([building])
+            await self._watcher.close()
+            await asyncio.to_thread(self._builder.close)
+
+    async def _serve(self, began: float, building: asyncio.Future[Built | ProjectError]) -> None:
+        self.node.tools.run_cron = self._run_cron
+        await asyncio.to_thread(self._forget_others)
+        await self._deploy(await building)
+        took = (time.monotonic() - began) * 1000
+        shown = f"\n  {paint(self._project.name, bold=True)} is on {paint(self.url, fg='cyan')}, ready in {took:.0f} ms"
+        shown += f"\n  {paint(KEYS, dim=True)}\n"
+        self.terminal.tell("ready", shown, url=self.url, ms=round(took), control=f"http://{CONTROL_HOST}:{self.port}")
+        with Keys(self._on_key):
+            await self._follow()
+        self.terminal.tell("stopping", "")
+
+    @property
+    def port(self) -> int:
+        return self.node.server.port
+
+    @property
+    def url(self) -> str:
+        host = self.node.settings.host
+        return f"http://{'localhost' if host in ('127.0.0.1', '0.0.0.0', '::', '::1') else host}:{self.port}/"
+
+    # From files to traffic
+
+    async def _follow(self) -> None:
+        async for reason in self._watcher.reasons():
+            began = time.monotonic()
+            result = await asyncio.to_thread(self._rebuild, reason >= Reason.CONFIG)
+            self._watcher.watch(self._project)
+            if await self._deploy(result, forced=reason is Reason.ASKED):
+                took = (time.monotonic() - began) * 1000
+                self.terminal.tell("reloaded", paint(f"  reloaded in {took:.0f} ms", dim=True), ms=round(took, 1))
+
+    def _rebuild(self, anew: bool) -> Built | ProjectError:
+        """In a thread. A changed config means another project, and another builder."""
+        if anew:
+            try:
+                project = read_project(self._path, self._environment, for_dev=True)
+            except ProjectError as error:
+                return error
+            project.name = self._project.name  # its data and its address stay while this runs
+            self._builder.close()
+            self._project = project
+            self._builder = Builder(project, dev=True, say=self._say)
+        return self._build()
+
+    def _build(self) -> Built | ProjectError:
+        try:
+            return self._builder.build()
+        except ProjectError as error:
+            return error
+
+    async def _deploy(self, result: Built | ProjectError, *, forced: bool = False) -> bool:
+        """Make it the version that answers; True when it is a new one."""
+        if isinstance(result, ProjectError):
+            self._broke("build_failed", str(result), result.hint)
+            return False
+        for finding in self._project.findings:
+            if finding.level is Level.ERROR and not self._deployed:
+                self.terminal.tell("missing", f"{paint('warning:', fg='yellow')} `{finding.field}` {finding.text}")
+        self.node.places.learn(result, self._project.folder)
+        body = deploy_body(self._project.settings(), result.main, result.modules)
+        if body == self._deployed and not forced and not self.node.tools.build_error:
+            return False
+        try:
+            await asyncio.to_thread(self._send, body)
+        except Refusal as refusal:
+            self._broke("deploy_failed", self._placed(refusal, result), refusal.hint)
+            return False
+        except Failed as failed:
+            self._broke("deploy_failed", failed.message, failed.hint)
+            return False
+        self._deployed = body
+        self.node.broke("")
+        return True
+
+    def _send(self, body: dict[str, Any]) -> None:
+        client = Client(Target(f"http://127.0.0.1:{self.port}"), host=f"{CONTROL_HOST}:{self.port}")
+        try:
+            send(client, body)
+        finally:
+            client.close()
+
+    def _placed(self, refusal: Refusal, built: Built) -> str:
+        """Why the node refused it, with the code around the place it names."""
+        error = refusal.error
+        file, line, column = error.get("file", ""), error.get("line", 0), error.get("column", 0)
+        maps = decoded({module.path: module.source_map.encode() for module in built.modules if module.source_map})
+        if file in maps:
+            file, line, column = maps[file].original(line, column) or (file, line, column)
+        path = self.node.places.file_of(file) if file else None
+        if path is None:
+            return refusal.message
+        lines = path.read_text("utf-8", "replace").split("\n")
+        shown = str(path.relative_to(self._project.folder) if path.is_relative_to(self._project.folder) else path)
+        text = lines[line - 1] if 0 < line <= len(lines) else ""
+        return Diagnostic(str(error.get("message")), shown, line, column, 1, text).frame(self._project.folder)
+
+    def _broke(self, event: str, text: str, hint: str) -> None:
+        self.node.broke(f"{text}\n\nhint: {hint}" if hint else text)
+        self.terminal.tell_error(event, text, hint)
+
+    def _forget_others(self) -> None:
+        """A project that was renamed left its old self behind; what it stored stays."""
+        client = Client(Target(f"http://127.0.0.1:{self.port}"), host=f"{CONTROL_HOST}:{self.port}")
+        try:
+            for worker in client.get("/api/workers")["workers"]:
+                if worker["name"] != self._project.name:
+                    client.delete(f"/api/workers/{worker['id']}")
+        finally:
+            client.close()
+
+    # What people and tools ask for
+
+    def _on_call(self, record: Invocation) -> None:
+        self.terminal.on_call(record)
+
+    def _on_key(self, key: str) -> None:
+        if key == "q":
+            self._watcher.poke(Reason.STOPPING)
+        elif key == "r":
+            self._watcher.poke(Reason.ASKED)
+        elif key == "o":
+            import webbrowser
+
+            webbrowser.open(self.url)
+        elif key == "t":
+            task = asyncio.ensure_future(self._run_crons())
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _run_crons(self) -> None:
+        if not self._project.crons:
+            self.terminal.tell("no_crons", "  there are no crons: add them under [triggers]")
+        for cron in self._project.crons:
+            await self._run_cron(cron, None)
+
+    async def _run_cron(self, cron: str, at_ms: float | None) -> str:
+        """Run the scheduled handler now; "ok", or how it failed."""
+        entry = self.node.router.entries.get(self._project.name)
+        if entry is None or entry.version is None:
+            return "the project is not deployed"
+        cron = cron or (self._project.crons[0] if self._project.crons else "* * * * *")
+        meta = {"cron": cron, "scheduledTime": int(at_ms if at_ms is not None else time.time() * 1000)}
+        try:
+            await run_event(self.node.pool, entry.version, Event.SCHEDULED, f"CRON {cron}", meta)
+        except EventFailed as error:
+            return error.failure.message
+        return "ok"
+
+    def _say(self, text: str) -> None:
+        self.terminal.tell("note", f"  {text}", message=text)

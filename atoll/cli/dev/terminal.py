@@ -1,0 +1,170 @@
+"""What `atoll dev` prints and which keys it takes.
+
+Calls are told once per turn of the event loop, and only so many: a load test must not drown in its own lines.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import termios
+import tty
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from atoll.cli.talk import paint, say
+from atoll.errors import Failure
+from atoll.logs import Invocation
+from atoll.wire.generated import OUTCOME_NAMES, Level
+
+MAX_LINES = 200  # calls told in one turn
+LEVEL_COLOURS = {Level.DEBUG: "bright_black", Level.WARN: "yellow", Level.ERROR: "red"}
+CLOSE_TO_LIMIT = 0.8
+
+
+class Terminal:
+    """As text for people, or as one JSON object per line."""
+
+    def __init__(self, *, as_json: bool, explain: Callable[[str, Failure], Failure], cold: Callable[[], bool]) -> None:
+        self._as_json = as_json
+        self._explain = explain
+        self._cold = cold
+        self._waiting: list[Invocation] = []
+        self._skipped = 0
+
+    # What happens to the project
+
+    def tell(self, event: str, text: str, **facts: Any) -> None:
+        if self._as_json:
+            click.echo(json.dumps({"event": event, **facts}))
+        elif text:
+            say(text)
+
+    def tell_error(self, event: str, text: str, hint: str = "") -> None:
+        if self._as_json:
+            click.echo(json.dumps({"event": event, "message": text, "hint": hint}))
+            return
+        say(f"\n{paint('error:', fg='red', bold=True)} {coloured_frame(text)}")
+        if hint:
+            say(f"{paint('hint:', fg='cyan')} {hint}")
+        say()
+
+    # Calls
+
+    def on_call(self, record: Invocation) -> None:
+        if not self._waiting:
+            asyncio.get_running_loop().call_soon(self._flush)
+        if len(self._waiting) < MAX_LINES:
+            self._waiting.append(record)
+        else:
+            self._skipped += 1
+
+    def _flush(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        skipped, self._skipped = self._skipped, 0
+        cold = self._cold()
+        for record in waiting:
+            self._show(record, cold)
+            cold = False
+        if skipped:
+            self.tell("skipped", f"  … and {skipped} calls more", count=skipped)
+
+    def _show(self, record: Invocation, cold: bool) -> None:
+        failure = self._explain(record.version.id, record.failure) if record.failure is not None else None
+        address = record.head.partition(b"\n")[0].decode("latin-1")
+        method, _, url = address.partition(" ")
+        path = "/" + url.split("/", 3)[3] if url.count("/") >= 3 else url
+        if self._as_json:
+            click.echo(json.dumps(facts_of(record, method, path, cold, failure)))
+            return
+        for line in record.logs:
+            level = paint(f"{line.level.name.lower():<5}", fg=LEVEL_COLOURS.get(line.level, "cyan"))
+            click.echo(f"  {level} {line.text.replace(chr(10), chr(10) + ' ' * 8)}")
+        click.echo(summary(record, method, path, cold))
+        if failure is not None:
+            name = f"{failure.name}: " if failure.name and not failure.message.startswith(failure.name) else ""
+            frame = failure.stack.partition("\n\n")[0] if failure.stack.startswith("    ") else ""
+            say(f"  {paint(name + failure.message, fg='red')}")
+            if frame:
+                say(coloured_frame(frame))
+
+
+def summary(record: Invocation, method: str, path: str, cold: bool) -> str:
+    """One line: what was asked, how it ended, what it took."""
+    outcome = OUTCOME_NAMES[record.outcome]
+    good = outcome == "ok" and record.status < 400
+    status = str(record.status) if record.status else outcome
+    colour = "green" if good else "yellow" if outcome == "ok" and record.status < 500 else "red"
+    what = f"{method} {path}" if record.event == "fetch" else f"{record.event} {method} {path}"
+    limit = record.version.limits.cpu_ms
+    cpu = f"cpu {record.cpu_us / 1000:.1f} ms"
+    if record.cpu_us / 1000 > limit * CLOSE_TO_LIMIT:
+        cpu = paint(f"{cpu} of {limit}", fg="yellow")
+    wall = f"wall {record.wall_us / 1000:.1f} ms"
+    ended = "" if outcome == "ok" else f"  {outcome}"
+    return f"{what}  {paint(status, fg=colour)}{ended}  {cpu}  {wall}  {'cold' if cold else 'warm'}"
+
+
+def facts_of(record: Invocation, method: str, path: str, cold: bool, failure: Failure | None) -> dict[str, Any]:
+    facts: dict[str, Any] = {
+        "event": "call",
+        "kind": record.event,
+        "method": method,
+        "path": path,
+        "outcome": OUTCOME_NAMES[record.outcome],
+        "status": record.status,
+        "cpu_ms": record.cpu_us / 1000,
+        "wall_ms": record.wall_us / 1000,
+        "cold": cold,
+        "logs": [{"level": line.level.name.lower(), "message": line.text} for line in record.logs],
+    }
+    if failure is not None:
+        facts["exception"] = {"name": failure.name, "message": failure.message, "stack": failure.stack}
+    return facts
+
+
+def coloured_frame(text: str) -> str:
+    """The marked line of a code frame stands out, the rest steps back."""
+    lines = []
+    for line in text.split("\n"):
+        if line.startswith("  > ") or line.lstrip(" |").startswith("^"):
+            line = paint(line, fg="red")
+        elif line.startswith("    ") and "|" in line:
+            line = paint(line, dim=True)
+        lines.append(line)
+    return "\n".join(lines)
+
+
+class Keys:
+    """Single keys of a terminal, without Return; nothing when stdin is no terminal. Restores what it changed."""
+
+    def __init__(self, on_key: Callable[[str], None]) -> None:
+        self._on_key = on_key
+        self._before: list[Any] | None = None
+
+    def __enter__(self) -> Keys:
+        if sys.stdin.isatty():
+            self._before = termios.tcgetattr(sys.stdin)
+            tty.setcbreak(sys.stdin)
+            asyncio.get_running_loop().add_reader(sys.stdin.fileno(), self._read)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._before is not None:
+            asyncio.get_running_loop().remove_reader(sys.stdin.fileno())
+            termios.tcsetattr(sys.stdin, termios.TCSADRAIN, self._before)
+
+    def _read(self) -> None:
+        import os
+
+        try:
+            pressed = os.read(sys.stdin.fileno(), 64).decode("utf-8", "replace")
+        except OSError:
+            pressed = ""
+        if not pressed:  # the terminal is gone
+            self._on_key("q")
+        for key in pressed:
+            self._on_key(key.lower())

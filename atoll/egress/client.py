@@ -1,0 +1,241 @@
+"""HTTP/1.1 to other servers: connections are kept alive and used again, within the bounds of each tenant.
+
+A connection is used again only for the same tenant, the same egress rules and the same server: nobody sends on what
+another tenant opened, and no rule is passed by on a connection that was opened under another one.
+
+Written by hand on httptools because it costs a tenth of a client library (PARTS.md, 2), sends exactly the bytes we
+made, and lets the pool be bounded. Redirects, cookies and encodings are no business of this file.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from atoll.config import Settings
+from atoll.egress.connection import Connection, Exchange
+from atoll.egress.gate import Gate
+from atoll.errors import NetworkError, QuotaExceeded
+from atoll.workers import Version
+
+IDLE_SECONDS = 15.0  # a kept connection without a request is closed after so long
+IDLE_PER_TENANT = 64  # kept connections of one tenant
+SWEEP_SECONDS = 1.0
+
+
+class Target(NamedTuple):
+    """A server."""
+
+    tls: bool
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port}"
+
+
+@dataclass(slots=True)
+class ClientStats:
+    """What went out, for metrics."""
+
+    requests: int = 0
+    connects: int = 0
+    reused: int = 0
+    failures: int = 0
+
+
+class Tenant:
+    """The connections of one tenant."""
+
+    __slots__ = ("idle", "open", "waiters")
+
+    def __init__(self) -> None:
+        self.open = 0
+        self.idle: dict[Connection, None] = {}  # the one idle longest first
+        self.waiters: deque[asyncio.Future[None]] = deque()
+
+
+class HttpClient:
+    def __init__(self, settings: Settings, gate: Gate) -> None:
+        self._gate = gate
+        self._per_tenant = settings.tenant_connections
+        self._silence = settings.fetch_timeout
+        self._wait_seconds = settings.connect_timeout
+        self._max_bytes = settings.fetch_bytes
+        self._tenants: dict[str, Tenant] = {}
+        self._idle: dict[tuple[Any, ...], list[Connection]] = {}
+        self._busy: set[Connection] = set()
+        self._timer: asyncio.TimerHandle | None = None
+        self.stats = ClientStats()
+
+    def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        for connection in [*self._busy, *(c for kept in self._idle.values() for c in kept)]:
+            connection.transport.abort()
+
+    async def request(
+        self, version: Version, target: Target, data: bytes, *, method: str, is_whole: bool, chunked: bool
+    ) -> Exchange:
+        """Send a request, all of it or (not `is_whole`) its beginning. The head of the response is the caller's to
+        await, by `answered`. HostRefused, AddressRefused, NetworkError or QuotaExceeded say why it was not sent."""
+        self._gate.check_host(version, target.host, target.port)
+        self.stats.requests += 1
+        key = (version.tenant, version.egress, target)
+        exchange = Exchange(str(target), method == "HEAD", is_whole, chunked, self._max_bytes)
+        connection = self._kept(key)
+        if connection is None:
+            connection = await self._open(version, target, key)
+        else:
+            self.stats.reused += 1
+            exchange.is_reused = True
+        self._busy.add(connection)
+        self._watch()
+        connection.begin(exchange, data)
+        return exchange
+
+    async def answered(
+        self,
+        version: Version,
+        target: Target,
+        data: bytes,
+        *,
+        method: str,
+        is_whole: bool = True,
+        chunked: bool = False,
+    ) -> Exchange:
+        """Send a request and wait for the head of its response.
+
+        A server may close a kept connection at any time: when it has and nothing of the request can have been acted
+        upon, the request goes out once more on a new one.
+        """
+        exchange = await self.request(version, target, data, method=method, is_whole=is_whole, chunked=chunked)
+        try:
+            await exchange.head()
+        except NetworkError:
+            may_repeat = is_whole and method in ("GET", "HEAD", "OPTIONS", "PUT", "DELETE")
+            if not exchange.is_reused or not exchange.is_new or not may_repeat:
+                self.stats.failures += 1
+                raise
+            self._forget_idle((version.tenant, version.egress, target))
+            exchange = await self.request(version, target, data, method=method, is_whole=True, chunked=False)
+            await exchange.head()
+        except BaseException:
+            exchange.close()
+            raise
+        return exchange
+
+    # --- connections ---
+
+    def _kept(self, key: tuple[Any, ...]) -> Connection | None:
+        kept = self._idle.get(key)
+        while kept:
+            connection = kept.pop()
+            self._tenants[connection.tenant].idle.pop(connection, None)
+            if not connection.is_lost and not connection.transport.is_closing():
+                return connection
+        return None
+
+    async def _open(self, version: Version, target: Target, key: tuple[Any, ...]) -> Connection:
+        name = version.tenant
+        tenant = self._tenants.setdefault(name, Tenant())
+        if tenant.open >= self._per_tenant:
+            await self._turn(tenant)
+        tenant.open += 1
+        try:
+            _, connection = await self._gate.connect(
+                version,
+                target.host,
+                target.port,
+                tls=target.tls,
+                protocol=lambda: Connection(str(target), self._released),
+            )
+        except BaseException:
+            self.stats.failures += 1
+            self._closed(name, tenant)
+            raise
+        self.stats.connects += 1
+        connection.tenant = name
+        connection.key = key
+        if connection.is_lost:
+            self._closed(name, tenant)
+            raise NetworkError(f"{target} closed the connection at once")
+        return connection
+
+    async def _turn(self, tenant: Tenant) -> None:
+        """Wait until the tenant may open one more."""
+        while tenant.open >= self._per_tenant:
+            if tenant.idle:
+                next(iter(tenant.idle)).transport.abort()
+            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            tenant.waiters.append(waiter)
+            try:
+                async with asyncio.timeout(self._wait_seconds):
+                    await waiter
+            except TimeoutError:
+                message = f"{self._per_tenant} connections to other servers are in use (`tenant_connections`)"
+                raise QuotaExceeded(message) from None
+
+    def _released(self, connection: Connection, keeps: bool) -> None:
+        """A connection has lost its exchange: keep it, or count it as gone."""
+        self._busy.discard(connection)
+        tenant = self._tenants.get(connection.tenant)
+        if tenant is None or not connection.key:
+            return
+        if not keeps:
+            tenant.idle.pop(connection, None)
+            kept = self._idle.get(connection.key, [])
+            if connection in kept:
+                kept.remove(connection)
+            self._closed(connection.tenant, tenant)
+            connection.key = ()
+            return
+        connection.idle_since = asyncio.get_running_loop().time()
+        self._idle.setdefault(connection.key, []).append(connection)
+        tenant.idle[connection] = None
+        if len(tenant.idle) > IDLE_PER_TENANT:
+            next(iter(tenant.idle)).transport.abort()
+
+    def _closed(self, name: str, tenant: Tenant) -> None:
+        tenant.open -= 1
+        while tenant.waiters:
+            waiter = tenant.waiters.popleft()
+            if not waiter.done():
+                waiter.set_result(None)
+                return
+        if not tenant.open and self._tenants.get(name) is tenant:
+            del self._tenants[name]
+
+    def _forget_idle(self, key: tuple[Any, ...]) -> None:
+        for connection in list(self._idle.get(key, ())):
+            connection.transport.abort()
+
+    # --- time ---
+
+    def _watch(self) -> None:
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(SWEEP_SECONDS, self._sweep)
+
+    def _sweep(self) -> None:
+        """Close what was idle too long, fail what waits for a silent server."""
+        now = asyncio.get_running_loop().time()
+        for connection in list(self._busy):
+            exchange = connection.exchange
+            if exchange is None:
+                continue
+            is_ours = connection.is_held or not (exchange.is_sent or connection.is_write_paused)
+            if not exchange.heard or is_ours:  # it waits for the worker, not for the server
+                exchange.heard = now
+            elif now - exchange.heard > self._silence:
+                exchange.fail(NetworkError(f"{connection.where} was silent for {self._silence:g} s"))
+        for key, kept in list(self._idle.items()):
+            for connection in list(kept):
+                if now - connection.idle_since > IDLE_SECONDS:
+                    connection.transport.abort()
+            if not kept:
+                del self._idle[key]
+        self._timer = None
+        if self._busy or self._idle:
+            self._watch()

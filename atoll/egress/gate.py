@@ -1,0 +1,180 @@
+"""The gate every connection out goes through: resolve, check, connect, in that order and to that very address.
+
+A name is resolved once per connection, each address is checked, and the socket is connected to the address that was
+checked. So it does not matter how an address was written, nor that a name may resolve to another one a moment later.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import os
+import socket
+import ssl
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from atoll.config import Settings
+from atoll.egress.addresses import Address, is_own, refusal
+from atoll.egress.rules import Policy, Rule, names, parse_rules
+from atoll.errors import AddressRefused, AtollError, HostRefused, NetworkError, StartError
+from atoll.workers import Version
+
+P = TypeVar("P", bound=asyncio.BaseProtocol)
+
+RESOLVERS = 32  # threads that ask the system's resolver, each for one name at a time
+RESOLVES_PER_TENANT = 8  # of which one tenant may hold so many: names may be slow on purpose
+MAX_ADDRESSES = 8  # of one name that are tried
+
+
+class Gate:
+    def __init__(self, settings: Settings) -> None:
+        self._internal = _rules("egress_allow", settings.egress_allow)
+        self._node = Policy("this node", deny=_rules("egress_deny", settings.egress_deny))
+        self._port = settings.port
+        self._connect_seconds = settings.connect_timeout
+        self.tls = _trust(settings.ca_file)
+        self._threads = ThreadPoolExecutor(RESOLVERS, "resolve")
+        self._resolving: dict[str, asyncio.Semaphore] = {}
+
+    def close(self) -> None:
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    # --- who may go where ---
+
+    def check_host(self, version: Version, host: str, port: int) -> None:
+        """HostRefused when a rule names this host or port. Costs next to nothing: asked for every request."""
+        for policy in self._policies(version):
+            if reason := policy.refuse_host(host, port):
+                raise HostRefused(f"error 1021: {host}:{port} may not be reached: {reason}")
+
+    def check_address(self, version: Version, host: str, address: Address, port: int) -> None:
+        """AddressRefused when this address may not be connected to."""
+        for policy in self._policies(version):
+            if reason := policy.refuse_address(host, address, port):
+                raise AddressRefused(f"error 1024: {_shown(host, address)} may not be reached: {reason}")
+        if port == self._port and is_own(address):  # the control API trusts what comes from this machine
+            raise AddressRefused(f"error 1024: {_shown(host, address)} may not be reached on the port of this node")
+        if names(self._internal, host, address, port):
+            return
+        kind = refusal(address) or ("an address of this machine" if is_own(address) else "")
+        if kind:
+            raise AddressRefused(
+                f"error 1024: {_shown(host, address)} may not be reached: it is {kind} "
+                "(an operator may allow it with `egress_allow`)"
+            )
+
+    def _policies(self, version: Version) -> tuple[Policy, ...]:
+        rules = version.egress
+        if not rules.allow and not rules.deny:
+            return (self._node,)
+        return self._node, Policy("the worker", parse_rules(rules.allow), parse_rules(rules.deny))
+
+    # --- the way ---
+
+    async def connect(
+        self, version: Version, host: str, port: int, *, tls: bool, protocol: Callable[[], P]
+    ) -> tuple[asyncio.Transport, P]:
+        """Connect to a host on behalf of a worker. HostRefused, AddressRefused or NetworkError say why not."""
+        self.check_host(version, host, port)
+        where = f"{host}:{port}"
+        try:
+            async with asyncio.timeout(self._connect_seconds):
+                connected = await self._socket(version, host, port)
+                try:
+                    return await asyncio.get_running_loop().create_connection(
+                        protocol,
+                        sock=connected,
+                        ssl=self.tls if tls else None,
+                        server_hostname=host if tls else None,
+                    )
+                except BaseException:
+                    connected.close()
+                    raise
+        except TimeoutError:
+            raise NetworkError(f"no connection to {where} within {self._connect_seconds:g} s") from None
+        except ssl.SSLCertVerificationError as error:
+            raise NetworkError(f"the certificate of {where} is not trusted: {error.verify_message}") from None
+        except ssl.SSLError as error:
+            raise NetworkError(f"no TLS with {where}: {(error.reason or str(error)).lower()}") from None
+        except OSError as error:
+            raise NetworkError(f"no connection to {where}: {in_words(error)}") from None
+
+    async def _socket(self, version: Version, host: str, port: int) -> socket.socket:
+        """A socket connected to the first address of the host that may be reached and answers."""
+        loop = asyncio.get_running_loop()
+        failure: AtollError | None = None
+        for address in (await self._resolve(version.tenant, host))[:MAX_ADDRESSES]:
+            try:
+                self.check_address(version, host, address, port)
+            except AddressRefused as error:
+                failure = error
+                continue
+            family = socket.AF_INET if address.version == 4 else socket.AF_INET6
+            found = socket.socket(family, socket.SOCK_STREAM)
+            try:
+                found.setblocking(False)
+                found.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                await loop.sock_connect(found, (str(address), port))
+            except OSError as error:
+                found.close()
+                if not isinstance(failure, AddressRefused):
+                    failure = NetworkError(f"{in_words(error)} by {host}:{port}")
+            except BaseException:
+                found.close()
+                raise
+            else:
+                return found
+        raise failure or NetworkError(f"{host} has no address")
+
+    async def _resolve(self, tenant: str, host: str) -> list[Address]:
+        try:
+            return [ipaddress.ip_address(host.strip("[]"))]
+        except ValueError:
+            pass
+        turn = self._resolving.setdefault(tenant, asyncio.Semaphore(RESOLVES_PER_TENANT))
+        try:
+            async with turn:
+                found = await asyncio.get_running_loop().run_in_executor(
+                    self._threads, lambda: socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+                )
+        except OSError as error:
+            raise NetworkError(
+                f"the name {host} cannot be resolved: {(error.strerror or str(error)).lower()}"
+            ) from None
+        except UnicodeError:
+            raise NetworkError(f"{host} is no name that could be resolved") from None
+        unique = dict.fromkeys(str(address[0]).partition("%")[0] for *_, address in found)
+        return [ipaddress.ip_address(address) for address in unique]
+
+
+def in_words(error: OSError) -> str:
+    """What an error of the system means, as part of a sentence: `connection refused`."""
+    if isinstance(error, ConnectionResetError | BrokenPipeError):
+        return "connection reset"
+    return os.strerror(error.errno).lower() if error.errno else str(error).lower()
+
+
+def _shown(host: str, address: Address) -> str:
+    return host if host.strip("[]") == str(address) else f"{host} ({address})"
+
+
+def _rules(setting: str, texts: tuple[str, ...]) -> tuple[Rule, ...]:
+    try:
+        return parse_rules(texts)
+    except ValueError as error:
+        raise StartError(f"{setting} cannot be used: {error}", f"see `{setting}` in the settings reference") from None
+
+
+def _trust(ca_file: str) -> ssl.SSLContext:
+    """The roots of the system, and those of a file beside them."""
+    context = ssl.create_default_context()
+    if ca_file:
+        try:
+            context.load_verify_locations(ca_file)
+        except (OSError, ssl.SSLError) as error:
+            raise StartError(
+                f"ca_file {ca_file} cannot be used: {error}", "name a PEM file with certificates"
+            ) from None
+    return context

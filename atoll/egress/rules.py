@@ -1,0 +1,114 @@
+"""Rules on where workers may connect to, by host, address range and port.
+
+    example.com         that host            *.example.com      every host below it
+    example.com:8443    on one port only     *:25               that port of every host
+    10.1.0.0/16         a range              [fd00::1]:443      an address and a port
+
+A deny list refuses what it names. An allow list, where there is one, refuses all that it does not name. Neither opens
+internal addresses: only the operator's `egress_allow` does.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+
+from atoll.egress.addresses import Address, hidden
+
+HOST = re.compile(r"(\*|(\*\.)?[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)*)")
+MAX_RULES = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One line of a list. Either `host` or `network` is set."""
+
+    text: str
+    host: str = ""
+    network: ipaddress.IPv4Network | ipaddress.IPv6Network | None = None
+    port: int | None = None
+
+    def names_host(self, host: str, port: int) -> bool:
+        if not self.host or self.port not in (None, port):
+            return False
+        if self.host == "*":
+            return True
+        return host.endswith(self.host[1:]) if self.host.startswith("*.") else host == self.host
+
+    def names_address(self, address: Address, port: int) -> bool:
+        if self.network is None or self.port not in (None, port):
+            return False
+        if isinstance(address, ipaddress.IPv6Address) and self.network.version == 4:
+            inner = hidden(address)
+            return inner is not None and inner in self.network
+        return address in self.network
+
+
+def parse_rule(text: str) -> Rule:
+    """A rule as people write it. ValueError says what is wrong with it."""
+    host, port = _split_port(text.strip().lower())
+    if port is not None and not 0 < port < 65536:
+        raise ValueError(f"{text!r} names no port from 1 to 65535")
+    try:
+        return Rule(text, network=ipaddress.ip_network(host, strict=False), port=port)
+    except ValueError:
+        pass
+    host = host.removesuffix(".")
+    if len(host) > 255 or HOST.fullmatch(host) is None or re.fullmatch(r"[\d.]*", host):
+        raise ValueError(f"{text!r} is neither a host (example.com, *.example.com) nor an address range (10.0.0.0/8)")
+    return Rule(text, host=host, port=port)
+
+
+def _split_port(text: str) -> tuple[str, int | None]:
+    if text.startswith("["):
+        host, mark, rest = text[1:].partition("]")
+        found = re.fullmatch(r"(/\d+)?(:\d{1,5})?", rest)
+        if found is None or not mark or ":" not in host:
+            return text, None
+        return host + (found[1] or ""), int(found[2][1:]) if found[2] else None
+    host, mark, port = text.rpartition(":")
+    if mark and ":" not in host and port.isdecimal() and len(port) <= 5:
+        return host, int(port)
+    return text, None
+
+
+@lru_cache(1024)
+def parse_rules(texts: tuple[str, ...]) -> tuple[Rule, ...]:
+    """The rules of one list. ValueError says what is wrong with the first that cannot be."""
+    if len(texts) > MAX_RULES:
+        raise ValueError(f"more than {MAX_RULES} rules")
+    return tuple(map(parse_rule, texts))
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """The lists of one who has a say: the node, a tenant or a worker."""
+
+    whose: str
+    allow: tuple[Rule, ...] = ()
+    deny: tuple[Rule, ...] = ()
+
+    def refuse_host(self, host: str, port: int) -> str:
+        """Which rule refuses a host before anything is known of its address; "" for none."""
+        for rule in self.deny:
+            if rule.names_host(host, port):
+                return f"the rule {rule.text!r} of the deny list of {self.whose}"
+        if not self.allow or any(rule.network is not None or rule.names_host(host, port) for rule in self.allow):
+            return ""
+        return f"it is not in the allow list of {self.whose}"
+
+    def refuse_address(self, host: str, address: Address, port: int) -> str:
+        for rule in self.deny:
+            if rule.names_address(address, port):
+                return f"the rule {rule.text!r} of the deny list of {self.whose}"
+        if not self.allow or names(self.allow, host, address, port):
+            return ""
+        return f"it is not in the allow list of {self.whose}"
+
+
+def names(rules: Iterable[Rule], host: str, address: Address, port: int) -> bool:
+    """Whether a list of rules names a destination by its host or its address."""
+    return any(rule.names_host(host, port) or rule.names_address(address, port) for rule in rules)

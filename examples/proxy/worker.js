@@ -1,0 +1,18 @@
+// A reverse proxy: every path but the root is asked for at env.ORIGIN and sent on as it comes, in both directions.
+export default {
+  async fetch(request, env) {
+    const url = new URL(request.url);
+    if (url.pathname === "/") return new Response(`This proxy leads to ${env.ORIGIN}: ask for any other path.\n`);
+
+    const upstream = new Request(env.ORIGIN + url.pathname + url.search, request);
+    upstream.headers.set("X-Forwarded-Host", url.host);
+    try {
+      const response = await fetch(upstream, { redirect: "manual" });
+      const headers = new Headers(response.headers);
+      headers.set("X-Proxied-By", "atoll");
+      return new Response(response.body, { status: response.status, headers });
+    } catch (error) {
+      return new Response(`${error.message}\n`, { status: 502 });
+    }
+  },
+};

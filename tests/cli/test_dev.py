@@ -1,0 +1,209 @@
+"""`atoll dev` as a developer meets it: saves, mistakes, crashes, and the end."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.dev_session import Dev
+from tests.running import alive, command_line
+
+CONFIG = 'name = "app"\nmain = "index.ts"\ncompatibility_date = "2026-01-01"\n'
+Start = Callable[..., Dev]
+
+
+def says(text: str) -> str:
+    return f'export default {{ fetch(): Response {{ return new Response("{text}") }} }}'
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    """`start(**files)` writes a project and runs it; it is stopped at the end."""
+    sessions: list[Dev] = []
+
+    def run(*words: str, **files: str) -> Dev:
+        folder = tmp_path / "app"
+        folder.mkdir(exist_ok=True)
+        for name, text in {"atoll.toml": CONFIG, "index.ts": says("one"), **files}.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text(text)
+        sessions.append(Dev(folder, *words))
+        return sessions[-1]
+
+    yield run
+    for session in sessions:
+        session.stop()
+
+
+def family(pid: int) -> list[int]:
+    """A process and all below it, whichever of its threads started them."""
+    found = [pid]
+    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+        for child in task.read_text().split():
+            found += family(int(child))
+    return found
+
+
+def test_a_save_is_live_and_every_call_is_a_line(start: Start) -> None:
+    dev = start()
+    assert dev.get("x?y=1") == (200, "one")
+    call = dev.wait_for("call")
+    assert (call["method"], call["path"], call["status"], call["outcome"]) == ("GET", "/x?y=1", 200, "ok")
+    assert call["wall_ms"] >= 0 and call["cpu_ms"] >= 0 and call["cold"] in (True, False)
+    dev.save("index.ts", says("two"))
+    dev.wait_for("reloaded")
+    assert dev.get() == (200, "two")
+    assert dev.get(host="any.example") == (200, "two")
+
+
+def test_what_the_console_says_is_told_with_the_call(start: Start) -> None:
+    dev = start(**{"index.ts": 'export default { fetch() { console.warn("a", { b: [1] }); return new Response() } }'})
+    dev.get()
+    assert dev.wait_for("call")["logs"] == [{"level": "warn", "message": "a { b: [ 1 ] }"}]
+
+
+def test_a_project_that_does_not_build_says_so_until_it_does(start: Start) -> None:
+    dev = start()
+    dev.save("index.ts", "export default {\n  fetch( { return 1 }\n}")
+    failed = dev.wait_for("build_failed")
+    assert "index.ts:" in failed["message"] and "> 2 |" in failed["message"]
+    status, page = dev.get("any/path", accept="text/html")
+    assert status == 500 and "The project does not build" in page and "&gt; 2 |" in page
+    assert dev.get(accept="application/json")[1].startswith('{"error"')
+    dev.save("index.ts", says("fixed"))
+    dev.wait_for("reloaded")
+    assert dev.get() == (200, "fixed")
+
+
+def test_a_top_level_that_throws_changes_nothing_but_the_page(start: Start) -> None:
+    dev = start()
+    dev.save("index.ts", "const nothing: any = null;\nnothing.x;\nexport default { fetch() {} }")
+    failed = dev.wait_for("deploy_failed")
+    assert "Cannot read properties of null" in failed["message"] and "> 2 | nothing.x;" in failed["message"]
+    assert dev.get()[0] == 500
+    dev.save("index.ts", says("again"))
+    dev.wait_for("reloaded")
+    assert dev.get() == (200, "again")
+
+
+def test_an_exception_has_its_place_in_the_source_even_from_a_bundle(start: Start) -> None:
+    source = 'import { fail } from "./lib";\nenum Kind { A }\n'
+    source += "export default {\n  fetch(): Response {\n    return fail(Kind.A);\n  },\n};\n"
+    library = "// a comment\nexport function fail(kind: number): never {\n  throw new RangeError(`no ${kind}`);\n}\n"
+    dev = start(**{"index.ts": source, "lib.ts": library})
+    status, page = dev.get(accept="text/html")
+    assert status == 500 and "lib.ts:3:9" in page and "EventSource" in page
+    thrown = dev.wait_for("call")["exception"]
+    assert thrown["message"] == "no 0"
+    assert "  > 3 |   throw new RangeError(`no ${kind}`);" in thrown["stack"]
+    assert "index.ts:5:12" in thrown["stack"]
+
+
+def test_a_deleted_file_and_a_broken_config_are_survived(start: Start) -> None:
+    dev = start()
+    (dev.folder / "index.ts").unlink()
+    assert "index.ts is gone" in dev.wait_for("build_failed")["message"]
+    dev.save("index.ts", says("back"))
+    dev.wait_for("reloaded")
+    dev.save("atoll.toml", "name = ")
+    assert "is not TOML" in dev.wait_for("build_failed")["message"]
+    dev.save("atoll.toml", CONFIG.replace("index.ts", "other.ts"))
+    assert "there is no such file" in dev.wait_for("build_failed")["message"]
+    dev.save("other.ts", says("other"))
+    dev.save("atoll.toml", CONFIG.replace("index.ts", "other.ts") + "# again\n")
+    dev.wait_for("reloaded")
+    assert dev.get() == (200, "other")
+
+
+def test_variables_for_development_are_read_and_followed(start: Start) -> None:
+    worker = "export default { fetch(_: Request, env: any) { return new Response(env.WORD) } }"
+    dev = start(**{"index.ts": worker, "atoll.toml": CONFIG + '[vars]\nWORD = "config"\n', ".dev.vars": "WORD=mine"})
+    assert dev.get() == (200, "mine")
+    dev.save(".dev.vars", "WORD=other")
+    dev.wait_for("reloaded")
+    assert dev.get() == (200, "other")
+
+
+def test_calls_in_flight_finish_with_the_version_they_began_with(start: Start) -> None:
+    slow = 'export default { async fetch() { await scheduler.wait(1500); return new Response("old") } }'
+    dev = start(**{"index.ts": slow})
+    answers: list[tuple[int, str]] = []
+    asked = [threading.Thread(target=lambda: answers.append(dev.get())) for _ in range(5)]
+    for thread in asked:
+        thread.start()
+    while json.loads(dev.get("admin/pool", host=f"control.localhost:{dev.port}")[1])["in_flight"] < 5:
+        pass
+    dev.save("index.ts", says("new"))
+    dev.wait_for("reloaded")
+    assert dev.get() == (200, "new")
+    for thread in asked:
+        thread.join()
+    assert answers == [(200, "old")] * 5
+
+
+def test_an_engine_that_dies_is_replaced(start: Start) -> None:
+    dev = start()
+    assert dev.get() == (200, "one")
+    engines = [pid for pid in family(dev.process.pid) if b"main.cjs" in command_line(pid)]
+    for pid in engines:
+        os.kill(pid, signal.SIGKILL)
+    deadline = time.monotonic() + 30
+    while dev.get() != (200, "one"):
+        assert time.monotonic() < deadline
+
+
+def test_scheduled_runs_when_it_is_asked_for(start: Start) -> None:
+    worker = "export default { fetch() {}, scheduled(c: any) { console.info(c.cron, c.scheduledTime) } }"
+    dev = start(**{"index.ts": worker})
+    assert dev.get("cdn-cgi/handler/scheduled?cron=*/5+*+*+*+*&time=1234") == (200, "Ran scheduled event\n")
+    call = dev.wait_for("call")
+    assert call["kind"] == "scheduled" and call["logs"][0]["message"] == "*/5 * * * * 1234"
+
+
+def test_many_saves_in_a_row_end_with_the_last_one(start: Start) -> None:
+    dev = start()
+    for i in range(1000):
+        dev.save("index.ts", says(f"save {i}") if i % 7 else "export default {")
+    dev.save("index.ts", says("the last"))
+    deadline = time.monotonic() + 60
+    while dev.get() != (200, "the last"):
+        assert time.monotonic() < deadline
+    assert dev.process.poll() is None
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_the_end_leaves_no_process_port_or_file_behind(start: Start, number: signal.Signals) -> None:
+    dev = start(**{"index.ts": 'import { x } from "./x";\n' + says("bundled"), "x.ts": "export enum x {}"})
+    assert dev.get() == (200, "bundled")
+    processes = family(dev.process.pid)
+    assert len(processes) >= 3  # itself, an engine, a bundler
+    before = {path.name for path in dev.folder.iterdir()}
+    assert dev.stop(number) == 0
+    assert not [pid for pid in processes if alive(pid)]
+    with socket.socket() as probe, pytest.raises(ConnectionRefusedError):
+        probe.connect(("127.0.0.1", dev.port))
+    assert {path.name for path in dev.folder.iterdir()} == before <= {"atoll.toml", "index.ts", "x.ts", ".atoll"}
+    assert "Traceback" not in "".join(dev.stderr)
+
+
+def test_a_taken_port_is_named_with_who_holds_it(start: Start, tmp_path: Path) -> None:
+    with socket.socket() as holder:
+        holder.bind(("127.0.0.1", 0))
+        holder.listen()
+        port = holder.getsockname()[1]
+        with pytest.raises(AssertionError, match=f"port {port} is taken by process {os.getpid()}"):
+            start("--host", "127.0.0.1", "--port", str(port))
+
+
+def test_a_second_session_of_the_same_project_is_refused_with_the_reason(start: Start) -> None:
+    start()
+    with pytest.raises(AssertionError, match="error: "):
+        start()

@@ -1,0 +1,114 @@
+"""`atoll dev` in a real pseudo-terminal: what is drawn, which keys work, and that the terminal is as it was."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import termios
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.dev_session import ATOLL, SECONDS, environment
+
+WORKER = """export default {
+  fetch(request) {
+    console.log("asked for", new URL(request.url).pathname);
+    if (request.url.endsWith("/fail")) throw new TypeError("broken");
+    return new Response("one");
+  },
+  scheduled(controller) {
+    console.log("cron", controller.cron);
+  },
+};
+"""
+CONFIG = 'name = "app"\nmain = "worker.js"\ncompatibility_date = "2026-01-01"\n[triggers]\ncrons = ["0 0 1 1 *"]\n'
+COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+
+
+class Screen:
+    def __init__(self, folder: Path, **more: str) -> None:
+        self.main, child = pty.openpty()
+        self.before = termios.tcgetattr(self.main)
+        self.process = subprocess.Popen(
+            [ATOLL, "dev", "--port", "0"],
+            cwd=folder,
+            env={**environment(folder), "TERM": "xterm-256color", **more},
+            stdin=child,
+            stdout=child,
+            stderr=child,
+            preexec_fn=lambda: os.login_tty(child),  # the terminal it is controlled by, as a shell does it
+        )
+        os.close(child)
+        self.raw = ""
+
+    @property
+    def text(self) -> str:
+        return COLOURS.sub("", self.raw).replace("\r\n", "\n")
+
+    def wait_for(self, pattern: str) -> re.Match[str]:
+        deadline = time.monotonic() + SECONDS
+        while True:
+            found = re.search(pattern, self.text)
+            if found is not None:
+                return found
+            assert time.monotonic() < deadline, self.text
+            if select.select([self.main], [], [], 1.0)[0]:
+                try:
+                    self.raw += os.read(self.main, 65536).decode("utf-8", "replace")
+                except OSError:
+                    raise AssertionError(f"it ended:\n{self.text}") from None
+
+    def press(self, key: str) -> None:
+        os.write(self.main, key.encode())
+
+
+@pytest.fixture
+def screen(tmp_path: Path) -> Iterator[Screen]:
+    (tmp_path / "atoll.toml").write_text(CONFIG)
+    (tmp_path / "worker.js").write_text(WORKER)
+    screen = Screen(tmp_path)
+    yield screen
+    if screen.process.poll() is None:
+        screen.process.send_signal(signal.SIGTERM)
+        screen.process.wait(SECONDS)
+    os.close(screen.main)
+
+
+def test_what_a_developer_sees_and_presses(screen: Screen, tmp_path: Path) -> None:
+    url = screen.wait_for(r"app is on (http://localhost:\d+/), ready in \d+ ms")[1]
+    screen.wait_for("o open   r reload   t run crons   q quit")
+    assert "\x1b[" in screen.raw
+    with urllib.request.urlopen(url + "page") as response:
+        assert response.read() == b"one"
+    screen.wait_for(r"  log   asked for /page\nGET /page  200  cpu \d+\.\d ms  wall \d+\.\d ms  (warm|cold)\n")
+    with pytest.raises(urllib.error.HTTPError) as error:
+        urllib.request.urlopen(url + "fail")
+    error.value.close()
+    screen.wait_for(r"GET /fail  500  exception .*\n  TypeError: broken\n    worker.js:4:46\n(.*\n){2}  > 4 \|")
+    screen.press("t")
+    screen.wait_for(r"  log   cron 0 0 1 1 \*\nscheduled CRON 0 0 1 1 \*")
+    (tmp_path / "worker.js").write_text(WORKER.replace("one", "two"))
+    screen.wait_for(r"  reloaded in \d+ ms")
+    screen.press("r")
+    screen.wait_for(r"  reloaded in \d+ ms\n(.*\n)*  reloaded in \d+ ms")
+    (tmp_path / "worker.js").write_text("export default {{")
+    screen.wait_for(r"\nerror: (.*\n)+  > 1 \| export default \{\{")
+    screen.press("q")
+    assert screen.process.wait(SECONDS) == 0
+    assert termios.tcgetattr(screen.main)[3] == screen.before[3]  # echo and line mode are back
+    assert "Traceback" not in screen.text
+
+
+def test_control_c_ends_it_quietly(screen: Screen) -> None:
+    screen.wait_for("ready in")
+    screen.press("\x03")
+    assert screen.process.wait(SECONDS) == 0
+    assert "Traceback" not in screen.text and "Aborted" not in screen.text
