@@ -22,6 +22,8 @@ import uvloop
 
 import atoll
 from atoll.bindings import make_bindings
+from atoll.bindings.base import Binding
+from atoll.bindings.queue.store import QueueStore
 from atoll.bindings.services import Services
 from atoll.broker import Broker
 from atoll.config import Settings
@@ -29,8 +31,10 @@ from atoll.control.api import ControlApi
 from atoll.control.backup_api import BackupApi
 from atoll.control.binding_apis import binding_routes
 from atoll.control.check import DeployBody
+from atoll.control.crons_api import CronsApi
 from atoll.control.deploy import Deployer
 from atoll.control.metrics_api import MetricsApi
+from atoll.control.queues_api import QueuesApi
 from atoll.control.refusals import Refused
 from atoll.control.workers import WorkerStore
 from atoll.db.folder import DataFolder
@@ -48,6 +52,12 @@ from atoll.observe.metrics import Meter, Metrics, Sources
 from atoll.observe.processes import uses_of
 from atoll.observe.store import LogStore
 from atoll.router import Router
+from atoll.triggers.cron import CronTriggers
+from atoll.triggers.history import CronHistory
+from atoll.triggers.queues import QueueTriggers
+from atoll.triggers.tail import TailTriggers
+from atoll.triggers.triggers import Triggers
+from atoll.workers import Version
 
 log = logging.getLogger("atoll")
 
@@ -103,7 +113,9 @@ class Node:
         undo.push_async_callback(self.logs.close)
         self.router = self._make_router()
         self.inner = InnerCalls()
-        bindings = make_bindings(Services(settings, database, self.router, self.inner))
+        queues = QueueStore(settings.data / "queues.db")
+        undo.push_async_callback(queues.close)
+        bindings = make_bindings(Services(settings, database, self.router, self.inner, queues))
         for binding in bindings:
             undo.push_async_callback(binding.close)
         broker = Broker(bindings)
@@ -118,18 +130,10 @@ class Node:
             spares=settings.spares,
             sandbox_mode=settings.sandbox,
         )
-        self.deployer = Deployer(settings, store, self.pool, self.router, self.logs, kinds)
-        metrics = MetricsApi(Metrics(self.meter, self._sources(broker)), self.state)
-        self.control = ControlApi(
-            settings,
-            self.deployer,
-            store,
-            self.logs,
-            is_control=self.router.is_control,
-            stats=self.pool.stats,
-            port=lambda: self.server.port,
-            more=[*metrics.routes(), *BackupApi(settings.data).routes(), *binding_routes(bindings)],
-        )
+        self.triggers = self._make_triggers(queues)
+        undo.push_async_callback(self.triggers.close)
+        self.deployer = Deployer(settings, store, self.pool, self.router, self.logs, kinds, self.triggers)
+        self.control = self._make_control(store, broker, bindings, queues)
         self.server = self._make_server()
 
         await self.supervisor.start()
@@ -152,6 +156,12 @@ class Node:
     def _record(self, record: Invocation) -> None:
         self.meter.record(record)
         self.logs.record(record)
+        if record.version.tail_consumers:
+            self.triggers.tails.take(record)
+
+    def _worker_of(self, tenant: str, name: str) -> Version | None:
+        """The active version of a worker of a tenant."""
+        return next((each.version for each in self.deployer.all(tenant) if each.name == name), None)
 
     def _sources(self, broker: Broker) -> Sources:
         pids = self.supervisor.engine_pids
@@ -192,6 +202,34 @@ class Node:
             save_code_cache=store.save_code,
         )
 
+    def _make_control(
+        self, store: WorkerStore, broker: Broker, bindings: Sequence[Binding], queues: QueueStore
+    ) -> ControlApi:
+        metrics = MetricsApi(Metrics(self.meter, self._sources(broker)), self.state)
+        return ControlApi(
+            self.settings,
+            self.deployer,
+            store,
+            self.logs,
+            is_control=self.router.is_control,
+            stats=self.pool.stats,
+            port=lambda: self.server.port,
+            more=[
+                *metrics.routes(),
+                *BackupApi(self.settings.data).routes(),
+                *binding_routes(bindings),
+                *CronsApi(self.deployer, self.triggers.crons).routes(),
+                *QueuesApi(queues, self.triggers.queues).routes(),
+            ],
+        )
+
+    def _make_triggers(self, queues: QueueStore) -> Triggers:
+        return Triggers(
+            CronTriggers(self.pool, CronHistory(self.settings.data / "crons.db")),
+            QueueTriggers(self.pool, queues),
+            TailTriggers(self.pool, self._worker_of),
+        )
+
     def _make_server(self) -> Server:
         settings = self.settings
         return Server(
@@ -211,6 +249,7 @@ class Node:
 
     async def _drain(self) -> None:
         self.phase = "draining"
+        self.triggers.stop()
         await asyncio.sleep(self.settings.drain_delay)  # /readyz tells whoever sends requests here
         self.logs.hang_up()  # a live stream would never end by itself
         await self.server.shutdown()

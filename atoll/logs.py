@@ -39,6 +39,7 @@ class Invocation(NamedTuple):
     truncated: bool = False  # lines beyond the limit of a call were dropped
     event: str = "fetch"
     entrypoint: str = ""
+    hops: int = 0  # workers that called each other before
 
     def weight(self) -> int:
         """About how many bytes its words are. Nothing of a record changes, so neither does this."""

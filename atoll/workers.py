@@ -100,7 +100,7 @@ class QueueConsumer:
     max_batch_timeout: float = 5
     max_retries: int = 3
     dead_letter_queue: str | None = None  # where a message goes after the last retry; None: away
-    retry_delay: float = 0
+    retry_delay: float | None = None  # None: longer and longer
     max_concurrency: int | None = None  # batches at the same time; None: as the node likes
 
 

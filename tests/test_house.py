@@ -27,6 +27,7 @@ LAYERS: list[set[str]] = [
     {"embed"},
     {"app", "project"},
     {"control", "front"},
+    {"triggers"},
     {"observe"},
     {"router", "engine"},
     {"broker"},

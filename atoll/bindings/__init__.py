@@ -7,10 +7,16 @@ from atoll.bindings.echo.ops import Echo
 from atoll.bindings.fetch.ops import Fetch
 from atoll.bindings.kv.ops import KV
 from atoll.bindings.kv.sqlite import SqliteKV
+from atoll.bindings.queue.ops import QueueBinding
 from atoll.bindings.services import Services
 
 
 def make_bindings(services: Services) -> list[Binding]:
     """One of each kind, for the life of a node."""
     data = services.settings.data
-    return [Echo(), Fetch(services), KV(SqliteKV(data / "kv.db"))]
+    return [
+        Echo(),
+        Fetch(services),
+        KV(SqliteKV(data / "kv.db")),
+        QueueBinding(services.queues),
+    ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
+from atoll.bindings.queue.store import QueueStore
 from atoll.config import Settings
 from atoll.db.sqlite import Database
 from atoll.workers import Version
@@ -60,3 +61,4 @@ class Services:
     database: Database
     routes: Routes
     inner: InnerCalls
+    queues: QueueStore

@@ -198,6 +198,16 @@ async def read_json(request: Request, limit: int = SMALL_BODY, hint: str = "") -
     return await read_body(request, limit, hint)
 
 
+async def read_shape(request: Request, shape: type[T], *, empty: bool = False) -> T:
+    """A JSON body of a shape. With `empty`, none at all stands for an object without fields."""
+    raw = b"{}" if empty and not media_type(request) else await read_json(request)
+    try:
+        return msgspec.json.decode(raw, type=shape)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        text = str(error).replace("Object contains", "the body has", 1)
+        raise Refused(ApiCode.BAD_BODY, f"the body does not fit: {text}", "see docs/reference/api.md") from None
+
+
 # Answers
 
 

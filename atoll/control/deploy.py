@@ -33,6 +33,7 @@ from atoll.errors import EngineError, LoadFailed
 from atoll.observe.sourcemaps import SourceMaps, decoded, mapped_failure
 from atoll.observe.store import LogStore
 from atoll.router import BadPattern, Router, RouteTaken
+from atoll.triggers.triggers import BadTrigger
 from atoll.workers import Limits, Version
 
 T = TypeVar("T")
@@ -58,6 +59,14 @@ class Checker(Protocol):
     def retire(self, version: Version) -> None: ...
 
 
+class Triggers(Protocol):
+    """What starts workers besides requests: triggers.triggers.Triggers."""
+
+    def check(self, version: Version, handlers: Sequence[str]) -> None: ...
+    def put(self, version: Version) -> None: ...
+    async def drop(self, worker_id: str) -> None: ...
+
+
 Save: TypeAlias = Callable[[Deployment, Mark], Coroutine[None, None, Deployment]]
 
 
@@ -74,6 +83,7 @@ class Deployer:
         router: Router,
         logs: LogStore,
         kinds: Kinds,
+        triggers: Triggers,
         *,
         clock: Callable[[], float] = time.time,
         new_id: Callable[[str], str] = random_id,
@@ -84,6 +94,7 @@ class Deployer:
         self._router = router
         self._logs = logs
         self._kinds = kinds
+        self._triggers = triggers
         self._clock = clock
         self._new_id = new_id
         self.maps = SourceMaps(store.source_maps)  # for the stacks of every version
@@ -233,16 +244,19 @@ class Deployer:
         self._router.drop(name)
         del self._live[deployment.id], self._ids[name]
         self._logs.drop(deployment.id)
+        await self._triggers.drop(deployment.id)
         self._checker.retire(deployment.version)
 
     async def _activate(self, draft: Deployment, save: Save, by: Caller, note: str = "") -> Deployment:
         self._refuse_taken_routes(draft)  # early, since the engine's part is the dear one
         loaded = await self._check(draft)
         try:
+            self._check_triggers(draft.version, loaded)
             for grant in draft.version.grants.values():
                 await self._kinds[grant.kind].prepare(draft.version.tenant, grant.resource)
             async with self._turn:
                 self._refuse_taken_routes(draft)
+                self._check_triggers(draft.version, loaded)
                 checked = replace(draft, handlers=tuple(loaded.handlers), startup_ms=loaded.startup_ms)
                 stored = await save(checked, Mark.of(by, self._clock(), note))
                 old = self._live.get(stored.id)
@@ -263,6 +277,13 @@ class Deployer:
                 "remove it there first, or choose another",
             )
 
+    def _check_triggers(self, version: Version, loaded: Loaded) -> None:
+        try:
+            self._triggers.check(version, loaded.handlers)
+        except BadTrigger as error:
+            code = ApiCode.TRIGGER_TAKEN if error.is_taken else ApiCode.BAD_TRIGGER
+            raise Refused(code, str(error), error.hint) from None
+
     async def _check(self, draft: Deployment) -> Loaded:
         version = draft.version
         try:
@@ -281,6 +302,7 @@ class Deployer:
         self._live[deployment.id] = deployment
         self._ids[deployment.name] = deployment.id
         self._logs.open(deployment.id)
+        self._triggers.put(deployment.version)
 
     def _capped(self, stored: Deployment) -> Deployment:
         """A stored version within the node's caps, which may have become lower since it was made."""

@@ -36,6 +36,8 @@ class ApiCode(IntEnum):
     BAD_LIMIT = 19008
     UNAVAILABLE = 19009
     FORBIDDEN = 19010
+    BAD_TRIGGER = 19031
+    TRIGGER_TAKEN = 19032
     STORAGE = 19030
 
 
@@ -68,6 +70,8 @@ API_ERRORS: dict[ApiCode, ApiFacts] = {
     ApiCode.BAD_LIMIT: ApiFacts(400, "bad_limit", "A limit is not a positive whole number within the node's cap."),
     ApiCode.UNAVAILABLE: ApiFacts(503, "unavailable", "No engine could check the worker now; try again."),
     ApiCode.FORBIDDEN: ApiFacts(403, "forbidden", "The token may not do this."),
+    ApiCode.BAD_TRIGGER: ApiFacts(422, "bad_trigger", "A cron or queue the worker is to be started by cannot be."),
+    ApiCode.TRIGGER_TAKEN: ApiFacts(409, "trigger_taken", "Another worker consumes this queue."),
     ApiCode.STORAGE: ApiFacts(507, "storage", "The node could not store or read: a full disk, say."),
 }
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
@@ -18,6 +18,8 @@ from atoll.engine.calls import Call, Caller
 from atoll.errors import Failure
 from atoll.wire.generated import MAX_PAYLOAD, ErrorCode, Event
 from atoll.workers import Version
+
+T = TypeVar("T")
 
 MAX_TEXT = 8_192  # of a message or a stack that a worker tells
 
@@ -33,9 +35,17 @@ class Calls(Protocol):
 class EventFailed(Exception):
     """The handler threw, or the call ended in another way. `failure` says how."""
 
-    def __init__(self, failure: Failure) -> None:
+    def __init__(self, failure: Failure, said: bytes = b"") -> None:
         super().__init__(failure.message)
         self.failure = failure
+        self._said = said
+
+    def said(self, shape: type[T]) -> T:
+        """What the handler had said before it threw: a `shape` without any word if that was nothing."""
+        try:
+            return msgspec.json.decode(self._said, type=shape) if self._said else shape()
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return shape()
 
 
 class Thrown(msgspec.Struct):
@@ -44,6 +54,7 @@ class Thrown(msgspec.Struct):
     name: str = ""
     message: str = ""
     stack: str = ""
+    said: msgspec.Raw = msgspec.Raw()
 
 
 async def run_event(
@@ -113,9 +124,9 @@ class EventEar:
         )
         if self.call is not None and self.call.failure is None:
             self.call.failure = failure  # before DONE, so that the record of the call has it
-        self._fail(failure)
+        self._fail(failure, bytes(thrown.said))
 
-    def _fail(self, failure: Failure) -> None:
+    def _fail(self, failure: Failure, said: bytes = b"") -> None:
         self.is_over = True
         if not self.answer.done():
-            self.answer.set_exception(EventFailed(failure))
+            self.answer.set_exception(EventFailed(failure, said))

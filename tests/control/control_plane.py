@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,18 @@ from atoll.observe.store import LogStore
 from atoll.router import Router
 from atoll.workers import Version
 
+
+class NoTriggers:
+    """A node without crons and queues: engines are played here, and what would start them has tests of its own."""
+
+    def check(self, version: Version, handlers: Sequence[str]) -> None: ...
+
+    def put(self, version: Version) -> None: ...
+
+    async def drop(self, worker_id: str) -> None: ...
+
+
+NO_TRIGGERS = NoTriggers()
 KINDS = {"echo": Echo()}
 HELLO = 'export default { fetch() { return new Response("Hello!"); } }'
 
@@ -88,7 +100,7 @@ class Node:
         self.store = WorkerStore(self.database, KINDS)
         self.router = Router(settings.base_domain, settings.control_hosts)
         self.logs = LogStore(folder)
-        self.deployer = Deployer(settings, self.store, engines, self.router, self.logs, KINDS, clock=clock)
+        self.deployer = Deployer(settings, self.store, engines, self.router, self.logs, KINDS, NO_TRIGGERS, clock=clock)
         self.deployer.restore()
         self.api = ControlApi(
             settings,

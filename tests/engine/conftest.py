@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from engine_room import EngineRoom
+
+from tests.engine.engine_room import EngineRoom
 
 
 @pytest.fixture(scope="session")

@@ -6,12 +6,14 @@ import asyncio
 import hashlib
 import os
 import signal
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from atoll.bindings import make_bindings
+from atoll.bindings.queue.store import QueueStore
 from atoll.bindings.services import Services
 from atoll.broker import Broker
 from atoll.config import Settings
@@ -31,17 +33,19 @@ PATIENCE = 20.0  # how long a test waits for something that should come at once
 HELLO = 'export default { fetch() { return new Response("hello"); } };'
 
 
-def script(source: str, name: str = "test", limits: Limits | None = None, **fields: Any) -> Version:
-    """A version of one module, with an echo binding under env.ECHO."""
+def script(
+    source: str, name: str = "test", limits: Limits | None = None, grants: dict[str, Grant] | None = None, **fields: Any
+) -> Version:
+    """A version of one module, with an echo binding under env.ECHO and others as given."""
     module = Module("worker.js", ModuleKind.ESM, source.encode())
     return Version(
         id=f"{name}-{hashlib.sha256(source.encode()).hexdigest()[:8]}",  # code caches are kept by it
         worker_id=f"worker-{name}",
         worker_name=name,
-        tenant="",
+        tenant="default",
         modules=(module,),
         main="worker.js",
-        grants={"ECHO": Grant("ECHO", "echo")},
+        grants={"ECHO": Grant("ECHO", "echo"), **(grants or {})},
         limits=limits or Limits(cpu_ms=2000),
         **fields,
     )
@@ -119,10 +123,14 @@ class EngineRoom:
         self.records: list[Invocation] = []
         self.caches: dict[str, tuple[bytes, ...]] = {}
         self.saved = 0
-        self.database = Database(data / "bindings.db")
+        self._folder = tempfile.TemporaryDirectory(prefix="atoll-room-")  # `data` may be shared, for its snapshots
+        folder = Path(self._folder.name)
+        self.database = Database(folder / "atoll.db")
+        self.queues = QueueStore(folder / "queues.db")
         self.router = Router()
         self.inner = InnerCalls()
-        services = Services(settings or Settings(data=data), self.database, self.router, self.inner)
+        settings = settings or Settings(data=folder)
+        services = Services(settings, self.database, self.router, self.inner, self.queues)
         self.bindings = make_bindings(services)
         self.pool = Pool(
             Broker(self.bindings),
@@ -147,6 +155,8 @@ class EngineRoom:
         for binding in self.bindings:
             await binding.close()
         await self.database.close()
+        await self.queues.close()
+        self._folder.cleanup()
         assert not [pid for pid in pids if alive(pid)], "an engine outlived its supervisor"
 
     def _save(self, version: Version, v8: str, cache: tuple[bytes, ...]) -> None:

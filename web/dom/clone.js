@@ -27,6 +27,24 @@ function cloneHost(object, successors) {
   return known.clone(object);
 }
 
+/**
+ * https://html.spec.whatwg.org/multipage/structured-data.html#structuredserialize, for another isolate: bytes. Platform
+ * objects go through `describe(object)`, which gives what `deserialize` is to be told of them, or throws.
+ */
+export function serialize(value, describe = refuseHost) {
+  const [bytes, hosts] = native.serialize(value, makeError, (object) => (interfaceOf(object) === undefined ? undefined : describe(object)));
+  return { bytes, hosts };
+}
+
+/** The reverse: `hosts` are the platform objects, made anew. */
+export function deserialize(bytes, hosts = []) {
+  return native.deserialize(bytes, hosts, makeError);
+}
+
+function refuseHost(object) {
+  throw makeError(`A ${interfaceOf(object).name} could not be cloned.`);
+}
+
 /** https://html.spec.whatwg.org/multipage/structured-data.html#dom-structuredclone */
 export function structuredClone(value, options = undefined) {
   requireArguments(arguments.length, 1, "structuredClone");

@@ -41,6 +41,7 @@ export class Call {
     this.answered = false; // nothing more will be sent to the client
     this.canceled = false;
     this.rejected = null; // { error } of the first waitUntil() promise that was rejected
+    this.said = undefined; // what an event's handler has told so far, for Python to know even if it throws
     this.onIdle = null; // called when waitUntil() holds nothing any more
   }
 
@@ -82,7 +83,7 @@ export class Call {
     this.onIdle = () => {
       if (outcome === null || this.waits > 0 || this.answered) return;
       const failure = outcome.failure ?? this.rejected;
-      this.tell(failure === null ? 200 : 500, failure === null ? outcome.value : describeFailure(failure.error));
+      this.tell(failure === null ? 200 : 500, failure === null ? outcome.value : describeFailure(failure.error, this.said));
     };
     const settle = (value) => {
       outcome = value;
@@ -213,12 +214,12 @@ function sourceOf(body) {
 }
 
 /** What Python is told of an exception, whatever the value does when it is looked at. */
-function describeFailure(error) {
+function describeFailure(error, said) {
   try {
-    if (error instanceof Error) return { name: `${error.name}`, message: `${error.message}`, stack: `${error.stack}` };
-    return { name: "", message: inspect(error), stack: "" };
+    if (error instanceof Error) return { name: `${error.name}`, message: `${error.message}`, stack: `${error.stack}`, said };
+    return { name: "", message: inspect(error), stack: "", said };
   } catch {
-    return { name: "Error", message: "an exception that cannot be read", stack: "" };
+    return { name: "Error", message: "an exception that cannot be read", stack: "", said };
   }
 }
 

@@ -1,9 +1,10 @@
 // env, the second argument of a handler: variables as they are, bindings as objects of their kind.
 import { Echo } from "#bindings/echo/echo.js";
 import { KVNamespace } from "#bindings/kv/kv.js";
+import { Queue } from "#bindings/queue/queue.js";
 
 // kind -> class; the one line a new binding adds.
-const BINDINGS = { echo: Echo, kv: KVNamespace };
+const BINDINGS = { echo: Echo, kv: KVNamespace, queue: Queue };
 
 let env = {};
 

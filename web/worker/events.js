@@ -37,6 +37,16 @@ export function callHandler(target, name, value, call) {
 /** In a service-worker script the fields of `value` are those of the event. */
 function dispatchToScript(name, value, call) {
   const event = createExtendableEvent(new ExtendableEvent(name), (promise) => call.waitUntil(promise));
+  if (Array.isArray(value)) event.events = value;
+  else copyFields(value, event);
+  let failure;
+  dispatchGlobal(event, (error) => {
+    failure ??= { error };
+  });
+  if (failure !== undefined) throw failure.error;
+}
+
+function copyFields(value, event) {
   const fields = Object.getOwnPropertyDescriptors(Object.getPrototypeOf(value));
   delete fields.constructor;
   for (const key of Object.keys(fields)) {
@@ -44,11 +54,6 @@ function dispatchToScript(name, value, call) {
     const read = get === undefined ? () => method.bind(value) : get.bind(value);
     Object.defineProperty(event, key, { get: read, enumerable: true, configurable: true });
   }
-  let failure;
-  dispatchGlobal(event, (error) => {
-    failure ??= { error };
-  });
-  if (failure !== undefined) throw failure.error;
 }
 
 /** https://developers.cloudflare.com/workers/runtime-apis/handlers/scheduled/ */

@@ -12,6 +12,8 @@ import { tameWebAssembly } from "../wasm.js";
 import { Call, findCall, runModule, runScript } from "./call.js";
 import { currentEnv, makeEnv } from "./env.js";
 import { eventRunner } from "./events.js";
+import "./queues.js";
+import "./tails.js";
 import { moduleHandlers, scriptHandlers } from "./handlers.js";
 import { warmUp } from "./warmup.js";
 

@@ -8,6 +8,7 @@
 // objects whose prototype is neither Object.prototype nor null, so plain data costs nothing extra.
 
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <vector>
 
@@ -200,6 +201,56 @@ void StructuredClone(const Arguments& args) {
   }
 }
 
+// serialize(value, makeError, describeHost) -> [bytes, hosts]: for another isolate. `hosts` is what describeHost gave
+// for each platform object, in the order in which deserialize asks for them again.
+void Serialize(const Arguments& args) {
+  v8::Isolate* isolate = args.GetIsolate();
+  if (args.Length() < 3 || !args[1]->IsFunction() || !args[2]->IsFunction()) {
+    return ThrowTypeError(isolate, "serialize takes a value and two functions");
+  }
+  const v8::Local<v8::Context> context = isolate->GetCurrentContext();
+  const v8::Local<v8::Object> object_prototype = v8::Object::New(isolate)->GetPrototypeV2().As<v8::Object>();
+  Call call{isolate,          context, args[1].As<v8::Function>(), args[2].As<v8::Function>(),
+            object_prototype, {},      v8::Array::New(isolate)};
+  Writer writer(call);
+  writer.serializer.WriteHeader();
+  const bool written = writer.serializer.WriteValue(context, args[0]).FromMaybe(false);
+  const auto [data, size] = writer.serializer.Release();
+  const std::unique_ptr<uint8_t, FreeBuffer> buffer(data);
+  if (!written) return;
+  if (!call.modules.empty()) return call.ThrowDataCloneError("A WebAssembly.Module cannot leave its worker.");
+  v8::Local<v8::ArrayBuffer> bytes;
+  if (!v8::ArrayBuffer::MaybeNew(isolate, size).ToLocal(&bytes)) return call.ThrowDataCloneError("Out of memory.");
+  std::memcpy(bytes->Data(), data, size);
+  v8::Local<v8::Value> pair[] = {v8::Uint8Array::New(bytes, 0, size), call.hosts};
+  args.GetReturnValue().Set(v8::Array::New(isolate, pair, 2));
+}
+
+// deserialize(bytes, hosts, makeError) -> value. The bytes may come from another isolate, which may have made them up:
+// V8's reader is made for that.
+void Deserialize(const Arguments& args) {
+  v8::Isolate* isolate = args.GetIsolate();
+  if (args.Length() < 3 || !args[0]->IsUint8Array() || !args[1]->IsArray() || !args[2]->IsFunction()) {
+    return ThrowTypeError(isolate, "deserialize takes bytes, an array and a function");
+  }
+  const v8::Local<v8::Context> context = isolate->GetCurrentContext();
+  std::vector<uint8_t> bytes(args[0].As<v8::Uint8Array>()->ByteLength());
+  args[0].As<v8::Uint8Array>()->CopyContents(bytes.data(), bytes.size());
+  Call call{isolate, context, args[2].As<v8::Function>(), {}, {}, {}, args[1].As<v8::Array>()};
+  Reader reader(call, bytes.data(), bytes.size());
+  v8::Local<v8::Value> result;
+  v8::TryCatch caught(isolate);
+  if (reader.deserializer.ReadHeader(context).FromMaybe(false) &&
+      reader.deserializer.ReadValue(context).ToLocal(&result)) {
+    args.GetReturnValue().Set(result);
+    return;
+  }
+  if (caught.HasTerminated()) return;
+  caught.Reset();
+  call.ThrowDataCloneError("The value could not be read.");
+  caught.ReThrow();
+}
+
 // isProxy(value) -> boolean: looking into a proxy would run its traps.
 void IsProxy(const Arguments& args) { args.GetReturnValue().Set(args.Length() > 0 && args[0]->IsProxy()); }
 
@@ -242,7 +293,8 @@ void PrivateSymbol(const Arguments& args) {
 }
 
 constexpr Function kFunctions[] = {
-    {"structuredClone", StructuredClone}, {"isProxy", IsProxy},
+    {"structuredClone", StructuredClone}, {"serialize", Serialize},
+    {"deserialize", Deserialize},         {"isProxy", IsProxy},
     {"promiseState", PromiseState},       {"proxyTarget", ProxyTarget},
     {"previewEntries", PreviewEntries},   {"privateSymbol", PrivateSymbol},
 };

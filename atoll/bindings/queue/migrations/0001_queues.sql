@@ -1,0 +1,27 @@
+-- Queues and the messages that wait in them. Times are milliseconds since 1970.
+
+CREATE TABLE queues (
+    id         INTEGER PRIMARY KEY,
+    tenant     TEXT NOT NULL,
+    name       TEXT NOT NULL,
+    paused     INTEGER NOT NULL DEFAULT 0,
+    retention  INTEGER NOT NULL,  -- seconds a message may wait
+    dropped    INTEGER NOT NULL DEFAULT 0,  -- messages that no consumer took and no dead-letter queue caught
+    created_at INTEGER NOT NULL,
+    UNIQUE (tenant, name)
+) STRICT;
+
+CREATE TABLE messages (
+    seq        INTEGER PRIMARY KEY AUTOINCREMENT,  -- never used twice: the order in which they came
+    queue_id   INTEGER NOT NULL REFERENCES queues (id) ON DELETE CASCADE,
+    id         TEXT NOT NULL,
+    type       TEXT NOT NULL,
+    body       BLOB NOT NULL,
+    sent_at    INTEGER NOT NULL,
+    visible_at INTEGER NOT NULL,  -- not delivered before
+    attempts   INTEGER NOT NULL DEFAULT 0,
+    leased     INTEGER NOT NULL DEFAULT 0  -- a consumer has it now; after a crash nobody has
+) STRICT;
+
+CREATE INDEX messages_waiting ON messages (queue_id, leased, visible_at);
+CREATE INDEX messages_by_age ON messages (queue_id, sent_at);

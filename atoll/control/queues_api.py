@@ -1,0 +1,181 @@
+"""Queues over HTTP: what there is, what waits in them, and a hand on the tap."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import Any
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from atoll.bindings.queue.ops import MAX_BATCH, MAX_DELAY, MAX_MESSAGE, checked_queue_name
+from atoll.bindings.queue.store import RETENTION, NewMessage, Queue, QueueStore
+from atoll.control.boundary import Route, caller_of, json_answer, no_content, read_shape
+from atoll.control.callers import Scope
+from atoll.control.check import bad_body
+from atoll.control.refusals import ApiCode, Refused
+from atoll.errors import InvalidArgument
+from atoll.observe.records import iso_time
+from atoll.triggers.queues import QueueTriggers
+
+
+class NewQueue(msgspec.Struct, forbid_unknown_fields=True):
+    name: str
+    retention_seconds: int = RETENTION
+
+
+class QueueAnswer(msgspec.Struct):
+    name: str
+    consumer: str | None  # the worker that takes its messages
+    paused: bool
+    waiting: int  # messages that could be delivered now
+    delayed: int  # messages whose time has not come
+    leased: int  # messages a consumer has
+    oldest_at: str | None
+    dropped: int  # messages that failed too often, with no dead-letter queue to catch them
+    retention_seconds: int
+    created_at: str
+
+
+class QueuesAnswer(msgspec.Struct):
+    queues: list[QueueAnswer]
+
+
+class PostedMessage(msgspec.Struct, forbid_unknown_fields=True):
+    """`body` is any JSON; as text it is a string, as bytes base64."""
+
+    body: Any
+    content_type: str = "json"
+    delay_seconds: int = 0
+
+
+class PostedMessages(msgspec.Struct, forbid_unknown_fields=True):
+    messages: list[PostedMessage]
+
+
+class Posted(msgspec.Struct):
+    ids: list[str]
+
+
+class Purged(msgspec.Struct):
+    purged: int
+
+
+class QueuesApi:
+    def __init__(self, store: QueueStore, triggers: QueueTriggers) -> None:
+        self._store = store
+        self._triggers = triggers
+
+    def routes(self) -> list[Route]:
+        one = "/api/queues/{queue}"
+        read, deploy = Scope.READ, Scope.DEPLOY
+        return [
+            Route("GET", "/api/queues", self.list, read, "Queues, and what waits in them", gives=QueuesAnswer),
+            Route(
+                "POST", "/api/queues", self.create, deploy, "Make a queue", takes=NewQueue, gives=QueueAnswer,
+                status=201,
+            ),
+            Route("GET", one, self.show, read, "One queue", gives=QueueAnswer),
+            Route("DELETE", one, self.delete, deploy, "Delete a queue and its messages", status=204),
+            Route(
+                "POST", f"{one}/messages", self.send, deploy, "Send messages", takes=PostedMessages, gives=Posted,
+                status=201,
+            ),
+            Route("POST", f"{one}/pause", self.pause, deploy, "Deliver nothing until it is resumed", gives=QueueAnswer),
+            Route("POST", f"{one}/resume", self.resume, deploy, "Deliver again", gives=QueueAnswer),
+            Route("POST", f"{one}/purge", self.purge, deploy, "Delete what no consumer has", gives=Purged),
+        ]  # fmt: skip
+
+    async def list(self, request: Request) -> Response:
+        queues = self._store.all(caller_of(request).tenant)
+        return json_answer(QueuesAnswer([self._shown(queue) for queue in queues]))
+
+    async def create(self, request: Request) -> Response:
+        wanted = await read_shape(request, NewQueue)
+        tenant = caller_of(request).tenant
+        try:
+            name = checked_queue_name(wanted.name)
+        except InvalidArgument as error:
+            raise Refused(ApiCode.BAD_NAME, str(error)) from None
+        if not 60 <= wanted.retention_seconds <= 14 * 86_400:
+            raise bad_body("`retention_seconds` must be from 60 to 1209600 (14 days)")
+        if self._store.find(tenant, name) is not None:
+            raise Refused(ApiCode.NAME_TAKEN, f"a queue named `{name}` exists already")
+        queue = await self._store.ensure(tenant, name, wanted.retention_seconds)
+        return json_answer(self._shown(queue), status=201)
+
+    async def show(self, request: Request) -> Response:
+        return json_answer(self._shown(self._found(request)))
+
+    async def delete(self, request: Request) -> Response:
+        queue = self._found(request)
+        consumer = self._triggers.consumer_of(queue.tenant, queue.name)
+        if consumer is not None:
+            raise Refused(
+                ApiCode.TRIGGER_TAKEN, f"the worker `{consumer}` consumes the queue", "deploy it without, then delete"
+            )
+        await self._store.delete(queue.id)
+        return no_content()
+
+    async def send(self, request: Request) -> Response:
+        queue = self._found(request)
+        posted = await read_shape(request, PostedMessages)
+        if not 1 <= len(posted.messages) <= MAX_BATCH:
+            raise bad_body(f"`messages` has {len(posted.messages)} entries, but must have from 1 to {MAX_BATCH}")
+        return json_answer(Posted(await self._store.send(queue.id, [_message(m) for m in posted.messages])), status=201)
+
+    async def pause(self, request: Request) -> Response:
+        return await self._set_paused(request, True)
+
+    async def resume(self, request: Request) -> Response:
+        return await self._set_paused(request, False)
+
+    async def purge(self, request: Request) -> Response:
+        return json_answer(Purged(await self._store.purge(self._found(request).id)))
+
+    async def _set_paused(self, request: Request, paused: bool) -> Response:
+        queue = self._found(request)
+        await self._store.pause(queue.id, paused)
+        return json_answer(self._shown(queue._replace(paused=paused)))
+
+    def _found(self, request: Request) -> Queue:
+        name = request.path_params["queue"]
+        queue = self._store.find(caller_of(request).tenant, name)
+        if queue is None:
+            raise Refused(ApiCode.NOT_FOUND, f"there is no queue `{name[:80]}`", "GET /api/queues lists them")
+        return queue
+
+    def _shown(self, queue: Queue) -> QueueAnswer:
+        depth = self._store.depth(queue.id)
+        return QueueAnswer(
+            name=queue.name,
+            consumer=self._triggers.consumer_of(queue.tenant, queue.name),
+            paused=queue.paused,
+            waiting=depth.waiting,
+            delayed=depth.delayed,
+            leased=depth.leased,
+            oldest_at=None if depth.oldest_at is None else iso_time(depth.oldest_at),
+            dropped=queue.dropped,
+            retention_seconds=queue.retention,
+            created_at=iso_time(queue.created_at),
+        )
+
+
+def _message(posted: PostedMessage) -> NewMessage:
+    if posted.content_type == "json":
+        body = msgspec.json.encode(posted.body)
+    elif posted.content_type in ("text", "bytes") and isinstance(posted.body, str):
+        try:
+            is_text = posted.content_type == "text"
+            body = posted.body.encode() if is_text else base64.b64decode(posted.body, validate=True)
+        except (binascii.Error, ValueError):
+            raise bad_body("a message of the type bytes is not base64") from None
+    else:
+        raise bad_body("a message has `content_type` json, or text or bytes with a string as `body`")
+    if len(body) > MAX_MESSAGE:
+        raise bad_body(f"message length of {len(body)} bytes exceeds limit of {MAX_MESSAGE}")
+    if not 0 <= posted.delay_seconds <= MAX_DELAY:
+        raise bad_body(f"`delay_seconds` must be from 0 to {MAX_DELAY}")
+    return NewMessage(posted.content_type, body, posted.delay_seconds)

@@ -1,0 +1,174 @@
+"""Tells tail workers what other workers did: TraceItems, in batches.
+
+`take` runs once per call on the event loop, so it only appends; a worker without tail workers costs one look. A tail
+worker that is slower than what it is told of loses the newest items, and is told how many. Loops cannot be: calls that
+tail workers get, and whatever calls come of those, are told to nobody.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from atoll.engine.events import Calls, EventFailed, run_event
+from atoll.engine.inner import QUIET
+from atoll.logs import Invocation
+from atoll.observe.redact import MAX_HEADERS, MAX_URL, redacted_headers, redacted_url
+from atoll.wire.generated import OUTCOME_NAMES, Event, Level
+from atoll.workers import Version
+
+log = logging.getLogger("atoll.tail")
+
+BATCH_ITEMS = 100
+BATCH_SECONDS = 0.25
+WAITING_ITEMS = 2_000  # for one tail worker
+WAITING_BYTES = 4 << 20
+
+Find = Callable[[str, str], Version | None]  # (tenant, name of a worker) -> its active version
+
+
+class TailTriggers:
+    def __init__(self, calls: Calls, find: Find) -> None:
+        self._calls = calls
+        self._find = find
+        self._boxes: dict[tuple[str, str], _Box] = {}  # by tenant and name of the tail worker
+        self.dropped: Counter[str] = Counter()  # items lost, by the name of the tail worker
+
+    def take(self, record: Invocation) -> None:
+        """A call is over."""
+        if record.hops >= QUIET or record.event == "tail":
+            return
+        version = record.version
+        for consumer in version.tail_consumers:
+            key = (version.tenant, consumer.service)
+            box = self._boxes.get(key)
+            if box is None:
+                box = self._boxes[key] = _Box()
+            if box.has_room():
+                box.add(record)
+            else:
+                box.lost += 1
+                self.dropped[consumer.service] += 1
+            if box.task is None:
+                box.task = asyncio.ensure_future(self._deliver(key, box))
+
+    async def _deliver(self, key: tuple[str, str], box: _Box) -> None:
+        """Send what waits, batch by batch, until nothing does."""
+        try:
+            await asyncio.sleep(BATCH_SECONDS)
+            while box.waiting:
+                batch, lost = box.empty(BATCH_ITEMS)
+                version = self._find(*key)
+                if version is None:  # it was deleted since the deploy that named it
+                    self.dropped[key[1]] += len(batch)
+                    continue
+                body = msgspec.json.encode([trace_item(record) for record in batch])
+                meta = {"dropped": lost}
+                try:
+                    await run_event(self._calls, version, Event.TAIL, "TAIL", meta, body, hops=QUIET)
+                except EventFailed as error:
+                    log.warning("the tail worker %s failed: %s", version.worker_name, error)
+        except Exception:
+            log.exception("telling the tail worker %s failed", key[1])
+        finally:
+            box.task = None
+            if not box.waiting:
+                self._boxes.pop(key, None)
+
+    async def close(self) -> None:
+        tasks = [box.task for box in self._boxes.values() if box.task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+class _Box:
+    """What one tail worker is still to be told."""
+
+    __slots__ = ("bytes", "lost", "task", "waiting")
+
+    def __init__(self) -> None:
+        self.waiting: list[Invocation] = []
+        self.bytes = 0
+        self.lost = 0  # since the last batch
+        self.task: asyncio.Task[None] | None = None
+
+    def has_room(self) -> bool:
+        return len(self.waiting) < WAITING_ITEMS and self.bytes < WAITING_BYTES
+
+    def add(self, record: Invocation) -> None:
+        self.waiting.append(record)
+        self.bytes += record.weight()
+
+    def empty(self, limit: int) -> tuple[list[Invocation], int]:
+        batch, self.waiting = self.waiting[:limit], self.waiting[limit:]
+        self.bytes -= sum(record.weight() for record in batch)
+        lost, self.lost = self.lost, 0
+        return batch, lost
+
+
+def trace_item(record: Invocation) -> dict[str, Any]:
+    """https://developers.cloudflare.com/workers/runtime-apis/handlers/tail/#tailitems, with words as JSON has them."""
+    version, failure = record.version, record.failure
+    started = int(record.started_at * 1000)
+    exceptions = []
+    if failure is not None:
+        name = failure.name or failure.code.name
+        exceptions = [{"timestamp": started, "name": name, "message": failure.message, "stack": failure.stack}]
+    return {
+        "event": _event(record),
+        "eventTimestamp": started,
+        "logs": [
+            {"timestamp": line.timestamp_ms, "level": Level(line.level).name.lower(), "message": [line.text]}
+            for line in record.logs
+        ],
+        "exceptions": exceptions,
+        "diagnosticsChannelEvents": [],
+        "scriptName": version.worker_name,
+        "entrypoint": record.entrypoint or None,
+        "scriptVersion": {"id": version.id, "tag": version.tag or None},
+        "scriptTags": [],
+        "durableObjectId": None,
+        "outcome": OUTCOME_NAMES[record.outcome],
+        "executionModel": "stateless",
+        "truncated": record.truncated,
+        "cpuTime": record.cpu_us / 1000,
+        "wallTime": record.wall_us / 1000,
+    }
+
+
+def _event(record: Invocation) -> dict[str, Any]:
+    address, _, block = record.head.partition(b"\n")
+    method, _, url = address.decode("latin-1").partition(" ")
+    if record.event != "fetch":
+        field = _WORDS.get(record.event)
+        return {"type": record.event} | ({field: url} if field else {})
+    return {
+        "type": "fetch",
+        "request": {
+            "method": method,
+            "url": redacted_url(url),
+            "headers": redacted_headers(block),
+            "cf": {},
+            "unredacted": {"url": url[:MAX_URL], "headers": _headers(block)},
+        },
+        "response": {"status": record.status} if record.status else None,
+    }
+
+
+# What the words after the name of an event are, in the line it has for the logs
+_WORDS = {"scheduled": "cron", "queue": "queue", "rpc": "rpcMethod"}
+
+
+def _headers(block: bytes) -> dict[str, str]:
+    headers: dict[str, str] = {}
+    for line in block[:MAX_HEADERS].decode("latin-1").split("\r\n"):
+        name, found, value = line.partition(":")
+        if found:
+            headers[name.lower()] = value.strip(" \t")
+    return headers

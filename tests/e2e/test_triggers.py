@@ -1,0 +1,95 @@
+"""Crons and queues on a whole node: what a deploy may ask for, what the API shows and does, what a crash costs."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable
+
+import pytest
+
+from tests.running import Atoll
+
+CONSUMER = """export default {
+  async fetch(request, env) { await env.JOBS.send(await request.text()); return new Response("sent"); },
+  async queue(batch) { for (const m of batch.messages) console.log("got " + m.body); },
+};"""
+BINDINGS = [{"type": "queue", "name": "JOBS", "queue": "crash"}]
+
+
+@pytest.mark.parametrize(
+    ("fields", "code", "text"),
+    [
+        ({"crons": ["* * * * 0"]}, 19031, "1 is Sunday"),
+        ({"crons": ["* * * * *"]}, 19031, "scheduled"),
+        ({"queue_consumers": [{"queue": "x"}]}, 19031, "queue() handler"),
+    ],
+)
+def test_a_trigger_that_cannot_be_is_refused(atoll: Atoll, fields: dict[str, object], code: int, text: str) -> None:
+    body = {"name": "trig", "script": "export default { fetch() { return new Response(); } }", **fields}
+    answer = atoll.control("POST", "/api/workers", body)
+    assert answer.json["error"]["code"] == code and text in answer.json["error"]["message"]
+    assert atoll.control("GET", "/api/workers/trig").status == 404
+
+
+def test_a_queue_has_one_consumer(atoll: Atoll) -> None:
+    atoll.deploy("taker", CONSUMER, bindings=BINDINGS, queue_consumers=[{"queue": "only"}])
+    body = {"name": "other-taker", "script": CONSUMER, "bindings": BINDINGS, "queue_consumers": [{"queue": "only"}]}
+    answer = atoll.control("POST", "/api/workers", body)
+    assert answer.status == 409 and "taker" in answer.json["error"]["message"]
+    assert atoll.control("DELETE", "/api/queues/only").status == 409
+    assert atoll.control("DELETE", "/api/workers/taker").status == 204
+    assert atoll.control("DELETE", "/api/queues/only").status == 204
+
+
+def test_a_queue_is_looked_at_and_changed_over_http(atoll: Atoll) -> None:
+    created = atoll.control("POST", "/api/queues", {"name": "by-hand", "retention_seconds": 60})
+    assert created.status == 201 and created.json["waiting"] == 0
+    assert atoll.control("POST", "/api/queues", {"name": "by-hand"}).status == 409
+    assert atoll.control("POST", "/api/queues", {"name": "Bad Name"}).status == 400
+    messages = [{"body": {"a": 1}}, {"body": "aGk=", "content_type": "bytes", "delay_seconds": 9}]
+    sent = atoll.control("POST", "/api/queues/by-hand/messages", {"messages": messages})
+    assert sent.status == 201 and len(sent.json["ids"]) == 2
+    shown = atoll.control("GET", "/api/queues/by-hand").json
+    assert (shown["waiting"], shown["delayed"], shown["consumer"]) == (1, 1, None)
+    assert atoll.control("POST", "/api/queues/by-hand/pause").json["paused"] is True
+    assert atoll.control("POST", "/api/queues/by-hand/purge").json == {"purged": 2}
+    assert atoll.control("POST", "/api/queues/by-hand/messages", {"messages": []}).status == 400
+    assert atoll.control("POST", "/api/queues/by-hand/messages", {"massages": []}).status == 400
+    assert atoll.control("GET", "/api/queues/nope").status == 404
+
+
+def test_a_scheduled_handler_is_run_by_hand_and_tells_how_it_went(atoll: Atoll) -> None:
+    script = (
+        "export default { scheduled(c) { if (c.cron === 'x') throw new Error('bad'); console.log(c.scheduledTime); } }"
+    )
+    atoll.deploy("by-clock", script)
+    assert atoll.control("POST", "/api/workers/by-clock/crons/run", {"scheduled_time": 5}).json["outcome"] == "ok"
+    answer = atoll.control("POST", "/api/workers/by-clock/crons/run", {"cron": "x"}).json
+    assert answer == {"outcome": "exception", "message": "Error: bad"}
+    assert [run["outcome"] for run in atoll.control("GET", "/api/workers/by-clock/crons").json["runs"]] == [
+        "exception",
+        "ok",
+    ]
+    assert atoll.control("GET", "/cdn-cgi/handler/scheduled?worker=by-clock&cron=x").status == 500
+
+
+def test_no_message_that_was_answered_for_is_lost_when_the_node_is_killed(new_atoll: Callable[..., Atoll]) -> None:
+    node = new_atoll()
+    consumer = {"queue": "crash", "max_batch_size": 5, "max_batch_timeout": 0.05, "retry_delay": 0}
+    node.deploy("crash", CONSUMER, bindings=BINDINGS, queue_consumers=[consumer])
+    sent: list[str] = []
+    for life in range(3):
+        for i in range(40):
+            word = f"{life}-{i}"
+            assert node.post("crash", body=word.encode()).text == "sent"
+            sent.append(word)
+        node.stop(signal.SIGKILL)
+        node.start()
+
+    def is_empty() -> bool:
+        queue = node.control("GET", "/api/queues/crash").json
+        return bool(queue["waiting"] + queue["leased"] == 0)
+
+    node.wait_until(is_empty, 20)
+    # What was logged before a kill may be lost with it; what was delivered in the last life is all that was left.
+    assert node.control("GET", "/api/queues/crash").json["dropped"] == 0

@@ -1,0 +1,235 @@
+"""Queues from both ends: what a producer sends, what a consumer gets, and that nothing is lost or stuck."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from atoll.bindings.queue.store import NewMessage, QueueStore
+from atoll.triggers.queues import QueueTriggers
+from atoll.workers import Grant, QueueConsumer
+from tests.engine.engine_room import EngineRoom, script
+
+TAKES = """
+export default {
+  async queue(batch, env, ctx) {
+    console.log(JSON.stringify({ queue: batch.queue, bodies: batch.messages.map((m) => m.body) }));
+  },
+};
+"""
+
+
+@pytest.fixture
+async def triggers(room: EngineRoom) -> AsyncIterator[QueueTriggers]:
+    triggers = QueueTriggers(room.pool, room.queues)
+    yield triggers
+    await triggers.close()
+
+
+def consumer(**fields: object) -> QueueConsumer:
+    return QueueConsumer(**{"queue": "jobs", "max_batch_timeout": 0.05, "retry_delay": 0, **fields})  # type: ignore[arg-type]
+
+
+async def send(store: QueueStore, *bodies: object, delay: int = 0, queue: str = "jobs") -> None:
+    found = await store.ensure("default", queue)
+    await store.send(found.id, [NewMessage("json", json.dumps(body).encode(), delay) for body in bodies])
+
+
+def said(room: EngineRoom) -> list[str]:
+    return [line.text for record in room.records for line in record.logs]
+
+
+async def empty(room: EngineRoom, queue: str = "jobs") -> None:
+    found = room.queues.find("default", queue)
+    assert found is not None
+    await room.until(lambda: sum(room.queues.depth(found.id)[:3]) == 0, "an empty queue")
+
+
+async def test_what_a_worker_sends_another_gets(room: EngineRoom, triggers: QueueTriggers) -> None:
+    producer = script(
+        """export default { async fetch(request, env) {
+          await env.JOBS.send({ n: 1 });
+          await env.JOBS.send("two", { contentType: "text" });
+          await env.JOBS.send(new Uint8Array([3, 3]), { contentType: "bytes" });
+          await env.JOBS.send(new Map([[4, new Date(4)]]), { contentType: "v8" });
+          await env.JOBS.sendBatch([{ body: 5 }, { body: [6], delaySeconds: 0 }]);
+          return new Response("sent");
+        } };""",
+        grants={"JOBS": Grant("JOBS", "queue", "0 jobs")},
+    )
+    await room.queues.ensure("default", "jobs")
+    assert (await room.get(producer)).body == b"sent"
+    takes = script(
+        """export default { queue(batch) { for (const { id, timestamp, attempts, body } of batch.messages)
+          console.log(id.length, timestamp instanceof Date, attempts,
+            body instanceof ArrayBuffer ? new Uint8Array(body) : body);
+        } };"""
+    )
+    triggers.put(takes, [consumer(max_batch_size=6)])
+    await empty(room)
+    assert said(room) == [
+        "32 true 1 { n: 1 }",
+        "32 true 1 two",
+        "32 true 1 Uint8Array(2) [ 3, 3 ]",
+        "32 true 1 Map(1) { 4 => 1970-01-01T00:00:00.004Z }",
+        "32 true 1 5",
+        "32 true 1 [ 6 ]",
+    ]
+    assert (room.records[-1].event, room.records[-1].head.split(b"\n")[0]) == ("queue", b"QUEUE jobs")
+
+
+async def test_a_full_batch_goes_at_once_and_the_rest_when_it_has_waited(
+    room: EngineRoom, triggers: QueueTriggers
+) -> None:
+    await send(room.queues, *range(7))
+    triggers.put(script(TAKES), [consumer(max_batch_size=3, max_concurrency=1)])
+    await empty(room)
+    assert [json.loads(line)["bodies"] for line in said(room)] == [[0, 1, 2], [3, 4, 5], [6]]
+
+
+@pytest.mark.parametrize(
+    ("handler", "left"),
+    [
+        ("batch.messages[0].ack(); throw new Error('no')", ["b", "c"]),
+        ("batch.messages[1].retry()", ["b"]),
+        ("batch.retryAll()", ["a", "b", "c"]),
+        ("batch.retryAll(); batch.messages[2].ack()", ["a", "b"]),
+        ("batch.ackAll(); throw new Error('no')", []),
+        ("batch.messages[0].ack(); batch.messages[0].retry()", []),
+        ("ctx.waitUntil(Promise.reject(new Error('no')))", ["a", "b", "c"]),
+        ("ctx.waitUntil(Promise.resolve().then(() => batch.messages[1].retry()))", ["b"]),
+        ("for (;;);", ["a", "b", "c"]),
+    ],
+)
+async def test_what_a_handler_says_decides(
+    room: EngineRoom, triggers: QueueTriggers, handler: str, left: list[str]
+) -> None:
+    await send(room.queues, "a", "b", "c")
+    source = f"""export default {{ queue(batch, env, ctx) {{
+      const bodies = batch.messages.map((m) => m.body).join("");
+      console.log(bodies, batch.messages[0].attempts);
+      if (batch.messages[0].attempts > 1) return;
+      {handler}
+    }} }};"""
+    triggers.put(script(source), [consumer(max_batch_size=3)])
+    await empty(room)
+    lines = [line for line in said(room) if line[-1].isdigit()]
+    assert lines[0] == "abc 1" and [word for line in lines[1:] for word in line.split()[0]] == left
+
+
+async def test_a_message_that_fails_too_often_goes_to_the_dead_letter_queue(
+    room: EngineRoom, triggers: QueueTriggers
+) -> None:
+    await send(room.queues, "poison", "good")
+    source = """export default { queue(batch) { for (const m of batch.messages) {
+      console.log(m.body, m.attempts);
+      if (m.body === "poison") m.retry();
+    } } };"""
+    triggers.put(script(source), [consumer(max_batch_size=2, max_retries=2, dead_letter_queue="dead")])
+    await empty(room)
+    assert sorted(said(room)) == ["good 1", "poison 1", "poison 2", "poison 3"]
+    dead = room.queues.find("default", "dead")
+    assert dead is not None
+    (letter,) = await room.queues.lease(dead.id, 10)
+    assert (letter.body, letter.attempts) == (b'"poison"', 1)
+
+
+async def test_without_a_dead_letter_queue_it_is_dropped_and_counted(room: EngineRoom, triggers: QueueTriggers) -> None:
+    await send(room.queues, "poison")
+    triggers.put(script("export default { queue() { throw new Error('no'); } }"), [consumer(max_retries=1)])
+    await empty(room)
+    found = room.queues.find("default", "jobs")
+    assert found is not None and found.dropped == 1
+    assert len(room.records) == 2
+
+
+async def test_a_paused_queue_waits_and_a_purged_one_is_empty(room: EngineRoom, triggers: QueueTriggers) -> None:
+    queue = await room.queues.ensure("default", "jobs")
+    await room.queues.pause(queue.id, True)
+    await send(room.queues, 1, 2)
+    triggers.put(script(TAKES), [consumer()])
+    await asyncio.sleep(0.2)
+    assert not room.records and room.queues.depth(queue.id).waiting == 2
+    assert await room.queues.purge(queue.id) == 2
+    await send(room.queues, 3)
+    await room.queues.pause(queue.id, False)
+    await empty(room)
+    assert json.loads(said(room)[0])["bodies"] == [3]
+
+
+async def test_a_delayed_message_waits_its_time(room: EngineRoom, triggers: QueueTriggers) -> None:
+    triggers.put(script(TAKES), [consumer(max_batch_timeout=0.01)])
+    await send(room.queues, "later", delay=1)
+    await send(room.queues, "now")
+    await empty(room)
+    lines = [json.loads(line)["bodies"] for line in said(room)]
+    assert lines == [["now"], ["later"]]
+
+
+async def test_what_was_leased_when_the_node_died_is_delivered_again(tmp_path: Path) -> None:
+    store = QueueStore(tmp_path / "queues.db")
+    await send(store, "once")
+    queue = await store.ensure("default", "jobs")
+    (first,) = await store.lease(queue.id, 10)
+    assert await store.lease(queue.id, 10) == []
+    await store.close()  # as good as a crash: nobody settled it
+    store = QueueStore(tmp_path / "queues.db")
+    (again,) = await store.lease(queue.id, 10)
+    assert (again.id, again.attempts) == (first.id, 2)
+    await store.close()
+
+
+async def test_an_engine_killed_with_a_batch_loses_no_message(room: EngineRoom, triggers: QueueTriggers) -> None:
+    await send(room.queues, *range(5))
+    source = """export default { async queue(batch, env) {
+      console.log("begun", batch.messages[0].attempts);
+      if (batch.messages[0].attempts === 1) await env.ECHO.wait(9000);
+    } };"""
+    triggers.put(script(source), [consumer(max_batch_size=5)])
+    await room.until(room_busy(room), "the batch")
+    await asyncio.sleep(0.2)
+    room.kill_engine()
+    await empty(room)
+    assert said(room)[-1] == "begun 2"
+
+
+def room_busy(room: EngineRoom):  # type: ignore[no-untyped-def]
+    return lambda: room.pool.busy
+
+
+async def test_two_tenants_with_a_queue_of_the_same_name_do_not_share_it(room: EngineRoom) -> None:
+    theirs = await room.queues.ensure("other", "jobs")
+    ours = await room.queues.ensure("default", "jobs")
+    await send(room.queues, "ours")
+    assert theirs.id != ours.id
+    assert await room.queues.lease(theirs.id, 10) == []
+    assert [queue.name for queue in room.queues.all("other")] == ["jobs"]
+
+
+@pytest.mark.parametrize(
+    ("code", "text"),
+    [
+        ("env.JOBS.send(undefined)", "cannot be undefined"),
+        ("env.JOBS.send('x'.repeat(128001), { contentType: 'text' })", "128001 bytes exceeds limit of 128000"),
+        ("env.JOBS.send(1, { delaySeconds: -1 })", "delaySeconds"),
+        ("env.JOBS.send(1, { delaySeconds: 86401 })", "delaySeconds"),
+        ("env.JOBS.send(1, { contentType: 'xml' })", "xml"),
+        ("env.JOBS.send(1, { contentType: 'text' })", "must be a string"),
+        ("env.JOBS.sendBatch([])", "no message"),
+        ("env.JOBS.sendBatch(Array(101).fill({ body: 1 }))", "100 messages"),
+        ("env.JOBS.sendBatch(Array(3).fill({ body: 'x'.repeat(100000) }))", "exceeds limit of 256000"),
+        ("env.JOBS.send(() => {}, { contentType: 'v8' })", "could not be cloned"),
+    ],
+)
+async def test_what_cannot_be_sent_is_refused_with_its_reason(room: EngineRoom, code: str, text: str) -> None:
+    queue = await room.queues.ensure("default", "jobs")
+    source = f"""export default {{ async fetch(request, env) {{
+      try {{ await {code}; return new Response("sent"); }} catch (error) {{ return new Response(error.message); }}
+    }} }};"""
+    answer = await room.get(script(source, grants={"JOBS": Grant("JOBS", "queue", "0 jobs")}))
+    assert text in answer.body.decode()
+    assert room.queues.depth(queue.id).waiting == 0

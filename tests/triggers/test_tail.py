@@ -1,0 +1,116 @@
+"""Tail workers: what they are told, that no loop can be, and that a slow one costs nothing but its own items."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+import pytest
+
+from atoll.engine.inner import QUIET
+from atoll.logs import Invocation
+from atoll.triggers import tail as tail_module
+from atoll.triggers.tail import TailTriggers
+from atoll.workers import TailConsumer, Version
+from tests.engine.engine_room import EngineRoom, script
+
+WATCHER = script("export default { tail(events) { console.log(JSON.stringify(events)); } }", name="watcher")
+
+
+@pytest.fixture
+async def tails(room: EngineRoom) -> AsyncIterator[TailTriggers]:
+    tails = TailTriggers(room.pool, lambda tenant, name: WATCHER if name == "watcher" else None)
+    yield tails
+    await tails.close()
+
+
+def watched(source: str) -> Version:
+    return replace(script(source, name="shop"), tail_consumers=(TailConsumer("watcher"),), tag="v1")
+
+
+async def told(room: EngineRoom) -> list[dict[str, object]]:
+    def lines() -> list[str]:
+        return [line.text for record in room.records if record.event == "tail" for line in record.logs]
+
+    await room.until(lines, "the tail event")
+    return [item for line in lines() for item in json.loads(line)]
+
+
+async def record_of(room: EngineRoom, version: Version, url: str = "http://shop.example/a?b") -> Invocation:
+    await room.get(version, url)
+    await room.until(lambda: not room.pool.busy, "DONE")
+    return next(record for record in reversed(room.records) if record.event == "fetch")
+
+
+async def test_a_tail_worker_is_told_what_happened(room: EngineRoom, tails: TailTriggers) -> None:
+    source = "export default { fetch() { console.warn('careful', 1); return new Response('', { status: 404 }); } }"
+    tails.take(await record_of(room, watched(source)))
+    (item,) = await told(room)
+    assert item["scriptName"] == "shop" and item["outcome"] == "ok" and item["exceptions"] == []
+    assert item["logs"][0]["level"] == "warn" and item["logs"][0]["message"] == ["careful 1"]  # type: ignore[index]
+    event = item["event"]
+    assert event["response"] == {"status": 404} and event["request"]["method"] == "GET"  # type: ignore[index]
+    assert event["request"]["url"] == "http://shop.example/a?b"  # type: ignore[index]
+    assert item["scriptVersion"] == {"id": watched(source).id, "tag": "v1"}
+    assert item["cpuTime"] >= 0 and item["wallTime"] > 0 and item["truncated"] is False  # type: ignore[operator]
+
+
+async def test_an_exception_is_told_with_its_stack(room: EngineRoom, tails: TailTriggers) -> None:
+    tails.take(await record_of(room, watched("export default { fetch() { throw new TypeError('no'); } }")))
+    (item,) = await told(room)
+    (thrown,) = item["exceptions"]  # type: ignore[misc]
+    assert (item["outcome"], thrown["name"], thrown["message"]) == ("exception", "TypeError", "no")  # type: ignore[index]
+
+
+async def test_what_may_be_secret_has_to_be_asked_for(room: EngineRoom, tails: TailTriggers) -> None:
+    global WATCHER
+    record = await record_of(room, watched("export default { fetch() { return new Response(); } }"))
+    head = b"GET http://shop.example/0123456789abcdef0123456789abcdef\nAuthorization: Bearer x\r\nAccept: a\r\n"
+    before, WATCHER = WATCHER, script(
+        "export default { tail([{ event: { request } }]) { console.log(JSON.stringify([[request.url, request.headers,"
+        " request.getUnredacted().url, request.getUnredacted().headers]])); } }",
+        name="watcher",
+    )  # fmt: skip
+    try:
+        tails.take(record._replace(head=head))
+        (seen,) = await told(room)
+    finally:
+        WATCHER = before
+    assert seen == [
+        "http://shop.example/REDACTED",
+        {"authorization": "REDACTED", "accept": "a"},
+        "http://shop.example/0123456789abcdef0123456789abcdef",
+        {"authorization": "Bearer x", "accept": "a"},
+    ]
+
+
+async def test_calls_of_tail_workers_and_all_that_comes_of_them_are_told_to_nobody(
+    room: EngineRoom, tails: TailTriggers
+) -> None:
+    record = await record_of(room, watched("export default { fetch() { return new Response(); } }"))
+    tails.take(record._replace(event="tail"))
+    tails.take(record._replace(hops=QUIET + 1))
+    await asyncio.sleep(tail_module.BATCH_SECONDS * 2)
+    assert not [record for record in room.records if record.event == "tail"]
+
+
+async def test_a_tail_worker_that_cannot_follow_loses_the_newest_and_they_are_counted(
+    room: EngineRoom, tails: TailTriggers
+) -> None:
+    record = await record_of(room, watched("export default { fetch() { return new Response(); } }"))
+    for _ in range(tail_module.WAITING_ITEMS + 7):
+        tails.take(record)
+    assert tails.dropped["watcher"] == 7
+    await room.until(lambda: not tails._boxes, "the last batch")
+    assert len(await told(room)) == tail_module.WAITING_ITEMS
+
+
+async def test_a_tail_worker_that_throws_or_is_gone_harms_nobody(room: EngineRoom, tails: TailTriggers) -> None:
+    version = replace(
+        watched("export default { fetch() { return new Response(); } }"), tail_consumers=(TailConsumer("gone"),)
+    )
+    tails.take(await record_of(room, version))
+    await room.until(lambda: not tails._boxes, "the batch")
+    assert tails.dropped["gone"] == 1

@@ -1,0 +1,102 @@
+// The queue event: a batch of messages for a worker, and which of them it took.
+// https://developers.cloudflare.com/queues/configuration/javascript-apis/#messagebatch
+import { deserialize } from "../dom/clone.js";
+import { decodeText } from "../internal/text.js";
+import { Event } from "../internal/wire.gen.js";
+import { callHandler, defineEvent } from "./events.js";
+
+const DECODERS = {
+  __proto__: null,
+  json: (bytes) => JSON.parse(decodeText(bytes)),
+  text: (bytes) => decodeText(bytes),
+  bytes: (bytes) => bytes.slice().buffer,
+  v8: (bytes) => deserialize(bytes),
+};
+
+/** What became of a batch; the first word said of a message counts. */
+class Verdict {
+  all = undefined; // of every message that has none of its own
+  messages = new Map(); // id -> { ack: true } or { ack: false, delay }
+
+  say(id, verdict) {
+    if (!this.messages.has(id)) this.messages.set(id, verdict);
+  }
+
+  sayAll(verdict) {
+    this.all ??= verdict;
+  }
+
+  toJSON() {
+    return { all: this.all ?? null, messages: Object.fromEntries(this.messages) };
+  }
+}
+
+const ACK = { ack: true };
+const retry = (options) => ({ ack: false, delay: options?.delaySeconds ?? null });
+
+class Message {
+  #verdict;
+
+  constructor(verdict, { id, timestamp, attempts }, body) {
+    this.#verdict = verdict;
+    Object.defineProperties(this, {
+      id: { value: id, enumerable: true },
+      timestamp: { value: new Date(timestamp), enumerable: true },
+      attempts: { value: attempts, enumerable: true },
+      body: { value: body, enumerable: true },
+    });
+  }
+
+  ack() {
+    this.#verdict.say(this.id, ACK);
+  }
+
+  retry(options = undefined) {
+    this.#verdict.say(this.id, retry(options));
+  }
+}
+
+class MessageBatch {
+  #queue;
+  #messages;
+  #verdict;
+
+  constructor(queue, messages, verdict) {
+    this.#queue = queue;
+    this.#messages = messages;
+    this.#verdict = verdict;
+  }
+
+  get queue() {
+    return this.#queue;
+  }
+
+  get messages() {
+    return this.#messages;
+  }
+
+  ackAll() {
+    this.#verdict.sayAll(ACK);
+  }
+
+  retryAll(options = undefined) {
+    this.#verdict.sayAll(retry(options));
+  }
+}
+
+/** The messages of a batch: `meta` has their sizes and facts, `body` all their bytes. */
+function readMessages(meta, body, verdict) {
+  let at = 0;
+  return meta.map((facts) => {
+    const bytes = body.subarray(at, (at += facts.size));
+    return new Message(verdict, facts, DECODERS[facts.type](bytes));
+  });
+}
+
+defineEvent(Event.QUEUE, async (target, meta, body, call) => {
+  const verdict = new Verdict();
+  const messages = readMessages(meta.messages, body ?? new Uint8Array(), verdict);
+  call.said = verdict;
+  await callHandler(target, "queue", new MessageBatch(meta.queue, Object.freeze(messages), verdict), call);
+  return verdict; // read when waitUntil() is done: what is said in there counts too
+});
