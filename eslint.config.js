@@ -16,7 +16,7 @@ const rules = {
 // What a worker sees (see web/globals.js).
 const worker = Object.fromEntries(
   [
-    "AbortController", "AbortSignal", "Blob", "ByteLengthQueuingStrategy", "CloseEvent", "CompressionStream",
+    "AbortController", "AbortSignal", "Blob", "ByteLengthQueuingStrategy", "Cache", "CacheStorage", "CloseEvent", "CompressionStream",
     "CountQueuingStrategy", "Crypto", "CryptoKey", "CustomEvent", "DOMException", "DecompressionStream", "ErrorEvent",
     "Event", "EventTarget", "ExtendableEvent", "FetchEvent", "File", "FileReader", "FixedLengthStream", "FormData", "Headers",
     "IdentityTransformStream", "MessageChannel", "MessageEvent", "MessagePort", "Performance", "PerformanceEntry",
@@ -24,7 +24,7 @@ const worker = Object.fromEntries(
     "ReadableStreamBYOBReader", "ReadableStreamDefaultReader", "Request", "Response", "ServiceWorkerGlobalScope",
     "SubtleCrypto", "TextDecoder", "TextDecoderStream", "TextEncoder", "TextEncoderStream", "TransformStream", "URL",
     "URLPattern", "URLSearchParams", "WebAssembly", "WorkerGlobalScope", "WritableStream",
-    "WritableStreamDefaultController", "addEventListener", "atob", "btoa", "clearImmediate", "clearInterval",
+    "WritableStreamDefaultController", "addEventListener", "atob", "btoa", "caches", "clearImmediate", "clearInterval",
     "clearTimeout", "console", "crypto", "dispatchEvent", "fetch", "navigator", "performance", "queueMicrotask",
     "removeEventListener", "reportError", "scheduler", "self", "setImmediate", "setInterval", "setTimeout",
     "structuredClone",

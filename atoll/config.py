@@ -15,7 +15,7 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from atoll.errors import StartError
 
@@ -78,6 +78,9 @@ class Settings:
         1000,
         "Log records kept per second and worker; more are counted and not kept. Twice as many if they say something.",
     )
+
+    cache_bytes: int = setting(256 * MB, "What the Cache API keeps for one tenant; beyond it the oldest goes.", low=MB)
+    cache_object_bytes: int = setting(16 * MB, "Largest response that the Cache API keeps.", low=1)
 
     # Engines
     engines: int = setting(
@@ -200,24 +203,26 @@ def shown_default(name: str) -> str:
     return facts_of(name).shown or str(default)
 
 
-class Explained(NamedTuple):
-    """A setting as it counts, and who said so: a file and line, a variable, a flag, or nobody ("default")."""
-
-    name: str
-    value: object
-    origin: str
-
-
 def load(config: Path | None, env: Mapping[str, str], flags: Mapping[str, str]) -> Settings:
     """The settings of this start. `flags` holds only the flags that were given, by the name of their setting."""
-    return _settings({name: said.value for name, said in _gathered(config, env, flags).items()})
+    return load_with_origins(config, env, flags)[0]
 
 
-def explain(config: Path | None, env: Mapping[str, str], flags: Mapping[str, str]) -> list[Explained]:
-    """The same, with the origin of each."""
-    said = _gathered(config, env, flags)
-    settings = _settings({name: each.value for name, each in said.items()})
-    return [said.get(name) or Explained(name, getattr(settings, name), "default") for name in FIELDS]
+def load_with_origins(
+    config: Path | None, env: Mapping[str, str], flags: Mapping[str, str]
+) -> tuple[Settings, dict[str, str]]:
+    """The same, and where each value comes from that is not the default: a line of a file, a variable or a flag."""
+    values: dict[str, object] = {}
+    origins: dict[str, str] = {}
+    for name, value, place in _from_file(_config_file(config, env)):
+        values[name], origins[name] = value, place
+    for name in FIELDS:
+        for variable in env_names(name):
+            if env.get(variable, "") != "":
+                values[name], origins[name] = _value(name, env[variable], variable), variable
+    for name, text in flags.items():
+        values[name], origins[name] = _value(name, text, flag_name(name)), flag_name(name)
+    return _settings(values), origins
 
 
 def settings_from(values: Mapping[str, object]) -> Settings:
@@ -236,16 +241,9 @@ def _settings(values: Mapping[str, object]) -> Settings:
     return settings
 
 
-def _gathered(config: Path | None, env: Mapping[str, str], flags: Mapping[str, str]) -> dict[str, Explained]:
-    """What was said by anyone, each by the one who wins."""
-    said = {each.name: each for each in _from_file(_config_file(config, env))}
-    for name in FIELDS:
-        for variable in env_names(name):
-            if env.get(variable, "") != "":
-                said[name] = Explained(name, _value(name, env[variable], variable), variable)
-    for name, text in flags.items():
-        said[name] = Explained(name, _value(name, text, flag_name(name)), flag_name(name))
-    return said
+def shown_value(value: object) -> str:
+    """A value as people write it."""
+    return ",".join(value) if isinstance(value, tuple) else str(value)
 
 
 def _config_file(config: Path | None, env: Mapping[str, str]) -> Path | None:
@@ -259,7 +257,8 @@ def _config_file(config: Path | None, env: Mapping[str, str]) -> Path | None:
     return config
 
 
-def _from_file(path: Path | None) -> Iterator[Explained]:
+def _from_file(path: Path | None) -> Iterator[tuple[str, object, str]]:
+    """Name, value and place of each setting in a file."""
     if path is None:
         return
     try:
@@ -279,7 +278,7 @@ def _from_file(path: Path | None) -> Iterator[Explained]:
             raise StartError(f"{place} sets `{name}` in [node], which is no setting", nearest(name, FIELDS))
         value = _value(name, raw, f"`{name}` in {place}")
         # A path in a file means the same wherever Atoll is started from.
-        yield Explained(name, path.parent / value if isinstance(value, Path) else value, place)
+        yield name, path.parent / value if isinstance(value, Path) else value, place
 
 
 def line_of(text: str, table: str, key: str) -> int:

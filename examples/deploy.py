@@ -32,7 +32,15 @@ def read_example(folder: Path) -> dict[str, Any]:
 
 def read_bindings(config: dict[str, Any]) -> list[dict[str, Any]]:
     """The entries of `bindings`, from the tables that name them."""
-    return [{"type": "kv", "name": kv["binding"], "namespace": kv["id"]} for kv in config.get("kv_namespaces", [])]
+    kinds = {
+        "kv": [{"name": kv["binding"], "namespace": kv["id"]} for kv in config.get("kv_namespaces", [])],
+        "ratelimit": [
+            {"name": limit["name"], "namespace": limit["namespace_id"], **limit["simple"]}
+            for limit in config.get("ratelimits", [])
+        ],
+        "version_metadata": [{"name": found["binding"]} for found in [config.get("version_metadata")] if found],
+    }
+    return [{"type": kind, **entry} for kind, entries in kinds.items() for entry in entries]
 
 
 def send(method: str, url: str, body: dict[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,5 @@
 // Everything a worker can see beyond the language itself, each line under its specification.
+import { Cache, caches, CacheStorage } from "#bindings/cache/cache.js";
 /* global require -- a module that is only evaluated when this is called; the bundler sees to it */
 import { fetch } from "#bindings/fetch/fetch.js";
 import { AbortController, AbortSignal } from "./dom/abort.js";
@@ -153,6 +154,11 @@ export function installGlobals(scope) {
   exposeInterface(scope, "Headers", Headers);
   exposeInterface(scope, "Request", Request);
   exposeInterface(scope, "Response", Response);
+
+  // https://developers.cloudflare.com/workers/runtime-apis/cache/
+  exposeInterface(scope, "Cache", Cache);
+  exposeInterface(scope, "CacheStorage", CacheStorage);
+  exposeAttribute(scope, "caches", caches);
 
   // https://w3c.github.io/FileAPI/#blob-section, https://xhr.spec.whatwg.org/#interface-formdata
   exposeInterface(scope, "Blob", Blob);

@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 from atoll.bindings.base import Binding
+from atoll.bindings.cache.disk import CacheDisk
+from atoll.bindings.cache.http_cache import HttpCache
+from atoll.bindings.cache.ops import Cache
 from atoll.bindings.echo.ops import Echo
 from atoll.bindings.fetch.ops import Fetch
 from atoll.bindings.kv.ops import KV
 from atoll.bindings.kv.sqlite import SqliteKV
 from atoll.bindings.queue.ops import QueueBinding
+from atoll.bindings.ratelimit.ops import RateLimit
 from atoll.bindings.services import Services
+from atoll.bindings.version_metadata import VersionMetadata
 
 
 def make_bindings(services: Services) -> list[Binding]:
     """One of each kind, for the life of a node."""
-    data = services.settings.data
+    settings = services.settings
+    cache = HttpCache(CacheDisk(settings.data / "cache", settings.cache_bytes), settings.cache_object_bytes)
     return [
         Echo(),
         Fetch(services),
-        KV(SqliteKV(data / "kv.db")),
+        KV(SqliteKV(settings.data / "kv.db")),
         QueueBinding(services.queues),
+        Cache(cache),
+        RateLimit(),
+        VersionMetadata(),
     ]

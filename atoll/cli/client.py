@@ -31,7 +31,7 @@ class Client:
     def __init__(self, target: Target, *, host: str = "", timeout: float = TIMEOUT) -> None:
         self.target = target
         self._host = host  # a Host header other than the address says
-        self._timeout = timeout
+        self.timeout = timeout
         self._parts = urlsplit(target.api)
         self._connection: http.client.HTTPConnection | None = None
 
@@ -78,7 +78,7 @@ class Client:
 
     def lines(self, path: str, **query: object) -> Iterator[str]:
         """The lines of an answer that does not end, as they come."""
-        self._timeout = 3600
+        self.timeout = 3600
         response = self.send("GET", path, headers={"Accept": "text/event-stream"}, query=query)
         try:
             for line in response:
@@ -110,9 +110,9 @@ class Client:
         host, port = self._parts.hostname or "", self._parts.port
         if self._parts.scheme == "https":
             context = ssl.create_default_context()
-            self._connection = http.client.HTTPSConnection(host, port, timeout=self._timeout, context=context)
+            self._connection = http.client.HTTPSConnection(host, port, timeout=self.timeout, context=context)
         else:
-            self._connection = http.client.HTTPConnection(host, port, timeout=self._timeout)
+            self._connection = http.client.HTTPConnection(host, port, timeout=self.timeout)
         return self._connection
 
     def _read(self, response: http.client.HTTPResponse) -> bytes:

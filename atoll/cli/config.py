@@ -1,4 +1,4 @@
-"""`atoll config`: every setting as a node started here would have it, and where it comes from."""
+"""`atoll config`: what a node started here would be set to, and why."""
 
 from __future__ import annotations
 
@@ -7,48 +7,43 @@ from pathlib import Path
 
 import click
 
-from atoll.cli.options import json_option
-from atoll.cli.serve import settings_options
 from atoll.cli.talk import Failed, show_json, show_table
-from atoll.config import CONFIG_FILE, explain
+from atoll.config import CONFIG_FILE, FIELDS, env_names, facts_of, load_with_origins, shown_value
 from atoll.errors import StartError
 
 
 @click.command()
+@click.argument("names", nargs=-1, metavar="[SETTING]...")
 @click.option(
     "--config", "file", type=click.Path(path_type=Path), metavar="FILE", help=f"Settings.  [default: ./{CONFIG_FILE}]"
 )
 @click.option("--changed", is_flag=True, help="Only those that are not the default.")
-@json_option
-@settings_options
-def config(file: Path | None, changed: bool, as_json: bool, **flags: str | None) -> None:
-    """Print each setting, its value and who set it: a line of a file, a variable, a flag, or nobody.
-
-    It takes the flags of `atoll serve` and reads the same file and environment.
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def config(names: tuple[str, ...], file: Path | None, changed: bool, as_json: bool) -> None:
+    """Print the settings `atoll serve` would have here, and where each comes from: default, file or environment.
 
     \b
     Examples:
       atoll config
-      atoll config --changed
-      ATOLL_PORT=9000 atoll config --json
+      atoll config port data
+      ATOLL_PORT=9000 atoll config --changed
     """
-    given = {name: value for name, value in flags.items() if value is not None}
     try:
-        explained = explain(file, os.environ, given)
+        settings, origins = load_with_origins(file, os.environ, {})
     except StartError as error:
         raise Failed(str(error), error.hint) from None
-    shown = [each for each in explained if not changed or each.origin != "default"]
+    wanted = [name.replace("-", "_") for name in names] or list(FIELDS)
+    for name in wanted:
+        if name not in FIELDS:
+            raise Failed(f"there is no setting `{name}`", "`atoll config` lists them all")
+    rows = [
+        {"name": name, "value": shown_value(getattr(settings, name)), "origin": origins.get(name, "default")}
+        for name in wanted
+        if not changed or name in origins
+    ]
     if as_json:
-        show_json([{"name": each.name, "value": _plain(each.value), "origin": each.origin} for each in shown])
+        more = {name: {"env": list(env_names(name))[-1], "doc": facts_of(name).doc} for name in wanted}
+        show_json([row | more[row["name"]] for row in rows])
         return
-    show_table(("name", "value", "origin"), [(each.name, _text(each.value), each.origin) for each in shown], "defaults")
-
-
-def _plain(value: object) -> object:
-    return list(value) if isinstance(value, tuple) else value if isinstance(value, int | float) else str(value)
-
-
-def _text(value: object) -> str:
-    if isinstance(value, tuple):
-        return ",".join(value) or "none"
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    cells = [(row["name"], row["value"], row["origin"]) for row in rows]
+    show_table(("setting", "value", "origin"), cells, "every setting has its default")

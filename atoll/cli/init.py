@@ -16,6 +16,7 @@ TEMPLATES = {
     "hello": "the smallest worker, in JavaScript",
     "typescript": "the same in TypeScript, in two files",
     "api": "a JSON API with hono, from npm",
+    "kv": "a counter of visits in KV",
 }
 IGNORED = "node_modules/\ndist/\n.atoll/\n.dev.vars\n.env\n"
 INSTALL_SECONDS = 300

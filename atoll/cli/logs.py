@@ -1,4 +1,4 @@
-"""`atoll logs`: the last calls of a worker."""
+"""`atoll logs` and `atoll tail`: the calls of a worker, those that were and those that come."""
 
 from __future__ import annotations
 
@@ -61,3 +61,42 @@ def logs(client: Client, worker: str | None, limit: int, as_json: bool) -> None:
         show_invocation(record)
     if not records:
         say("no calls yet")
+
+
+@click.command()
+@click.argument("worker", required=False)
+@click.option("--outcome", metavar="NAME", help="Only calls that ended so: ok, exception, exceeded_cpu, …")
+@click.option("--level", metavar="NAME", help="Only calls that said something at least so serious: log, warn, error.")
+@click.option("--text", metavar="TEXT", help="Only calls that said or failed with these words.")
+@node_options
+@json_option
+def tail(
+    client: Client, worker: str | None, outcome: str | None, level: str | None, text: str | None, as_json: bool
+) -> None:
+    """Show the calls of WORKER (by default the project's here) as they happen, until Ctrl-C. JSON is a line per call.
+
+    \b
+    Examples:
+      atoll tail hello
+      atoll tail --outcome exception
+      atoll tail hello --json | jq .url
+    """
+    import json
+
+    from atoll.cli.client import segment
+
+    name = worker_named(worker)
+    kind = ""
+    for line in client.lines(f"/api/workers/{segment(name)}/logs/live", outcome=outcome, level=level, text=text):
+        if line == ": listening":
+            say(f"listening to {name} on {client.target.api}; Ctrl-C ends")
+        elif line.startswith("event: "):
+            kind = line[7:]
+        elif line.startswith("data: ") and kind == "invocation":
+            if as_json:
+                click.echo(line[6:])
+            else:
+                show_invocation(json.loads(line[6:]))
+        elif line.startswith("data: ") and kind == "dropped":
+            say(f"… {json.loads(line[6:])['count']} calls more")
+    say("the node ended the stream")

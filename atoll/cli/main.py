@@ -22,6 +22,7 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         "build": Entry("atoll.cli.build", "Build a project into a bundle."),
         "deploy": Entry("atoll.cli.deploy", "Build a project, or take a bundle, and deploy it to a node."),
         "publish": Entry("atoll.cli.deploy", "The same as deploy.", "deploy"),
+        "types": Entry("atoll.cli.types.command", "Write TypeScript's types of env and all globals."),
     },
     "Run": {
         "dev": Entry("atoll.cli.dev.command", "Run a project, and follow its files."),
@@ -29,13 +30,18 @@ SECTIONS: dict[str, dict[str, Entry]] = {
     },
     "Look after": {
         "workers": Entry("atoll.cli.workers", "List, show and delete the workers of a node."),
+        "versions": Entry("atoll.cli.versions", "List the versions of a worker."),
+        "rollback": Entry("atoll.cli.versions", "Answer with an older version again."),
         "logs": Entry("atoll.cli.logs", "Show the last calls of a worker."),
+        "tail": Entry("atoll.cli.logs", "Show the calls of a worker as they happen."),
+        "kv": Entry("atoll.cli.kv", "Look into KV namespaces, change, fill and empty them."),
         "backup": Entry("atoll.cli.backup", "Copy everything a running node keeps into a file."),
         "restore": Entry("atoll.cli.backup", "Make a new data folder from a backup."),
     },
     "Set up": {
+        "doctor": Entry("atoll.cli.doctor", "Look at a project, this machine and the node."),
+        "config": Entry("atoll.cli.config", "Print the settings of a node, and where each comes from."),
         "profile": Entry("atoll.cli.profile", "Name nodes, and choose the one commands speak to."),
-        "config": Entry("atoll.cli.config", "Print each setting and where it comes from."),
         "completion": Entry("atoll.cli.completion", "Print the script that completes commands in a shell."),
     },
 }

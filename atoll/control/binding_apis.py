@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from atoll.bindings.base import Binding
+from atoll.bindings.cache.ops import Cache
 from atoll.bindings.kv.ops import KV
 from atoll.control.boundary import Route
+from atoll.control.caches_api import CachesApi
 from atoll.control.kv_api import KvApi
 
 
@@ -15,4 +17,6 @@ def binding_routes(bindings: Iterable[Binding]) -> list[Route]:
     for binding in bindings:
         if isinstance(binding, KV):
             routes += KvApi(binding.store).routes()
+        elif isinstance(binding, Cache):
+            routes += CachesApi(binding.cache).routes()
     return routes

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
+from atoll.bindings.version_metadata import values_of
 from atoll.engine.tenants import Tenant
 from atoll.errors import EngineError, Failure, LoadFailed
 from atoll.logs import LogLine
@@ -157,14 +158,15 @@ def read_loaded(data: bytes, logs: Lines | None) -> LoadReport:
 
 def load_meta(version: Version, cache: CodeCache) -> dict[str, object]:
     """The description in a LOAD frame. Resources behind grants stay in Python: the engine learns names and kinds."""
-    limits = version.limits
+    limits, values = version.limits, values_of(version)
+    grants = [grant for grant in version.grants.values() if grant.name not in values]
     return {
         "name": version.worker_name,
         "main": version.main,
         "format": version.format.value,
         "modules": [{"path": m.path, "kind": m.kind.value, "size": len(m.source)} for m in version.modules],
-        "env": dict(version.env),
-        "grants": [{"name": grant.name, "kind": grant.kind} for grant in version.grants.values()],
+        "env": {**version.env, **values},
+        "grants": [{"name": grant.name, "kind": grant.kind} for grant in grants],
         "limits": {"cpu_ms": limits.cpu_ms, "timer_ms": limits.timer_ms},
         "isolation": version.isolation.value,
         "switches": asdict(version.switches),

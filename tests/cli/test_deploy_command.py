@@ -82,7 +82,14 @@ def test_a_node_that_is_not_there_is_an_error_with_a_hint(tmp_path: Path) -> Non
     assert "hint: start a node with `atoll serve`" in ran.stderr
 
 
-def test_every_template_that_needs_npm_runs(atoll: Atoll, tmp_path: Path) -> None:
+def test_the_counter_counts(atoll: Atoll, tmp_path: Path) -> None:
+    run(tmp_path, "init", "kv", "cli-counter")
+    run(tmp_path / "cli-counter", "deploy", ATOLL_API=f"http://localhost:{atoll.port}")
+    assert atoll.get("cli-counter", "/a").text == "/a was visited 1 times\n"
+    assert atoll.get("cli-counter", "/a").text == "/a was visited 2 times\n"
+
+
+def test_the_template_with_npm_packages_runs(atoll: Atoll, tmp_path: Path) -> None:
     node = {"ATOLL_API": f"http://localhost:{atoll.port}"}
     run(tmp_path, "init", "api", "cli-api", "--no-install")
     (tmp_path / "cli-api/node_modules").symlink_to(ROOT / "node_modules")

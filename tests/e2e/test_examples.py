@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,10 +14,10 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 NAMES = sorted(path.parent.name for path in EXAMPLES.glob("*/worker.js"))
 
 
-def deploy(atoll: Atoll, name: str) -> None:
+def deploy(atoll: Atoll, name: str) -> dict[str, Any]:
     project = read_project(EXAMPLES / name)
     assert project.name == name and project.main is not None and not project.errors
-    atoll.deploy(script=project.main.read_text(), **project.settings())
+    return atoll.deploy(script=project.main.read_text(), **project.settings())
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -55,6 +56,22 @@ def test_kv_counter_counts_and_lists(atoll: Atoll) -> None:
     assert [atoll.get("kv-counter", "/shop").text.split()[3] for _ in range(3)] == ["1", "2", "3"]
     [shop] = [row for row in atoll.get("kv-counter", "/top").json if row["path"] == "/shop"]
     assert shop["visits"] == 3 and shop["first"].endswith("Z")
+
+
+def test_cache_api_answers_from_the_cache(atoll: Atoll) -> None:
+    deploy(atoll, "cache-api")
+    first = atoll.get("cache-api", "/report")
+    assert "cf-cache-status" not in first.headers
+    Atoll.wait_until(lambda: "cf-cache-status" in atoll.get("cache-api", "/report").headers)  # waitUntil() put it
+    second = atoll.get("cache-api", "/report", {"Range": "bytes=0-5"})
+    assert second.status == 206 and second.text == "report"
+
+
+def test_rate_limit_refuses_the_sixth(atoll: Atoll) -> None:
+    worker = deploy(atoll, "rate-limit")
+    assert worker["version"]["id"] in atoll.get("rate-limit").text
+    statuses = [atoll.get("rate-limit", headers={"X-Client": "ada"}).status for _ in range(12)]
+    assert statuses[:5] == [200] * 5 and 429 in statuses
 
 
 def test_queue_handles_a_word_later(atoll: Atoll) -> None:

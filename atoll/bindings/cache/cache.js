@@ -1,0 +1,165 @@
+// caches.default and caches.open(): https://developers.cloudflare.com/workers/runtime-apis/cache/. What may be kept, for how
+// long, and what answers a range or a condition is decided in Python (http_cache.py).
+import { defineOp } from "#web/internal/ops.js";
+import { encodeText } from "#web/internal/text.js";
+import { defineInterface } from "#web/internal/platform.js";
+import { illegalConstructor, requireArguments, toDOMString } from "#web/internal/webidl.js";
+import { Body, isUnusable, takeBody } from "#web/fetch/body.js";
+import { HeaderList } from "#web/fetch/header_list.js";
+import { Request } from "#web/fetch/request.js";
+import { headerList, isResponse, Response, responseState } from "#web/fetch/response.js";
+import { isReadableStream } from "#web/streams/streams.js";
+import { sourceOfStream } from "#web/worker/bodies.js";
+
+const match = defineOp("cache.match");
+const read = defineOp("cache.read");
+const put = defineOp("cache.put");
+const write = defineOp("cache.write");
+const remove = defineOp("cache.delete");
+
+const OURS = Symbol("ours");
+const DEFAULT = "default";
+const LONGEST_NAME = 1024;
+
+/** What identifies a response: the URL without its fragment, or `cf.cacheKey`; and the headers it may vary by. */
+function keyOf(input) {
+  const request = input instanceof Request ? input : new Request(input);
+  const { method, headers, cf } = request;
+  const url = typeof cf?.cacheKey === "string" ? cf.cacheKey : request.url.split("#", 1)[0];
+  let head = "";
+  for (const [name, value] of headers) head += `${name}: ${value}\r\n`;
+  return { method, url, head };
+}
+
+/** The body of a hit: `first`, then what Python still has. */
+function sourceOf(first, reader) {
+  let next = first;
+  return {
+    async read() {
+      const piece = next;
+      next = null;
+      if (piece !== null && piece.length > 0) return piece;
+      if (reader === undefined) return null;
+      const { body } = await read({ reader });
+      if (body.length > 0) return body;
+      reader = undefined;
+      return null;
+    },
+    cancel() {
+      next = null;
+      if (reader !== undefined) void read({ reader, cancel: true }).catch(() => {});
+      reader = undefined;
+    },
+  };
+}
+
+function responseOf(url, meta, body) {
+  const response = new Response(null, { status: meta.status });
+  const state = responseState(response);
+  state.list = HeaderList.fromText(`\n${meta.head}`, 1);
+  state.guard = "immutable";
+  state.url = url;
+  if (meta.manual) state.encodeBody = "manual";
+  const isEmpty = [204, 205, 304].includes(meta.status);
+  if (!isEmpty) state.body = new Body(meta.reader === undefined ? body : sourceOf(body, meta.reader));
+  return response;
+}
+
+function requireCacheable(method, response) {
+  if (!isResponse(response)) throw new TypeError("Cache.put: the second argument is not a Response.");
+  const state = responseState(response);
+  if (method !== "GET") throw new TypeError("Cannot cache response to non-GET request.");
+  if (state.status === 206) throw new TypeError("Cannot cache response to a range request (206 Partial Content).");
+  if (headerList(state).get("vary")?.split(",").some((name) => name.trim() === "*")) {
+    throw new TypeError("Cannot cache response with 'Vary: *' header.");
+  }
+  if (isUnusable(state.body)) throw new TypeError("Cache.put: the body of the Response has already been used.");
+  return state;
+}
+
+/** Sends a body piece by piece, until it ends or is not wanted any more. */
+async function send(upload, source) {
+  try {
+    for (;;) {
+      const chunk = await source.read();
+      if (chunk !== null && !(chunk instanceof Uint8Array)) throw new TypeError("A body's stream may only hold Uint8Arrays.");
+      const { meta } = await write({ upload, ended: chunk === null }, chunk);
+      if (chunk === null) return;
+      if (!meta.more) return source.cancel();
+    }
+  } catch (error) {
+    await write({ upload, cancel: true }).catch(() => {});
+    throw error;
+  }
+}
+
+export class Cache {
+  #name;
+
+  constructor(key, name) {
+    if (key !== OURS) throw illegalConstructor();
+    this.#name = name;
+  }
+
+  /** https://w3c.github.io/ServiceWorker/#cache-match, of which only ignoreMethod has a meaning here. */
+  async match(request, options = undefined) {
+    requireArguments(arguments.length, 1, "Cache.match");
+    const { method, url, head } = keyOf(request);
+    if (method !== "GET" && !options?.ignoreMethod) return undefined;
+    const { meta, body } = await match({ cache: this.#name, url, head });
+    return meta.found ? responseOf(url, meta, body) : undefined;
+  }
+
+  /** https://w3c.github.io/ServiceWorker/#cache-put; resolves whether it was kept or not. */
+  async put(request, response) {
+    requireArguments(arguments.length, 2, "Cache.put");
+    const { method, url, head } = keyOf(request);
+    const state = requireCacheable(method, response);
+    const { pairs } = headerList(state);
+    let reply = "";
+    for (let i = 0; i < pairs.length; i += 2) reply += `${pairs[i]}: ${pairs[i + 1]}\r\n`;
+    const body = takeBody(state.body);
+    const meta = { cache: this.#name, url, head, status: state.status, reply, manual: state.encodeBody === "manual" };
+    if (body === null || typeof body === "string" || body instanceof Uint8Array) {
+      await put(meta, typeof body === "string" ? encodeText(body) : body);
+      return;
+    }
+    const source = isReadableStream(body) ? sourceOfStream(body) : body;
+    const { upload } = (await put({ ...meta, stream: true })).meta;
+    if (upload === null) source.cancel();
+    else await send(upload, source);
+  }
+
+  async delete(request, options = undefined) {
+    requireArguments(arguments.length, 1, "Cache.delete");
+    const { method, url } = keyOf(request);
+    if (method !== "GET" && !options?.ignoreMethod) return false;
+    const { meta } = await remove({ cache: this.#name, url });
+    return meta.found;
+  }
+}
+
+export class CacheStorage {
+  #default;
+
+  constructor(key) {
+    if (key !== OURS) throw illegalConstructor();
+    this.#default = new Cache(OURS, DEFAULT);
+  }
+
+  get default() {
+    return this.#default;
+  }
+
+  async open(name) {
+    requireArguments(arguments.length, 1, "CacheStorage.open");
+    const text = toDOMString(name);
+    if (text.length > LONGEST_NAME) throw new TypeError("Cache name is too long.");
+    return new Cache(OURS, text);
+  }
+}
+
+defineInterface(Cache, { describe: () => ({}) });
+defineInterface(CacheStorage, { describe: () => ({}) });
+
+export const caches = new CacheStorage(OURS);

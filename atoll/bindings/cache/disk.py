@@ -1,0 +1,250 @@
+"""Where cached responses are: an index in SQLite with the small bodies in it, and a file for each larger one.
+
+Nothing here must last: a damaged index is thrown away at the start, a file without a row is removed, a row without its
+file is a miss. Every tenant has so many bytes; beyond them what was not used for longest goes. When a response was
+used is remembered in memory and written down now and then.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import secrets
+import time
+from collections.abc import Sequence
+from importlib import resources
+from pathlib import Path
+from typing import NamedTuple
+
+import apsw
+import msgspec
+
+from atoll.db.sqlite import Database, rows
+
+log = logging.getLogger("atoll.bindings")
+
+INLINE = 64 * 1024  # a larger body is a file
+OVERHEAD = 512  # bytes that a response counts for besides its own
+MAX_VARIANTS = 20  # of one URL
+TOUCHES = 256  # uses that are written down together
+EXPIRED = 20  # responses whose time is over that go with every new one
+
+
+class Place(NamedTuple):
+    """A cache of a tenant, and a URL in it."""
+
+    tenant: str
+    cache: str
+    url: str
+
+
+class Stored(NamedTuple):
+    id: int
+    vary: str
+    status: int
+    head: str
+    is_manual: int
+    stored_at: int
+    expires_at: int
+    size: int
+    body: bytes | None
+    file: str
+
+
+class CacheSize(NamedTuple):
+    name: str
+    responses: int
+    bytes: int
+
+
+FIND = (
+    "SELECT id, vary, status, head, is_manual, stored_at, expires_at, size, body, file FROM responses"
+    " WHERE tenant = ? AND cache = ? AND url = ? ORDER BY id DESC LIMIT ?"
+)
+INSERT = (
+    "INSERT INTO responses (tenant, cache, url, vary, status, head, is_manual, stored_at, expires_at, used_at, cost,"
+    " size, body, file) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
+
+
+class CacheDisk:
+    def __init__(self, folder: Path, tenant_bytes: int) -> None:
+        self._folder = folder / "bodies"
+        self._tenant_bytes = tenant_bytes
+        self._database = _open(folder)
+        self._touched: dict[int, int] = {}
+        sql = "SELECT tenant, sum(cost) FROM responses GROUP BY tenant"
+        self._used: dict[str, int] = {  # on the writer thread
+            str(tenant): int(str(cost))
+            for tenant, cost in self._database.read(lambda connection: connection.execute(sql).fetchall())
+        }
+        self._cleaning = asyncio.ensure_future(asyncio.to_thread(self._remove_strays, self._known_files()))
+
+    # Reading
+
+    def find(self, place: Place) -> list[Stored]:
+        """Every variant that is kept for a URL, the newest first; also those whose time is over."""
+        return self._database.read(lambda connection: rows(connection, Stored, FIND, *place, MAX_VARIANTS))
+
+    def touch(self, number: int) -> None:
+        """A response was used."""
+        self._touched[number] = int(time.time())
+        if len(self._touched) >= TOUCHES:
+            touched, self._touched = self._touched, {}
+            self._database.post(lambda connection: _note_uses(connection, touched))
+
+    def open(self, stored: Stored) -> int:
+        """The file of a body, to read from. FileNotFoundError if it is gone."""
+        return os.open(self.path(stored.file), os.O_RDONLY | os.O_CLOEXEC)
+
+    def path(self, file: str) -> Path:
+        return self._folder / file[:2] / file
+
+    async def measure(self, tenant: str) -> list[CacheSize]:
+        sql = "SELECT cache, count(*), sum(size) FROM responses WHERE tenant = ? GROUP BY cache ORDER BY cache"
+        return await self._database.search(lambda connection: rows(connection, CacheSize, sql, tenant))
+
+    # Changing
+
+    def new_file(self) -> tuple[str, int]:
+        """A file for a body, open for writing: its name and descriptor."""
+        name = secrets.token_hex(16)
+        path = self.path(name)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return name, os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+
+    async def save(self, place: Place, stored: Stored) -> None:
+        """Keep a response in the place of the variant it replaces, and let others go if it is too much now."""
+        touched, self._touched = self._touched, {}
+        cost = stored.size + len(stored.head) + len(place.url) + OVERHEAD
+
+        def act(connection: apsw.Connection) -> list[str]:
+            _note_uses(connection, touched)
+            gone = self._drop(connection, "tenant = ? AND cache = ? AND url = ? AND vary = ?", (*place, stored.vary))
+            values = (*stored[1:7], stored.stored_at, cost, *stored[7:])
+            connection.execute(INSERT, (*place, *values))
+            self._used[place.tenant] = self._used.get(place.tenant, 0) + cost
+            return gone + self._make_room(connection, place, stored.stored_at)
+
+        await self._unlink(await self._database.write(act))
+
+    async def remove(self, place: Place) -> bool:
+        """Forget a URL in all its variants; whether it was there."""
+
+        def act(connection: apsw.Connection) -> tuple[int, list[str]]:
+            sql = "SELECT count(*) FROM responses WHERE tenant = ? AND cache = ? AND url = ? AND expires_at > ?"
+            [count] = rows(connection, int, sql, *place, int(time.time()))
+            return count, self._drop(connection, "tenant = ? AND cache = ? AND url = ?", place)
+
+        count, files = await self._database.write(act)
+        await self._unlink(files)
+        return count > 0
+
+    async def clear(self, tenant: str, cache: str) -> bool:
+        """Forget a whole cache; whether anything was in it."""
+
+        def act(connection: apsw.Connection) -> tuple[int, list[str]]:
+            files = self._drop(connection, "tenant = ? AND cache = ?", (tenant, cache))
+            return connection.changes(), files
+
+        count, files = await self._database.write(act)
+        await self._unlink(files)
+        return count > 0
+
+    async def close(self) -> None:
+        await self._cleaning
+        touched, self._touched = self._touched, {}
+        self._database.post(lambda connection: _note_uses(connection, touched))
+        await self._database.close()
+
+    # On the writer thread
+
+    def _make_room(self, connection: apsw.Connection, place: Place, now: int) -> list[str]:
+        tenant = place.tenant
+        sql = "id IN (SELECT id FROM responses WHERE tenant = ? AND expires_at <= ? LIMIT ?)"
+        gone = self._drop(connection, sql, (tenant, now, EXPIRED))
+        sql = (
+            "id IN (SELECT id FROM responses WHERE tenant = ? AND cache = ? AND url = ?"
+            " ORDER BY id DESC LIMIT -1 OFFSET ?)"
+        )
+        gone += self._drop(connection, sql, (*place, MAX_VARIANTS))
+        while self._used[tenant] > self._tenant_bytes:
+            sql = "id IN (SELECT id FROM responses WHERE tenant = ? ORDER BY used_at, id LIMIT 1)"
+            gone += self._drop(connection, sql, (tenant,))
+            if not connection.changes():
+                self._used[tenant] = 0
+        return gone
+
+    def _drop(self, connection: apsw.Connection, which: str, values: Sequence[str | int]) -> list[str]:
+        """Delete rows; the files that are nobody's any more."""
+        sql = f"DELETE FROM responses WHERE {which} RETURNING tenant, cost, file"
+        gone = rows(connection, _Gone, sql, *values)
+        for row in gone:
+            self._used[row.tenant] -= row.cost
+        return [row.file for row in gone if row.file]
+
+    # Files
+
+    async def _unlink(self, files: Sequence[str]) -> None:
+        if files:
+            await asyncio.to_thread(self.unlink_all, files)
+
+    def unlink_all(self, files: Sequence[str]) -> None:
+        for file in files:
+            self.path(file).unlink(missing_ok=True)
+
+    def _known_files(self) -> set[str]:
+        sql = "SELECT file FROM responses WHERE file <> ''"
+        return set(self._database.read(lambda connection: rows(connection, str, sql)))
+
+    def _remove_strays(self, known: set[str]) -> None:
+        """What a crash left: files that no row names. New ones are younger than this start."""
+        started = time.time()
+        try:
+            for path in self._folder.glob("*/*"):
+                if path.name not in known and path.stat().st_mtime < started - 1:
+                    path.unlink(missing_ok=True)
+        except OSError as error:
+            log.warning("the folder of the cache could not be tidied: %s", error)
+
+
+class _Gone(NamedTuple):
+    tenant: str
+    cost: int
+    file: str
+
+
+def _note_uses(connection: apsw.Connection, touched: dict[int, int]) -> None:
+    connection.executemany("UPDATE responses SET used_at = ? WHERE id = ?", [(at, n) for n, at in touched.items()])
+
+
+def _open(folder: Path) -> Database:
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path = folder / "cache.db"
+    if path.exists() and not _is_sound(path):
+        log.warning("%s is damaged and begins anew: it is only a cache", path)
+        for suffix in ("", "-wal", "-shm"):
+            path.with_name(path.name + suffix).unlink(missing_ok=True)
+    return Database(path, migrations=resources.files("atoll.bindings.cache") / "migrations", synchronous="NORMAL")
+
+
+def _is_sound(path: Path) -> bool:
+    connection = apsw.Connection(str(path))
+    try:
+        connection.execute("SELECT sum(cost) FROM responses").fetchall()
+    except (apsw.NotADBError, apsw.CorruptError):
+        return False
+    except apsw.SQLError:
+        pass  # it has no tables yet
+    finally:
+        connection.close()
+    return True
+
+
+def vary_text(pairs: Sequence[tuple[str, str | None]]) -> str:
+    return msgspec.json.encode(pairs).decode()
+
+
+def vary_pairs(text: str) -> list[tuple[str, str | None]]:
+    return msgspec.json.decode(text, type=list[tuple[str, str | None]])

@@ -1,0 +1,1 @@
+"""The rate limit binding: so many times in so many seconds."""

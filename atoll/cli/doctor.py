@@ -1,0 +1,160 @@
+"""`atoll doctor`: whether a project would run here, and whether this machine and its node are well."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import click
+
+from atoll import __version__
+from atoll.cli.options import json_option, node_options
+from atoll.cli.talk import Failed, paint, show_json
+
+if TYPE_CHECKING:
+    from atoll.cli.client import Client
+
+MARKS = {"ok": ("✓", "green"), "note": ("·", "cyan"), "warning": ("!", "yellow"), "error": ("✗", "red")}
+
+
+class Check(NamedTuple):
+    """One thing that was looked at."""
+
+    about: str
+    level: str
+    text: str
+    hint: str = ""
+
+
+@click.command()
+@click.argument("path", required=False, type=click.Path(path_type=Path))
+@click.option("-e", "--env", "environment", default="", metavar="NAME", help="An environment of the config.")
+@click.option("--sandbox/--no-sandbox", default=True, help="Start an engine to see what confines it.  [default: yes]")
+@node_options
+@json_option
+def doctor(client: Client, path: Path | None, environment: str, sandbox: bool, as_json: bool) -> None:
+    """Look at the project at PATH (by default here), at this machine, and at the node commands speak to.
+
+    Every field of a wrangler config that Atoll does not use is named before anything runs. Ends with 1 when something
+    is an error.
+
+    \b
+    Examples:
+      atoll doctor
+      atoll doctor ~/cloudflare-project --env production
+      atoll doctor --api https://atoll.example
+    """
+    checks: list[Check] = []
+    for part in (_project(path, environment), _machine(sandbox), _node(client)):
+        for check in part:
+            checks.append(check)
+            if not as_json:
+                _show(check, len(checks) == 1 or checks[-2].about != check.about)
+    if as_json:
+        show_json([check._asdict() for check in checks])
+    if any(check.level == "error" for check in checks):
+        sys.exit(1)
+
+
+def _show(check: Check, is_first: bool) -> None:
+    mark, colour = MARKS[check.level]
+    if is_first:
+        click.echo(f"{paint(check.about, bold=True)}")
+    click.echo(f"  {paint(mark, fg=colour)} {check.text}" + (f"\n    hint: {check.hint}" if check.hint else ""))
+
+
+def _project(path: Path | None, environment: str) -> Iterator[Check]:
+    from atoll.project.build import Builder
+    from atoll.project.model import ProjectError
+    from atoll.project.read import read_project
+
+    try:
+        project = read_project(path, environment)
+    except ProjectError as error:
+        level = "note" if path is None and "there is no project" in str(error) else "error"
+        yield Check("project", level, str(error), error.hint)
+        return
+    where = project.config or project.main
+    yield Check("project", "ok", f"{project.name}, from {where}, as of {project.compatibility_date}")
+    for finding in project.findings:
+        yield Check("project", str(finding.level), f"`{finding.field}` {finding.text}", finding.hint)
+    for binding in project.bindings:
+        target = next((str(value) for key, value in binding.items() if key not in ("type", "name")), "")
+        yield Check("project", "ok", f"env.{binding['name']}: {binding['type']} {target}".rstrip())
+    with Builder(project) as builder:
+        try:
+            built = builder.build()
+        except ProjectError as error:
+            yield Check("project", "error", str(error), error.hint)
+            return
+        how = f"bundled, since {builder.why_bundled}" if built.bundled else "taken as it is"
+    yield Check("project", "ok", f"builds: {built.size / 1024:,.1f} KB, {how}")
+    for module in sorted(_node_modules(built.modules[0].source)):
+        yield Check("project", "note", f"it imports {module}; see docs/reference/web-apis.md for what is there of it")
+
+
+def _node_modules(source: bytes) -> set[str]:
+    import re
+
+    return {name.decode() for name in re.findall(rb'from\s*"(node:[\w/]+)"', source)}
+
+
+def _machine(sandbox: bool) -> Iterator[Check]:
+    from atoll.project.fetch import bundler_version, cache_folder, node_folder
+
+    python = ".".join(map(str, sys.version_info[:3]))
+    yield Check("machine", "ok", f"Atoll {__version__}, Python {python}")
+    yield Check("machine", "ok", f"node and npm in {node_folder()}")
+    there = (cache_folder() / f"esbuild-{bundler_version()}").is_dir()
+    fetched = "fetched" if there else "not fetched yet: npm gets it when a project needs it"
+    yield Check("machine", "ok" if there else "note", f"bundler esbuild {bundler_version()}: {fetched}")
+    if not sandbox:
+        return
+    try:
+        held, missing = asyncio.run(_layers())
+    except Exception as error:  # whatever it is, this is the place to say it
+        yield Check("machine", "error", f"no engine starts: {error}", getattr(error, "hint", ""))
+        return
+    yield Check("machine", "ok", f"an engine starts; confined by {', '.join(held) or 'nothing'}")
+    for layer in missing:
+        yield Check("machine", "warning", f"not confined by {layer}", "docs/concepts/security.md says what it needs")
+
+
+async def _layers() -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What confines a real engine, started in a folder of its own for this."""
+    from atoll.app import Node
+    from atoll.config import Settings
+
+    logging.disable(logging.WARNING)  # it would say what is said here
+    with tempfile.TemporaryDirectory() as folder:
+        node = Node(Settings(port=0, data=Path(folder) / "data", engines=1, spares=0, drain_seconds=0.1))
+        await node.start()
+        try:
+            layers = node.supervisor.layers
+            return layers.held, layers.missing
+        finally:
+            await node.stop()
+
+
+def _node(client: Client) -> Iterator[Check]:
+    client.timeout = 5
+    try:
+        health = client.get("/health")
+    except Failed as failed:
+        yield Check("node", "note", failed.message, failed.hint)
+        return
+    level = "ok" if health["version"] == __version__ else "warning"
+    yield Check("node", level, f"{client.target.api}: {health['status']}, version {health['version']}")
+    try:
+        pool = client.get("/admin/pool")
+        text = (
+            f"{pool['engines']} engines, {pool['cached']} of {pool['total']} workers loaded, {pool['in_flight']} calls"
+        )
+        yield Check("node", "ok", text)
+    except Failed as failed:
+        yield Check("node", "note", failed.message, failed.hint)

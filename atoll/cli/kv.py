@@ -1,0 +1,168 @@
+"""`atoll kv`: namespaces, keys and values."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from atoll.cli.options import json_option, node_options
+from atoll.cli.talk import fail, say, show_json, show_table
+
+if TYPE_CHECKING:
+    from atoll.cli.client import Client
+
+CHUNK = 1 << 16
+
+
+@click.group()
+def kv() -> None:
+    """Look into KV namespaces, change, fill and empty them.
+
+    \b
+    Examples:
+      atoll kv namespaces
+      atoll kv put counter visits 0
+      atoll kv get counter visits
+      atoll kv keys counter --prefix user:
+      atoll kv export counter > counter.ndjson
+    """
+
+
+def _at(namespace: str, *rest: str) -> str:
+    from atoll.cli.client import segment
+
+    return "/".join(["/api/kv", segment(namespace), *(segment(part) for part in rest)])
+
+
+@kv.command("namespaces")
+@node_options
+@json_option
+def namespaces(client: Client, as_json: bool) -> None:
+    """List the namespaces."""
+    found = client.get("/api/kv")["namespaces"]
+    if as_json:
+        show_json(found)
+        return
+    rows = [(space["name"], space["created_at"][:19]) for space in found]
+    show_table(("name", "created"), rows, "no namespaces yet: a deploy that binds one makes it")
+
+
+@kv.command("create")
+@click.argument("namespace")
+@node_options
+def create(client: Client, namespace: str) -> None:
+    """Make an empty namespace."""
+    client.post("/api/kv", {"name": namespace})
+    say(f"made {namespace}")
+
+
+@kv.command("delete-namespace")
+@click.argument("namespace")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@node_options
+def delete_namespace(client: Client, namespace: str, yes: bool) -> None:
+    """Delete a namespace with all that is in it."""
+    if not yes:
+        size = client.get(_at(namespace))
+        if not click.confirm(f"Delete {namespace} with {size['keys']} keys on {client.target.api}?", err=True):
+            fail("nothing was deleted")
+    client.delete(_at(namespace))
+    say(f"deleted {namespace}")
+
+
+@kv.command("keys")
+@click.argument("namespace")
+@click.option("--prefix", default="", metavar="TEXT", help="Only keys that begin so.")
+@click.option("-n", "--limit", default=0, metavar="N", help="How many.  [default: all]")
+@node_options
+@json_option
+def keys(client: Client, namespace: str, prefix: str, limit: int, as_json: bool) -> None:
+    """List keys, a line each."""
+    found: list[dict[str, Any]] = []
+    cursor = ""
+    while True:
+        page = client.get(_at(namespace, "keys"), prefix=prefix, cursor=cursor, limit=min(limit, 1000) or None)
+        found += page["keys"]
+        cursor = page.get("cursor", "")
+        if not cursor or (limit and len(found) >= limit):
+            break
+    found = found[:limit] if limit else found
+    if as_json:
+        show_json(found)
+        return
+    for key in found:
+        click.echo(key["name"])
+
+
+@kv.command("get")
+@click.argument("namespace")
+@click.argument("key")
+@node_options
+def get(client: Client, namespace: str, key: str) -> None:
+    """Write a value to stdout, byte for byte."""
+    response = client.send("GET", _at(namespace, "values", key))
+    while chunk := response.read(CHUNK):
+        sys.stdout.buffer.write(chunk)
+    sys.stdout.buffer.flush()
+
+
+@kv.command("put")
+@click.argument("namespace")
+@click.argument("key")
+@click.argument("value", required=False)
+@click.option("--path", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="FILE", help="The value.")
+@click.option("--ttl", type=int, metavar="SECONDS", help="Let it expire after so long, 60 at least.")
+@click.option("--metadata", metavar="JSON", help="Metadata to go with it.")
+@node_options
+def put(
+    client: Client,
+    namespace: str,
+    key: str,
+    value: str | None,
+    path: Path | None,
+    ttl: int | None,
+    metadata: str | None,
+) -> None:
+    """Store VALUE, a file's content, or what comes on stdin, under KEY."""
+    if value is not None and path is not None:
+        fail("VALUE and --path were both given", "give one of them")
+    data = value.encode() if value is not None else path.read_bytes() if path is not None else sys.stdin.buffer.read()
+    query: dict[str, object] = {"expiration_ttl": ttl, "metadata": metadata}
+    client.send("PUT", _at(namespace, "values", key), data, {"Content-Type": "application/octet-stream"}, query).read()
+    say(f"stored {len(data):,} bytes as {key}")
+
+
+@kv.command("delete")
+@click.argument("namespace")
+@click.argument("keys", nargs=-1, required=True)
+@node_options
+def delete(client: Client, namespace: str, keys: tuple[str, ...]) -> None:
+    """Delete keys."""
+    done = client.post(_at(namespace, "bulk", "delete"), list(keys))
+    say(f"deleted {done['deleted']} of {len(keys)} keys")
+
+
+@kv.command("export")
+@click.argument("namespace")
+@node_options
+def export(client: Client, namespace: str) -> None:
+    """Write all entries to stdout, a line of JSON each: what `atoll kv import` takes."""
+    response = client.send("GET", _at(namespace, "export"))
+    while chunk := response.read(CHUNK):
+        sys.stdout.buffer.write(chunk)
+    sys.stdout.buffer.flush()
+
+
+@kv.command("import")
+@click.argument("namespace")
+@click.argument("file", required=False, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@node_options
+def import_(client: Client, namespace: str, file: Path | None) -> None:
+    """Store the entries of FILE, or of stdin: lines of JSON as `atoll kv export` writes them."""
+    data = file.read_bytes() if file is not None else sys.stdin.buffer.read()
+    response = client.send("POST", _at(namespace, "bulk"), data, {"Content-Type": "application/x-ndjson"})
+    say(f"stored {json.loads(response.read())['written']} entries")

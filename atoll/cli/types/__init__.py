@@ -1,0 +1,1 @@
+"""`atoll types` and the declarations it writes."""

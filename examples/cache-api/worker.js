@@ -1,0 +1,18 @@
+// Answers from the cache when it can; else makes the answer, which takes a while, and keeps it for ten seconds.
+export default {
+  async fetch(request, env, ctx) {
+    const cache = caches.default;
+    const hit = await cache.match(request);
+    if (hit !== undefined) return hit;
+    const response = await makeReport(request.url);
+    ctx.waitUntil(cache.put(request, response.clone()));
+    return response;
+  },
+};
+
+async function makeReport(url) {
+  await scheduler.wait(300);
+  return new Response(`report of ${url}, made at ${new Date().toISOString()}\n`, {
+    headers: { "cache-control": "max-age=10", etag: `"${crypto.randomUUID()}"` },
+  });
+}

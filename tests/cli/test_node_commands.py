@@ -1,0 +1,104 @@
+"""Commands that look after a node, against a real one: versions, rollback, tail, kv, config, doctor."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+from pathlib import Path
+
+from tests.cli.dev_session import ATOLL, environment
+from tests.cli.test_projects import run
+from tests.running import Atoll
+
+
+def says(text: str) -> str:
+    return f'export default {{ fetch() {{ console.info("say {text}"); return new Response("{text}") }} }}'
+
+
+def test_roll_back_to_the_version_before_and_to_any_other(atoll: Atoll, tmp_path: Path) -> None:
+    node = {"ATOLL_API": f"http://localhost:{atoll.port}"}
+    for word in ("one", "two", "three"):
+        (tmp_path / "cli-rolls.js").write_text(says(word))
+        run(tmp_path, "deploy", "cli-rolls.js", "--message", f"said {word}", "--tag", word, **node)
+    table = run(tmp_path, "versions", "cli-rolls", **node).stdout.splitlines()
+    assert [line.split()[0] for line in table[1:]] == ["*", "2", "1"]
+    assert "said two" in table[2]
+    ran = run(tmp_path, "rollback", "--worker", "cli-rolls", **node)
+    assert ran.stdout == f"http://cli-rolls.localhost:{atoll.port}/\n"
+    assert atoll.get("cli-rolls").text == "two"
+    run(tmp_path, "rollback", "1", "--worker", "cli-rolls", "--message", "older", **node)
+    assert atoll.get("cli-rolls").text == "one"
+    active = [
+        v["number"] for v in json.loads(run(tmp_path, "versions", "cli-rolls", "--json", **node).stdout) if v["active"]
+    ]
+    assert active == [1]
+    assert "hint: " in run(tmp_path, "rollback", "77", "--worker", "cli-rolls", code=1, **node).stderr
+
+
+def test_tail_shows_calls_as_they_happen(atoll: Atoll, tmp_path: Path) -> None:
+    atoll.deploy("cli-tailed", says("hello"))
+    command = [ATOLL, "tail", "cli-tailed", "--json", "--api", f"http://localhost:{atoll.port}"]
+    with subprocess.Popen(
+        command, env=environment(tmp_path), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as tail:
+        assert tail.stdout is not None and tail.stderr is not None
+        assert tail.stderr.readline().startswith("listening to cli-tailed")
+        atoll.get("cli-tailed", "/seen")
+        record = json.loads(tail.stdout.readline())
+        assert record["url"].endswith("/seen") and record["logs"][0]["message"] == "say hello"
+        tail.send_signal(signal.SIGINT)
+        assert "Traceback" not in tail.stderr.read()
+
+
+def test_values_go_in_and_out_of_kv_byte_for_byte(atoll: Atoll, tmp_path: Path) -> None:
+    node = {"ATOLL_API": f"http://localhost:{atoll.port}"}
+    run(tmp_path, "kv", "create", "cli-space", **node)
+    (tmp_path / "value").write_bytes(bytes(range(256)))
+    run(tmp_path, "kv", "put", "cli-space", "user:1/a b", "text", "--metadata", '{"x":1}', **node)
+    run(tmp_path, "kv", "put", "cli-space", "bytes", "--path", "value", "--ttl", "600", **node)
+    assert run(tmp_path, "kv", "get", "cli-space", "user:1/a b", **node).stdout == "text"
+    got = subprocess.run(
+        [ATOLL, "kv", "get", "cli-space", "bytes"], env=environment(tmp_path) | node, capture_output=True, check=True
+    )
+    assert got.stdout == bytes(range(256))
+    assert run(tmp_path, "kv", "keys", "cli-space", "--prefix", "user:", **node).stdout == "user:1/a b\n"
+    exported = run(tmp_path, "kv", "export", "cli-space", **node).stdout
+    (tmp_path / "lines").write_text(exported)
+    assert "deleted 2 of 2" in run(tmp_path, "kv", "delete", "cli-space", "user:1/a b", "bytes", **node).stderr
+    assert "stored 2 entries" in run(tmp_path, "kv", "import", "cli-space", "lines", **node).stderr
+    assert {key["name"] for key in json.loads(run(tmp_path, "kv", "keys", "cli-space", "--json", **node).stdout)} == {
+        "user:1/a b",
+        "bytes",
+    }
+    assert "cli-space" in run(tmp_path, "kv", "namespaces", **node).stdout
+    run(tmp_path, "kv", "delete-namespace", "cli-space", "--yes", **node)
+    assert "hint: " in run(tmp_path, "kv", "get", "cli-space", "bytes", code=1, **node).stderr
+
+
+def test_config_tells_where_each_setting_comes_from(tmp_path: Path) -> None:
+    (tmp_path / "atoll.toml").write_text("[node]\nspares = 1\nport = 1")
+    rows = json.loads(run(tmp_path, "config", "--changed", "--json", ATOLL_PORT="9000").stdout)
+    assert {(row["name"], row["value"], row["origin"]) for row in rows} == {
+        ("spares", "1", "atoll.toml"),
+        ("port", "9000", "ATOLL_PORT"),
+    }
+    assert "there is no setting" in run(tmp_path, "config", "prot", code=1).stderr
+    assert "is not a whole number" in run(tmp_path, "config", code=1, ATOLL_PORT="x").stderr.replace(", not", " is not")
+
+
+def test_doctor_explains_a_cloudflare_project_before_it_runs(atoll: Atoll, tmp_path: Path) -> None:
+    node = {"ATOLL_API": f"http://localhost:{atoll.port}"}
+    (tmp_path / "w.js").write_text(says("x"))
+    config = 'name = "a"\nmain = "w.js"\ncompatibility_date = "2025-01-01"\ncompatibility_flags = ["strange_flag"]\n'
+    (tmp_path / "wrangler.toml").write_text(config + '[[kv_namespaces]]\nbinding = "KV"\nid = "k"\n')
+    checks = json.loads(run(tmp_path, "doctor", "--json", **node).stdout)
+    found = {(check["about"], check["level"], check["text"].split(":")[0]) for check in checks}
+    assert ("project", "ok", "env.KV") in found
+    assert ("project", "note", "`compatibility_flags` `strange_flag` is accepted, and changes nothing here") in found
+    assert any(check["text"].startswith("an engine starts; confined by") for check in checks)
+    assert any(check["about"] == "node" and "ok, version" in check["text"] for check in checks)
+    with (tmp_path / "wrangler.toml").open("a") as file:
+        file.write('[[d1_databases]]\nbinding = "DB"\n')
+    ran = run(tmp_path, "doctor", "--no-sandbox", code=1, **node)
+    assert "✗ `d1_databases` is not supported: D1 is not there yet" in ran.stdout
