@@ -27,6 +27,7 @@ from atoll.bindings.queue.store import QueueStore
 from atoll.bindings.services import Services
 from atoll.broker import Broker
 from atoll.config import Settings
+from atoll.control.access import Access
 from atoll.control.api import ControlApi
 from atoll.control.backup_api import BackupApi
 from atoll.control.binding_apis import binding_routes
@@ -132,7 +133,10 @@ class Node:
         )
         self.triggers = self._make_triggers(queues)
         undo.push_async_callback(self.triggers.close)
-        self.deployer = Deployer(settings, store, self.pool, self.router, self.logs, kinds, self.triggers)
+        self.access = Access(settings, database)
+        self.deployer = Deployer(
+            settings, store, self.pool, self.router, self.logs, kinds, self.triggers, self.access.tenants
+        )
         self.control = self._make_control(store, broker, bindings, queues)
         self.server = self._make_server()
 
@@ -142,6 +146,7 @@ class Node:
         restored = self.deployer.restore()
         if restored:
             log.info("%d workers restored", restored)
+        self.first_token = await self.access.gate.make_first_token(settings.data)
         if listening is not None:
             await self.server.startup(listening)
         undo.push_async_callback(self._drain)
@@ -211,6 +216,7 @@ class Node:
             self.deployer,
             store,
             self.logs,
+            self.access,
             is_control=self.router.is_control,
             stats=self.pool.stats,
             port=lambda: self.server.port,
@@ -302,9 +308,15 @@ def greet(node: Node) -> None:
     layers = node.supervisor.layers
     held = str(layers) if layers.held and not layers.missing else say(str(layers), fg="yellow")
     click.echo(f"  sandbox: {held}\n", err=True)
+    token = ""
+    if not node.access.gate.is_open:
+        token = " -H 'Authorization: Bearer …'"
+        if node.first_token is not None:
+            token = f' -H "Authorization: Bearer $(cat {node.first_token})"'
+            click.echo(f"  token   the control API needs one: an admin's is in {node.first_token}", err=True)
     if names:
         click.echo(f"  try     curl {node.control.url_of(names[0])}", err=True)
-    click.echo(f"  deploy  curl -X POST {base}/api/workers -H 'Content-Type: application/json' \\", err=True)
+    click.echo(f"  deploy  curl -X POST {base}/api/workers -H 'Content-Type: application/json'{token} \\", err=True)
     click.echo(f"            -d '{EXAMPLE_BODY}'", err=True)
     click.echo(f"  look    {base}/  (Ctrl-C stops)\n", err=True)
 

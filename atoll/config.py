@@ -65,6 +65,12 @@ class Settings:
         (), "More host names, separated by commas, that serve the control API beside localhost, 127.0.0.1 and [::1]."
     )
 
+    control_auth: str = setting(
+        "auto",
+        "Who needs a token for the control API: auto, everybody who is not on this machine; token, everybody.",
+        words=("auto", "token"),
+    )
+
     # What it keeps
     data: Path = setting(  # noqa: RUF009 (a Path cannot be changed)
         Path(".atoll"), "Folder for everything Atoll stores; one node at a time may use it."

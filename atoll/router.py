@@ -157,6 +157,25 @@ class Entry:
 Outcome: TypeAlias = tuple[Version | None, tuple[Rule, ...]]
 
 
+def host_keys(host: str) -> list[tuple[str, str]]:
+    """What a host matches, as (wildcard, host) of patterns: the most specific first."""
+    keys = [("", host), ("*", host)]
+    suffix = host
+    while suffix:
+        suffix = suffix.partition(".")[2]
+        keys += [("*.", suffix), ("*", suffix)]
+    return keys
+
+
+def hosts_meet(wildcard: str, host: str, other_wildcard: str, other_host: str) -> bool:
+    """Whether some host matches both of two host patterns."""
+    if host == other_host:
+        return wildcard == other_wildcard or "*" in (wildcard, other_wildcard)
+    if not other_host or host.endswith("." + other_host):
+        return other_wildcard != ""
+    return wildcard != "" and (not host or other_host.endswith("." + host))
+
+
 class Router:
     """The table of one node. `put` and `drop` change it between two requests, never during one."""
 
@@ -223,6 +242,20 @@ class Router:
             if owner != worker_name:
                 yield parsed, owner
 
+    def tenant_of(self, worker_name: str) -> str | None:
+        """Whose a worker in the table is."""
+        entry = self.entries.get(worker_name)
+        return entry.version.tenant if entry is not None and entry.version is not None else None
+
+    def meeting(self, pattern: Pattern) -> set[str]:
+        """The workers that have a pattern on some host of this one, whatever the paths."""
+        keys: Iterable[tuple[str, str]]
+        if pattern.wildcard:
+            keys = [key for key in self.by_host if hosts_meet(pattern.wildcard, pattern.host, *key)]
+        else:
+            keys = [key for key in host_keys(pattern.host) if key in self.by_host]
+        return {self.owners[each] for key in keys for each in self.by_host[key]}
+
     def remove(self, worker_name: str) -> None:
         entry = self.entries.pop(worker_name, None)
         for pattern in entry.patterns if entry else ():
@@ -257,12 +290,8 @@ class Router:
         own = self.entries.get(name) if name != host else None
         if own is not None and own.version is not None:
             yield Rule(b"/", True, own.version)
-        yield from self.rules_of("*", host)
-        suffix = host
-        while suffix:
-            suffix = suffix.partition(".")[2]
-            yield from self.rules_of("*.", suffix)
-            yield from self.rules_of("*", suffix)
+        for wildcard, suffix in host_keys(host)[1:]:
+            yield from self.rules_of(wildcard, suffix)
         custom = self.by_host.get(("", host), {})
         yield from (rule for pattern, rule in custom.items() if pattern.path is None)
 

@@ -2,7 +2,9 @@
 
     boundary.py      what is around every endpoint: who may ask, bodies, errors
     workers_api.py   deploying, and what is deployed          versions_api.py   its history, and going back
-    logs_api.py      what happened in the calls of a worker   node_api.py       the node itself: pages, health, figures
+    logs_api.py      what happened in the calls of a worker   routes.py         what leads to which worker
+    tenants_api.py   whose they are, and how many             tokens_api.py     who may come in, and what they did
+    node_api.py      the node itself: pages, health, figures
 
 Rooms that have endpoints of their own give their routes as `more`.
 """
@@ -15,11 +17,14 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 
 from atoll.config import Settings
+from atoll.control.access import Access
 from atoll.control.boundary import Boundary, Route, no_route
-from atoll.control.callers import LOCAL
 from atoll.control.deploy import Deployer
 from atoll.control.logs_api import LogsApi
 from atoll.control.node_api import NodeApi
+from atoll.control.routes import RoutesApi
+from atoll.control.tenants_api import TenantsApi
+from atoll.control.tokens_api import TokensApi
 from atoll.control.versions_api import VersionsApi
 from atoll.control.workers import WorkerStore
 from atoll.control.workers_api import WorkersApi
@@ -36,6 +41,7 @@ class ControlApi:
         deployer: Deployer,
         store: WorkerStore,
         logs: LogStore,
+        access: Access,
         *,
         is_control: Callable[[bytes], bool],
         stats: Callable[[], PoolStats],
@@ -49,10 +55,13 @@ class ControlApi:
             *NodeApi(settings, deployer, stats, self.url_of).routes(),
             *workers.routes(),
             *VersionsApi(deployer, store, workers.shown).routes(),
+            *RoutesApi(deployer.all, settings.base_domain).routes(),
+            *TokensApi(access.tokens, access.audit, access.clock).routes(),
+            *TenantsApi(access.tenants, access.tokens, deployer, access.clock).routes(),
             *LogsApi(deployer.find, logs, deployer.maps).routes(),
             *more,
         ]
-        boundary = Boundary(is_control, lambda request: LOCAL)
+        boundary = Boundary(is_control, access.gate.identify)
         self.app = Starlette(routes=boundary.mount(self.routes), exception_handlers={HTTPException: no_route})
         self.app.router.redirect_slashes = False
 

@@ -27,7 +27,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
-from atoll.control.callers import Caller, Scope
+from atoll.control.callers import NOBODY, Caller, Scope
 from atoll.control.refusals import API_ERRORS, ApiCode, Refused, binding_refusal
 from atoll.errors import BindingRefused, Failure, StorageFailed
 
@@ -153,6 +153,12 @@ class Boundary:
 
 
 def refuse_powerless(caller: Caller, route: Route) -> None:
+    if not caller.may(route.scope) and caller is NOBODY:
+        raise Refused(
+            ApiCode.UNAUTHENTICATED,
+            "this needs a token",
+            "send Authorization: Bearer <token>; the first start leaves one in the data folder, in admin-token",
+        )
     if not caller.may(route.scope):
         raise Refused(
             ApiCode.FORBIDDEN, f"this token may not do that: it has no scope `{route.scope}`", "use one that has"

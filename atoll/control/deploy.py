@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import secrets
 import time
 from collections import Counter
 from collections.abc import Callable, Coroutine, Sequence
@@ -27,7 +26,11 @@ from atoll.control.bindings import Kinds
 from atoll.control.callers import LOCAL, Caller
 from atoll.control.check import DeployBody, checked_name
 from atoll.control.draft import Identity, changed_draft, new_draft
+from atoll.control.ids import random_id
+from atoll.control.quotas import QuotaRules, script_bytes
 from atoll.control.refusals import ApiCode, Refused, load_refusal
+from atoll.control.routes import RouteRules
+from atoll.control.tenants import Tenants
 from atoll.control.workers import KEPT_VERSIONS, Deployment, WorkerStore
 from atoll.errors import EngineError, LoadFailed
 from atoll.observe.sourcemaps import SourceMaps, decoded, mapped_failure
@@ -39,8 +42,6 @@ from atoll.workers import Limits, Version
 T = TypeVar("T")
 
 log = logging.getLogger("atoll.control")
-
-ID_LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
 
 
 class Loaded(Protocol):
@@ -70,10 +71,6 @@ class Triggers(Protocol):
 Save: TypeAlias = Callable[[Deployment, Mark], Coroutine[None, None, Deployment]]
 
 
-def random_id(prefix: str) -> str:
-    return f"{prefix}_" + "".join(secrets.choice(ID_LETTERS) for _ in range(12))
-
-
 class Deployer:
     def __init__(
         self,
@@ -84,6 +81,7 @@ class Deployer:
         logs: LogStore,
         kinds: Kinds,
         triggers: Triggers,
+        tenants: Tenants,
         *,
         clock: Callable[[], float] = time.time,
         new_id: Callable[[str], str] = random_id,
@@ -95,6 +93,9 @@ class Deployer:
         self._logs = logs
         self._kinds = kinds
         self._triggers = triggers
+        self._tenants = tenants
+        self._quotas = QuotaRules(tenants)
+        self._rules = RouteRules(router, tenants)
         self._clock = clock
         self._new_id = new_id
         self.maps = SourceMaps(store.source_maps)  # for the stacks of every version
@@ -106,7 +107,7 @@ class Deployer:
         self._changing: set[str] = set()  # names
         self._tasks: set[asyncio.Task[object]] = set()
         # Held from the last look at the routes until they are taken: two workers may want what only one can have
-        self._turn = asyncio.Lock()
+        self.turn = asyncio.Lock()
 
     # What is deployed
 
@@ -136,6 +137,16 @@ class Deployer:
                 f"GET /api/workers/{deployment.name}/versions lists them; the newest {KEPT_VERSIONS} are kept",
             )
         return found
+
+    def usage(self, tenant: str) -> tuple[int, int]:
+        """How many workers a tenant has, and the bytes of their active versions."""
+        found = self.all(tenant)
+        return len(found), sum(map(script_bytes, found))
+
+    def holdings(self, tenant: str) -> list[str]:
+        """What a tenant has besides tokens, in words: it cannot go while it has something."""
+        kept = [f"{kind} {name}" for kind, binding in self._kinds.items() for name in binding.holdings(tenant)]
+        return [f"worker {deployment.name}" for deployment in self.all(tenant)] + kept
 
     def restore(self) -> int:
         """Put every stored worker before the router, as at the end of the last run; returns how many there are."""
@@ -209,9 +220,10 @@ class Deployer:
 
     async def _create(self, name: str, body: DeployBody, by: Caller) -> Deployment:
         if name in self._ids:
-            raise Refused(
-                ApiCode.NAME_TAKEN, f"a worker named `{name}` exists already", f"to update it: PUT /api/workers/{name}"
-            )
+            is_mine = self._live[self._ids[name]].version.tenant == by.tenant
+            hint = f"to update it: PUT /api/workers/{name}" if is_mine else "names are unique on a node: choose another"
+            raise Refused(ApiCode.NAME_TAKEN, f"a worker named `{name}` exists already", hint)
+        self._quotas.refuse_one_more(by.tenant, self.all(by.tenant))
         identity = Identity(self._new_id("worker"), name, by.tenant, self._new_id("version"), by.name, self._clock())
         draft = new_draft(body, identity, self._settings, self._router, self._kinds)
         return await self._activate(draft, self._store.create, by)
@@ -248,14 +260,20 @@ class Deployer:
         self._checker.retire(deployment.version)
 
     async def _activate(self, draft: Deployment, save: Save, by: Caller, note: str = "") -> Deployment:
-        self._refuse_taken_routes(draft)  # early, since the engine's part is the dear one
+        self._rules.refuse_foreign(draft.routes, by)
+        self._rules.refuse_taken(draft)  # early, since the engine's part is the dear one
+        self._quotas.refuse_too_large(draft, self.all(by.tenant))
         loaded = await self._check(draft)
         try:
             self._check_triggers(draft.version, loaded)
             for grant in draft.version.grants.values():
                 await self._kinds[grant.kind].prepare(draft.version.tenant, grant.resource)
-            async with self._turn:
-                self._refuse_taken_routes(draft)
+            async with self.turn:
+                self._tenants.find(by.tenant)
+                self._rules.refuse_taken(draft)
+                if draft.id not in self._live:
+                    self._quotas.refuse_one_more(by.tenant, self.all(by.tenant))
+                self._quotas.refuse_too_large(draft, self.all(by.tenant))
                 self._check_triggers(draft.version, loaded)
                 checked = replace(draft, handlers=tuple(loaded.handlers), startup_ms=loaded.startup_ms)
                 stored = await save(checked, Mark.of(by, self._clock(), note))
@@ -268,14 +286,6 @@ class Deployer:
             self._checker.retire(old.version)
         log.info("%s answers with version %d (%s)", stored.name, stored.number, stored.version.id)
         return stored
-
-    def _refuse_taken_routes(self, draft: Deployment) -> None:
-        for pattern, owner in self._router.conflicts(draft.name, draft.routes):
-            raise Refused(
-                ApiCode.ROUTE_TAKEN,
-                f"the route {pattern} belongs to the worker `{owner}`",
-                "remove it there first, or choose another",
-            )
 
     def _check_triggers(self, version: Version, loaded: Loaded) -> None:
         try:

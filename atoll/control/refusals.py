@@ -14,6 +14,7 @@ from atoll.wire.generated import ErrorCode
 
 
 class ApiCode(IntEnum):
+    UNAUTHENTICATED = 10000
     PARSE = 10006
     NOT_FOUND = 10007
     BAD_NAME = 10016
@@ -24,6 +25,7 @@ class ApiCode(IntEnum):
     BINDING_NAME = 10052
     VAR_TOO_BIG = 10054
     TOO_MANY_VARS = 10055
+    TOO_MANY_WORKERS = 10037
     NO_HANDLERS = 10068
     NO_WORKER = 10090
     INTERNAL = 19001
@@ -36,6 +38,10 @@ class ApiCode(IntEnum):
     BAD_LIMIT = 19008
     UNAVAILABLE = 19009
     FORBIDDEN = 19010
+    TOO_MANY_LOGINS = 19011
+    NO_TENANT = 19012
+    TENANT_IN_USE = 19013
+    QUOTA = 19014
     BAD_TRIGGER = 19031
     TRIGGER_TAKEN = 19032
     STORAGE = 19030
@@ -70,6 +76,12 @@ API_ERRORS: dict[ApiCode, ApiFacts] = {
     ApiCode.BAD_LIMIT: ApiFacts(400, "bad_limit", "A limit is not a positive whole number within the node's cap."),
     ApiCode.UNAVAILABLE: ApiFacts(503, "unavailable", "No engine could check the worker now; try again."),
     ApiCode.FORBIDDEN: ApiFacts(403, "forbidden", "The token may not do this."),
+    ApiCode.UNAUTHENTICATED: ApiFacts(401, "unauthenticated", "The request has no token, or one that lets nobody in."),
+    ApiCode.TOO_MANY_WORKERS: ApiFacts(403, "too_many_workers", "The tenant has as many workers as it may have."),
+    ApiCode.TOO_MANY_LOGINS: ApiFacts(429, "too_many_logins", "Too many wrong tokens came from this address."),
+    ApiCode.NO_TENANT: ApiFacts(404, "no_tenant", "There is no such tenant."),
+    ApiCode.TENANT_IN_USE: ApiFacts(409, "tenant_in_use", "The tenant still has something, or is always there."),
+    ApiCode.QUOTA: ApiFacts(403, "quota", "The tenant has as much as it may have."),
     ApiCode.BAD_TRIGGER: ApiFacts(422, "bad_trigger", "A cron or queue the worker is to be started by cannot be."),
     ApiCode.TRIGGER_TAKEN: ApiFacts(409, "trigger_taken", "Another worker consumes this queue."),
     ApiCode.STORAGE: ApiFacts(507, "storage", "The node could not store or read: a full disk, say."),

@@ -11,6 +11,7 @@ from typing import Any
 
 from atoll.bindings.echo.ops import Echo
 from atoll.config import Settings
+from atoll.control.access import Access
 from atoll.control.api import ControlApi
 from atoll.control.deploy import Deployer
 from atoll.control.workers import WorkerStore
@@ -100,13 +101,17 @@ class Node:
         self.store = WorkerStore(self.database, KINDS)
         self.router = Router(settings.base_domain, settings.control_hosts)
         self.logs = LogStore(folder)
-        self.deployer = Deployer(settings, self.store, engines, self.router, self.logs, KINDS, NO_TRIGGERS, clock=clock)
+        self.access = Access(settings, self.database, clock)
+        self.deployer = Deployer(
+            settings, self.store, engines, self.router, self.logs, KINDS, NO_TRIGGERS, self.access.tenants, clock=clock
+        )
         self.deployer.restore()
         self.api = ControlApi(
             settings,
             self.deployer,
             self.store,
             self.logs,
+            self.access,
             is_control=self.router.is_control,
             stats=lambda: engines.stats,
             port=lambda: 8080,

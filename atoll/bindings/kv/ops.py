@@ -71,6 +71,9 @@ class KV(Binding):
     async def prepare(self, tenant: str, resource: str) -> None:
         await self.store.create(Space(tenant, resource), self._clock())
 
+    def holdings(self, tenant: str) -> list[str]:
+        return [namespace.name for namespace in self.store.namespaces(tenant)]
+
     async def close(self) -> None:
         self._sweeper.cancel()
         await self.store.close()

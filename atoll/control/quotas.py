@@ -1,0 +1,42 @@
+"""What a tenant may have deployed. What it may use per second is asked where calls begin, in the pool."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from atoll.control.refusals import ApiCode, Refused
+from atoll.control.tenants import Tenants
+from atoll.control.version_rows import Deployment
+
+
+def script_bytes(deployment: Deployment) -> int:
+    return sum(len(module.source) for module in deployment.version.modules)
+
+
+class QuotaRules:
+    def __init__(self, tenants: Tenants) -> None:
+        self._tenants = tenants
+
+    def refuse_one_more(self, tenant: str, deployed: Sequence[Deployment]) -> None:
+        """Refuse another worker of a tenant that has as many as it may have."""
+        most = self._tenants.quotas(tenant).workers
+        if most is not None and len(deployed) >= most:
+            raise Refused(
+                ApiCode.TOO_MANY_WORKERS,
+                f"the tenant `{tenant}` may have {most} workers and has them",
+                "delete one, or ask an operator for a larger quota",
+            )
+
+    def refuse_too_large(self, draft: Deployment, deployed: Sequence[Deployment]) -> None:
+        """The whole of a tenant's code is bounded, whatever the size of one worker may be."""
+        tenant = draft.version.tenant
+        most = self._tenants.quotas(tenant).script_bytes
+        if most is None:
+            return
+        size = script_bytes(draft) + sum(script_bytes(each) for each in deployed if each.id != draft.id)
+        if size > most:
+            raise Refused(
+                ApiCode.QUOTA,
+                f"the workers of the tenant `{tenant}` would have {size:,} bytes, more than its quota of {most:,}",
+                "delete one, make them smaller, or ask an operator for a larger quota",
+            )

@@ -1,0 +1,183 @@
+"""Endpoints of tenants: operators make and bound them, a tenant may look at itself."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Annotated
+
+import msgspec
+from msgspec import UNSET, UnsetType
+from starlette.requests import Request
+from starlette.responses import Response
+
+from atoll.control.audit import Mark
+from atoll.control.boundary import Route, caller_of, json_answer, no_content, read_json
+from atoll.control.callers import Scope
+from atoll.control.check import bad_body, parse_fields
+from atoll.control.deploy import Deployer
+from atoll.control.refusals import ApiCode, Refused
+from atoll.control.tenants import Quotas, Tenant, Tenants
+from atoll.control.tokens import Tokens
+from atoll.observe.records import iso_time
+from atoll.router import BadPattern, parse_pattern
+
+MAX_HOSTS = 1_000
+MAX_LISTED = 10
+
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+Rate = Annotated[int, msgspec.Meta(ge=1, le=10_000_000)]
+Seconds = Annotated[float, msgspec.Meta(gt=0, le=1_000_000)]
+Hosts = Annotated[list[str], msgspec.Meta(max_length=MAX_HOSTS)]
+
+
+class WantedQuotas(msgspec.Struct, forbid_unknown_fields=True):
+    """What is left out stays as it is; null takes the bound away."""
+
+    workers: Count | None | UnsetType = UNSET
+    script_bytes: Count | None | UnsetType = UNSET
+    requests_per_second: Rate | None | UnsetType = UNSET
+    concurrent_calls: Rate | None | UnsetType = UNSET
+    cpu_seconds_per_minute: Seconds | None | UnsetType = UNSET
+
+
+class NewTenant(msgspec.Struct, forbid_unknown_fields=True):
+    name: str
+    quotas: WantedQuotas | UnsetType = UNSET
+    hosts: Hosts | None = None
+
+
+class ChangedTenant(msgspec.Struct, forbid_unknown_fields=True):
+    quotas: WantedQuotas | UnsetType = UNSET
+    hosts: Hosts | None | UnsetType = UNSET
+
+
+class QuotasAnswer(msgspec.Struct):
+    workers: int | None
+    script_bytes: int | None
+    requests_per_second: int | None
+    concurrent_calls: int | None
+    cpu_seconds_per_minute: float | None
+
+
+class UsageAnswer(msgspec.Struct):
+    workers: int
+    script_bytes: int
+
+
+class TenantAnswer(msgspec.Struct):
+    name: str
+    created_at: str
+    quotas: QuotasAnswer
+    hosts: tuple[str, ...] | None  # null: any that is free
+    usage: UsageAnswer
+
+
+class TenantsAnswer(msgspec.Struct):
+    tenants: list[TenantAnswer]
+
+
+class TenantsApi:
+    def __init__(
+        self, tenants: Tenants, tokens: Tokens, deployer: Deployer, clock: Callable[[], float] = time.time
+    ) -> None:
+        self._tenants = tenants
+        self._tokens = tokens
+        self._deployer = deployer
+        self._clock = clock
+
+    def routes(self) -> list[Route]:
+        one = "/api/tenants/{tenant}"
+        return [
+            Route("GET", "/api/tenants", self.list, Scope.READ, "All tenants", gives=TenantsAnswer, is_node=True),
+            Route(
+                "POST",
+                "/api/tenants",
+                self.create,
+                Scope.ADMIN,
+                "Make a tenant",
+                takes=NewTenant,
+                gives=TenantAnswer,
+                status=201,
+                is_node=True,
+            ),
+            Route("GET", one, self.show, Scope.READ, "A tenant, its quotas and what it uses", gives=TenantAnswer),
+            Route(
+                "PATCH",
+                one,
+                self.change,
+                Scope.ADMIN,
+                "Change quotas and hosts",
+                takes=ChangedTenant,
+                gives=TenantAnswer,
+                is_node=True,
+            ),
+            Route("DELETE", one, self.delete, Scope.ADMIN, "Remove an empty tenant", status=204, is_node=True),
+        ]
+
+    async def list(self, request: Request) -> Response:
+        return json_answer(TenantsAnswer([self._shown(tenant) for tenant in self._tenants.all()]))
+
+    async def create(self, request: Request) -> Response:
+        body = parse_fields(await read_json(request), NewTenant)
+        now = self._clock()
+        quotas = with_wanted(Quotas(), body.quotas)
+        tenant = Tenant(body.name, int(now * 1000), quotas, checked_hosts(body.hosts))
+        return json_answer(
+            self._shown(await self._tenants.create(tenant, Mark.of(caller_of(request), now))), status=201
+        )
+
+    async def show(self, request: Request) -> Response:
+        name, caller = request.path_params["tenant"], caller_of(request)
+        if not caller.is_operator and name != caller.tenant:
+            raise Refused(ApiCode.NO_TENANT, f"there is no tenant `{name[:80]}`", "yours is another one")
+        return json_answer(self._shown(self._tenants.find(name)))
+
+    async def change(self, request: Request) -> Response:
+        body = parse_fields(await read_json(request), ChangedTenant)
+        tenant = self._tenants.find(request.path_params["tenant"])
+        hosts = tenant.hosts if body.hosts is UNSET else checked_hosts(body.hosts)
+        changed = Tenant(tenant.name, tenant.created_at, with_wanted(tenant.quotas, body.quotas), hosts)
+        return json_answer(self._shown(await self._tenants.change(changed, Mark.of(caller_of(request), self._clock()))))
+
+    async def delete(self, request: Request) -> Response:
+        name = self._tenants.find(request.path_params["tenant"]).name
+        async with self._deployer.turn:  # no deploy comes in between
+            holdings = self._deployer.holdings(name)
+            if holdings:
+                listed = ", ".join(holdings[:MAX_LISTED]) + (" …" if len(holdings) > MAX_LISTED else "")
+                raise Refused(ApiCode.TENANT_IN_USE, f"the tenant `{name}` still has {listed}", "delete it first")
+            await self._tenants.delete(name, Mark.of(caller_of(request), self._clock()))
+            self._tokens.forget_tenant(name)
+        return no_content()
+
+    def _shown(self, tenant: Tenant) -> TenantAnswer:
+        workers, script_bytes = self._deployer.usage(tenant.name)
+        quotas = QuotasAnswer(*(getattr(tenant.quotas, name) for name in QuotasAnswer.__struct_fields__))
+        usage = UsageAnswer(workers, script_bytes)
+        return TenantAnswer(tenant.name, iso_time(tenant.created_at), quotas, tenant.hosts, usage)
+
+
+def with_wanted(quotas: Quotas, wanted: WantedQuotas | UnsetType) -> Quotas:
+    if wanted is UNSET:
+        return quotas
+    values = {name: getattr(wanted, name) for name in wanted.__struct_fields__}
+    return msgspec.structs.replace(quotas, **{name: value for name, value in values.items() if value is not UNSET})
+
+
+def checked_hosts(texts: list[str] | None) -> tuple[str, ...] | None:
+    """Host patterns in their one spelling: `shop.example`, `*.shop.example`, `*shop.example`, or `*`."""
+    if texts is None:
+        return None
+    hosts = []
+    for text in texts:
+        try:
+            pattern = parse_pattern(f"{text}/*")
+            if "/" in text or "://" in text:
+                raise BadPattern("there is more in it than a host")
+        except BadPattern as error:
+            raise bad_body(
+                f"`hosts` has {text[:80]!r}: {error}", "write hosts like shop.example or *.shop.example"
+            ) from None
+        hosts.append(pattern.wildcard + pattern.host)
+    return tuple(dict.fromkeys(hosts))

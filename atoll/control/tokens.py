@@ -1,0 +1,176 @@
+"""Tokens: what a program shows to be let in. Made once, shown once, stored as a hash, revoked or expired one day.
+
+    atoll_<id>_<secret>      the id finds the row, the SHA-256 of the whole is compared in constant time
+
+The secret has 256 random bits: nobody guesses it, so a plain hash is enough and a login costs microseconds.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+import time
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import apsw
+import msgspec
+
+from atoll.control.audit import Mark
+from atoll.control.callers import Scope
+from atoll.control.ids import random_letters
+from atoll.control.refusals import ApiCode, Refused
+from atoll.db.sqlite import Database, rows
+
+PREFIX = "atoll"
+USED_STEP = 60_000  # ms: how exactly it is known when a token was used last
+
+
+class Token(msgspec.Struct, frozen=True):
+    """What is known about a token; the token itself is not. Times are ms since 1970."""
+
+    id: str
+    name: str
+    tenant: str | None  # None: all of them
+    scopes: tuple[Scope, ...]
+    created_at: int
+    expires_at: int | None = None
+
+
+class TokenRow(NamedTuple):
+    id: str
+    hash: bytes
+    name: str
+    tenant: str | None
+    scopes: str
+    created_at: int
+    expires_at: int | None
+    used_at: int | None
+
+
+class Tokens:
+    """All tokens of the node, in memory as in the table."""
+
+    def __init__(self, database: Database, clock: Callable[[], float] = time.time) -> None:
+        self._database = database
+        self._clock = clock
+        self._tokens: dict[str, Token] = {}
+        self._hashes: dict[str, bytes] = {}
+        self._used: dict[str, int] = {}
+        sql = "SELECT id, hash, name, tenant, scopes, created_at, expires_at, used_at FROM tokens"
+        for row in database.read(lambda connection: rows(connection, TokenRow, sql)):
+            scopes = msgspec.json.decode(row.scopes, type=tuple[Scope, ...])
+            self._tokens[row.id] = Token(row.id, row.name, row.tenant, scopes, row.created_at, row.expires_at)
+            self._hashes[row.id] = row.hash
+            if row.used_at is not None:
+                self._used[row.id] = row.used_at
+
+    def all(self, tenant: str | None = None) -> list[Token]:
+        """The tokens of a tenant, or all, oldest first."""
+        found = (token for token in self._tokens.values() if tenant is None or token.tenant == tenant)
+        return sorted(found, key=lambda token: (token.created_at, token.id))
+
+    def used_at(self, token: Token) -> int | None:
+        return self._used.get(token.id)
+
+    def check(self, shown: str) -> Token | None:
+        """The token that a client shows, if it is one that lets it in."""
+        token_id = _id_of(shown)
+        token = self._tokens.get(token_id)
+        if token is None or not hmac.compare_digest(_hash(shown), self._hashes[token_id]):
+            return None
+        now = int(self._clock() * 1000)
+        if token.expires_at is not None and token.expires_at <= now:
+            return None
+        if now - self._used.get(token_id, 0) >= USED_STEP:
+            self._used[token_id] = now
+            self._database.post(
+                lambda connection: _run(connection, "UPDATE tokens SET used_at = ? WHERE id = ?", now, token_id)
+            )
+        return token
+
+    async def make(
+        self, name: str, scopes: Sequence[Scope], tenant: str | None, seconds: float | None, mark: Mark
+    ) -> tuple[Token, str]:
+        """A new token, and its text: nobody will ever see that again."""
+        text = new_text()
+        return await self.keep(text, name, scopes, tenant, seconds, mark), text
+
+    async def keep(
+        self, text: str, name: str, scopes: Sequence[Scope], tenant: str | None, seconds: float | None, mark: Mark
+    ) -> Token:
+        """Let a text from `new_text` be a token from now on."""
+        token_id = _id_of(text)
+        expires_at = None if seconds is None else mark.at + int(seconds * 1000)
+        token = Token(token_id, name, tenant, tuple(scopes), mark.at, expires_at)
+
+        def act(connection: apsw.Connection) -> None:
+            connection.execute(
+                "INSERT INTO tokens (id, hash, name, tenant, scopes, created_at, expires_at)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?)",
+                (token.id, _hash(text), name, tenant, _json(token.scopes), token.created_at, expires_at),
+            )
+            mark.write(connection, "token.create", token.id, name)
+
+        await self._database.write(act)
+        self._tokens[token_id] = token
+        self._hashes[token_id] = _hash(text)
+        return token
+
+    def find(self, token_id: str, tenant: str | None) -> Token:
+        """A token by its id, of a tenant or of any."""
+        token = self._tokens.get(token_id)
+        if token is None or (tenant is not None and token.tenant != tenant):
+            raise Refused(ApiCode.NOT_FOUND, f"there is no token `{token_id[:80]}`", "GET /api/tokens lists them")
+        return token
+
+    async def revoke(self, token: Token, mark: Mark) -> None:
+        """From now on the token lets nobody in."""
+        self._forget(token.id)  # first: should the write fail, it works again after a restart and not before
+
+        def act(connection: apsw.Connection) -> None:
+            _run(connection, "DELETE FROM tokens WHERE id = ?", token.id)
+            mark.write(connection, "token.revoke", token.id, token.name)
+
+        await self._database.write(act)
+
+    def forget_tenant(self, tenant: str) -> None:
+        """A tenant was deleted, its tokens with it."""
+        for token in self.all(tenant):
+            self._forget(token.id)
+
+    def _forget(self, token_id: str) -> None:
+        self._tokens.pop(token_id, None)
+        self._hashes.pop(token_id, None)
+        self._used.pop(token_id, None)
+
+    def has_operator(self) -> bool:
+        """Whether somebody can get in to make other tokens."""
+        now = self._clock() * 1000
+        return any(
+            token.tenant is None
+            and Scope.ADMIN in token.scopes
+            and (token.expires_at is None or token.expires_at > now)
+            for token in self._tokens.values()
+        )
+
+
+def new_text() -> str:
+    return f"{PREFIX}_{random_letters()}_{secrets.token_urlsafe(32)}"
+
+
+def _id_of(text: str) -> str:
+    return text.removeprefix(f"{PREFIX}_").split("_", 1)[0]
+
+
+def _hash(text: str) -> bytes:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
+
+
+def _json(value: object) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+def _run(connection: apsw.Connection, sql: str, *values: str | int) -> None:
+    connection.execute(sql, values)

@@ -1,0 +1,217 @@
+"""Tenants: what is one's does not exist for another, hosts are not routed over, quotas hold."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+from control_plane import HELLO, Answer, Node
+
+from atoll.control.refusals import ApiCode
+from atoll.router import hosts_meet
+
+Start = Callable[..., Any]
+
+
+class Tenant:
+    """A tenant with an admin's token of its own."""
+
+    def __init__(self, node: Node, token: str) -> None:
+        self.node, self.token = node, token
+
+    async def ask(self, method: str, path: str, body: object = None, **headers: str) -> Answer:
+        return await self.node.ask(method, path, body, authorization=f"Bearer {self.token}", **headers)
+
+    async def deploy(self, name: str, *routes: str, **fields: object) -> Answer:
+        return await self.ask("POST", "/api/workers", {"name": name, "script": HELLO, "routes": routes, **fields})
+
+
+async def new_tenant(node: Node, name: str, **fields: object) -> Tenant:
+    assert (await node.ask("POST", "/api/tenants", {"name": name, **fields})).status == 201
+    body = {"name": f"{name}-admin", "scopes": ["admin"]}
+    return Tenant(node, (await node.ask("POST", "/api/tokens", body, x_atoll_tenant=name)).json["token"])
+
+
+@pytest.fixture
+async def acme(node: Node) -> AsyncIterator[Tenant]:
+    yield await new_tenant(node, "acme")
+
+
+@pytest.fixture
+async def globex(node: Node) -> AsyncIterator[Tenant]:
+    yield await new_tenant(node, "globex")
+
+
+async def test_a_worker_belongs_to_the_tenant_that_deployed_it(start: Start) -> None:
+    async with start() as node:
+        acme = await new_tenant(node, "acme")
+        assert (await acme.deploy("shop")).status == 201
+        live = node.live("shop.localhost")
+        assert live is not None and live.tenant == "acme"
+        assert (await node.ask("GET", "/api/workers")).json == {"workers": []}
+        assert (await node.ask("GET", "/api/workers/shop")).code == ApiCode.NO_WORKER
+        [shown] = (await node.ask("GET", "/api/workers", x_atoll_tenant="acme")).json["workers"]
+        assert shown["name"] == "shop" and shown["version"]["author"] == "acme-admin"
+    async with start() as node:
+        live = node.live("shop.localhost")
+        assert live is not None and live.tenant == "acme"
+
+
+async def test_a_tenant_of_another_name_cannot_be_acted_for(node: Node, acme: Tenant, globex: Tenant) -> None:
+    await acme.deploy("shop")
+    assert (await globex.ask("GET", "/api/workers", x_atoll_tenant="acme")).code == ApiCode.FORBIDDEN
+    assert (await globex.ask("GET", "/api/workers", x_atoll_tenant="globex")).status == 200
+    assert (await node.ask("GET", "/api/workers", x_atoll_tenant="nobody")).code == ApiCode.NO_TENANT
+    assert (await globex.ask("GET", "/api/tenants/acme")).code == ApiCode.NO_TENANT
+    assert (await globex.ask("GET", "/api/tenants/globex")).json["name"] == "globex"
+
+
+async def test_a_name_is_one_workers_on_the_whole_node(acme: Tenant, globex: Tenant) -> None:
+    await acme.deploy("shop")
+    answer = await globex.deploy("shop")
+    assert (answer.status, answer.code) == (409, ApiCode.NAME_TAKEN)
+    assert "PUT" not in answer.json["error"]["hint"] and b"acme" not in answer.content
+
+
+@pytest.mark.parametrize(
+    ("theirs", "mine"),
+    [
+        ("shop.example/*", "shop.example/*"),
+        ("shop.example", "shop.example/admin/*"),
+        ("shop.example/api/*", "shop.example"),
+        ("*.shop.example/*", "a.shop.example/x"),
+        ("*.shop.example/*", "*.a.shop.example/x"),
+        ("a.shop.example/*", "*.shop.example/*"),
+        ("*shop.example/*", "shop.example/x"),
+        ("shop.example/*", "*shop.example/*"),
+        ("*.shop.example/*", "*shop.example/*"),
+    ],
+)
+async def test_no_tenant_routes_over_another(node: Node, acme: Tenant, globex: Tenant, theirs: str, mine: str) -> None:
+    assert (await acme.deploy("theirs", theirs)).status == 201
+    answer = await globex.deploy("mine", mine)
+    assert (answer.status, answer.code) == (409, ApiCode.ROUTE_TAKEN)
+    assert b"acme" not in answer.content and b"theirs" not in answer.content
+    within = await acme.deploy("second", mine)  # in one tenant the more specific wins, unless it is the very same
+    assert within.status == (409 if theirs == mine else 201)
+    assert (await globex.deploy("mine", "other.example/*")).status == 201
+
+
+async def test_hosts_that_only_look_alike_are_free(acme: Tenant, globex: Tenant) -> None:
+    assert (await acme.deploy("one", "shop.example/*", "*.a.example/*")).status == 201
+    assert (await globex.deploy("two", "workshop.example/*", "a.example/*", "*.b.example/*")).status == 201
+
+
+async def test_a_tenants_own_host_is_not_routed_over(acme: Tenant, globex: Tenant) -> None:
+    await acme.deploy("shop")
+    answer = await globex.deploy("thief", "shop.localhost/admin")
+    assert (answer.status, answer.code) == (409, ApiCode.ROUTE_TAKEN)
+    assert "`shop`" not in answer.json["error"]["message"]
+
+
+@pytest.mark.parametrize("wide", ["*/*", "*com/*", "*.com/*", "*.localhost/*", "*localhost/*"])
+async def test_only_an_operator_takes_the_hosts_of_everybody(node: Node, acme: Tenant, wide: str) -> None:
+    answer = await acme.deploy("greedy", wide)
+    assert (answer.status, answer.code) == (400, ApiCode.BAD_ROUTE)
+    assert (await node.post(name="catch-all", script=HELLO, routes=[wide])).status == 201
+
+
+async def test_an_operator_says_which_hosts_a_tenant_may_have(node: Node) -> None:
+    acme = await new_tenant(node, "acme", hosts=["acme.example", "*.Acme.example"])
+    shown = (await node.ask("GET", "/api/tenants/acme")).json
+    assert shown["hosts"] == ["acme.example", "*.acme.example"]
+    assert (await acme.deploy("one", "acme.example", "a.b.acme.example/x", "*.b.acme.example/*")).status == 201
+    for foreign in ("globex.example/*", "*acme.example/*", "notacme.example/*", "*/*"):
+        assert (await acme.deploy("two", foreign)).code == ApiCode.BAD_ROUTE
+    await node.ask("PATCH", "/api/tenants/acme", {"hosts": None})
+    assert (await acme.deploy("two", "globex.example/*")).status == 201
+    assert (await node.ask("PATCH", "/api/tenants/acme", {"hosts": ["a/b"]})).code == ApiCode.BAD_BODY
+
+
+async def test_routes_are_listed_with_their_kind(node: Node, acme: Tenant) -> None:
+    await acme.deploy("shop", "shop.example/api/*", "shop.example")
+    assert (await acme.ask("GET", "/api/routes")).json["routes"] == [
+        {"pattern": "shop.localhost/*", "worker": "shop", "kind": "name"},
+        {"pattern": "shop.example/api/*", "worker": "shop", "kind": "route"},
+        {"pattern": "shop.example", "worker": "shop", "kind": "custom_domain"},
+    ]
+    assert (await node.ask("GET", "/api/routes")).json == {"routes": []}
+
+
+async def test_quotas_of_workers_and_code_hold(start: Start) -> None:
+    async with start() as node:
+        acme = await new_tenant(node, "acme", quotas={"workers": 2, "script_bytes": 3 * len(HELLO)})
+        assert (await acme.deploy("one")).status == 201
+        assert (await acme.deploy("two")).status == 201
+        assert (await acme.deploy("three")).code == ApiCode.TOO_MANY_WORKERS
+    async with start() as node:
+        acme.node = node
+        large = await acme.ask("PUT", "/api/workers/one", {"script": HELLO + " " * 2 * len(HELLO)})
+        assert (large.status, large.code) == (403, ApiCode.QUOTA)
+        assert (await acme.ask("PUT", "/api/workers/one", {"script": HELLO + "//" + "x" * 10})).status == 200
+        shown = (await acme.ask("GET", "/api/tenants/acme")).json
+        assert shown["usage"] == {"workers": 2, "script_bytes": 2 * len(HELLO) + 12}
+        assert shown["quotas"]["workers"] == 2 and shown["quotas"]["requests_per_second"] is None
+        await node.ask("PATCH", "/api/tenants/acme", {"quotas": {"workers": None}})
+        quotas = (await acme.ask("GET", "/api/tenants/acme")).json["quotas"]
+        assert quotas["workers"] is None and quotas["script_bytes"] == 3 * len(HELLO)
+        assert (await acme.ask("PATCH", "/api/tenants/acme", {"quotas": {}})).code == ApiCode.FORBIDDEN
+    async with start() as node:
+        assert (await node.ask("GET", "/api/tenants/acme")).json["quotas"] == quotas
+
+
+async def test_a_tenant_goes_when_it_has_nothing_any_more(node: Node, acme: Tenant) -> None:
+    await acme.deploy("shop")
+    answer = await node.ask("DELETE", "/api/tenants/acme")
+    assert (answer.status, answer.code) == (409, ApiCode.TENANT_IN_USE) and b"worker shop" in answer.content
+    await acme.ask("DELETE", "/api/workers/shop")
+    assert (await node.ask("DELETE", "/api/tenants/acme")).status == 204
+    assert (await acme.ask("GET", "/api/workers")).status == 401
+    assert (await node.ask("GET", "/api/tenants/acme")).code == ApiCode.NO_TENANT
+    assert (await node.ask("DELETE", "/api/tenants/default")).code == ApiCode.TENANT_IN_USE
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"name": "Acme"},
+        {"name": "acme", "quotas": {"workers": -1}},
+        {"name": "acme", "quotas": {"workers": 1.5}},
+        {"name": "acme", "quotas": {"wrokers": 1}},
+        {"name": "acme", "hosts": ["a b"]},
+        {"name": "acme", "hosts": ["http://a.example"]},
+        {},
+    ],
+)
+async def test_a_tenant_that_makes_no_sense_is_refused(node: Node, body: object) -> None:
+    answer = await node.ask("POST", "/api/tenants", body)
+    assert answer.status == 400
+    assert [tenant["name"] for tenant in (await node.ask("GET", "/api/tenants")).json["tenants"]] == ["default"]
+
+
+async def test_the_audit_log_is_read_in_pages_and_only_ones_own(node: Node, acme: Tenant, globex: Tenant) -> None:
+    for i in range(3):
+        await acme.deploy(f"w{i}")
+    await globex.deploy("other")
+    lines = (await acme.ask("GET", "/api/audit?limit=2")).json
+    assert [(line["actor"], line["action"], line["target"]) for line in lines["audit"]] == [
+        ("acme-admin", "worker.create", "w2"),
+        ("acme-admin", "worker.create", "w1"),
+    ]
+    rest = (await acme.ask("GET", f"/api/audit?cursor={lines['cursor']}")).json
+    assert [line["action"] for line in rest["audit"]] == ["worker.create", "token.create"] and "cursor" not in rest
+    everything = (await node.ask("GET", "/api/audit")).json["audit"]
+    assert {line["tenant"] for line in everything} == {"default", "acme", "globex"}
+    for bad in ("limit=0", "limit=x", "cursor=-1", "limit=1001"):
+        assert (await acme.ask("GET", f"/api/audit?{bad}")).code == ApiCode.BAD_BODY
+
+
+def test_host_patterns_meet_if_some_host_matches_both() -> None:
+    meeting = [("", "a.b", "", "a.b"), ("", "a.b", "*.", "b"), ("*.", "a.b", "*", "b"), ("*", "", "", "x"),
+               ("*", "b", "", "b"), ("*", "", "*.", "b")]  # fmt: skip
+    apart = [("", "a.b", "", "b"), ("", "b", "*.", "b"), ("*.", "a.b", "*.", "c.b"), ("", "ab", "*", "b")]
+    for one, host, two, other in meeting:
+        assert hosts_meet(one, host, two, other) and hosts_meet(two, other, one, host)
+    for one, host, two, other in apart:
+        assert not hosts_meet(one, host, two, other) and not hosts_meet(two, other, one, host)
