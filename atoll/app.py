@@ -47,7 +47,9 @@ from atoll.engine.supervisor import Supervisor
 from atoll.errors import StartError
 from atoll.front.heap import keep_freed_memory
 from atoll.front.pages import Detail
-from atoll.front.server import Server, listen
+from atoll.front.peer import Proxies
+from atoll.front.server import Listening, Server, listen
+from atoll.front.tls import Certificates
 from atoll.logs import Invocation
 from atoll.observe.metrics import Meter, Metrics, Sources
 from atoll.observe.processes import uses_of
@@ -97,11 +99,7 @@ class Node:
 
     async def _start(self) -> None:
         undo = self._undo
-        listening = None
-        if self.listens:  # first: a taken port is the commonest mistake
-            listening = listen(self.settings.host, self.settings.port)
-            undo.callback(listening.close)
-            self.settings = replace(self.settings, port=listening.port)
+        listening, secure, certificates = self._listen()  # first: a taken port is the commonest mistake
         settings = self.settings
         folder = DataFolder(settings.data)
         undo.callback(folder.close)
@@ -116,7 +114,7 @@ class Node:
         self.inner = InnerCalls()
         queues = QueueStore(settings.data / "queues.db")
         undo.push_async_callback(queues.close)
-        bindings = make_bindings(Services(settings, database, self.router, self.inner, queues))
+        bindings = make_bindings(Services(settings, database, self.router, self.inner, queues, self))
         for binding in bindings:
             undo.push_async_callback(binding.close)
         broker = Broker(bindings)
@@ -130,6 +128,7 @@ class Node:
             threads=settings.engine_threads,
             spares=settings.spares,
             sandbox_mode=settings.sandbox,
+            pbkdf2_iterations=settings.pbkdf2_iterations,
         )
         self.triggers = self._make_triggers(queues)
         undo.push_async_callback(self.triggers.close)
@@ -149,8 +148,24 @@ class Node:
         self.first_token = await self.access.gate.make_first_token(settings.data)
         if listening is not None:
             await self.server.startup(listening)
+        if secure is not None and certificates is not None:
+            await self.server.startup_secure(secure, certificates)
         undo.push_async_callback(self._drain)
         self.phase = "serving"
+
+    def _listen(self) -> tuple[Listening | None, Listening | None, Certificates | None]:
+        """Open the ports, if the node has any; from then on the settings name the one that the system chose."""
+        if not self.listens:
+            return None, None, None
+        listening = listen(self.settings.host, self.settings.port)
+        self._undo.callback(listening.close)
+        self.settings = replace(self.settings, port=listening.port)
+        if not self.settings.https_port:
+            return listening, None, None
+        certificates = Certificates(self.settings.certificates)
+        secure = listen(self.settings.host, self.settings.https_port)
+        self._undo.callback(secure.close)
+        return listening, secure, certificates
 
     def state(self) -> str:
         """ "ok", or why no request should be sent here."""
@@ -164,7 +179,7 @@ class Node:
         if record.version.tail_consumers:
             self.triggers.tails.take(record)
 
-    def _worker_of(self, tenant: str, name: str) -> Version | None:
+    def find_worker(self, tenant: str, name: str) -> Version | None:
         """The active version of a worker of a tenant."""
         return next((each.version for each in self.deployer.all(tenant) if each.name == name), None)
 
@@ -233,7 +248,7 @@ class Node:
         return Triggers(
             CronTriggers(self.pool, CronHistory(self.settings.data / "crons.db")),
             QueueTriggers(self.pool, queues),
-            TailTriggers(self.pool, self._worker_of),
+            TailTriggers(self.pool, self.find_worker),
         )
 
     def _make_server(self) -> Server:
@@ -249,6 +264,7 @@ class Node:
             body_timeout=settings.body_timeout,
             idle_timeout=settings.idle_timeout,
             drain_seconds=settings.drain_seconds,
+            proxies=Proxies(settings.trusted_proxies),
             detail=self.detail,
             explain=self.deployer.maps.failure if self.detail == Detail.STACKS else None,
         )

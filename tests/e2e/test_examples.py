@@ -11,7 +11,9 @@ from atoll.project.read import read_project
 from tests.running import Atoll
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-NAMES = sorted(path.parent.name for path in EXAMPLES.glob("*/worker.js"))
+NAMES = sorted(
+    (path.parent.name for path in EXAMPLES.glob("*/worker.js")), key=lambda name: name == "front-desk"
+)  # needs greeter
 
 
 def deploy(atoll: Atoll, name: str) -> dict[str, Any]:
@@ -89,6 +91,13 @@ def test_cron_runs_by_hand(atoll: Atoll) -> None:
     answer = atoll.control("GET", "/api/workers/cron/crons").json
     assert [cron["cron"] for cron in answer["crons"]] == ["* * * * *", "0 9 * * 2-6"]
     assert answer["runs"][0]["outcome"] == "ok" and answer["runs"][0]["by_hand"]
+
+
+def test_front_desk_calls_greeter(atoll: Atoll) -> None:
+    deploy(atoll, "greeter")
+    deploy(atoll, "front-desk")
+    assert atoll.get("front-desk", "/Ada").text == "Hello, Ada! Welcome.\n"
+    assert atoll.get("front-desk", "/raw").text == "Hello, desk!\n"
 
 
 def test_tail_is_told(atoll: Atoll) -> None:
