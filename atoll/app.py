@@ -147,7 +147,7 @@ class Node:
             log.info("%d workers restored", restored)
         self.first_token = await self.access.gate.make_first_token(settings.data)
         if listening is not None:
-            await self.server.startup(listening)
+            await self._open(listening)
         if secure is not None and certificates is not None:
             await self.server.startup_secure(secure, certificates)
         undo.push_async_callback(self._drain)
@@ -166,6 +166,10 @@ class Node:
         secure = listen(self.settings.host, self.settings.https_port)
         self._undo.callback(secure.close)
         return listening, secure, certificates
+
+    async def _open(self, listening: Listening) -> None:
+        """From here on clients are answered; those that came since `listen` have waited."""
+        await self.server.startup(listening)
 
     def state(self) -> str:
         """ "ok", or why no request should be sent here."""
