@@ -54,6 +54,7 @@ from atoll.logs import Invocation
 from atoll.observe.metrics import Meter, Metrics, Sources
 from atoll.observe.processes import uses_of
 from atoll.observe.store import LogStore
+from atoll.observe.traces import Tracer
 from atoll.router import Router
 from atoll.triggers.cron import CronTriggers
 from atoll.triggers.history import CronHistory
@@ -82,6 +83,7 @@ class Node:
         usual = Detail.MESSAGES if settings.base_domain == "localhost" else Detail.PUBLIC
         self.detail = usual if detail is None else detail
         self.meter = Meter(settings.metrics_workers)
+        self.tracer: Tracer | None = None
         self.phase = "starting"  # then "serving", then "draining"
         self._undo = AsyncExitStack()  # what `stop` does, last first
 
@@ -118,6 +120,10 @@ class Node:
         for binding in bindings:
             undo.push_async_callback(binding.close)
         broker = Broker(bindings)
+        if settings.otlp_endpoint:
+            self.tracer = Tracer(settings.otlp_endpoint, settings.trace_share)
+            broker.traces = True
+            undo.push_async_callback(asyncio.to_thread, self.tracer.close)
         kinds = {binding.kind: binding for binding in bindings}
         store = WorkerStore(database, kinds)
         self.inner.calls = self.pool = self._make_pool(store, broker)
@@ -180,6 +186,8 @@ class Node:
     def _record(self, record: Invocation) -> None:
         self.meter.record(record)
         self.logs.record(record)
+        if self.tracer is not None:
+            self.tracer.record(record)
         if record.version.tail_consumers:
             self.triggers.tails.take(record)
 

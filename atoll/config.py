@@ -87,6 +87,10 @@ class Settings:
     metrics_workers: int = setting(
         200, "Workers with series of their own in /metrics; the others share one.", high=10_000
     )
+    otlp_endpoint: str = setting(
+        "", "Where traces go, such as http://localhost:4318/v1/traces; needs `pip install 'atoll[otel]'`.", shown="none"
+    )
+    trace_share: float = setting(0.01, "Part of the calls that are traced, if otlp_endpoint is set.", high=1)
     log_days: float = setting(7.0, "Days for which the log records of calls are kept.", low=0.001, high=36_500)
     log_bytes: int = setting(512 * MB, "Size of all log records; beyond it the largest tenant's oldest go.", low=MB)
     log_rate: int = setting(

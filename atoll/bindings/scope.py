@@ -12,6 +12,7 @@ import logging
 from typing import Protocol, TypeVar
 
 from atoll.errors import InvalidArgument, QuotaExceeded
+from atoll.tallies import OpSpan
 from atoll.workers import Version
 
 log = logging.getLogger("atoll.bindings")
@@ -36,13 +37,25 @@ T = TypeVar("T", bound=Closable)
 
 
 class Scope:
-    __slots__ = ("_last", "_locals", "_open", "hops", "is_over", "pending", "response", "subrequests", "version")
+    __slots__ = (
+        "_last",
+        "_locals",
+        "_open",
+        "hops",
+        "is_over",
+        "pending",
+        "response",
+        "spans",
+        "subrequests",
+        "version",
+    )
 
     def __init__(self, version: Version, hops: int = 0, response: ResponseBody | None = None) -> None:
         self.version = version
         self.response = response
         self.hops = hops  # workers that called each other before this call: loops end at a limit
         self.subrequests = 0
+        self.spans: list[OpSpan] | None = None  # what its ops took, where calls are traced
         self.is_over = False
         self.pending: dict[int, asyncio.Task[None] | None] = {}  # ops under way, by op id
         self._open: dict[int, Closable] = {}

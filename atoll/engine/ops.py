@@ -16,11 +16,13 @@ from atoll.engine.link import Link
 from atoll.engine.loads import Placement
 from atoll.engine.table import CallTable
 from atoll.errors import EngineError
+from atoll.tallies import OpSpan
 from atoll.wire.codec import encode_reply, read_op
 from atoll.wire.generated import ErrorCode, Flag
 
 log = logging.getLogger("atoll.engine")
 
+MAX_SPANS = 500  # ops of one call that a trace tells of
 PENDING_BYTES = 256 << 20  # bodies of ops that wait, over all calls of one engine
 
 # What our fetch() tells a server it calls: how many workers have called each other until then.
@@ -55,6 +57,8 @@ class Ops:
         if call.scope is None:
             hops = call.hops if call.event else max(call.hops, hops_of(call.head))
             call.scope = Scope(call.version, hops, DirectBody(call))
+            if self._broker.traces:
+                call.scope.spans = []
         pending = call.scope.pending
         if number in pending:
             raise EngineError(f"a second OP {number} while the first waits")
@@ -70,9 +74,12 @@ class Ops:
 
         def respond(answer: Reply | Refusal) -> None:
             tally = op.tally
-            tally.times.add((perf_counter_ns() - began) // 1000)
-            if isinstance(answer, Refusal):
-                tally.refused += 1
+            took_us = (perf_counter_ns() - began) // 1000
+            refused = isinstance(answer, Refusal)
+            tally.times.add(took_us)
+            tally.refused += refused
+            if scope.spans is not None and len(scope.spans) < MAX_SPANS:
+                scope.spans.append(OpSpan(op.name, began, took_us, refused))
             if not scope.is_over:  # else the call ended while the op ran
                 self._reply(worker, number, answer)
 
