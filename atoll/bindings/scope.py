@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from atoll.errors import InvalidArgument, QuotaExceeded
 from atoll.tallies import OpSpan
@@ -43,6 +43,7 @@ class Scope:
         "_open",
         "hops",
         "is_over",
+        "line",
         "pending",
         "response",
         "spans",
@@ -58,6 +59,7 @@ class Scope:
         self.spans: list[OpSpan] | None = None  # what its ops took, where calls are traced
         self.is_over = False
         self.pending: dict[int, asyncio.Task[None] | None] = {}  # ops under way, by op id
+        self.line: dict[int, tuple[Any, bytes, bytes]] = {}  # ops that wait for their turn, by op id: what, meta, body
         self._open: dict[int, Closable] = {}
         self._last = 0
         self._locals: dict[type[Closable], Closable] = {}
