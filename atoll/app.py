@@ -36,24 +36,29 @@ from atoll.control.crons_api import CronsApi
 from atoll.control.deploy import Deployer
 from atoll.control.metrics_api import MetricsApi
 from atoll.control.queues_api import QueuesApi
+from atoll.control.quotas import caps_of
 from atoll.control.refusals import Refused
+from atoll.control.tenants import Tenant
 from atoll.control.workers import WorkerStore
 from atoll.db.folder import DataFolder
 from atoll.db.sqlite import Database
 from atoll.engine.inner import InnerCalls
 from atoll.engine.pool import Pool, PoolLimits
 from atoll.engine.process import built_folders
+from atoll.engine.report import pool_report
 from atoll.engine.supervisor import Supervisor
+from atoll.engine.upkeep import UpkeepLimits
 from atoll.errors import StartError
 from atoll.front.heap import keep_freed_memory
 from atoll.front.pages import Detail
 from atoll.front.peer import Proxies
-from atoll.front.server import Server, listen
+from atoll.front.server import Listening, Server, listen
 from atoll.front.tls import Certificates
 from atoll.logs import Invocation
 from atoll.observe.metrics import Meter, Metrics, Sources
 from atoll.observe.processes import uses_of
 from atoll.observe.store import LogStore
+from atoll.observe.traces import Tracer
 from atoll.router import Router
 from atoll.triggers.cron import CronTriggers
 from atoll.triggers.history import CronHistory
@@ -71,13 +76,18 @@ EXAMPLE_BODY = '{"name":"hello","script":"export default { fetch() { return new 
 class Node:
     """Everything one `atoll serve` is made of. `start`, then it serves until `stop`."""
 
-    def __init__(self, settings: Settings, *, detail: Detail | None = None) -> None:
-        """`detail` is how much error pages tell; by default that depends on who can read them."""
+    def __init__(self, settings: Settings, *, detail: Detail | None = None, listens: bool = True) -> None:
+        """`detail` is how much error pages tell; by default that depends on who can read them.
+
+        A node that does not listen is reached by `inner` alone, from the program it is part of.
+        """
         self.settings = settings
+        self.listens = listens
         # On localhost whoever reads an error page is the one who wrote the worker.
         usual = Detail.MESSAGES if settings.base_domain == "localhost" else Detail.PUBLIC
         self.detail = usual if detail is None else detail
         self.meter = Meter(settings.metrics_workers)
+        self.tracer: Tracer | None = None
         self.phase = "starting"  # then "serving", then "draining"
         self._undo = AsyncExitStack()  # what `stop` does, last first
 
@@ -95,13 +105,8 @@ class Node:
 
     async def _start(self) -> None:
         undo = self._undo
-        listening = listen(self.settings.host, self.settings.port)  # first: a taken port is the commonest mistake
-        settings = self.settings = replace(self.settings, port=listening.port)
-        undo.callback(listening.close)
-        certificates = Certificates(settings.certificates) if settings.https_port else None
-        secure = listen(settings.host, settings.https_port) if certificates is not None else None
-        if secure is not None:
-            undo.callback(secure.close)
+        listening, secure, certificates = self._listen()  # first: a taken port is the commonest mistake
+        settings = self.settings
         folder = DataFolder(settings.data)
         undo.callback(folder.close)
         database = Database(settings.data / "atoll.db")
@@ -112,28 +117,25 @@ class Node:
         )
         undo.push_async_callback(self.logs.close)
         self.router = self._make_router()
-        inner = InnerCalls()
+        self.inner = InnerCalls()
         queues = QueueStore(settings.data / "queues.db")
         undo.push_async_callback(queues.close)
-        bindings = make_bindings(Services(settings, database, self.router, inner, queues, self))
+        bindings = make_bindings(Services(settings, database, self.router, self.inner, queues, self))
         for binding in bindings:
             undo.push_async_callback(binding.close)
         broker = Broker(bindings)
+        if settings.otlp_endpoint:
+            self.tracer = Tracer(settings.otlp_endpoint, settings.trace_share)
+            broker.traces = True
+            undo.push_async_callback(asyncio.to_thread, self.tracer.close)
         kinds = {binding.kind: binding for binding in bindings}
         store = WorkerStore(database, kinds)
-        inner.calls = self.pool = self._make_pool(store, broker)
-        self.supervisor = Supervisor(
-            self.pool,
-            data=settings.data,
-            engines=settings.engines,
-            threads=settings.engine_threads,
-            spares=settings.spares,
-            sandbox_mode=settings.sandbox,
-            pbkdf2_iterations=settings.pbkdf2_iterations,
-        )
+        self.inner.calls = self.pool = self._make_pool(store, broker)
+        self.supervisor = self._make_supervisor()
         self.triggers = self._make_triggers(queues)
         undo.push_async_callback(self.triggers.close)
         self.access = Access(settings, database)
+        self.access.tenants.listen(self._cap_tenant)
         self.deployer = Deployer(
             settings, store, self.pool, self.router, self.logs, kinds, self.triggers, self.access.tenants
         )
@@ -147,11 +149,30 @@ class Node:
         if restored:
             log.info("%d workers restored", restored)
         self.first_token = await self.access.gate.make_first_token(settings.data)
-        await self.server.startup(listening)
+        if listening is not None:
+            await self._open(listening)
         if secure is not None and certificates is not None:
             await self.server.startup_secure(secure, certificates)
         undo.push_async_callback(self._drain)
         self.phase = "serving"
+
+    def _listen(self) -> tuple[Listening | None, Listening | None, Certificates | None]:
+        """Open the ports, if the node has any; from then on the settings name the one that the system chose."""
+        if not self.listens:
+            return None, None, None
+        listening = listen(self.settings.host, self.settings.port)
+        self._undo.callback(listening.close)
+        self.settings = replace(self.settings, port=listening.port)
+        if not self.settings.https_port:
+            return listening, None, None
+        certificates = Certificates(self.settings.certificates)
+        secure = listen(self.settings.host, self.settings.https_port)
+        self._undo.callback(secure.close)
+        return listening, secure, certificates
+
+    async def _open(self, listening: Listening) -> None:
+        """From here on clients are answered; those that came since `listen` have waited."""
+        await self.server.startup(listening)
 
     def state(self) -> str:
         """ "ok", or why no request should be sent here."""
@@ -162,6 +183,8 @@ class Node:
     def _record(self, record: Invocation) -> None:
         self.meter.record(record)
         self.logs.record(record)
+        if self.tracer is not None:
+            self.tracer.record(record)
         if record.version.tail_consumers:
             self.triggers.tails.take(record)
 
@@ -220,6 +243,7 @@ class Node:
             self.access,
             is_control=self.router.is_control,
             stats=self.pool.stats,
+            pool_report=lambda: pool_report(self.pool, self.supervisor),
             port=lambda: self.server.port,
             more=[
                 *metrics.routes(),
@@ -235,6 +259,21 @@ class Node:
             CronTriggers(self.pool, CronHistory(self.settings.data / "crons.db")),
             QueueTriggers(self.pool, queues),
             TailTriggers(self.pool, self.find_worker),
+        )
+
+    def _make_supervisor(self) -> Supervisor:
+        settings = self.settings
+        return Supervisor(
+            self.pool,
+            data=settings.data,
+            engines=settings.engines,
+            threads=settings.engine_threads,
+            spares=settings.spares,
+            sandbox_mode=settings.sandbox,
+            upkeep=UpkeepLimits(settings.restart_memory_mb, settings.restart_hours, settings.min_free_mb),
+            heartbeat_seconds=settings.health_check_ms / 1000,
+            heap_initial_mb=settings.heap_initial_mb,
+            pbkdf2_iterations=settings.pbkdf2_iterations,
         )
 
     def _make_server(self) -> Server:
@@ -263,6 +302,9 @@ class Node:
         self.logs.hang_up()  # a live stream would never end by itself
         await self.server.shutdown()
         await self.supervisor.drain(self.settings.drain_seconds)  # what waitUntil() still holds
+
+    def _cap_tenant(self, tenant: Tenant) -> None:
+        self.pool.set_caps(tenant.name, caps_of(tenant.quotas, self.pool.tenants.usual))
 
     async def deploy_example(self, name: str) -> None:
         """Deploy one of the examples that come with Atoll, unless a worker has its name."""

@@ -1,5 +1,7 @@
 #include "realm.h"
 
+#include <algorithm>
+
 #include "modules.h"
 #include "natives.h"
 #include "worker.h"
@@ -18,7 +20,7 @@ v8::Isolate::CreateParams Params(const RealmFactory& factory, CountingAllocator&
   params.snapshot_blob = &factory.snapshot;
   params.external_references = ExternalReferences();
   params.allow_atomics_wait = false;
-  params.constraints.ConfigureDefaultsFromHeapSize(0, memory_bytes);
+  params.constraints.ConfigureDefaultsFromHeapSize(std::min(factory.initial_bytes, memory_bytes), memory_bytes);
   return params;
 }
 
@@ -49,6 +51,13 @@ v8::Local<v8::String> ToV8(v8::Isolate* isolate, std::string_view text) {
 std::string FromV8(v8::Isolate* isolate, v8::Local<v8::Value> value) {
   v8::String::Utf8Value text(isolate, value);
   return *text == nullptr ? std::string() : std::string(*text, text.length());
+}
+
+std::string BeginningOf(v8::Isolate* isolate, v8::Local<v8::String> text, size_t limit) {
+  if (static_cast<size_t>(text->Length()) * 3 <= limit) return FromV8(isolate, text);
+  std::string bytes(limit, '\0');
+  bytes.resize(text->WriteUtf8V2(isolate, bytes.data(), limit, v8::String::WriteFlags::kReplaceInvalidUtf8));
+  return bytes;
 }
 
 Realm::Realm(const RealmFactory& factory, size_t memory_bytes)

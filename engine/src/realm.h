@@ -25,6 +25,7 @@ class Worker;
 struct RealmFactory {
   node::MultiIsolatePlatform* platform;
   v8::StartupData snapshot;
+  size_t initial_bytes = 0;  // of heap, before V8 begins to collect; 0: V8 decides
 };
 
 // The functions of web/worker/main.js that the engine calls, in the order of kEntryNames.
@@ -149,5 +150,7 @@ void Ignore(T&&) {}
 // A UTF-8 C++ string as a JavaScript string, and back.
 v8::Local<v8::String> ToV8(v8::Isolate* isolate, std::string_view text);
 std::string FromV8(v8::Isolate* isolate, v8::Local<v8::Value> value);
+// The beginning of a string that may be hundreds of megabytes long: about `limit` bytes.
+std::string BeginningOf(v8::Isolate* isolate, v8::Local<v8::String> text, size_t limit);
 
 }  // namespace engine

@@ -1,5 +1,5 @@
 // https://fetch.spec.whatwg.org/#response-class
-import { isWebSocket } from "../sockets/websocket.js";
+import { lazy } from "../internal/lazy.js";
 import { Body, cloneBody, extractBody, isUnusable } from "./body.js";
 import { includeBody } from "./body_mixin.js";
 import { HeaderList } from "./header_list.js";
@@ -75,7 +75,7 @@ function initialize(state, init) {
     }
   }
   if (webSocket !== undefined && webSocket !== null) {
-    if (!isWebSocket(webSocket)) throw new TypeError("Response: `webSocket` is not a WebSocket.");
+    if (!lazy("sockets/websocket.js").isWebSocket(webSocket)) throw new TypeError("Response: `webSocket` is not a WebSocket.");
     if (status === undefined) throw new RangeError("Response: a `webSocket` needs the status 101.");
     state.webSocket = webSocket;
   }

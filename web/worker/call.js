@@ -5,16 +5,15 @@ import { createFetchEvent, dispatchGlobal, responseOf } from "../dom/global_scop
 import { makeIncomingRequest } from "../fetch/incoming.js";
 import { describeResponse, isResponse } from "../fetch/outgoing.js";
 import { inspect } from "../internal/inspect.js";
+import { lazy } from "../internal/lazy.js";
 import { native } from "../internal/native.js";
 import { encodeText } from "../internal/text.js";
 import { ErrorCode, Level } from "../internal/wire.gen.js";
-import { lengthOfStream } from "../streams/identity.js";
+import { lengthOfStream } from "../streams/lengths.js";
 import { isReadableStream } from "../streams/streams.js";
 import { dropTimers } from "../timers.js";
 import { IncomingBody, OutgoingBody, sourceOfBytes, sourceOfStream } from "./bodies.js";
 import { createContext } from "./context.js";
-import { SocketPort } from "./socket_port.js";
-import { takeClient } from "../sockets/websocket.js";
 import { isEntrypoint } from "./handlers.js";
 
 const MAX_RESPONSE_HEAD = 128 * 1024;
@@ -158,8 +157,9 @@ export class Call {
       this.fail(ErrorCode.NOT_A_RESPONSE, new TypeError("A Response with a webSocket answers only a WebSocket upgrade request."));
       return;
     }
+    const { SocketPort } = lazy("worker/socket_port.js");
     try {
-      takeClient(socket, (server) => (this.socket = new SocketPort(this, server)));
+      lazy("sockets/websocket.js").takeClient(socket, (server) => (this.socket = new SocketPort(this, server)));
     } catch (error) {
       this.fail(ErrorCode.NOT_A_RESPONSE, error);
       return;
