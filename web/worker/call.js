@@ -157,8 +157,8 @@ export class Call {
       this.fail(ErrorCode.NOT_A_RESPONSE, new TypeError("A Response with a webSocket answers only a WebSocket upgrade request."));
       return;
     }
-    const { SocketPort } = lazy("worker/socket_port.js");
     try {
+      const { SocketPort } = lazy("worker/socket_port.js");
       lazy("sockets/websocket.js").takeClient(socket, (server) => (this.socket = new SocketPort(this, server)));
     } catch (error) {
       this.fail(ErrorCode.NOT_A_RESPONSE, error);
