@@ -40,6 +40,7 @@ from atoll.control.refusals import Refused
 from atoll.control.workers import WorkerStore
 from atoll.db.folder import DataFolder
 from atoll.db.sqlite import Database
+from atoll.egress.gate import Gate
 from atoll.engine.inner import InnerCalls
 from atoll.engine.pool import Pool, PoolLimits
 from atoll.engine.process import built_folders
@@ -113,9 +114,11 @@ class Node:
         undo.push_async_callback(self.logs.close)
         self.router = self._make_router()
         inner = InnerCalls()
+        gate = Gate(settings)
+        undo.callback(gate.close)
         queues = QueueStore(settings.data / "queues.db")
         undo.push_async_callback(queues.close)
-        bindings = make_bindings(Services(settings, database, self.router, inner, queues, self))
+        bindings = make_bindings(Services(settings, database, self.router, inner, queues, self, gate))
         for binding in bindings:
             undo.push_async_callback(binding.close)
         broker = Broker(bindings)
@@ -134,6 +137,7 @@ class Node:
         self.triggers = self._make_triggers(queues)
         undo.push_async_callback(self.triggers.close)
         self.access = Access(settings, database)
+        self.access.tenants.listen(lambda tenant: gate.set_tenant(tenant.name, tenant.egress))
         self.deployer = Deployer(
             settings, store, self.pool, self.router, self.logs, kinds, self.triggers, self.access.tenants
         )

@@ -32,7 +32,6 @@ from atoll.bindings.scope import QUIET, Scope
 from atoll.bindings.service.target import Target, callee_of, target_of
 from atoll.bindings.services import InnerResponse, Services
 from atoll.egress.client import HttpClient
-from atoll.egress.gate import Gate
 from atoll.errors import CalleeFailed, InvalidArgument, LoopDetected, NetworkError
 from atoll.workers import Version
 
@@ -51,12 +50,11 @@ class Fetch(Binding):
         self._workers = services.workers
         self._base = settings.base_domain
         self._ports = {80, 443, settings.port}  # on which a host of this node means this node
-        self.gate = Gate(settings)
+        self.gate = services.gate
         self.client = HttpClient(settings, self.gate)
 
     async def close(self) -> None:
         self.client.close()
-        self.gate.close()
 
     # --- ops ---
 
