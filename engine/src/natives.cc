@@ -241,6 +241,7 @@ std::vector<std::span<const native::Function>> Tables() {
           native::DerFunctions(),
           native::SignatureFunctions(),
           native::CipherFunctions(),
+          native::PostQuantumFunctions(),
           native::LazyFunctions()};
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 from typing import Any
 
@@ -104,3 +105,11 @@ def test_tail_is_told(atoll: Atoll) -> None:
     deploy(atoll, "tail")
     assert atoll.get("tail", "/fail").status == 500
     atoll.wait_until(lambda: atoll.get("tail").json.get("tail exception") == 1)
+
+
+def test_signed_links_opens_its_own_links_alone(atoll: Atoll) -> None:
+    deploy(atoll, "signed-links")
+    link = atoll.get("signed-links", "/link").text.strip()
+    assert gzip.decompress(atoll.get("signed-links", link).body) == b"one,two,three\n"
+    assert atoll.get("signed-links", link[:-1]).status == 403
+    assert atoll.get("signed-links", link.replace("expires=", "expires=9")).status == 403

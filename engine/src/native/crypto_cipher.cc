@@ -23,14 +23,18 @@ constexpr Known kCiphers[] = {
     {"AES-128-CBC", false}, {"AES-192-CBC", false},  {"AES-256-CBC", false},      {"AES-128-CTR", false},
     {"AES-192-CTR", false}, {"AES-256-CTR", false},  {"AES-128-GCM", true},       {"AES-192-GCM", true},
     {"AES-256-GCM", true},  {"AES-128-ECB", false},  {"AES-192-ECB", false},      {"AES-256-ECB", false},
-    {"ChaCha20", false},    {"DES-EDE3-CBC", false}, {"ChaCha20-Poly1305", true},
+    {"ChaCha20", false},    {"DES-EDE3-CBC", false}, {"ChaCha20-Poly1305", true}, {"AES-128-OCB", true},
+    {"AES-192-OCB", true},  {"AES-256-OCB", true},
 };
+
+constexpr uint32_t kFirstOcb = 15;
 
 struct FreeCipher {
   void operator()(EVP_CIPHER* cipher) const { EVP_CIPHER_free(cipher); }
 };
 
-// beginCipher(number, key, iv, encrypts, pads) -> handle; undefined if key or iv have a wrong length
+// beginCipher(number, key, iv, encrypts, pads, bytes of the tag | undefined) -> handle; undefined if key or iv have a
+// wrong length
 void BeginCipher(const Arguments& args) {
   Operation op(args);
   const uint32_t number = op.Integer(0);
@@ -38,6 +42,7 @@ void BeginCipher(const Arguments& args) {
   const Input iv = op.View(2);
   const bool encrypts = op.Flag(3);
   const bool pads = op.Flag(4);
+  const int tag_bytes = op.IsGiven(5) ? static_cast<int>(op.Integer(5)) : kTagBytes;
   if (op.Refused() || number >= std::size(kCiphers)) return;
   ErrorScope errors;
   const Known& known = kCiphers[number];
@@ -53,6 +58,8 @@ void BeginCipher(const Arguments& args) {
   if (known.authenticates) {
     if (iv.size() == 0) return;
     if (EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_SET_IVLEN, static_cast<int>(iv.size()), nullptr) != 1) return;
+    // Only OCB has to know beforehand how long its tag will be.
+    if (number >= kFirstOcb && EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_SET_TAG, tag_bytes, nullptr) != 1) return;
   } else if (iv.size() != static_cast<size_t>(EVP_CIPHER_get_iv_length(cipher.get()))) {
     return;
   }

@@ -32,6 +32,7 @@ std::span<const Function> CurveFunctions();
 std::span<const Function> DerFunctions();
 std::span<const Function> SignatureFunctions();
 std::span<const Function> CipherFunctions();
+std::span<const Function> PostQuantumFunctions();
 std::span<const Function> LazyFunctions();
 
 // The getter behind defineLazyGlobal: an external reference of the snapshot too.
