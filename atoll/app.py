@@ -49,7 +49,7 @@ from atoll.errors import StartError
 from atoll.front.heap import keep_freed_memory
 from atoll.front.pages import Detail
 from atoll.front.peer import Proxies
-from atoll.front.server import Server, listen
+from atoll.front.server import Listening, Server, listen
 from atoll.front.tls import Certificates
 from atoll.logs import Invocation
 from atoll.observe.metrics import Meter, Metrics, Sources
@@ -151,11 +151,15 @@ class Node:
         if restored:
             log.info("%d workers restored", restored)
         self.first_token = await self.access.gate.make_first_token(settings.data)
-        await self.server.startup(listening)
+        await self._open(listening)
         if secure is not None and certificates is not None:
             await self.server.startup_secure(secure, certificates)
         undo.push_async_callback(self._drain)
         self.phase = "serving"
+
+    async def _open(self, listening: Listening) -> None:
+        """From here on clients are answered; those that came since `listen` have waited."""
+        await self.server.startup(listening)
 
     def state(self) -> str:
         """ "ok", or why no request should be sent here."""
