@@ -99,10 +99,7 @@ class Node:
         listening = listen(self.settings.host, self.settings.port)  # first: a taken port is the commonest mistake
         settings = self.settings = replace(self.settings, port=listening.port)
         undo.callback(listening.close)
-        certificates = Certificates(settings.certificates) if settings.https_port else None
-        secure = listen(settings.host, settings.https_port) if certificates is not None else None
-        if secure is not None:
-            undo.callback(secure.close)
+        self._listen_securely()
         folder = DataFolder(settings.data)
         undo.callback(folder.close)
         database = Database(settings.data / "atoll.db")
@@ -152,8 +149,8 @@ class Node:
             log.info("%d workers restored", restored)
         self.first_token = await self.access.gate.make_first_token(settings.data)
         await self._open(listening)
-        if secure is not None and certificates is not None:
-            await self.server.startup_secure(secure, certificates)
+        if self._secure is not None:
+            await self.server.startup_secure(*self._secure)
         undo.push_async_callback(self._drain)
         self.phase = "serving"
 
@@ -193,6 +190,14 @@ class Node:
 
     def _make_router(self) -> Router:
         return Router(self.settings.base_domain, self.settings.control_hosts)
+
+    def _listen_securely(self) -> None:
+        """Open the port for HTTPS, if there is to be one. StartError without a certificate to serve."""
+        self._secure: tuple[Listening, Certificates] | None = None
+        if self.settings.https_port:
+            certificates = Certificates(self.settings.certificates)
+            self._secure = listen(self.settings.host, self.settings.https_port), certificates
+            self._undo.callback(self._secure[0].close)
 
     def _make_pool(self, store: WorkerStore, broker: Broker) -> Pool:
         settings = self.settings

@@ -75,18 +75,15 @@ class Fetch(Binding):
             if fetching.error is not None:
                 raise fetching.error
             reply = await self._answer(wanted, scope, fetching, call.body)
-        except asyncio.CancelledError:
+        except BaseException as error:
+            is_aborted = isinstance(error, asyncio.CancelledError) and fetching.error is not None
+            task, fetching.task = fetching.task, None
             lane.drop(number)
-            task = asyncio.current_task()
-            if scope.is_over or fetching.task is None or task is None:
+            if not is_aborted or scope.is_over or task is None:
                 raise
             task.uncancel()  # it was the fetch that was aborted, and the op is answered all the same
-            raise fetching.error or NetworkError("the fetch was aborted") from None
-        except BaseException:
-            lane.drop(number)
-            raise
-        finally:
-            fetching.task = None
+            raise fetching.error or error from None
+        fetching.task = None
         if reply.meta["ended"]:
             lane.drop(number)
         return reply
