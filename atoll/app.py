@@ -23,6 +23,7 @@ import uvloop
 import atoll
 from atoll.bindings import make_bindings
 from atoll.bindings.base import Binding
+from atoll.bindings.fetch.ops import Fetch
 from atoll.bindings.queue.store import QueueStore
 from atoll.bindings.services import Services
 from atoll.broker import Broker
@@ -174,7 +175,8 @@ class Node:
         """The active version of a worker of a tenant."""
         return next((each.version for each in self.deployer.all(tenant) if each.name == name), None)
 
-    def _sources(self, broker: Broker) -> Sources:
+    def _sources(self, broker: Broker, bindings: Sequence[Binding]) -> Sources:
+        fetches = [binding.client.stats for binding in bindings if isinstance(binding, Fetch)]
         pids = self.supervisor.engine_pids
         return Sources(
             pool=self.pool.stats,
@@ -186,6 +188,7 @@ class Node:
             logs=self.logs.counts,
             connections=lambda: len(self.server.shared.connections),
             version=atoll.__version__,
+            egress=lambda: fetches[0],
         )
 
     def _make_router(self) -> Router:
@@ -224,7 +227,7 @@ class Node:
     def _make_control(
         self, store: WorkerStore, broker: Broker, bindings: Sequence[Binding], queues: QueueStore
     ) -> ControlApi:
-        metrics = MetricsApi(Metrics(self.meter, self._sources(broker)), self.state)
+        metrics = MetricsApi(Metrics(self.meter, self._sources(broker, bindings)), self.state)
         return ControlApi(
             self.settings,
             self.deployer,

@@ -44,6 +44,7 @@ class ClientStats:
     connects: int = 0
     reused: int = 0
     failures: int = 0
+    open: int = 0  # connections, idle ones too
 
 
 class Tenant:
@@ -148,6 +149,7 @@ class HttpClient:
         if tenant.open >= self._per_tenant:
             await self._turn(tenant)
         tenant.open += 1
+        self.stats.open += 1
         try:
             _, connection = await self._gate.connect(
                 version,
@@ -204,6 +206,7 @@ class HttpClient:
 
     def _closed(self, name: str, tenant: Tenant) -> None:
         tenant.open -= 1
+        self.stats.open -= 1
         while tenant.waiters:
             waiter = tenant.waiters.popleft()
             if not waiter.done():

@@ -65,3 +65,14 @@ def test_the_rules_of_a_tenant_hold_for_all_its_workers_from_the_next_request_on
     finally:
         node.control("PATCH", "/api/tenants/default", {"egress": {}})
     assert run(TRY).text == "GET /fine"
+
+
+def test_what_went_out_is_counted(node: Atoll, run: Run) -> None:
+    def count(name: str) -> float:
+        text = node.control("GET", "/metrics").text
+        return next(float(line.split()[1]) for line in text.splitlines() if line.startswith(f"{name} "))
+
+    before = count("atoll_fetch_requests_total")
+    assert run("await fetch(UP + '/a'); return fetch(UP + '/b')").text == "GET /b"
+    assert count("atoll_fetch_requests_total") == before + 2
+    assert count("atoll_fetch_connections") >= 1
