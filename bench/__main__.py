@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from bench import cold_start, density, dev, echo10k, hello, json_api, memory, mixed, network, streaming, web
+from bench import bindings, cold_start, density, dev, echo10k, hello, json_api, memory, mixed, network, streaming, web
 from bench.harness import BenchError
 from bench.report import Bench, Options, Row, table, write_results
 
@@ -16,6 +16,7 @@ BENCHES: dict[str, Bench] = {
     "streaming": streaming.run,
     "web": web.run,
     "network": network.run,
+    "bindings": bindings.run,
     "mixed": mixed.run,
     "cold_start": cold_start.run,
     "memory": memory.run,
