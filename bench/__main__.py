@@ -5,17 +5,18 @@ from __future__ import annotations
 import argparse
 import sys
 
-from bench import bindings, cold_start, density, dev, echo10k, hello, json_api, memory, mixed, network, streaming, web
+from bench import bindings, cold_start, density, dev, echo10k, hello, json_api, memory, mixed, streaming, web
 from bench.harness import BenchError
+from bench.network import run as run_network
 from bench.report import Bench, Options, Row, table, write_results
 
 BENCHES: dict[str, Bench] = {
+    "network": run_network,
     "hello": hello.run,
     "json_api": json_api.run,
     "echo10k": echo10k.run,
     "streaming": streaming.run,
     "web": web.run,
-    "network": network.run,
     "bindings": bindings.run,
     "mixed": mixed.run,
     "cold_start": cold_start.run,
