@@ -5,7 +5,20 @@ from __future__ import annotations
 import argparse
 import sys
 
-from bench import cold_start, density, dev, echo10k, hello, json_api, memory, mixed, streaming, web
+from bench import (
+    cold_start,
+    density,
+    dev,
+    echo10k,
+    hello,
+    hot_worker,
+    json_api,
+    memory,
+    mixed,
+    noisy_neighbour,
+    streaming,
+    web,
+)
 from bench.harness import BenchError
 from bench.report import Bench, Options, Row, table, write_results
 
@@ -19,6 +32,8 @@ BENCHES: dict[str, Bench] = {
     "cold_start": cold_start.run,
     "memory": memory.run,
     "density": density.run,
+    "hot_worker": hot_worker.run,
+    "noisy_neighbour": noisy_neighbour.run,
     "dev": dev.run,
 }
 
