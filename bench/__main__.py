@@ -6,6 +6,7 @@ import argparse
 import sys
 
 from bench import (
+    bindings,
     cold_start,
     density,
     dev,
@@ -13,6 +14,7 @@ from bench import (
     hello,
     hot_worker,
     json_api,
+    logs,
     memory,
     mixed,
     noisy_neighbour,
@@ -28,8 +30,10 @@ BENCHES: dict[str, Bench] = {
     "echo10k": echo10k.run,
     "streaming": streaming.run,
     "web": web.run,
+    "bindings": bindings.run,
     "mixed": mixed.run,
     "cold_start": cold_start.run,
+    "logs": logs.run,
     "memory": memory.run,
     "density": density.run,
     "hot_worker": hot_worker.run,

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from atoll.errors import InvalidArgument, QuotaExceeded
+from atoll.tallies import OpSpan
 from atoll.workers import Version
 
 log = logging.getLogger("atoll.bindings")
@@ -36,15 +37,29 @@ T = TypeVar("T", bound=Closable)
 
 
 class Scope:
-    __slots__ = ("_last", "_locals", "_open", "hops", "is_over", "pending", "response", "subrequests", "version")
+    __slots__ = (
+        "_last",
+        "_locals",
+        "_open",
+        "hops",
+        "is_over",
+        "line",
+        "pending",
+        "response",
+        "spans",
+        "subrequests",
+        "version",
+    )
 
     def __init__(self, version: Version, hops: int = 0, response: ResponseBody | None = None) -> None:
         self.version = version
         self.response = response
         self.hops = hops  # workers that called each other before this call: loops end at a limit
         self.subrequests = 0
+        self.spans: list[OpSpan] | None = None  # what its ops took, where calls are traced
         self.is_over = False
         self.pending: dict[int, asyncio.Task[None] | None] = {}  # ops under way, by op id
+        self.line: dict[int, tuple[Any, bytes, bytes]] = {}  # ops that wait for their turn, by op id: what, meta, body
         self._open: dict[int, Closable] = {}
         self._last = 0
         self._locals: dict[type[Closable], Closable] = {}
