@@ -23,6 +23,7 @@ import uvloop
 import atoll
 from atoll.bindings import make_bindings
 from atoll.bindings.base import Binding
+from atoll.bindings.fetch.ops import Fetch
 from atoll.bindings.queue.store import QueueStore
 from atoll.bindings.services import Services
 from atoll.broker import Broker
@@ -42,6 +43,7 @@ from atoll.control.tenants import Tenant
 from atoll.control.workers import WorkerStore
 from atoll.db.folder import DataFolder
 from atoll.db.sqlite import Database
+from atoll.egress.gate import Gate
 from atoll.engine.inner import InnerCalls
 from atoll.engine.pool import Pool, PoolLimits
 from atoll.engine.process import built_folders
@@ -58,6 +60,7 @@ from atoll.logs import Invocation
 from atoll.observe.metrics import Meter, Metrics, Sources
 from atoll.observe.processes import uses_of
 from atoll.observe.store import LogStore
+from atoll.observe.traces import Tracer
 from atoll.router import Router
 from atoll.triggers.cron import CronTriggers
 from atoll.triggers.history import CronHistory
@@ -75,13 +78,18 @@ EXAMPLE_BODY = '{"name":"hello","script":"export default { fetch() { return new 
 class Node:
     """Everything one `atoll serve` is made of. `start`, then it serves until `stop`."""
 
-    def __init__(self, settings: Settings, *, detail: Detail | None = None) -> None:
-        """`detail` is how much error pages tell; by default that depends on who can read them."""
+    def __init__(self, settings: Settings, *, detail: Detail | None = None, listens: bool = True) -> None:
+        """`detail` is how much error pages tell; by default that depends on who can read them.
+
+        A node that does not listen is reached by `inner` alone, from the program it is part of.
+        """
         self.settings = settings
+        self.listens = listens
         # On localhost whoever reads an error page is the one who wrote the worker.
         usual = Detail.MESSAGES if settings.base_domain == "localhost" else Detail.PUBLIC
         self.detail = usual if detail is None else detail
         self.meter = Meter(settings.metrics_workers)
+        self.tracer: Tracer | None = None
         self.phase = "starting"  # then "serving", then "draining"
         self._undo = AsyncExitStack()  # what `stop` does, last first
 
@@ -99,13 +107,8 @@ class Node:
 
     async def _start(self) -> None:
         undo = self._undo
-        listening = listen(self.settings.host, self.settings.port)  # first: a taken port is the commonest mistake
-        settings = self.settings = replace(self.settings, port=listening.port)
-        undo.callback(listening.close)
-        certificates = Certificates(settings.certificates) if settings.https_port else None
-        secure = listen(settings.host, settings.https_port) if certificates is not None else None
-        if secure is not None:
-            undo.callback(secure.close)
+        listening, secure, certificates = self._listen()  # first: a taken port is the commonest mistake
+        settings = self.settings
         folder = DataFolder(settings.data)
         undo.callback(folder.close)
         database = Database(settings.data / "atoll.db")
@@ -116,20 +119,27 @@ class Node:
         )
         undo.push_async_callback(self.logs.close)
         self.router = self._make_router()
-        inner = InnerCalls()
+        self.inner = InnerCalls()
+        self.gate = Gate(settings)
+        undo.callback(self.gate.close)
         queues = QueueStore(settings.data / "queues.db")
         undo.push_async_callback(queues.close)
-        bindings = make_bindings(Services(settings, database, self.router, inner, queues, self))
+        bindings = make_bindings(Services(settings, database, self.router, self.inner, queues, self, self.gate))
         for binding in bindings:
             undo.push_async_callback(binding.close)
         broker = Broker(bindings)
+        if settings.otlp_endpoint:
+            self.tracer = Tracer(settings.otlp_endpoint, settings.trace_share)
+            broker.traces = True
+            undo.push_async_callback(asyncio.to_thread, self.tracer.close)
         kinds = {binding.kind: binding for binding in bindings}
         store = WorkerStore(database, kinds)
-        inner.calls = self.pool = self._make_pool(store, broker)
+        self.inner.calls = self.pool = self._make_pool(store, broker)
         self.supervisor = self._make_supervisor()
         self.triggers = self._make_triggers(queues)
         undo.push_async_callback(self.triggers.close)
         self.access = Access(settings, database)
+        self.access.tenants.listen(lambda tenant: self.gate.set_tenant(tenant.name, tenant.egress))
         self.access.tenants.listen(self._cap_tenant)
         self.deployer = Deployer(
             settings, store, self.pool, self.router, self.logs, kinds, self.triggers, self.access.tenants
@@ -144,11 +154,26 @@ class Node:
         if restored:
             log.info("%d workers restored", restored)
         self.first_token = await self.access.gate.make_first_token(settings.data)
-        await self._open(listening)
+        if listening is not None:
+            await self._open(listening)
         if secure is not None and certificates is not None:
             await self.server.startup_secure(secure, certificates)
         undo.push_async_callback(self._drain)
         self.phase = "serving"
+
+    def _listen(self) -> tuple[Listening | None, Listening | None, Certificates | None]:
+        """Open the ports, if the node has any; from then on the settings name the one that the system chose."""
+        if not self.listens:
+            return None, None, None
+        listening = listen(self.settings.host, self.settings.port)
+        self._undo.callback(listening.close)
+        self.settings = replace(self.settings, port=listening.port)
+        if not self.settings.https_port:
+            return listening, None, None
+        certificates = Certificates(self.settings.certificates)
+        secure = listen(self.settings.host, self.settings.https_port)
+        self._undo.callback(secure.close)
+        return listening, secure, certificates
 
     async def _open(self, listening: Listening) -> None:
         """From here on clients are answered; those that came since `listen` have waited."""
@@ -163,6 +188,8 @@ class Node:
     def _record(self, record: Invocation) -> None:
         self.meter.record(record)
         self.logs.record(record)
+        if self.tracer is not None:
+            self.tracer.record(record)
         if record.version.tail_consumers:
             self.triggers.tails.take(record)
 
@@ -170,7 +197,8 @@ class Node:
         """The active version of a worker of a tenant."""
         return next((each.version for each in self.deployer.all(tenant) if each.name == name), None)
 
-    def _sources(self, broker: Broker) -> Sources:
+    def _sources(self, broker: Broker, bindings: Sequence[Binding]) -> Sources:
+        fetches = [binding.client.stats for binding in bindings if isinstance(binding, Fetch)]
         pids = self.supervisor.engine_pids
         return Sources(
             pool=self.pool.stats,
@@ -182,6 +210,7 @@ class Node:
             logs=self.logs.counts,
             connections=lambda: len(self.server.shared.connections),
             version=atoll.__version__,
+            egress=lambda: fetches[0],
         )
 
     def _make_router(self) -> Router:
@@ -212,7 +241,7 @@ class Node:
     def _make_control(
         self, store: WorkerStore, broker: Broker, bindings: Sequence[Binding], queues: QueueStore
     ) -> ControlApi:
-        metrics = MetricsApi(Metrics(self.meter, self._sources(broker)), self.state)
+        metrics = MetricsApi(Metrics(self.meter, self._sources(broker, bindings)), self.state)
         return ControlApi(
             self.settings,
             self.deployer,
