@@ -37,6 +37,7 @@ from atoll.control.deploy import Deployer
 from atoll.control.metrics_api import MetricsApi
 from atoll.control.queues_api import QueuesApi
 from atoll.control.refusals import Refused
+from atoll.control.vault import VARIABLE, Vault
 from atoll.control.workers import WorkerStore
 from atoll.db.folder import DataFolder
 from atoll.db.sqlite import Database
@@ -114,7 +115,7 @@ class Node:
             undo.push_async_callback(binding.close)
         broker = Broker(bindings)
         kinds = {binding.kind: binding for binding in bindings}
-        store = WorkerStore(database, kinds)
+        store = WorkerStore(database, kinds, Vault(settings.data, os.environ.get(VARIABLE)))
         inner.calls = self.pool = self._make_pool(store, broker)
         self.supervisor = Supervisor(
             self.pool,
