@@ -13,8 +13,8 @@ COMMAND = Path(sys.executable).parent / "st"
 # Things that are there, so that more than "not found" is reached; the run itself deletes some of them again.
 CONFIG = """
 [parameters]
-worker = ["hello", "other"]
-version = ["1", "2"]
+worker = "hello"
+version = "1"
 namespace = "counter"
 queue = "jobs"
 tenant = "default"
@@ -35,7 +35,7 @@ def test_the_api_survives_schemathesis(tmp_path: Path) -> None:
         (tmp_path / "schemathesis.toml").write_text(CONFIG)
         command = [
             COMMAND, "--config-file", tmp_path / "schemathesis.toml", "run", f"http://localhost:{atoll.port}/api/openapi.json",
-            "--phases", "fuzzing", "--max-examples", "3", "--workers", "4", "--generation-deterministic", "--suppress-health-check", "all",
+            "--phases", "fuzzing", "--max-examples", "3", "--generation-deterministic", "--suppress-health-check", "all",
             "--exclude-path-regex", "live|backup|export", "--checks", CHECKS, "--request-timeout", "20", "--no-color",
         ]  # fmt: skip
         done = subprocess.run(command, capture_output=True, text=True, timeout=240, cwd=tmp_path)
