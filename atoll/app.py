@@ -48,7 +48,9 @@ from atoll.engine.supervisor import Supervisor
 from atoll.errors import StartError
 from atoll.front.heap import keep_freed_memory
 from atoll.front.pages import Detail
-from atoll.front.server import Server, listen
+from atoll.front.peer import Proxies
+from atoll.front.server import Listening, Server, listen
+from atoll.front.tls import Certificates
 from atoll.logs import Invocation
 from atoll.observe.metrics import Meter, Metrics, Sources
 from atoll.observe.processes import uses_of
@@ -97,6 +99,10 @@ class Node:
         listening = listen(self.settings.host, self.settings.port)  # first: a taken port is the commonest mistake
         settings = self.settings = replace(self.settings, port=listening.port)
         undo.callback(listening.close)
+        certificates = Certificates(settings.certificates) if settings.https_port else None
+        secure = listen(settings.host, settings.https_port) if certificates is not None else None
+        if secure is not None:
+            undo.callback(secure.close)
         folder = DataFolder(settings.data)
         undo.callback(folder.close)
         database = Database(settings.data / "atoll.db")
@@ -110,7 +116,7 @@ class Node:
         inner = InnerCalls()
         queues = QueueStore(settings.data / "queues.db")
         undo.push_async_callback(queues.close)
-        bindings = make_bindings(Services(settings, database, self.router, inner, queues))
+        bindings = make_bindings(Services(settings, database, self.router, inner, queues, self))
         for binding in bindings:
             undo.push_async_callback(binding.close)
         broker = Broker(bindings)
@@ -124,6 +130,7 @@ class Node:
             threads=settings.engine_threads,
             spares=settings.spares,
             sandbox_mode=settings.sandbox,
+            pbkdf2_iterations=settings.pbkdf2_iterations,
         )
         self.triggers = self._make_triggers(queues)
         undo.push_async_callback(self.triggers.close)
@@ -141,9 +148,15 @@ class Node:
         if restored:
             log.info("%d workers restored", restored)
         self.first_token = await self.access.gate.make_first_token(settings.data)
-        await self.server.startup(listening)
+        await self._open(listening)
+        if secure is not None and certificates is not None:
+            await self.server.startup_secure(secure, certificates)
         undo.push_async_callback(self._drain)
         self.phase = "serving"
+
+    async def _open(self, listening: Listening) -> None:
+        """From here on clients are answered; those that came since `listen` have waited."""
+        await self.server.startup(listening)
 
     def state(self) -> str:
         """ "ok", or why no request should be sent here."""
@@ -157,7 +170,7 @@ class Node:
         if record.version.tail_consumers:
             self.triggers.tails.take(record)
 
-    def _worker_of(self, tenant: str, name: str) -> Version | None:
+    def find_worker(self, tenant: str, name: str) -> Version | None:
         """The active version of a worker of a tenant."""
         return next((each.version for each in self.deployer.all(tenant) if each.name == name), None)
 
@@ -226,7 +239,7 @@ class Node:
         return Triggers(
             CronTriggers(self.pool, CronHistory(self.settings.data / "crons.db")),
             QueueTriggers(self.pool, queues),
-            TailTriggers(self.pool, self._worker_of),
+            TailTriggers(self.pool, self.find_worker),
         )
 
     def _make_server(self) -> Server:
@@ -242,6 +255,7 @@ class Node:
             body_timeout=settings.body_timeout,
             idle_timeout=settings.idle_timeout,
             drain_seconds=settings.drain_seconds,
+            proxies=Proxies(settings.trusted_proxies),
             detail=self.detail,
             explain=self.deployer.maps.failure if self.detail == Detail.STACKS else None,
         )

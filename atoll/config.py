@@ -65,6 +65,15 @@ class Settings:
         (), "More host names, separated by commas, that serve the control API beside localhost, 127.0.0.1 and [::1]."
     )
 
+    https_port: int = setting(0, "Port for HTTPS beside the plain one; 0: none.", high=65535)
+    certificates: Path = setting(  # noqa: RUF009 (a Path cannot be changed)
+        Path("certificates"), "Folder of certificates for HTTPS: <host>.pem with its key in it or as <host>.key."
+    )
+    trusted_proxies: tuple[str, ...] = setting(
+        (),
+        "Addresses or ranges of proxies, separated by commas, whose X-Forwarded-For and -Proto are believed.",
+        free=True,
+    )
     control_auth: str = setting(
         "auto",
         "Who needs a token for the control API: auto, everybody who is not on this machine; token, everybody.",
@@ -173,6 +182,9 @@ class Settings:
     timer_ms: int = setting(30_000, "Longest delay of a timer, for workers that name no timer_ms.", low=1)
     max_cpu_ms: int = setting(30_000, "The most a worker may ask for as cpu_ms.", low=1)
     max_wall_ms: int = setting(900_000, "The most a worker may ask for as wall_ms.", low=1)
+    pbkdf2_iterations: int = setting(
+        100_000, "Iterations of PBKDF2 a worker may ask for; it cannot be stopped half way.", low=1, high=10_000_000
+    )
     max_memory_mb: int = setting(512, "The most a worker may ask for as memory_mb.", low=8)
     max_subrequests: int = setting(10_000, "The most a worker may ask for as subrequests.", low=1)
     max_timer_ms: int = setting(900_000, "The most a worker may ask for as timer_ms.", low=1)

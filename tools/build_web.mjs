@@ -1,17 +1,18 @@
 // Bundles the web platform into one script: `node tools/build_web.mjs OUTFILE [--entry FILE]`.
 //
 // The engine compiles the result as the body of a function of one parameter, `native`, while it makes the snapshot; the
-// body returns what the entry module exports as `entry`. Names are kept as they are: they appear in workers' stack traces.
-import { mkdir, readFile } from "node:fs/promises";
+// body returns what the entry module exports as `entry`. What few workers need follows behind it (lazy_modules.mjs). Names are kept as they are: they appear in workers' stack traces.
+import { appendFile, mkdir } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { dirname, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { hideStreams } from "./hide_streams.mjs";
+import { buildLazyModules, sharedModules } from "./lazy_modules.mjs";
 
 const root = resolve(import.meta.dirname, "..");
 // CMake installs the packages into its build folder, so that the source tree stays as it was cloned.
 const packages = process.env.ATOLL_NODE_MODULES ?? resolve(root, "node_modules");
-const { build, transform } = createRequire(`${packages}/`)("esbuild");
+const { build } = createRequire(`${packages}/`)("esbuild");
 const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: { entry: { type: "string", default: resolve(root, "web/worker/main.js") } },
@@ -22,28 +23,8 @@ if (outfile === undefined) {
   process.exit(2);
 }
 
-// The built-in modules, and interfaces few workers use, that run when they are first asked for. The bundler takes the functions of a lazy ES module out of it,
-// and each would be an object in every isolate; a CommonJS module it leaves whole, so they are made such modules here.
-const LAZY = new RegExp(
-  [
-    String.raw`/web/node/(?!modules\.js|globals\.js)\w+\.js$`,
-    String.raw`/web/crypto/(?!crypto\.js)\w+\.js$`,
-    String.raw`/web/(url/pattern|file/file_reader|dom/progress_event|streams/transfer|performance_observer|worker/cloudflare_workers)\.js$`,
-  ].join("|"),
-);
-const lazyModules = {
-  name: "lazy-modules",
-  setup({ onLoad, onResolve }) {
-    onResolve({ filter: /^\.\.?\/.*\.js$/ }, ({ path, resolveDir }) => {
-      const file = resolve(resolveDir, path);
-      return LAZY.test(file) ? { path: file, namespace: "lazy" } : undefined;
-    });
-    onLoad({ filter: /./, namespace: "lazy" }, async ({ path }) => {
-      const { code } = await transform(await readFile(path, "utf8"), { format: "cjs", target: "es2024", sourcefile: path });
-      return { contents: code, resolveDir: dirname(path) };
-    });
-  },
-};
+const inject = resolve(root, "web/streams/inject.js");
+const lazy = await buildLazyModules(build, { root, packages, inject });
 
 await mkdir(dirname(resolve(outfile)), { recursive: true });
 await build({
@@ -64,9 +45,10 @@ await build({
   charset: "ascii",
   legalComments: "inline",
   alias: { "#web": resolve(root, "web"), "#bindings": resolve(root, "atoll/bindings") },
-  inject: [resolve(root, "web/streams/inject.js")],
-  plugins: [hideStreams(resolve(root, "web/internal/native.js")), lazyModules],
+  inject: [inject],
+  plugins: [hideStreams(resolve(root, "web/internal/native.js")), sharedModules(lazy.shared, root)],
   nodePaths: [packages],
   absWorkingDir: root,
   logLevel: "warning",
 });
+await appendFile(outfile, lazy.text);

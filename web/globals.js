@@ -1,6 +1,5 @@
 // Everything a worker can see beyond the language itself, each line under its specification.
 import { Cache, caches, CacheStorage } from "#bindings/cache/cache.js";
-/* global require -- a module that is only evaluated when this is called; the bundler sees to it */
 import { fetch } from "#bindings/fetch/fetch.js";
 import { AbortController, AbortSignal } from "./dom/abort.js";
 import { structuredClone } from "./dom/clone.js";
@@ -23,6 +22,7 @@ import { Response } from "./fetch/response.js";
 import { Blob } from "./file/blob.js";
 import { File } from "./file/file.js";
 import { FormData } from "./file/form_data.js";
+import { lazy } from "./internal/lazy.js";
 import { native } from "./internal/native.js";
 import { Navigator, navigator } from "./navigator.js";
 import { Performance, performance } from "./performance.js";
@@ -165,14 +165,14 @@ export function installGlobals(scope) {
   exposeInterface(scope, "File", File);
   exposeInterface(scope, "FormData", FormData);
   // https://w3c.github.io/FileAPI/#APIASynch, https://xhr.spec.whatwg.org/#interface-progressevent
-  exposeLazily("FileReader", () => require("./file/file_reader.js").FileReader);
-  exposeLazily("ProgressEvent", () => require("./dom/progress_event.js").ProgressEvent);
+  exposeLazily("FileReader", () => lazy("file/file_reader.js").FileReader);
+  exposeLazily("ProgressEvent", () => lazy("dom/progress_event.js").ProgressEvent);
 
   // https://url.spec.whatwg.org/#api
   exposeInterface(scope, "URL", URL);
   exposeInterface(scope, "URLSearchParams", URLSearchParams);
   // https://urlpattern.spec.whatwg.org/#urlpattern-class
-  exposeLazily("URLPattern", () => require("./url/pattern.js").URLPattern);
+  exposeLazily("URLPattern", () => lazy("url/pattern.js").URLPattern);
 
   // https://encoding.spec.whatwg.org/#api
   exposeInterface(scope, "TextDecoder", TextDecoder);
@@ -189,8 +189,8 @@ export function installGlobals(scope) {
 
   // https://w3c.github.io/webcrypto/#Crypto-interface
   exposeInterface(scope, "Crypto", Crypto);
-  exposeLazily("CryptoKey", () => require("./crypto/key.js").CryptoKey);
-  exposeLazily("SubtleCrypto", () => require("./crypto/subtle.js").SubtleCrypto);
+  exposeLazily("CryptoKey", () => lazy("crypto/key.js").CryptoKey);
+  exposeLazily("SubtleCrypto", () => lazy("crypto/subtle.js").SubtleCrypto);
   exposeAttribute(scope, "crypto", crypto);
 
   // https://w3c.github.io/hr-time/#the-performance-attribute
@@ -200,8 +200,8 @@ export function installGlobals(scope) {
   exposeInterface(scope, "PerformanceEntry", PerformanceEntry);
   exposeInterface(scope, "PerformanceMark", PerformanceMark);
   exposeInterface(scope, "PerformanceMeasure", PerformanceMeasure);
-  exposeLazily("PerformanceObserver", () => require("./performance_observer.js").PerformanceObserver);
-  exposeLazily("PerformanceObserverEntryList", () => require("./performance_observer.js").PerformanceObserverEntryList);
+  exposeLazily("PerformanceObserver", () => lazy("performance_observer.js").PerformanceObserver);
+  exposeLazily("PerformanceObserverEntryList", () => lazy("performance_observer.js").PerformanceObserverEntryList);
 
   // https://html.spec.whatwg.org/multipage/system-state.html#the-navigator-object
   exposeInterface(scope, "Navigator", Navigator);

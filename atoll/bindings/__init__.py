@@ -12,6 +12,7 @@ from atoll.bindings.kv.ops import KV
 from atoll.bindings.kv.sqlite import SqliteKV
 from atoll.bindings.queue.ops import QueueBinding
 from atoll.bindings.ratelimit.ops import RateLimit
+from atoll.bindings.service.ops import Service
 from atoll.bindings.services import Services
 from atoll.bindings.version_metadata import VersionMetadata
 
@@ -25,6 +26,7 @@ def make_bindings(services: Services) -> list[Binding]:
         Fetch(services),
         KV(SqliteKV(settings.data / "kv.db")),
         QueueBinding(services.queues),
+        Service(services),
         Cache(cache),
         RateLimit(),
         VersionMetadata(),

@@ -16,6 +16,7 @@ from atoll.workers import Version
 
 log = logging.getLogger("atoll.bindings")
 
+QUIET = 256  # added to the hops of a call that a tail worker made: no tail worker is told of it
 MAX_OPEN = 1_000  # things one call may hold open
 
 
@@ -24,14 +25,22 @@ class Closable(Protocol):
         """Let go, at once and without waiting. Called once, possibly while an op of the thing still waits."""
 
 
+class ResponseBody(Protocol):
+    """The response body of a call, for a binding that sends it past the engine (engine/direct.py)."""
+
+    async def send(self, chunk: bytes) -> bool:
+        """Send a piece, when there is credit. False: the response has not begun, is over, or nobody wants it."""
+
+
 T = TypeVar("T", bound=Closable)
 
 
 class Scope:
-    __slots__ = ("_last", "_locals", "_open", "hops", "is_over", "pending", "subrequests", "version")
+    __slots__ = ("_last", "_locals", "_open", "hops", "is_over", "pending", "response", "subrequests", "version")
 
-    def __init__(self, version: Version, hops: int = 0) -> None:
+    def __init__(self, version: Version, hops: int = 0, response: ResponseBody | None = None) -> None:
         self.version = version
+        self.response = response
         self.hops = hops  # workers that called each other before this call: loops end at a limit
         self.subrequests = 0
         self.is_over = False

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from atoll.bindings.queue.store import QueueStore
 from atoll.config import Settings
 from atoll.db.sqlite import Database
+from atoll.wire.generated import Event
 from atoll.workers import Version
 
 
@@ -48,6 +50,18 @@ class InnerCalls(Protocol):
     ) -> InnerCall:
         """Call a worker. `head` is that of a CALL frame; `hops` is that of the scope that asks."""
 
+    async def run(
+        self, version: Version, event: Event, label: str, meta: Mapping[str, Any], body: bytes, hops: int
+    ) -> bytes:
+        """Run another event than fetch of a worker; returns what it answers. CalleeFailed if it did not end well."""
+
+
+class Workers(Protocol):
+    """Which workers there are (control/deploy.py)."""
+
+    def find_worker(self, tenant: str, name: str) -> Version | None:
+        """The active version of a worker of a tenant."""
+
 
 class Routes(Protocol):
     """Which version answers on a host and path of this node (router.py)."""
@@ -62,3 +76,4 @@ class Services:
     routes: Routes
     inner: InnerCalls
     queues: QueueStore
+    workers: Workers

@@ -35,6 +35,12 @@ class Client:
         self._parts = urlsplit(target.api)
         self._connection: http.client.HTTPConnection | None = None
 
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     # What commands call
 
     def get(self, path: str, **query: object) -> Any:

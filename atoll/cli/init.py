@@ -17,6 +17,7 @@ TEMPLATES = {
     "typescript": "the same in TypeScript, in two files",
     "api": "a JSON API with hono, from npm",
     "kv": "a counter of visits in KV",
+    "cron": "runs every five minutes, and remembers it",
 }
 IGNORED = "node_modules/\ndist/\n.atoll/\n.dev.vars\n.env\n"
 INSTALL_SECONDS = 300

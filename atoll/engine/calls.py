@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from atoll.bindings.scope import Scope
+from atoll.engine.direct import DirectBody
 from atoll.engine.loads import Lines, Placement
 from atoll.errors import Failure
 from atoll.logs import Invocation, LogLine
@@ -73,6 +74,7 @@ class Call:
         "caller",
         "cancelled",
         "deadline",
+        "direct",
         "ended",
         "event",
         "failure",
@@ -137,6 +139,7 @@ class Call:
         self.uncredited = 0  # request body bytes the engine has not taken yet
         self.allowed = WINDOW  # response body bytes the engine may still send
         self.ungranted = 0  # response body bytes the client took, not yet told to the engine
+        self.direct: DirectBody | None = None  # what sends the response body in the place of the engine
 
         # For the record
         self.status = 0
@@ -163,6 +166,9 @@ class Call:
         """The client took `amount` bytes of the response body: the engine may send as many more."""
         if self.state != RESPONDED:
             return
+        if self.direct is not None:
+            self.direct.on_grant(amount)
+            return
         self.ungranted += amount
         if self.ungranted >= GRANT_BATCH:
             assert self.table is not None
@@ -181,6 +187,8 @@ class Call:
             assert self.table is not None
             self.cancelled = True
             self.table.cancel(self, ErrorCode.CANCELED)
+            if self.direct is not None:
+                self.direct.wake()
 
     def add_log(self, level: Level, timestamp_ms: float, text: str) -> None:
         if self.logs is None:

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Mapping
+from typing import Any
 
+from atoll.bindings.scope import QUIET
 from atoll.bindings.services import InnerResponse
 from atoll.engine.calls import Call
-from atoll.engine.events import Calls
+from atoll.engine.events import Calls, EventFailed, run_event
 from atoll.errors import CalleeFailed, Failure, LoopDetected
-from atoll.wire.generated import CHUNK, INLINE_BODY, WINDOW
+from atoll.wire.generated import CHUNK, INLINE_BODY, WINDOW, Event
 from atoll.workers import Version
 
-QUIET = 256  # added to the hops of a call that a tail worker made: no tail worker is told of it
 MAX_HOPS = 16  # workers that may call each other in one chain
 READ_BYTES = 2 * CHUNK  # the most that one read gives
 
@@ -34,16 +36,30 @@ class InnerCalls:
 
         LoopDetected when too many workers have called each other. All else that goes wrong is raised by `response`.
         """
-        if hops % QUIET >= MAX_HOPS:
-            raise LoopDetected(f"workers called each other {MAX_HOPS} times in one chain: it looks like a loop")
-        assert self.calls is not None, "the pool is not there yet"
+        calls = self._calls_after(hops)
         call = WorkerCall()
         inline = body if ended and len(body) <= INLINE_BODY else b""
         whole = ended and len(inline) == len(body)
-        call.call = self.calls.call(version, head, inline, whole, call, event, hops + 1)
+        call.call = calls.call(version, head, inline, whole, call, event, hops + 1)
         if not whole:
             call.begin_upload(body, ended)
         return call
+
+    async def run(
+        self, version: Version, event: Event, label: str, meta: Mapping[str, Any], body: bytes, hops: int
+    ) -> bytes:
+        """Run another event than fetch of a worker. LoopDetected, and CalleeFailed if it did not end well."""
+        calls = self._calls_after(hops)
+        try:
+            return await run_event(calls, version, event, label, meta, body, hops + 1)
+        except EventFailed as error:
+            raise CalleeFailed(error.failure) from None
+
+    def _calls_after(self, hops: int) -> Calls:
+        if hops % QUIET >= MAX_HOPS:
+            raise LoopDetected(f"workers called each other {MAX_HOPS} times in one chain: it looks like a loop")
+        assert self.calls is not None, "the pool is not there yet"
+        return self.calls
 
 
 class WorkerCall:

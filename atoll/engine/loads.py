@@ -171,6 +171,7 @@ def load_meta(version: Version, cache: CodeCache) -> dict[str, object]:
         "isolation": version.isolation.value,
         "switches": asdict(version.switches),
         "compatibility_date": version.compatibility_date,
+        "compatibility_flags": list(version.compatibility_flags),
         "cache": [len(blob) for blob in cache] if cache else [0] * len(version.modules),
     }
 

@@ -11,6 +11,7 @@ from atoll.bindings.base import Reply
 from atoll.bindings.scope import Scope
 from atoll.broker import Broker, Op, Refusal
 from atoll.engine.calls import CANCELLED
+from atoll.engine.direct import DirectBody
 from atoll.engine.link import Link
 from atoll.engine.loads import Placement
 from atoll.engine.table import CallTable
@@ -52,7 +53,8 @@ class Ops:
             self._reply(worker, number, OVER)
             return
         if call.scope is None:
-            call.scope = Scope(call.version, max(call.hops, hops_of(call.head)) if not call.event else call.hops)
+            hops = call.hops if call.event else max(call.hops, hops_of(call.head))
+            call.scope = Scope(call.version, hops, DirectBody(call))
         pending = call.scope.pending
         if number in pending:
             raise EngineError(f"a second OP {number} while the first waits")

@@ -129,6 +129,7 @@ class EngineCommand:
     snapshot: Path
     threads: int
     spares: int
+    pbkdf2_iterations: int
     sandbox: str = OFF
     readable: tuple[str, ...] = ()  # what a confined engine may read to start
 
@@ -137,8 +138,9 @@ class EngineCommand:
         return "" if self.sandbox == OFF else plan(self.readable)
 
     def arguments(self) -> list[str]:
-        engine = [str(self.files.main), "run", "--threads", str(self.threads), "--spares", str(self.spares)]
-        return [str(self.files.node), *V8_FLAGS, *engine, "--sandbox", self.sandbox]
+        numbers = {"--threads": self.threads, "--spares": self.spares, "--pbkdf2": self.pbkdf2_iterations}
+        flags = [text for flag, number in numbers.items() for text in (flag, str(number))]
+        return [str(self.files.node), *V8_FLAGS, str(self.files.main), "run", *flags, "--sandbox", self.sandbox]
 
 
 class EngineProcess:

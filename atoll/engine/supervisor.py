@@ -53,6 +53,7 @@ class Supervisor:
         threads: int,
         spares: int,
         sandbox_mode: str,
+        pbkdf2_iterations: int = 100_000,
         files: EngineFiles | None = None,
     ) -> None:
         self._pool = pool
@@ -60,6 +61,7 @@ class Supervisor:
         self._count = engines
         self._threads = threads
         self._spares = spares
+        self._pbkdf2_iterations = pbkdf2_iterations
         self._sandbox = sandbox_mode
         self._files = files
 
@@ -92,7 +94,9 @@ class Supervisor:
         """Start every engine and wait until all have said HELLO. StartError if one cannot."""
         files = self._files or find_files()
         snapshot = await asyncio.to_thread(ensure_snapshot, files, self._data)
-        self._command = EngineCommand(files, snapshot, self._threads, self._spares, self._sandbox)
+        self._command = EngineCommand(
+            files, snapshot, self._threads, self._spares, self._pbkdf2_iterations, self._sandbox
+        )
         if self._sandbox != sandbox.OFF:
             readable = await asyncio.to_thread(sandbox.needed_files, files.node, files.main, files.addon)
             self._command = replace(self._command, readable=readable)

@@ -47,7 +47,7 @@ class Connection(asyncio.Protocol):
     __slots__ = (
         "body_seen", "buffer", "discarded", "exchange", "framing",
         "is_busy", "is_closing", "is_held", "is_lost", "is_pumping", "is_reading", "is_write_paused",
-        "searched", "shared", "touched", "transport", "unsent",
+        "peer", "searched", "shared", "touched", "transport", "unsent",
     )  # fmt: skip
 
     transport: asyncio.Transport
@@ -74,6 +74,7 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
+        self.peer = self.shared.proxies.peer(transport)
         bounds = self.shared.bounds
         # The first request must come within the header timeout, later ones within the idle timeout.
         self.touched = self.shared.now + min(0.0, bounds.header_timeout - bounds.idle_timeout)
@@ -91,10 +92,6 @@ class Connection(asyncio.Protocol):
 
     def eof_received(self) -> bool:
         return False  # a client that closes its side is gone: `connection_lost` follows
-
-    def address(self) -> tuple[str, int]:
-        peer = self.transport.get_extra_info("peername")
-        return (peer[0], peer[1]) if peer else ("", 0)
 
     # Bytes in
 
@@ -186,7 +183,7 @@ class Connection(asyncio.Protocol):
         try:
             if len(head) > SMALL_HEAD or len(head) > bounds.header_bytes:
                 check_size(head, bounds.header_bytes)
-            method, host, target, minor, call_head = request_head(head, bounds.url_bytes)
+            method, host, target, minor, call_head = request_head(head, bounds.url_bytes, self.peer)
             try:
                 framing.feed(head)
             except NOT_PLAIN as error:
@@ -215,6 +212,8 @@ class Connection(asyncio.Protocol):
         has_body = kept is None
         lower = head.lower() if has_body else b""
         keeps = keeps_alive(lower, minor) if kept is None else kept
+        if version is None:  # the control API makes up its own mind about proxies
+            call_head = request_head(head, shared.bounds.url_bytes)[4]
         exchange = self.exchange = Exchange(self, version, call_head, minor, keeps, False)
         length = self.framing.expect_body(lower, minor) if has_body else 0
         if length > shared.bounds.body_bytes:

@@ -19,10 +19,12 @@ from atoll.front.http1 import (
     CLOSE,
     KEEP_ALIVE,
     LAST_CHUNK,
+    LENGTH,
     BadResponse,
     header,
     response_bytes,
     response_head,
+    told_length,
 )
 from atoll.front.pages import error_page
 from atoll.wire.generated import INLINE_BODY, WINDOW, ErrorCode
@@ -49,8 +51,8 @@ WAITING, STREAMING, MUTED, OVER = State
 
 class Exchange:
     __slots__ = (
-        "call", "connection", "download", "gathered", "head", "is_chunked", "is_plain", "keeps", "minor", "muted",
-        "state", "streams_up", "upload", "version",
+        "call", "connection", "download", "gathered", "head", "is_chunked", "is_plain", "keeps", "left", "minor",
+        "muted", "state", "streams_up", "upload", "version",
     )  # fmt: skip
 
     def __init__(
@@ -105,7 +107,7 @@ class Exchange:
             call = shared.pool.call(self.version, self.head, body, ended, self)
         else:
             assert shared.control is not None
-            call = shared.control.call(self.head, self.minor, body, ended, self, connection.address())
+            call = shared.control.call(self.head, self.minor, body, ended, self, (connection.peer.client(self.head), 0))
         self.call = call
         if not ended and self.state == WAITING:
             self.upload = Upload(call)
@@ -129,11 +131,14 @@ class Exchange:
             self.reject(error)
 
     def respond(self, status: int, block: bytes, body: bytes, ended: bool) -> None:
+        length = -1
+        if not ended and block.startswith(LENGTH):
+            length, block = told_length(block)
         connection = self.connection
         date = connection.shared.date
         is_head = self.head.startswith(b"HEAD ")
         is_mute = is_head or status in BODYLESS
-        has_end = ended or is_mute or self.minor == 1  # the client can tell where the body ends
+        has_end = ended or is_mute or self.minor == 1 or length >= 0  # the client can tell where the body ends
         keeps = self.keeps and has_end and connection.can_keep()
         line = (KEEP_ALIVE if self.minor == 0 else b"") if keeps else CLOSE
         if ended and not is_mute:
@@ -141,9 +146,13 @@ class Exchange:
         elif ended and status not in BODYLESS:
             data = response_head(status, block, b"content-length: %d\r\n" % len(body), date, line)
         elif is_mute:
-            data = response_head(status, block, b"", date, line)
+            told = length >= 0 and status not in BODYLESS
+            data = response_head(status, block, b"content-length: %d\r\n" % length if told else b"", date, line)
         else:
-            self.stream(response_head(status, block, CHUNKED_BODY if self.minor else b"", date, line), body, keeps)
+            framing = CHUNKED_BODY if self.minor else b""
+            if length >= 0:
+                framing = b"content-length: %d\r\n" % length
+            self.stream(response_head(status, block, framing, date, line), body, keeps, length)
             return
         self.state = OVER if ended else MUTED
         connection.shared.send(connection, data)
@@ -151,14 +160,24 @@ class Exchange:
             self.muted = 0
         connection.finish(keeps)
 
-    def stream(self, head: bytes, body: bytes, keeps: bool) -> None:
+    def stream(self, head: bytes, body: bytes, keeps: bool, length: int) -> None:
         assert self.call is not None
         self.keeps = keeps
-        self.is_chunked = self.minor == 1
+        self.is_chunked = self.minor == 1 and length < 0
+        self.left = length  # of a body whose length the client was told; negative for others
         self.state = STREAMING
         self.download = Download(self.call, self.connection.is_write_paused)
         self.connection.shared.send(self.connection, head)
-        self.write_body(body, ended=False)  # brings no credit: what a RESPONSE carries is not counted by the engine
+        if self.left < 0 or self.counts(body, ended=False):
+            self.write_body(body, ended=False)  # brings no credit: what a RESPONSE carries is not counted by the engine
+
+    def counts(self, chunk: bytes, ended: bool) -> bool:
+        """Hold the engine to the length it told. A body that is longer or shorter is broken off where that shows."""
+        self.left -= len(chunk)
+        if self.left >= 0 and (not ended or self.left == 0):
+            return True
+        self.break_off("the engine sent a body that is not as long as it said")
+        return False
 
     def write_body(self, chunk: bytes, ended: bool) -> None:
         connection = self.connection
@@ -174,6 +193,8 @@ class Exchange:
         if self.state == STREAMING:
             download = self.download
             assert download is not None
+            if self.left >= 0 and not self.counts(chunk, ended):
+                return
             self.write_body(chunk, ended)
             if ended:
                 self.state = OVER

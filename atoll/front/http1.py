@@ -2,8 +2,8 @@
 
 `request_head` turns the head of a request into the head of a CALL frame; `response_bytes` turns what a worker
 answered into what the client reads. Neither builds a header object: the raw header lines of the request travel to the
-engine unchanged, and the header block of a response is checked whole by one pattern and then remembered, because most
-responses of a worker carry the same block again.
+engine unchanged but for what they claim about the client (peer.py), and the header block of a response is checked
+whole by one pattern and then remembered, because most responses of a worker carry the same block again.
 
 What is trusted: nothing. llhttp (see framing.py) has the say on the grammar of a request; this file refuses what llhttp
 lets through. The engine is hostile, so its header block may hold no line of its own making that frames a message.
@@ -15,6 +15,7 @@ import re
 from http import HTTPStatus
 from typing import TypeAlias
 
+from atoll.front.peer import NOBODY, Peer
 from atoll.wire.generated import MAX_HEAD
 
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -45,7 +46,7 @@ class BadResponse(Exception):
     """The engine answered with something that may not be sent to a client."""
 
 
-def request_head(head: bytes, url_bytes: int) -> RequestHead:
+def request_head(head: bytes, url_bytes: int, peer: Peer = NOBODY) -> RequestHead:
     """The head of a request, from its first byte to its empty line, as the head of a CALL frame.
 
     Only what Python needs is looked for. llhttp must have agreed to `head` too before the result is used.
@@ -55,11 +56,10 @@ def request_head(head: bytes, url_bytes: int) -> RequestHead:
         method, target, version = line.split(b" ")
     except ValueError:
         raise Refusal(400, "the request line is not METHOD TARGET HTTP/1.1") from None
-    try:
-        _, after = head.lower().split(b"\r\nhost:")
-    except ValueError:
-        raise Refusal(400, "there must be one Host header: Atoll finds the worker by it") from None
-    host = after.split(b"\r", 1)[0].strip()
+    if rest == peer.rest:  # as in the last request of this connection
+        host, scheme, block = peer.known
+    else:
+        host, scheme, block = header_block(head, rest, peer)
     if version != b"HTTP/1.1" and version != b"HTTP/1.0":
         raise unknown_version(version)
     if len(target) > url_bytes:
@@ -68,8 +68,26 @@ def request_head(head: bytes, url_bytes: int) -> RequestHead:
         target = origin_form(method, target, host)
     if HASH in target:
         raise Refusal(400, "a fragment (#) is never sent to a server")
-    call_head = b"".join((method, b" http://", host, target, b"\n", rest[:-2]))
+    call_head = b"".join((method, scheme, host, target, b"\n", block))
     return method, host, target, version[7] - 48, call_head
+
+
+def header_block(head: bytes, rest: bytes, peer: Peer) -> tuple[bytes, bytes, bytes]:
+    """The host, the scheme and the header lines of a CALL frame: those of the request, and ours about the client."""
+    lower = head.lower()
+    try:
+        _, after = lower.split(b"\r\nhost:")
+    except ValueError:
+        raise Refusal(400, "there must be one Host header: Atoll finds the worker by it") from None
+    host = after.split(b"\r", 1)[0].strip()
+    if peer.is_proxy or lower.find(b"\r\nx-") >= 0 or lower.find(b"\r\ncf-") >= 0:  # it may claim to be somebody
+        block, scheme, lines = peer.rewrite(rest[:-2])
+    else:
+        block, scheme, lines = rest[:-2], peer.scheme, peer.lines
+    known = host, scheme, block + lines
+    if len(rest) <= MAX_KNOWN_BLOCK:
+        peer.rest, peer.known = rest, known
+    return known
 
 
 def unknown_version(version: bytes) -> Refusal:
@@ -157,6 +175,18 @@ DATE_LINE = re.compile(rb"(?:\A|\n)date:", re.IGNORECASE)
 known_blocks: dict[bytes, bool] = {}
 MAX_KNOWN_BLOCKS = 1024
 MAX_KNOWN_BLOCK = 2048
+
+
+LENGTH = b"content-length: "
+TOLD_LENGTH = re.compile(rb"content-length: (\d{1,15})\r\n")
+
+
+def told_length(block: bytes) -> tuple[int, bytes]:
+    """The length an engine tells in the first line of a block, for a body it streams, and the block without it."""
+    match = TOLD_LENGTH.match(block)
+    if match is None:
+        raise BadResponse("the length of the body is no number")
+    return int(match[1]), block[match.end() :]
 
 
 def check_block(block: bytes) -> bool:

@@ -10,6 +10,7 @@ import asyncio
 import errno
 import os
 import socket
+import ssl
 import time
 from pathlib import Path
 
@@ -17,7 +18,9 @@ from atoll.errors import StartError
 from atoll.front.connection import Connection
 from atoll.front.control import AsgiApp, Control
 from atoll.front.pages import Detail
+from atoll.front.peer import Proxies
 from atoll.front.shared import Bounds, Explain, Pool, Shared
+from atoll.front.tls import Certificates
 from atoll.router import Router
 
 BACKLOG = 2048
@@ -98,22 +101,41 @@ class Server:
         drain_seconds: float = 30.0,
         detail: Detail = Detail.PUBLIC,
         explain: Explain | None = None,
+        proxies: Proxies | None = None,
     ) -> None:
         self.port = 0
         self.drain_seconds = drain_seconds
         bounds = Bounds(header_bytes, url_bytes, body_bytes, header_timeout, body_timeout, idle_timeout)
-        self.shared = Shared(pool, router, Control(control) if control is not None else None, bounds, detail, explain)
+        self.shared = Shared(
+            pool,
+            router,
+            Control(control) if control is not None else None,
+            bounds,
+            detail,
+            explain,
+            proxies or Proxies(),
+        )
         self.period = min(SWEEP_SECONDS, header_timeout / 4, body_timeout / 4, idle_timeout / 4)
         self.listeners: list[asyncio.Server] = []
         self.timer: asyncio.TimerHandle | None = None
 
     async def startup(self, listening: Listening) -> None:
         """Take the connections that arrive, those that waited since `listen` first. The sockets are ours now."""
-        loop = asyncio.get_running_loop()
         self.port = listening.port
         self.sweep()
+        await self._serve(listening, None)
+
+    async def startup_secure(self, listening: Listening, certificates: Certificates) -> None:
+        """The same with HTTPS."""
+        await self._serve(listening, certificates.context)
+
+    async def _serve(self, listening: Listening, tls: ssl.SSLContext | None) -> None:
+        loop = asyncio.get_running_loop()
+        handshake = self.shared.bounds.header_timeout if tls is not None else None
         for sock in listening.sockets:
-            listener = await loop.create_server(lambda: Connection(self.shared), sock=sock, backlog=BACKLOG)
+            listener = await loop.create_server(
+                lambda: Connection(self.shared), sock=sock, backlog=BACKLOG, ssl=tls, ssl_handshake_timeout=handshake
+            )
             self.listeners.append(listener)
 
     async def shutdown(self) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from atoll.errors import Failure
 from atoll.front.pages import Detail
+from atoll.front.peer import Proxies
 from atoll.router import Router
 from atoll.workers import Version
 
@@ -65,6 +66,7 @@ class Shared:
     bounds: Bounds
     detail: Detail = Detail.PUBLIC  # how much error pages tell
     explain: Explain | None = None  # where they tell stacks: what becomes of the places in them
+    proxies: Proxies = field(default_factory=Proxies)  # whose word on clients is taken
     # changed by the server's ticker only: coarse, but free to read
     now: float = 0.0
     date: bytes = b""

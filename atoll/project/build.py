@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import subprocess
 from collections.abc import Callable
 from importlib.resources import as_file, files
@@ -19,6 +20,11 @@ from atoll.project.esbuild import Esbuild
 from atoll.project.fetch import esbuild, node_folder
 from atoll.project.model import Project, ProjectError
 from atoll.workers import ModuleKind
+
+# An import of a package, as nearly every bundled project has one in its main script: the plain way is not tried then.
+BARE_IMPORT = re.compile(
+    r"""^import\b(?!\s+type\b)[^"'`;]*["']((?!node:|cloudflare:|atoll:)[\w@][^"']*)["']""", re.MULTILINE
+)
 
 
 class Builder:
@@ -74,8 +80,13 @@ class Builder:
         options = self._project.build
         if options.no_bundle:
             return ""
+        main = self._project.main
+        if main is not None and main.suffix not in (".js", ".mjs", ".ts", ".mts"):
+            return f"{main.name} is no plain script"
         wishes = ("minify", "alias", "define", "rules", "tsconfig", "jsx_factory", "jsx_fragment")
-        return next((f"`{name}` is set" for name in wishes if getattr(options, name)), "")
+        wish = next((f"`{name}` is set" for name in wishes if getattr(options, name)), "")
+        package = BARE_IMPORT.search(main.read_text("utf-8", "replace")) if main is not None and not wish else None
+        return wish if package is None else f"it imports {package[1]}"
 
     def _run_command(self) -> None:
         """The project's own build step, whose words are shown as they come when it fails."""

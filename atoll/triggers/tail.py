@@ -15,8 +15,8 @@ from typing import Any
 
 import msgspec
 
+from atoll.bindings.scope import QUIET
 from atoll.engine.events import Calls, EventFailed, run_event
-from atoll.engine.inner import QUIET
 from atoll.logs import Invocation
 from atoll.observe.redact import MAX_HEADERS, MAX_URL, redacted_headers, redacted_url
 from atoll.wire.generated import OUTCOME_NAMES, Event, Level

@@ -3,7 +3,7 @@
 from enum import IntEnum, IntFlag
 from typing import NamedTuple
 
-WIRE_HASH = "2975aa51bfd3b336"
+WIRE_HASH = "239a369092c84f87"
 HEADER_LAYOUT = "<IBBHII"  # length, kind, flags, spare, worker, call
 MAX_PAYLOAD = 67108864
 INLINE_BODY = 65536
@@ -74,6 +74,7 @@ class Event(IntEnum):
     QUEUE = 2
     TAIL = 3
     RPC = 4
+    ENTRYPOINT = 5
 
 
 class Level(IntEnum):

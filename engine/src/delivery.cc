@@ -46,8 +46,8 @@ void Worker::BeginCall(const Mail& mail) {
   if (!parts->body.empty()) body = Bytes(isolate, parts->body);
   if (parts->event != wire::Event::kFetch) {
     v8::Local<v8::Integer> event = v8::Integer::NewFromUnsigned(isolate, static_cast<uint32_t>(parts->event));
-    CallEntry(realm_->entry().event,
-              {v8::Integer::NewFromUnsigned(isolate, mail.call), event, Latin1(isolate, parts->head), body});
+    CallEntry(realm_->entry().event, {v8::Integer::NewFromUnsigned(isolate, mail.call), event,
+                                      Latin1(isolate, parts->head), body, v8::Boolean::New(isolate, streaming)});
     return;
   }
   CallEntry(realm_->entry().fetch, {v8::Integer::NewFromUnsigned(isolate, mail.call), Latin1(isolate, parts->head),

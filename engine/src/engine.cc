@@ -53,6 +53,7 @@ int Engine::Run() {
     fprintf(stderr, "engine: the URL parser of this Node is not the one the engine was built for\n");
     return 1;
   }
+  native::SetMostIterations(options_.pbkdf2_iterations);
   // Before Python hears of this engine, and so before any tenant's code can come.
   if (!Confine(options_.sandbox)) return 1;
   SendHello();

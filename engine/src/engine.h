@@ -26,6 +26,7 @@ struct EngineOptions {
   int ledger_fd;
   uint32_t threads;
   uint32_t spares;
+  uint32_t pbkdf2_iterations;  // the most a worker may ask for
   std::string node_version;
   std::string v8_version;
   std::string sandbox;  // require, try or off

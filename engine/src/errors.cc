@@ -34,7 +34,7 @@ std::string Field(v8::Local<v8::Context> context, v8::Local<v8::Object> object, 
 void Locate(v8::Local<v8::Context> context, v8::Local<v8::Message> message, Failure* failure) {
   if (message.IsEmpty()) return;
   std::string file = FromV8(context->GetIsolate(), message->GetScriptResourceName());
-  if (file == "undefined" || file == kPlatform) return;
+  if (file == "undefined" || file.starts_with(kPlatform)) return;
   failure->file = file;
   failure->line = static_cast<uint32_t>(message->GetLineNumber(context).FromMaybe(0));
   failure->column = static_cast<uint32_t>(message->GetStartColumn(context).FromMaybe(-1) + 1);
@@ -63,7 +63,7 @@ bool ParsePosition(std::string_view line, Failure* failure) {
 void ReadStack(Failure* failure) {
   std::string kept;
   std::string_view rest = failure->stack;
-  const std::string ours = std::string(kPlatform) + ":";
+  const std::string ours = std::string(kPlatform);
   while (!rest.empty()) {
     size_t end = rest.find('\n');
     std::string_view line = rest.substr(0, end);

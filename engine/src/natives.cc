@@ -164,7 +164,45 @@ void EnqueueMicrotask(const Info& info) {
   if (info[0]->IsFunction()) info.GetIsolate()->EnqueueMicrotask(info[0].As<v8::Function>());
 }
 
+// A part of the text that all isolates share; it goes with the string that V8 has for it.
+class LazyText final : public v8::String::ExternalOneByteStringResource {
+ public:
+  explicit LazyText(std::string_view text) : text_(text) {}
+  const char* data() const override { return text_.data(); }
+  size_t length() const override { return text_.size(); }
+
+ private:
+  std::string_view text_;
+};
+
+// lazyTable() -> string
+void LazyTable(const Info& info) {
+  info.GetReturnValue().Set(ToV8(info.GetIsolate(), std::string(BundleText::Get().lazy_table())));
+}
+
+// compileLazy(name, start, end) -> function of (require, module, exports)
+void CompileLazy(const Info& info) {
+  v8::Isolate* isolate = info.GetIsolate();
+  const std::string_view texts = BundleText::Get().lazy_texts();
+  const size_t start = Unsigned(info, 1);
+  const size_t end = Unsigned(info, 2);
+  if (!info[0]->IsString() || start >= end || end > texts.size()) return;
+  auto text = std::make_unique<LazyText>(texts.substr(start, end - start));
+  v8::Local<v8::String> source;
+  if (!v8::String::NewExternalOneByte(isolate, text.get()).ToLocal(&source)) return;
+  text.release();
+  v8::ScriptOrigin origin(v8::String::Concat(isolate, ToV8(isolate, "atoll:web/"), info[0].As<v8::String>()));
+  v8::ScriptCompiler::Source code(source, origin);
+  v8::Local<v8::String> names[] = {ToV8(isolate, "require"), ToV8(isolate, "module"), ToV8(isolate, "exports")};
+  v8::Local<v8::Function> function;
+  if (v8::ScriptCompiler::CompileFunction(isolate->GetCurrentContext(), &code, 3, names).ToLocal(&function)) {
+    info.GetReturnValue().Set(function);
+  }
+}
+
 constexpr native::Function kFunctions[] = {
+    {"lazyTable", LazyTable},
+    {"compileLazy", CompileLazy},
     {"respond", Respond},
     {"beginStream", BeginStream},
     {"sendBody", SendBody},
@@ -202,6 +240,8 @@ std::vector<std::span<const native::Function>> Tables() {
           native::CurveFunctions(),
           native::DerFunctions(),
           native::SignatureFunctions(),
+          native::CipherFunctions(),
+          native::PostQuantumFunctions(),
           native::LazyFunctions()};
 }
 

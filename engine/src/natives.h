@@ -14,13 +14,23 @@ class BundleText final : public v8::String::ExternalOneByteStringResource {
  public:
   static BundleText& Get();
 
-  void Set(std::string_view text) { text_ = text; }
+  // `lazy` is what follows the bundle: a table in the first line, then the texts of modules.
+  void Set(std::string_view text, std::string_view lazy) {
+    text_ = text;
+    const size_t line = lazy.find('\n');
+    lazy_table_ = lazy.substr(0, line);
+    lazy_texts_ = line == std::string_view::npos ? std::string_view() : lazy.substr(line + 1);
+  }
+  std::string_view lazy_table() const { return lazy_table_; }
+  std::string_view lazy_texts() const { return lazy_texts_; }
   const char* data() const override { return text_.data(); }
   size_t length() const override { return text_.size(); }
   void Dispose() override {}
 
  private:
   std::string_view text_;
+  std::string_view lazy_table_;
+  std::string_view lazy_texts_;
 };
 
 // The object `native`, while the snapshot is made.

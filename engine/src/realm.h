@@ -35,7 +35,7 @@ struct EntryPoints {
   v8::Global<v8::Function> built_in;   // (specifier) -> exports | why there is no such module | undefined
   v8::Global<v8::Function> rejection;  // (promise, reason, handled late) -> true when it is to be logged
   v8::Global<v8::Function> fetch;      // (call, head, body, streaming)
-  v8::Global<v8::Function> event;      // (call, event, head, body): whatever else a call may start
+  v8::Global<v8::Function> event;      // (call, event, head, body, streaming): whatever else a call may start
   v8::Global<v8::Function> body;       // (call, chunk | null)
   v8::Global<v8::Function> credit;     // (call)
   v8::Global<v8::Function> cancel;     // (call, at_once)

@@ -11,11 +11,25 @@
 namespace engine {
 namespace {
 
+// What the file of the web platform has behind the bundle: the modules that are read when they are asked for.
+constexpr std::string_view kLazyMark = "\n//# atoll:lazy\n";
+
+// Splits the source: the bundle is what V8 compiles now.
+std::string_view TakeSource(std::string_view source) {
+  const size_t at = source.find(kLazyMark);
+  if (at == std::string_view::npos) {
+    BundleText::Get().Set(source, {});
+    return source;
+  }
+  BundleText::Get().Set(source.substr(0, at), source.substr(at + kLazyMark.size()));
+  return source.substr(0, at);
+}
+
 // Compiles the bundle as the body of a function of `native` and calls it; what it returns are the entry points.
 v8::MaybeLocal<v8::Object> RunBundle(v8::Local<v8::Context> context, const std::string& source) {
   v8::Isolate* isolate = context->GetIsolate();
   v8::ScriptOrigin origin(ToV8(isolate, "atoll:web"));
-  BundleText::Get().Set(source);
+  TakeSource(source);
   v8::Local<v8::String> text;
   if (!v8::String::NewExternalOneByte(isolate, &BundleText::Get()).ToLocal(&text)) return {};
   v8::ScriptCompiler::Source code(text, origin);
@@ -88,7 +102,7 @@ v8::StartupData OpenSnapshot(std::string_view file) {
   std::memcpy(&size, file.data() + file.size() - sizeof(size), sizeof(size));
   file.remove_suffix(sizeof(size));
   if (size >= file.size()) return {nullptr, 0};
-  BundleText::Get().Set(file.substr(file.size() - size));
+  TakeSource(file.substr(file.size() - size));
   return {file.data(), static_cast<int>(file.size() - size)};
 }
 

@@ -126,14 +126,15 @@ bool Worker::ReadMeta(std::string_view payload) {
   return blobs.ok() && blobs.empty() && modules_->Has(main_path_);
 }
 
-// Top-level code may use its variables, and the date decides on what globals there are.
+// Top-level code may use its variables, and date and flags decide on what globals there are.
 bool Worker::Prepare() {
   v8::Isolate* isolate = realm_->isolate();
   v8::Local<v8::Context> context = isolate->GetCurrentContext();
   v8::Local<v8::Object> meta = meta_.Get(isolate);
   v8::Local<v8::Value> arguments[] = {Field(context, meta, "env"), Field(context, meta, "grants"),
-                                      Field(context, meta, "compatibility_date")};
-  return !realm_->entry().prepare.Get(isolate)->Call(context, v8::Undefined(isolate), 3, arguments).IsEmpty();
+                                      Field(context, meta, "compatibility_date"),
+                                      Field(context, meta, "compatibility_flags")};
+  return !realm_->entry().prepare.Get(isolate)->Call(context, v8::Undefined(isolate), 4, arguments).IsEmpty();
 }
 
 // Leaves an exception pending when the code does not compile; what it throws itself ends in `starting_`.

@@ -5,7 +5,7 @@
 
 namespace engine::wire {
 
-inline constexpr char kHash[] = "2975aa51bfd3b336";
+inline constexpr char kHash[] = "239a369092c84f87";
 inline constexpr uint32_t kMaxPayload = 67108864;
 inline constexpr uint32_t kInlineBody = 65536;
 inline constexpr uint32_t kChunk = 65536;
@@ -52,6 +52,7 @@ enum class Event : uint8_t {
   kQueue = 2,
   kTail = 3,
   kRpc = 4,
+  kEntrypoint = 5,
 };
 
 enum class Level : uint8_t {

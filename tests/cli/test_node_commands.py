@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 from tests.cli.dev_session import ATOLL, environment
@@ -102,3 +103,62 @@ def test_doctor_explains_a_cloudflare_project_before_it_runs(atoll: Atoll, tmp_p
         file.write('[[d1_databases]]\nbinding = "DB"\n')
     ran = run(tmp_path, "doctor", "--no-sandbox", code=1, **node)
     assert "✗ `d1_databases` is not supported: D1 is not there yet" in ran.stdout
+
+
+def test_a_cron_runs_when_it_is_asked_to(atoll: Atoll, tmp_path: Path) -> None:
+    node = {"ATOLL_API": f"http://localhost:{atoll.port}"}
+    run(tmp_path, "init", "cron", "cli-cron")
+    folder = tmp_path / "cli-cron"
+    run(folder, "deploy", **node)
+    assert atoll.get("cli-cron").text == "last run: never\n"
+    run(folder, "cron", "run", "--time", "1790000000000", **node)
+    assert atoll.get("cli-cron").text == "last run: 2026-09-21T14:13:20.000Z\n"
+    listed = run(folder, "cron", "list", **node).stdout
+    assert "*/5 * * * *" in listed and "ok" in listed
+    atoll.deploy("cli-cron-bad", "export default { fetch() {}, scheduled() { throw new Error('no') } }")
+    assert "it ended with exception: " in run(folder, "cron", "run", "cli-cron-bad", code=1, **node).stderr
+
+
+def test_messages_are_sent_held_and_purged(atoll: Atoll, tmp_path: Path) -> None:
+    node = {"ATOLL_API": f"http://localhost:{atoll.port}"}
+    run(tmp_path, "queues", "create", "cli-jobs", **node)
+    run(tmp_path, "queues", "pause", "cli-jobs", **node)
+    run(tmp_path, "queues", "send", "cli-jobs", '{"a": 1}', **node)
+    run(tmp_path, "queues", "send", "cli-jobs", "plain", "--text", "--delay", "60", **node)
+    assert "is not JSON" in run(tmp_path, "queues", "send", "cli-jobs", "{", code=1, **node).stderr
+    [queue] = [
+        q for q in json.loads(run(tmp_path, "queues", "list", "--json", **node).stdout) if q["name"] == "cli-jobs"
+    ]
+    assert (queue["waiting"], queue["delayed"], queue["paused"]) == (1, 1, True)
+    run(tmp_path, "queues", "resume", "cli-jobs", **node)
+    assert "deleted 2 messages" in run(tmp_path, "queues", "purge", "cli-jobs", "--yes", **node).stderr
+    assert "nobody" in run(tmp_path, "queues", "list", **node).stdout
+    run(tmp_path, "queues", "delete", "cli-jobs", "--yes", **node)
+
+
+def test_a_tenant_deploys_with_a_token_of_its_own(new_atoll: Callable[..., Atoll], tmp_path: Path) -> None:
+    node = new_atoll(control_auth="token")
+    first = (node.folder / "data" / "admin-token").read_text().strip()
+    api = {"ATOLL_API": f"http://localhost:{node.port}"}
+    admin = {**api, "ATOLL_TOKEN": first}
+    assert "hint: " in run(tmp_path, "workers", code=1, **api).stderr
+    run(tmp_path, "tenant", "create", "acme", "--quota", "workers=1", **admin)
+    assert "there is no quota" in run(tmp_path, "tenant", "set", "acme", "--quota", "x=1", code=1, **admin).stderr
+    run(tmp_path, "tenant", "set", "acme", "--quota", "concurrent_calls=5", **admin)
+    assert "workers 1, concurrent_calls 5" in run(tmp_path, "tenant", "list", **admin).stdout
+    made = run(tmp_path, "token", "create", "ci", "--scope", "deploy", "--days", "1", "--tenant", "acme", **admin)
+    mine = {**api, "ATOLL_TOKEN": made.stdout.strip()}
+    (tmp_path / "w.js").write_text(says("acme"))
+    run(tmp_path, "deploy", "w.js", "--name", "acme-shop", **mine)
+    assert node.get("acme-shop").text == "acme"
+    assert "acme-shop.localhost/*" in run(tmp_path, "routes", **mine).stdout
+    assert "acme-shop" not in run(tmp_path, "workers", **admin).stdout
+    assert "acme-shop" in run(tmp_path, "workers", "list", "--tenant", "acme", **admin).stdout
+    run(tmp_path, "deploy", "w.js", "--name", "one-too-many", code=1, **mine)
+    [token] = [
+        each for each in json.loads(run(tmp_path, "token", "list", "--json", **admin).stdout) if each["name"] == "ci"
+    ]
+    run(tmp_path, "token", "revoke", token["id"], **admin)
+    run(tmp_path, "workers", code=1, **mine)
+    run(tmp_path, "workers", "delete", "acme-shop", "--yes", "--tenant", "acme", **admin)
+    run(tmp_path, "tenant", "delete", "acme", **admin)

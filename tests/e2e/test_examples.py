@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,9 @@ from atoll.project.read import read_project
 from tests.running import Atoll
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-NAMES = sorted(path.parent.name for path in EXAMPLES.glob("*/worker.js"))
+NAMES = sorted(
+    (path.parent.name for path in EXAMPLES.glob("*/worker.js")), key=lambda name: name == "front-desk"
+)  # needs greeter
 
 
 def deploy(atoll: Atoll, name: str) -> dict[str, Any]:
@@ -91,7 +94,22 @@ def test_cron_runs_by_hand(atoll: Atoll) -> None:
     assert answer["runs"][0]["outcome"] == "ok" and answer["runs"][0]["by_hand"]
 
 
+def test_front_desk_calls_greeter(atoll: Atoll) -> None:
+    deploy(atoll, "greeter")
+    deploy(atoll, "front-desk")
+    assert atoll.get("front-desk", "/Ada").text == "Hello, Ada! Welcome.\n"
+    assert atoll.get("front-desk", "/raw").text == "Hello, desk!\n"
+
+
 def test_tail_is_told(atoll: Atoll) -> None:
     deploy(atoll, "tail")
     assert atoll.get("tail", "/fail").status == 500
     atoll.wait_until(lambda: atoll.get("tail").json.get("tail exception") == 1)
+
+
+def test_signed_links_opens_its_own_links_alone(atoll: Atoll) -> None:
+    deploy(atoll, "signed-links")
+    link = atoll.get("signed-links", "/link").text.strip()
+    assert gzip.decompress(atoll.get("signed-links", link).body) == b"one,two,three\n"
+    assert atoll.get("signed-links", link[:-1]).status == 403
+    assert atoll.get("signed-links", link.replace("expires=", "expires=9")).status == 403

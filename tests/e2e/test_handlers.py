@@ -207,11 +207,11 @@ def test_the_module_cloudflare_workers(atoll: Atoll) -> None:
 
 
 def test_a_built_in_that_is_not_there_is_named_at_deploy(atoll: Atoll) -> None:
-    body = {"name": "no-fs", "script": 'import fs from "node:fs"; export default { fetch: () => new Response(fs) };'}
+    body = {"name": "no-fs", "script": 'import fs from "node:wasi"; export default { fetch: () => new Response(fs) };'}
     answer = atoll.control("POST", "/api/workers", body)
     assert answer.status == 422
-    assert 'Cannot find module \\"node:fs\\" imported by \\"worker.js\\"' in answer.text
-    assert "Atoll has no node:fs" in answer.text and "node:buffer" in answer.text
+    assert 'Cannot find module \\"node:wasi\\" imported by \\"worker.js\\"' in answer.text
+    assert "Atoll has no node:wasi" in answer.text and "node:buffer" in answer.text
 
 
 def test_a_deployed_module_comes_before_a_built_in_of_its_name(atoll: Atoll) -> None:

@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 FOLDER = Path(__file__).parent / "packages"
 
 
-def bundle(name: str) -> str:
+def bundle(name: str, *more: str) -> str:
     """The worker tests/e2e/packages/NAME.js with all it imports, as one module."""
     [esbuild] = (ROOT / "node_modules/@esbuild").glob("*/bin/esbuild")
     flags = [
@@ -24,7 +24,7 @@ def bundle(name: str) -> str:
         "--main-fields=module,main",
         "--conditions=workerd,worker,browser",
     ]
-    command = [esbuild, FOLDER / f"{name}.js", *flags, "--external:node:*", "--log-level=error"]
+    command = [esbuild, FOLDER / f"{name}.js", *flags, *more, "--external:node:*", "--log-level=error"]
     return subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT).stdout
 
 

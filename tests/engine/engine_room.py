@@ -128,9 +128,10 @@ class EngineRoom:
         self.database = Database(folder / "atoll.db")
         self.queues = QueueStore(folder / "queues.db")
         self.router = Router()
+        self.workers: dict[str, Version] = {}  # what service bindings find, by name
         self.inner = InnerCalls()
         settings = settings or Settings(data=folder)
-        services = Services(settings, self.database, self.router, self.inner, self.queues)
+        services = Services(settings, self.database, self.router, self.inner, self.queues, self)
         self.bindings = make_bindings(services)
         self.pool = Pool(
             Broker(self.bindings),
@@ -144,6 +145,10 @@ class EngineRoom:
         self.supervisor = Supervisor(
             self.pool, data=data, engines=engines, threads=2, spares=1, sandbox_mode=sandbox, files=files
         )
+
+    def find_worker(self, tenant: str, name: str) -> Version | None:
+        version = self.workers.get(name)
+        return version if version is not None and version.tenant == tenant else None
 
     async def __aenter__(self) -> EngineRoom:
         await self.supervisor.start()

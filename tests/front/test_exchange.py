@@ -46,7 +46,9 @@ async def test_the_call_carries_the_url_and_the_raw_headers(front: Front) -> Non
     await client.response()
     (call,) = front.pool.calls
     assert call.version.worker_name == "w"
-    assert call.head == (b"GET http://w.localhost:8080/a/b?c=d\nhOST:  W.localhost:8080 \r\nX-A: 1\r\nx-a:2\r\n")
+    head, told, _ = call.head.partition(b"cf-connecting-ip: 127.0.0.1\r\n")
+    assert told
+    assert head == b"GET http://w.localhost:8080/a/b?c=d\nhOST:  W.localhost:8080 \r\nX-A: 1\r\nx-a:2\r\n"
     assert call.inline == (b"", True)
 
 
@@ -304,6 +306,45 @@ async def test_an_engine_that_answers_twice_changes_nothing(front: Front) -> Non
 
 async def test_a_body_before_its_response_becomes_a_500(front: Front) -> None:
     front.pool.script = lambda call: call.caller.on_body(b"x", False)
+    client = await front.connect()
+    client.send(GET)
+    assert (await client.response()).status == 500
+
+
+async def test_a_stream_of_a_told_length_is_not_chunked(front: Front) -> None:
+    front.pool.script = None
+    client = await front.connect()
+    client.send(GET + GET)
+    call = await front.pool.next_call()
+    call.caller.on_response(200, b"content-length: 6\r\n" + PLAIN, b"one", False)
+    call.caller.on_body(b"two", False)
+    call.caller.on_body(b"", True)
+    response = await client.response()
+    assert (response.headers[b"content-length"], response.body) == (b"6", b"onetwo")
+    assert b"transfer-encoding" not in response.headers
+    (await front.pool.next_call(2)).answer(b"next")
+    assert (await client.response()).body == b"next"
+
+
+@pytest.mark.parametrize(("chunks", "arrives"), [((b"longer",), b""), ((b"ab", b"cdef"), b"ab"), ((b"ab",), b"")])
+async def test_a_body_of_another_length_than_told_is_cut_off(
+    front: Front, chunks: tuple[bytes, ...], arrives: bytes
+) -> None:
+    front.pool.script = None
+    client = await front.connect()
+    client.send(GET)
+    call = await front.pool.next_call()
+    call.caller.on_response(200, b"content-length: 5\r\n", b"", False)
+    for index, chunk in enumerate(chunks):
+        call.caller.on_body(chunk, index == len(chunks) - 1)
+    data = await client.rest()
+    assert data.partition(b"\r\n\r\n")[2] == arrives
+
+
+@pytest.mark.parametrize("length", [b"-1", b"1e3", b"9" * 16, b"5, 5", b""])
+async def test_a_length_that_is_no_number_becomes_a_500(front: Front, length: bytes) -> None:
+    block = b"content-length: " + length + b"\r\n"
+    front.pool.script = lambda call: call.caller.on_response(200, block, b"", False)
     client = await front.connect()
     client.send(GET)
     assert (await client.response()).status == 500

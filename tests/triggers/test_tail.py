@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from atoll.engine.inner import QUIET
+from atoll.bindings.scope import QUIET
 from atoll.logs import Invocation
 from atoll.triggers import tail as tail_module
 from atoll.triggers.tail import TailTriggers

@@ -5,6 +5,14 @@ import { deepEqual, equal, ok, throws } from "./assert.js";
 const list = (buffer) => [...buffer];
 
 export const tests = {
+  "slices and writes by encoding": () => {
+    const buffer = Buffer.from("h\u00e9llo");
+    equal(buffer.utf8Slice(0, 3), "h\u00e9");
+    equal(buffer.latin1Slice(1, 3), "\u00c3\u00a9");
+    equal(buffer.hexSlice(), "68c3a96c6c6f");
+    equal(buffer.asciiWrite("HI"), 2);
+    equal(buffer.latin1Slice(0, 2), "HI");
+  },
   "made from all there is": () => {
     deepEqual(list(Buffer.from("héllo")), [104, 195, 169, 108, 108, 111]);
     deepEqual(list(Buffer.from([1, 256, -1, "3"])), [1, 0, 255, 3]);

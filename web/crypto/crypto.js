@@ -1,6 +1,6 @@
 // https://w3c.github.io/webcrypto/#Crypto-interface. The rest of the room is loaded by those who use it.
-/* global require -- a module that is only evaluated when this is called; the bundler sees to it */
 import { DOMException, QuotaExceededError } from "../dom/exception.js";
+import { lazy } from "../internal/lazy.js";
 import { native } from "../internal/native.js";
 import { defineInterface } from "../internal/platform.js";
 import { illegalConstructor, requireArguments } from "../internal/webidl.js";
@@ -26,13 +26,13 @@ export class Crypto {
   /** https://w3c.github.io/webcrypto/#Crypto-attribute-subtle */
   get subtle() {
     this.#isCrypto;
-    return require("./subtle.js").subtle;
+    return lazy("crypto/subtle.js").subtle;
   }
 
   /** https://developers.cloudflare.com/workers/runtime-apis/web-crypto/#digeststream-class */
   get DigestStream() {
     this.#isCrypto;
-    return require("./digest_stream.js").DigestStream;
+    return lazy("crypto/digest_stream.js").DigestStream;
   }
 
   /** https://w3c.github.io/webcrypto/#Crypto-method-getRandomValues */

@@ -84,7 +84,12 @@ function keyOperations({ kind, number, use, publicUsages, privateUsages, algs })
     return jwk;
   }
 
-  return { generateKey: [[], generateKey], importKey: [[], importKey], exportKey: [[], exportKey] };
+  return {
+    generateKey: [[], generateKey],
+    importKey: [[], importKey],
+    exportKey: [[], exportKey],
+    "get public key": [[], () => publicUsages],
+  };
 }
 
 defineLater(() => {

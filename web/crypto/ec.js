@@ -134,7 +134,12 @@ function keyOperations({ use, publicUsages, privateUsages, hasJwkAlgorithm }) {
   }
 
   const params = [required("namedCurve", toDOMString)];
-  return { generateKey: [params, generateKey], importKey: [params, importKey], exportKey: [[], exportKey] };
+  return {
+    generateKey: [params, generateKey],
+    importKey: [params, importKey],
+    exportKey: [[], exportKey],
+    "get public key": [[], () => publicUsages],
+  };
 }
 
 const ECDSA_PARAMS = [required("hash", ...hashIdentifier)];

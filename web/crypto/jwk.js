@@ -13,7 +13,7 @@ const toObjects = (value) => toSequenceOf((item) => item, value, "JsonWebKey");
 const MEMBERS = [
   ["alg", toDOMString], ["crv", toDOMString], ["d", toDOMString], ["dp", toDOMString], ["dq", toDOMString],
   ["e", toDOMString], ["ext", toBoolean], ["k", toDOMString], ["key_ops", toStrings], ["kty", toDOMString],
-  ["n", toDOMString], ["oth", toObjects], ["p", toDOMString], ["q", toDOMString], ["qi", toDOMString],
+  ["n", toDOMString], ["oth", toObjects], ["p", toDOMString], ["priv", toDOMString], ["pub", toDOMString], ["q", toDOMString], ["qi", toDOMString],
   ["use", toDOMString], ["x", toDOMString], ["y", toDOMString],
 ];
 

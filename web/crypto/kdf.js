@@ -6,7 +6,6 @@ import { secretKey } from "./key.js";
 import { bufferSource, defineAlgorithm, defineLater, hashBits, hashIdentifier, hashNumber, required } from "./registry.js";
 import { checkUsages, importSecret } from "./symmetric.js";
 
-const MOST_ITERATIONS = 100_000; // as on Cloudflare
 const HKDF_PARAMS = [
   required("hash", ...hashIdentifier),
   required("info", ...bufferSource),
@@ -17,6 +16,11 @@ const PBKDF2_PARAMS = [
   required("iterations", toUnsignedLong),
   required("salt", ...bufferSource),
 ];
+
+/** The setting pbkdf2_iterations: by default as many as on Cloudflare. */
+export function mostIterations() {
+  return native.mostIterations();
+}
 
 function checkLength(length) {
   if (length === null) throw operationError("This algorithm has to be told how many bits to derive.");
@@ -34,8 +38,8 @@ function deriveHkdf({ hash, salt, info }, key, length) {
 function derivePbkdf2({ hash, salt, iterations }, key, length) {
   checkLength(length);
   if (iterations === 0) throw operationError("PBKDF2 needs one iteration at least.");
-  if (iterations > MOST_ITERATIONS) {
-    throw notSupported(`PBKDF2 with more than ${MOST_ITERATIONS} iterations is not supported (requested ${iterations}).`);
+  if (iterations > mostIterations()) {
+    throw notSupported(`PBKDF2 with more than ${mostIterations()} iterations is not supported (requested ${iterations}).`);
   }
   if (length === 0) return new ArrayBuffer(0);
   const result = native.pbkdf2(key.handle, hashNumber(hash), salt, iterations, length / 8);

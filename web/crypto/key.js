@@ -9,7 +9,10 @@ import { illegalConstructor } from "../internal/webidl.js";
 const INTERNAL = Symbol("made by the platform");
 
 /** https://w3c.github.io/webcrypto/#dfn-RecognizedKeyUsage, in the order of the standard. */
-export const USAGES = ["encrypt", "decrypt", "sign", "verify", "deriveKey", "deriveBits", "wrapKey", "unwrapKey"];
+export const USAGES = [
+  "encrypt", "decrypt", "sign", "verify", "deriveKey", "deriveBits", "wrapKey", "unwrapKey", "encapsulateKey",
+  "encapsulateBits", "decapsulateKey", "decapsulateBits",
+];
 
 export let createKey; // (state) => CryptoKey
 export let stateOf; // (value) => state, or undefined if it is no CryptoKey

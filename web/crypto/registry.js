@@ -105,6 +105,10 @@ const HASHES = {
   "SHA-256": { number: 2, bits: 256, block: 512 },
   "SHA-384": { number: 3, bits: 384, block: 1024 },
   "SHA-512": { number: 4, bits: 512, block: 1024 },
+  // https://wicg.github.io/webcrypto-modern-algos/#sha3
+  "SHA3-256": { number: 5, bits: 256, block: 1088 },
+  "SHA3-384": { number: 6, bits: 384, block: 832 },
+  "SHA3-512": { number: 7, bits: 512, block: 576 },
 };
 
 export const hashNumber = (hash) => HASHES[hash.name].number;

@@ -118,6 +118,7 @@ function keyOperations({ use, publicUsages, privateUsages, jwkAlgorithms }) {
     generateKey: [KEY_GEN_PARAMS, generateKey],
     importKey: [IMPORT_PARAMS, importKey],
     exportKey: [[], exportKey],
+    "get public key": [[], () => publicUsages],
   };
 }
 

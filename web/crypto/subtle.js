@@ -7,11 +7,13 @@ import { native } from "../internal/native.js";
 import { defineInterface } from "../internal/platform.js";
 import { encodeText } from "../internal/text.js";
 import { illegalConstructor, isBufferSource, requireArguments, toEnum } from "../internal/webidl.js";
+import "./aead.js";
 import "./aes.js";
 import "./curve25519.js";
 import "./ec.js";
 import "./hmac.js";
 import "./kdf.js";
+import "./post_quantum.js";
 import "./rsa.js";
 import { accessError, notSupported, resultOf, syntaxError } from "./errors.js";
 import { toBufferSource, toObjectOrString, toSequenceOf, toUnsignedLong, viewOf } from "./idl.js";
@@ -20,7 +22,17 @@ import { createKey, intersectUsages, stateOf, USAGES } from "./key.js";
 import { normalizeAlgorithm, operationOf } from "./registry.js";
 
 const INTERNAL = Symbol("made by the platform");
-const FORMATS = ["raw", "spki", "pkcs8", "jwk"];
+// The longer ones are of https://wicg.github.io/webcrypto-modern-algos/#dom-keyformat
+const FORMATS = ["raw", "spki", "pkcs8", "jwk", "raw-public", "raw-private", "raw-seed", "raw-secret"];
+
+// Where "raw" has always meant a secret, or a public key, the format that says so is the same.
+const SECRETS = /^(AES-(CTR|CBC|GCM|KW)|HMAC|HKDF|PBKDF2)$/;
+const PUBLICS = /^(ECDSA|ECDH|Ed25519|X25519)$/;
+
+function formatFor(name, format) {
+  if (format === "raw-secret" && SECRETS.test(name)) return "raw";
+  return format === "raw-public" && PUBLICS.test(name) ? "raw" : format;
+}
 
 const toFormat = (value) => toEnum(value, FORMATS, "KeyFormat");
 const toUsages = (value) => toSequenceOf((usage) => toEnum(usage, USAGES, "KeyUsage"), value, "keyUsages");
@@ -59,6 +71,11 @@ function finishKey(key, extractable, usages) {
   key.extractable = extractable;
   key.usages = intersectUsages(usages, USAGES);
   return createKey(key);
+}
+
+/** The key that a derived or agreed secret becomes. */
+function importSecretAs(target, secret, extractable, usages) {
+  return finishKey(target.run(formatFor(target.name, "raw-secret"), secret, target, extractable, usages), extractable, usages);
 }
 
 function requireExportable(key) {
@@ -181,7 +198,7 @@ export class SubtleCrypto {
     return inParallel(async () => {
       requireUse(state, normalized, "deriveKey");
       const secret = await normalized.run(normalized, state, measure.run(measure));
-      return finishKey(target.run("raw", secret, target, isExtractable, usages), isExtractable, usages);
+      return importSecretAs(target, secret, isExtractable, usages);
     });
   }
 
@@ -207,7 +224,7 @@ export class SubtleCrypto {
     const [given, isExtractable, usages] = [toObjectOrString(algorithm), !!extractable, toUsages(keyUsages)];
     const normalized = normalizeAlgorithm(given, "importKey");
     return inParallel(() =>
-      finishKey(normalized.run(form, data, normalized, isExtractable, usages), isExtractable, usages),
+      finishKey(normalized.run(formatFor(normalized.name, form), data, normalized, isExtractable, usages), isExtractable, usages),
     );
   }
 
@@ -216,7 +233,7 @@ export class SubtleCrypto {
     this.#isSubtle;
     requireArguments(arguments.length, 2, "SubtleCrypto.exportKey");
     const [form, state] = [toFormat(format), toKey(key)];
-    return inParallel(() => requireExportable(state)(form, state));
+    return inParallel(() => requireExportable(state)(formatFor(state.algorithm.name, form), state));
   }
 
   /** https://w3c.github.io/webcrypto/#SubtleCrypto-method-wrapKey */
@@ -227,7 +244,7 @@ export class SubtleCrypto {
     const normalized = normalizeWrapping(toObjectOrString(wrapAlgorithm), "wrapKey", "encrypt");
     return inParallel(() => {
       requireUse(wrapping, normalized, "wrapKey");
-      const exported = requireExportable(state)(form, state);
+      const exported = requireExportable(state)(formatFor(state.algorithm.name, form), state);
       const bytes = form === "jwk" ? jsonBytes(exported, normalized.name) : new Uint8Array(exported);
       return normalized.run(normalized, wrapping, bytes);
     });
@@ -246,7 +263,76 @@ export class SubtleCrypto {
       requireUse(unwrapping, normalized, "unwrapKey");
       const bytes = await normalized.run(normalized, unwrapping, viewOf(data));
       const keyData = form === "jwk" ? parseJsonWebKey(new Uint8Array(bytes)) : bytes;
-      return finishKey(target.run(form, keyData, target, isExtractable, usages), isExtractable, usages);
+      return finishKey(target.run(formatFor(target.name, form), keyData, target, isExtractable, usages), isExtractable, usages);
+    });
+  }
+
+  /** https://wicg.github.io/webcrypto-modern-algos/#SubtleCrypto-method-encapsulateKey */
+  async encapsulateKey(encapsulationAlgorithm, encapsulationKey, sharedKeyAlgorithm, extractable, keyUsages) {
+    this.#isSubtle;
+    requireArguments(arguments.length, 5, "SubtleCrypto.encapsulateKey");
+    const [given, state] = [toObjectOrString(encapsulationAlgorithm), toKey(encapsulationKey)];
+    const [wanted, isExtractable, usages] = [toObjectOrString(sharedKeyAlgorithm), !!extractable, toUsages(keyUsages)];
+    const normalized = normalizeAlgorithm(given, "encapsulate");
+    const target = normalizeAlgorithm(wanted, "importKey");
+    return inParallel(() => {
+      requireUse(state, normalized, "encapsulateKey");
+      const { sharedKey, ciphertext } = normalized.run(normalized, state);
+      return { sharedKey: importSecretAs(target, sharedKey, isExtractable, usages), ciphertext };
+    });
+  }
+
+  /** https://wicg.github.io/webcrypto-modern-algos/#SubtleCrypto-method-encapsulateBits */
+  async encapsulateBits(encapsulationAlgorithm, encapsulationKey) {
+    this.#isSubtle;
+    requireArguments(arguments.length, 2, "SubtleCrypto.encapsulateBits");
+    const [given, state] = [toObjectOrString(encapsulationAlgorithm), toKey(encapsulationKey)];
+    const normalized = normalizeAlgorithm(given, "encapsulate");
+    return inParallel(() => {
+      requireUse(state, normalized, "encapsulateBits");
+      return normalized.run(normalized, state);
+    });
+  }
+
+  /** https://wicg.github.io/webcrypto-modern-algos/#SubtleCrypto-method-decapsulateKey */
+  async decapsulateKey(decapsulationAlgorithm, decapsulationKey, ciphertext, sharedKeyAlgorithm, extractable, keyUsages) {
+    this.#isSubtle;
+    requireArguments(arguments.length, 6, "SubtleCrypto.decapsulateKey");
+    const [given, state, data] = [toObjectOrString(decapsulationAlgorithm), toKey(decapsulationKey), toData(ciphertext)];
+    const [wanted, isExtractable, usages] = [toObjectOrString(sharedKeyAlgorithm), !!extractable, toUsages(keyUsages)];
+    const normalized = normalizeAlgorithm(given, "decapsulate");
+    const target = normalizeAlgorithm(wanted, "importKey");
+    return inParallel(async () => {
+      requireUse(state, normalized, "decapsulateKey");
+      return importSecretAs(target, await normalized.run(normalized, state, viewOf(data)), isExtractable, usages);
+    });
+  }
+
+  /** https://wicg.github.io/webcrypto-modern-algos/#SubtleCrypto-method-decapsulateBits */
+  async decapsulateBits(decapsulationAlgorithm, decapsulationKey, ciphertext) {
+    this.#isSubtle;
+    requireArguments(arguments.length, 3, "SubtleCrypto.decapsulateBits");
+    const [given, state, data] = [toObjectOrString(decapsulationAlgorithm), toKey(decapsulationKey), toData(ciphertext)];
+    const normalized = normalizeAlgorithm(given, "decapsulate");
+    return inParallel(() => {
+      requireUse(state, normalized, "decapsulateBits");
+      return normalized.run(normalized, state, viewOf(data));
+    });
+  }
+
+  /** https://wicg.github.io/webcrypto-modern-algos/#SubtleCrypto-method-getPublicKey */
+  async getPublicKey(key, keyUsages) {
+    this.#isSubtle;
+    requireArguments(arguments.length, 2, "SubtleCrypto.getPublicKey");
+    const [state, usages] = [toKey(key), toUsages(keyUsages)];
+    const { name } = state.algorithm;
+    const publicUsages = operationOf(name, "get public key")?.();
+    if (publicUsages === undefined) throw notSupported(`A key of ${name} has no public half.`);
+    return inParallel(() => {
+      if (state.type !== "private") throw accessError("The public half is that of a private key.");
+      const wrong = usages.find((usage) => !publicUsages.includes(usage));
+      if (wrong !== undefined) throw syntaxError(`A public key of ${name} cannot be used for "${wrong}".`);
+      return createKey({ ...state, type: "public", extractable: true, usages: intersectUsages(usages, USAGES) });
     });
   }
 

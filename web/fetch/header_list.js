@@ -7,6 +7,7 @@
 // https://www.rfc-editor.org/rfc/rfc9110#name-connection
 const HOP_BY_HOP = [
   "connection", "keep-alive", "proxy-connection", "transfer-encoding", "te", "trailer", "upgrade",
+  "cf-atoll-tls", // the front's word for request.cf
 ];
 
 // 1 for the characters of a token. https://www.rfc-editor.org/rfc/rfc9110#name-tokens

@@ -6,6 +6,7 @@
 import { Body } from "./body.js";
 import { HeaderList } from "./header_list.js";
 import { createRequest, RequestState, setHeadReader } from "./request.js";
+import { native } from "../internal/native.js";
 import { parseHref } from "../url/url.js";
 
 function readMethod(state) {
@@ -19,11 +20,33 @@ function readURL(state) {
   return parseHref(url) ?? url;
 }
 
-function readHeaders(state) {
-  return HeaderList.fromText(state.head, state.head.indexOf("\n") + 1);
+// Every request has a CF-Ray of its own, made when somebody looks at its headers.
+let prefix = "";
+let rays = 0;
+
+function nextRay() {
+  if (prefix === "") prefix = native.randomUUID().slice(0, 8);
+  return `${prefix}${(++rays).toString(16).padStart(8, "0")}-ATL`;
 }
 
-setHeadReader({ readMethod, readURL, readHeaders });
+function readHeaders(state) {
+  const { head } = state;
+  const start = head.indexOf("\n") + 1;
+  const text = head.includes("\ncf-ray:") ? head : `${head}cf-ray: ${nextRay()}\r\n`;
+  return HeaderList.fromText(text, start);
+}
+
+/** https://developers.cloudflare.com/workers/runtime-apis/request/#incomingrequestcfproperties, as far as a node knows them. */
+function readCf(state) {
+  const { head } = state;
+  const tls = /\ncf-atoll-tls: (\S+) (\S+)\r\n/.exec(head);
+  const client = /\ncf-connecting-ip: (\S+)\r\n/.exec(head);
+  const cf = { colo: "ATL", httpProtocol: "HTTP/1.1", clientIp: client === null ? "" : client[1] };
+  if (tls !== null) Object.assign(cf, { tlsVersion: tls[1], tlsCipher: tls[2] });
+  return cf;
+}
+
+setHeadReader({ readMethod, readURL, readHeaders, readCf });
 
 /**
  * A Request whose headers are immutable. `head` as above; `body`: null, a Uint8Array (all of it), or

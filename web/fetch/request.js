@@ -202,7 +202,9 @@ export class Request {
 
   /** https://developers.cloudflare.com/workers/runtime-apis/request/#incomingrequestcfproperties */
   get cf() {
-    return this.#state.options.cf;
+    const state = this.#state;
+    if (state.head !== null && state.options.cf === undefined) state.options = { ...state.options, cf: head.readCf(state) };
+    return state.options.cf;
   }
 
   get signal() {

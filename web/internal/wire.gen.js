@@ -82,6 +82,7 @@ export const Event = Object.freeze({
   QUEUE: 2,
   TAIL: 3,
   RPC: 4,
+  ENTRYPOINT: 5,
 });
 
 export const MAX_PAYLOAD = 67108864;

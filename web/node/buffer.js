@@ -1,5 +1,7 @@
 // https://nodejs.org/api/buffer.html
 import { atob, btoa } from "../encoding/base64.js";
+import { Blob } from "../file/blob.js";
+import { File } from "../file/file.js";
 import { native } from "../internal/native.js";
 import { isArrayBuffer } from "../internal/webidl.js";
 import { decode, encode, encodedLength, encodingName, requireEncoding } from "./buffer_encodings.js";
@@ -272,6 +274,17 @@ function define(target, functions) {
 define(Buffer, statics);
 define(Buffer.prototype, methods);
 addNumberMethods(Buffer.prototype);
+// Not in Node's documentation, and used by packages all the same: `latin1Slice(start, end)`, `utf8Write(text, offset, length)` …
+for (const encoding of ["ascii", "base64", "base64url", "hex", "latin1", "ucs2", "utf8"]) {
+  define(Buffer.prototype, {
+    [`${encoding}Slice`](start, end) {
+      return this.toString(encoding, start, end);
+    },
+    [`${encoding}Write`](text, offset = 0, length = this.length - offset) {
+      return this.write(text, offset, length, encoding);
+    },
+  });
+}
 Object.defineProperty(Buffer, "poolSize", { value: 8192, writable: true, configurable: true });
 for (const [name, key] of [["parent", "buffer"], ["offset", "byteOffset"]]) {
   Object.defineProperty(Buffer.prototype, name, {
@@ -304,4 +317,4 @@ export function transcode(source, fromEncoding, toEncoding) {
   return asBuffer(encode(decode(source, requireEncoding(fromEncoding)), requireEncoding(toEncoding)));
 }
 
-export { atob, btoa };
+export { atob, Blob, btoa, File };

@@ -1,8 +1,7 @@
-// The globals of Node, for workers whose compatibility date asks for them: since this day they are there by default.
+// The globals of Node, for workers whose compatibility date or flags ask for them.
 // https://developers.cloudflare.com/workers/configuration/compatibility-flags/#nodejs-compatibility-flag
+import { isOn } from "../worker/compatibility.js";
 import { getBuiltIn } from "./modules.js";
-
-const SINCE = "2026-08-04";
 
 // Made when they are first looked at, so that they cost nothing before.
 function exposeLazily(scope, name, make) {
@@ -20,9 +19,8 @@ function exposeLazily(scope, name, make) {
   });
 }
 
-/** `date`: the compatibility date of the worker, `yyyy-mm-dd`. */
-export function exposeNodeGlobals(scope, date) {
-  if (!(date >= SINCE)) return;
+export function exposeNodeGlobals(scope) {
+  if (!isOn("nodejs_compat") && !isOn("nodejs_compat_v2")) return;
   Object.defineProperty(scope, "global", { value: scope, writable: true, enumerable: false, configurable: true });
   exposeLazily(scope, "process", () => getBuiltIn("process"));
   exposeLazily(scope, "Buffer", () => getBuiltIn("buffer").Buffer);

@@ -1,37 +1,58 @@
 // The built-in modules a worker can import: `node:x`, or `x` if it deployed no module of that name, and `cloudflare:workers`.
 //
-// The bundler makes of each require() a module that runs when it is first asked for, so what nobody imports costs nothing.
+// Each is read when it is first asked for, so what nobody imports costs nothing.
+import { lazy } from "../internal/lazy.js";
 
 const LOADERS = {
-  assert: () => require("./assert.js"),
-  "assert/strict": () => ({ ...require("./assert.js"), default: require("./assert.js").strict }),
-  async_hooks: () => require("./async_hooks.js"),
-  buffer: () => require("./buffer.js"),
-  console: () => require("./console.js"),
-  diagnostics_channel: () => require("./diagnostics_channel.js"),
-  events: () => require("./events.js"),
-  path: () => asDefault(require("./path.js").posix),
-  "path/posix": () => asDefault(require("./path.js").posix),
-  "path/win32": () => asDefault(require("./path.js").win32),
-  perf_hooks: () => require("./perf_hooks.js"),
-  process: () => require("./process.js"),
-  punycode: () => require("./punycode.js"),
-  querystring: () => require("./querystring.js"),
-  "stream/web": () => require("./stream_web.js"),
-  string_decoder: () => require("./string_decoder.js"),
-  timers: () => require("./timers.js"),
-  "timers/promises": () => require("./timers_promises.js"),
-  url: () => require("./url.js"),
-  util: () => require("./util_module.js"),
-  "util/types": () => require("./util_types.js"),
+  assert: () => lazy("node/assert.js"),
+  "assert/strict": () => ({ ...lazy("node/assert.js"), default: lazy("node/assert.js").strict }),
+  async_hooks: () => lazy("node/async_hooks.js"),
+  buffer: () => lazy("node/buffer.js"),
+  console: () => lazy("node/console.js"),
+  constants: () => ({ ...lazy("node/os.js").constants.signals, ...lazy("node/fs.js").constants }),
+  crypto: () => lazy("node/crypto.js"),
+  diagnostics_channel: () => lazy("node/diagnostics_channel.js"),
+  events: () => lazy("node/events.js"),
+  fs: () => lazy("node/fs.js"),
+  "fs/promises": () => lazy("node/fs.js").promises,
+  http: () => lazy("node/http.js"),
+  https: () => lazy("node/https.js"),
+  module: () => lazy("node/module_module.js"),
+  net: () => lazy("node/net.js"),
+  os: () => lazy("node/os.js"),
+  path: () => asDefault(lazy("node/path.js").posix),
+  "path/posix": () => asDefault(lazy("node/path.js").posix),
+  "path/win32": () => asDefault(lazy("node/path.js").win32),
+  perf_hooks: () => lazy("node/perf_hooks.js"),
+  process: () => lazy("node/process.js"),
+  punycode: () => lazy("node/punycode.js"),
+  querystring: () => lazy("node/querystring.js"),
+  stream: () => lazy("node/stream.js"),
+  "stream/consumers": () => lazy("node/stream_consumers.js"),
+  "stream/promises": () => lazy("node/stream_promises.js"),
+  "stream/web": () => lazy("node/stream_web.js"),
+  string_decoder: () => lazy("node/string_decoder.js"),
+  timers: () => lazy("node/timers.js"),
+  sys: () => lazy("node/util_module.js"),
+  "timers/promises": () => lazy("node/timers_promises.js"),
+  tty: () => lazy("node/tty.js"),
+  url: () => lazy("node/url.js"),
+  util: () => lazy("node/util_module.js"),
+  "util/types": () => lazy("node/util_types.js"),
+  zlib: () => lazy("node/zlib.js"),
 };
+
+// What can be imported because packages do, and says that it is not available when it is used.
+for (const name of [
+  "child_process", "cluster", "dgram", "dns", "dns/promises", "http2", "inspector", "readline", "repl", "tls", "v8", "vm",
+  "worker_threads",
+]) {
+  LOADERS[name] = () => lazy("node/unavailable.js").makeUnavailable(name);
+}
 
 // What Node has besides; named so that an import of one says what is the matter.
 const MISSING = new Set([
-  "child_process", "cluster", "constants", "crypto", "dgram", "dns", "dns/promises", "domain", "fs", "fs/promises", "http",
-  "http2", "https", "inspector", "inspector/promises", "module", "net", "os", "readline", "readline/promises", "repl", "sea",
-  "sqlite", "stream", "stream/consumers", "stream/promises", "sys", "test", "tls", "trace_events", "tty", "v8", "vm", "wasi",
-  "worker_threads", "zlib",
+  "domain", "inspector/promises", "readline/promises", "sea", "sqlite", "test", "trace_events", "wasi",
 ]);
 
 const made = new Map(); // name -> exports
@@ -54,6 +75,10 @@ function loadNode(name) {
   return exports;
 }
 
+export function builtInNames() {
+  return Object.keys(LOADERS);
+}
+
 export function isBuiltIn(specifier) {
   return Object.hasOwn(LOADERS, specifier.replace(/^node:/, ""));
 }
@@ -66,7 +91,7 @@ export function getBuiltIn(specifier) {
 
 /** For the engine: the exports of a built-in, a text that says why there is none, or undefined for what is none at all. */
 export function builtIn(specifier) {
-  if (specifier === "cloudflare:workers") return require("../worker/cloudflare_workers.js").exportsOf();
+  if (specifier === "cloudflare:workers") return lazy("worker/cloudflare_workers.js").exportsOf();
   const name = specifier.replace(/^node:/, "");
   if (Object.hasOwn(LOADERS, name)) return loadNode(name);
   const all = [...Object.keys(LOADERS).map((each) => `node:${each}`), "cloudflare:workers"].join(", ");

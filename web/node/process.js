@@ -3,6 +3,7 @@ import { console } from "../console.js";
 import { monotonicNow, timeOrigin } from "../internal/clock.js";
 import { native } from "../internal/native.js";
 import { reportException } from "../dom/report.js";
+import { isOff } from "../worker/compatibility.js";
 import { currentEnv } from "../worker/env.js";
 import { codedError, requireFunction } from "./errors.js";
 import { EventEmitter } from "./events.js";
@@ -29,7 +30,7 @@ export const config = Object.freeze({ target_defaults: {}, variables: {} });
 
 /** The variables of the worker that are text, and other JSON values as JSON. A copy: changes stay in this isolate. */
 export const env = {};
-for (const [name, value] of Object.entries(currentEnv())) {
+for (const [name, value] of isOff("nodejs_compat_populate_process_env") ? [] : Object.entries(currentEnv())) {
   if (typeof value === "string") env[name] = value;
   else if (typeof value !== "object" || value === null || Array.isArray(value) || Object.getPrototypeOf(value) === Object.prototype) {
     env[name] = JSON.stringify(value);

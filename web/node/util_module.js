@@ -6,7 +6,9 @@ import { TextEncoder } from "../encoding/text_encoder.js";
 import { inspect as inspectValue } from "../internal/inspect.js";
 import { codedError, invalidArgument, requireFunction, requireNumber, requireString } from "./errors.js";
 import { isDeepEqual } from "./deep_equal.js";
+import { MIMEParams, MIMEType } from "./mime_type.js";
 import { getBuiltIn } from "./modules.js";
+import { parseArgs } from "./parse_args.js";
 
 const custom = Symbol.for("nodejs.util.inspect.custom");
 const promisified = Symbol.for("nodejs.util.promisify.custom");
@@ -140,7 +142,7 @@ export async function aborted(signal, resource) {
   });
 }
 
-export { TextDecoder, TextEncoder };
+export { MIMEParams, MIMEType, parseArgs, TextDecoder, TextEncoder };
 export const types = getBuiltIn("util/types");
 export { debuglog as debug };
 

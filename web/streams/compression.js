@@ -23,7 +23,7 @@ function toChunk(chunk) {
 }
 
 // zlib, fed in pieces of a size that can be interrupted.
-class Zlib {
+export class Zlib {
   #state;
   #output = new Uint8Array(PIECE);
   isEnded = false;

@@ -1,4 +1,3 @@
-/* global require -- a module that is only evaluated when this is called; the bundler sees to it */
 // https://streams.spec.whatwg.org/: the classes are those of web-streams-polyfill; here they become interfaces of ours.
 import "./early.js";
 import {
@@ -20,6 +19,7 @@ import {
 } from "web-streams-polyfill";
 import { defineTransferable, structuredClone } from "../dom/clone.js";
 import { DOMException } from "../dom/exception.js";
+import { lazy } from "../internal/lazy.js";
 import { defineInterface } from "../internal/platform.js";
 
 // Where the library keeps these; see tools/hide_streams.mjs.
@@ -78,9 +78,9 @@ defineTransferable({
   is: (object) => [ReadableStream, TransformStream, WritableStream].some((Class) => object instanceof Class),
   begin(stream) {
     if (isLocked(stream)) throw new DOMException("A locked stream cannot be transferred.", "DataCloneError");
-    return require("./transfer.js").beginTransfer(stream);
+    return lazy("streams/transfer.js").beginTransfer(stream);
   },
-  finish: (stream, successor) => require("./transfer.js").finishTransfer(stream, successor),
+  finish: (stream, successor) => lazy("streams/transfer.js").finishTransfer(stream, successor),
 });
 
 /** https://streams.spec.whatwg.org/#is-readable-stream-disturbed */

@@ -1,14 +1,7 @@
-// https://urlpattern.spec.whatwg.org/#urlpattern-class: the work is done by urlpattern-polyfill, whose code first runs when somebody
-// makes a pattern.
-/* global require -- a module that is only evaluated when this is called; the bundler sees to it */
+// https://urlpattern.spec.whatwg.org/#urlpattern-class: the work is done by urlpattern-polyfill.
+import { URLPattern as Library } from "urlpattern-polyfill/urlpattern";
 import { defineInterface } from "../internal/platform.js";
 import { toDictionary, toUSVString } from "../internal/webidl.js";
-
-let Library = null;
-
-function load() {
-  return (Library ??= require("urlpattern-polyfill/urlpattern").URLPattern);
-}
 
 const COMPONENTS = ["baseURL", "hash", "hostname", "password", "pathname", "port", "protocol", "search", "username"];
 
@@ -44,8 +37,7 @@ export class URLPattern {
 
   /** https://urlpattern.spec.whatwg.org/#dom-urlpattern-urlpattern */
   constructor(input = undefined, baseURL = undefined, options = undefined) {
-    const Pattern = load();
-    this.#pattern = new Pattern(...toArguments(input, baseURL, options, arguments.length));
+    this.#pattern = new Library(...toArguments(input, baseURL, options, arguments.length));
   }
 
   get protocol() {

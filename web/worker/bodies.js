@@ -79,7 +79,7 @@ export class IncomingBody {
 /** A response body that leaves in pieces, as fast as the client takes them. */
 export class OutgoingBody {
   #call;
-  #source; // { read(): Promise<chunk | null>, cancel(reason) }
+  #source; // { read(): Promise<chunk | null>, cancel(reason) }, and pipe() if it can pass by the engine
   #waiting = null; // resolves when there is credit again
   #stopped = false;
 
@@ -91,6 +91,11 @@ export class OutgoingBody {
   /** Sends everything; resolves at the end, rejects with what broke the stream. */
   async send() {
     if (this.#source instanceof IncomingBody) return this.#source.pipe();
+    if (this.#source.isUntouched) {
+      await this.#source.pipe();
+      if (!this.#stopped) native.endBody(this.#call);
+      return;
+    }
     for (;;) {
       const chunk = await this.#source.read();
       if (this.#stopped) return;

@@ -8,6 +8,7 @@ import { inspect } from "../internal/inspect.js";
 import { native } from "../internal/native.js";
 import { encodeText } from "../internal/text.js";
 import { ErrorCode, Level } from "../internal/wire.gen.js";
+import { lengthOfStream } from "../streams/identity.js";
 import { isReadableStream } from "../streams/streams.js";
 import { dropTimers } from "../timers.js";
 import { IncomingBody, OutgoingBody, sourceOfBytes, sourceOfStream } from "./bodies.js";
@@ -142,8 +143,9 @@ export class Call {
 
   stream(status, head, body) {
     calls.set(this.id, this);
-    native.beginStream(this.id, status, head);
-    this.outgoing = new OutgoingBody(this.id, sourceOf(body));
+    const content = typeof body === "string" ? encodeText(body) : body;
+    native.beginStream(this.id, status, `${lengthLine(content)}${head}`);
+    this.outgoing = new OutgoingBody(this.id, sourceOf(content));
     this.outgoing.send().then(
       () => {
         this.answered = true;
@@ -207,8 +209,13 @@ export class Call {
   }
 }
 
+// The front is told how long a body will be, where that is known, and holds us to it.
+function lengthLine(body) {
+  const length = body instanceof Uint8Array ? body.byteLength : lengthOfStream(body);
+  return length === undefined ? "" : `content-length: ${length}\r\n`;
+}
+
 function sourceOf(body) {
-  if (typeof body === "string") return sourceOfBytes(encodeText(body));
   if (body instanceof Uint8Array) return sourceOfBytes(body);
   return isReadableStream(body) ? sourceOfStream(body) : body;
 }

@@ -5,6 +5,7 @@ import { native } from "../internal/native.js";
 import { requireArguments } from "../internal/webidl.js";
 import { runningCall } from "./call.js";
 import { currentEnv } from "./env.js";
+import { WorkerEntrypoint } from "./handlers.js";
 
 /** Keeps the running call alive until `promise` is settled. */
 function waitUntil(promise) {
@@ -12,14 +13,6 @@ function waitUntil(promise) {
   const call = runningCall(callOf(native.getAsyncContext()));
   if (call === undefined) throw new Error("waitUntil() belongs to a request: it cannot be called by top-level code or after its end.");
   call.waitUntil(promise);
-}
-
-/** https://developers.cloudflare.com/workers/runtime-apis/bindings/service-bindings/rpc/: a worker's entry point as a class. */
-class WorkerEntrypoint {
-  constructor(ctx, env) {
-    this.ctx = ctx;
-    this.env = env;
-  }
 }
 
 export function exportsOf() {

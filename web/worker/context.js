@@ -6,10 +6,17 @@ const OURS = Symbol("ours");
 /** https://developers.cloudflare.com/workers/runtime-apis/context/ */
 export class ExecutionContext {
   #call;
+  #props;
 
-  constructor(key, call) {
+  constructor(key, call, props) {
     if (key !== OURS) throw new TypeError("Illegal constructor");
     this.#call = call;
+    this.#props = props;
+  }
+
+  /** What the service binding that called was deployed with. */
+  get props() {
+    return this.#props;
   }
 
   /** Keeps the call alive until `promise` is settled, after the response too. */
@@ -27,6 +34,6 @@ export class ExecutionContext {
 defineInterface(ExecutionContext);
 
 /** The context of one call; `call` is told what to wait for. */
-export function createContext(call) {
-  return new ExecutionContext(OURS, call);
+export function createContext(call, props = {}) {
+  return new ExecutionContext(OURS, call, props);
 }

@@ -3,9 +3,10 @@ import { Echo } from "#bindings/echo/echo.js";
 import { KVNamespace } from "#bindings/kv/kv.js";
 import { Queue } from "#bindings/queue/queue.js";
 import { RateLimit } from "#bindings/ratelimit/ratelimit.js";
+import { Service } from "#bindings/service/service.js";
 
 // kind -> class; the one line a new binding adds.
-const BINDINGS = { echo: Echo, kv: KVNamespace, queue: Queue, ratelimit: RateLimit };
+const BINDINGS = { echo: Echo, kv: KVNamespace, queue: Queue, ratelimit: RateLimit, service: Service };
 
 let env = {};
 

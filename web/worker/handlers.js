@@ -11,14 +11,30 @@ function refuse(code, message) {
   return error;
 }
 
-/** A class of handlers, as one that extends WorkerEntrypoint of `cloudflare:workers`: each call gets an instance. */
+/** https://developers.cloudflare.com/workers/runtime-apis/bindings/service-bindings/rpc/: a worker's entry point as a class. */
+export class WorkerEntrypoint {
+  constructor(ctx, env) {
+    this.ctx = ctx;
+    this.env = env;
+  }
+}
+
+/** A class whose methods other workers may call: one that extends WorkerEntrypoint. */
+export function isEntrypointClass(target) {
+  return typeof target === "function" && target.prototype instanceof WorkerEntrypoint;
+}
+
+/** A class of handlers: each call gets an instance. */
 export function isEntrypoint(target) {
+  if (isEntrypointClass(target)) return true;
   return typeof target === "function" && target.fetch === undefined && typeof target.prototype?.fetch === "function";
 }
 
 /** The handlers of a module worker: `{ target, names }`. */
 export function moduleHandlers(exports) {
+  const hasMethods = Object.values(exports).some(isEntrypointClass);
   if (!("default" in exports)) {
+    if (hasMethods) return { target: {}, names: ["rpc"] };
     throw refuse(ErrorCode.NO_DEFAULT, "No default export: the main module must `export default { fetch(request, env, ctx) { … } }`.");
   }
   const target = exports.default;
@@ -30,6 +46,7 @@ export function moduleHandlers(exports) {
   }
   const handlers = isEntrypoint(target) ? target.prototype : target;
   const names = KNOWN.filter((name) => typeof handlers[name] === "function");
+  if (hasMethods) names.push("rpc");
   if (names.length === 0) throw refuse(ErrorCode.NO_FETCH, "No fetch handler: the default export has no fetch function.");
   return { target, names };
 }

@@ -4,13 +4,16 @@ import { installGlobals } from "../globals.js";
 import { tameLanguage } from "../language.js";
 import { startClock } from "../internal/clock.js";
 import { opNames, onReply } from "../internal/ops.js";
+import { Event } from "../internal/wire.gen.js";
 import { builtIn } from "../node/modules.js";
 import { exposeNodeGlobals } from "../node/globals.js";
 import { onRejection } from "../dom/rejections.js";
 import { onTimer } from "../timers.js";
 import { tameWebAssembly } from "../wasm.js";
 import { Call, findCall, runModule, runScript } from "./call.js";
+import { isOff, setFlags } from "./compatibility.js";
 import { currentEnv, makeEnv } from "./env.js";
+import { runEntrypoint, setExports } from "./entrypoints.js";
 import { eventRunner } from "./events.js";
 import "./queues.js";
 import "./tails.js";
@@ -24,10 +27,12 @@ let run = null; // (request, call) => Response or promise, of the worker that wa
 let target = null; // its default export; null for a service-worker script
 
 /** The isolate has got its worker, none of whose code has run. */
-function prepare(vars, grants, date) {
+function prepare(vars, grants, date, flags) {
   startClock();
   makeEnv(vars, grants);
-  exposeNodeGlobals(globalThis, date);
+  setFlags(date, flags);
+  exposeNodeGlobals(globalThis);
+  if (isOff("global_navigator")) delete globalThis.navigator;
   tameWebAssembly(globalThis.WebAssembly);
 }
 
@@ -46,9 +51,18 @@ function load(exports) {
     return scriptHandlers().names;
   }
   const handlers = moduleHandlers(exports);
+  setExports(exports);
   target = handlers.target;
   run = runModule(target, currentEnv());
   return handlers.names;
+}
+
+/** After the first line of the head there is a JSON object that names the entry point. */
+function startEntrypoint(id, head, body, streaming) {
+  const line = head.indexOf("\n") + 1;
+  const end = head.indexOf("\n", line);
+  const run = runEntrypoint(JSON.parse(head.slice(line, end)));
+  new Call(id).start(run, head.slice(0, line) + head.slice(end + 1), body, streaming);
 }
 
 export const entry = {
@@ -61,8 +75,9 @@ export const entry = {
   fetch(id, head, body, streaming) {
     new Call(id).start(run, head, body, streaming);
   },
-  event(id, event, head, body) {
-    new Call(id).startEvent(eventRunner(event, head, body, target));
+  event(id, event, head, body, streaming) {
+    if (event === Event.ENTRYPOINT) startEntrypoint(id, head, body, streaming);
+    else new Call(id).startEvent(eventRunner(event, head, body, target));
   },
   body(id, chunk) {
     findCall(id)?.incoming?.push(chunk);
@@ -78,7 +93,8 @@ export const entry = {
   timer: onTimer,
   warm() {
     makeEnv({ NAME: "value" }, []);
-    exposeNodeGlobals({}, "9999-12-31");
+    setFlags("9999-12-31", []);
+    exposeNodeGlobals({});
     tameWebAssembly({ Memory: class {}, Module: class {} });
     warmUp(load, entry.fetch);
   },

@@ -29,7 +29,8 @@ let last = 0; // the number of the fetch that began last
 
 /** One call of fetch(), over all its redirects. */
 class Fetch {
-  constructor(state) {
+  constructor(state, service) {
+    this.service = service; // the name of the service binding that answers instead of the network
     this.method = state.method;
     this.url = withoutFragment(state.url);
     this.list = state.list;
@@ -82,14 +83,14 @@ class Fetch {
 
   #send() {
     this.number = ++last;
-    const { method, url, number } = this;
+    const { method, url, number, service } = this;
     const { pairs } = this.list;
     let head = "";
     for (let i = 0; i < pairs.length; i += 2) head += `${pairs[i]}: ${pairs[i + 1]}\r\n`;
     const streamed = this.source !== null || (this.bytes !== null && this.bytes.length > INLINE);
-    if (!streamed) return start({ fetch: number, method, url, head }, this.bytes);
+    if (!streamed) return start({ fetch: number, method, url, head, service }, this.bytes);
     const length = this.source === null ? this.bytes.length : this.length;
-    const answer = start({ fetch: number, method, url, head, streamed, length });
+    const answer = start({ fetch: number, method, url, head, service, streamed, length });
     this.#pump(number).catch((error) => this.abort(error));
     return answer;
   }
@@ -150,15 +151,15 @@ class Fetch {
   }
 
   #respond(meta, list, first) {
-    const hasBody = !(meta.ended && first.length === 0 && (this.method === "HEAD" || [204, 205, 304].includes(meta.status)));
-    if (hasBody) this.body = new FetchedBody(this.number, first, meta.ended, meta.coding);
+    const isEmpty = meta.ended && first.length === 0 && (this.method === "HEAD" || [204, 205, 304].includes(meta.status));
+    if (!meta.ended) this.body = new FetchedBody(this.number, first, meta.coding);
     return makeResponse({
       status: meta.status,
       statusText: meta.reason,
       list,
       url: this.url,
       redirected: this.redirects > 0,
-      source: this.body,
+      source: isEmpty ? null : (this.body ?? first),
     });
   }
 }
@@ -171,13 +172,18 @@ function withoutFragment(url) {
 /** https://fetch.spec.whatwg.org/#dom-global-fetch */
 export async function fetch(input, init = undefined) {
   requireArguments(arguments.length, 1, "fetch");
+  return fetchFrom(undefined, input, init);
+}
+
+/** The same, answered by the service binding of that name. */
+export async function fetchFrom(service, input, init) {
   const state = requestState(new Request(input, init));
   const { signal, url } = state;
   if (signal !== null) signal.throwIfAborted();
   listOf(state);
-  if (/^data:/.test(url)) return fetchDataURL(url);
+  if (/^data:/.test(url) && service === undefined) return fetchDataURL(url);
   if (!/^https?:/.test(url)) throw new TypeError(`fetch: the scheme of ${url.slice(0, 100)} is none of http, https and data.`);
-  const task = new Fetch(state);
+  const task = new Fetch(state, service);
   if (signal === null && task.source === null) return task.run();
   // Something besides the answer may end it.
   return new Promise((resolve, reject) => {

@@ -2,22 +2,22 @@
 import { defineOp } from "#web/internal/ops.js";
 
 const read = defineOp("fetch.read");
+const send = defineOp("fetch.send");
 const cancel = defineOp("fetch.cancel");
 
 export class FetchedBody {
   #number;
   #first; // what came with the head
-  #hasEnded;
+  #hasEnded = false;
   #next = null; // the read under way: one is always asked for ahead
   #failure = null; // { error }
   #isRaw = false;
   #coding;
 
   /** `coding` is the content coding that the headers name and reading undoes; "" for none. */
-  constructor(number, first, hasEnded, coding) {
+  constructor(number, first, coding) {
     this.#number = number;
     this.#first = first.length > 0 ? first : null;
-    this.#hasEnded = hasEnded;
     this.#coding = coding;
   }
 
@@ -50,6 +50,19 @@ export class FetchedBody {
         return body;
       }
     }
+  }
+
+  /** Nobody has read yet: all of it goes out as the body of the response that has just begun, past the engine. Resolves at its end. */
+  async pipe() {
+    const first = this.#first;
+    this.#first = null;
+    await send({ fetch: this.#number, raw: this.#isRaw }, first);
+    this.#hasEnded = true;
+  }
+
+  /** Whether pipe() can do it. */
+  get isUntouched() {
+    return this.#next === null && !this.#hasEnded && this.#failure === null;
   }
 
   #readAhead() {

@@ -27,6 +27,11 @@ NOT_FORWARDED = frozenset({
     "host", "connection", "keep-alive", "proxy-connection", "proxy-authorization", "transfer-encoding", "te", "trailer",
     "upgrade", "expect", "content-length", "http2-settings", "cf-worker", "cdn-loop", "cf-ew-via",
 })  # fmt: skip
+# What a front tells a worker of its client. A worker that calls another one is no client, and may not claim to be one.
+OF_CLIENT = frozenset({
+    "cf-connecting-ip", "cf-connecting-ipv6", "cf-ipcountry", "cf-ray", "cf-visitor", "cf-atoll-tls", "x-real-ip",
+    "x-forwarded-for", "x-forwarded-proto", "x-forwarded-host", "true-client-ip", "forwarded",
+})  # fmt: skip
 # Headers of a response that were of the connection it came on.
 OF_CONNECTION = frozenset({
     "connection", "keep-alive", "proxy-connection", "proxy-authenticate", "transfer-encoding", "te", "trailer",
@@ -48,6 +53,7 @@ class Wanted:
     headers: list[tuple[str, str]]
     streamed: bool = False  # the body comes in pieces,
     length: int | None = None  # of so many bytes, if known
+    service: object = None  # the name of a service binding that is to answer
     is_ours: bool = field(default=False)  # we asked for an encoding, and undo it
 
     @property
@@ -78,6 +84,7 @@ def read_wanted(meta: Mapping[str, Any]) -> Wanted:
         raise InvalidArgument("fetch: the length of the body is no number")
     path = path or "/"
     wanted = Wanted(method, Target(scheme == "https", host, number), path if path[0] == "/" else f"/{path}", url, [])
+    wanted.service = meta.get("service")
     wanted.streamed, wanted.length = streamed, length if streamed else None
     for line in head.split("\r\n")[:-1]:
         name, _, value = line.partition(":")
@@ -116,7 +123,8 @@ def inner_head(wanted: Wanted, zone: str, body_length: int | None) -> bytes:
     """The request as the head of a call to another worker of this node."""
     length = wanted.length if wanted.streamed else body_length
     framing = f"content-length: {length}\r\n" if length else ""
-    headers = f"host: {wanted.authority}\r\n{lines(wanted.headers)}{framing}cf-worker: {zone}\r\n"
+    told = lines(pair for pair in wanted.headers if pair[0].lower() not in OF_CLIENT)
+    headers = f"host: {wanted.authority}\r\n{told}{framing}cf-worker: {zone}\r\n"
     return f"{wanted.method} {wanted.url}\n{headers}".encode("latin-1")
 
 

@@ -2,6 +2,7 @@
 
     fetch.start   send a request; answers with the head of the response and what of its body is here already
     fetch.read    the next piece of the response body
+    fetch.send    all that is left of the response body becomes that of the worker's own response, past the engine
     fetch.write   a piece of the request body; the answer is the back-pressure
     fetch.cancel  nothing of it is wanted any more
 
@@ -27,7 +28,8 @@ from atoll.bindings.fetch.messages import (
     response_text,
     without,
 )
-from atoll.bindings.scope import Scope
+from atoll.bindings.scope import QUIET, Scope
+from atoll.bindings.service.target import Target, callee_of, target_of
 from atoll.bindings.services import InnerResponse, Services
 from atoll.egress.client import HttpClient
 from atoll.egress.gate import Gate
@@ -46,6 +48,7 @@ class Fetch(Binding):
         settings = services.settings
         self._routes = services.routes
         self._inner = services.inner
+        self._workers = services.workers
         self._base = settings.base_domain
         self._ports = {80, 443, settings.port}  # on which a host of this node means this node
         self.gate = Gate(settings)
@@ -61,7 +64,7 @@ class Fetch(Binding):
     async def start(self, call: OpCall) -> Reply:
         wanted = read_wanted(call.meta)
         scope, lane = call.scope, call.scope.local(Lane)
-        if scope.hops >= MAX_HOPS:
+        if scope.hops % QUIET >= MAX_HOPS:
             raise LoopDetected(
                 f"error 1019: workers called each other {MAX_HOPS} times in one chain: it looks like a loop"
             )
@@ -107,6 +110,21 @@ class Fetch(Binding):
             lane.drop(number)
         return Reply({"ended": ended}, chunk)
 
+    @op("fetch.send", free=True)
+    async def send(self, call: OpCall) -> Reply:
+        lane, response = call.scope.local(Lane), call.scope.response
+        number = call.meta.get("fetch")
+        fetching = lane.find(number)
+        raw = call.meta.get("raw") is True
+        piece = call.body or await fetching.read(raw)
+        try:
+            while piece and response is not None and await response.send(piece):
+                lane.touch(fetching)
+                piece = await fetching.read(raw)
+        finally:
+            lane.drop(number)
+        return Reply()
+
     @op("fetch.write", free=True)
     async def write(self, call: OpCall) -> Reply:
         if len(call.body) > MAX_WRITE:
@@ -122,9 +140,13 @@ class Fetch(Binding):
     # --- who answers ---
 
     async def _answer(self, wanted: Wanted, scope: Scope, fetching: Fetching, body: bytes) -> Reply:
-        callee = self._callee(wanted, scope.version)
-        if callee is not None:
-            return await self._ask_worker(callee, wanted, scope, fetching, body)
+        if wanted.service is not None:
+            bound = target_of(scope.version, wanted.service)
+            callee = callee_of(self._workers, scope.version, bound)
+            return await self._ask_worker(callee, bound, wanted, scope, fetching, body)
+        served = self._callee(wanted, scope.version)
+        if served is not None:
+            return await self._ask_worker(served, None, wanted, scope, fetching, body)
         zone = f"{scope.version.worker_name}.{self._base}"
         data = request_bytes(wanted, body, scope.hops, zone)
         version, target, method = scope.version, wanted.target, wanted.method
@@ -149,11 +171,13 @@ class Fetch(Binding):
         return found
 
     async def _ask_worker(
-        self, callee: Version, wanted: Wanted, scope: Scope, fetching: Fetching, body: bytes
+        self, callee: Version, bound: Target | None, wanted: Wanted, scope: Scope, fetching: Fetching, body: bytes
     ) -> Reply:
         zone = f"{scope.version.worker_name}.{self._base}"
-        head = inner_head(wanted, zone, len(body))
-        call = self._inner.start(callee, head, body, ended=not wanted.streamed, hops=scope.hops)
+        head, event = inner_head(wanted, zone, len(body)), 0
+        if bound is not None:
+            head, event = bound.head(head)
+        call = self._inner.start(callee, head, body, ended=not wanted.streamed, hops=scope.hops, event=event)
         fetching.begin(call)
         try:
             response = await call.response()

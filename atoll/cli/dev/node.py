@@ -10,8 +10,10 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
+from typing import Any
 from urllib.parse import parse_qs
 
+import msgspec
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -19,9 +21,10 @@ from atoll.app import Node
 from atoll.cli.dev.page import build_page
 from atoll.cli.dev.places import Places
 from atoll.config import Settings
+from atoll.control.check import parse_body
 from atoll.errors import Failure
 from atoll.front.pages import Detail
-from atoll.front.server import Server
+from atoll.front.server import Listening, Server
 from atoll.logs import Invocation
 from atoll.router import LOCAL_HOSTS, Outcome, Router, host_name
 from atoll.workers import Version
@@ -35,7 +38,7 @@ SILENCE_SECONDS = 15.0
 
 
 class DevRouter(Router):
-    """Every host is the project's, but for the control host; while it does not build, every page is about that."""
+    """Every host is the project's, but for the control host; while it does not build, localhost tells about that."""
 
     worker = ""
     broken = False
@@ -44,9 +47,6 @@ class DevRouter(Router):
         if self.broken or target.startswith(TOOLS):
             return None
         return super().find(host, target)
-
-    def is_control(self, host: bytes) -> bool:
-        return super().is_control(host) or (self.broken and host_name(host) is not None)
 
     def remember(self, host: bytes) -> Outcome:
         name = host_name(host)
@@ -135,20 +135,26 @@ class DevNode(Node):
 
     router: DevRouter
 
-    def __init__(self, settings: Settings, worker: str, on_call: Callable[[Invocation], None]) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        worker: str,
+        on_call: Callable[[Invocation], None],
+        before_open: Callable[[], Awaitable[None]],
+    ) -> None:
         super().__init__(settings, detail=Detail.STACKS)
         self.worker = worker
         self.places = Places()
         self._on_call = on_call
+        self._before_open = before_open
+        self._misses = 0
         self.tools: Tools
 
     def call_was_cold(self) -> bool:
         """Whether some call had to load its version since this was last asked."""
         stats = self.pool.stats()
-        misses, self._misses = stats.calls - stats.hits, getattr(self, "_misses", 0)
-        cold = misses > self._misses
-        self._misses = misses
-        return cold
+        before, self._misses = self._misses, stats.calls - stats.hits
+        return self._misses > before
 
     def explained(self, version_id: str, failure: Failure) -> Failure:
         """A failure at the places people know, with the code around the first of them."""
@@ -177,6 +183,22 @@ class DevNode(Node):
     def _record(self, record: Invocation) -> None:
         super()._record(record)
         self._on_call(record)
+
+    async def deploy(self, fields: dict[str, Any]) -> None:
+        """Make it the version that answers, by the way of every deploy. Raises Refused."""
+        body = parse_body(msgspec.json.encode(fields))
+        if any(deployment.name == self.worker for deployment in self.deployer.all()):
+            await self.deployer.update(self.worker, body)
+        else:
+            await self.deployer.create(body)
+
+    async def _open(self, listening: Listening) -> None:
+        """Nobody is answered by what the last session left: a project that was renamed left its old self behind too."""
+        for deployment in self.deployer.all():
+            if deployment.name != self.worker:
+                await self.deployer.delete(deployment.name)
+        await self._before_open()
+        await super()._open(listening)
 
     async def _drain(self) -> None:
         self.tools.hang_up()

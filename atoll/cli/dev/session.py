@@ -12,23 +12,21 @@ import time
 from pathlib import Path
 from typing import Any
 
-from atoll.cli.client import Client, Refusal
-from atoll.cli.deploy import send
+from atoll.cli.client import Client
 from atoll.cli.dev.node import CONTROL_HOST, DevNode
 from atoll.cli.dev.terminal import Keys, Terminal
 from atoll.cli.dev.watch import Reason, Watcher
 from atoll.cli.profiles import Target
 from atoll.cli.talk import Failed, paint
 from atoll.config import Settings
-from atoll.engine.events import EventFailed, run_event
+from atoll.control.refusals import Refused
 from atoll.logs import Invocation
-from atoll.observe.sourcemaps import decoded
+from atoll.observe.sourcemaps import decoded, mapped_failure
 from atoll.project.build import Builder
-from atoll.project.built import Built, Diagnostic
+from atoll.project.built import Built
 from atoll.project.bundle import deploy_body
 from atoll.project.model import Level, Project, ProjectError
 from atoll.project.read import read_project
-from atoll.wire.generated import Event
 
 KEYS = "o open   r reload   t run crons   q quit"
 
@@ -44,7 +42,7 @@ class Session:
         self._deployed: dict[str, Any] = {}  # the body of the last deploy
         self._watcher = Watcher(project)
         self._tasks: set[asyncio.Task[None]] = set()
-        self.node = DevNode(settings, project.name, self._on_call)
+        self.node = DevNode(settings, project.name, self._on_call, self._first_deploy)
         self.terminal = Terminal(as_json=as_json, explain=self.node.explained, cold=self.node.call_was_cold)
 
     async def run(self, began: float) -> None:
@@ -53,24 +51,25 @@ class Session:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             loop.add_signal_handler(number, self._watcher.poke, Reason.STOPPING)
         await asyncio.sleep(0)  # the watcher is on its post
-        building = asyncio.ensure_future(asyncio.to_thread(self._build))  # while the node starts
+        self._building = asyncio.ensure_future(asyncio.to_thread(self._build))  # while the node starts
         try:
             await self.node.start()
             try:
-                await self._serve(began, building)
+                await self._serve(began)
             finally:
                 for task in self._tasks:
                     task.cancel()
                 await self.node.stop()
         finally:
-            await asyncio.wait([building])
+            await asyncio.wait([self._building])
             await self._watcher.close()
             await asyncio.to_thread(self._builder.close)
 
-    async def _serve(self, began: float, building: asyncio.Future[Built | ProjectError]) -> None:
+    async def _first_deploy(self) -> None:
+        await self._deploy(await self._building)
+
+    async def _serve(self, began: float) -> None:
         self.node.tools.run_cron = self._run_cron
-        await asyncio.to_thread(self._forget_others)
-        await self._deploy(await building)
         took = (time.monotonic() - began) * 1000
         shown = f"\n  {paint(self._project.name, bold=True)} is on {paint(self.url, fg='cyan')}, ready in {took:.0f} ms"
         shown += f"\n  {paint(KEYS, dim=True)}\n"
@@ -131,52 +130,33 @@ class Session:
         if body == self._deployed and not forced and not self.node.tools.build_error:
             return False
         try:
-            await asyncio.to_thread(self._send, body)
-        except Refusal as refusal:
-            self._broke("deploy_failed", self._placed(refusal, result), refusal.hint)
-            return False
-        except Failed as failed:
-            self._broke("deploy_failed", failed.message, failed.hint)
+            await self.node.deploy(body)
+        except Refused as refused:
+            self._broke("deploy_failed", self._placed(refused, result), refused.hint)
             return False
         self._deployed = body
         self.node.broke("")
         return True
 
-    def _send(self, body: dict[str, Any]) -> None:
-        client = Client(Target(f"http://127.0.0.1:{self.port}"), host=f"{CONTROL_HOST}:{self.port}")
-        try:
-            send(client, body)
-        finally:
-            client.close()
+    def _ask(self, method: str, path: str, body: object = None) -> Any:
+        with self._client() as client:
+            return client.call(method, path, body)
 
-    def _placed(self, refusal: Refusal, built: Built) -> str:
-        """Why the node refused it, with the code around the place it names."""
-        error = refusal.error
-        file, line, column = error.get("file", ""), error.get("line", 0), error.get("column", 0)
+    def _client(self) -> Client:
+        """Our own control API, over the loopback like any other client's."""
+        return Client(Target(f"http://127.0.0.1:{self.port}"), host=f"{CONTROL_HOST}:{self.port}")
+
+    def _placed(self, refused: Refused, built: Built) -> str:
+        """Why it was refused, with the code around the place that is at fault."""
+        if refused.failure is None:
+            return str(refused)
         maps = decoded({module.path: module.source_map.encode() for module in built.modules if module.source_map})
-        if file in maps:
-            file, line, column = maps[file].original(line, column) or (file, line, column)
-        path = self.node.places.file_of(file) if file else None
-        if path is None:
-            return refusal.message
-        lines = path.read_text("utf-8", "replace").split("\n")
-        shown = str(path.relative_to(self._project.folder) if path.is_relative_to(self._project.folder) else path)
-        text = lines[line - 1] if 0 < line <= len(lines) else ""
-        return Diagnostic(str(error.get("message")), shown, line, column, 1, text).frame(self._project.folder)
+        frame = self.node.places.frame(mapped_failure(refused.failure, maps))
+        return f"{refused}\n{frame}" if frame else str(refused)
 
     def _broke(self, event: str, text: str, hint: str) -> None:
         self.node.broke(f"{text}\n\nhint: {hint}" if hint else text)
         self.terminal.tell_error(event, text, hint)
-
-    def _forget_others(self) -> None:
-        """A project that was renamed left its old self behind; what it stored stays."""
-        client = Client(Target(f"http://127.0.0.1:{self.port}"), host=f"{CONTROL_HOST}:{self.port}")
-        try:
-            for worker in client.get("/api/workers")["workers"]:
-                if worker["name"] != self._project.name:
-                    client.delete(f"/api/workers/{worker['id']}")
-        finally:
-            client.close()
 
     # What people and tools ask for
 
@@ -205,16 +185,14 @@ class Session:
 
     async def _run_cron(self, cron: str, at_ms: float | None) -> str:
         """Run the scheduled handler now; "ok", or how it failed."""
-        entry = self.node.router.entries.get(self._project.name)
-        if entry is None or entry.version is None:
-            return "the project is not deployed"
-        cron = cron or (self._project.crons[0] if self._project.crons else "* * * * *")
-        meta = {"cron": cron, "scheduledTime": int(at_ms if at_ms is not None else time.time() * 1000)}
+        body: dict[str, Any] = {"cron": cron} if cron else {}
+        if at_ms is not None:
+            body["scheduled_time"] = int(at_ms)
         try:
-            await run_event(self.node.pool, entry.version, Event.SCHEDULED, f"CRON {cron}", meta)
-        except EventFailed as error:
-            return error.failure.message
-        return "ok"
+            ran = await asyncio.to_thread(self._ask, "POST", f"/api/workers/{self._project.name}/crons/run", body)
+        except Failed as failed:
+            return failed.message
+        return "ok" if ran["outcome"] == "ok" else f"{ran['outcome']}: {ran['message']}"
 
     def _say(self, text: str) -> None:
         self.terminal.tell("note", f"  {text}", message=text)

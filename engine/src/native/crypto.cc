@@ -31,9 +31,12 @@ Bytes& Bytes::operator=(Bytes&& other) noexcept {
 // Fetched once for the life of the process: looking an algorithm up by name costs as much as a small digest.
 const EVP_MD* HashOf(uint32_t number) {
   static const EVP_MD* const hashes[] = {
-      EVP_MD_fetch(nullptr, "MD5", nullptr),      EVP_MD_fetch(nullptr, "SHA1", nullptr),
-      EVP_MD_fetch(nullptr, "SHA2-256", nullptr), EVP_MD_fetch(nullptr, "SHA2-384", nullptr),
-      EVP_MD_fetch(nullptr, "SHA2-512", nullptr),
+      EVP_MD_fetch(nullptr, "MD5", nullptr),        EVP_MD_fetch(nullptr, "SHA1", nullptr),
+      EVP_MD_fetch(nullptr, "SHA2-256", nullptr),   EVP_MD_fetch(nullptr, "SHA2-384", nullptr),
+      EVP_MD_fetch(nullptr, "SHA2-512", nullptr),   EVP_MD_fetch(nullptr, "SHA3-256", nullptr),
+      EVP_MD_fetch(nullptr, "SHA3-384", nullptr),   EVP_MD_fetch(nullptr, "SHA3-512", nullptr),
+      EVP_MD_fetch(nullptr, "SHA2-224", nullptr),   EVP_MD_fetch(nullptr, "SHA2-512/256", nullptr),
+      EVP_MD_fetch(nullptr, "RIPEMD-160", nullptr),
   };
   return number < std::size(hashes) ? hashes[number] : nullptr;
 }
@@ -71,7 +74,16 @@ size_t Operation::SizeOf(int index) const {
   return args_[index].As<v8::ArrayBufferView>()->ByteLength();
 }
 
+namespace {
+thread_local bool on_the_spot = false;
+}  // namespace
+
+Operation::OnTheSpot::OnTheSpot() : before_(on_the_spot) { on_the_spot = true; }
+
+Operation::OnTheSpot::~OnTheSpot() { on_the_spot = before_; }
+
 void Operation::GoAway(size_t bytes) {
+  if (on_the_spot) return;
   const void* realm = args_.GetIsolate()->GetData(0);
   Worker* worker = realm == nullptr ? nullptr : static_cast<const Realm*>(realm)->worker();
   away_ = worker != nullptr && worker->MayStartJob(bytes);
@@ -142,6 +154,12 @@ std::shared_ptr<Key> Operation::Asymmetric(int index) {
 std::shared_ptr<Key> Operation::Digest(int index) {
   std::shared_ptr<Key> key = Find(index);
   if (key == nullptr || key->digest == nullptr) wrong_ = true;
+  return key;
+}
+
+std::shared_ptr<Key> Operation::Cipher(int index) {
+  std::shared_ptr<Key> key = Find(index);
+  if (key == nullptr || key->cipher == nullptr) wrong_ = true;
   return key;
 }
 

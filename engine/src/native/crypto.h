@@ -65,14 +65,18 @@ using NumberContext = std::unique_ptr<BN_CTX, Freed<BN_CTX_free>>;
 using Group = std::unique_ptr<EC_GROUP, Freed<EC_GROUP_free>>;
 using Point = std::unique_ptr<EC_POINT, Freed<EC_POINT_clear_free>>;
 
-// What a handle stands for: a secret, an asymmetric key, or a digest under way. One of them.
+// What a handle stands for: a secret, an asymmetric key, a digest or a cipher under way. One of them.
 struct Key {
   Bytes secret;
   Pkey pkey;
   DigestContext digest;
+  CipherContext cipher;
 
   // Roughly the memory it takes.
-  size_t cost() const { return 256 + secret.size() + (pkey == nullptr ? 0 : 4096) + (digest == nullptr ? 0 : 512); }
+  size_t cost() const {
+    return 256 + secret.size() + (pkey == nullptr ? 0 : 4096) + (digest == nullptr ? 0 : 512) +
+           (cipher == nullptr ? 0 : 1024);
+  }
 };
 
 // Nothing: the operation failed.
@@ -132,6 +136,19 @@ class Operation final {
   Operation(const Operation&) = delete;
   Operation& operator=(const Operation&) = delete;
 
+  // While one of these is alive, all work of this thread is done on the spot, as synchronous functions of node:crypto
+  // must.
+  class OnTheSpot final {
+   public:
+    OnTheSpot();
+    ~OnTheSpot();
+    OnTheSpot(const OnTheSpot&) = delete;
+    OnTheSpot& operator=(const OnTheSpot&) = delete;
+
+   private:
+    const bool before_;
+  };
+
   // The work takes long: give it to another thread, if this worker may have one more job there. To be said before the
   // inputs are read, since they must then be copied; `largest` is the view among them that may be large.
   void TakesLong(int largest = -1) { GoAway(SizeOf(largest)); }
@@ -147,6 +164,7 @@ class Operation final {
   std::shared_ptr<Key> Secret(int index);
   std::shared_ptr<Key> Asymmetric(int index);
   std::shared_ptr<Key> Digest(int index);
+  std::shared_ptr<Key> Cipher(int index);
   bool IsGiven(int index) const { return !args_[index]->IsUndefined(); }
 
   // Throws when an argument was not what it should be.

@@ -36,6 +36,18 @@ void BeginDigest(const Arguments& args) {
   op.FinishWithKey(std::move(key));
 }
 
+// copyDigest(handle) -> handle
+void CopyDigest(const Arguments& args) {
+  Operation op(args);
+  const std::shared_ptr<Key> original = op.Digest(0);
+  if (op.Refused()) return;
+  ErrorScope errors;
+  auto key = std::make_shared<Key>();
+  key->digest.reset(EVP_MD_CTX_new());
+  if (key->digest == nullptr || EVP_MD_CTX_copy_ex(key->digest.get(), original->digest.get()) != 1) return;
+  op.FinishWithKey(std::move(key));
+}
+
 // updateDigest(handle, view) -> boolean
 void UpdateDigest(const Arguments& args) {
   Operation op(args);
@@ -141,6 +153,7 @@ void EqualBytes(const Arguments& args) {
 constexpr Function kFunctions[] = {
     {"digest", Digest},
     {"beginDigest", BeginDigest},
+    {"copyDigest", CopyDigest},
     {"updateDigest", UpdateDigest},
     {"endDigest", EndDigest},
     {"signHmac", SignHmac},

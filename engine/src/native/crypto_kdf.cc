@@ -10,8 +10,10 @@ namespace engine::native {
 
 namespace {
 
-// PBKDF2 cannot be stopped half way, so its work is bounded: about a second.
-constexpr uint64_t kMostIterations = 6'400'000;
+// PBKDF2 cannot be stopped half way, so its work is bounded. A key may need several rounds of so many iterations: 64
+// rounds of the default take about a second.
+uint64_t most_iterations = 100'000;
+constexpr uint64_t kMostRounds = 64;
 // This many take about a millisecond.
 constexpr uint64_t kFewIterations = 2'000;
 
@@ -61,7 +63,7 @@ void DerivePbkdf2(const Arguments& args) {
   const uint32_t length = op.Integer(4);
   if (op.Refused()) return;
   const uint64_t blocks = length / static_cast<uint32_t>(EVP_MD_get_size(md)) + 1;
-  if (iterations == 0 || iterations * blocks > kMostIterations) return;
+  if (iterations == 0 || iterations > most_iterations || iterations * blocks > most_iterations * kMostRounds) return;
   if (iterations * blocks > kFewIterations) op.TakesLong(2);
   std::shared_ptr<Key> key = op.Secret(0);
   Input salt = op.View(2);
@@ -74,6 +76,34 @@ void DerivePbkdf2(const Arguments& args) {
         PKCS5_PBKDF2_HMAC(password, static_cast<int>(key->secret.size()), salt.data(), static_cast<int>(salt.size()),
                           static_cast<int>(iterations), md, static_cast<int>(length), out.data());
     if (made != 1) return Failed();
+    return out;
+  });
+}
+
+// scrypt(password, salt, cost, block size, parallelization, bytes) -> ArrayBuffer; undefined if that is too much
+void DeriveScrypt(const Arguments& args) {
+  Operation op(args);
+  const uint64_t cost = op.Integer(2);
+  const uint64_t block = op.Integer(3);
+  const uint64_t parallel = op.Integer(4);
+  const uint32_t length = op.Integer(5);
+  if (op.Refused()) return;
+  // It cannot be stopped half way either. This much is four times what Node does by default, and takes about 200 ms.
+  constexpr uint64_t kMostWork = uint64_t{1} << 19;
+  constexpr uint64_t kMostMemory = uint64_t{96} << 20;
+  if (cost > kMostWork || block > kMostWork || parallel > kMostWork || cost * block * parallel > kMostWork) return;
+  if (length > (1u << 20) || cost * block * 128 > kMostMemory) return;
+  op.TakesLong(1);
+  Input password = op.View(0);
+  Input salt = op.View(1);
+  if (op.Refused()) return;
+  op.Finish([=, password = std::move(password), salt = std::move(salt)](const Job*) -> Result {
+    Bytes out(length);
+    const char* secret = reinterpret_cast<const char*>(password.data());
+    if (!out.ok() || EVP_PBE_scrypt(secret == nullptr ? "" : secret, password.size(), salt.data(), salt.size(), cost,
+                                    block, parallel, kMostMemory * 2, out.data(), length) != 1) {
+      return Failed();
+    }
     return out;
   });
 }
@@ -99,9 +129,18 @@ void Agree(const Arguments& args) {
   });
 }
 
-constexpr Function kFunctions[] = {{"hkdf", DeriveHkdf}, {"pbkdf2", DerivePbkdf2}, {"agree", Agree}};
+// mostIterations() -> number
+void MostIterations(const Arguments& args) { args.GetReturnValue().Set(static_cast<double>(most_iterations)); }
+
+constexpr Function kFunctions[] = {{"mostIterations", MostIterations},
+                                   {"hkdf", DeriveHkdf},
+                                   {"pbkdf2", DerivePbkdf2},
+                                   {"scrypt", DeriveScrypt},
+                                   {"agree", Agree}};
 
 }  // namespace
+
+void SetMostIterations(uint32_t iterations) { most_iterations = iterations; }
 
 std::span<const Function> DerivationFunctions() { return kFunctions; }
 

@@ -31,10 +31,15 @@ std::span<const Function> RsaFunctions();
 std::span<const Function> CurveFunctions();
 std::span<const Function> DerFunctions();
 std::span<const Function> SignatureFunctions();
+std::span<const Function> CipherFunctions();
+std::span<const Function> PostQuantumFunctions();
 std::span<const Function> LazyFunctions();
 
 // The getter behind defineLazyGlobal: an external reference of the snapshot too.
 void MakeLazyGlobal(v8::Local<v8::Name> name, const v8::PropertyCallbackInfo<v8::Value>& info);
+
+// How many iterations of PBKDF2 a worker may ask for; to be set before there are workers.
+void SetMostIterations(uint32_t iterations);
 
 // The host binary exports ada's C functions but ships no header for them, so url.cc declares them itself. This parses
 // a few known addresses and says whether declaration and binary agree: ask once when the engine starts.

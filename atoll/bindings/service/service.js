@@ -1,0 +1,60 @@
+// A service binding as a worker sees it: another worker, called without a network.
+// https://developers.cloudflare.com/workers/runtime-apis/bindings/service-bindings/
+import { fetchFrom } from "#bindings/fetch/fetch.js";
+import { defineOp } from "#web/internal/ops.js";
+import { defineInterface } from "#web/internal/platform.js";
+import { readValue, writeValue } from "#web/worker/parcel.js";
+
+const call = defineOp("service.call");
+
+const ERRORS = { __proto__: null, Error, TypeError, RangeError, SyntaxError, ReferenceError, EvalError, URIError };
+
+async function callMethod(binding, method, args) {
+  const { meta, body } = await call({ binding, method }, await writeValue(args));
+  if (meta.thrown === undefined) return readValue(body);
+  const { name, message } = meta.thrown;
+  const error = new (ERRORS[name] ?? Error)(message);
+  if (!(name in ERRORS) && name !== "") error.name = name;
+  throw error;
+}
+
+class Fetcher {
+  #name;
+
+  constructor(name) {
+    this.#name = name;
+  }
+
+  fetch(input, init = undefined) {
+    return fetchFrom(this.#name, input, init);
+  }
+
+  static nameOf(fetcher) {
+    return fetcher.#name;
+  }
+}
+
+const nameOf = Fetcher.nameOf;
+delete Fetcher.nameOf;
+defineInterface(Fetcher);
+
+// What is no method of another worker: `then` would make every stub a promise, the others mean something here.
+const OURS = new Set(["then", "catch", "finally", "constructor", "toJSON", "dup"]);
+
+const METHODS = {
+  get(fetcher, key) {
+    if (key === "fetch") return (input, init) => fetcher.fetch(input, init);
+    if (typeof key === "symbol" || OURS.has(key)) return Reflect.get(fetcher, key);
+    return (...args) => callMethod(nameOf(fetcher), key, args);
+  },
+  set() {
+    return false;
+  },
+};
+
+/** env.NAME: every property but fetch is a method of the other worker. */
+export class Service {
+  constructor(name) {
+    return new Proxy(new Fetcher(name), METHODS);
+  }
+}

@@ -1,0 +1,127 @@
+"""`atoll queues`: what waits in queues, and how to send, hold and empty it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from atoll.cli.options import json_option, node_options
+from atoll.cli.talk import fail, say, show_json, show_table
+
+if TYPE_CHECKING:
+    from atoll.cli.client import Client
+
+
+@click.group()
+def queues() -> None:
+    """See what waits in queues, send messages, pause and empty them.
+
+    \b
+    Examples:
+      atoll queues list
+      atoll queues send jobs '{"resize": "cat.png"}'
+      atoll queues pause jobs
+      atoll queues purge jobs --yes
+    """
+
+
+def _at(queue: str, *rest: str) -> str:
+    from atoll.cli.client import segment
+
+    return "/".join(["/api/queues", segment(queue), *rest])
+
+
+@queues.command("list")
+@node_options
+@json_option
+def list_queues(client: Client, as_json: bool) -> None:
+    """List the queues: who takes their messages, and how many wait."""
+    found = client.get("/api/queues")["queues"]
+    if as_json:
+        show_json(found)
+        return
+    rows = [
+        (queue["name"], queue["consumer"] or "nobody", queue["waiting"], queue["delayed"], queue["leased"],
+         "paused" if queue["paused"] else "")
+        for queue in found
+    ]  # fmt: skip
+    show_table(("name", "consumer", "waiting", "delayed", "taken", ""), rows, "no queues yet: a deploy makes them")
+
+
+@queues.command("create")
+@click.argument("queue")
+@node_options
+def create(client: Client, queue: str) -> None:
+    """Make a queue."""
+    client.post("/api/queues", {"name": queue})
+    say(f"made {queue}")
+
+
+@queues.command("delete")
+@click.argument("queue")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@node_options
+def delete(client: Client, queue: str, yes: bool) -> None:
+    """Delete a queue with its messages."""
+    if not yes and not click.confirm(f"Delete the queue {queue} on {client.target.api}?", err=True):
+        fail("nothing was deleted")
+    client.delete(_at(queue))
+    say(f"deleted {queue}")
+
+
+@queues.command("send")
+@click.argument("queue")
+@click.argument("body", required=False)
+@click.option("--text", "as_text", is_flag=True, help="BODY is a text, not JSON.")
+@click.option("--delay", type=int, default=0, metavar="SECONDS", help="Deliver it after so long.")
+@node_options
+@json_option
+def send(client: Client, queue: str, body: str | None, as_text: bool, delay: int, as_json: bool) -> None:
+    """Send a message: BODY as JSON, or what comes on stdin."""
+    raw = body if body is not None else sys.stdin.read()
+    value: Any = raw
+    if not as_text:
+        try:
+            value = json.loads(raw)
+        except ValueError as error:
+            fail(f"the message is not JSON: {error}", "send a text with --text")
+    kind = "text" if as_text else "json"
+    sent = client.post(
+        _at(queue, "messages"), {"messages": [{"body": value, "content_type": kind, "delay_seconds": delay}]}
+    )
+    if as_json:
+        show_json(sent)
+    else:
+        say(f"sent to {queue}")
+
+
+@queues.command("pause")
+@click.argument("queue")
+@node_options
+def pause(client: Client, queue: str) -> None:
+    """Deliver nothing until it is resumed; messages gather."""
+    client.post(_at(queue, "pause"))
+    say(f"{queue} is paused")
+
+
+@queues.command("resume")
+@click.argument("queue")
+@node_options
+def resume(client: Client, queue: str) -> None:
+    """Deliver again."""
+    client.post(_at(queue, "resume"))
+    say(f"{queue} delivers again")
+
+
+@queues.command("purge")
+@click.argument("queue")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@node_options
+def purge(client: Client, queue: str, yes: bool) -> None:
+    """Delete every message that no consumer has."""
+    if not yes and not click.confirm(f"Delete all messages of {queue} on {client.target.api}?", err=True):
+        fail("nothing was deleted")
+    say(f"deleted {client.post(_at(queue, 'purge'))['purged']} messages")

@@ -1,0 +1,92 @@
+"""`atoll token`: who may come in."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from atoll.cli.options import json_option, node_options
+from atoll.cli.talk import say, show_json, show_table
+
+if TYPE_CHECKING:
+    from atoll.cli.client import Client
+
+SCOPES = ("read", "deploy", "logs", "admin")
+
+
+@click.group()
+def token() -> None:
+    """Make, list and revoke the tokens that open the control API of a node.
+
+    \b
+    Examples:
+      atoll token create ci --scope deploy
+      atoll token create laptop --scope admin --all-tenants
+      atoll token list
+      atoll token revoke TOKEN_ID
+    """
+
+
+@token.command("create")
+@click.argument("name")
+@click.option(
+    "--scope",
+    "scopes",
+    multiple=True,
+    required=True,
+    type=click.Choice(SCOPES),
+    metavar="NAME",
+    help="What it may be used for: read, deploy, logs, admin; may be given again.",
+)
+@click.option("--all-tenants", is_flag=True, help="Good for all tenants, not only for one.")
+@click.option("--days", type=float, metavar="N", help="Let it expire after so long.  [default: never]")
+@node_options
+@json_option
+def create(
+    client: Client, name: str, scopes: tuple[str, ...], all_tenants: bool, days: float | None, as_json: bool
+) -> None:
+    """Make a token. Its text is printed, this once."""
+    body: dict[str, object] = {"name": name, "scopes": list(scopes), "all_tenants": all_tenants}
+    if days is not None:
+        body["expires_in"] = days * 86_400
+    made = client.post("/api/tokens", body)
+    if as_json:
+        show_json(made)
+        return
+    say(f"made {made['id']}; nobody can see it again")
+    click.echo(made["token"])
+
+
+@token.command("list")
+@node_options
+@json_option
+def list_tokens(client: Client, as_json: bool) -> None:
+    """List the tokens, without their text."""
+    found = client.get("/api/tokens")["tokens"]
+    if as_json:
+        show_json(found)
+        return
+    rows = [
+        (
+            each["id"],
+            each["name"],
+            each["tenant"] or "(all)",
+            ",".join(each["scopes"]),
+            (each["expires_at"] or "never")[:10],
+            (each["used_at"] or "never")[:19],
+        )
+        for each in found
+    ]
+    show_table(("id", "name", "tenant", "scopes", "expires", "used"), rows, "no tokens")
+
+
+@token.command("revoke")
+@click.argument("token_id")
+@node_options
+def revoke(client: Client, token_id: str) -> None:
+    """Revoke a token by its id: it opens nothing from now on."""
+    from atoll.cli.client import segment
+
+    client.delete(f"/api/tokens/{segment(token_id)}")
+    say(f"revoked {token_id}")

@@ -1,0 +1,133 @@
+"""Who is at the other end of a connection, and the header lines that tell a worker so.
+
+What a client says of itself (`X-Forwarded-For`, `CF-Connecting-IP` …) is believed only from the proxies that the
+operator named; from anybody else it is taken out. The lines are made once per connection; behind a proxy each client's
+are made once and remembered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import re
+from typing import TypeAlias
+
+from atoll.errors import StartError
+
+Network: TypeAlias = "ipaddress.IPv4Network | ipaddress.IPv6Network"
+
+HTTP, HTTPS = b" http://", b" https://"
+MAX_REMEMBERED = 4096
+LONGEST_CHAIN = 1024  # bytes of X-Forwarded-For that are looked at
+
+# Claims about the client. From a proxy only those that we make anew are taken out, whatever else it adds is its own.
+CLAIMS = re.compile(
+    rb"^(?:cf-(?:connecting-ip|connecting-ipv6|ipcountry|ray|visitor|atoll-tls)|x-(?:real-ip|forwarded-[a-z]+)"
+    rb"|true-client-ip|forwarded):[^\r]*\r\n",
+    re.IGNORECASE | re.MULTILINE,
+)
+REMADE = re.compile(
+    rb"^(?:cf-(?:connecting-ip|connecting-ipv6|atoll-tls)|x-(?:real-ip|forwarded-for|forwarded-proto)):[^\r]*\r\n",
+    re.IGNORECASE | re.MULTILINE,
+)
+CHAIN = re.compile(rb"^x-forwarded-for:([^\r]*)\r\n", re.IGNORECASE | re.MULTILINE)
+PROTO = re.compile(rb"^x-forwarded-proto:[ \t]*([a-z]+)[ \t]*\r\n", re.IGNORECASE | re.MULTILINE)
+
+
+class Proxies:
+    """Whose word is taken."""
+
+    def __init__(self, trusted: tuple[str, ...] = ()) -> None:
+        self.networks: list[Network] = []
+        for text in trusted:
+            try:
+                self.networks.append(ipaddress.ip_network(text, strict=False))
+            except ValueError:
+                raise StartError(
+                    f"trusted_proxies names {text!r}, which is no address", "write addresses or ranges: 10.0.0.0/8"
+                ) from None
+        self.remembered: dict[tuple[bytes, bytes], tuple[bytes, bytes]] = {}
+
+    def peer(self, transport: asyncio.BaseTransport) -> Peer:
+        """The other end of a new connection."""
+        name = transport.get_extra_info("peername")
+        address = str(name[0]).partition("%")[0] if name else ""
+        cipher = transport.get_extra_info("cipher")
+        tls = f"cf-atoll-tls: {cipher[1]} {cipher[0]}\r\n".encode() if cipher else b""
+        return Peer(self, address, tls, self.trusts(address))
+
+    def trusts(self, address: str) -> bool:
+        if not self.networks:
+            return False
+        try:
+            parsed = ipaddress.ip_address(address)
+        except ValueError:
+            return False
+        return any(parsed in network for network in self.networks)
+
+    def client(self, chain: bytes, peer: str) -> str:
+        """The client at the far end of a chain of proxies: the last address in it that is not a trusted one."""
+        found = peer
+        for part in reversed(chain[-LONGEST_CHAIN:].decode("latin-1").split(",")):
+            text = part.strip().strip("[]")
+            try:
+                found = str(ipaddress.ip_address(text))
+            except ValueError:
+                return found
+            if not self.trusts(found):
+                return found
+        return found
+
+
+class Peer:
+    __slots__ = ("address", "is_proxy", "known", "lines", "proxies", "rest", "scheme", "tls")
+
+    def __init__(self, proxies: Proxies, address: str, tls: bytes = b"", is_proxy: bool = False) -> None:
+        self.proxies = proxies
+        self.address = address
+        self.tls = tls
+        self.is_proxy = is_proxy
+        self.scheme = HTTPS if tls else HTTP
+        # The header lines of the last request, and what was made of them: most clients send the same ones again.
+        self.rest = b""
+        self.known = (b"", b"", b"")
+        self.lines = self.told(address, b"", b"https" if tls else b"http")  # for each request, after its own headers
+
+    def told(self, client: str, chain: bytes, scheme: bytes) -> bytes:
+        if not client:
+            return b""
+        address = client.encode()
+        return b"cf-connecting-ip: %b\r\nx-real-ip: %b\r\nx-forwarded-for: %b\r\nx-forwarded-proto: %b\r\n%b" % (
+            address, address, chain or address, scheme, self.tls,
+        )  # fmt: skip
+
+    def rewrite(self, block: bytes) -> tuple[bytes, bytes, bytes]:
+        """Header lines that may hold claims: (without them, scheme, our lines)."""
+        if not self.is_proxy:
+            return CLAIMS.sub(b"", block), self.scheme, self.lines
+        chain, proto = self.forwarded(block)
+        remembered = self.proxies.remembered
+        made = remembered.get((chain, proto)) if not self.tls else None
+        if made is None:
+            secure = proto == b"https" or (not proto and bool(self.tls))
+            client = self.proxies.client(chain, self.address) if chain else self.address
+            made = HTTPS if secure else HTTP, self.told(client, chain, b"https" if secure else b"http")
+            if len(remembered) >= MAX_REMEMBERED:
+                remembered.clear()
+            if chain and not self.tls:
+                remembered[chain, proto] = made
+        return REMADE.sub(b"", block), *made
+
+    def forwarded(self, block: bytes) -> tuple[bytes, bytes]:
+        """What a proxy says: the chain of addresses, and the scheme."""
+        proto = PROTO.search(block)
+        chain = b", ".join(part.strip(b" \t") for part in CHAIN.findall(block))
+        return chain, proto[1].lower() if proto is not None else b""
+
+    def client(self, block: bytes) -> str:
+        """The address that a request of header lines `block` comes from."""
+        chain = self.forwarded(block)[0] if self.is_proxy else b""
+        return self.proxies.client(chain, self.address) if chain else self.address
+
+
+NOBODY = Peer(Proxies(), "")  # of which nothing is told

@@ -1,0 +1,144 @@
+"""The inner loop: `atoll dev` beside `wrangler dev` of npm, on the same project, in turns.
+
+The project is TypeScript with hono from npm, so both bundle. Measured are the time from the command to the first right
+answer, on a folder where each has run before, and from a save to the first answer of the new code. A client asks every
+few milliseconds; the moment before a save differs, so that no clock of a watcher is met by chance.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from bench.harness import HERE, START_SECONDS, BenchError, fetch, free_port
+from bench.report import Options, Row, main
+
+ROOT = HERE.parent
+WRANGLER = ROOT / "build/peers/node_modules/wrangler/bin/wrangler.js"
+STARTS = 3
+SAVES = 15
+CONFIG = '{ "name": "bench", "main": "src/index.ts", "compatibility_date": "2025-09-01" }'
+SOURCE = """import { Hono } from "hono";
+
+const app = new Hono();
+const word: string = "WORD";
+app.get("/", (c) => c.text(word));
+export default app;
+"""
+
+
+class Dev:
+    """A dev server on a project of its own, from its command to its end."""
+
+    name = "atoll"
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.port = free_port()
+        self.rand = random.Random(0)
+        (folder / "src").mkdir(exist_ok=True)
+        (folder / "wrangler.jsonc").write_text(CONFIG)
+        if not (folder / "node_modules").exists():
+            (folder / "node_modules").symlink_to(ROOT / "node_modules")
+        self.write("first")
+
+    def command(self) -> list[str]:
+        return [str(Path(sys.executable).parent / "atoll"), "dev", "--port", str(self.port), "--host", "127.0.0.1"]
+
+    def write(self, word: str) -> None:
+        (self.folder / "src/index.ts").write_text(SOURCE.replace("WORD", word))
+
+    def __enter__(self) -> Self:
+        self.began = time.perf_counter()
+        with (self.folder / "log").open("wb") as log:
+            self.process = subprocess.Popen(
+                self.command(),
+                cwd=self.folder,
+                env={**os.environ, "WRANGLER_SEND_METRICS": "false", "CI": "1"},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        os.killpg(self.process.pid, signal.SIGTERM)
+        try:
+            self.process.wait(20)
+        except subprocess.TimeoutExpired:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+
+    def wait_for(self, word: str, began: float) -> float:
+        """Milliseconds from `began` until it answers `word`."""
+        while True:
+            try:
+                if fetch(self.port, f"localhost:{self.port}", timeout=10)[1] == word.encode():
+                    return (time.perf_counter() - began) * 1000
+            except OSError:
+                pass
+            if self.process.poll() is not None or time.perf_counter() - began > START_SECONDS:
+                raise BenchError(f"{self.name} dev does not answer: {(self.folder / 'log').read_text()[-500:]}")
+            time.sleep(0.002)
+
+    def save(self, word: str) -> float:
+        time.sleep(0.4 + self.rand.random() * 0.3)
+        began = time.perf_counter()
+        self.write(word)
+        return self.wait_for(word, began)
+
+
+class Wrangler(Dev):
+    name = "workerd"  # which is what it runs
+
+    def command(self) -> list[str]:
+        from atoll.project.fetch import node_folder
+
+        node = str(node_folder() / "bin/node")
+        return [node, str(WRANGLER), "dev", "--port", str(self.port), "--ip", "127.0.0.1", "--inspector-port", "0"]
+
+
+def measure(kind: type[Dev], folder: Path) -> tuple[list[float], list[float]]:
+    """Times of starts and of saves, in ms."""
+    starts, saves = [], []
+    for i in range(STARTS + 1):
+        server = kind(folder)
+        with server:
+            took = server.wait_for("first", server.began)
+            if i > 0:  # the first start of all makes caches
+                starts.append(took)
+            if i == STARTS:
+                saves = [server.save(f"save {n}") for n in range(SAVES)]
+    return starts, saves
+
+
+def run(options: Options) -> list[Row]:
+    if not WRANGLER.is_file():
+        raise BenchError("wrangler is not installed: run `make bench-peers`")
+    starts: dict[str, float] = {}
+    saves: dict[str, float] = {}
+    for kind in (Dev, Wrangler):
+        with tempfile.TemporaryDirectory(prefix="atoll-bench-") as folder:
+            started, saved = measure(kind, Path(folder))
+        starts[kind.name], saves[kind.name] = statistics.median(started), statistics.median(saved)
+    bar = "1/3 of wrangler"
+    return [
+        Row("wrangler dev: start to answer", "ms", starts, bar, met=starts["workerd"] >= 3 * starts["atoll"]),
+        Row("wrangler dev: save to answer", "ms", saves, bar, met=saves["workerd"] >= 3 * saves["atoll"]),
+    ]
+
+
+if __name__ == "__main__":
+    main(run)

@@ -1,0 +1,179 @@
+"""Service bindings: one worker calls another by fetch and by methods, and neither can be harmed by it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from atoll.bindings.service.target import Target
+from atoll.wire.generated import Outcome
+from atoll.workers import Grant, Limits, Version
+from tests.engine.conftest import open_room, snapshots
+from tests.engine.engine_room import EngineRoom, script
+
+__all__ = ["open_room", "snapshots"]
+
+API = """
+import { WorkerEntrypoint } from "cloudflare:workers";
+let calls = 0;
+export default class extends WorkerEntrypoint {
+  field = () => "no method";
+  async fetch(request) {
+    const { method, url, headers } = request;
+    return new Response(`${method} ${url} ${headers.get("x-a")} ${await request.text()}`, { status: 201 });
+  }
+  add(a, b) { return a + b; }
+  count() { return ++calls; }
+  clone(value) { return value; }
+  types(map, date, bytes) { return [map instanceof Map, date.getTime(), bytes.length]; }
+  async respond(request) {
+    const init = { status: 418, headers: { "x-b": "1" } };
+    return new Response(`${request.method} ${await request.text()}`, init);
+  }
+  stream() {
+    const chunks = ["str", "eam"].map((text) => new TextEncoder().encode(text));
+    return ReadableStream.from(chunks);
+  }
+  fail() { throw new RangeError("out of range"); }
+  failOddly() { throw Object.assign(new Error("odd"), { name: "OddError" }); }
+  spin() { for (;;); }
+  whoami() { return [this.env.NAME ?? null, this.ctx.props]; }
+  give() { return () => 1; }
+  later() { this.ctx.waitUntil(Promise.resolve().then(() => console.log("later"))); return "now"; }
+}
+export class Admin extends WorkerEntrypoint {
+  fetch(request) { return new Response(`admin ${JSON.stringify(this.ctx.props)}`); }
+  whoami() { return "admin"; }
+}
+export const plain = { fetch() { return new Response("plain"); } };
+"""
+
+
+def caller(code: str, name: str = "caller", **targets: Any) -> Version:
+    grants = {key: Grant(key, "service", Target(**fields).encode()) for key, fields in targets.items()}
+    source = f"""export default {{ async fetch(request, env, ctx) {{
+      const show = (value) => Response.json(value === undefined ? "undefined" : value);
+      try {{ {code} }} catch (error) {{ return show([error.name, error.message]); }}
+    }} }};"""
+    return script(source, name=name, grants=grants, limits=Limits(cpu_ms=5000))
+
+
+@pytest_asyncio.fixture
+async def room(open_room: Callable[..., Any]) -> AsyncIterator[EngineRoom]:
+    room = await open_room()
+    room.workers["api"] = replace(script(API, name="api", limits=Limits(cpu_ms=300)), env={"NAME": "api"})
+    yield room
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("return show(await env.API.add(2, 3));", "5"),
+        ("return show(await env.API.add('a', 'b'));", '"ab"'),
+        ("return show([await env.API.count(), await env.API.count()]);", "[1,2]"),
+        ("return show(await env.API.clone({a: [1, null, {b: true}]}));", '{"a":[1,null,{"b":true}]}'),
+        ("return show(await env.API.clone());", '"undefined"'),
+        ("return show(await env.API.types(new Map(), new Date(7), new Uint8Array(3)));", "[true,7,3]"),
+        ("return show((await env.API.clone(new Headers({a: '1'}))).get('a'));", '"1"'),
+        ("return show(await (await env.API.stream()).pipeThrough(new TextDecoderStream()).getReader().read());",
+         '{"value":"stream","done":false}'),
+        ("const r = await env.API.respond(new Request('http://x/', {method: 'PUT', body: 'in'}));"
+         "return show([r.status, r.headers.get('x-b'), await r.text()]);", '[418,"1","PUT in"]'),
+        ("return show(await env.API.whoami());", '["api",{}]'),
+        ("return show(await env.ADMIN.whoami());", '"admin"'),
+        ("return show(await env.API.later());", '"now"'),
+        ("await env.API.fail();", '["RangeError","out of range"]'),
+        ("await env.API.failOddly();", '["OddError","odd"]'),
+        ("await env.API.nothing();", '["TypeError","The RPC receiver does not implement the method \\"nothing\\"."]'),
+        ("await env.API.field();", '["TypeError","The RPC receiver does not implement the method \\"field\\"."]'),
+        ("await env.API.toString();", '["TypeError","The RPC receiver does not implement the method \\"toString\\"."]'),
+        ("await env.API.hasOwnProperty('x');",
+         '["TypeError","The RPC receiver does not implement the method \\"hasOwnProperty\\"."]'),
+        ("await env.PLAIN.fetched();", "only classes that extend WorkerEntrypoint"),
+        ("await env.API.add(() => 1);", "could not be cloned"),
+        ("await env.API.add(new Blob([]));", "cannot be sent to another worker"),
+        ("await env.API.give();", "could not be cloned"),
+        ("await env.NOBODY.add(1);", "the service `nobody` is not there"),
+        ("await env.NOBODY.fetch('http://x/');", "the service `nobody` is not there"),
+        ("await env.MISSING.whoami();", 'has no entrypoint \\"Missing\\"'),
+        ("await env.API.spin();", "used 3"),
+    ],
+)  # fmt: skip
+async def test_a_method_of_another_worker(room: EngineRoom, code: str, expected: str) -> None:
+    version = caller(
+        code,
+        API={"service": "api"},
+        ADMIN={"service": "api", "entrypoint": "Admin"},
+        PLAIN={"service": "api", "entrypoint": "plain"},
+        NOBODY={"service": "nobody"},
+        MISSING={"service": "api", "entrypoint": "Missing"},
+    )
+    answer = await room.get(version)
+    assert expected in answer.body.decode()
+
+
+async def test_fetch_of_a_service_reaches_the_other_worker_and_no_network(room: EngineRoom) -> None:
+    code = """const init = {method: 'POST', headers: {'x-a': '1'}, body: 'hi'};
+      const r = await env.API.fetch('https://any.where/path?q', init);
+      return new Response(`${r.status} ${await r.text()}`);"""
+    answer = await room.get(caller(code, API={"service": "api"}))
+    assert answer.body == b"201 POST https://any.where/path?q 1 hi"
+
+
+async def test_fetch_of_an_entry_point_has_its_props(room: EngineRoom) -> None:
+    code = "return env.ADMIN.fetch('http://x/');"
+    answer = await room.get(caller(code, ADMIN={"service": "api", "entrypoint": "Admin", "props": {"role": "é"}}))
+    assert answer.body.decode() == 'admin {"role":"é"}'
+
+
+async def test_fetch_of_an_entry_point_that_is_an_object(room: EngineRoom) -> None:
+    answer = await room.get(caller("return env.P.fetch('http://x/');", P={"service": "api", "entrypoint": "plain"}))
+    assert answer.body == b"plain"
+
+
+async def test_large_arguments_and_results_pass(room: EngineRoom) -> None:
+    code = "const b = await env.API.clone(new Uint8Array(5_000_000).fill(7)); return show([b.length, b[4_999_999]]);"
+    assert (await room.get(caller(code, API={"service": "api"}))).body == b"[5000000,7]"
+
+
+async def test_workers_that_call_each_other_for_ever_are_stopped(room: EngineRoom) -> None:
+    source = """import { WorkerEntrypoint } from "cloudflare:workers";
+      export default class extends WorkerEntrypoint {
+        again(n) { return this.env.SELF.again(n + 1).catch((error) => `${n} ${error.message}`); }
+        async fetch() { return new Response(await this.again(1)); }
+      }"""
+    loop = script(source, name="loop", grants={"SELF": Grant("SELF", "service", Target("loop").encode())})
+    room.workers["loop"] = loop
+    text = (await room.get(loop)).body.decode()
+    assert text.startswith("17 ") and "looks like a loop" in text
+
+
+async def test_a_worker_of_another_tenant_is_not_there(room: EngineRoom) -> None:
+    room.workers["api"] = replace(room.workers["api"], tenant="other")
+    answer = await room.get(caller("await env.API.add(1);", API={"service": "api"}))
+    assert "is not there" in answer.body.decode()
+
+
+async def test_the_callee_has_a_record_of_its_own(room: EngineRoom) -> None:
+    await room.get(caller("await env.API.fail();", API={"service": "api"}))
+    await room.until(lambda: len(room.records) == 2, "both records")
+    (record,) = [record for record in room.records if record.event == "rpc"]
+    assert record.version.worker_name == "api" and record.outcome == Outcome.EXCEPTION and record.hops == 1
+    assert record.head.startswith(b"RPC default.fail\n") and record.failure is not None
+
+
+@pytest.mark.parametrize("garbage", ["new Uint8Array(0)", "new Uint8Array(8).fill(255)", "new Uint8Array(64)"])
+async def test_bytes_that_no_worker_would_send_harm_only_the_call(room: EngineRoom, garbage: str) -> None:
+    """A hostile engine could send anything as arguments: here the op is called with garbage."""
+    from atoll.errors import CalleeFailed
+    from atoll.wire.generated import Event
+
+    body = {"new Uint8Array(0)": b"", "new Uint8Array(8).fill(255)": b"\xff" * 8}.get(garbage, bytes(64))
+    meta = {"entrypoint": None, "props": {}, "method": "add"}
+    with pytest.raises(CalleeFailed):
+        await room.inner.run(room.workers["api"], Event.RPC, "RPC add", meta, body, 0)
+    assert (await room.get(caller("return show(await env.API.add(1, 1));", API={"service": "api"}))).body == b"2"

@@ -1,0 +1,124 @@
+// The modules of the web platform that are read when somebody first asks for them.
+//
+// They are in no isolate's heap. Each becomes the text of a function of (require, module, exports), and all the texts follow the
+// main bundle in one file, behind a mark and a table of where each begins and ends. web/internal/lazy.js has the other half. What they
+// import of the main bundle they get from a function that is written here: `shared()`.
+import { readFile } from "node:fs/promises";
+import { globSync, readFileSync } from "node:fs";
+import { relative, resolve } from "node:path";
+
+// The same in engine/src/snapshot.cc.
+const MARK = "\n//# atoll:lazy\n";
+
+const LAZY = [
+  /^node\/(?!modules\.js|globals\.js)\w+\.js$/,
+  /^crypto\/(?!crypto\.js)\w+\.js$/,
+  /^(dom\/progress_event|file\/file_reader|performance_observer|streams\/transfer|url\/pattern|worker\/cloudflare_workers)\.js$/,
+];
+
+// What readable-stream brings along for browsers, a worker has: it gets ours.
+const OURS = {
+  "abort-controller": "node/abort_controller.js",
+  buffer: "node/buffer.js",
+  events: "node/events.js",
+  "process/": "node/process.js",
+  "string_decoder/": "node/string_decoder.js",
+};
+
+const isLazy = (key) => LAZY.some((pattern) => pattern.test(key));
+
+/** The names a module of ours exports. */
+function exportsOf(file) {
+  const source = readFileSync(file, "utf8");
+  const names = new Set();
+  for (const [, name] of source.matchAll(/^export (?:async )?(?:function\*?|class|const|let) (\w+)/gm)) names.add(name);
+  for (const [, list] of source.matchAll(/^export \{([^}]*)\}/gm)) {
+    for (const item of list.split(",")) {
+      const name = item.trim().split(/\s+as\s+/).at(-1);
+      if (name !== "") names.add(name);
+    }
+  }
+  if (/^export (const|let) \{/m.test(source)) throw new Error(`${file}: what is destructured cannot be shared with lazy modules`);
+  return [...names];
+}
+
+/** Builds all of them: `{ text, shared }`, what follows the main bundle, and the source of the module that shares with them. */
+export async function buildLazyModules(build, { root, packages, inject }) {
+  const web = resolve(root, "web");
+  const keyOf = (file) => relative(web, file).replaceAll("\\", "/");
+  const files = globSync("**/*.js", { cwd: web }).filter(isLazy).sort();
+  const sharedKeys = new Set();
+  // Nothing is bundled but packages: other modules are asked for by their keys.
+  const byKey = {
+    name: "by-key",
+    setup({ onResolve }) {
+      onResolve({ filter: /./ }, ({ path, kind, importer, resolveDir }) => {
+        if (kind === "entry-point") return undefined;
+        if (importer.includes("readable-stream") && OURS[path] !== undefined) return { path: OURS[path], external: true };
+        if (importer.includes("node_modules") || !path.startsWith(".")) return undefined;
+        const key = keyOf(resolve(resolveDir, path));
+        if (importer !== "" && resolve(importer) === resolve(inject)) return share(key);
+        return isLazy(key) ? { path: key, external: true } : share(key);
+      });
+    },
+  };
+  const share = (key) => {
+    sharedKeys.add(key);
+    return { path: key, external: true };
+  };
+  const { outputFiles } = await build({
+    entryPoints: files.map((file) => resolve(web, file)),
+    outdir: "/lazy",
+    outbase: web,
+    bundle: true,
+    write: false,
+    format: "cjs",
+    platform: "neutral",
+    mainFields: ["module", "main"],
+    target: "es2024",
+    minifyWhitespace: true,
+    lineLimit: 120,
+    charset: "ascii",
+    legalComments: "inline",
+    inject: [inject],
+    plugins: [byKey],
+    nodePaths: [packages],
+    absWorkingDir: root,
+    logLevel: "warning",
+  });
+  const table = {};
+  let texts = "";
+  for (const { path, text } of outputFiles) {
+    table[relative("/lazy", path).replaceAll("\\", "/")] = [texts.length, texts.length + text.length];
+    texts += text;
+  }
+  const keys = [...sharedKeys].sort();
+  const modules = keys.map((key, index) => {
+    const names = exportsOf(resolve(web, key));
+    const local = names.map((name) => `${name} as m${index}_${name}`).join(", ");
+    return {
+      import: `import { ${local} } from ${JSON.stringify(resolve(web, key))};`,
+      entry: `${JSON.stringify(key)}: { ${names.map((name) => `${name}: m${index}_${name}`).join(", ")} }`,
+    };
+  });
+  const shared = `${modules.map((module) => module.import).join("\n")}
+    export const shared = () => ({ ${modules.map((module) => module.entry).join(",\n")} });`;
+  return { text: `${MARK}${JSON.stringify(table)}\n${texts}`, shared };
+}
+
+/** A plugin for the main bundle: it gives the module "#shared", and sees that no lazy module comes in. */
+export function sharedModules(shared, root) {
+  const web = resolve(root, "web");
+  return {
+    name: "shared-modules",
+    setup({ onLoad, onResolve }) {
+      onResolve({ filter: /^#shared$/ }, () => ({ path: "shared", namespace: "shared" }));
+      onLoad({ filter: /./, namespace: "shared" }, () => ({ contents: shared, resolveDir: web }));
+      onLoad({ filter: /[\\/]web[\\/].*\.js$/ }, async ({ path }) => {
+        const key = relative(web, path).replaceAll("\\", "/");
+        if (isLazy(key)) return { errors: [{ text: `${key} is a lazy module: ask for it with lazy("${key}")` }] };
+        return { contents: await readFile(path, "utf8"), loader: "js" };
+      });
+    },
+  };
+}

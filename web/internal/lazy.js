@@ -1,0 +1,33 @@
+// Modules that are read when somebody first asks for them, and cost nothing before; tools/lazy_modules.mjs makes them.
+import { native } from "./native.js";
+import { shared } from "#shared";
+
+let table = null; // key -> where its text begins and ends
+let made = null; // key -> exports; at first those of the main bundle
+
+function open() {
+  table = JSON.parse(native.lazyTable());
+  made = new Map(Object.entries(shared()));
+}
+
+/** The exports of a module, named by its path below web/. */
+export function lazy(key) {
+  if (made === null) open();
+  const known = made.get(key);
+  if (known !== undefined) return known;
+  const module = { exports: {} };
+  const [start, end] = table[key];
+  const run = native.compileLazy(key, start, end);
+  // While it runs, what it imports may ask for it in turn, and gets what it has put there.
+  made.set(key, module.exports);
+  run((other) => lazy(other), {
+    get exports() {
+      return module.exports;
+    },
+    set exports(exports) {
+      module.exports = exports;
+      made.set(key, exports);
+    },
+  }, module.exports);
+  return module.exports;
+}

@@ -1,0 +1,29 @@
+// https://nodejs.org/api/crypto.html
+import { crypto as webcrypto } from "../crypto/crypto.js";
+import { createCipheriv, createDecipheriv, getCiphers, Cipheriv, Decipheriv } from "./crypto_cipher.js";
+import { hkdf, hkdfSync, pbkdf2, pbkdf2Sync, scrypt, scryptSync } from "./crypto_derive.js";
+import { createHash, createHmac, getHashes, Hash, hash, Hmac } from "./crypto_hash.js";
+import { createPrivateKey, createPublicKey, createSecretKey, KeyObject } from "./crypto_keys.js";
+import { randomBytes, randomFill, randomFillSync, randomInt, randomUUID, timingSafeEqual } from "./crypto_random.js";
+import { createSign, createVerify, Sign, sign, Verify, verify } from "./crypto_sign.js";
+
+export const { subtle } = webcrypto;
+export const getRandomValues = (array) => webcrypto.getRandomValues(array);
+export const getCurves = () => ["prime256v1", "secp384r1", "secp521r1"];
+export const getFips = () => 0;
+export const constants = {
+  RSA_PKCS1_PADDING: 1,
+  RSA_NO_PADDING: 3,
+  RSA_PKCS1_OAEP_PADDING: 4,
+  RSA_PKCS1_PSS_PADDING: 6,
+  RSA_PSS_SALTLEN_DIGEST: -1,
+  RSA_PSS_SALTLEN_MAX_SIGN: -2,
+  RSA_PSS_SALTLEN_AUTO: -2,
+};
+
+export {
+  Cipheriv, createCipheriv, createDecipheriv, createHash, createHmac, createPrivateKey, createPublicKey, createSecretKey, createSign,
+  createVerify, Decipheriv, getCiphers, getHashes, Hash, hash, hkdf, hkdfSync, Hmac, KeyObject, pbkdf2, pbkdf2Sync, randomBytes,
+  randomBytes as pseudoRandomBytes, randomFill, randomFillSync, randomInt, randomUUID, scrypt, scryptSync, Sign, sign, timingSafeEqual,
+  Verify, verify, webcrypto,
+};

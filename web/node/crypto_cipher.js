@@ -1,0 +1,134 @@
+// https://nodejs.org/api/crypto.html#class-cipheriv and #class-decipheriv
+import { native } from "../internal/native.js";
+import { Buffer } from "./buffer.js";
+import { output, toBytes } from "./crypto_hash.js";
+import { secretBytes } from "./crypto_keys.js";
+import { codedError, requireString } from "./errors.js";
+import { makeLazyTransform } from "./lazy_transform.js";
+
+// By the numbers of crypto_cipher.cc.
+const CIPHERS = [
+  "aes-128-cbc", "aes-192-cbc", "aes-256-cbc", "aes-128-ctr", "aes-192-ctr", "aes-256-ctr", "aes-128-gcm", "aes-192-gcm",
+  "aes-256-gcm", "aes-128-ecb", "aes-192-ecb", "aes-256-ecb", "chacha20", "des-ede3-cbc", "chacha20-poly1305",
+];
+
+const isAuthenticated = (name) => name.endsWith("-gcm") || name.endsWith("-poly1305");
+
+export function getCiphers() {
+  return [...CIPHERS];
+}
+
+class CipherBase {
+  #name;
+  #encrypts;
+  #key;
+  #iv;
+  #tagLength;
+  #handle = null; // made when the first bytes come, since padding may be changed before
+  #pads = true;
+  #tag = null;
+  #ended = false;
+
+  constructor(name, key, iv, options, encrypts) {
+    requireString(name, "cipher");
+    this.#name = name.toLowerCase().replace(/^id-(aes\d+)-gcm$/, "$1-gcm");
+    if (!CIPHERS.includes(this.#name)) throw codedError(Error, "ERR_CRYPTO_UNKNOWN_CIPHER", "Unknown cipher");
+    this.#encrypts = encrypts;
+    this.#key = Uint8Array.from(secretBytes(key));
+    this.#iv = iv === null ? new Uint8Array(0) : Uint8Array.from(toBytes(iv, undefined, "iv"));
+    this.#tagLength = options?.authTagLength ?? 16;
+    this.#open(); // tells at once if the lengths are wrong
+  }
+
+  #open() {
+    this.#handle = native.beginCipher(CIPHERS.indexOf(this.#name), this.#key, this.#iv, this.#encrypts, this.#pads);
+    if (this.#handle === undefined) throw codedError(RangeError, "ERR_CRYPTO_INVALID_KEYLEN", "Invalid key length or initialization vector");
+  }
+
+  #requireOpen() {
+    if (this.#ended) throw codedError(Error, "ERR_CRYPTO_INVALID_STATE", "Invalid state: the cipher has ended");
+  }
+
+  update(data, inputEncoding = undefined, outputEncoding = undefined) {
+    this.#requireOpen();
+    const result = native.updateCipher(this.#handle, toBytes(data, inputEncoding), false);
+    if (result === undefined) throw codedError(Error, "ERR_CRYPTO_OPERATION_FAILED", "The data cannot be processed");
+    return output(result, outputEncoding);
+  }
+
+  final(outputEncoding = undefined) {
+    this.#requireOpen();
+    this.#ended = true;
+    if (!this.#encrypts && isAuthenticated(this.#name) && this.#tag === null) {
+      throw codedError(Error, "ERR_CRYPTO_INVALID_AUTH_TAG", "Unsupported state or unable to authenticate data");
+    }
+    const result = native.endCipher(this.#handle);
+    if (result === undefined) {
+      const reason = isAuthenticated(this.#name) ? "Unsupported state or unable to authenticate data" : "bad decrypt";
+      throw codedError(Error, "ERR_OSSL_BAD_DECRYPT", reason);
+    }
+    if (this.#encrypts && isAuthenticated(this.#name)) this.#tag = Buffer.from(native.cipherTag(this.#handle, this.#tagLength));
+    return output(result, outputEncoding);
+  }
+
+  setAAD(data) {
+    this.#requireOpen();
+    native.updateCipher(this.#handle, toBytes(data), true);
+    return this;
+  }
+
+  setAutoPadding(pads = true) {
+    this.#requireOpen();
+    this.#pads = !!pads;
+    this.#open();
+    return this;
+  }
+
+  getAuthTag() {
+    if (this.#tag === null) throw codedError(Error, "ERR_CRYPTO_INVALID_STATE", "Invalid state for operation getAuthTag");
+    return this.#tag;
+  }
+
+  setAuthTag(tag, encoding = undefined) {
+    this.#requireOpen();
+    const bytes = toBytes(tag, encoding, "buffer");
+    if (native.cipherTag(this.#handle, bytes) !== true) throw codedError(TypeError, "ERR_CRYPTO_INVALID_AUTH_TAG", "Invalid authentication tag");
+    this.#tag = bytes;
+    return this;
+  }
+
+  _transform(chunk, encoding, callback) {
+    callback(null, this.update(chunk, encoding));
+  }
+
+  _flush(callback) {
+    try {
+      this.push(this.final());
+      callback();
+    } catch (error) {
+      callback(error);
+    }
+  }
+}
+
+makeLazyTransform(CipherBase);
+
+export class Cipheriv extends CipherBase {
+  constructor(cipher, key, iv, options = undefined) {
+    super(cipher, key, iv, options, true);
+  }
+}
+
+export class Decipheriv extends CipherBase {
+  constructor(cipher, key, iv, options = undefined) {
+    super(cipher, key, iv, options, false);
+  }
+}
+
+export function createCipheriv(cipher, key, iv, options = undefined) {
+  return new Cipheriv(cipher, key, iv, options);
+}
+
+export function createDecipheriv(cipher, key, iv, options = undefined) {
+  return new Decipheriv(cipher, key, iv, options);
+}

@@ -1,0 +1,56 @@
+// https://nodejs.org/api/stream.html: Node's own code, as readable-stream publishes it, on our events, Buffer and process.
+import Stream from "readable-stream/lib/stream.js";
+import { addWebAdapters } from "./stream_adapters.js";
+
+addWebAdapters(Stream);
+
+export const {
+  Duplex,
+  PassThrough,
+  Readable,
+  Transform,
+  Writable,
+  addAbortSignal,
+  compose,
+  destroy,
+  finished,
+  getDefaultHighWaterMark,
+  isDestroyed,
+  isDisturbed,
+  isErrored,
+  isReadable,
+  isWritable,
+  pipeline,
+  promises,
+  setDefaultHighWaterMark,
+} = Stream;
+
+/** https://nodejs.org/api/stream.html#streamduplexpairoptions: what is written to one can be read from the other. */
+export function duplexPair(options = undefined) {
+  const waiting = [null, null]; // the write that waits until this side is read
+  const pair = [0, 1].map((side) => {
+    const other = side === 1 ? 0 : 1;
+    return new Duplex({
+      ...options,
+      read() {
+        const written = waiting[side];
+        waiting[side] = null;
+        written?.();
+      },
+      write(chunk, encoding, callback) {
+        if (pair[other].push(chunk)) callback();
+        else waiting[other] = callback;
+      },
+      final(callback) {
+        pair[other].push(null);
+        callback();
+      },
+    });
+  });
+  return pair;
+}
+
+Stream.duplexPair = duplexPair;
+
+export { Stream };
+export default Stream;

@@ -1,0 +1,2 @@
+// https://nodejs.org/api/tty.html: nothing here is a terminal.
+export const isatty = () => false;

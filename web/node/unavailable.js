@@ -1,0 +1,41 @@
+// What a worker may import because some package does, and cannot use: processes, sockets, threads. Each function says so.
+import { codedError } from "./errors.js";
+
+function refuse(what) {
+  throw codedError(Error, "ERR_METHOD_NOT_IMPLEMENTED", `${what} is not available in a worker`);
+}
+
+/** Functions of these names, each of which throws an error that names it, called or made with `new`. */
+export function unavailable(module, names) {
+  return Object.fromEntries(
+    names.map((name) => {
+      // An ordinary function, since some of these are classes.
+      const refuser = function () {
+        refuse(`node:${module}: ${name}`);
+      };
+      return [name, Object.defineProperty(refuser, "name", { value: name })];
+    }),
+  );
+}
+
+// Module -> its functions, and what it has besides.
+const MODULES = {
+  child_process: [["exec", "execFile", "execFileSync", "execSync", "fork", "spawn", "spawnSync", "ChildProcess"]],
+  cluster: [["fork", "setupPrimary"], { isMaster: true, isPrimary: true, isWorker: false, workers: {} }],
+  dgram: [["createSocket", "Socket"]],
+  dns: [["lookup", "lookupService", "resolve", "resolve4", "resolve6", "resolveTxt", "reverse", "setServers", "Resolver"], { promises: {} }],
+  "dns/promises": [["lookup", "lookupService", "resolve", "resolve4", "resolve6", "resolveTxt", "reverse", "Resolver"]],
+  http2: [["connect", "createSecureServer", "createServer"], { constants: {} }],
+  inspector: [["open", "close", "url", "Session"]],
+  readline: [["createInterface", "clearLine", "cursorTo", "Interface"]],
+  repl: [["start"]],
+  tls: [["connect", "createServer", "createSecureContext", "TLSSocket", "Server"], { DEFAULT_MIN_VERSION: "TLSv1.2", rootCertificates: [] }],
+  v8: [["getHeapStatistics", "getHeapSnapshot", "setFlagsFromString", "writeHeapSnapshot"]],
+  vm: [["createContext", "runInContext", "runInNewContext", "runInThisContext", "Script"], { isContext: () => false }],
+  worker_threads: [["Worker", "receiveMessageOnPort"], { isMainThread: true, parentPort: null, threadId: 0, workerData: null, resourceLimits: {} }],
+};
+
+export function makeUnavailable(name) {
+  const [names, others = {}] = MODULES[name];
+  return { ...unavailable(name, names), ...others };
+}
