@@ -52,7 +52,7 @@ bench: setup
 
 # Install the runtimes that `make bench` compares with, into build/peers
 bench-peers: $(VENV)/.made
-	$(NPM) install --prefix build/peers --ignore-scripts --no-audit --no-fund --loglevel=error workerd@1 wrangler@4
+	$(NPM) install --prefix build/peers --ignore-scripts --no-audit --no-fund --loglevel=error workerd@1 miniflare@4 wrangler@4
 
 # Run web-platform-tests inside workers: make wpt WPT=/path/to/a/checkout [UNDER="streams url"]
 wpt: dev

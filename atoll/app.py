@@ -36,7 +36,9 @@ from atoll.control.crons_api import CronsApi
 from atoll.control.deploy import Deployer
 from atoll.control.metrics_api import MetricsApi
 from atoll.control.queues_api import QueuesApi
+from atoll.control.quotas import caps_of
 from atoll.control.refusals import Refused
+from atoll.control.tenants import Tenant
 from atoll.control.vault import VARIABLE, Vault
 from atoll.control.workers import WorkerStore
 from atoll.db.folder import DataFolder
@@ -44,7 +46,9 @@ from atoll.db.sqlite import Database
 from atoll.engine.inner import InnerCalls
 from atoll.engine.pool import Pool, PoolLimits
 from atoll.engine.process import built_folders
+from atoll.engine.report import pool_report
 from atoll.engine.supervisor import Supervisor
+from atoll.engine.upkeep import UpkeepLimits
 from atoll.errors import StartError
 from atoll.front.heap import keep_freed_memory
 from atoll.front.pages import Detail
@@ -123,18 +127,11 @@ class Node:
         kinds = {binding.kind: binding for binding in bindings}
         store = WorkerStore(database, kinds, Vault(settings.data, os.environ.get(VARIABLE)))
         inner.calls = self.pool = self._make_pool(store, broker)
-        self.supervisor = Supervisor(
-            self.pool,
-            data=settings.data,
-            engines=settings.engines,
-            threads=settings.engine_threads,
-            spares=settings.spares,
-            sandbox_mode=settings.sandbox,
-            pbkdf2_iterations=settings.pbkdf2_iterations,
-        )
+        self.supervisor = self._make_supervisor()
         self.triggers = self._make_triggers(queues)
         undo.push_async_callback(self.triggers.close)
         self.access = Access(settings, database)
+        self.access.tenants.listen(self._cap_tenant)
         self.deployer = Deployer(
             settings, store, self.pool, self.router, self.logs, kinds, self.triggers, self.access.tenants
         )
@@ -225,6 +222,7 @@ class Node:
             self.access,
             is_control=self.router.is_control,
             stats=self.pool.stats,
+            pool_report=lambda: pool_report(self.pool, self.supervisor),
             port=lambda: self.server.port,
             more=[
                 *metrics.routes(),
@@ -240,6 +238,21 @@ class Node:
             CronTriggers(self.pool, CronHistory(self.settings.data / "crons.db")),
             QueueTriggers(self.pool, queues),
             TailTriggers(self.pool, self.find_worker),
+        )
+
+    def _make_supervisor(self) -> Supervisor:
+        settings = self.settings
+        return Supervisor(
+            self.pool,
+            data=settings.data,
+            engines=settings.engines,
+            threads=settings.engine_threads,
+            spares=settings.spares,
+            sandbox_mode=settings.sandbox,
+            upkeep=UpkeepLimits(settings.restart_memory_mb, settings.restart_hours, settings.min_free_mb),
+            heartbeat_seconds=settings.health_check_ms / 1000,
+            heap_initial_mb=settings.heap_initial_mb,
+            pbkdf2_iterations=settings.pbkdf2_iterations,
         )
 
     def _make_server(self) -> Server:
@@ -267,6 +280,9 @@ class Node:
         self.logs.hang_up()  # a live stream would never end by itself
         await self.server.shutdown()
         await self.supervisor.drain(self.settings.drain_seconds)  # what waitUntil() still holds
+
+    def _cap_tenant(self, tenant: Tenant) -> None:
+        self.pool.set_caps(tenant.name, caps_of(tenant.quotas, self.pool.tenants.usual))
 
     async def deploy_example(self, name: str) -> None:
         """Deploy one of the examples that come with Atoll, unless a worker has its name."""

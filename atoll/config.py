@@ -137,6 +137,27 @@ class Settings:
     own_engines: int = setting(
         16, "Engine processes that may run beside the shared ones, each for a single tenant or worker.", high=256
     )
+    health_check_ms: int = setting(
+        1000,
+        "Time between two heartbeats of an engine; one that misses five is replaced.",
+        low=50,
+        also="WORKER_HEALTH_CHECK_INTERVAL_MS",
+    )
+    heap_initial_mb: int = setting(
+        0,
+        "Heap an isolate may fill before V8 begins to collect garbage in earnest; 0 leaves it to V8.",
+        high=4096,
+        also="ISOLATE_HEAP_INITIAL_MB",
+    )
+    restart_memory_mb: int = setting(
+        256,
+        "An engine that uses more than this and 10 MB for each loaded worker is replaced; 0 never replaces one for it.",
+        also="WORKER_RESTART_MEMORY_THRESHOLD_MB",
+    )
+    restart_hours: float = setting(24.0, "An engine that has run for so long is replaced; 0 never replaces one for it.")
+    min_free_mb: int = setting(
+        256, "With less memory left on the machine or in the control group, idle workers are unloaded; 0 never does."
+    )
     quarantine_seconds: float = setting(
         3600.0, "How long a worker that ended two engines is kept in an engine process of its own."
     )

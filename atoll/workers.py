@@ -40,6 +40,7 @@ class Isolation(StrEnum):
     POOL = "pool"  # an isolate and its globals
     CONTEXT = "context"  # an isolate, one call after the other; globals are new for each
     ISOLATE = "isolate"  # nothing
+    PROCESS = "process"  # an isolate and its globals, in an engine process that is its tenant's alone
 
 
 @dataclass(frozen=True, slots=True)

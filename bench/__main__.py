@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from bench import cold_start, density, dev, echo10k, hello, json_api, memory, mixed, streaming, web
+from bench import bindings, cold_start, density, dev, echo10k, hello, json_api, memory, mixed, streaming, web
 from bench.harness import BenchError
 from bench.report import Bench, Options, Row, table, write_results
 
@@ -15,6 +15,7 @@ BENCHES: dict[str, Bench] = {
     "echo10k": echo10k.run,
     "streaming": streaming.run,
     "web": web.run,
+    "bindings": bindings.run,
     "mixed": mixed.run,
     "cold_start": cold_start.run,
     "memory": memory.run,

@@ -79,7 +79,7 @@ def parsed(text: str) -> Load:
 
 
 def percentile(text: str, rank: int) -> float:
-    found = re.search(rf"^\s+{rank}%\s+([\d.]+)(us|ms|s|m)$", text, re.MULTILINE)
+    found = re.search(rf"^\s+{rank}%\s+([\d.]+)(us|ms|s|m) *$", text, re.MULTILINE)
     if found is None:
         raise BenchError(f"wrk printed no {rank}% latency:\n{text}")
     return float(found[1]) * UNITS_MS[found[2]]

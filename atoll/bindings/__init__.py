@@ -23,7 +23,7 @@ def make_bindings(services: Services) -> list[Binding]:
     cache = HttpCache(CacheDisk(settings.data / "cache", settings.cache_bytes), settings.cache_object_bytes)
     return [
         Echo(),
-        Fetch(services),
+        Fetch(services, cache),
         KV(SqliteKV(settings.data / "kv.db")),
         QueueBinding(services.queues),
         Service(services),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from atoll.errors import InvalidArgument, QuotaExceeded
 from atoll.workers import Version
@@ -36,7 +36,18 @@ T = TypeVar("T", bound=Closable)
 
 
 class Scope:
-    __slots__ = ("_last", "_locals", "_open", "hops", "is_over", "pending", "response", "subrequests", "version")
+    __slots__ = (
+        "_last",
+        "_locals",
+        "_open",
+        "hops",
+        "is_over",
+        "line",
+        "pending",
+        "response",
+        "subrequests",
+        "version",
+    )
 
     def __init__(self, version: Version, hops: int = 0, response: ResponseBody | None = None) -> None:
         self.version = version
@@ -45,6 +56,7 @@ class Scope:
         self.subrequests = 0
         self.is_over = False
         self.pending: dict[int, asyncio.Task[None] | None] = {}  # ops under way, by op id
+        self.line: dict[int, tuple[Any, bytes, bytes]] = {}  # ops that wait for their turn, by op id: what, meta, body
         self._open: dict[int, Closable] = {}
         self._last = 0
         self._locals: dict[type[Closable], Closable] = {}

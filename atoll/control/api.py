@@ -12,7 +12,7 @@ Rooms that have endpoints of their own give their routes as `more`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -48,6 +48,7 @@ class ControlApi:
         *,
         is_control: Callable[[bytes], bool],
         stats: Callable[[], PoolStats],
+        pool_report: Callable[[], Mapping[str, object]],
         port: Callable[[], int],
         more: Sequence[Route] = (),
     ) -> None:
@@ -55,7 +56,7 @@ class ControlApi:
         self._port = port
         workers = WorkersApi(settings, deployer, self.url_of)
         self.routes: list[Route] = [
-            *NodeApi(settings, deployer, stats, self.url_of).routes(),
+            *NodeApi(deployer, stats, pool_report, self.url_of).routes(),
             *workers.routes(),
             *VersionsApi(deployer, store, workers.shown, WorkerAnswer).routes(),
             *SecretsApi(deployer, store).routes(),

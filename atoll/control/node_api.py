@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -10,7 +10,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from atoll import __version__
-from atoll.config import Settings
 from atoll.control.boundary import PAGE_HEADERS, Route, caller_of, json_answer
 from atoll.control.callers import Scope
 from atoll.control.deploy import Deployer
@@ -27,14 +26,14 @@ class HealthAnswer(msgspec.Struct):
 class NodeApi:
     def __init__(
         self,
-        settings: Settings,
         deployer: Deployer,
         stats: Callable[[], PoolStats],
+        pool_report: Callable[[], Mapping[str, object]],
         url_of: Callable[[str], str],
     ) -> None:
-        self._settings = settings
         self._deployer = deployer
         self._stats = stats
+        self._pool_report = pool_report
         self._url_of = url_of
 
     def routes(self) -> list[Route]:
@@ -59,16 +58,4 @@ class NodeApi:
         return json_answer(answer, status=200 if engines else 503)
 
     async def pool(self, request: Request) -> Response:
-        stats, total = self._stats(), self._settings.max_loaded
-        return json_answer(
-            {
-                "total": total,
-                "cached": stats.loaded,
-                "capacity": max(total - stats.loaded, 0),
-                "hit_rate": round(stats.hit_rate, 4),
-                "engines": stats.engines,
-                "in_flight": stats.in_flight,
-                "queued": stats.queued,
-                "evictions": stats.evictions,
-            }
-        )
+        return json_answer(self._pool_report())

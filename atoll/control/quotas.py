@@ -5,12 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from atoll.control.refusals import ApiCode, Refused
-from atoll.control.tenants import Tenants
+from atoll.control.tenants import Quotas, Tenants
 from atoll.control.version_rows import Deployment
+from atoll.engine.tenants import TenantCaps
 
 
 def script_bytes(deployment: Deployment) -> int:
     return sum(len(module.source) for module in deployment.version.modules)
+
+
+def caps_of(quotas: Quotas, usual: TenantCaps) -> TenantCaps:
+    """The quotas that the pool enforces, with the node's own caps for those that are not set."""
+    return TenantCaps(
+        calls=usual.calls if quotas.concurrent_calls is None else quotas.concurrent_calls,
+        loaded=usual.loaded if quotas.loaded_workers is None else quotas.loaded_workers,
+        own_engine=bool(quotas.own_engine),
+        calls_per_second=quotas.requests_per_second,
+        cpu_seconds_per_minute=quotas.cpu_seconds_per_minute,
+    )
 
 
 class QuotaRules:

@@ -27,6 +27,8 @@ class Quotas(msgspec.Struct, frozen=True, omit_defaults=True):
     requests_per_second: int | None = None
     concurrent_calls: int | None = None
     cpu_seconds_per_minute: float | None = None
+    loaded_workers: int | None = None  # isolates
+    own_engine: bool | None = None  # all its workers run in an engine process of its own
 
 
 class Tenant(msgspec.Struct, frozen=True):

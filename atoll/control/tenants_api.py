@@ -39,6 +39,8 @@ class WantedQuotas(msgspec.Struct, forbid_unknown_fields=True):
     requests_per_second: Rate | None | UnsetType = UNSET
     concurrent_calls: Rate | None | UnsetType = UNSET
     cpu_seconds_per_minute: Seconds | None | UnsetType = UNSET
+    loaded_workers: Rate | None | UnsetType = UNSET
+    own_engine: bool | None | UnsetType = UNSET
 
 
 class NewTenant(msgspec.Struct, forbid_unknown_fields=True):
@@ -58,6 +60,8 @@ class QuotasAnswer(msgspec.Struct):
     requests_per_second: int | None
     concurrent_calls: int | None
     cpu_seconds_per_minute: float | None
+    loaded_workers: int | None
+    own_engine: bool | None
 
 
 class UsageAnswer(msgspec.Struct):

@@ -91,15 +91,20 @@ class Homes:
 
     def drop(self, placement: Placement) -> None:
         """No call goes there any more."""
-        home = self._homes.get(placement.version)
-        if home is None or placement not in home.placements:
+        if not self.holds(placement):
             return
+        home = self._homes[placement.version]
         self.loaded -= 1
         home.tenant.loaded -= 1
         if len(home.placements) == 1:
             del self._homes[placement.version]
         else:
             home.remove(placement)
+
+    def holds(self, placement: Placement) -> bool:
+        """Whether calls go there."""
+        home = self._homes.get(placement.version)
+        return home is not None and placement in home.placements
 
     def longest_idle(self, tenant: Tenant | None = None) -> Home | None:
         """The idle version nobody called for longest, of one tenant or of all."""

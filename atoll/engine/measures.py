@@ -19,7 +19,7 @@ class PoolLimits:
     own_engines: int = 16  # engines that serve a single tenant or worker
     quarantine_seconds: float = 3600.0  # how long a worker that ended engines stays in one of its own
     blocked_seconds: float = 600.0  # how long one that went on there is refused
-    ops_per_call: int = 64  # ops of one call under way
+    ops_per_call: int = 64  # ops of one call under way; more wait in line
 
 
 @dataclass(slots=True)

@@ -22,6 +22,7 @@ from atoll.wire.generated import ErrorCode, Flag
 log = logging.getLogger("atoll.engine")
 
 PENDING_BYTES = 256 << 20  # bodies of ops that wait, over all calls of one engine
+MAX_UNDER_WAY = 1_024  # ops of one call, those that wait for their turn included; the engine allows 1,000
 
 # What our fetch() tells a server it calls: how many workers have called each other until then.
 VIA = re.compile(rb"\ncf-ew-via:[ \t]*(\d{1,4})[ \t]*\r", re.IGNORECASE)
@@ -55,14 +56,26 @@ class Ops:
         if call.scope is None:
             hops = call.hops if call.event else max(call.hops, hops_of(call.head))
             call.scope = Scope(call.version, hops, DirectBody(call))
-        pending = call.scope.pending
-        if number in pending:
+        pending, line, op = call.scope.pending, call.scope.line, self._by_index[index]
+        if number in pending or number in line:
             raise EngineError(f"a second OP {number} while the first waits")
-        if len(pending) >= self._per_call or self._pending_bytes + len(body) > PENDING_BYTES:
-            message = f"more than {self._per_call} operations at once in one call"
+        if len(pending) + len(line) >= MAX_UNDER_WAY or self._pending_bytes + len(body) > PENDING_BYTES:
+            message = "too many operations at once in one call: wait for some of them first"
             self._reply(worker, number, Refusal(ErrorCode.QUOTA_EXCEEDED, message))
-            return
-        self._run(call.scope, number, self._by_index[index], placement, meta, body)
+        elif len(pending) >= self._per_call and not op.is_free:  # a free one goes on with another: it may be waited for
+            line[number] = (op, meta, body)
+            self._pending_bytes += len(body)
+        else:
+            self._run(call.scope, number, op, placement, meta, body)
+
+    def _take_next(self, scope: Scope, placement: Placement) -> None:
+        """Begin what waits in line, as far as there is room; or forget it when the call is over."""
+        while scope.line and (scope.is_over or len(scope.pending) < self._per_call):
+            number = next(iter(scope.line))
+            op, meta, body = scope.line.pop(number)
+            self._pending_bytes -= len(body)
+            if not scope.is_over:
+                self._run(scope, number, op, placement, meta, body)
 
     def _run(self, scope: Scope, number: int, op: Op, placement: Placement, meta: bytes, body: bytes) -> None:
         worker = placement.load_id
@@ -86,6 +99,7 @@ class Ops:
         def forget(_: asyncio.Task[None]) -> None:
             scope.pending.pop(number, None)
             self._pending_bytes -= size
+            self._take_next(scope, placement)
 
         task.add_done_callback(forget)
 

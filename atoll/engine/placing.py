@@ -22,10 +22,11 @@ from atoll.engine.spread import engine_for_more, one_too_many
 from atoll.engine.tenants import Tenant, TenantCaps, Tenants
 from atoll.errors import Failure, LoadFailed
 from atoll.wire.generated import ErrorCode
-from atoll.workers import Version
+from atoll.workers import Isolation, Version
 
 log = logging.getLogger("atoll.pool")
 
+RECENT_SECONDS = 5.0
 LOAD_SECONDS = 30.0  # from LOAD to LOADED; the engine has tighter limits of its own, but may be busy
 
 # Load failures that say nothing about the version itself: worth another engine.
@@ -94,9 +95,12 @@ class Placer:
             raise LoadFailed(refusal)
         if self.offences.is_alone(version, now):
             return self.cells.get(self.own_cell(version), now)
-        if self.tenants.of(version.tenant).caps.own_engine:
+        if self._has_own_engine(version):
             return self.cells.get(f"tenant {version.tenant}", now)
         return self.cells.shared
+
+    def _has_own_engine(self, version: Version) -> bool:
+        return version.isolation is Isolation.PROCESS or self.tenants.of(version.tenant).caps.own_engine
 
     @staticmethod
     def own_cell(version: Version) -> str:
@@ -149,6 +153,59 @@ class Placer:
         self.homes.drop(placement)
         placement.session.unload(placement)
 
+    def replace(self, gone: Placement) -> None:
+        """An isolate was condemned: have another one ready for the next call, unless one is or cannot be."""
+        version = gone.version
+        if version in self.homes or gone.retired:
+            return
+        try:
+            self.place_now(version)
+        except LoadFailed:
+            return  # whoever calls next is told
+
+    def leave(self, session: Session) -> None:
+        """An engine is about to end: no call goes there any more.
+
+        What was called lately is loaded elsewhere first and takes calls here until it is ready there.
+        """
+        recently = self._clock() - RECENT_SECONDS
+        for placement in list(session.loads.values()):
+            if not self.homes.holds(placement):
+                continue
+            lately = placement.ready and placement.last_used > recently
+            if not (lately and self._succeed(self.homes[placement.version])):
+                self.homes.drop(placement)
+
+    def _succeed(self, home: Home) -> bool:
+        """Load a version once more because an isolate of it has to go; False if that need not or cannot be."""
+        if any(placement.session.takes_loads for placement in home.placements):
+            return False
+        if not self.has_room(home.version, home.cell):
+            return False
+        try:
+            self.place(home.version, home.cell)
+        except LoadFailed:
+            return False
+        return True
+
+    def rehouse(self, tenant: str) -> None:
+        """Where workers of a tenant belong may have changed: new calls go there, those under way may finish."""
+        for home in self.homes:
+            if home.tenant.name == tenant and home.cell.is_own != self._has_own_engine(home.version):
+                for placement in list(home.placements):
+                    self.homes.drop(placement)
+                    self.unload_when_idle(placement)
+
+    def relieve(self) -> int:
+        """Unload a tenth of what is idle, the least recently used first; returns how many that were."""
+        idle = [home for home in self.homes if home.is_idle]
+        gone = idle[: max(len(idle) // 10, 1)]
+        for home in gone:
+            for placement in list(home.placements):
+                self.unload(placement)
+        self._counts.evictions += len(gone)
+        return len(gone)
+
     def want_code(self, placement: Placement) -> None:
         placement.wants_code = placement.watched = True
 
@@ -161,6 +218,9 @@ class Placer:
             self.want_code(placement)
         home = self.homes.get(placement.version)
         if home is not None:
+            for other in list(home.placements):
+                if other is not placement and not other.session.takes_loads:
+                    self.homes.drop(other)  # it served until now, in an engine that is about to end
             self._share_room(home)
         placement.settle(report)
 

@@ -53,7 +53,7 @@ class Pool:
     ) -> None:
         self._broker = broker
         self._record = record
-        self._limits = limits = limits or PoolLimits()
+        self.limits = limits = limits or PoolLimits()
         self._clock = clock
         self._counts = PoolStats()
         self._placer = Placer(limits, self._counts, clock, load_code_cache, save_code_cache)
@@ -82,12 +82,17 @@ class Pool:
         if home is not None:
             placement = home.first or home.lightest()
             tenant = home.tenant
-            if placement.in_flight < placement.room and tenant.in_flight < tenant.max_calls:
+            if placement.in_flight < placement.room and tenant.in_flight < tenant.fast_calls:
                 counts.hits += 1
                 self._homes.used(version)
                 placement.session.calls.start(call, placement)
                 return call
-        self._route(call)
+            counts.hits += placement.ready
+        refusal = self.tenants.of(version.tenant).admit(call.started)
+        if refusal is not None:
+            self._refuse(call, refusal)
+        else:
+            self._route(call)
         return call
 
     def move(self, call: Call, left: Placement) -> None:
@@ -126,14 +131,11 @@ class Pool:
 
     def _placement_for(self, home: Home) -> Placement:
         """Where the next call of a version goes. LoadFailed if it has enough of them."""
-        tenant = home.tenant
-        if tenant.in_flight >= tenant.max_calls:
-            raise _too_many(f"{tenant.max_calls} calls of this tenant are under way already", tenant=True)
         if is_solo(home.version):
-            return solo_placement(self._placer, home, self._limits.worker_queue)
+            return solo_placement(self._placer, home, self.limits.worker_queue)
         placement = home.lightest()
         if not placement.ready:
-            if placement.in_flight >= self._limits.worker_queue:
+            if placement.in_flight >= self.limits.worker_queue:
                 raise _too_many(f"{placement.in_flight} calls wait for this worker already")
         elif placement.in_flight >= placement.room:
             what = "wait for" if self._placer.is_throttled(placement) else "are under way in"
@@ -195,6 +197,8 @@ class Pool:
         # The engine has failed every call it knew of. The others crossed its UNLOADED and never began.
         for call in placement.session.calls.of(placement):
             self._retry(placement.session, call, failure or GONE)
+        if failure is not None and not self._closed:
+            self._placer.replace(placement)
 
     def on_offence(self, placement: Placement, failure: Failure) -> None:
         """Code of a version is stuck for ever, and with it a thread of an engine, which has to go."""
@@ -252,11 +256,16 @@ class Pool:
         else:
             session.calls.end(call, failure)
 
-    # --- what the supervisor does ---
+    # --- what others do ---
+
+    def set_caps(self, tenant: str, caps: TenantCaps | None) -> None:
+        """What one tenant may have from now on; None: what every tenant may."""
+        self.tenants.set_caps(tenant, caps)
+        self._placer.rehouse(tenant)
 
     def session(self, cell: Cell) -> Session:
         """A session for an engine about to start; `add` it once it has said HELLO."""
-        return Session(self, cell, self._broker, self._record, self._clock, self._limits.ops_per_call)
+        return Session(self, cell, self._broker, self._record, self._clock, self.limits.ops_per_call)
 
     def add(self, session: Session) -> None:
         """An engine is ready: it takes calls from now on, first those that waited."""
@@ -265,8 +274,15 @@ class Pool:
 
     def leave(self, session: Session) -> None:
         """Another engine has taken the place of a condemned one: no call goes there any more, those in it finish."""
-        for placement in session.loads.values():
-            self._homes.drop(placement)
+        self._placer.leave(session)
+
+    def has_left(self, session: Session) -> bool:
+        """Whether nothing goes on in an engine that was left, and nothing will."""
+        return not session.calls.calls and not any(map(self._homes.holds, session.loads.values()))
+
+    def relieve(self) -> int:
+        """Memory is short: unload some of what is idle; returns how many that were."""
+        return self._placer.relieve()
 
     def on_crash(self, session: Session) -> None:
         """An engine died of what ran in it, and has been lost before."""
@@ -314,5 +330,5 @@ class Pool:
         )
 
 
-def _too_many(message: str, *, tenant: bool = False) -> LoadFailed:
-    return LoadFailed(Failure(ErrorCode.QUOTA_EXCEEDED if tenant else ErrorCode.OVERLOADED, message))
+def _too_many(message: str) -> LoadFailed:
+    return LoadFailed(Failure(ErrorCode.OVERLOADED, message))

@@ -130,6 +130,7 @@ class EngineCommand:
     threads: int
     spares: int
     pbkdf2_iterations: int
+    heap_initial_mb: int = 0
     sandbox: str = OFF
     readable: tuple[str, ...] = ()  # what a confined engine may read to start
 
@@ -138,7 +139,12 @@ class EngineCommand:
         return "" if self.sandbox == OFF else plan(self.readable)
 
     def arguments(self) -> list[str]:
-        numbers = {"--threads": self.threads, "--spares": self.spares, "--pbkdf2": self.pbkdf2_iterations}
+        numbers = {
+            "--threads": self.threads,
+            "--spares": self.spares,
+            "--pbkdf2": self.pbkdf2_iterations,
+            "--heap-initial-mb": self.heap_initial_mb,
+        }
         flags = [text for flag, number in numbers.items() for text in (flag, str(number))]
         return [str(self.files.node), *V8_FLAGS, str(self.files.main), "run", *flags, "--sandbox", self.sandbox]
 

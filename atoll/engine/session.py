@@ -76,6 +76,7 @@ class Session:
         self.v8 = ""
         self.waiting = Waiting()  # as the pool last saw it
         self.suspects: list[Version] = []  # what was executing when it was lost
+        self.is_urgent = False  # a condemned one must not stay for long
         self.kill: Callable[[], None] = lambda: None  # ends the process at once
         self.greeted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.over: asyncio.Future[str] = asyncio.get_running_loop().create_future()  # gives the reason
@@ -90,9 +91,13 @@ class Session:
     def takes_loads(self) -> bool:
         return not self.condemned.done()
 
-    def condemn(self, reason: str) -> None:
-        """It goes on only until another has taken its place: nothing new is loaded, what is loaded still serves."""
+    def condemn(self, reason: str, *, is_urgent: bool = True) -> None:
+        """It goes on only until another has taken its place: nothing new is loaded, what is loaded still serves.
+
+        When it is not urgent, its calls have all the time they need.
+        """
         if not self.condemned.done():
+            self.is_urgent = is_urgent
             self.condemned.set_result(reason)
 
     # --- what the pool asks for ---

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def is_solo(version: Version) -> bool:
-    return version.isolation is not Isolation.POOL
+    return version.isolation in (Isolation.CONTEXT, Isolation.ISOLATE)
 
 
 def solo_room(version: Version) -> int:

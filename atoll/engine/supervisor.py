@@ -25,13 +25,15 @@ from atoll.engine.link import CLOSED
 from atoll.engine.pool import Pool
 from atoll.engine.process import EngineCommand, EngineFiles, EngineProcess, ensure_snapshot, find_files
 from atoll.engine.session import Session
+from atoll.engine.table import NEVER
+from atoll.engine.upkeep import Upkeep, UpkeepLimits
 from atoll.errors import EngineError, StartError
 
 log = logging.getLogger("atoll.supervisor")
 
 HELLO_SECONDS = 20.0
 SWEEP_SECONDS = 0.1
-HEARTBEAT_SECONDS = 1.0
+UPKEEP_SECONDS = 1.0
 MISSED_HEARTBEATS = 5
 FIRST_BACKOFF, LONGEST_BACKOFF = 0.1, 5.0
 HEALTHY_SECONDS = 10.0  # an engine that lived so long may restart at once
@@ -55,8 +57,14 @@ class Supervisor:
         sandbox_mode: str,
         pbkdf2_iterations: int = 100_000,
         files: EngineFiles | None = None,
+        upkeep: UpkeepLimits | None = None,
+        heartbeat_seconds: float = 1.0,
+        heap_initial_mb: int = 0,
     ) -> None:
         self._pool = pool
+        self.upkeep = Upkeep(pool, upkeep or UpkeepLimits(), time.monotonic)
+        self._heartbeat_seconds = heartbeat_seconds
+        self._heap_initial_mb = heap_initial_mb
         self._data = data
         self._count = engines
         self._threads = threads
@@ -84,6 +92,16 @@ class Supervisor:
         """The same by a name that outlives a restart."""
         return {f"engine-{number}": pid for number, pid in enumerate(self.pids, 1)}
 
+    @property
+    def running(self) -> dict[Session, int]:
+        """The engines that serve now, with their pids."""
+        return {session: process.pid for session, process in self._running.items()}
+
+    @property
+    def leaving(self) -> int:
+        """How many engines only finish the calls they have."""
+        return len(self._leaving)
+
     def engine_reports(self) -> list[dict[str, object]]:
         """What each engine last said of itself with its heartbeat: to show, never to trust."""
         return [{"pid": process.pid, **session.link.pong} for session, process in self._running.items()]
@@ -95,7 +113,13 @@ class Supervisor:
         files = self._files or find_files()
         snapshot = await asyncio.to_thread(ensure_snapshot, files, self._data)
         self._command = EngineCommand(
-            files, snapshot, self._threads, self._spares, self._pbkdf2_iterations, self._sandbox
+            files,
+            snapshot,
+            self._threads,
+            self._spares,
+            self._pbkdf2_iterations,
+            self._heap_initial_mb,
+            self._sandbox,
         )
         if self._sandbox != sandbox.OFF:
             readable = await asyncio.to_thread(sandbox.needed_files, files.node, files.main, files.addon)
@@ -174,7 +198,7 @@ class Supervisor:
             self.restarts += 1
             lived = time.monotonic() - began
             if reason.startswith(REPLACED) and lived > WORTHY_SECONDS:
-                log.error("%s %s", name, reason)
+                log.warning("%s %s", name, reason)
                 continue
             if lived > HEALTHY_SECONDS:
                 backoff = FIRST_BACKOFF
@@ -224,7 +248,8 @@ class Supervisor:
         try:
             await self._wait_with(session, process, REPLACE_SECONDS, lambda: session.cell.is_whole)
             self._pool.leave(session)
-            await self._wait_with(session, process, GRACE_SECONDS, lambda: not session.calls.calls)
+            grace = GRACE_SECONDS if session.is_urgent else NEVER
+            await self._wait_with(session, process, grace, lambda: self._pool.has_left(session))
         finally:
             del self._leaving[session]
             await self._end(session, process)
@@ -284,14 +309,18 @@ class Supervisor:
     # --- the clock ---
 
     async def _tick(self) -> None:
-        next_heartbeat = time.monotonic() + HEARTBEAT_SECONDS
+        next_heartbeat = time.monotonic() + self._heartbeat_seconds
+        next_upkeep = time.monotonic() + UPKEEP_SECONDS
         while True:
             await asyncio.sleep(SWEEP_SECONDS)
             try:
                 self._pool.sweep()
                 if time.monotonic() >= next_heartbeat:
-                    next_heartbeat = time.monotonic() + HEARTBEAT_SECONDS
+                    next_heartbeat = time.monotonic() + self._heartbeat_seconds
                     self._heartbeat()
+                if time.monotonic() >= next_upkeep:
+                    next_upkeep = time.monotonic() + UPKEEP_SECONDS
+                    self.upkeep.look(self.running, not self._leaving)
             except Exception:
                 log.exception("a tick failed")
 

@@ -224,6 +224,7 @@ class CallTable:
         now = self._clock()
         placement.last_used = now
         placement.cpu_us += cpu_us
+        placement.tenant.cpu_us += cpu_us
         if not call.silent:
             self._record(call.invocation(outcome, cpu_us, now))
         if placement.watched:

@@ -103,7 +103,7 @@ def error_page(failure: Failure, accept: bytes, detail: Detail) -> Page:
     stack = failure.stack[:MAX_STACK] if detail == Detail.STACKS else ""
     kind, body = rendered(accept, facts.status, facts.page, title, message, hint, stack, failure.code.name)
     block = b"content-type: %b\r\nx-atoll-error: %d\r\ncache-control: no-store\r\n" % (kind, facts.page)
-    if facts.status == HTTPStatus.SERVICE_UNAVAILABLE:
+    if facts.status in (HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.TOO_MANY_REQUESTS):
         block += b"retry-after: %d\r\n" % failure.retry_after
     return Page(facts.status, block, body)
 

@@ -30,7 +30,7 @@ v8::StartupData MapSnapshot(int fd) {
 
 Engine::Engine(const EngineOptions& options)
     : options_(options),
-      factory_{options.platform, MapSnapshot(options.snapshot_fd)},
+      factory_{options.platform, MapSnapshot(options.snapshot_fd), size_t{options.heap_initial_mb} * 1024 * 1024},
       link_(options.socket_fd),
       ledger_(options.ledger_fd),
       watchdog_(

@@ -31,6 +31,7 @@ struct EngineOptions {
   std::string v8_version;
   std::string sandbox;  // require, try or off
   node::MultiIsolatePlatform* platform;
+  uint32_t heap_initial_mb;  // 0: V8 decides
 };
 
 class Engine final {

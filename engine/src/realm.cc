@@ -1,5 +1,7 @@
 #include "realm.h"
 
+#include <algorithm>
+
 #include "modules.h"
 #include "natives.h"
 #include "worker.h"
@@ -18,7 +20,7 @@ v8::Isolate::CreateParams Params(const RealmFactory& factory, CountingAllocator&
   params.snapshot_blob = &factory.snapshot;
   params.external_references = ExternalReferences();
   params.allow_atomics_wait = false;
-  params.constraints.ConfigureDefaultsFromHeapSize(0, memory_bytes);
+  params.constraints.ConfigureDefaultsFromHeapSize(std::min(factory.initial_bytes, memory_bytes), memory_bytes);
   return params;
 }
 

@@ -25,6 +25,7 @@ class Worker;
 struct RealmFactory {
   node::MultiIsolatePlatform* platform;
   v8::StartupData snapshot;
+  size_t initial_bytes = 0;  // of heap, before V8 begins to collect; 0: V8 decides
 };
 
 // The functions of web/worker/main.js that the engine calls, in the order of kEntryNames.

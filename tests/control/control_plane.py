@@ -115,6 +115,7 @@ class Node:
             self.access,
             is_control=self.router.is_control,
             stats=lambda: engines.stats,
+            pool_report=lambda: {"cached": engines.stats.loaded},
             port=lambda: 8080,
         )
 

@@ -314,14 +314,8 @@ async def test_health_tells_how_many_engines_live(node: Node, engines: Engines) 
 
 
 async def test_the_pool_tells_its_figures(node: Node, engines: Engines) -> None:
-    engines.stats = PoolStats(engines=2, loaded=3, calls=4, hits=3)
-    figures = (await node.ask("GET", "/admin/pool")).json
-    assert {name: figures[name] for name in ("total", "cached", "capacity", "hit_rate")} == {
-        "total": 1000,
-        "cached": 3,
-        "capacity": 997,
-        "hit_rate": 0.75,
-    }
+    engines.stats = PoolStats(engines=2, loaded=3)
+    assert (await node.ask("GET", "/admin/pool")).json == {"cached": 3}
 
 
 async def test_the_front_page_lists_workers_and_how_to_deploy(node: Node) -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
+import shutil
 import signal
 import tempfile
 import time
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -23,7 +25,9 @@ from atoll.engine.inner import InnerCalls
 from atoll.engine.loads import Placement
 from atoll.engine.pool import Pool, PoolLimits
 from atoll.engine.process import EngineFiles
+from atoll.engine.session import Session
 from atoll.engine.supervisor import Supervisor
+from atoll.engine.upkeep import UpkeepLimits
 from atoll.errors import Failure
 from atoll.logs import Invocation
 from atoll.router import Router
@@ -118,13 +122,17 @@ class EngineRoom:
         sandbox: str = "try",
         limits: PoolLimits | None = None,
         clock: Callable[[], float] = time.monotonic,
+        upkeep: UpkeepLimits | None = None,
+        heartbeat_seconds: float = 1.0,
         settings: Settings | None = None,
+        kinds: tuple[str, ...] = (),
     ) -> None:
         self.records: list[Invocation] = []
         self.caches: dict[str, tuple[bytes, ...]] = {}
         self.saved = 0
-        self._folder = tempfile.TemporaryDirectory(prefix="atoll-room-")  # `data` may be shared, for its snapshots
-        folder = Path(self._folder.name)
+        self._folder = Path(tempfile.mkdtemp(prefix="atoll-room-"))  # `data` may be shared, for its snapshots
+        weakref.finalize(self, shutil.rmtree, self._folder, True)  # some rooms are never entered
+        folder = self._folder
         self.database = Database(folder / "atoll.db")
         self.queues = QueueStore(folder / "queues.db")
         self.router = Router()
@@ -134,7 +142,7 @@ class EngineRoom:
         services = Services(settings, self.database, self.router, self.inner, self.queues, self)
         self.bindings = make_bindings(services)
         self.pool = Pool(
-            Broker(self.bindings),
+            Broker(binding for binding in self.bindings if not kinds or binding.kind in kinds),
             self.records.append,
             limits=limits,
             load_code_cache=lambda version, v8: self.caches.get(version.id + v8),
@@ -143,7 +151,15 @@ class EngineRoom:
         )
         self.inner.calls = self.pool
         self.supervisor = Supervisor(
-            self.pool, data=data, engines=engines, threads=2, spares=1, sandbox_mode=sandbox, files=files
+            self.pool,
+            data=data,
+            engines=engines,
+            threads=2,
+            spares=1,
+            sandbox_mode=sandbox,
+            files=files,
+            upkeep=upkeep,
+            heartbeat_seconds=heartbeat_seconds,
         )
 
     def find_worker(self, tenant: str, name: str) -> Version | None:
@@ -161,7 +177,7 @@ class EngineRoom:
             await binding.close()
         await self.database.close()
         await self.queues.close()
-        self._folder.cleanup()
+        shutil.rmtree(self._folder)
         assert not [pid for pid in pids if alive(pid)], "an engine outlived its supervisor"
 
     def _save(self, version: Version, v8: str, cache: tuple[bytes, ...]) -> None:
@@ -182,6 +198,11 @@ class EngineRoom:
         """Where a version is, of which there is one isolate."""
         (placement,) = self.pool._homes[version].placements
         return placement
+
+    def placement_session(self, version: Version) -> Session | None:
+        """The engine of a version that is loaded in one."""
+        home = self.pool._homes.get(version)
+        return home.placements[0].session if home is not None and len(home.placements) == 1 else None
 
     def kill_engine(self, number: int = 0) -> int:
         pid = self.supervisor.pids[number]

@@ -39,7 +39,7 @@ def liar(tmp_path: Path) -> Callable[[str], EngineFiles]:
 @pytest.fixture
 async def room_of(open_room: Callable[..., Any], liar: Callable[[str], EngineFiles]) -> Callable[..., Any]:
     async def opened(lie: str, **given: Any) -> EngineRoom:
-        return await open_room(files=liar(lie), sandbox="off", **given)  # type: ignore[no-any-return]
+        return await open_room(files=liar(lie), sandbox="off", kinds=("echo",), **given)  # type: ignore[no-any-return]
 
     return opened
 
@@ -68,7 +68,7 @@ async def test_an_engine_that_lies_is_killed(room_of: Callable[..., Any], lie: s
 async def test_an_engine_that_does_not_fit_refuses_to_start(
     tmp_path: Path, liar: Callable[[str], EngineFiles], lie: str
 ) -> None:
-    room = EngineRoom(tmp_path, files=liar(lie), sandbox="off")
+    room = EngineRoom(tmp_path, files=liar(lie), sandbox="off", kinds=("echo",))
     with pytest.raises(StartError) as refused:
         await room.supervisor.start()
     told = str(refused.value)
@@ -112,10 +112,9 @@ async def test_a_call_that_every_engine_refuses_fails_after_two_moves(room_of: C
 
 
 async def test_a_deaf_engine_is_killed_after_its_missed_heartbeats(
-    room_of: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+    room_of: Callable[..., Any],
 ) -> None:
-    monkeypatch.setattr("atoll.engine.supervisor.HEARTBEAT_SECONDS", 0.1)
-    room = await room_of("deaf")
+    room = await room_of("deaf", heartbeat_seconds=0.1)
     await room.until(lambda: room.pool.stats().engines_lost, "the end of the deaf engine")
 
 

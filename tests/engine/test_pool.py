@@ -216,13 +216,43 @@ async def test_ops_answer_through_a_real_worker(room: EngineRoom) -> None:
     )
 
 
-async def test_ops_beyond_the_limit_of_a_call_are_refused(open_room: Callable[..., Any]) -> None:
+async def test_ops_beyond_the_limit_of_a_call_wait_for_their_turn(open_room: Callable[..., Any]) -> None:
     room = await open_room(limits=PoolLimits(ops_per_call=4))
     source = """export default { async fetch(request, env) {
-      const all = await Promise.allSettled(Array.from({ length: 6 }, () => env.ECHO.wait(50)));
-      return new Response(all.map(one => one.status[0]).join(""));
+      const order = [];
+      const all = await Promise.allSettled(Array.from({ length: 30 }, async (_, i) => {
+        if (i % 3) await env.ECHO.wait(5);
+        else await env.ECHO.say("at once");
+        order.push(i);
+      }));
+      return new Response(all.map(one => one.status[0]).join("") + new Set(order).size);
     } };"""
-    assert (await room.get(script(source))).body == b"ffffrr"
+    assert (await room.get(script(source))).body == b"f" * 30 + b"30"
+
+
+async def test_ops_in_line_are_forgotten_with_their_call(open_room: Callable[..., Any]) -> None:
+    room = await open_room(limits=PoolLimits(ops_per_call=2))
+    source = """export default { fetch(request, env) {
+      const body = new Uint8Array(100_000);
+      return Promise.all([1, 2].map(() => env.ECHO.wait(9000)).concat([1, 2, 3].map(() => env.ECHO.sayBytes(body))));
+    } };"""
+    ear = room.call(script(source))
+    await room.until(lambda: ear.call.scope and len(ear.call.scope.line) == 3, "three ops in line")
+    scope = ear.call.scope
+    ear.call.cancel()
+    await room.until(lambda: not room.pool.busy and not scope.line, "DONE")
+    [session] = room.pool.cells.sessions()
+    assert session.ops._pending_bytes == 0
+
+
+async def test_more_ops_than_an_engine_may_send_are_refused(room: EngineRoom) -> None:
+    source = """export default { async fetch(request, env) {
+      const all = await Promise.allSettled(Array.from({ length: 1001 }, () => env.ECHO.wait(1)));
+      return new Response(`${all.filter((one) => one.status === "rejected").length} ${all.at(-1).reason}`);
+    } };"""
+    limits = Limits(cpu_ms=2000, subrequests=2000)
+    body = (await room.get(script(source, limits=limits))).body
+    assert body == b"1 Error: Too many binding calls are under way in this request: wait for some of them first."
 
 
 async def test_no_meta_a_worker_bends_can_break_the_wire(room: EngineRoom) -> None:

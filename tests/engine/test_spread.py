@@ -128,11 +128,39 @@ async def test_a_tenant_at_its_cap_of_calls_is_refused_and_others_are_not(open_r
     for ear in ears[:5]:
         assert (await ear.over()).body == b"slept"
     assert (await room.get(workers[0])).body == b"slept", "room again"
-    room.pool.tenants.set_caps("greedy", TenantCaps(calls=1))
+    room.pool.set_caps("greedy", TenantCaps(calls=1))
     first, second = room.call(workers[0]), room.call(workers[1])
     assert (first.code, second.code) == ("", "QUOTA_EXCEEDED")
     await first.over()
     assert room.pool.tenants.of("greedy").in_flight == 0
+
+
+async def test_a_tenant_has_so_many_calls_per_second_and_is_told_when_to_come_back(
+    open_room: Callable[..., Any],
+) -> None:
+    now = [1000.0]
+    room: EngineRoom = await open_room(clock=lambda: now[0])
+    room.pool.set_caps("greedy", TenantCaps(calls_per_second=3))
+    worker = of_tenant(HELLO, "greedy", "w")
+    assert [(await room.get(worker)).code for _ in range(5)] == ["", "", "", "QUOTA_EXCEEDED", "QUOTA_EXCEEDED"]
+    assert (await room.get(of_tenant(HELLO, "modest", "m"))).body == b"hello"
+    now[0] += 0.7
+    assert [(await room.get(worker)).code for _ in range(3)] == ["", "", "QUOTA_EXCEEDED"]
+    room.pool.set_caps("greedy", None)
+    assert {(await room.get(worker)).code for _ in range(20)} == {""}
+
+
+async def test_a_tenant_has_so_much_cpu_time_per_minute(open_room: Callable[..., Any]) -> None:
+    now = [1000.0]
+    room: EngineRoom = await open_room(clock=lambda: now[0])
+    room.pool.set_caps("greedy", TenantCaps(cpu_seconds_per_minute=0.06))
+    worker = of_tenant(SPIN, "greedy", "w")
+    codes = [(await room.get(worker)).code for _ in range(40)]
+    assert codes[0] == "" and codes[-1] == "QUOTA_EXCEEDED"
+    refused = await room.get(worker)
+    assert refused.failure is not None and refused.failure.retry_after >= 1
+    now[0] += 120
+    assert (await room.get(worker)).code == ""
 
 
 async def test_a_tenant_at_its_cap_of_isolates_makes_room_among_its_own(open_room: Callable[..., Any]) -> None:

@@ -1,5 +1,5 @@
 // https://wicg.github.io/webcrypto-modern-algos/
-import { deepEqual, equal, ok, rejects } from "./assert.js";
+import { deepEqual, equal, ok, rejects, throws } from "./assert.js";
 
 const { subtle } = crypto;
 const bytes = (hex) => Uint8Array.from(hex.match(/../g) ?? [], (pair) => parseInt(pair, 16));
@@ -115,5 +115,48 @@ export const tests = {
     const base = await subtle.importKey("raw", TEXT, "HKDF", false, ["deriveKey"]);
     const params = { name: "HKDF", hash: "SHA-256", salt: TEXT, info: TEXT };
     equal((await subtle.deriveKey(params, base, "ChaCha20-Poly1305", false, ["encrypt"])).algorithm.name, "ChaCha20-Poly1305");
+  },
+  "Ed448 and X448": async () => {
+    const { privateKey, publicKey } = await subtle.generateKey("Ed448", true, ["sign", "verify"]);
+    const context = new Uint8Array(3);
+    const signature = await subtle.sign({ name: "Ed448", context }, privateKey, TEXT);
+    equal(signature.byteLength, 114);
+    for (const format of ["spki", "raw", "jwk"]) {
+      const copy = await subtle.importKey(format, await subtle.exportKey(format, publicKey), "Ed448", true, ["verify"]);
+      equal(await subtle.verify({ name: "Ed448", context }, copy, signature, TEXT), true);
+      equal(await subtle.verify("Ed448", copy, signature, TEXT), false);
+    }
+    // https://www.rfc-editor.org/rfc/rfc8032#section-7.4, "Blank"
+    const secret = bytes("6c82a562cb808d10d632be89c8513ebf6c929f34ddfa8c9f63c9960ef6e348a3528c8a3fcc2f044e39a3fc5b94492f8f032e7549a20098f95b");
+    const open = bytes("5fd7449b59b461fd2ce787ec616ad46a1da1342485a70e1f8a0ea75d80e96778edf124769b46c7061bd6783df1e50f6cd1fa1abeafe8256180");
+    const url = (data) => btoa(String.fromCharCode(...data)).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
+    const jwk = { kty: "OKP", crv: "Ed448", d: url(secret), x: url(open) };
+    const known = await subtle.importKey("jwk", jwk, "Ed448", false, ["sign"]);
+    ok(hex(await subtle.sign("Ed448", known, new Uint8Array(0))).startsWith("533a37f6bbe457251f023c0d88f976ae"));
+    const [a, b] = await Promise.all([1, 2].map(() => subtle.generateKey("X448", true, ["deriveBits"])));
+    const agreed = await subtle.deriveBits({ name: "X448", public: b.publicKey }, a.privateKey, null);
+    ok(agreed.byteLength === 56 && same(agreed, await subtle.deriveBits({ name: "X448", public: a.publicKey }, b.privateKey, 448)));
+    equal((await rejects(subtle.importKey("raw", new Uint8Array(32), "X448", true, []))).name, "DataError");
+  },
+  "what is supported can be asked": async () => {
+    const { supports } = SubtleCrypto;
+    const yes = [
+      ["generateKey", { name: "AES-GCM", length: 256 }], ["digest", "SHA-256"], ["sign", "Ed25519"], ["getPublicKey", "RSA-PSS"],
+      ["encrypt", { name: "AES-CBC", iv: new Uint8Array(16) }], ["importKey", "HKDF"], ["encapsulateBits", "ML-KEM-768"],
+      ["encapsulateKey", "ML-KEM-768", { name: "HMAC", hash: "SHA-256", length: 256 }],
+      ["deriveBits", { name: "HKDF", hash: "SHA-256", salt: TEXT, info: TEXT }, 256],
+      ["deriveKey", { name: "HKDF", hash: "SHA-256", salt: TEXT, info: TEXT }, { name: "AES-GCM", length: 128 }],
+      ["wrapKey", "AES-KW"], ["exportKey", "ECDSA"],
+    ];
+    const no = [
+      ["generateKey", { name: "AES-GCM", length: 100 }], ["generateKey", "AES-GCM"], ["GENERATEKEY", "Ed25519"], ["digest", "CRC-32"],
+      ["encrypt", { name: "AES-CBC", iv: new Uint8Array(10) }], ["getPublicKey", "AES-GCM"], ["encapsulate", "ML-KEM-768"],
+      ["encapsulateKey", "ML-KEM-768", "Ed25519"], ["generateKey", { name: "ECDH", namedCurve: "P-1" }], ["toString", "SHA-256"],
+      ["deriveBits", { name: "HKDF", hash: "SHA-256", salt: TEXT, info: TEXT }],
+      ["generateKey", { name: "RSA-PSS", hash: "SHA-256", modulusLength: 2048, publicExponent: new Uint8Array([4]) }],
+    ];
+    deepEqual(yes.map((args) => supports(...args)), yes.map(() => true));
+    deepEqual(no.map((args) => supports(...args)), no.map(() => false));
+    throws(() => supports("digest"), TypeError);
   },
 };

@@ -9,6 +9,8 @@ export const RSA = 0;
 export const EC = 1;
 export const ED25519 = 2;
 export const X25519 = 3;
+export const ED448 = 4;
+export const X448 = 5;
 
 export function requireType(key, type) {
   if (key.type !== type) throw accessError(`This takes a ${type} key, not a ${key.type} one.`);

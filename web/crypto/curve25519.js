@@ -1,11 +1,11 @@
 // https://w3c.github.io/webcrypto/#ed25519 and #x25519
 import { native } from "../internal/native.js";
 import { agree, AGREEMENT_PARAMS } from "./agreement.js";
-import { ED25519, exportDer, halfKey, importDer, keyPair, requirePrivateUsage, requireType, X25519 } from "./asymmetric.js";
+import { ED25519, ED448, exportDer, halfKey, importDer, keyPair, requirePrivateUsage, requireType, X25519, X448 } from "./asymmetric.js";
 import { dataError, notSupported, operationError, resultOf } from "./errors.js";
 import { viewOf } from "./idl.js";
 import { checkJsonWebKey, decodeMember, encodeMember } from "./jwk.js";
-import { defineAlgorithm, defineLater } from "./registry.js";
+import { bufferSource, defineAlgorithm, defineLater, optional } from "./registry.js";
 import { checkUsages } from "./symmetric.js";
 
 /** https://w3c.github.io/webcrypto/#ed25519-operations-sign */
@@ -20,6 +20,26 @@ function verify(algorithm, key, signature, data) {
   return resultOf(native.verifyEd25519(key.handle, signature, data), "The signature could not be verified.");
 }
 
+/** https://wicg.github.io/webcrypto-secure-curves/#ed448-operations */
+const ED448_PARAMS = [optional("context", ...bufferSource)];
+const NO_CONTEXT = new Uint8Array(0);
+
+function checkContext(context) {
+  if (context.length > 255) throw operationError("A context has at most 255 bytes.");
+}
+
+function sign448({ context = NO_CONTEXT }, key, data) {
+  requireType(key, "private");
+  checkContext(context);
+  return resultOf(native.signPq(key.handle, data, context), "The signature failed.");
+}
+
+function verify448({ context = NO_CONTEXT }, key, signature, data) {
+  requireType(key, "public");
+  checkContext(context);
+  return resultOf(native.verifyPq(key.handle, signature, data, context), "The signature could not be verified.");
+}
+
 // `kind` is the number for DER, `number` the one for raw keys (TypeOfRaw in crypto_ec.cc).
 function keyOperations({ kind, number, use, publicUsages, privateUsages, algs }) {
   function generateKey({ name }, extractable, usages) {
@@ -32,7 +52,7 @@ function keyOperations({ kind, number, use, publicUsages, privateUsages, algs })
 
   function importRaw(bytes, isPrivate) {
     const handle = native.importRaw(number, bytes, isPrivate);
-    if (handle === undefined) throw dataError("A key of this algorithm has 32 bytes.");
+    if (handle === undefined) throw dataError("The key has not as many bytes as those of this algorithm.");
     return handle;
   }
 
@@ -110,6 +130,29 @@ defineLater(() => {
     ...keyOperations({
       kind: X25519,
       number: 1,
+      use: "enc",
+      publicUsages: [],
+      privateUsages: ["deriveKey", "deriveBits"],
+      algs: undefined,
+    }),
+  });
+  defineAlgorithm("Ed448", {
+    sign: [ED448_PARAMS, sign448],
+    verify: [ED448_PARAMS, verify448],
+    ...keyOperations({
+      kind: ED448,
+      number: 2,
+      use: "sig",
+      publicUsages: ["verify"],
+      privateUsages: ["sign"],
+      algs: ["Ed448", "EdDSA"],
+    }),
+  });
+  defineAlgorithm("X448", {
+    deriveBits: [AGREEMENT_PARAMS, ({ public: peer }, key, length) => agree(key, peer, length)],
+    ...keyOperations({
+      kind: X448,
+      number: 3,
       use: "enc",
       publicUsages: [],
       privateUsages: ["deriveKey", "deriveBits"],

@@ -20,6 +20,7 @@ import { toBufferSource, toObjectOrString, toSequenceOf, toUnsignedLong, viewOf 
 import { parseJsonWebKey, toJsonWebKey } from "./jwk.js";
 import { createKey, intersectUsages, stateOf, USAGES } from "./key.js";
 import { normalizeAlgorithm, operationOf } from "./registry.js";
+import { supports } from "./supports.js";
 
 const INTERNAL = Symbol("made by the platform");
 // The longer ones are of https://wicg.github.io/webcrypto-modern-algos/#dom-keyformat
@@ -27,7 +28,7 @@ const FORMATS = ["raw", "spki", "pkcs8", "jwk", "raw-public", "raw-private", "ra
 
 // Where "raw" has always meant a secret, or a public key, the format that says so is the same.
 const SECRETS = /^(AES-(CTR|CBC|GCM|KW)|HMAC|HKDF|PBKDF2)$/;
-const PUBLICS = /^(ECDSA|ECDH|Ed25519|X25519)$/;
+const PUBLICS = /^(ECDSA|ECDH|Ed25519|X25519|Ed448|X448)$/;
 
 function formatFor(name, format) {
   if (format === "raw-secret" && SECRETS.test(name)) return "raw";
@@ -334,6 +335,12 @@ export class SubtleCrypto {
       if (wrong !== undefined) throw syntaxError(`A public key of ${name} cannot be used for "${wrong}".`);
       return createKey({ ...state, type: "public", extractable: true, usages: intersectUsages(usages, USAGES) });
     });
+  }
+
+  /** https://wicg.github.io/webcrypto-modern-algos/#SubtleCrypto-method-supports */
+  static supports(operation, algorithm, lengthOrAlgorithm = null) {
+    requireArguments(arguments.length, 2, "SubtleCrypto.supports");
+    return supports(operation, algorithm, lengthOrAlgorithm);
   }
 
   /** https://developers.cloudflare.com/workers/runtime-apis/web-crypto/#timingsafeequal */

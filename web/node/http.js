@@ -91,7 +91,7 @@ export class ClientRequest extends Writable {
   #sent = false;
 
   constructor(url, options, protocol, callback) {
-    super();
+    super({ autoDestroy: false }); // it is over when the response is, not when all is written
     this.#url = url ?? toURL(options, protocol);
     this.method = `${options.method ?? "GET"}`.toUpperCase();
     this.path = this.#url.pathname + this.#url.search;
@@ -158,7 +158,10 @@ export class ClientRequest extends Writable {
   _final(callback) {
     callback();
     this.#send().then(
-      (response) => this.emit("response", response),
+      (response) => {
+        response.once("close", () => this.destroy());
+        this.emit("response", response);
+      },
       (error) => this.destroy(error),
     );
   }

@@ -17,7 +17,7 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import NamedTuple
 
 from atoll.bindings.cache.disk import INLINE, CacheDisk, Place, Stored, vary_pairs, vary_text
@@ -171,6 +171,7 @@ class HttpCache:
         self.disk = disk
         self._object_bytes = object_bytes
         self._clock = clock
+        self._later: set[asyncio.Task[None]] = set()
 
     def match(self, place: Place, request: Headers) -> Hit | None:
         """What is kept for a request, if it is fresh. Ranges and conditions of the request are obeyed."""
@@ -246,7 +247,15 @@ class HttpCache:
             log.error("the cache cannot forget a response: %s", error)
             return False
 
+    def later(self, act: Coroutine[None, None, None]) -> None:
+        """Do something for the cache after whoever caused it has been answered."""
+        task = asyncio.ensure_future(act)
+        self._later.add(task)
+        task.add_done_callback(self._later.discard)
+
     async def close(self) -> None:
+        if self._later:
+            await asyncio.wait(self._later)
         await self.disk.close()
 
 

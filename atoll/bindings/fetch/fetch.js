@@ -35,6 +35,7 @@ class Fetch {
     this.url = withoutFragment(state.url);
     this.list = state.list;
     this.redirect = state.options.redirect;
+    this.cf = cacheOptions(state);
     this.redirects = 0;
     this.bytes = null; // the request body, if all of it is here,
     this.source = null; // or where it comes from
@@ -88,7 +89,7 @@ class Fetch {
     let head = "";
     for (let i = 0; i < pairs.length; i += 2) head += `${pairs[i]}: ${pairs[i + 1]}\r\n`;
     const streamed = this.source !== null || (this.bytes !== null && this.bytes.length > INLINE);
-    if (!streamed) return start({ fetch: number, method, url, head, service }, this.bytes);
+    if (!streamed) return start({ fetch: number, method, url, head, service, cf: this.cf }, this.bytes);
     const length = this.source === null ? this.bytes.length : this.length;
     const answer = start({ fetch: number, method, url, head, service, streamed, length });
     this.#pump(number).catch((error) => this.abort(error));
@@ -162,6 +163,13 @@ class Fetch {
       source: isEmpty ? null : (this.body ?? first),
     });
   }
+}
+
+/** What of `cf` is about the cache: https://developers.cloudflare.com/workers/runtime-apis/request/#the-cf-property-requestinitcfproperties */
+function cacheOptions({ method, options: { cache, cf } }) {
+  if (cf === undefined || cf === null || method !== "GET" || cache === "no-store") return undefined;
+  const { cacheEverything, cacheKey, cacheTtl, cacheTtlByStatus } = cf;
+  return { cacheEverything, cacheKey, cacheTtl, cacheTtlByStatus };
 }
 
 function withoutFragment(url) {

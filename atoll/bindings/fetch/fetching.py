@@ -7,7 +7,8 @@ write and close.
 from __future__ import annotations
 
 import asyncio
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeAlias
 
 from atoll.bindings.fetch.decode import Decoding
 from atoll.errors import AtollError, CalleeFailed, InvalidArgument, NetworkError
@@ -28,6 +29,9 @@ class Answerer(Protocol):
     def close(self) -> None: ...
 
 
+Keep: TypeAlias = Callable[[Answerer, int, Sequence[tuple[bytes, bytes]]], Answerer]
+
+
 class Fetching:
     """Made before its request is sent, so that it can be written to and aborted from the first moment on."""
 
@@ -41,6 +45,7 @@ class Fetching:
         )  # it can be written to, or is over
         # the response
         self.answerer: Answerer | None = None
+        self.keep: Keep | None = None  # what wants to see the response go by: the cache
         self.decoding: Decoding | None = None
         self.is_reading = False
         # both
@@ -57,6 +62,11 @@ class Fetching:
     def _wake(self) -> None:
         if not self._begun.done():
             self._begun.set_result(None)
+
+    def hand_over(self, status: int, headers: Sequence[tuple[bytes, bytes]]) -> None:
+        """The head of the response is here, and nothing of its body was read."""
+        if self.keep is not None and self.answerer is not None:
+            self.answerer = self.keep(self.answerer, status, headers)
 
     async def write(self, chunk: bytes, ended: bool) -> bool:
         """More of the request body. False: nobody wants more of it."""

@@ -15,6 +15,8 @@ from __future__ import annotations
 import asyncio
 
 from atoll.bindings.base import Binding, OpCall, Reply, op, own_task
+from atoll.bindings.cache.http_cache import HttpCache
+from atoll.bindings.fetch.caching import CachedAnswer, Rule, kept, read_rule
 from atoll.bindings.fetch.decode import Decoding
 from atoll.bindings.fetch.fetching import Fetching
 from atoll.bindings.fetch.lane import Lane
@@ -44,8 +46,9 @@ class Fetch(Binding):
     kind = "fetch"
     ambient = True
 
-    def __init__(self, services: Services) -> None:
+    def __init__(self, services: Services, cache: HttpCache) -> None:
         settings = services.settings
+        self._cache = cache
         self._routes = services.routes
         self._inner = services.inner
         self._workers = services.workers
@@ -76,7 +79,11 @@ class Fetch(Binding):
             await lane.enter(fetching)
             if fetching.error is not None:
                 raise fetching.error
-            reply = await self._answer(wanted, scope, fetching, call.body)
+            rule = read_rule(call.meta.get("cf"), wanted, scope.version.tenant)
+            if rule is None:
+                reply = await self._answer(wanted, scope, fetching, call.body)
+            else:
+                reply = await self._answer_cached(rule, wanted, scope, fetching)
         except asyncio.CancelledError:
             lane.drop(number)
             task = asyncio.current_task()
@@ -139,6 +146,17 @@ class Fetch(Binding):
 
     # --- who answers ---
 
+    async def _answer_cached(self, rule: Rule, wanted: Wanted, scope: Scope, fetching: Fetching) -> Reply:
+        """From the cache if it is there; else from who has it, and it goes to the cache as it is read."""
+        self.gate.check_host(scope.version, wanted.target.host, wanted.target.port)
+        hit = self._cache.match(rule.place, rule.request)
+        if hit is None:
+            fetching.keep = lambda answerer, status, headers: kept(self._cache, rule, answerer, status, headers)
+            return await self._answer(wanted, scope, fetching, b"")
+        answer = CachedAnswer(hit)
+        fetching.begin(answer)
+        return self._reply(wanted, fetching, hit.status, "", answer.headers)
+
     async def _answer(self, wanted: Wanted, scope: Scope, fetching: Fetching, body: bytes) -> Reply:
         if wanted.service is not None:
             bound = target_of(scope.version, wanted.service)
@@ -194,6 +212,7 @@ class Fetch(Binding):
     def _reply(
         self, wanted: Wanted, fetching: Fetching, status: int, reason: str, headers: list[tuple[bytes, bytes]]
     ) -> Reply:
+        fetching.hand_over(status, headers)
         pairs, coding = response_text(headers)
         if coding and not fetching.at_end:
             fetching.decoding = Decoding(coding, fetching.where)

@@ -14,6 +14,7 @@ import msgspec
 
 from atoll.bindings.base import Binding, OpCall, Reply, op
 from atoll.bindings.kv import limits
+from atoll.bindings.kv.clock import ClockWatch
 from atoll.bindings.kv.pieces import Budget, Download, Upload
 from atoll.bindings.kv.store import Entry, KVStore, Space
 from atoll.errors import BindingRefused, InvalidArgument, StorageFailed
@@ -179,16 +180,14 @@ class KV(Binding):
 
     async def _sweep_for_ever(self) -> None:
         """Remove what expired long ago. After a leap of the clock it waits another hour, lest it was a mistake."""
-        wall, steady = self._clock(), time.monotonic()
+        watch = ClockWatch(self._clock)
         while True:
             await asyncio.sleep(SWEEP_SECONDS)
-            leap = (self._clock() - wall) - (time.monotonic() - steady)
-            wall, steady = self._clock(), time.monotonic()
-            if abs(leap) > SWEPT_AFTER / 2:
-                log.warning("the clock leapt by %.0f s: KV removes nothing expired for an hour", leap)
-                await asyncio.sleep(SWEPT_AFTER)
-                continue
             try:
+                leap = watch.leap()
+                if abs(leap) > SWEPT_AFTER / 2:
+                    log.warning("the clock leapt by %.0f s: KV removes nothing that expired for an hour", leap)
+                    await asyncio.sleep(SWEPT_AFTER)
                 await self.sweep()
             except StorageFailed as error:
                 log.error("sweeping KV failed: %s", error)

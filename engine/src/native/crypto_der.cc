@@ -14,10 +14,10 @@ using Pkcs8 = std::unique_ptr<PKCS8_PRIV_KEY_INFO, Freed<PKCS8_PRIV_KEY_INFO_fre
 constexpr size_t kMostBytes = 64 * 1024;
 
 // The kinds of keys, as JavaScript numbers them.
-enum Kind : uint32_t { kRsa, kEc, kEd25519, kX25519 };
+enum Kind : uint32_t { kRsa, kEc, kEd25519, kX25519, kEd448, kX448 };
 
 int TypeOf(uint32_t kind) {
-  constexpr int types[] = {EVP_PKEY_RSA, EVP_PKEY_EC, EVP_PKEY_ED25519, EVP_PKEY_X25519};
+  constexpr int types[] = {EVP_PKEY_RSA, EVP_PKEY_EC, EVP_PKEY_ED25519, EVP_PKEY_X25519, EVP_PKEY_ED448, EVP_PKEY_X448};
   return kind < std::size(types) ? types[kind] : EVP_PKEY_NONE;
 }
 

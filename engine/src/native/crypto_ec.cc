@@ -16,11 +16,15 @@ namespace {
 using ParamsBuilder = std::unique_ptr<OSSL_PARAM_BLD, Freed<OSSL_PARAM_BLD_free>>;
 using Params = std::unique_ptr<OSSL_PARAM, Freed<OSSL_PARAM_free>>;
 
-constexpr size_t kRawBytes = 32;  // of a key on Curve25519
+struct RawType {
+  const char* name;
+  size_t bytes;  // of a key, private or public
+};
 
-const char* TypeOfRaw(uint32_t number) {
-  constexpr const char* types[] = {"ED25519", "X25519"};
-  return number < std::size(types) ? types[number] : nullptr;
+// Keys that are nothing but bytes, by the numbers JavaScript has for them.
+const RawType* TypeOfRaw(uint32_t number) {
+  static constexpr RawType types[] = {{"ED25519", 32}, {"X25519", 32}, {"ED448", 57}, {"X448", 56}};
+  return number < std::size(types) ? &types[number] : nullptr;
 }
 
 // The point that `bytes` encode, compressed or not; empty if they are no point of the curve.
@@ -122,17 +126,17 @@ void GenerateEc(const Arguments& args) {
   op.Finish([&](const Job*) -> Result { return Pkey(EVP_EC_gen(curve->name)); });
 }
 
-// importRaw(0: Ed25519, 1: X25519, bytes, private) -> handle
+// importRaw(type, bytes, private) -> handle
 void ImportRaw(const Arguments& args) {
   Operation op(args);
-  const char* type = TypeOfRaw(op.Integer(0));
+  const RawType* type = TypeOfRaw(op.Integer(0));
   const Input bytes = op.View(1);
   const bool is_private = op.Flag(2);
   if (op.Refused()) return;
-  if (type == nullptr || bytes.size() != kRawBytes) return;
+  if (type == nullptr || bytes.size() != type->bytes) return;
   op.Finish([&](const Job*) -> Result {
-    return Pkey(is_private ? EVP_PKEY_new_raw_private_key_ex(nullptr, type, nullptr, bytes.data(), bytes.size())
-                           : EVP_PKEY_new_raw_public_key_ex(nullptr, type, nullptr, bytes.data(), bytes.size()));
+    return Pkey(is_private ? EVP_PKEY_new_raw_private_key_ex(nullptr, type->name, nullptr, bytes.data(), bytes.size())
+                           : EVP_PKEY_new_raw_public_key_ex(nullptr, type->name, nullptr, bytes.data(), bytes.size()));
   });
 }
 
@@ -143,23 +147,24 @@ void RawKey(const Arguments& args) {
   const bool is_private = op.Flag(1);
   if (op.Refused()) return;
   op.Finish([&](const Job*) -> Result {
-    Bytes out(kRawBytes);
+    Bytes out(64);
     size_t length = out.size();
     if (!out.ok()) return Failed();
     const int found = is_private ? EVP_PKEY_get_raw_private_key(key->pkey.get(), out.data(), &length)
                                  : EVP_PKEY_get_raw_public_key(key->pkey.get(), out.data(), &length);
-    if (found != 1 || length != kRawBytes) return Failed();
+    if (found != 1) return Failed();
+    out.Shrink(length);
     return out;
   });
 }
 
-// generateRaw(0: Ed25519, 1: X25519) -> handle
+// generateRaw(type) -> handle
 void GenerateRaw(const Arguments& args) {
   Operation op(args);
-  const char* type = TypeOfRaw(op.Integer(0));
+  const RawType* type = TypeOfRaw(op.Integer(0));
   if (op.Refused()) return;
   if (type == nullptr) return;
-  op.Finish([&](const Job*) -> Result { return Pkey(EVP_PKEY_Q_keygen(nullptr, nullptr, type)); });
+  op.Finish([&](const Job*) -> Result { return Pkey(EVP_PKEY_Q_keygen(nullptr, nullptr, type->name)); });
 }
 
 constexpr Function kFunctions[] = {

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from atoll.bindings.kv.clock import ClockWatch
+from atoll.bindings.kv.ops import KV, SWEPT_AFTER
 from atoll.bindings.kv.sqlite import INLINE_VALUE, SqliteKV
 from atoll.bindings.kv.store import Entry, KVStore, NoNamespace, Space
 
@@ -137,3 +139,28 @@ async def test_all_is_there_after_a_restart(tmp_path: Path) -> None:
     assert second.namespaces("alice") == [("things", int(NOW))]
     assert await value(second, ALICE, b"key") == b"value"
     await second.close()
+
+
+async def test_a_sweep_leaves_what_expired_within_the_hour(tmp_path: Path) -> None:
+    now = NOW
+    kv = KV(SqliteKV(tmp_path / "kv.db"), clock=lambda: now)
+    await kv.prepare(*ALICE)
+    await kv.store.put(ALICE, [(b"%04d" % i, Entry(b"", None, int(NOW) + 60)) for i in range(1200)])
+    now += 60 + SWEPT_AFTER - 1
+    await kv.sweep()
+    assert (await kv.store.measure(ALICE)).keys == 1200
+    now += 2
+    await kv.sweep()
+    assert (await kv.store.measure(ALICE)).keys == 0
+    await kv.close()
+
+
+def test_a_clock_that_is_set_is_noticed() -> None:
+    wall, steady = 1000.0, 5.0
+    watch = ClockWatch(lambda: wall, lambda: steady)
+    wall, steady = 1060.0, 65.0
+    assert watch.leap() == 0
+    wall, steady = 1060.0 - 7200, 66.0
+    assert watch.leap() == -7201
+    wall, steady = wall + 1, 67.0
+    assert watch.leap() == 0

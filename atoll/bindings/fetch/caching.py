@@ -1,0 +1,187 @@
+"""fetch() with `cf.cacheTtl`, `cacheTtlByStatus` or `cacheEverything`: a response from the cache, or on its way there.
+
+https://developers.cloudflare.com/workers/runtime-apis/request/#the-cf-property-requestinitcfproperties. Both ways it is
+an Answerer like any other. What is kept is what came over the wire, still encoded; it is in a cache of its own, named
+`fetch`, of the tenant.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from atoll.bindings.cache.disk import Place
+from atoll.bindings.cache.freshness import Headers, directives
+from atoll.bindings.cache.http_cache import Hit, HttpCache, Upload
+from atoll.bindings.fetch.fetching import Answerer
+from atoll.bindings.fetch.messages import OF_CONNECTION, Wanted
+from atoll.errors import InvalidArgument, NetworkError
+
+CACHE = "fetch"
+PIECE = 256 * 1024
+STATUSES = re.compile(r"([1-5]\d\d)(?:-([1-5]\d\d))?")
+MAX_RULES = 100
+
+
+class Span(NamedTuple):
+    """What a status means for how long a response is kept; a negative number of seconds: not at all."""
+
+    first: int
+    last: int
+    seconds: float
+
+
+class Rule(NamedTuple):
+    """How a worker wants its request to be cached."""
+
+    place: Place
+    request: Headers
+    ttl: float | None  # whatever the response says
+    by_status: Sequence[Span]
+
+    def seconds(self, status: int) -> float | None:
+        """How long a response is kept; None: as long as it says itself."""
+        for span in self.by_status:
+            if span.first <= status <= span.last:
+                return span.seconds
+        return self.ttl
+
+
+def read_rule(cf: Any, wanted: Wanted, tenant: str) -> Rule | None:
+    """What the `cf` of a request says about the cache, if anything; InvalidArgument for what it cannot say."""
+    if not isinstance(cf, dict) or wanted.method != "GET" or wanted.service is not None:
+        return None
+    ttl, by_status = cf.get("cacheTtl"), cf.get("cacheTtlByStatus")
+    if ttl is None and not isinstance(by_status, dict) and cf.get("cacheEverything") is not True:
+        return None
+    if ttl is not None and not is_number(ttl):
+        raise InvalidArgument("fetch: cf.cacheTtl is not a number")
+    key = cf.get("cacheKey")
+    url = key.encode("utf-8", "replace").decode() if isinstance(key, str) else wanted.url
+    request = Headers((name.lower(), value) for name, value in wanted.headers)
+    return Rule(Place(tenant, CACHE, url), request, ttl, read_statuses(by_status))
+
+
+def read_statuses(by_status: Any) -> list[Span]:
+    if by_status is None:
+        return []
+    if not isinstance(by_status, dict) or len(by_status) > MAX_RULES:
+        raise InvalidArgument("fetch: cf.cacheTtlByStatus is not an object of a few entries")
+    spans = []
+    for text, seconds in by_status.items():
+        found = STATUSES.fullmatch(text)
+        if found is None or not is_number(seconds):
+            raise InvalidArgument(f'fetch: cf.cacheTtlByStatus has {text!r:.40}, not "200" or "200-299" with seconds')
+        spans.append(Span(int(found[1]), int(found[2] or found[1]), seconds))
+    return spans
+
+
+def is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def kept(
+    cache: HttpCache, rule: Rule, answerer: Answerer, status: int, headers: Sequence[tuple[bytes, bytes]]
+) -> Answerer:
+    """The same response, which goes to the cache while it is read if the rule and the response allow it."""
+    pairs = [(name.decode("latin-1").lower(), value.decode("latin-1").strip(" \t")) for name, value in headers]
+    response = Headers(pair for pair in pairs if pair[0] not in OF_CONNECTION)
+    ttl = rule.seconds(status)
+    if ttl is None and rule.request.get("authorization") is not None:
+        # https://www.rfc-editor.org/rfc/rfc9111#name-storing-responses-to-authen
+        control = directives(response.get("cache-control"))
+        if "public" not in control and "s-maxage" not in control:
+            return answerer
+    upload = cache.begin(rule.place, rule.request, status, response, ttl=ttl, is_manual=True)
+    return answerer if upload is None else KeptAnswer(answerer, upload, cache)
+
+
+class CachedAnswer:
+    """A response from the cache."""
+
+    def __init__(self, hit: Hit) -> None:
+        self.hit = hit
+        self._left = hit.body
+        self._rest = hit.rest
+
+    @property
+    def headers(self) -> list[tuple[bytes, bytes]]:
+        return [(name.encode("latin-1"), value.encode("latin-1")) for name, value in self.hit.headers.pairs]
+
+    async def read(self) -> bytes:
+        if self._rest is None:
+            return self.read_nowait()
+        try:
+            piece = await self._rest.read(PIECE)
+        except OSError as error:
+            self.close()
+            raise NetworkError(f"the cached body cannot be read: {error}") from None
+        if not piece:
+            self.close()
+        return piece
+
+    def read_nowait(self) -> bytes:
+        left, self._left = self._left, b""
+        return left
+
+    @property
+    def at_end(self) -> bool:
+        return self._rest is None and not self._left
+
+    async def write(self, chunk: bytes, ended: bool) -> bool:
+        return False
+
+    def close(self) -> None:
+        if self._rest is not None:
+            self._rest.close()
+            self._rest = None
+
+
+class KeptAnswer:
+    """A response that goes to the cache while it is read. What nobody reads to its end is not kept."""
+
+    def __init__(self, inner: Answerer, upload: Upload, cache: HttpCache) -> None:
+        self._inner = inner
+        self._upload = upload
+        self._cache = cache
+        self._ahead: list[bytes] = []  # read, but not written yet
+
+    async def read(self) -> bytes:
+        piece = await self._inner.read()
+        self._ahead.append(piece)
+        await self._catch_up()
+        return piece
+
+    def read_nowait(self) -> bytes:
+        piece = self._inner.read_nowait()
+        self._ahead.append(piece)
+        return piece
+
+    async def _catch_up(self) -> None:
+        ahead, self._ahead = self._ahead, []
+        for piece in ahead:
+            await self._upload.write(piece)
+
+    @property
+    def at_end(self) -> bool:
+        return self._inner.at_end
+
+    async def write(self, chunk: bytes, ended: bool) -> bool:
+        return await self._inner.write(chunk, ended)
+
+    def close(self) -> None:
+        """Called once, at the end or before it."""
+        is_whole = self._inner.at_end
+        self._inner.close()
+        if is_whole:
+            self._cache.later(self._finish())
+        else:
+            self._upload.close()
+
+    async def _finish(self) -> None:
+        try:
+            await self._catch_up()
+            await self._upload.finish()
+        finally:
+            self._upload.close()

@@ -1,0 +1,130 @@
+"""When the disk is full, cannot be written to or is damaged: a clear error, nothing lost, and on it goes afterwards."""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from atoll.bindings.kv.sqlite import SqliteKV
+from atoll.bindings.kv.store import Entry, Space
+from atoll.errors import StorageFailed
+from tests.running import COMMAND, Atoll
+
+SPACE = Space("alice", "things")
+NOW = 1_800_000_000.0
+PUTTER = """export default { async fetch(request, env) {
+  const { pathname } = new URL(request.url);
+  if (request.method === "GET") return new Response(await env.KV.get(pathname, "stream"));
+  try { await env.KV.put(pathname, request.body); return new Response("stored"); }
+  catch (error) { return new Response(`${error}`, { status: 507 }); }
+} }"""
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 40 MB of the test's own."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=40m", "tmpfs", str(folder)], capture_output=True)
+    if mounted.returncode:
+        pytest.skip(f"a small file system cannot be mounted here: {mounted.stderr.decode().strip()}")
+    yield folder
+    subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+async def test_a_full_disk_is_told_and_loses_nothing_and_recovers(small_disk: Path) -> None:
+    ballast = small_disk / "ballast"
+    ballast.write_bytes(bytes(20 << 20))
+    store = SqliteKV(small_disk / "kv.db")
+    await store.create(SPACE, NOW)
+    stored = 0
+    with pytest.raises(StorageFailed, match="full"):
+        for stored in range(100):
+            await store.put(SPACE, [(b"%d" % stored, Entry(bytes([stored]) * (1 << 20)))])
+    assert 5 < stored < 99
+    for key in range(stored):
+        [entry] = await store.get(SPACE, [b"%d" % key], NOW)
+        assert entry == Entry(bytes([key]) * (1 << 20)), "what was answered is there"
+    assert await store.get(SPACE, [b"%d" % stored], NOW) == [None]
+    ballast.unlink()
+    await store.put(SPACE, [(b"%d" % stored, Entry(b"now it fits"))])
+    assert await store.get(SPACE, [b"%d" % stored], NOW) == [Entry(b"now it fits")]
+    await store.close()
+
+
+def test_a_node_on_a_full_disk_goes_on_and_recovers(small_disk: Path, new_atoll: Callable[..., Atoll]) -> None:
+    ballast = small_disk / "ballast"
+    ballast.write_bytes(bytes(15 << 20))
+    node = new_atoll(data=small_disk / "data", engines=1)
+    node.deploy("putter", PUTTER, bindings=[{"type": "kv", "name": "KV", "namespace": "full"}])
+    piece = bytes(1 << 20)
+    stored = 0
+    while (answer := node.post("putter", f"/{stored}", piece)).status == 200:
+        stored += 1
+    assert answer.text == "Error: KV PUT failed: 507 the disk of this node is full"
+    assert all(node.get("putter", f"/{i}").body == piece for i in range(stored)), "reading goes on"
+    refused = node.request("PUT", f"localhost:{node.port}", "/api/kv/full/values/more", piece)
+    assert refused.status == 507 and refused.json["error"]["code"] == 19030
+    ballast.unlink()
+    assert node.post("putter", "/after", piece).text == "stored"
+    assert node.get("putter", "/after").body == piece
+    assert node.is_healthy()
+
+
+def test_a_data_folder_that_cannot_be_written_to_is_said_at_the_start(small_disk: Path) -> None:
+    data = small_disk / "data"
+    data.mkdir()
+    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
+    done = subprocess.run([*COMMAND, "--port=0", f"--data={data}"], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1
+    assert "cannot be used: Read-only file system" in done.stderr and "hint:" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+async def test_a_file_that_cannot_grow_fails_writes_only_and_recovers(tmp_path: Path) -> None:
+    store = SqliteKV(tmp_path / "kv.db")
+    await store.create(SPACE, NOW)
+    await store.put(SPACE, [(b"before", Entry(bytes(500_000)))])
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (600_000, hard))
+    try:
+        with pytest.raises(StorageFailed):
+            await store.put(SPACE, [(b"large", Entry(bytes(2_000_000)))])
+        assert await store.get(SPACE, [b"before", b"large"], NOW) == [Entry(bytes(500_000)), None]
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    await store.put(SPACE, [(b"large", Entry(bytes(2_000_000)))])
+    assert await store.get(SPACE, [b"large"], NOW) == [Entry(bytes(2_000_000))]
+    await store.close()
+
+
+async def test_a_damaged_page_costs_the_keys_on_it_and_no_others(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "kv.db"
+    keys = [b"%04d" % i for i in range(2000)]
+    store = SqliteKV(path)
+    await store.create(SPACE, NOW)
+    await store.put(SPACE, [(key, Entry(key * 25)) for key in keys])
+    await store.close()
+    content = bytearray(path.read_bytes())
+    middle = len(content) // 4096 // 2 * 4096
+    content[middle : middle + 4096] = b"\xff" * 4096
+    path.write_bytes(content)
+    store = SqliteKV(path)
+    lost = 0
+    for key in keys:
+        try:
+            assert await store.get(SPACE, [key], NOW) == [Entry(key * 25)]
+        except StorageFailed as error:
+            assert str(error) == "the storage of this node is damaged"
+            lost += 1
+    assert 0 < lost < 100
+    assert caplog.text.count("is damaged (") == 1 and str(path) in caplog.text, "the log is told once, not for each"
+    await store.put(SPACE, [(b"new", Entry(b"works"))])
+    assert await store.get(SPACE, [b"new"], NOW) == [Entry(b"works")]
+    await store.close()

@@ -1,0 +1,91 @@
+"""Two tenants with the same names never see each other's data, in any binding that keeps some."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from atoll.bindings.base import Binding, Reply
+from atoll.bindings.cache.disk import CacheDisk
+from atoll.bindings.cache.http_cache import HttpCache
+from atoll.bindings.cache.ops import Cache
+from atoll.bindings.kv.ops import KV
+from atoll.bindings.kv.sqlite import SqliteKV
+from atoll.bindings.ratelimit.ops import RateLimit
+from atoll.bindings.scope import Scope
+from atoll.broker import Broker, Refusal
+from atoll.workers import Grant, Version
+
+
+class Tenant:
+    """A worker of one tenant that asks the broker."""
+
+    def __init__(self, broker: Broker, name: str) -> None:
+        self.broker = broker
+        grants = {"KV": Grant("KV", "kv", "same"), "RL": Grant("RL", "ratelimit", "1 60 same")}
+        self.version = Version(
+            id=name, worker_id="same", worker_name="same", tenant=name, modules=(), main="", grants=grants
+        )
+
+    async def ask(self, op: str, body: bytes = b"", **meta: Any) -> Reply:
+        answers: list[Reply | Refusal] = []
+        [found] = [known for known in self.broker.bind(sorted(self.broker._ops)) if known.name == op]
+        task = self.broker.answer(found, Scope(self.version), json.dumps(meta).encode(), body, answers.append)
+        if task is not None:
+            await task
+        [answer] = answers
+        assert isinstance(answer, Reply), answer
+        return answer
+
+
+@pytest.fixture
+async def tenants(tmp_path: Path) -> AsyncIterator[tuple[Tenant, Tenant]]:
+    cache = HttpCache(CacheDisk(tmp_path / "cache", 1 << 20), 1 << 20)
+    bindings: list[Binding] = [KV(SqliteKV(tmp_path / "kv.db")), Cache(cache), RateLimit(clock=lambda: 5.0)]
+    broker = Broker(bindings)
+    for name in ("alice", "bob"):
+        await bindings[0].prepare(name, "same")
+    yield Tenant(broker, "alice"), Tenant(broker, "bob")
+    for binding in bindings:
+        await binding.close()
+
+
+async def test_kv(tenants: tuple[Tenant, Tenant]) -> None:
+    alice, bob = tenants
+    await alice.ask("kv.put", b"alice's", binding="KV", key="k")
+    assert (await bob.ask("kv.get", binding="KV", key="k")).meta == {"found": False}
+    assert (await bob.ask("kv.get_many", binding="KV", keys=["k"])).body == b""
+    assert (await bob.ask("kv.list", binding="KV")).body == b"[]"
+    await bob.ask("kv.delete", binding="KV", key="k")
+    await bob.ask("kv.put", b"bob's", binding="KV", key="k")
+    assert (await alice.ask("kv.get", binding="KV", key="k")).body == b"alice's"
+
+
+async def test_the_cache(tenants: tuple[Tenant, Tenant]) -> None:
+    alice, bob = tenants
+    where = {"cache": "default", "url": "http://x/", "head": ""}
+    await alice.ask("cache.put", b"alice's", status=200, reply="", **where)
+    assert (await bob.ask("cache.match", **where)).meta == {"found": False}
+    assert (await bob.ask("cache.delete", **where)).meta == {"found": False}
+    assert (await alice.ask("cache.match", **where)).body == b"alice's"
+
+
+async def test_rate_limits(tenants: tuple[Tenant, Tenant]) -> None:
+    alice, bob = tenants
+    assert (await alice.ask("ratelimit.limit", binding="RL", key="k")).meta == {"success": True}
+    assert (await alice.ask("ratelimit.limit", binding="RL", key="k")).meta == {"success": False}
+    assert (await bob.ask("ratelimit.limit", binding="RL", key="k")).meta == {"success": True}
+
+
+@pytest.mark.parametrize("op", ["kv.read", "kv.upload", "cache.read", "cache.write"])
+async def test_what_another_call_opened_cannot_be_gone_on_with(
+    tenants: tuple[Tenant, Tenant], op: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    alice, _ = tenants
+    for number in (1, -1, "1", None if op != "kv.upload" else 7):
+        with pytest.raises(AssertionError, match="closed already"):
+            await alice.ask(op, binding="KV", reader=number, upload=number)
