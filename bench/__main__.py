@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from bench import bindings, cold_start, density, dev, echo10k, hello, json_api, memory, mixed, streaming, web
+from bench import bindings, cold_start, control, density, dev, echo10k, hello, json_api, memory, mixed, streaming, web
 from bench.harness import BenchError
 from bench.report import Bench, Options, Row, table, write_results
 
@@ -20,6 +20,7 @@ BENCHES: dict[str, Bench] = {
     "cold_start": cold_start.run,
     "memory": memory.run,
     "density": density.run,
+    "control": control.run,
     "dev": dev.run,
 }
 
