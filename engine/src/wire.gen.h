@@ -5,12 +5,13 @@
 
 namespace engine::wire {
 
-inline constexpr char kHash[] = "a891083a2dd28cd1";
+inline constexpr char kHash[] = "b0be338ee8cbc764";
 inline constexpr uint32_t kMaxPayload = 67108864;
 inline constexpr uint32_t kInlineBody = 65536;
 inline constexpr uint32_t kChunk = 65536;
 inline constexpr uint32_t kWindow = 262144;
 inline constexpr uint32_t kMaxHead = 147456;
+inline constexpr uint32_t kMaxMeta = 1048576;
 inline constexpr uint32_t kLedger = 65536;
 inline constexpr uint32_t kLedgerThreads = 64;
 
