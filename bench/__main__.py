@@ -13,10 +13,12 @@ from bench import (
     dev,
     echo10k,
     hello,
+    hot_worker,
     json_api,
     logs,
     memory,
     mixed,
+    noisy_neighbour,
     streaming,
     web,
 )
@@ -36,6 +38,8 @@ BENCHES: dict[str, Bench] = {
     "memory": memory.run,
     "density": density.run,
     "control": control.run,
+    "hot_worker": hot_worker.run,
+    "noisy_neighbour": noisy_neighbour.run,
     "dev": dev.run,
 }
 
