@@ -23,9 +23,11 @@ from bench import (
     web,
 )
 from bench.harness import BenchError
+from bench.network import run as run_network
 from bench.report import Bench, Options, Row, table, write_results
 
 BENCHES: dict[str, Bench] = {
+    "network": run_network,
     "hello": hello.run,
     "json_api": json_api.run,
     "echo10k": echo10k.run,

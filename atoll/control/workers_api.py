@@ -19,7 +19,7 @@ from atoll.control.upload import MEDIA_TYPE, read_upload
 from atoll.control.versions_api import VersionAnswer
 from atoll.control.workers import Deployment
 from atoll.observe.records import iso_time
-from atoll.workers import Limits, QueueConsumer, Switches, TailConsumer
+from atoll.workers import EgressRules, Limits, QueueConsumer, Switches, TailConsumer
 
 
 class WorkerAnswer(msgspec.Struct):
@@ -32,6 +32,7 @@ class WorkerAnswer(msgspec.Struct):
     limits: Limits
     isolation: str
     switches: Switches
+    egress: EgressRules
     compatibility_date: str
     compatibility_flags: tuple[str, ...]
     crons: tuple[str, ...]
@@ -118,6 +119,7 @@ class WorkersApi:
             limits=version.limits,
             isolation=version.isolation.value,
             switches=version.switches,
+            egress=version.egress,
             compatibility_date=version.compatibility_date,
             compatibility_flags=version.compatibility_flags,
             crons=version.crons,
