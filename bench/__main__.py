@@ -5,7 +5,21 @@ from __future__ import annotations
 import argparse
 import sys
 
-from bench import bindings, cold_start, density, dev, echo10k, hello, json_api, logs, memory, mixed, streaming, web
+from bench import (
+    bindings,
+    cold_start,
+    density,
+    dev,
+    echo10k,
+    hello,
+    json_api,
+    logs,
+    memory,
+    mixed,
+    sandbox_overhead,
+    streaming,
+    web,
+)
 from bench.harness import BenchError
 from bench.report import Bench, Options, Row, table, write_results
 
@@ -21,6 +35,7 @@ BENCHES: dict[str, Bench] = {
     "logs": logs.run,
     "memory": memory.run,
     "density": density.run,
+    "sandbox_overhead": sandbox_overhead.run,
     "dev": dev.run,
 }
 
