@@ -12,18 +12,22 @@ from bench import (
     dev,
     echo10k,
     hello,
+    hot_worker,
     json_api,
     logs,
     memory,
     mixed,
+    noisy_neighbour,
     sandbox_overhead,
     streaming,
     web,
 )
 from bench.harness import BenchError
+from bench.network import run as run_network
 from bench.report import Bench, Options, Row, table, write_results
 
 BENCHES: dict[str, Bench] = {
+    "network": run_network,
     "hello": hello.run,
     "json_api": json_api.run,
     "echo10k": echo10k.run,
@@ -36,6 +40,8 @@ BENCHES: dict[str, Bench] = {
     "memory": memory.run,
     "density": density.run,
     "sandbox_overhead": sandbox_overhead.run,
+    "hot_worker": hot_worker.run,
+    "noisy_neighbour": noisy_neighbour.run,
     "dev": dev.run,
 }
 
