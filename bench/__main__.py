@@ -8,6 +8,7 @@ import sys
 from bench import (
     bindings,
     cold_start,
+    control,
     density,
     dev,
     echo10k,
@@ -40,6 +41,7 @@ BENCHES: dict[str, Bench] = {
     "memory": memory.run,
     "density": density.run,
     "sandbox_overhead": sandbox_overhead.run,
+    "control": control.run,
     "hot_worker": hot_worker.run,
     "noisy_neighbour": noisy_neighbour.run,
     "dev": dev.run,
