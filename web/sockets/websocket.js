@@ -3,7 +3,6 @@
 // A WebSocket stands at one end of a link: the other end of a pair in the same isolate, or a port that leads to a client or a
 // server. An end hears nothing before accept(): what comes until then waits.
 import { CloseEvent, MessageEvent } from "../dom/message_event.js";
-import { Event, ErrorEvent } from "../dom/event.js";
 import { EventTarget, fireEvent, HandlerSlot } from "../dom/event_target.js";
 import { DOMException } from "../dom/exception.js";
 import { Blob } from "../file/blob.js";
@@ -19,7 +18,6 @@ const OPEN = 1;
 const CLOSING = 2;
 const CLOSED = 3;
 const NO_STATUS = 1005;
-const ABNORMAL = 1006;
 
 export const TEXT = 1;
 export const BINARY = 2;
@@ -28,16 +26,8 @@ export const BINARY = 2;
 export let createSocket;
 export let linkTo;
 export let takeClient;
-export let openSocket;
-export let failSocket;
 export let hear;
 export let isWebSocket;
-
-let connect = null; // (socket, url, protocols): begins a connection to a server
-
-export function setConnector(connector) {
-  connect = connector;
-}
 
 export class WebSocket extends EventTarget {
   #state = CONNECTING;
@@ -48,28 +38,24 @@ export class WebSocket extends EventTarget {
   #handlers = null; // of the event handler attributes
   #closeSent = false;
   #binaryType = "arraybuffer";
-  #url = "";
-  #protocol = "";
-  #extensions = "";
 
-  constructor(url, protocols = []) {
+  constructor(url) {
     super();
     if (url === INTERNAL) return;
     requireArguments(arguments.length, 1, "WebSocket constructor");
-    this.#accepted = true; // what a constructor made needs no accept()
-    this.#url = connect(this, toUSVString(url), protocols);
+    throw new DOMException("A worker cannot open a WebSocket to a server yet: use new WebSocketPair().", "NotSupportedError");
   }
 
   get url() {
-    return this.#url;
+    return "";
   }
 
   get protocol() {
-    return this.#protocol;
+    return "";
   }
 
   get extensions() {
-    return this.#extensions;
+    return "";
   }
 
   get readyState() {
@@ -104,10 +90,8 @@ export class WebSocket extends EventTarget {
   send(data) {
     requireArguments(arguments.length, 1, "WebSocket.send");
     this.#requireUse("send()");
-    if (this.#state === CONNECTING) throw new DOMException("The WebSocket is not open yet.", "InvalidStateError");
     if (this.#closeSent || this.#state >= CLOSING) {
-      if (this.#url === "") throw new TypeError("Can't call WebSocket send() after close().");
-      return;
+      throw new TypeError("Can't call WebSocket send() after close().");
     }
     const [kind, bytes] = encode(data);
     this.#peer.send(kind, bytes);
@@ -126,10 +110,6 @@ export class WebSocket extends EventTarget {
     this.#requireUse("close()");
     if (this.#closeSent || this.#state === CLOSED) return;
     this.#closeSent = true;
-    if (this.#state === CONNECTING) {
-      this.#peer?.close(number, text);
-      return;
-    }
     this.#state = CLOSING;
     this.#peer.close(number, text);
   }
@@ -152,7 +132,7 @@ export class WebSocket extends EventTarget {
     }
     if (this.#state === CLOSED) return;
     if (item.kind === undefined) this.#end(item);
-    else if (!(this.#closeSent && this.#url === "")) {
+    else if (!this.#closeSent) {
       fireEvent(this, new MessageEvent("message", { data: decode(item, this.#binaryType) }));
     }
   }
@@ -221,23 +201,6 @@ export class WebSocket extends EventTarget {
       socket.#taken = makePort(server);
       queueMicrotask(() => linkTo(server, socket.#taken));
       for (const item of socket.#waiting.splice(0)) socket.#hear(item);
-    };
-    openSocket = (socket, peer, protocol, extensions) => {
-      socket.#peer = peer;
-      if (socket.#closeSent) {
-        peer.close(NO_STATUS, "");
-        socket.#state = CLOSING;
-        return;
-      }
-      socket.#state = OPEN;
-      socket.#protocol = protocol;
-      socket.#extensions = extensions;
-      if (socket.#accepted) fireEvent(socket, new Event("open"));
-    };
-    failSocket = (socket, message) => {
-      if (socket.#state === CLOSED) return;
-      fireEvent(socket, new ErrorEvent("error", { message, error: new Error(message) }));
-      socket.#hear({ code: ABNORMAL, reason: "", clean: false });
     };
   }
 }
