@@ -26,13 +26,19 @@ from atoll.engine.loads import Placement
 from atoll.errors import EngineError, Failure
 from atoll.logs import Invocation
 from atoll.wire.codec import encode_call, encode_cancel, read_credit, read_done, read_failure, read_response
-from atoll.wire.generated import ErrorCode, Flag, Outcome
+from atoll.wire.generated import ErrorCode, Event, Flag, Outcome
 from atoll.workers import Isolation
 
 NEVER = float("inf")
+LONG_EVENTS = (Event.SCHEDULED, Event.QUEUE)  # nobody waits for them: they may take longer than a request
+EVENT_SECONDS = 900.0
 _END = int(Flag.END)
 _DONE = int(Flag.DONE)
 _OK = Outcome.OK  # looking it up in the enum costs as much as a dict access
+
+
+def wall_seconds(call: Call) -> float:
+    return EVENT_SECONDS if call.event in LONG_EVENTS else call.version.limits.wall_ms / 1000
 
 
 class CallTable:
@@ -70,7 +76,7 @@ class CallTable:
         call.placement = placement
         call.worker = worker = placement.load_id
         call.state = SENT
-        call.deadline = call.started + placement.wall_seconds
+        call.deadline = call.started + (placement.wall_seconds if not call.event else wall_seconds(call))
         call.uncredited = len(call.body)
         placement.in_flight += 1
         placement.tenant.in_flight += 1
@@ -120,7 +126,7 @@ class CallTable:
                 continue
             told = call.state == SENT
             if told:
-                seconds = call.version.limits.wall_ms / 1000
+                seconds = wall_seconds(call)
                 call.failure = Failure(ErrorCode.WALL, f"the worker did not respond within {seconds:g} s")
             self.cancel(call, ErrorCode.WALL)
             if told:

@@ -8,6 +8,7 @@ import pytest
 
 from atoll.engine.events import EventFailed, run_event
 from atoll.wire.generated import ErrorCode, Event, Outcome
+from atoll.workers import Limits
 from tests.engine.engine_room import EngineRoom, script
 
 META = {"cron": "*/5 * * * *", "scheduledTime": 1_700_000_000_000}
@@ -82,3 +83,11 @@ async def test_an_endless_handler_uses_up_its_cpu_time(room: EngineRoom) -> None
     with pytest.raises(EventFailed) as caught:
         await run(room, "export default { scheduled() { for (;;); } }")
     assert caught.value.failure.code == ErrorCode.CPU
+
+
+async def test_an_event_may_take_longer_than_a_request(room: EngineRoom) -> None:
+    version = script(
+        "export default { async scheduled(c, env) { await env.ECHO.wait(600); } }", limits=Limits(wall_ms=200)
+    )
+    answer = await run_event(room.pool, version, Event.SCHEDULED, "CRON * * * * *", META)
+    assert json.loads(answer) == {"noRetry": False}
