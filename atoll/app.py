@@ -58,6 +58,7 @@ from atoll.logs import Invocation
 from atoll.observe.metrics import Meter, Metrics, Sources
 from atoll.observe.processes import uses_of
 from atoll.observe.store import LogStore
+from atoll.observe.traces import Tracer
 from atoll.router import Router
 from atoll.triggers.cron import CronTriggers
 from atoll.triggers.history import CronHistory
@@ -75,13 +76,18 @@ EXAMPLE_BODY = '{"name":"hello","script":"export default { fetch() { return new 
 class Node:
     """Everything one `atoll serve` is made of. `start`, then it serves until `stop`."""
 
-    def __init__(self, settings: Settings, *, detail: Detail | None = None) -> None:
-        """`detail` is how much error pages tell; by default that depends on who can read them."""
+    def __init__(self, settings: Settings, *, detail: Detail | None = None, listens: bool = True) -> None:
+        """`detail` is how much error pages tell; by default that depends on who can read them.
+
+        A node that does not listen is reached by `inner` alone, from the program it is part of.
+        """
         self.settings = settings
+        self.listens = listens
         # On localhost whoever reads an error page is the one who wrote the worker.
         usual = Detail.MESSAGES if settings.base_domain == "localhost" else Detail.PUBLIC
         self.detail = usual if detail is None else detail
         self.meter = Meter(settings.metrics_workers)
+        self.tracer: Tracer | None = None
         self.phase = "starting"  # then "serving", then "draining"
         self._undo = AsyncExitStack()  # what `stop` does, last first
 
@@ -99,13 +105,8 @@ class Node:
 
     async def _start(self) -> None:
         undo = self._undo
-        listening = listen(self.settings.host, self.settings.port)  # first: a taken port is the commonest mistake
-        settings = self.settings = replace(self.settings, port=listening.port)
-        undo.callback(listening.close)
-        certificates = Certificates(settings.certificates) if settings.https_port else None
-        secure = listen(settings.host, settings.https_port) if certificates is not None else None
-        if secure is not None:
-            undo.callback(secure.close)
+        listening, secure, certificates = self._listen()  # first: a taken port is the commonest mistake
+        settings = self.settings
         folder = DataFolder(settings.data)
         undo.callback(folder.close)
         database = Database(settings.data / "atoll.db")
@@ -116,16 +117,20 @@ class Node:
         )
         undo.push_async_callback(self.logs.close)
         self.router = self._make_router()
-        inner = InnerCalls()
+        self.inner = InnerCalls()
         queues = QueueStore(settings.data / "queues.db")
         undo.push_async_callback(queues.close)
-        bindings = make_bindings(Services(settings, database, self.router, inner, queues, self))
+        bindings = make_bindings(Services(settings, database, self.router, self.inner, queues, self))
         for binding in bindings:
             undo.push_async_callback(binding.close)
         broker = Broker(bindings)
+        if settings.otlp_endpoint:
+            self.tracer = Tracer(settings.otlp_endpoint, settings.trace_share)
+            broker.traces = True
+            undo.push_async_callback(asyncio.to_thread, self.tracer.close)
         kinds = {binding.kind: binding for binding in bindings}
         store = WorkerStore(database, kinds)
-        inner.calls = self.pool = self._make_pool(store, broker)
+        self.inner.calls = self.pool = self._make_pool(store, broker)
         self.supervisor = self._make_supervisor()
         self.triggers = self._make_triggers(queues)
         undo.push_async_callback(self.triggers.close)
@@ -144,11 +149,26 @@ class Node:
         if restored:
             log.info("%d workers restored", restored)
         self.first_token = await self.access.gate.make_first_token(settings.data)
-        await self._open(listening)
+        if listening is not None:
+            await self._open(listening)
         if secure is not None and certificates is not None:
             await self.server.startup_secure(secure, certificates)
         undo.push_async_callback(self._drain)
         self.phase = "serving"
+
+    def _listen(self) -> tuple[Listening | None, Listening | None, Certificates | None]:
+        """Open the ports, if the node has any; from then on the settings name the one that the system chose."""
+        if not self.listens:
+            return None, None, None
+        listening = listen(self.settings.host, self.settings.port)
+        self._undo.callback(listening.close)
+        self.settings = replace(self.settings, port=listening.port)
+        if not self.settings.https_port:
+            return listening, None, None
+        certificates = Certificates(self.settings.certificates)
+        secure = listen(self.settings.host, self.settings.https_port)
+        self._undo.callback(secure.close)
+        return listening, secure, certificates
 
     async def _open(self, listening: Listening) -> None:
         """From here on clients are answered; those that came since `listen` have waited."""
@@ -163,6 +183,8 @@ class Node:
     def _record(self, record: Invocation) -> None:
         self.meter.record(record)
         self.logs.record(record)
+        if self.tracer is not None:
+            self.tracer.record(record)
         if record.version.tail_consumers:
             self.triggers.tails.take(record)
 

@@ -87,6 +87,10 @@ class Settings:
     metrics_workers: int = setting(
         200, "Workers with series of their own in /metrics; the others share one.", high=10_000
     )
+    otlp_endpoint: str = setting(
+        "", "Where traces go, such as http://localhost:4318/v1/traces; needs `pip install 'atoll[otel]'`.", shown="none"
+    )
+    trace_share: float = setting(0.01, "Part of the calls that are traced, if otlp_endpoint is set.", high=1)
     log_days: float = setting(7.0, "Days for which the log records of calls are kept.", low=0.001, high=36_500)
     log_bytes: int = setting(512 * MB, "Size of all log records; beyond it the largest tenant's oldest go.", low=MB)
     log_rate: int = setting(
@@ -250,21 +254,34 @@ def load(config: Path | None, env: Mapping[str, str], flags: Mapping[str, str]) 
 def load_with_origins(
     config: Path | None, env: Mapping[str, str], flags: Mapping[str, str]
 ) -> tuple[Settings, dict[str, str]]:
-    """The same, and where each value comes from that is not the default: a file, a variable or a flag."""
+    """The same, and where each value comes from that is not the default: a line of a file, a variable or a flag."""
     values: dict[str, object] = {}
     origins: dict[str, str] = {}
-    file = _config_file(config, env)
-    for name, value in _from_file(file):
-        values[name], origins[name] = value, str(file)
+    for name, value, place in _from_file(_config_file(config, env)):
+        values[name], origins[name] = value, place
     for name in FIELDS:
         for variable in env_names(name):
             if env.get(variable, "") != "":
                 values[name], origins[name] = _value(name, env[variable], variable), variable
     for name, text in flags.items():
         values[name], origins[name] = _value(name, text, flag_name(name)), flag_name(name)
+    return _settings(values), origins
+
+
+def settings_from(values: Mapping[str, object]) -> Settings:
+    """Settings that a program gives, by name, checked as those of a file are."""
+    checked: dict[str, object] = {}
+    for name, raw in values.items():
+        if name not in FIELDS:
+            raise StartError(f"`{name}` is no setting", nearest(name, FIELDS))
+        checked[name] = _value(name, str(raw) if isinstance(raw, Path) else raw, f"`{name}`")
+    return _settings(checked)
+
+
+def _settings(values: Mapping[str, object]) -> Settings:
     settings = dataclasses.replace(Settings(), **values)  # type: ignore[arg-type]  # each was converted by its field
     _check_together(settings)
-    return settings, origins
+    return settings
 
 
 def shown_value(value: object) -> str:
@@ -283,11 +300,13 @@ def _config_file(config: Path | None, env: Mapping[str, str]) -> Path | None:
     return config
 
 
-def _from_file(path: Path | None) -> Iterator[tuple[str, object]]:
+def _from_file(path: Path | None) -> Iterator[tuple[str, object, str]]:
+    """Name, value and place of each setting in a file."""
     if path is None:
         return
     try:
-        tables = tomllib.loads(path.read_text("utf-8"))
+        text = path.read_text("utf-8")
+        tables = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise StartError(f"{path} is not TOML: {error}", "see https://toml.io for the format") from None
     except OSError as error:
@@ -296,11 +315,25 @@ def _from_file(path: Path | None) -> Iterator[tuple[str, object]]:
     if not isinstance(node, dict):
         raise StartError(f"`node` in {path} is not a table", "write [node] on a line of its own, settings below it")
     for name, raw in node.items():
+        line = line_of(text, "node", name)
+        place = f"{path}:{line}" if line else str(path)
         if name not in FIELDS:
-            raise StartError(f"{path} sets `{name}` in [node], which is no setting", nearest(name, FIELDS))
-        value = _value(name, raw, f"`{name}` in {path}")
+            raise StartError(f"{place} sets `{name}` in [node], which is no setting", nearest(name, FIELDS))
+        value = _value(name, raw, f"`{name}` in {place}")
         # A path in a file means the same wherever Atoll is started from.
-        yield name, path.parent / value if isinstance(value, Path) else value
+        yield name, path.parent / value if isinstance(value, Path) else value, place
+
+
+def line_of(text: str, table: str, key: str) -> int:
+    """The line of a TOML file on which a key of a table stands, 0 if it stands there in a way that is not usual."""
+    inside = False
+    for number, line in enumerate(text.splitlines(), 1):
+        header = re.match(r"\s*\[\s*([^\[\]]+?)\s*\]", line)
+        if header is not None:
+            inside = header[1] == table
+        elif inside and re.match(rf"\s*[\"']?{re.escape(key)}[\"']?\s*=", line):
+            return number
+    return 0
 
 
 def nearest(name: str, known: Mapping[str, object]) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from atoll.errors import Failure
+from atoll.tallies import OpSpan
 from atoll.wire.generated import Level, Outcome
 from atoll.workers import Version
 
@@ -31,15 +32,14 @@ class Invocation(NamedTuple):
     cpu_us: int
     wall_us: int
     started_at: float  # seconds since 1970
-    head: (
-        bytes  # b"GET http://host/path\nname: value\r\n…" as the client sent it, nothing redacted; b"CRON 5 * * * *\n…"
-    )
+    head: bytes  # b"GET http://host/path\nname: value\r\n…" as the client sent it, or b"CRON 5 * * * *\n…"
     logs: Sequence[LogLine] = ()
     failure: Failure | None = None
     truncated: bool = False  # lines beyond the limit of a call were dropped
     event: str = "fetch"
     entrypoint: str = ""
     hops: int = 0  # workers that called each other before
+    ops: Sequence[OpSpan] = ()  # only where calls are traced
 
     def weight(self) -> int:
         """About how many bytes its words are. Nothing of a record changes, so neither does this."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
+from typing import NamedTuple
 
 
 class Histogram:
@@ -25,6 +26,15 @@ class Histogram:
 
 
 OP_BOUNDS = (50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 50_000, 250_000, 1_000_000, 10_000_000)  # us
+
+
+class OpSpan(NamedTuple):
+    """When one op of a call began, by the clock that never jumps, and how long it took."""
+
+    name: str
+    began_ns: int
+    took_us: int
+    refused: bool
 
 
 class OpTally:

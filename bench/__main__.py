@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from bench import bindings, cold_start, density, dev, echo10k, hello, json_api, memory, mixed, streaming, web
+from bench import bindings, cold_start, density, dev, echo10k, hello, json_api, logs, memory, mixed, streaming, web
 from bench.harness import BenchError
 from bench.report import Bench, Options, Row, table, write_results
 
@@ -18,6 +18,7 @@ BENCHES: dict[str, Bench] = {
     "bindings": bindings.run,
     "mixed": mixed.run,
     "cold_start": cold_start.run,
+    "logs": logs.run,
     "memory": memory.run,
     "density": density.run,
     "dev": dev.run,

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from atoll.config import FIELDS, Settings, env_names, facts_of, load
+from atoll.config import FIELDS, Settings, env_names, facts_of, load, load_with_origins, settings_from
 from atoll.errors import StartError
 
 
@@ -115,10 +115,10 @@ def test_a_bad_value_is_told_with_the_name_it_came_under(name: str, value: str, 
 @pytest.mark.parametrize(
     ("text", "says", "hint"),
     [
-        ("[node]\nprot = 1", "`prot` in [node], which is no setting", "did you mean `port`?"),
+        ("[node]\nprot = 1", "node.toml:2 sets `prot` in [node], which is no setting", "did you mean `port`?"),
         ("[node]\nzzzzzz = 1", "zzzzzz", "the known ones are host, port"),
         ("[node]\nport = true", "not a whole number", "Default: 8080"),
-        ('[node]\nport = "x"', "`port` in node.toml", "Default: 8080"),
+        ('[node]\nport = "x"', "`port` in node.toml:2", "Default: 8080"),
         ("[node]\nport = 1.5", "not a whole number", "Default: 8080"),
         ("[node]\nhost = 5", "not a text", "Default: 127.0.0.1"),
         ("[node]\ncontrol_hosts = [1]", "not a list of names", "in a file"),
@@ -130,6 +130,28 @@ def test_a_bad_file_is_told_with_what_to_do(text: str, says: str, hint: str) -> 
     with pytest.raises(StartError) as error:
         load(write(text), {}, {})
     assert says in str(error.value) and hint in error.value.hint
+
+
+def test_values_are_told_with_their_origin() -> None:
+    text = 'name = "x"\nport = 9\n\n[node]  # ours\nport = 1\n"spares" = 1\nengines = 1\n[other]\nmax_loaded = 1'
+    env = {"ATOLL_SPARES": "2", "ISOLATE_HEAP_MAX_MB": "64"}
+    _, origins = load_with_origins(write(text), env, {"engines": "3"})
+    assert origins == {
+        "port": "node.toml:5",
+        "spares": "ATOLL_SPARES",
+        "memory_mb": "ISOLATE_HEAP_MAX_MB",
+        "engines": "--engines",
+    }
+    _, origins = load_with_origins(write("node = { port = 1 }"), {}, {})
+    assert origins == {"port": "node.toml"}, "a line is only told where it is known"
+
+
+def test_a_program_gives_settings_under_the_same_rules() -> None:
+    settings = settings_from({"port": 1, "data": Path("d"), "control_hosts": ["A.example"], "idle_seconds": 2})
+    assert (settings.port, settings.data, settings.control_hosts) == (1, Path("d"), ("a.example",))
+    for values, says in (({"prot": 1}, "no setting"), ({"port": -1}, "`port` is -1"), ({"port": "x"}, "whole number")):
+        with pytest.raises(StartError, match=says):
+            settings_from(values)
 
 
 def test_a_file_that_was_named_must_exist() -> None:

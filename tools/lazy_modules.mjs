@@ -13,7 +13,11 @@ const MARK = "\n//# atoll:lazy\n";
 const LAZY = [
   /^node\/(?!modules\.js|globals\.js)\w+\.js$/,
   /^crypto\/(?!crypto\.js)\w+\.js$/,
-  /^(dom\/progress_event|file\/file_reader|performance_observer|streams\/transfer|url\/pattern|worker\/cloudflare_workers)\.js$/,
+  /^dom\/(message_event|message_port|progress_event)\.js$/,
+  /^encoding\/(labels|text_streams)\.js$/,
+  /^file\/(file_reader|multipart)\.js$/,
+  /^streams\/(compression|gated|identity|transfer)\.js$/,
+  /^(performance_entries|performance_observer|url\/pattern|worker\/cloudflare_workers)\.js$/,
 ];
 
 // What readable-stream brings along for browsers, a worker has: it gets ours.

@@ -7,15 +7,12 @@ import { CustomEvent, ErrorEvent, Event, PromiseRejectionEvent } from "./dom/eve
 import { EventTarget } from "./dom/event_target.js";
 import { DOMException, QuotaExceededError } from "./dom/exception.js";
 import { ExtendableEvent, FetchEvent, reportError } from "./dom/global_scope.js";
-import { CloseEvent, MessageEvent } from "./dom/message_event.js";
-import { MessageChannel, MessagePort } from "./dom/message_port.js";
 import { makeGlobalHandler, ServiceWorkerGlobalScope, WorkerGlobalScope } from "./dom/worker_global_scope.js";
 import { console } from "./console.js";
 import { Crypto, crypto } from "./crypto/crypto.js";
 import { atob, btoa } from "./encoding/base64.js";
 import { TextDecoder } from "./encoding/text_decoder.js";
 import { TextEncoder } from "./encoding/text_encoder.js";
-import { TextDecoderStream, TextEncoderStream } from "./encoding/text_streams.js";
 import { Headers } from "./fetch/headers.js";
 import { Request } from "./fetch/request.js";
 import { Response } from "./fetch/response.js";
@@ -26,10 +23,7 @@ import { lazy } from "./internal/lazy.js";
 import { native } from "./internal/native.js";
 import { Navigator, navigator } from "./navigator.js";
 import { Performance, performance } from "./performance.js";
-import { PerformanceEntry, PerformanceMark, PerformanceMeasure } from "./performance_entries.js";
 import { Scheduler, scheduler } from "./scheduler.js";
-import { CompressionStream, DecompressionStream } from "./streams/compression.js";
-import { FixedLengthStream, IdentityTransformStream } from "./streams/identity.js";
 import * as streams from "./streams/streams.js";
 import * as timers from "./timers.js";
 import { URL, URLSearchParams } from "./url/url.js";
@@ -84,11 +78,11 @@ function exposeStreams(scope) {
   exposeInterface(scope, "WritableStreamDefaultController", streams.WritableStreamDefaultController);
   exposeInterface(scope, "WritableStreamDefaultWriter", streams.WritableStreamDefaultWriter);
   // https://compression.spec.whatwg.org/
-  exposeInterface(scope, "CompressionStream", CompressionStream);
-  exposeInterface(scope, "DecompressionStream", DecompressionStream);
+  exposeLazily("CompressionStream", () => lazy("streams/compression.js").CompressionStream);
+  exposeLazily("DecompressionStream", () => lazy("streams/compression.js").DecompressionStream);
   // https://developers.cloudflare.com/workers/runtime-apis/streams/transformstream/
-  exposeInterface(scope, "FixedLengthStream", FixedLengthStream);
-  exposeInterface(scope, "IdentityTransformStream", IdentityTransformStream);
+  exposeLazily("FixedLengthStream", () => lazy("streams/identity.js").FixedLengthStream);
+  exposeLazily("IdentityTransformStream", () => lazy("streams/identity.js").IdentityTransformStream);
 }
 
 function exposeEvents(scope) {
@@ -107,11 +101,11 @@ function exposeEvents(scope) {
   exposeHandler(scope, "onunhandledrejection", "unhandledrejection");
   exposeHandler(scope, "onrejectionhandled", "rejectionhandled");
   // https://html.spec.whatwg.org/multipage/web-messaging.html
-  exposeInterface(scope, "MessageEvent", MessageEvent);
-  exposeInterface(scope, "MessageChannel", MessageChannel);
-  exposeInterface(scope, "MessagePort", MessagePort);
+  exposeLazily("MessageEvent", () => lazy("dom/message_event.js").MessageEvent);
+  exposeLazily("MessageChannel", () => lazy("dom/message_port.js").MessageChannel);
+  exposeLazily("MessagePort", () => lazy("dom/message_port.js").MessagePort);
   // https://websockets.spec.whatwg.org/#the-closeevent-interface
-  exposeInterface(scope, "CloseEvent", CloseEvent);
+  exposeLazily("CloseEvent", () => lazy("dom/message_event.js").CloseEvent);
   // https://html.spec.whatwg.org/multipage/webappapis.html#runtime-script-errors
   exposeInterface(scope, "ErrorEvent", ErrorEvent);
   exposeInterface(scope, "PromiseRejectionEvent", PromiseRejectionEvent);
@@ -177,8 +171,8 @@ export function installGlobals(scope) {
   // https://encoding.spec.whatwg.org/#api
   exposeInterface(scope, "TextDecoder", TextDecoder);
   exposeInterface(scope, "TextEncoder", TextEncoder);
-  exposeInterface(scope, "TextDecoderStream", TextDecoderStream);
-  exposeInterface(scope, "TextEncoderStream", TextEncoderStream);
+  exposeLazily("TextDecoderStream", () => lazy("encoding/text_streams.js").TextDecoderStream);
+  exposeLazily("TextEncoderStream", () => lazy("encoding/text_streams.js").TextEncoderStream);
 
   // https://html.spec.whatwg.org/multipage/webappapis.html#atob
   exposeOperation(scope, "atob", atob);
@@ -197,9 +191,9 @@ export function installGlobals(scope) {
   exposeInterface(scope, "Performance", Performance);
   exposeAttribute(scope, "performance", performance);
   // https://w3c.github.io/performance-timeline/ and https://w3c.github.io/user-timing/
-  exposeInterface(scope, "PerformanceEntry", PerformanceEntry);
-  exposeInterface(scope, "PerformanceMark", PerformanceMark);
-  exposeInterface(scope, "PerformanceMeasure", PerformanceMeasure);
+  exposeLazily("PerformanceEntry", () => lazy("performance_entries.js").PerformanceEntry);
+  exposeLazily("PerformanceMark", () => lazy("performance_entries.js").PerformanceMark);
+  exposeLazily("PerformanceMeasure", () => lazy("performance_entries.js").PerformanceMeasure);
   exposeLazily("PerformanceObserver", () => lazy("performance_observer.js").PerformanceObserver);
   exposeLazily("PerformanceObserverEntryList", () => lazy("performance_observer.js").PerformanceObserverEntryList);
 

@@ -9,9 +9,12 @@ export class Navigator {
     if (token !== INTERNAL) throw illegalConstructor();
   }
 
-  /** https://html.spec.whatwg.org/multipage/system-state.html#dom-navigator-useragent */
+  /**
+   * https://html.spec.whatwg.org/multipage/system-state.html#dom-navigator-useragent. The rest of it is for packages such as zod, which
+   * look for that name to know that code from strings is allowed to top-level code and not afterwards.
+   */
   get userAgent() {
-    return "Atoll";
+    return "Atoll (like Cloudflare-Workers)";
   }
 
   /** https://html.spec.whatwg.org/multipage/system-state.html#dom-navigator-language */

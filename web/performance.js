@@ -1,11 +1,13 @@
 // https://w3c.github.io/hr-time/#sec-performance
 import { EventTarget } from "./dom/event_target.js";
 import { monotonicNow, timeOrigin } from "./internal/clock.js";
+import { lazy } from "./internal/lazy.js";
 import { defineInterface } from "./internal/platform.js";
 import { illegalConstructor, requireArguments, toDOMString } from "./internal/webidl.js";
-import { clear, filterEntries, mark, measure } from "./performance_entries.js";
 
 const INTERNAL = Symbol("made by the platform");
+
+const entries = () => lazy("performance_entries.js");
 
 export class Performance extends EventTarget {
   #brand; // looked at by each member, so that it fails on other objects
@@ -31,42 +33,42 @@ export class Performance extends EventTarget {
   mark(markName, markOptions = undefined) {
     this.#brand;
     requireArguments(arguments.length, 1, "Performance.mark");
-    return mark(markName, markOptions);
+    return entries().mark(markName, markOptions);
   }
 
   /** https://w3c.github.io/user-timing/#measure-method */
   measure(measureName, startOrMeasureOptions = undefined, endMark = undefined) {
     this.#brand;
     requireArguments(arguments.length, 1, "Performance.measure");
-    return measure(measureName, startOrMeasureOptions, endMark);
+    return entries().measure(measureName, startOrMeasureOptions, endMark);
   }
 
   clearMarks(markName = undefined) {
     this.#brand;
-    clear("mark", markName);
+    entries().clear("mark", markName);
   }
 
   clearMeasures(measureName = undefined) {
     this.#brand;
-    clear("measure", measureName);
+    entries().clear("measure", measureName);
   }
 
   /** https://w3c.github.io/performance-timeline/#getentries-method */
   getEntries() {
     this.#brand;
-    return filterEntries();
+    return entries().filterEntries();
   }
 
   getEntriesByType(type) {
     this.#brand;
     requireArguments(arguments.length, 1, "Performance.getEntriesByType");
-    return filterEntries(undefined, toDOMString(type));
+    return entries().filterEntries(undefined, toDOMString(type));
   }
 
   getEntriesByName(name, type = undefined) {
     this.#brand;
     requireArguments(arguments.length, 1, "Performance.getEntriesByName");
-    return filterEntries(toDOMString(name), type === undefined ? undefined : toDOMString(type));
+    return entries().filterEntries(toDOMString(name), type === undefined ? undefined : toDOMString(type));
   }
 
   /** https://w3c.github.io/hr-time/#tojson-method */

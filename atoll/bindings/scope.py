@@ -12,6 +12,7 @@ import logging
 from typing import Any, Protocol, TypeVar
 
 from atoll.errors import InvalidArgument, QuotaExceeded
+from atoll.tallies import OpSpan
 from atoll.workers import Version
 
 log = logging.getLogger("atoll.bindings")
@@ -45,6 +46,7 @@ class Scope:
         "line",
         "pending",
         "response",
+        "spans",
         "subrequests",
         "version",
     )
@@ -54,6 +56,7 @@ class Scope:
         self.response = response
         self.hops = hops  # workers that called each other before this call: loops end at a limit
         self.subrequests = 0
+        self.spans: list[OpSpan] | None = None  # what its ops took, where calls are traced
         self.is_over = False
         self.pending: dict[int, asyncio.Task[None] | None] = {}  # ops under way, by op id
         self.line: dict[int, tuple[Any, bytes, bytes]] = {}  # ops that wait for their turn, by op id: what, meta, body

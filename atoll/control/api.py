@@ -67,6 +67,6 @@ class ControlApi:
         self.app.router.redirect_slashes = False
 
     def url_of(self, name: str) -> str:
-        number = self._port()  # asked for late: it may be one the system chose
-        port = "" if number == 80 else f":{number}"
+        number = self._port()  # asked for late: it may be one the system chose, or none (0)
+        port = "" if number in (0, 80) else f":{number}"
         return f"http://{name}.{self._settings.base_domain}{port}/"

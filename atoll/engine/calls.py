@@ -218,7 +218,7 @@ class Call:
             lines, truncated = self._said()
         return Invocation(
             version, outcome, status, cpu_us, int(wall * 1e6), time.time() - wall, self.head, lines, failure, truncated,
-            EVENT_NAMES[self.event], "", self.hops,
+            EVENT_NAMES[self.event], "", self.hops, self.scope.spans or () if self.scope is not None else (),
         )  # fmt: skip
 
     def _said(self) -> tuple[Sequence[LogLine], bool]:

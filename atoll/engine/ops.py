@@ -16,11 +16,13 @@ from atoll.engine.link import Link
 from atoll.engine.loads import Placement
 from atoll.engine.table import CallTable
 from atoll.errors import EngineError
+from atoll.tallies import OpSpan
 from atoll.wire.codec import encode_reply, read_op
 from atoll.wire.generated import ErrorCode, Flag
 
 log = logging.getLogger("atoll.engine")
 
+MAX_SPANS = 500  # ops of one call that a trace tells of
 PENDING_BYTES = 256 << 20  # bodies of ops that wait, over all calls of one engine
 MAX_UNDER_WAY = 1_024  # ops of one call, those that wait for their turn included; the engine allows 1,000
 
@@ -56,6 +58,8 @@ class Ops:
         if call.scope is None:
             hops = call.hops if call.event else max(call.hops, hops_of(call.head))
             call.scope = Scope(call.version, hops, DirectBody(call))
+            if self._broker.traces:
+                call.scope.spans = []
         pending, line, op = call.scope.pending, call.scope.line, self._by_index[index]
         if number in pending or number in line:
             raise EngineError(f"a second OP {number} while the first waits")
@@ -83,9 +87,12 @@ class Ops:
 
         def respond(answer: Reply | Refusal) -> None:
             tally = op.tally
-            tally.times.add((perf_counter_ns() - began) // 1000)
-            if isinstance(answer, Refusal):
-                tally.refused += 1
+            took_us = (perf_counter_ns() - began) // 1000
+            refused = isinstance(answer, Refusal)
+            tally.times.add(took_us)
+            tally.refused += refused
+            if scope.spans is not None and len(scope.spans) < MAX_SPANS:
+                scope.spans.append(OpSpan(op.name, began, took_us, refused))
             if not scope.is_over:  # else the call ended while the op ran
                 self._reply(worker, number, answer)
 

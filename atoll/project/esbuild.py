@@ -81,7 +81,9 @@ def flags_of(project: Project, *, dev: bool) -> list[str]:
         "--external:cloudflare:*",
         "--external:atoll:*",
     ]
-    defines = {"process.env.NODE_ENV": json.dumps(mode)} | options.define
+    # Packages ask for this name to know what they run in, and wrangler answers the same: zod leaves eval alone then.
+    agent = json.dumps("Cloudflare-Workers")
+    defines = {"process.env.NODE_ENV": json.dumps(mode), "navigator.userAgent": agent} | options.define
     flags += [f"--define:{name}={value}" for name, value in defines.items()]
     flags += [f"--loader:{extension}={loader}" for extension, loader in loaders_of(options).items()]
     for name in NODE_MODULES:

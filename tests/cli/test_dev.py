@@ -70,6 +70,13 @@ def test_what_the_console_says_is_told_with_the_call(start: Start) -> None:
     assert dev.wait_for("call")["logs"] == [{"level": "warn", "message": "a { b: [ 1 ] }"}]
 
 
+def test_a_stack_in_the_console_has_the_places_of_the_source(start: Start) -> None:
+    source = "enum Kind { A }\n\nexport default {\n  fetch() {\n    console.error(new Error(`no ${Kind.A}`));\n"
+    dev = start(**{"index.ts": source + "    return new Response();\n  },\n};\n"})
+    dev.get()
+    assert "index.ts:5:19" in dev.wait_for("call")["logs"][0]["message"]
+
+
 def test_a_project_that_does_not_build_says_so_until_it_does(start: Start) -> None:
     dev = start()
     dev.save("index.ts", "export default {\n  fetch( { return 1 }\n}")

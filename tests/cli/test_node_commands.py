@@ -81,7 +81,7 @@ def test_config_tells_where_each_setting_comes_from(tmp_path: Path) -> None:
     (tmp_path / "atoll.toml").write_text("[node]\nspares = 1\nport = 1")
     rows = json.loads(run(tmp_path, "config", "--changed", "--json", ATOLL_PORT="9000").stdout)
     assert {(row["name"], row["value"], row["origin"]) for row in rows} == {
-        ("spares", "1", "atoll.toml"),
+        ("spares", "1", "atoll.toml:2"),
         ("port", "9000", "ATOLL_PORT"),
     }
     assert "there is no setting" in run(tmp_path, "config", "prot", code=1).stderr

@@ -207,7 +207,7 @@ export const tests = {
       equal(enumerable, false, name);
     }
     equal(self, globalThis);
-    equal(navigator.userAgent, "Atoll");
+    equal(navigator.userAgent, "Atoll (like Cloudflare-Workers)");
     equal(Object.keys(Response.prototype).includes("text"), true);
     equal(Response.prototype[Symbol.toStringTag], "Response");
     equal(typeof globalThis.native, "undefined");

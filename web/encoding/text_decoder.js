@@ -1,5 +1,5 @@
 // https://encoding.spec.whatwg.org/#interface-textdecoder
-import { getEncoding } from "./labels.js";
+import { lazy } from "../internal/lazy.js";
 import { LegacyDecoder, Utf16Decoder, Utf8Decoder } from "./decoders.js";
 import { native } from "../internal/native.js";
 import { defineInterface } from "../internal/platform.js";
@@ -29,7 +29,8 @@ export class TextDecoder {
 
   /** https://encoding.spec.whatwg.org/#dom-textdecoder */
   constructor(label = "utf-8", options = undefined) {
-    const encoding = getEncoding(toDOMString(label));
+    const text = toDOMString(label);
+    const encoding = text === "utf-8" || text === "utf8" ? "utf-8" : lazy("encoding/labels.js").getEncoding(text);
     if (encoding === undefined) throw new RangeError(`TextDecoder: "${label}" is not a supported encoding.`);
     const { fatal = false, ignoreBOM = false } = toDictionary(options, "TextDecoder");
     this.#encoding = encoding;

@@ -2,12 +2,11 @@
 //
 // A body is what it was made from (its source) until somebody asks for a stream. Most bodies are written and sent, or received and
 // read whole, and never become a stream at all.
+import { lazy } from "../internal/lazy.js";
 import { copyBytes, isBufferSource, toUSVString } from "../internal/webidl.js";
 import { decodeText, decodeTextKeepingMark, encodeText } from "../internal/text.js";
-import { TextDecoderStream } from "../encoding/text_streams.js";
 import { blobBytes, blobType, createBlob, isBlob } from "../file/blob.js";
 import { createFormData, entryList, isFormData } from "../file/form_data.js";
-import { parseMultipart, serializeMultipart } from "../file/multipart.js";
 import {
   isDisturbed,
   isReadableStream,
@@ -51,7 +50,7 @@ export function extractBody(object) {
   if (isURLSearchParams(object)) return new Body(`${object}`, FORM_TYPE);
   if (isBlob(object)) return bodyFromBlob(object);
   if (isFormData(object)) {
-    const { bytes, type } = serializeMultipart(entryList(object));
+    const { bytes, type } = lazy("file/multipart.js").serializeMultipart(entryList(object));
     return new Body(bytes, type);
   }
   return new Body(`${object}`, TEXT_TYPE);
@@ -272,7 +271,7 @@ export function bodyText(body) {
 /** https://fetch.spec.whatwg.org/#dom-body-textstream */
 export function bodyTextStream(body) {
   if (isUnusable(body)) throw new TypeError("The body has already been used, or its stream is locked.");
-  return (body === null ? emptyStream() : streamOf(body)).pipeThrough(new TextDecoderStream());
+  return (body === null ? emptyStream() : streamOf(body)).pipeThrough(new (lazy("encoding/text_streams.js").TextDecoderStream)());
 }
 
 /** https://fetch.spec.whatwg.org/#dom-body-json */
@@ -310,7 +309,7 @@ export function bodyFormData(body, contentType) {
 function parseForm(content, contentType) {
   const mime = extractMimeType(contentType);
   if (mime?.essence === "multipart/form-data") {
-    return parseMultipart(asBytes(content), mime.parameters.get("boundary"));
+    return lazy("file/multipart.js").parseMultipart(asBytes(content), mime.parameters.get("boundary"));
   }
   if (mime?.essence === "application/x-www-form-urlencoded") return parseFields(content);
   throw new TypeError(

@@ -1,7 +1,7 @@
 // A Response on its way out, in the form the engine sends it.
 import { isUnusable, streamOf, takeBody, takesEncoded } from "./body.js";
 import { isResponse, responseState } from "./response.js";
-import { CompressionStream } from "../streams/compression.js";
+import { lazy } from "../internal/lazy.js";
 
 export { isResponse };
 
@@ -23,7 +23,10 @@ function writeHead(state) {
 function bodyOf(state) {
   const coding = state.body === null || state.list === null ? null : state.list.get("content-encoding")?.toLowerCase();
   if (!coding || takesEncoded(state.body, coding) || state.encodeBody === "manual") return takeBody(state.body);
-  if (coding === "gzip") return streamOf(state.body).pipeThrough(new CompressionStream("gzip"));
+  if (coding === "gzip") {
+    const { CompressionStream } = lazy("streams/compression.js");
+    return streamOf(state.body).pipeThrough(new CompressionStream("gzip"));
+  }
   if (coding === "br") state.list.delete("content-encoding"); // the one that Cloudflare knows and we do not: sent as it is
   return takeBody(state.body);
 }

@@ -2,7 +2,7 @@
 //
 // A Blob is bytes that nobody can change any more, so a slice of one is a view of the same bytes, and a clone is another name
 // for them. What leaves a Blob is always a copy.
-import { TextDecoderStream } from "../encoding/text_streams.js";
+import { lazy } from "../internal/lazy.js";
 import { defineInterface } from "../internal/platform.js";
 import { decodeText, encodeText } from "../internal/text.js";
 import {
@@ -136,7 +136,7 @@ export class Blob {
 
   /** https://w3c.github.io/FileAPI/#dom-blob-textstream */
   textStream() {
-    return this.stream().pipeThrough(new TextDecoderStream());
+    return this.stream().pipeThrough(new (lazy("encoding/text_streams.js").TextDecoderStream)());
   }
 
   /** https://w3c.github.io/FileAPI/#dom-blob-text */

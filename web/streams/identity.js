@@ -3,6 +3,7 @@
 // Cloudflare's streams of bytes: what is written comes out as it is, a write is done when it has been read, and the readable side
 // can fill a reader's own buffer.
 import { createGatedPair } from "./gated.js";
+import { setLength } from "./lengths.js";
 import { defineInterface } from "../internal/platform.js";
 import { bytesOf, isBufferSource, requireArguments, toDictionary } from "../internal/webidl.js";
 
@@ -31,13 +32,6 @@ function createIdentity(check, writableStrategy) {
       return [];
     },
   });
-}
-
-const lengths = new WeakMap(); // the readable side of a FixedLengthStream -> its length
-
-/** How long a stream will be; undefined for all but that of a FixedLengthStream. */
-export function lengthOfStream(stream) {
-  return lengths.get(stream);
 }
 
 let setPair; // (IdentityTransformStream, pair), for the subclass
@@ -81,7 +75,7 @@ export class FixedLengthStream extends IdentityTransformStream {
       if (isEnd && left > 0) throw new TypeError("A FixedLengthStream was closed before all its bytes were written.");
     };
     const pair = createIdentity(check, toStrategy(queuingStrategy));
-    lengths.set(pair.readable, left);
+    setLength(pair.readable, left);
     setPair(this, pair);
   }
 }

@@ -8,7 +8,7 @@ import { inspect } from "../internal/inspect.js";
 import { native } from "../internal/native.js";
 import { encodeText } from "../internal/text.js";
 import { ErrorCode, Level } from "../internal/wire.gen.js";
-import { lengthOfStream } from "../streams/identity.js";
+import { lengthOfStream } from "../streams/lengths.js";
 import { isReadableStream } from "../streams/streams.js";
 import { dropTimers } from "../timers.js";
 import { IncomingBody, OutgoingBody, sourceOfBytes, sourceOfStream } from "./bodies.js";

@@ -9,7 +9,7 @@ import { makeResponse } from "#web/fetch/response.js";
 import { defineOp } from "#web/internal/ops.js";
 import { encodeText } from "#web/internal/text.js";
 import { requireArguments } from "#web/internal/webidl.js";
-import { lengthOfStream } from "#web/streams/identity.js";
+import { lengthOfStream } from "#web/streams/lengths.js";
 import { isReadableStream } from "#web/streams/streams.js";
 import { parseHref, URL } from "#web/url/url.js";
 import { sourceOfStream, toBytes } from "#web/worker/bodies.js";

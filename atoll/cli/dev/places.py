@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from atoll.errors import Failure
+from atoll.observe.sourcemaps import Maps, decoded, mapped_stack
 from atoll.project.built import Built, Diagnostic
 
 # `at name (path:line:column)` or `at path:line:column`
@@ -16,12 +17,26 @@ class Places:
     def __init__(self) -> None:
         self._folder = Path.cwd()
         self._files: dict[str, Path] = {}  # path of a module -> file it was read from
+        self._raw_maps: dict[str, bytes] = {}
+        self._maps: Maps | None = None  # decoded when a stack is first shown: large ones take a while
 
     def learn(self, built: Built, folder: Path) -> None:
         """Modules that were taken as they are have the names of files; a bundle's map names them from the folder."""
         self._folder = folder
         pairs = zip(built.modules, built.inputs, strict=True) if not built.bundled else ()
         self._files = {module.path: path for module, path in pairs}
+        self._raw_maps = {module.path: module.source_map.encode() for module in built.modules if module.source_map}
+        self._maps = None
+
+    @property
+    def maps(self) -> Maps:
+        if self._maps is None:
+            self._maps = decoded(self._raw_maps)
+        return self._maps
+
+    def mapped(self, text: str) -> str:
+        """What a console line says, with the places of a stack in it as people know them."""
+        return mapped_stack(text, self.maps) if "\n    at " in text else text
 
     def file_of(self, name: str) -> Path | None:
         path = self._files.get(name) or self._folder / name

@@ -21,7 +21,7 @@ from atoll.cli.talk import Failed, paint
 from atoll.config import Settings
 from atoll.control.refusals import Refused
 from atoll.logs import Invocation
-from atoll.observe.sourcemaps import decoded, mapped_failure
+from atoll.observe.sourcemaps import mapped_failure
 from atoll.project.build import Builder
 from atoll.project.built import Built
 from atoll.project.bundle import deploy_body
@@ -43,7 +43,7 @@ class Session:
         self._watcher = Watcher(project)
         self._tasks: set[asyncio.Task[None]] = set()
         self.node = DevNode(settings, project.name, self._on_call, self._first_deploy)
-        self.terminal = Terminal(as_json=as_json, explain=self.node.explained, cold=self.node.call_was_cold)
+        self.terminal = Terminal(self.node, as_json=as_json)
 
     async def run(self, began: float) -> None:
         """Serve until it is told to stop. Raises StartError."""
@@ -132,7 +132,7 @@ class Session:
         try:
             await self.node.deploy(body)
         except Refused as refused:
-            self._broke("deploy_failed", self._placed(refused, result), refused.hint)
+            self._broke("deploy_failed", self._placed(refused), refused.hint)
             return False
         self._deployed = body
         self.node.broke("")
@@ -146,12 +146,12 @@ class Session:
         """Our own control API, over the loopback like any other client's."""
         return Client(Target(f"http://127.0.0.1:{self.port}"), host=f"{CONTROL_HOST}:{self.port}")
 
-    def _placed(self, refused: Refused, built: Built) -> str:
+    def _placed(self, refused: Refused) -> str:
         """Why it was refused, with the code around the place that is at fault."""
         if refused.failure is None:
             return str(refused)
-        maps = decoded({module.path: module.source_map.encode() for module in built.modules if module.source_map})
-        frame = self.node.places.frame(mapped_failure(refused.failure, maps))
+        places = self.node.places
+        frame = places.frame(mapped_failure(refused.failure, places.maps))
         return f"{refused}\n{frame}" if frame else str(refused)
 
     def _broke(self, event: str, text: str, hint: str) -> None:

@@ -11,13 +11,14 @@ import sys
 import termios
 import tty
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import click
 
+from atoll.cli.dev.places import Places
 from atoll.cli.talk import paint, say
 from atoll.errors import Failure
-from atoll.logs import Invocation
+from atoll.logs import Invocation, LogLine
 from atoll.wire.generated import OUTCOME_NAMES, Level
 
 MAX_LINES = 200  # calls told in one turn
@@ -25,13 +26,21 @@ LEVEL_COLOURS = {Level.DEBUG: "bright_black", Level.WARN: "yellow", Level.ERROR:
 CLOSE_TO_LIMIT = 0.8
 
 
+class Node(Protocol):
+    """The node of the session, as far as its calls are told: DevNode."""
+
+    places: Places
+
+    def explained(self, version_id: str, failure: Failure) -> Failure: ...
+    def call_was_cold(self) -> bool: ...
+
+
 class Terminal:
     """As text for people, or as one JSON object per line."""
 
-    def __init__(self, *, as_json: bool, explain: Callable[[str, Failure], Failure], cold: Callable[[], bool]) -> None:
+    def __init__(self, node: Node, *, as_json: bool) -> None:
+        self._node = node
         self._as_json = as_json
-        self._explain = explain
-        self._cold = cold
         self._waiting: list[Invocation] = []
         self._skipped = 0
 
@@ -65,7 +74,7 @@ class Terminal:
     def _flush(self) -> None:
         waiting, self._waiting = self._waiting, []
         skipped, self._skipped = self._skipped, 0
-        cold = self._cold()
+        cold = self._node.call_was_cold()
         for record in waiting:
             self._show(record, cold)
             cold = False
@@ -73,16 +82,20 @@ class Terminal:
             self.tell("skipped", f"  … and {skipped} calls more", count=skipped)
 
     def _show(self, record: Invocation, cold: bool) -> None:
-        failure = self._explain(record.version.id, record.failure) if record.failure is not None else None
+        failure = self._node.explained(record.version.id, record.failure) if record.failure is not None else None
         address = record.head.partition(b"\n")[0].decode("latin-1")
         method, _, url = address.partition(" ")
         path = "/" + url.split("/", 3)[3] if url.count("/") >= 3 else url
+        lines = [self._node.places.mapped(line.text) for line in record.logs]
         if self._as_json:
-            click.echo(json.dumps(facts_of(record, method, path, cold, failure)))
+            facts = facts_of(record, method, path, cold, failure)
+            pairs = zip(record.logs, lines, strict=True)
+            facts["logs"] = [{"level": level_of(line), "message": text} for line, text in pairs]
+            click.echo(json.dumps(facts))
             return
-        for line in record.logs:
-            level = paint(f"{line.level.name.lower():<5}", fg=LEVEL_COLOURS.get(line.level, "cyan"))
-            click.echo(f"  {level} {line.text.replace(chr(10), chr(10) + ' ' * 8)}")
+        for line, text in zip(record.logs, lines, strict=True):
+            level = paint(f"{level_of(line):<5}", fg=LEVEL_COLOURS.get(line.level, "cyan"))
+            click.echo(f"  {level} {text.replace(chr(10), chr(10) + ' ' * 8)}")
         click.echo(summary(record, method, path, cold))
         if failure is not None:
             name = f"{failure.name}: " if failure.name and not failure.message.startswith(failure.name) else ""
@@ -90,6 +103,10 @@ class Terminal:
             say(f"  {paint(name + failure.message, fg='red')}")
             if frame:
                 say(coloured_frame(frame))
+
+
+def level_of(line: LogLine) -> str:
+    return line.level.name.lower()
 
 
 def summary(record: Invocation, method: str, path: str, cold: bool) -> str:
@@ -119,7 +136,6 @@ def facts_of(record: Invocation, method: str, path: str, cold: bool, failure: Fa
         "cpu_ms": record.cpu_us / 1000,
         "wall_ms": record.wall_us / 1000,
         "cold": cold,
-        "logs": [{"level": line.level.name.lower(), "message": line.text} for line in record.logs],
     }
     if failure is not None:
         facts["exception"] = {"name": failure.name, "message": failure.message, "stack": failure.stack}

@@ -1,0 +1,154 @@
+"""For tests of workers: a node that plain functions can use, and a pytest fixture.
+
+In conftest.py:
+
+    pytest_plugins = ["atoll.testing"]
+
+and then in a test:
+
+    def test_it_greets(atoll):
+        worker = atoll.deploy("hello", Path("worker.js").read_text())
+        assert worker.fetch("/").text == "Hello!"
+
+One node serves all tests of a session; the workers a test deployed go with the test. A fixture `atoll_settings` of your
+own changes the node: `{"engines": 2, "cpu_ms": 500}`. For tests that are coroutines there is `atoll.Atoll`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Coroutine, Iterator, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import pytest
+import uvloop
+
+from atoll.embed import Atoll, Body, Headers, Response
+
+T = TypeVar("T")
+
+SECONDS = 120.0  # the longest that one call may take
+
+
+class TestWorker:
+    """A deployed worker. `facts` is what the API tells of it."""
+
+    __test__ = False  # not a test, whatever pytest thinks of the name
+
+    def __init__(self, node: TestNode, name: str, facts: Mapping[str, Any]) -> None:
+        self._node = node
+        self.name = name
+        self.facts = facts
+
+    def fetch(
+        self, path: str = "/", *, method: str = "GET", headers: Headers | None = None, body: Body = b""
+    ) -> Response:
+        """Send a request to its own host."""
+        return self._node.fetch(self._node.url(self.name, path), method=method, headers=headers, body=body)
+
+    def logs(self, **question: object) -> list[dict[str, Any]]:
+        """Its calls, newest first."""
+        return self._node.logs(self.name, **question)
+
+
+class TestNode:
+    """An `Atoll` in a thread of its own: the same methods, which wait for their result."""
+
+    __test__ = False
+
+    def __init__(self, data: Path | str | None = None, *, port: int | None = None, **settings: object) -> None:
+        self._atoll = Atoll(data, port=port, **settings)
+        self._loop = uvloop.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="atoll", daemon=True)
+        self._deployed: list[str] = []
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        try:
+            self._wait(self._atoll.__aenter__())
+        except BaseException:
+            self._end()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            self._wait(self._atoll.__aexit__(None, None, None))
+        finally:
+            self._end()
+
+    def deploy(self, name: str, script: str | None = None, **fields: object) -> TestWorker:
+        """Deploy a worker, or a new version of one that exists."""
+        worker = self._wait(self._atoll.deploy(name, script, **fields))
+        self._deployed.append(name)
+        return TestWorker(self, name, worker.facts)
+
+    def delete(self, name: str) -> None:
+        self._wait(self._atoll.delete(name))
+
+    def fetch(self, url: str, *, method: str = "GET", headers: Headers | None = None, body: Body = b"") -> Response:
+        """Send a request to the worker that an address belongs to."""
+        return self._wait(self._atoll.fetch(url, method=method, headers=headers, body=body))
+
+    def logs(self, name: str, **question: object) -> list[dict[str, Any]]:
+        return self._wait(self._atoll.logs(name, **question))
+
+    def api(self, method: str, path: str, body: object = None) -> Any:
+        """Anything the control API does."""
+        return self._wait(self._atoll.api(method, path, body))
+
+    def url(self, name: str, path: str = "/") -> str:
+        return self._atoll.url(name, path)
+
+    @property
+    def port(self) -> int:
+        return self._atoll.port
+
+    def forget(self) -> None:
+        """Delete the workers that were deployed since the last time."""
+        names, self._deployed = dict.fromkeys(self._deployed), []
+        there = {worker["name"] for worker in self.api("GET", "/api/workers")["workers"]}
+        for name in names:
+            if name in there:
+                self.delete(name)
+
+    def _wait(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(SECONDS)
+
+    def _end(self) -> None:
+        self._wait(_rest())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
+async def _rest() -> None:
+    """What the loop still has to do before it may be closed."""
+    loop = asyncio.get_running_loop()
+    await loop.shutdown_asyncgens()
+    await loop.shutdown_default_executor()
+
+
+@pytest.fixture(scope="session")
+def atoll_settings() -> dict[str, object]:
+    """Settings of the node; override it in conftest.py."""
+    return {}
+
+
+@pytest.fixture(scope="session")
+def atoll_node(atoll_settings: dict[str, object]) -> Iterator[TestNode]:
+    """The node of the session."""
+    with TestNode(**atoll_settings) as node:  # type: ignore[arg-type]  # a user's word, checked by the node
+        yield node
+
+
+@pytest.fixture
+def atoll(atoll_node: TestNode) -> Iterator[TestNode]:
+    """The node of the session, without the workers of other tests."""
+    yield atoll_node
+    atoll_node.forget()

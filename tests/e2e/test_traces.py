@@ -1,0 +1,80 @@
+"""Traces of a real node arrive at a collector that speaks OTLP over HTTP."""
+
+from __future__ import annotations
+
+import gzip
+import queue
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
+
+from tests.running import Atoll
+
+TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
+WORKER = """export default { async fetch(request, env) {
+  if (request.url.endsWith("/bad")) throw new Error("broken");
+  await env.KV.put("a", "1");
+  return new Response(await env.KV.get("a"));
+} }"""
+
+
+class Collector(ThreadingHTTPServer):
+    def __init__(self) -> None:
+        self.spans: queue.Queue[Span] = queue.Queue()
+        super().__init__(("127.0.0.1", 0), Handler)
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: Collector
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["content-length"]))
+        if self.headers.get("content-encoding") == "gzip":
+            body = gzip.decompress(body)
+        for resource in ExportTraceServiceRequest.FromString(body).resource_spans:
+            for scope in resource.scope_spans:
+                for span in scope.spans:
+                    self.server.spans.put(span)
+        self.send_response(200)
+        self.end_headers()
+
+    def log_message(self, *arguments: object) -> None:
+        pass
+
+
+@pytest.fixture
+def collector() -> Iterator[Collector]:
+    with Collector() as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+def text_of(span: Span, name: str) -> str:
+    return next(item.value.string_value for item in span.attributes if item.key == name)
+
+
+def test_a_call_and_its_ops_are_spans_of_one_trace(new_atoll: Callable[..., Atoll], collector: Collector) -> None:
+    endpoint = f"http://127.0.0.1:{collector.server_port}/v1/traces"
+    atoll = new_atoll(engines=1, otlp_endpoint=endpoint, trace_share=1)
+    atoll.deploy("traced", WORKER, bindings=[{"type": "kv", "name": "KV", "namespace": "traced"}])
+    headers = {"traceparent": f"00-{TRACE}-{PARENT}-01"}
+    assert atoll.get("traced", "/?id=0123456789abcdef0123456789abcdef", headers).text == "1"
+    assert atoll.get("traced", "/bad").status == 500
+    assert atoll.stop() == 0, "what was traced leaves before the end"
+    spans = [collector.spans.get(timeout=10) for _ in range(4)]
+    call = next(span for span in spans if span.name == "fetch traced" and span.trace_id.hex() == TRACE)
+    assert call.parent_span_id.hex() == PARENT
+    assert text_of(call, "url.full").endswith("?id=REDACTED") and text_of(call, "atoll.outcome") == "ok"
+    ops = [span for span in spans if span.parent_span_id == call.span_id]
+    assert [span.name for span in ops] == ["kv.put", "kv.get"]
+    slack = 50_000_000  # ns: two clocks
+    assert all(call.start_time_unix_nano - slack < span.start_time_unix_nano < span.end_time_unix_nano for span in ops)
+    bad = next(span for span in spans if span.name == "fetch traced" and span is not call)
+    assert (bad.status.message, bad.status.code) == ("broken", 2) and bad.trace_id.hex() != TRACE
