@@ -24,6 +24,7 @@ from atoll.wire.generated import (
     CHUNK,
     HEADER_LAYOUT,
     MAX_HEAD,
+    MAX_META,
     MAX_PAYLOAD,
     WINDOW,
     ErrorCode,
@@ -40,7 +41,6 @@ Handler: TypeAlias = Callable[[int, int, int, bytes, int, int], None]
 
 HEADER_SIZE = 16
 MAX_JSON = 1 << 20  # no engine has a reason to send a longer JSON payload
-MAX_META = 1 << 20  # the JSON half of an op
 MESSAGE_CHARS = 8 << 10  # longer texts from the engine are cut, not refused: a worker can make them
 STACK_CHARS = 32 << 10
 

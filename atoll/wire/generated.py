@@ -3,13 +3,14 @@
 from enum import IntEnum, IntFlag
 from typing import NamedTuple
 
-WIRE_HASH = "239a369092c84f87"
+WIRE_HASH = "2901f8779aba48f0"
 HEADER_LAYOUT = "<IBBHII"  # length, kind, flags, spare, worker, call
 MAX_PAYLOAD = 67108864
 INLINE_BODY = 65536
 CHUNK = 65536
 WINDOW = 262144
 MAX_HEAD = 147456
+MAX_META = 1048576
 LEDGER = 65536
 LEDGER_THREADS = 64
 

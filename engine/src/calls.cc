@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "clock.h"
 #include "json.h"
 
 namespace engine {
@@ -114,6 +115,9 @@ void Calls::AwaitBody(uint32_t id) {
 void Calls::TookBody(uint32_t id, uint32_t bytes) {
   Call* call = Find(id);
   if (call == nullptr || !call->upload_open || call->canceled) return;
+  bytes = std::min(bytes, call->untaken);  // a worker can have our JavaScript say anything
+  if (bytes == 0) return;
+  call->untaken -= bytes;
   out_.Begin(wire::Frame::kCredit, 0, worker_id_, id);
   out_.U32(bytes);
   out_.End();
@@ -138,6 +142,7 @@ bool Calls::Pipe(uint32_t id, std::string_view bytes, bool last) {
   Call* call = Find(id);
   if (call == nullptr || !call->body_open || call->canceled) return false;
   call->piped_last |= last;
+  call->untaken += static_cast<uint32_t>(bytes.size());
   size_t sent = 0;
   // What waits goes first.
   for (std::string_view part : {std::string_view(call->piped_bytes), bytes}) {
@@ -173,6 +178,10 @@ bool Calls::Done(uint32_t id, uint64_t unfinished_ns) {
   auto found = calls_.find(id);
   if (found == calls_.end()) return false;
   const Call& call = found->second;
+  // A worker that got hold of an object of ours can end its call before it is answered. Python would end the engine.
+  if (!call.canceled && (!call.responded || call.body_open)) {
+    Fail(id, {wire::Error::kInternal, "the call ended without a whole response", {}, {}, {}, 0, 0});
+  }
   bool had_timers = call.timers > 0;
   out_.Begin(wire::Frame::kDone, 0, worker_id_, id);
   out_.U32(Microseconds(call.cpu_ns + unfinished_ns));
@@ -213,7 +222,11 @@ std::vector<Calls::Stuck> Calls::FindStuck() const {
 
 void Calls::FailAll(const Failure& failure) {
   while (!calls_.empty()) {
-    uint32_t id = calls_.begin()->first;
+    auto& [id, call] = *calls_.begin();
+    if (call.responded && !call.body_open && !call.canceled) {  // nobody is told any more, but the log
+      call.outcome = wire::OutcomeOf(failure.code);
+      Log(id, wire::Level::kError, EpochMs(), failure.message);
+    }
     Fail(id, failure);
     Done(id, 0);
   }

@@ -33,6 +33,7 @@ struct Call {
   uint32_t ops = 0;
 
   bool upload_open = false;  // Python may still send parts of the request body
+  uint32_t untaken = 0;      // bytes of it that came and that JavaScript has not taken
   bool canceled = false;
 
   // The request body goes out as the response body and no JavaScript sees it: bytes that wait for credit, at most the
@@ -51,6 +52,8 @@ struct Call {
 
 class Calls final {
  public:
+  static constexpr size_t kMaxLogBytes = 256 * 1024;  // Python keeps half of it; this bounds what a flood costs us
+
   Calls(uint32_t worker_id, wire::Writer& out) : worker_id_(worker_id), out_(out) {}
   Calls(const Calls&) = delete;
   Calls& operator=(const Calls&) = delete;
@@ -107,7 +110,6 @@ class Calls final {
   void Head(v8::Isolate* isolate, uint16_t status, const Call& call, v8::Local<v8::String> head,
             uint64_t unfinished_ns);
 
-  static constexpr size_t kMaxLogBytes = 256 * 1024;  // Python keeps half of it; this bounds what a flood costs us
   static constexpr size_t kLogLineBytes = 32;  // what a line counts beside its text, so that empty ones are bounded too
 
   const uint32_t worker_id_;

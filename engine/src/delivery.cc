@@ -42,6 +42,7 @@ void Worker::BeginCall(const Mail& mail) {
   v8::Isolate* isolate = realm_->isolate();
   bool streaming = (mail.flags & wire::kFlagEnd) == 0;
   call->upload_open = streaming;
+  call->untaken = static_cast<uint32_t>(parts->body.size());
   v8::Local<v8::Value> body = v8::Null(isolate);
   if (!parts->body.empty()) body = Bytes(isolate, parts->body);
   if (parts->event != wire::Event::kFetch) {
@@ -60,6 +61,7 @@ void Worker::DeliverBody(const Mail& mail) {
   v8::Isolate* isolate = realm_->isolate();
   v8::Local<v8::Value> id = v8::Integer::NewFromUnsigned(isolate, mail.call);
   call->waits_body = false;
+  call->untaken += static_cast<uint32_t>(mail.payload.size());
   bool last = mail.flags & wire::kFlagEnd;
   if (last) call->upload_open = false;
   if (!mail.payload.empty()) CallEntry(realm_->entry().body, {id, Bytes(isolate, mail.payload)});

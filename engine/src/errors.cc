@@ -28,7 +28,7 @@ std::string Field(v8::Local<v8::Context> context, v8::Local<v8::Object> object, 
   v8::TryCatch ignored(isolate);
   v8::Local<v8::Value> value;
   if (!object->Get(context, ToV8(isolate, name)).ToLocal(&value) || !value->IsString()) return {};
-  return FromV8(isolate, value);
+  return BeginningOf(isolate, value.As<v8::String>(), kMaxStack + 1024);
 }
 
 void Locate(v8::Local<v8::Context> context, v8::Local<v8::Message> message, Failure* failure) {
@@ -105,7 +105,8 @@ Failure Describe(v8::Local<v8::Context> context, wire::Error code, v8::Local<v8:
   }
   if (failure.message.empty()) {
     v8::TryCatch ignored(isolate);
-    failure.message = FromV8(isolate, thrown);
+    v8::Local<v8::String> text;
+    if (thrown->ToString(context).ToLocal(&text)) failure.message = BeginningOf(isolate, text, kMaxText + 1024);
   }
   return failure;
 }

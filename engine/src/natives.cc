@@ -34,14 +34,21 @@ std::string_view BytesOf(v8::Local<v8::Value> value) {
   return {data + array->ByteOffset(), array->ByteLength()};
 }
 
+// Python ends an engine that sends another. JavaScript has checked it, but a worker may have got hold of our
+// JavaScript.
+uint16_t StatusOf(const Info& info) {
+  uint32_t status = Unsigned(info, 1);
+  return status >= 200 && status <= 599 ? static_cast<uint16_t>(status) : 500;
+}
+
 // respond(call, status, head, body: null | string | Uint8Array, done) -> false when the body must be streamed
 void Respond(const Info& info) {
   Worker* worker = WorkerOf(info);
   if (worker == nullptr || !info[2]->IsString()) return;
   uint32_t call = Unsigned(info, 0);
   bool done = info[4]->IsTrue() && !worker->HasRejections();
-  bool sent = worker->calls().Respond(info.GetIsolate(), call, static_cast<uint16_t>(Unsigned(info, 1)),
-                                      info[2].As<v8::String>(), info[3], worker->UnfinishedNs(), done);
+  bool sent = worker->calls().Respond(info.GetIsolate(), call, StatusOf(info), info[2].As<v8::String>(), info[3],
+                                      worker->UnfinishedNs(), done);
   info.GetReturnValue().Set(sent);
 }
 
@@ -49,8 +56,8 @@ void Respond(const Info& info) {
 void BeginStream(const Info& info) {
   Worker* worker = WorkerOf(info);
   if (worker == nullptr || !info[2]->IsString()) return;
-  worker->calls().BeginStream(info.GetIsolate(), Unsigned(info, 0), static_cast<uint16_t>(Unsigned(info, 1)),
-                              info[2].As<v8::String>(), worker->UnfinishedNs());
+  worker->calls().BeginStream(info.GetIsolate(), Unsigned(info, 0), StatusOf(info), info[2].As<v8::String>(),
+                              worker->UnfinishedNs());
 }
 
 // sendBody(call, bytes, offset) -> how many bytes were taken; the rest has to wait for credit
@@ -109,6 +116,7 @@ void Fail(const Info& info) {
   v8::Isolate* isolate = info.GetIsolate();
   Failure failure = Describe(isolate->GetCurrentContext(), static_cast<wire::Error>(Unsigned(info, 1)), info[2]);
   if (info[3]->IsString()) failure.message = FromV8(isolate, info[3]);
+  if (worker->IsEnding()) return;  // reading the error took too much: that is what the call is told
   worker->calls().Fail(Unsigned(info, 0), failure);
 }
 
@@ -117,21 +125,24 @@ void Done(const Info& info) {
   if (Worker* worker = WorkerOf(info)) info.GetReturnValue().Set(worker->FinishCall(Unsigned(info, 0)));
 }
 
-// op(index, meta, body: Uint8Array | null) -> op id; 0 when no call is running, 2^32-1 when too many are under way
+// op(index, meta, body: Uint8Array | null) -> op id; 0 when no call is running, 2^32-1 when too many are under way,
+// 2^32-2 when it is too large
 void Op(const Info& info) {
   Worker* worker = WorkerOf(info);
   if (worker == nullptr) return;
   std::string meta = FromV8(info.GetIsolate(), info[1]);
   std::string_view body = IsBytes(info[2]) ? BytesOf(info[2]) : std::string_view();
-  info.GetReturnValue().Set(worker->StartOp(Unsigned(info, 0), meta, body));
+  bool fits = meta.size() <= wire::kMaxMeta && body.size() <= wire::kMaxPayload - wire::kMaxMeta - 64;
+  info.GetReturnValue().Set(fits ? worker->StartOp(Unsigned(info, 0), meta, body) : Worker::kOpTooLarge);
 }
 
 // log(level, text)
 void Log(const Info& info) {
   Worker* worker = WorkerOf(info);
   if (worker == nullptr) return;
+  if (!info[1]->IsString()) return;
   worker->Log(worker->CurrentCall(), static_cast<wire::Level>(std::min(Unsigned(info, 0), 4u)),
-              FromV8(info.GetIsolate(), info[1]));
+              BeginningOf(info.GetIsolate(), info[1].As<v8::String>(), Calls::kMaxLogBytes));
 }
 
 // setTimer(id, delay in ms) -> false when there are too many

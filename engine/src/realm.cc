@@ -53,6 +53,13 @@ std::string FromV8(v8::Isolate* isolate, v8::Local<v8::Value> value) {
   return *text == nullptr ? std::string() : std::string(*text, text.length());
 }
 
+std::string BeginningOf(v8::Isolate* isolate, v8::Local<v8::String> text, size_t limit) {
+  if (static_cast<size_t>(text->Length()) * 3 <= limit) return FromV8(isolate, text);
+  std::string bytes(limit, '\0');
+  bytes.resize(text->WriteUtf8V2(isolate, bytes.data(), limit, v8::String::WriteFlags::kReplaceInvalidUtf8));
+  return bytes;
+}
+
 Realm::Realm(const RealmFactory& factory, size_t memory_bytes)
     : factory_(factory), memory_bytes_(memory_bytes), allocator_(memory_bytes), isolate_(v8::Isolate::Allocate()) {
   alive_.fetch_add(1);

@@ -150,5 +150,7 @@ void Ignore(T&&) {}
 // A UTF-8 C++ string as a JavaScript string, and back.
 v8::Local<v8::String> ToV8(v8::Isolate* isolate, std::string_view text);
 std::string FromV8(v8::Isolate* isolate, v8::Local<v8::Value> value);
+// The beginning of a string that may be hundreds of megabytes long: about `limit` bytes.
+std::string BeginningOf(v8::Isolate* isolate, v8::Local<v8::String> text, size_t limit);
 
 }  // namespace engine

@@ -99,7 +99,7 @@ Watchdog::Charge::Charge(Slot& slot, v8::Isolate* isolate, const Account& accoun
   if (slot_.watchdog_.asleep_.load()) slot_.watchdog_.WakeUp();
 }
 
-uint64_t Watchdog::Charge::SoFar() const { return MonotonicNs() - slot_.entered_ns_; }
+uint64_t Watchdog::Charge::SoFar() const { return Cost(slot_, MonotonicNs()); }
 
 uint64_t Watchdog::Charge::Stop() {
   if (stopped_) return cost_ns_;

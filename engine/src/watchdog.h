@@ -73,7 +73,7 @@ class Watchdog final {
     Charge(const Charge&) = delete;
     Charge& operator=(const Charge&) = delete;
 
-    // CPU time used so far, roughly.
+    // CPU time used so far.
     uint64_t SoFar() const;
     // Ends the entry and returns what it cost. `fired()` and `disowned()` are then final.
     uint64_t Stop();

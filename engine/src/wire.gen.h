@@ -5,12 +5,13 @@
 
 namespace engine::wire {
 
-inline constexpr char kHash[] = "239a369092c84f87";
+inline constexpr char kHash[] = "2901f8779aba48f0";
 inline constexpr uint32_t kMaxPayload = 67108864;
 inline constexpr uint32_t kInlineBody = 65536;
 inline constexpr uint32_t kChunk = 65536;
 inline constexpr uint32_t kWindow = 262144;
 inline constexpr uint32_t kMaxHead = 147456;
+inline constexpr uint32_t kMaxMeta = 1048576;
 inline constexpr uint32_t kLedger = 65536;
 inline constexpr uint32_t kLedgerThreads = 64;
 

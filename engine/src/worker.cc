@@ -211,7 +211,7 @@ void Worker::Run(Watchdog::Slot& slot, uint32_t call_id, Enter&& enter) {
     charge_ = &charge;
     enter();
     isolate->PerformMicrotaskCheckpoint();
-    if (state_ == State::kStarting && !charge.HasFired() && !realm_->out_of_memory()) ContinueStarting();
+    if (state_ == State::kStarting && !IsEnding()) ContinueStarting();
     if (!rejections_.empty()) ReportRejections();
     for (uint32_t id : std::exchange(finishing_, {})) {
       if (calls_.Done(id, UnfinishedNs())) timers_.ClearCall(id);

@@ -83,6 +83,7 @@ class Worker final : public std::enable_shared_from_this<Worker> {
   void ClearTimer(uint32_t id);
   // The id of the op; 0 when no call is running, kTooManyOps when the call has too many under way.
   static constexpr uint32_t kTooManyOps = UINT32_MAX;
+  static constexpr uint32_t kOpTooLarge = UINT32_MAX - 1;
   uint32_t StartOp(uint32_t op, std::string_view meta, std::string_view body);
   // Whether this worker may have one more job, which holds so much memory. If not, the work is done on the spot.
   bool MayStartJob(size_t bytes) const;
@@ -91,6 +92,8 @@ class Worker final : public std::enable_shared_from_this<Worker> {
   // True when the call had timers left; they are gone.
   bool FinishCall(uint32_t id);
   void Log(uint32_t call, wire::Level level, std::string_view text);
+  // V8 has been told to end the worker's code.
+  bool IsEnding() const { return realm_->out_of_memory() || (charge_ != nullptr && charge_->HasFired()); }
   void OnPromiseReject(const v8::PromiseRejectMessage& message);
   bool HasRejections() const { return !rejections_.empty(); }
   // V8 has no memory left and would end the process. Never returns: the thread stays where it is until Python has

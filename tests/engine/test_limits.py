@@ -8,7 +8,7 @@ import pytest
 from engine_room import EngineRoom, script
 
 from atoll.errors import LoadFailed
-from atoll.workers import Limits, Switches
+from atoll.workers import Limits, Switches, Version
 
 # Does as many rounds as the path says: the worker has no clock that moves, so it is told how fast it is.
 BURN = """
@@ -21,14 +21,10 @@ export default { fetch(request) {
 """
 
 
-async def rounds_per_ms(room: EngineRoom) -> float:
-    version = script(BURN, "probe", Limits(cpu_ms=30_000))
-    await room.get(version, "http://test/400")
-    used = []
-    for _ in range(5):
-        await room.get(version, "http://test/400")
-        used.append(room.records[-1].cpu_us)
-    return 400 / (min(used) / 1000)
+async def used_ms(room: EngineRoom, version: Version, rounds: int) -> float:
+    """The CPU time of a call that was let through; 0 if it was not."""
+    ear = await room.get(version, f"http://test/{rounds}")
+    return room.records[-1].cpu_us / 1000 if ear.body == b"done" else 0.0
 
 
 async def test_an_endless_loop_ends_before_one_and_a_half_times_its_limit(room: EngineRoom) -> None:
@@ -39,16 +35,21 @@ async def test_an_endless_loop_ends_before_one_and_a_half_times_its_limit(room: 
     assert found is not None and 100 < int(found[1]) <= 150, ear.failure.message
 
 
-async def test_a_call_a_little_over_its_limit_passes_once_in_a_while(room: EngineRoom) -> None:
-    speed = await rounds_per_ms(room)
-    version = script(BURN, limits=Limits(cpu_ms=200))
-    over, below = f"http://test/{int(225 * speed)}", "http://test/1"
-    assert (await room.get(version, over)).code == "CPU", "nothing was saved yet"
-    for _ in range(6):
-        await room.get(version, below)
-    assert (await room.get(version, over)).body == b"done"
-    codes = [(await room.get(version, over)).code for _ in range(3)]
-    assert "CPU" in codes, "but not again and again"
+async def test_a_call_a_little_over_its_limit_passes_if_those_before_it_stayed_below(room: EngineRoom) -> None:
+    """No two rounds take the same time on a busy machine: many are tried, and each is judged by what it really used."""
+    speed = 400 / await used_ms(room, script(BURN, "probe", Limits(cpu_ms=30_000)), 400)
+    new, saved = [], []
+    for number in range(16):
+        rounds = int(speed * (90 + 3 * number))
+        version = script(BURN, f"new{number}", Limits(cpu_ms=100))
+        await room.pool.check(version)
+        new.append(await used_ms(room, version, rounds))
+        version = script(BURN, f"saved{number}", Limits(cpu_ms=100))
+        for _ in range(6):
+            await used_ms(room, version, 1)
+        saved.append(await used_ms(room, version, rounds))
+    assert max(new) <= 106, "nothing was saved yet"
+    assert 106 < max(saved) <= 131, "a quarter at most"
 
 
 async def test_a_call_far_over_its_limit_never_passes(room: EngineRoom) -> None:

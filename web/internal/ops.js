@@ -6,6 +6,7 @@ import { ErrorClass } from "./wire.gen.js";
 import { native } from "./native.js";
 
 const TOO_MANY = 0xffffffff;
+const TOO_LARGE = 0xfffffffe;
 
 const names = [];
 const waiting = new Map(); // op id -> { resolve, reject }
@@ -30,6 +31,10 @@ export function defineOp(name) {
       }
       if (id === TOO_MANY) {
         reject(new Error("Too many binding calls are under way in this request: wait for some of them first."));
+        return;
+      }
+      if (id === TOO_LARGE) {
+        reject(new RangeError("What was given to the binding is too large: 1 MB of names and options and 62 MB of data are the most."));
         return;
       }
       waiting.set(id, { resolve, reject });

@@ -1,0 +1,9 @@
+// A loop that V8's optimiser once made impossible to end.
+// expect: cpu
+export default {
+  async fetch(request, env, ctx) {
+    let x;
+    for (;;) x = new Array(1000);
+    return new Response(String(x));
+  },
+};

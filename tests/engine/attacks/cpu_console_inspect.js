@@ -1,0 +1,12 @@
+// A value that loops when the console looks at it.
+// expect: cpu
+export default {
+  async fetch(request, env, ctx) {
+    console.info({
+      get [Symbol.toStringTag]() {
+        for (;;);
+      },
+    });
+    return new Response("ok");
+  },
+};

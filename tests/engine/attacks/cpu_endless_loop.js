@@ -1,0 +1,7 @@
+// The plainest of all.
+// expect: cpu
+export default {
+  async fetch(request, env, ctx) {
+    for (;;);
+  },
+};

@@ -1,0 +1,12 @@
+// A stream that makes chunks as fast as it can and is never done.
+// expect: broken
+// outcome: exceededCpu
+export default {
+  async fetch(request, env, ctx) {
+    return new Response(new ReadableStream({
+      pull(controller) {
+        controller.enqueue(new Uint8Array(10));
+      },
+    }));
+  },
+};

@@ -1,0 +1,11 @@
+// A clone of something with a getter that does not return.
+// expect: cpu
+export default {
+  async fetch(request, env, ctx) {
+    structuredClone({
+      get x() {
+        for (;;);
+      },
+    });
+  },
+};

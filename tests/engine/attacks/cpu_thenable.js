@@ -1,0 +1,9 @@
+// A handler's result whose then() does not return.
+// expect: cpu
+export default {
+  fetch: () => ({
+    then() {
+      for (;;);
+    },
+  }),
+};

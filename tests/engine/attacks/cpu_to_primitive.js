@@ -1,0 +1,18 @@
+// Hooks that the language itself calls, one in the other.
+// expect: cpu
+export default {
+  async fetch(request, env, ctx) {
+    const hook = {
+      [Symbol.toPrimitive]() {
+        return hook + "";
+      },
+    };
+    for (;;) {
+      try {
+        hook + "";
+      } catch {
+        continue;
+      }
+    }
+  },
+};

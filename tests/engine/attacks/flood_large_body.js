@@ -1,0 +1,8 @@
+// A body of eight megabytes, all at once.
+// expect: length 8388608
+// limits: cpu_ms=2000
+export default {
+  async fetch(request, env, ctx) {
+    return new Response("x".repeat(8 << 20));
+  },
+};

@@ -1,0 +1,8 @@
+// Waits for what can never happen.
+// expect: exception would never generate a response
+// limits: cpu_ms=2000
+export default {
+  async fetch(request, env, ctx) {
+    await new Promise(() => {});
+  },
+};

@@ -1,0 +1,9 @@
+// A form with fields without end.
+// expect: memory
+// limits: cpu_ms=1500 memory_mb=32
+export default {
+  async fetch(request, env, ctx) {
+    const form = new FormData();
+    for (let i = 0; ; i++) form.append("field", "x".repeat(1000) + i);
+  },
+};

@@ -1,0 +1,10 @@
+// Text of JSON inside text of JSON.
+// expect: memory or exception or cpu
+// engine: may be replaced
+// limits: cpu_ms=500 memory_mb=32
+export default {
+  async fetch(request, env, ctx) {
+    let value = "x";
+    for (;;) value = JSON.stringify([value, value, value]);
+  },
+};

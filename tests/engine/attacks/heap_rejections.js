@@ -1,0 +1,8 @@
+// Rejected promises that nobody handles.
+// expect: memory or cpu
+// limits: cpu_ms=500 memory_mb=32
+export default {
+  async fetch(request, env, ctx) {
+    for (;;) Promise.reject(new Array(100).fill(1));
+  },
+};

@@ -1,0 +1,9 @@
+// Symbols in the table that all isolates could share.
+// expect: memory or cpu
+// limits: cpu_ms=500 memory_mb=32
+export default {
+  async fetch(request, env, ctx) {
+    const all = [];
+    for (let i = 0; ; i++) all.push(Symbol.for(`symbol ${i}`));
+  },
+};

@@ -1,0 +1,9 @@
+// copyWithin over more elements than there are.
+// expect: cpu
+// engine: replaced
+export default {
+  async fetch(request, env, ctx) {
+    [].copyWithin.call({ length: 2 ** 53 - 1 }, 1, 0);
+    return new Response();
+  },
+};

@@ -1,0 +1,8 @@
+// indexOf over more elements than there are.
+// expect: cpu
+// engine: replaced
+export default {
+  async fetch(request, env, ctx) {
+    return new Response(String([].indexOf.call({ length: 2 ** 53 - 1 }, 1)));
+  },
+};

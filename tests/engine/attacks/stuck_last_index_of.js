@@ -1,0 +1,8 @@
+// lastIndexOf over more elements than there are.
+// expect: cpu
+// engine: replaced
+export default {
+  async fetch(request, env, ctx) {
+    return new Response(String([].lastIndexOf.call({ length: 2 ** 53 - 1 }, 1)));
+  },
+};

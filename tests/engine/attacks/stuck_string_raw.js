@@ -1,0 +1,9 @@
+// String.raw of a thousand million pieces.
+// expect: cpu
+// engine: replaced
+export default {
+  async fetch(request, env, ctx) {
+    String.raw({ raw: { length: 1e9 } });
+    return new Response();
+  },
+};

@@ -1,0 +1,250 @@
+"""Every script in attacks/ against one node with one engine, with a victim beside it that must answer all the time.
+
+The head of a script says what is to come of it:
+
+    // expect: cpu | memory | exception TEXT | internal | refused TEXT | answer TEXT | length N | broken | leak
+                                          or several of them, with "or" between
+    // limits: cpu_ms=50 memory_mb=32     // switches: allow_wasm_compile     // times: 3
+    // body: 1000                         bytes that the client sends
+    // outcome: exceededCpu               what the log says when the answer does not
+    // truncated: yes                     the log was cut
+    // engine: replaced | may be replaced without it the engine must live on
+"""
+
+from __future__ import annotations
+
+import re
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from http.client import IncompleteRead
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.running import Answer, Atoll
+
+FOLDER = Path(__file__).parent / "attacks"
+SCRIPTS = sorted(FOLDER.glob("*.js"))
+HEAD = re.compile(r"// (\w+): (.*)")
+
+KINDS = {
+    "exceededCpu": "cpu",
+    "exceededMemory": "memory",
+    "exception": "exception",
+    "internalError": "internal",
+    "canceled": "internal",  # what it answered was no HTTP
+}
+
+VICTIM = """
+const shared = [globalThis, Object.prototype, Array.prototype, Response, Promise, JSON, Math, Error];
+const clean = () => shared.every((object) => object.leaked === undefined);
+let count = 0;
+export default { async fetch(request) {
+  const began = ++count;
+  await new Promise((resolve) => setTimeout(resolve, began % 3));
+  return Response.json({ path: new URL(request.url).pathname, clean: clean(), stolen: Response.json.length !== 1 });
+} };
+"""
+
+
+class Victim(threading.Thread):
+    """Calls a worker over and over, and keeps what was wrong."""
+
+    def __init__(self, atoll: Atoll) -> None:
+        super().__init__(daemon=True)
+        self._atoll = atoll
+        self._over = threading.Event()
+        self.wrong: list[str] = []
+        self.slowest = 0.0
+        self.answers = 0
+
+    def run(self) -> None:
+        while not self._over.wait(0.01):
+            path = f"/{self.answers}"
+            began = time.monotonic()
+            try:
+                answer = self._atoll.get("victim", path)
+                if answer.status != 200 or answer.json != {"path": path, "clean": True, "stolen": False}:
+                    self.wrong.append(f"{answer.status} {answer.text[:200]}")
+            except Exception as error:
+                self.wrong.append(repr(error))
+            self.slowest = max(self.slowest, time.monotonic() - began)
+            self.answers += 1
+
+    def stop(self) -> None:
+        self._over.set()
+        self.join()
+
+
+class Range:
+    """The node under attack."""
+
+    def __init__(self, folder: Path) -> None:
+        self.atoll = Atoll(folder, engines=1)
+        self.atoll.start()
+        self.atoll.deploy("victim", VICTIM, limits={"cpu_ms": 1000})
+        self.atoll.get("victim")
+        self.memory = self.atoll.memory_mb()
+        self.engine_memory = self.atoll.memory_mb(self.engine)
+
+    @property
+    def engine(self) -> int:
+        self.atoll.wait_until(lambda: self.atoll.engines(), 5)
+        return self.atoll.engines()[-1]
+
+
+@pytest.fixture(scope="module")
+def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Range]:
+    node = Range(tmp_path_factory.mktemp("range"))
+    yield node
+    assert node.atoll.stop() == 0
+
+
+def head_of(source: str) -> dict[str, str]:
+    return {found[1]: found[2] for line in source.splitlines() if (found := HEAD.fullmatch(line))}
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
+def test_an_attack_hurts_only_itself(target: Range, script: Path) -> None:
+    source = script.read_text()
+    head = head_of(source)
+    name = script.stem.replace("_", "-")
+    fields: dict[str, Any] = {"switches": dict.fromkeys(head.get("switches", "").split(), True)}
+    fields["bindings"] = [{"type": "echo", "name": "ECHO"}]
+    body = b"x" * int(head.get("body", "0"))
+    fields["limits"] = {key: int(value) for key, value in (pair.split("=") for pair in head.get("limits", "").split())}
+    engine = target.engine
+    victim = Victim(target.atoll)
+    victim.start()
+    try:
+        target.atoll.wait_until(lambda: victim.answers)
+        deployed = target.atoll.control("POST", "/api/workers", {"name": name, "script": source, **fields})
+        results = [judge(target.atoll, name, deployed, body) for _ in range(int(head.get("times", "1")))]
+        for result in results if head["expect"] != "leak" else []:
+            assert any(fits(result, one, fields["limits"]) for one in head["expect"].split(" or ")), result
+        if head["expect"] == "leak":
+            kinds = [result[0] for result in results]
+            assert "memory" in kinds and kinds.count("answer") > 5, "it goes, and comes back with nothing kept"
+        check_log(target.atoll, name, head)
+        check_engine(target, engine, head)
+    finally:
+        victim.stop()
+        target.atoll.control("DELETE", f"/api/workers/{name}")
+    assert not victim.wrong, victim.wrong
+
+
+def judge(atoll: Atoll, name: str, deployed: Answer, body: bytes) -> tuple[str, str]:
+    """What came of it, and its text."""
+    if deployed.status != 201:
+        return "refused", deployed.json["error"]["message"]
+    try:
+        answer = atoll.request("POST" if body else "GET", atoll.host(name), "/", body, {"Accept": "application/json"})
+    except IncompleteRead:
+        return "broken", ""
+    if answer.status == 200 and "x-atoll-error" not in answer.headers:
+        return "answer", answer.text
+    code = answer.headers.get("x-atoll-error")
+    assert answer.status in (500, 503) and code in ("1101", "1102"), answer.text
+    atoll.wait_until(lambda: atoll.logs(name), 5)
+    record = atoll.logs(name)[0]
+    return KINDS[record["outcome"]], record.get("exception", {}).get("message", "")
+
+
+def fits(result: tuple[str, str], expected: str, limits: dict[str, int]) -> bool:
+    kind, _, text = expected.partition(" ")
+    if kind == "length":
+        return result[0] == "answer" and len(result[1]) == int(text)
+    if kind == "answer" or (
+        result[0] == "answer" and kind not in ("cpu", "memory", "exception", "internal", "refused", "broken")
+    ):
+        return result[0] == "answer" and result[1] == (text if kind == "answer" else expected)
+    if result[0] != kind or text not in result[1]:
+        return False
+    if kind == "cpu" and "cannot be interrupted" not in result[1]:
+        limit = limits.get("cpu_ms", 50)
+        found = re.fullmatch(rf"used (\d+) ms of CPU, limit {limit} ms", result[1])
+        return found is not None and limit < int(found[1]) <= limit * 1.5 + 50
+    return kind != "memory" or "memory limit" in result[1]
+
+
+def check_log(atoll: Atoll, name: str, head: dict[str, str]) -> None:
+    if "outcome" in head:
+        atoll.wait_until(lambda: atoll.logs(name) and atoll.logs(name)[0]["outcome"] == head["outcome"], 5)
+    if "truncated" in head:
+        atoll.wait_until(lambda: atoll.logs(name) and atoll.logs(name)[0]["truncated"], 5)
+
+
+def check_engine(target: Range, before: int, head: dict[str, str]) -> None:
+    if head.get("engine", "") == "replaced":
+        target.atoll.wait_until(lambda: target.engine != before and len(target.atoll.engines()) == 1, 10)
+    elif "engine" not in head:
+        assert target.engine == before, f"the engine died:\n{target.atoll.log()[-2000:]}"
+
+
+def test_the_memory_of_the_node_comes_back(target: Range) -> None:
+    """After all of them: what the node and its engine hold is about what they held at first."""
+    atoll = target.atoll
+    atoll.wait_until(lambda: atoll.pool()["in_flight"] == 0, 20)
+    assert atoll.memory_mb() < target.memory + 150, "Python"
+    atoll.wait_until(lambda: len(atoll.engines()) == 1, 20)
+    atoll.wait_until(lambda: atoll.memory_mb(target.engine) < target.engine_memory + 250, 20)
+    assert atoll.get("victim", "/last").status == 200
+
+
+def client_half_a_head(atoll: Atoll) -> list[socket.socket]:
+    opened = []
+    for _ in range(200):
+        connection = atoll.connect()
+        connection.sendall(b"GET / HTTP/1.1\r\nHost: vic")
+        opened.append(connection)
+    return opened
+
+
+def client_unread_answers(atoll: Atoll) -> list[socket.socket]:
+    opened = []
+    for _ in range(20):
+        connection = atoll.connect()
+        connection.sendall(b"GET /x HTTP/1.1\r\nHost: victim.localhost\r\n\r\n" * 500)
+        opened.append(connection)
+    return opened
+
+
+def client_half_a_body(atoll: Atoll) -> list[socket.socket]:
+    opened = []
+    for _ in range(100):
+        connection = atoll.connect()
+        connection.sendall(b"POST / HTTP/1.1\r\nHost: victim.localhost\r\nContent-Length: 1000000\r\n\r\nx")
+        opened.append(connection)
+    return opened
+
+
+def client_oversized_heads(atoll: Atoll) -> list[socket.socket]:
+    opened = []
+    for head in (b"GET /" + b"x" * 1_000_000, b"GET / HTTP/1.1\r\n" + b"X: y\r\n" * 200_000, b"\0" * 100_000):
+        connection = atoll.connect()
+        try:
+            connection.sendall(head)
+        except OSError:
+            pass  # refused before it was all there
+        opened.append(connection)
+    return opened
+
+
+@pytest.mark.parametrize(
+    "attack", [client_half_a_head, client_unread_answers, client_half_a_body, client_oversized_heads]
+)
+def test_a_client_hurts_only_itself(target: Range, attack: Callable[[Atoll], list[socket.socket]]) -> None:
+    opened = attack(target.atoll)
+    victim = Victim(target.atoll)
+    victim.start()
+    try:
+        time.sleep(0.5)
+    finally:
+        victim.stop()
+        for connection in opened:
+            connection.close()
+    assert not victim.wrong, victim.wrong
+    assert victim.answers > 3
