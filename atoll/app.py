@@ -23,6 +23,7 @@ import uvloop
 import atoll
 from atoll.bindings import make_bindings
 from atoll.bindings.base import Binding
+from atoll.bindings.fetch.ops import Fetch
 from atoll.bindings.queue.store import QueueStore
 from atoll.bindings.services import Services
 from atoll.broker import Broker
@@ -42,6 +43,7 @@ from atoll.control.tenants import Tenant
 from atoll.control.workers import WorkerStore
 from atoll.db.folder import DataFolder
 from atoll.db.sqlite import Database
+from atoll.egress.gate import Gate
 from atoll.engine.inner import InnerCalls
 from atoll.engine.pool import Pool, PoolLimits
 from atoll.engine.process import built_folders
@@ -118,9 +120,11 @@ class Node:
         undo.push_async_callback(self.logs.close)
         self.router = self._make_router()
         self.inner = InnerCalls()
+        self.gate = Gate(settings)
+        undo.callback(self.gate.close)
         queues = QueueStore(settings.data / "queues.db")
         undo.push_async_callback(queues.close)
-        bindings = make_bindings(Services(settings, database, self.router, self.inner, queues, self))
+        bindings = make_bindings(Services(settings, database, self.router, self.inner, queues, self, self.gate))
         for binding in bindings:
             undo.push_async_callback(binding.close)
         broker = Broker(bindings)
@@ -135,6 +139,7 @@ class Node:
         self.triggers = self._make_triggers(queues)
         undo.push_async_callback(self.triggers.close)
         self.access = Access(settings, database)
+        self.access.tenants.listen(lambda tenant: self.gate.set_tenant(tenant.name, tenant.egress))
         self.access.tenants.listen(self._cap_tenant)
         self.deployer = Deployer(
             settings, store, self.pool, self.router, self.logs, kinds, self.triggers, self.access.tenants
@@ -192,7 +197,8 @@ class Node:
         """The active version of a worker of a tenant."""
         return next((each.version for each in self.deployer.all(tenant) if each.name == name), None)
 
-    def _sources(self, broker: Broker) -> Sources:
+    def _sources(self, broker: Broker, bindings: Sequence[Binding]) -> Sources:
+        fetches = [binding.client.stats for binding in bindings if isinstance(binding, Fetch)]
         pids = self.supervisor.engine_pids
         return Sources(
             pool=self.pool.stats,
@@ -204,6 +210,7 @@ class Node:
             logs=self.logs.counts,
             connections=lambda: len(self.server.shared.connections),
             version=atoll.__version__,
+            egress=lambda: fetches[0],
         )
 
     def _make_router(self) -> Router:
@@ -234,7 +241,7 @@ class Node:
     def _make_control(
         self, store: WorkerStore, broker: Broker, bindings: Sequence[Binding], queues: QueueStore
     ) -> ControlApi:
-        metrics = MetricsApi(Metrics(self.meter, self._sources(broker)), self.state)
+        metrics = MetricsApi(Metrics(self.meter, self._sources(broker, bindings)), self.state)
         return ControlApi(
             self.settings,
             self.deployer,

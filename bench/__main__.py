@@ -5,11 +5,28 @@ from __future__ import annotations
 import argparse
 import sys
 
-from bench import bindings, cold_start, density, dev, echo10k, hello, json_api, logs, memory, mixed, streaming, web
+from bench import (
+    bindings,
+    cold_start,
+    density,
+    dev,
+    echo10k,
+    hello,
+    hot_worker,
+    json_api,
+    logs,
+    memory,
+    mixed,
+    noisy_neighbour,
+    streaming,
+    web,
+)
 from bench.harness import BenchError
+from bench.network import run as run_network
 from bench.report import Bench, Options, Row, table, write_results
 
 BENCHES: dict[str, Bench] = {
+    "network": run_network,
     "hello": hello.run,
     "json_api": json_api.run,
     "echo10k": echo10k.run,
@@ -21,6 +38,8 @@ BENCHES: dict[str, Bench] = {
     "logs": logs.run,
     "memory": memory.run,
     "density": density.run,
+    "hot_worker": hot_worker.run,
+    "noisy_neighbour": noisy_neighbour.run,
     "dev": dev.run,
 }
 

@@ -190,16 +190,24 @@ class Atoll(Server):
             raise
         return self
 
-    def deploy(self, workers: Mapping[str, str], **fields: Any) -> None:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+    def deploy(self, workers: Mapping[str, str], *, tenant: str = "", **fields: Any) -> None:
         for name, source in workers.items():
-            body = json.dumps({"name": name, "script": source, **fields}).encode()
-            connection.request("POST", "/api/workers", body, {"Content-Type": "application/json"})
-            response = connection.getresponse()
-            answer = response.read()
-            if response.status not in (200, 201):
-                raise BenchError(f"atoll refused to deploy {name}: {response.status} {answer.decode(errors='replace')}")
+            self.post("/api/workers", {"name": name, "script": source, **fields}, tenant)
+
+    def make_tenant(self, name: str) -> None:
+        self.post("/api/tenants", {"name": name})
+
+    def post(self, path: str, fields: Mapping[str, Any], tenant: str = "") -> None:
+        """One request to the control API, as an operator who acts for a tenant."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        headers = {"Content-Type": "application/json"} | ({"X-Atoll-Tenant": tenant} if tenant else {})
+        connection.request("POST", path, json.dumps(fields).encode(), headers)
+        response = connection.getresponse()
+        answer = response.read()
         connection.close()
+        if response.status not in (200, 201):
+            name = fields.get("name", path)
+            raise BenchError(f"atoll refused to make {name}: {response.status} {answer.decode(errors='replace')}")
 
     def restart(self) -> None:
         """Stop and start on the same data: every worker is stored, none is loaded."""

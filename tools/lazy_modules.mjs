@@ -12,7 +12,6 @@ const MARK = "\n//# atoll:lazy\n";
 
 const LAZY = [
   /^node\/(?!modules\.js|globals\.js)\w+\.js$/,
-  /^crypto\/(?!crypto\.js)\w+\.js$/,
   /^dom\/(message_event|message_port|progress_event)\.js$/,
   /^encoding\/(labels|text_streams)\.js$/,
   /^file\/(file_reader|multipart)\.js$/,
@@ -102,11 +101,11 @@ export async function buildLazyModules(build, { root, packages, inject }) {
     const local = names.map((name) => `${name} as m${index}_${name}`).join(", ");
     return {
       import: `import { ${local} } from ${JSON.stringify(resolve(web, key))};`,
-      entry: `${JSON.stringify(key)}: { ${names.map((name) => `${name}: m${index}_${name}`).join(", ")} }`,
+      entry: `${JSON.stringify(key)}: () => ({ ${names.map((name) => `${name}: m${index}_${name}`).join(", ")} })`,
     };
   });
   const shared = `${modules.map((module) => module.import).join("\n")}
-    export const shared = () => ({ ${modules.map((module) => module.entry).join(",\n")} });`;
+    export const shared = () => ({ __proto__: null, ${modules.map((module) => module.entry).join(",\n")} });`;
   return { text: `${MARK}${JSON.stringify(table)}\n${texts}`, shared };
 }
 

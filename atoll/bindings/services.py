@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Protocol
 from atoll.bindings.queue.store import QueueStore
 from atoll.config import Settings
 from atoll.db.sqlite import Database
+from atoll.egress.gate import Gate
 from atoll.wire.generated import Event
 from atoll.workers import Version
 
@@ -77,3 +78,4 @@ class Services:
     inner: InnerCalls
     queues: QueueStore
     workers: Workers
+    gate: Gate

@@ -19,7 +19,18 @@ from msgspec import UNSET, UnsetType
 
 from atoll.config import Settings, nearest
 from atoll.control.refusals import ApiCode, Refused
-from atoll.workers import Isolation, Json, Limits, Module, ModuleKind, QueueConsumer, Switches, TailConsumer
+from atoll.egress.rules import parse_rules
+from atoll.workers import (
+    EgressRules,
+    Isolation,
+    Json,
+    Limits,
+    Module,
+    ModuleKind,
+    QueueConsumer,
+    Switches,
+    TailConsumer,
+)
 
 MAX_MODULES = 1_000
 MAX_PATH = 255
@@ -64,6 +75,13 @@ class WantedLimits(msgspec.Struct, forbid_unknown_fields=True):
     timer_ms: int | UnsetType = UNSET
 
 
+class WantedEgress(msgspec.Struct, forbid_unknown_fields=True):
+    """Where a worker or a tenant may connect to. Both lists are replaced together."""
+
+    allow: list[str] = []
+    deny: list[str] = []
+
+
 class DeployBody(msgspec.Struct, forbid_unknown_fields=True):
     """The body of POST and PUT. What PUT leaves out stays as it is."""
 
@@ -77,6 +95,7 @@ class DeployBody(msgspec.Struct, forbid_unknown_fields=True):
     limits: WantedLimits | UnsetType = UNSET
     isolation: str | UnsetType = UNSET
     switches: dict[str, Any] | UnsetType = UNSET
+    egress: WantedEgress | UnsetType = UNSET
     compatibility_date: str | UnsetType = UNSET
     compatibility_flags: list[str] | UnsetType = UNSET
     crons: list[str] | UnsetType = UNSET
@@ -119,6 +138,8 @@ def parse_body(raw: bytes) -> DeployBody:
     fields = _parse_object(raw, DeployBody)
     if isinstance(fields.get("limits"), dict):
         _refuse_unknown(fields["limits"], WantedLimits, "limits.")
+    if isinstance(fields.get("egress"), dict):
+        _refuse_unknown(fields["egress"], WantedEgress, "egress.")
     for name, shape in (("queue_consumers", QueueConsumer), ("tail_consumers", TailConsumer)):
         for entry in fields[name] if isinstance(fields.get(name), list) else ():
             if isinstance(entry, dict):
@@ -297,6 +318,19 @@ def checked_switches(wanted: Mapping[str, object], current: Switches) -> Switche
         if not isinstance(value, bool):
             raise bad_body(f"`switches.{name}` is neither true nor false", "switches are off unless they are true")
     return dataclasses.replace(current, **wanted)  # type: ignore[arg-type]  # just checked
+
+
+def checked_egress(wanted: WantedEgress) -> EgressRules:
+    rules = EgressRules(tuple(wanted.allow), tuple(wanted.deny))
+    for name, texts in (("allow", rules.allow), ("deny", rules.deny)):
+        try:
+            parse_rules(texts)
+        except ValueError as error:
+            raise bad_body(
+                f"`egress.{name}` cannot be used: {error}",
+                "rules are like example.com, *.example.com:443, 10.0.0.0/8, *:25",
+            ) from None
+    return rules
 
 
 def checked_date(date: str, today: datetime.date) -> str:

@@ -21,6 +21,7 @@ from atoll.control.check import (
     bad_body,
     checked_code,
     checked_date,
+    checked_egress,
     checked_env,
     checked_isolation,
     checked_limits,
@@ -128,6 +129,8 @@ def _with_fields(
         version = replace(version, isolation=checked_isolation(body.isolation))
     if body.switches is not UNSET:
         version = replace(version, switches=checked_switches(body.switches, version.switches))
+    if body.egress is not UNSET:
+        version = replace(version, egress=checked_egress(body.egress))
     if body.env is not UNSET:
         version = replace(version, env=checked_env(body.env))
     if body.bindings is not UNSET:

@@ -16,7 +16,7 @@ from atoll.control.audit import Mark
 from atoll.control.check import NAME
 from atoll.control.refusals import ApiCode, Refused
 from atoll.db.sqlite import Database, rows
-from atoll.workers import LOCAL_TENANT
+from atoll.workers import LOCAL_TENANT, EgressRules
 
 
 class Quotas(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -36,6 +36,7 @@ class Tenant(msgspec.Struct, frozen=True):
     created_at: int  # ms since 1970
     quotas: Quotas = Quotas()
     hosts: tuple[str, ...] | None = None  # host patterns it may route; None: any that is free
+    egress: EgressRules = EgressRules()  # where its workers may connect to
 
 
 class TenantRow(NamedTuple):
@@ -43,6 +44,7 @@ class TenantRow(NamedTuple):
     created_at: int
     quotas: str
     hosts: str
+    egress: str
 
 
 OnChange = Callable[[Tenant], None]
@@ -54,7 +56,9 @@ class Tenants:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._listeners: list[OnChange] = []
-        found = database.read(lambda c: rows(c, TenantRow, "SELECT name, created_at, quotas, hosts FROM tenants"))
+        found = database.read(
+            lambda c: rows(c, TenantRow, "SELECT name, created_at, quotas, hosts, egress FROM tenants")
+        )
         self._by_name = {row.name: _tenant(row) for row in found}
 
     def listen(self, listener: OnChange) -> None:
@@ -110,8 +114,8 @@ class Tenants:
     async def _put(self, tenant: Tenant, mark: Mark, action: str) -> Tenant:
         def act(connection: apsw.Connection) -> None:
             connection.execute(
-                "INSERT OR REPLACE INTO tenants (name, created_at, quotas, hosts) VALUES (?, ?, ?, ?)",
-                (tenant.name, tenant.created_at, _json(tenant.quotas), _json(tenant.hosts)),
+                "INSERT OR REPLACE INTO tenants (name, created_at, quotas, hosts, egress) VALUES (?, ?, ?, ?, ?)",
+                (tenant.name, tenant.created_at, _json(tenant.quotas), _json(tenant.hosts), _json(tenant.egress)),
             )
             mark.write(connection, action, tenant.name, _json(tenant.quotas))
 
@@ -127,7 +131,9 @@ class Tenants:
 
 def _tenant(row: TenantRow) -> Tenant:
     quotas = msgspec.json.decode(row.quotas, type=Quotas)
-    return Tenant(row.name, row.created_at, quotas, msgspec.json.decode(row.hosts, type=tuple[str, ...] | None))
+    hosts = msgspec.json.decode(row.hosts, type=tuple[str, ...] | None)
+    egress = msgspec.json.decode(row.egress, type=EgressRules)
+    return Tenant(row.name, row.created_at, quotas, hosts, egress)
 
 
 def _json(value: object) -> str:

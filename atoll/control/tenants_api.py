@@ -14,13 +14,14 @@ from starlette.responses import Response
 from atoll.control.audit import Mark
 from atoll.control.boundary import Route, caller_of, json_answer, no_content, read_json
 from atoll.control.callers import Scope
-from atoll.control.check import bad_body, parse_fields
+from atoll.control.check import WantedEgress, bad_body, checked_egress, parse_fields
 from atoll.control.deploy import Deployer
 from atoll.control.refusals import ApiCode, Refused
 from atoll.control.tenants import Quotas, Tenant, Tenants
 from atoll.control.tokens import Tokens
 from atoll.observe.records import iso_time
 from atoll.router import BadPattern, parse_pattern
+from atoll.workers import EgressRules
 
 MAX_HOSTS = 1_000
 MAX_LISTED = 10
@@ -47,11 +48,13 @@ class NewTenant(msgspec.Struct, forbid_unknown_fields=True):
     name: str
     quotas: WantedQuotas | UnsetType = UNSET
     hosts: Hosts | None = None
+    egress: WantedEgress | UnsetType = UNSET
 
 
 class ChangedTenant(msgspec.Struct, forbid_unknown_fields=True):
     quotas: WantedQuotas | UnsetType = UNSET
     hosts: Hosts | None | UnsetType = UNSET
+    egress: WantedEgress | UnsetType = UNSET
 
 
 class QuotasAnswer(msgspec.Struct):
@@ -74,6 +77,7 @@ class TenantAnswer(msgspec.Struct):
     created_at: str
     quotas: QuotasAnswer
     hosts: tuple[str, ...] | None  # null: any that is free
+    egress: EgressRules
     usage: UsageAnswer
 
 
@@ -126,7 +130,9 @@ class TenantsApi:
         body = parse_fields(await read_json(request), NewTenant)
         now = self._clock()
         quotas = with_wanted(Quotas(), body.quotas)
-        tenant = Tenant(body.name, int(now * 1000), quotas, checked_hosts(body.hosts))
+        tenant = Tenant(
+            body.name, int(now * 1000), quotas, checked_hosts(body.hosts), _egress(body.egress, EgressRules())
+        )
         return json_answer(
             self._shown(await self._tenants.create(tenant, Mark.of(caller_of(request), now))), status=201
         )
@@ -141,7 +147,8 @@ class TenantsApi:
         body = parse_fields(await read_json(request), ChangedTenant)
         tenant = self._tenants.find(request.path_params["tenant"])
         hosts = tenant.hosts if body.hosts is UNSET else checked_hosts(body.hosts)
-        changed = Tenant(tenant.name, tenant.created_at, with_wanted(tenant.quotas, body.quotas), hosts)
+        egress = _egress(body.egress, tenant.egress)
+        changed = Tenant(tenant.name, tenant.created_at, with_wanted(tenant.quotas, body.quotas), hosts, egress)
         return json_answer(self._shown(await self._tenants.change(changed, Mark.of(caller_of(request), self._clock()))))
 
     async def delete(self, request: Request) -> Response:
@@ -160,7 +167,7 @@ class TenantsApi:
         workers, script_bytes = self._deployer.usage(tenant.name)
         quotas = QuotasAnswer(*(getattr(tenant.quotas, name) for name in QuotasAnswer.__struct_fields__))
         usage = UsageAnswer(workers, script_bytes)
-        return TenantAnswer(tenant.name, iso_time(tenant.created_at), quotas, tenant.hosts, usage)
+        return TenantAnswer(tenant.name, iso_time(tenant.created_at), quotas, tenant.hosts, tenant.egress, usage)
 
 
 def with_wanted(quotas: Quotas, wanted: WantedQuotas | UnsetType) -> Quotas:
@@ -168,6 +175,10 @@ def with_wanted(quotas: Quotas, wanted: WantedQuotas | UnsetType) -> Quotas:
         return quotas
     values = {name: getattr(wanted, name) for name in wanted.__struct_fields__}
     return msgspec.structs.replace(quotas, **{name: value for name, value in values.items() if value is not UNSET})
+
+
+def _egress(wanted: WantedEgress | UnsetType, current: EgressRules) -> EgressRules:
+    return current if wanted is UNSET else checked_egress(wanted)
 
 
 def checked_hosts(texts: list[str] | None) -> tuple[str, ...] | None:

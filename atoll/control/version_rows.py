@@ -14,6 +14,7 @@ import msgspec
 from atoll.control.bindings import Kinds, checked_bindings, shown_bindings
 from atoll.db.sqlite import rows
 from atoll.workers import (
+    EgressRules,
     Isolation,
     Limits,
     Module,
@@ -66,6 +67,7 @@ class VersionRow(NamedTuple):
     compatibility_date: str
     isolation: str
     switches: str
+    egress: str
     compatibility_flags: str
     crons: str
     queue_consumers: str
@@ -110,13 +112,13 @@ class VersionSummary(NamedTuple):
 
 SELECT_VERSION = (
     "SELECT workers.id, workers.name, tenant, workers.created_at, updated_at, versions.id, number, main, format, env,"
-    " limits, compatibility_date, isolation, switches, compatibility_flags, crons, queue_consumers, tail_consumers,"
-    " message, tag, author, bindings, routes, handlers, startup_ms, versions.created_at FROM workers"
+    " limits, compatibility_date, isolation, switches, versions.egress, compatibility_flags, crons, queue_consumers,"
+    " tail_consumers, message, tag, author, bindings, routes, handlers, startup_ms, versions.created_at FROM workers"
 )
 INSERT_VERSION = (
     "INSERT INTO versions (id, worker_id, number, main, format, env, limits, compatibility_date, isolation, switches,"
-    " compatibility_flags, crons, queue_consumers, tail_consumers, message, tag, author, bindings, routes, handlers,"
-    " startup_ms, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    " egress, compatibility_flags, crons, queue_consumers, tail_consumers, message, tag, author, bindings, routes,"
+    " handlers, startup_ms, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
 INSERT_MODULE = (
     "INSERT INTO modules (version_id, position, path, kind, source, sha256, source_map) VALUES (?, ?, ?, ?, ?, ?, ?)"
@@ -136,6 +138,7 @@ def insert_version(connection: apsw.Connection, deployment: Deployment, *, numbe
         version.compatibility_date,
         version.isolation.value,
         _json(version.switches),
+        _json(version.egress),
         _json(version.compatibility_flags),
         _json(version.crons),
         _json(version.queue_consumers),
@@ -213,6 +216,7 @@ def _deployment(connection: apsw.Connection, row: VersionRow, kinds: Kinds) -> D
         compatibility_date=row.compatibility_date,
         isolation=Isolation(row.isolation),
         switches=msgspec.json.decode(row.switches, type=Switches),
+        egress=msgspec.json.decode(row.egress, type=EgressRules),
         compatibility_flags=msgspec.json.decode(row.compatibility_flags, type=tuple[str, ...]),
         crons=msgspec.json.decode(row.crons, type=tuple[str, ...]),
         queue_consumers=msgspec.json.decode(row.queue_consumers, type=tuple[QueueConsumer, ...]),

@@ -17,7 +17,7 @@ from atoll.control.deploy import Deployer
 from atoll.control.version_rows import sha256
 from atoll.control.workers import Deployment, WorkerStore
 from atoll.observe.records import iso_time
-from atoll.workers import Json, Limits, QueueConsumer, TailConsumer
+from atoll.workers import EgressRules, Json, Limits, QueueConsumer, TailConsumer
 
 
 class VersionAnswer(msgspec.Struct):
@@ -53,6 +53,7 @@ class VersionDetails(ListedVersion):
     env: Mapping[str, Json]
     bindings: list[dict[str, Json]]
     limits: Limits
+    egress: EgressRules
     compatibility_date: str
     compatibility_flags: tuple[str, ...]
     crons: tuple[str, ...]
@@ -154,6 +155,7 @@ class VersionsApi:
             env=version.env,
             bindings=shown_bindings(version.grants),
             limits=version.limits,
+            egress=version.egress,
             compatibility_date=version.compatibility_date,
             compatibility_flags=version.compatibility_flags,
             crons=version.crons,

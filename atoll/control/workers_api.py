@@ -18,7 +18,7 @@ from atoll.control.upload import MEDIA_TYPE, read_upload
 from atoll.control.versions_api import VersionAnswer
 from atoll.control.workers import Deployment
 from atoll.observe.records import iso_time
-from atoll.workers import Json, Limits, QueueConsumer, Switches, TailConsumer
+from atoll.workers import EgressRules, Json, Limits, QueueConsumer, Switches, TailConsumer
 
 
 class WorkerAnswer(msgspec.Struct):
@@ -31,6 +31,7 @@ class WorkerAnswer(msgspec.Struct):
     limits: Limits
     isolation: str
     switches: Switches
+    egress: EgressRules
     compatibility_date: str
     compatibility_flags: tuple[str, ...]
     crons: tuple[str, ...]
@@ -116,6 +117,7 @@ class WorkersApi:
             limits=version.limits,
             isolation=version.isolation.value,
             switches=version.switches,
+            egress=version.egress,
             compatibility_date=version.compatibility_date,
             compatibility_flags=version.compatibility_flags,
             crons=version.crons,

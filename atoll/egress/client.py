@@ -22,7 +22,7 @@ from atoll.workers import Version
 
 IDLE_SECONDS = 15.0  # a kept connection without a request is closed after so long
 IDLE_PER_TENANT = 64  # kept connections of one tenant
-SWEEP_SECONDS = 1.0
+SWEEP_SECONDS = 1.0  # how often it is looked for what is idle or silent too long, at least
 
 
 class Target(NamedTuple):
@@ -44,6 +44,7 @@ class ClientStats:
     connects: int = 0
     reused: int = 0
     failures: int = 0
+    open: int = 0  # connections, idle ones too
 
 
 class Tenant:
@@ -62,6 +63,7 @@ class HttpClient:
         self._gate = gate
         self._per_tenant = settings.tenant_connections
         self._silence = settings.fetch_timeout
+        self._period = min(SWEEP_SECONDS, settings.fetch_timeout / 4)
         self._wait_seconds = settings.connect_timeout
         self._max_bytes = settings.fetch_bytes
         self._tenants: dict[str, Tenant] = {}
@@ -83,7 +85,7 @@ class HttpClient:
         await, by `answered`. HostRefused, AddressRefused, NetworkError or QuotaExceeded say why it was not sent."""
         self._gate.check_host(version, target.host, target.port)
         self.stats.requests += 1
-        key = (version.tenant, version.egress, target)
+        key = self._key(version, target)
         exchange = Exchange(str(target), method == "HEAD", is_whole, chunked, self._max_bytes)
         connection = self._kept(key)
         if connection is None:
@@ -119,7 +121,7 @@ class HttpClient:
             if not exchange.is_reused or not exchange.is_new or not may_repeat:
                 self.stats.failures += 1
                 raise
-            self._forget_idle((version.tenant, version.egress, target))
+            self._forget_idle(self._key(version, target))
             exchange = await self.request(version, target, data, method=method, is_whole=True, chunked=False)
             await exchange.head()
         except BaseException:
@@ -128,6 +130,9 @@ class HttpClient:
         return exchange
 
     # --- connections ---
+
+    def _key(self, version: Version, target: Target) -> tuple[Any, ...]:
+        return version.tenant, self._gate.rules_of(version), target
 
     def _kept(self, key: tuple[Any, ...]) -> Connection | None:
         kept = self._idle.get(key)
@@ -144,6 +149,7 @@ class HttpClient:
         if tenant.open >= self._per_tenant:
             await self._turn(tenant)
         tenant.open += 1
+        self.stats.open += 1
         try:
             _, connection = await self._gate.connect(
                 version,
@@ -200,6 +206,7 @@ class HttpClient:
 
     def _closed(self, name: str, tenant: Tenant) -> None:
         tenant.open -= 1
+        self.stats.open -= 1
         while tenant.waiters:
             waiter = tenant.waiters.popleft()
             if not waiter.done():
@@ -216,7 +223,7 @@ class HttpClient:
 
     def _watch(self) -> None:
         if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(SWEEP_SECONDS, self._sweep)
+            self._timer = asyncio.get_running_loop().call_later(self._period, self._sweep)
 
     def _sweep(self) -> None:
         """Close what was idle too long, fail what waits for a silent server."""

@@ -19,7 +19,7 @@ from atoll.config import Settings
 from atoll.egress.addresses import Address, is_own, refusal
 from atoll.egress.rules import Policy, Rule, names, parse_rules
 from atoll.errors import AddressRefused, AtollError, HostRefused, NetworkError, StartError
-from atoll.workers import Version
+from atoll.workers import EgressRules, Version
 
 P = TypeVar("P", bound=asyncio.BaseProtocol)
 
@@ -36,12 +36,24 @@ class Gate:
         self._connect_seconds = settings.connect_timeout
         self.tls = _trust(settings.ca_file)
         self._threads = ThreadPoolExecutor(RESOLVERS, "resolve")
+        self._tenants: dict[str, EgressRules] = {}  # of those that have rules of their own
         self._resolving: dict[str, asyncio.Semaphore] = {}
 
     def close(self) -> None:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     # --- who may go where ---
+
+    def set_tenant(self, tenant: str, rules: EgressRules) -> None:
+        """The rules of a tenant from now on."""
+        if rules.allow or rules.deny:
+            self._tenants[tenant] = rules
+        else:
+            self._tenants.pop(tenant, None)
+
+    def rules_of(self, version: Version) -> tuple[EgressRules | None, EgressRules]:
+        """What tells apart who may share a connection, beside the tenant."""
+        return self._tenants.get(version.tenant), version.egress
 
     def check_host(self, version: Version, host: str, port: int) -> None:
         """HostRefused when a rule names this host or port. Costs next to nothing: asked for every request."""
@@ -66,10 +78,13 @@ class Gate:
             )
 
     def _policies(self, version: Version) -> tuple[Policy, ...]:
-        rules = version.egress
-        if not rules.allow and not rules.deny:
-            return (self._node,)
-        return self._node, Policy("the worker", parse_rules(rules.allow), parse_rules(rules.deny))
+        tenant, worker = self.rules_of(version)
+        policies: tuple[Policy, ...] = (self._node,)
+        if tenant is not None:
+            policies += (Policy("the tenant", parse_rules(tenant.allow), parse_rules(tenant.deny)),)
+        if worker.allow or worker.deny:
+            policies += (Policy("the worker", parse_rules(worker.allow), parse_rules(worker.deny)),)
+        return policies
 
     # --- the way ---
 

@@ -11,8 +11,8 @@ import asyncio
 
 from atoll.logs import Invocation
 
-BOX = 100  # records between two looks
-REST_SECONDS = 0.1
+BOX = 50  # records between two looks: 250 a second cost a busy worker some per cent
+REST_SECONDS = 0.2
 
 
 class Listener:

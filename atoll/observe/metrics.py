@@ -14,6 +14,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from atoll.egress.client import ClientStats
 from atoll.engine.measures import PoolStats
 from atoll.logs import Invocation
 from atoll.observe.processes import ProcessUse
@@ -111,6 +112,7 @@ class Sources:
     logs: Callable[[], tuple[int, int]]  # records that were not kept, listeners
     connections: Callable[[], int]
     version: str
+    egress: Callable[[], ClientStats] = ClientStats  # what workers ask of other servers
 
 
 class Metrics(Collector):
@@ -136,6 +138,7 @@ class Metrics(Collector):
         yield from pool_metrics(sources.pool())
         yield from op_metrics(sources.ops())
         yield from process_metrics(sources.processes())
+        yield from egress_metrics(sources.egress())
         yield _labelled("atoll_deploys", "Changes of workers that were asked for.", "result", sources.deploys())
         yield CounterMetricFamily("atoll_engine_restarts", "Engines that were started again.", sources.restarts())
         dropped, listeners = sources.logs()
@@ -150,6 +153,14 @@ class Metrics(Collector):
     def _terminations(self) -> Iterator[Metric]:
         counts = {OUTCOME_NAMES[outcome]: self._meter.outcomes[outcome] for outcome in TERMINATIONS}
         yield _labelled("atoll_terminations", "Calls that Atoll ended because of a limit.", "reason", counts)
+
+
+def egress_metrics(stats: ClientStats) -> Iterator[Metric]:
+    yield CounterMetricFamily("atoll_fetch_requests", "Requests of workers to other servers.", stats.requests)
+    yield CounterMetricFamily("atoll_fetch_failures", "Those of them that got no answer.", stats.failures)
+    yield CounterMetricFamily("atoll_fetch_connects", "Connections that were opened for them.", stats.connects)
+    yield CounterMetricFamily("atoll_fetch_reused", "Requests on a connection that was kept.", stats.reused)
+    yield GaugeMetricFamily("atoll_fetch_connections", "Connections to other servers, idle ones too.", stats.open)
 
 
 def request_metrics(tallies: Iterable[Tally]) -> Iterator[Metric]:

@@ -35,6 +35,7 @@ async def test_a_deploy_answers_with_all_there_is_to_know(node: Node) -> None:
         "limits": {"cpu_ms": 50, "wall_ms": 30000, "memory_mb": 128, "subrequests": 1000, "timer_ms": 30000},
         "isolation": "pool",
         "switches": {"allow_eval": False, "allow_wasm_compile": False},
+        "egress": {"allow": [], "deny": []},
         "compatibility_date": "2027-01-15",
         "compatibility_flags": [],
         "crons": [],

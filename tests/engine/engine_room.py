@@ -20,6 +20,7 @@ from atoll.bindings.services import Services
 from atoll.broker import Broker
 from atoll.config import Settings
 from atoll.db.sqlite import Database
+from atoll.egress.gate import Gate
 from atoll.engine.calls import Call
 from atoll.engine.inner import InnerCalls
 from atoll.engine.loads import Placement
@@ -139,7 +140,8 @@ class EngineRoom:
         self.workers: dict[str, Version] = {}  # what service bindings find, by name
         self.inner = InnerCalls()
         settings = settings or Settings(data=folder)
-        services = Services(settings, self.database, self.router, self.inner, self.queues, self)
+        self.gate = Gate(settings)
+        services = Services(settings, self.database, self.router, self.inner, self.queues, self, self.gate)
         self.bindings = make_bindings(services)
         self.pool = Pool(
             Broker(binding for binding in self.bindings if not kinds or binding.kind in kinds),
@@ -175,6 +177,7 @@ class EngineRoom:
         await self.supervisor.stop()
         for binding in self.bindings:
             await binding.close()
+        self.gate.close()
         await self.database.close()
         await self.queues.close()
         shutil.rmtree(self._folder)

@@ -96,7 +96,7 @@ def test_every_failure_has_a_page_that_may_be_sent(code: ErrorCode, accept: byte
     response_bytes(page.status, page.block, page.body, DATE)
     assert page.status == ERRORS[code].status
     assert b"x-atoll-error: %d\r\n" % ERRORS[code].page in page.block
-    assert (b"retry-after: 1\r\n" in page.block) is (page.status == 503)
+    assert (b"retry-after: 1\r\n" in page.block) is (page.status in (429, 503))
     assert b"secret.js" not in page.body
     if accept.startswith(b"text/html"):
         assert b"<b>" not in page.body

@@ -3,18 +3,20 @@ import { native } from "./native.js";
 import { shared } from "#shared";
 
 let table = null; // key -> where its text begins and ends
-let made = null; // key -> exports; at first those of the main bundle
-
-function open() {
-  table = JSON.parse(native.lazyTable());
-  made = new Map(Object.entries(shared()));
-}
+let main = null; // key -> function that gives the exports, of modules of the main bundle
+const made = new Map(); // key -> exports
 
 /** The exports of a module, named by its path below web/. */
 export function lazy(key) {
-  if (made === null) open();
   const known = made.get(key);
   if (known !== undefined) return known;
+  table ??= JSON.parse(native.lazyTable());
+  main ??= shared();
+  if (key in main) {
+    const exports = main[key]();
+    made.set(key, exports);
+    return exports;
+  }
   const module = { exports: {} };
   const [start, end] = table[key];
   const run = native.compileLazy(key, start, end);

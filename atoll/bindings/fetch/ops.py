@@ -34,7 +34,6 @@ from atoll.bindings.scope import QUIET, Scope
 from atoll.bindings.service.target import Target, callee_of, target_of
 from atoll.bindings.services import InnerResponse, Services
 from atoll.egress.client import HttpClient
-from atoll.egress.gate import Gate
 from atoll.errors import CalleeFailed, InvalidArgument, LoopDetected, NetworkError
 from atoll.workers import Version
 
@@ -54,12 +53,11 @@ class Fetch(Binding):
         self._workers = services.workers
         self._base = settings.base_domain
         self._ports = {80, 443, settings.port}  # on which a host of this node means this node
-        self.gate = Gate(settings)
+        self.gate = services.gate
         self.client = HttpClient(settings, self.gate)
 
     async def close(self) -> None:
         self.client.close()
-        self.gate.close()
 
     # --- ops ---
 
@@ -84,18 +82,15 @@ class Fetch(Binding):
                 reply = await self._answer(wanted, scope, fetching, call.body)
             else:
                 reply = await self._answer_cached(rule, wanted, scope, fetching)
-        except asyncio.CancelledError:
+        except BaseException as error:
+            is_aborted = isinstance(error, asyncio.CancelledError) and fetching.error is not None
+            task, fetching.task = fetching.task, None
             lane.drop(number)
-            task = asyncio.current_task()
-            if scope.is_over or fetching.task is None or task is None:
+            if not is_aborted or scope.is_over or task is None:
                 raise
             task.uncancel()  # it was the fetch that was aborted, and the op is answered all the same
-            raise fetching.error or NetworkError("the fetch was aborted") from None
-        except BaseException:
-            lane.drop(number)
-            raise
-        finally:
-            fetching.task = None
+            raise fetching.error or error from None
+        fetching.task = None
         if reply.meta["ended"]:
             lane.drop(number)
         return reply

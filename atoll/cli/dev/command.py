@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from atoll.cli.dev.first import FirstBuild
 from atoll.cli.options import json_option, load_project, project_options
 from atoll.cli.talk import Failed, paint, say
 from atoll.errors import StartError
@@ -47,25 +48,24 @@ def dev(
     """
     began = time.monotonic()
     project = load_project(path, environment, allow_missing=allow_missing_bindings, for_dev=True)
-    from atoll.cli.dev.run import run_session
-
     wanted = port if port is not None else project.dev_port
-    try:
-        address = host or project.dev_ip
-        chosen = free_port(address, wanted) if wanted is None else wanted
-        run_session(path, environment, project, address, chosen, began, as_json=as_json)
-    except StartError as error:
-        hint = error.hint.replace("atoll serve", "atoll dev")
-        raise Failed(str(error), hint) from None
+    address = host or project.dev_ip
+    with FirstBuild(project) as first:
+        from atoll.cli.dev.run import run_session  # the whole node: half a second, while the bundler works
+
+        try:
+            chosen = free_port(address) if wanted is None else wanted
+            run_session(path, environment, first, address, chosen, began, as_json=as_json)
+        except StartError as error:
+            raise Failed(str(error), error.hint.replace("atoll serve", "atoll dev")) from None
 
 
-def free_port(host: str, wanted: int | None) -> int:
+def free_port(host: str) -> int:
     """The usual port, or the next that is free; who holds the usual one is said."""
     from atoll.front.server import listen
 
-    first = wanted or DEFAULT_PORT
     reason: StartError | None = None
-    for port in range(first, first + TRIED_PORTS):
+    for port in range(DEFAULT_PORT, DEFAULT_PORT + TRIED_PORTS):
         try:
             listen(host, port).close()
         except StartError as error:

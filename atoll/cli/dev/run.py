@@ -9,11 +9,11 @@ from pathlib import Path
 
 import uvloop
 
+from atoll.cli.dev.first import FirstBuild
 from atoll.cli.dev.node import CONTROL_HOST
 from atoll.cli.dev.session import Session
 from atoll.cli.talk import paint
 from atoll.config import Settings
-from atoll.project.model import Project
 
 DATA = Path(".atoll") / "dev"
 
@@ -26,7 +26,7 @@ class ShortFormat(logging.Formatter):
 
 
 def run_session(
-    path: Path | None, environment: str, project: Project, host: str, port: int, began: float, *, as_json: bool
+    path: Path | None, environment: str, first: FirstBuild, host: str, port: int, began: float, *, as_json: bool
 ) -> None:
     """Raises StartError."""
     handler = logging.StreamHandler(sys.stderr)
@@ -35,7 +35,7 @@ def run_session(
     settings = Settings(
         host=host,
         port=port,
-        data=project.folder / DATA,
+        data=first.project.folder / DATA,
         control_hosts=(CONTROL_HOST,),
         engines=1,  # one person asks: the second engine would only cost time at the start
         spares=2,
@@ -43,7 +43,7 @@ def run_session(
     )
 
     async def main() -> None:
-        await Session(path, environment, settings, project, as_json=as_json).run(began)
+        await Session(path, environment, settings, first, as_json=as_json).run(began)
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(main())

@@ -10,9 +10,9 @@ import asyncio
 import signal
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from atoll.cli.client import Client
+from atoll.cli.dev.first import FirstBuild, build
 from atoll.cli.dev.node import CONTROL_HOST, DevNode
 from atoll.cli.dev.terminal import Keys, Terminal
 from atoll.cli.dev.watch import Reason, Watcher
@@ -25,20 +25,24 @@ from atoll.observe.sourcemaps import mapped_failure
 from atoll.project.build import Builder
 from atoll.project.built import Built
 from atoll.project.bundle import deploy_body
-from atoll.project.model import Level, Project, ProjectError
+from atoll.project.model import Level, ProjectError
 from atoll.project.read import read_project
+
+if TYPE_CHECKING:
+    from atoll.cli.client import Client
 
 KEYS = "o open   r reload   t run crons   q quit"
 
 
 class Session:
     def __init__(
-        self, path: Path | None, environment: str, settings: Settings, project: Project, *, as_json: bool
+        self, path: Path | None, environment: str, settings: Settings, first: FirstBuild, *, as_json: bool
     ) -> None:
         self._path = path
         self._environment = environment
-        self._project = project
-        self._builder = Builder(project, dev=True, say=self._say)
+        self._first = first
+        self._project = project = first.project
+        self._builder = first.builder
         self._deployed: dict[str, Any] = {}  # the body of the last deploy
         self._watcher = Watcher(project)
         self._tasks: set[asyncio.Task[None]] = set()
@@ -50,8 +54,6 @@ class Session:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             loop.add_signal_handler(number, self._watcher.poke, Reason.STOPPING)
-        await asyncio.sleep(0)  # the watcher is on its post
-        self._building = asyncio.ensure_future(asyncio.to_thread(self._build))  # while the node starts
         try:
             await self.node.start()
             try:
@@ -61,12 +63,14 @@ class Session:
                     task.cancel()
                 await self.node.stop()
         finally:
-            await asyncio.wait([self._building])
             await self._watcher.close()
             await asyncio.to_thread(self._builder.close)
 
     async def _first_deploy(self) -> None:
-        await self._deploy(await self._building)
+        result = await asyncio.wrap_future(self._first.result)
+        await self._deploy(result)
+        if isinstance(result, Built) and self._first.is_stale(result):
+            self._watcher.poke(Reason.SOURCES)
 
     async def _serve(self, began: float) -> None:
         self.node.tools.run_cron = self._run_cron
@@ -109,13 +113,7 @@ class Session:
             self._builder.close()
             self._project = project
             self._builder = Builder(project, dev=True, say=self._say)
-        return self._build()
-
-    def _build(self) -> Built | ProjectError:
-        try:
-            return self._builder.build()
-        except ProjectError as error:
-            return error
+        return build(self._builder)
 
     async def _deploy(self, result: Built | ProjectError, *, forced: bool = False) -> bool:
         """Make it the version that answers; True when it is a new one."""
@@ -144,6 +142,8 @@ class Session:
 
     def _client(self) -> Client:
         """Our own control API, over the loopback like any other client's."""
+        from atoll.cli.client import Client
+
         return Client(Target(f"http://127.0.0.1:{self.port}"), host=f"{CONTROL_HOST}:{self.port}")
 
     def _placed(self, refused: Refused) -> str:

@@ -1,0 +1,78 @@
+"""Where a worker may connect to, as its deploy, its tenant and the operator say: over the API, to a real server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.running import Answer, Atoll
+from tests.upstream import Upstream
+
+Run = Callable[..., Answer]
+TRY = "try { return await fetch(UP + '/fine'); } catch (error) { return new Response(`${error}`); }"
+
+
+@pytest.mark.parametrize(
+    ("egress", "expected"),
+    [
+        ({}, "GET /fine"),
+        ({"allow": ["127.0.0.1"]}, "GET /fine"),
+        ({"allow": ["127.0.0.0/8:PORT"]}, "GET /fine"),
+        ({"allow": ["example.com", "*.example.com"]}, "TypeError: error 1021: 127.0.0.1:PORT may not be reached: it is not in the allow list of the worker"),
+        ({"allow": ["10.0.0.0/8"]}, "TypeError: error 1024: 127.0.0.1 may not be reached: it is not in the allow list of the worker"),
+        ({"deny": ["*:PORT"]}, "TypeError: error 1021: 127.0.0.1:PORT may not be reached: the rule '*:PORT' of the deny list of the worker"),
+        ({"deny": ["127.0.0.0/8"]}, "TypeError: error 1024: 127.0.0.1 may not be reached: the rule '127.0.0.0/8' of the deny list of the worker"),
+    ],
+)  # fmt: skip
+def test_the_egress_of_a_deploy_narrows_a_worker(
+    run: Run, upstream: Upstream, egress: dict[str, list[str]], expected: str
+) -> None:
+    port = str(upstream.port)
+    rules = {name: [rule.replace("PORT", port) for rule in texts] for name, texts in egress.items()}
+    assert run(TRY, egress=rules).text == expected.replace("PORT", port)
+
+
+def test_it_stays_until_it_is_changed_and_is_shown(node: Atoll, upstream: Upstream) -> None:
+    source = f"const UP = '{upstream.url}'; export default {{ async fetch() {{ {TRY} }} }};"
+    shown = node.deploy("narrow", source, egress={"deny": ["127.0.0.1"]})
+    assert shown["egress"] == {"allow": [], "deny": ["127.0.0.1"]}
+    node.deploy("narrow", source + " ")  # a new version that does not speak of it
+    assert "error 1024" in node.get("narrow").text
+    node.deploy("narrow", egress={})
+    assert node.get("narrow").text == "GET /fine"
+
+
+@pytest.mark.parametrize(
+    "egress", [{"allow": ["http://a"]}, {"deny": ["10.0.0.0/99"]}, {"only": []}, {"deny": "a"}, ["a"]]
+)
+def test_rules_that_make_no_sense_are_refused(node: Atoll, egress: object) -> None:
+    answer = node.control(
+        "POST", "/api/workers", {"name": "bad-rules", "script": "export default {fetch() {}}", "egress": egress}
+    )
+    assert (answer.status, answer.json["error"]["code"]) == (400, 10026)
+    assert "egress" in answer.json["error"]["message"]
+
+
+def test_the_rules_of_a_tenant_hold_for_all_its_workers_from_the_next_request_on(node: Atoll, run: Run) -> None:
+    before = node.control("GET", "/api/workers/narrow-tenant")
+    assert before.status == 404
+    assert run(TRY).text == "GET /fine"
+    changed = node.control("PATCH", "/api/tenants/default", {"egress": {"deny": ["127.0.0.1"]}})
+    try:
+        assert changed.json["egress"] == {"allow": [], "deny": ["127.0.0.1"]}
+        assert "of the deny list of the tenant" in run(TRY).text
+    finally:
+        node.control("PATCH", "/api/tenants/default", {"egress": {}})
+    assert run(TRY).text == "GET /fine"
+
+
+def test_what_went_out_is_counted(node: Atoll, run: Run) -> None:
+    def count(name: str) -> float:
+        text = node.control("GET", "/metrics").text
+        return next(float(line.split()[1]) for line in text.splitlines() if line.startswith(f"{name} "))
+
+    before = count("atoll_fetch_requests_total")
+    assert run("await fetch(UP + '/a'); return fetch(UP + '/b')").text == "GET /b"
+    assert count("atoll_fetch_requests_total") == before + 2
+    assert count("atoll_fetch_connections") >= 1

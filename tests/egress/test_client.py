@@ -1,0 +1,135 @@
+"""Connections: kept and used again within one tenant, bounded, given up when they are no good any more."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+import pytest_asyncio
+
+from atoll.config import Settings
+from atoll.egress.client import HttpClient, Target
+from atoll.egress.connection import Exchange
+from atoll.egress.gate import Gate
+from atoll.errors import NetworkError, QuotaExceeded
+from atoll.workers import EgressRules, Version
+from tests.upstream import Upstream
+
+
+@pytest.fixture
+def upstream() -> Iterator[Upstream]:
+    server = Upstream()
+    yield server
+    server.close()
+
+
+class Way:
+    """A client, and how tests use it."""
+
+    def __init__(self, upstream: Upstream, **settings: object) -> None:
+        chosen = Settings(egress_allow=("127.0.0.1",), **settings)  # type: ignore[arg-type]
+        self.gate = Gate(chosen)
+        self.client = HttpClient(chosen, self.gate)
+        self.target = Target(False, "127.0.0.1", upstream.port)
+
+    async def ask(
+        self, path: str = "/", tenant: str = "a", egress: EgressRules | None = None, method: str = "GET"
+    ) -> Exchange:
+        version = Version("v", "w", "worker", tenant, (), "", egress=egress or EgressRules())
+        data = f"{method} {path} HTTP/1.1\r\nhost: x\r\n\r\n".encode()
+        return await self.client.answered(version, self.target, data, method=method)
+
+    async def get(self, path: str = "/", tenant: str = "a", egress: EgressRules | None = None) -> bytes:
+        exchange = await self.ask(path, tenant, egress)
+        body = b""
+        while chunk := await exchange.read():
+            body += chunk
+        return body
+
+    def close(self) -> None:
+        self.client.close()
+        self.gate.close()
+
+
+@pytest_asyncio.fixture
+async def way(upstream: Upstream) -> AsyncIterator[Way]:
+    way = Way(upstream)
+    yield way
+    way.close()
+
+
+async def test_a_connection_is_used_again(way: Way, upstream: Upstream) -> None:
+    for number in range(5):
+        assert await way.get(f"/{number}") == f"GET /{number}".encode()
+    assert upstream.connections == 1
+    assert (way.client.stats.connects, way.client.stats.reused) == (1, 4)
+
+
+async def test_nobody_sends_on_a_connection_of_another_tenant_or_under_other_rules(
+    way: Way, upstream: Upstream
+) -> None:
+    await way.get(tenant="a")
+    await way.get(tenant="b")
+    await way.get(tenant="a", egress=EgressRules(deny=("10.0.0.0/8",)))
+    assert upstream.connections == 3
+    await way.get(tenant="b")
+    assert upstream.connections == 3
+
+
+async def test_a_connection_the_server_closed_meanwhile_is_replaced(way: Way, upstream: Upstream) -> None:
+    assert await way.get("/once") == b"once"
+    assert await way.get("/again") == b"GET /again"
+    assert upstream.connections == 2
+
+
+async def test_what_may_have_been_acted_upon_is_not_sent_twice(way: Way, upstream: Upstream) -> None:
+    await way.get("/fine")
+    exchange = await way.ask("/fine")
+    assert exchange.is_reused
+    with pytest.raises(NetworkError):
+        await way.ask("/hang-up", method="POST")
+    assert len([seen for seen in upstream.seen if "hang-up" in seen.line]) == 1
+
+
+async def test_a_tenant_has_so_many_connections_and_waits_for_more(upstream: Upstream) -> None:
+    way = Way(upstream, tenant_connections=2, connect_timeout=0.3)
+    first = await way.ask("/endless")
+    second = await way.ask("/endless")
+    with pytest.raises(QuotaExceeded, match="2 connections"):
+        await way.ask("/third")
+    assert await way.get("/other", tenant="b") == b"GET /other"  # another tenant notices nothing
+    waiting = asyncio.ensure_future(way.get("/third"))
+    await asyncio.sleep(0.05)
+    assert not waiting.done()
+    first.close()
+    assert await waiting == b"GET /third"
+    second.close()
+    way.close()
+
+
+async def test_an_idle_connection_makes_room_for_one_to_another_server(upstream: Upstream) -> None:
+    way, other = Way(upstream, tenant_connections=1), Upstream()
+    assert await way.get("/a") == b"GET /a"
+    way.target = Target(False, "127.0.0.1", other.port)
+    assert await way.get("/b") == b"GET /b"
+    way.close()
+    other.close()
+
+
+async def test_a_response_longer_than_the_limit_is_broken_off(upstream: Upstream) -> None:
+    way = Way(upstream, fetch_bytes=100_000)
+    assert len(await way.get("/bytes/100000")) == 100_000
+    for path in ("/bytes/100001", "/endless"):
+        with pytest.raises(NetworkError, match="longer than 100000 bytes"):
+            await way.get(path)
+    way.close()
+
+
+async def test_nothing_is_left_when_all_is_read(way: Way) -> None:
+    for path in ("/fine", "/chunked", "/until-close", "/status/204"):
+        await way.get(path)
+    with pytest.raises(NetworkError):
+        await way.get("/short")
+    assert not way.client._busy
+    assert not way.client._tenants  # the last connection broke, none is counted
