@@ -40,6 +40,7 @@ from atoll.control.queues_api import QueuesApi
 from atoll.control.quotas import caps_of
 from atoll.control.refusals import Refused
 from atoll.control.tenants import Tenant
+from atoll.control.vault import VARIABLE, Vault
 from atoll.control.workers import WorkerStore
 from atoll.db.folder import DataFolder
 from atoll.db.sqlite import Database
@@ -133,7 +134,7 @@ class Node:
             broker.traces = True
             undo.push_async_callback(asyncio.to_thread, self.tracer.close)
         kinds = {binding.kind: binding for binding in bindings}
-        store = WorkerStore(database, kinds)
+        store = WorkerStore(database, kinds, Vault(settings.data, os.environ.get(VARIABLE)))
         self.inner.calls = self.pool = self._make_pool(store, broker)
         self.supervisor = self._make_supervisor()
         self.triggers = self._make_triggers(queues)

@@ -124,6 +124,7 @@ class Version:
     main: str
     format: ScriptFormat = ScriptFormat.AUTO
     env: Mapping[str, Json] = field(default_factory=dict)
+    secrets: Mapping[str, str] = field(default_factory=dict, repr=False)  # also in its `env`, and nowhere else
     grants: Mapping[str, Grant] = field(default_factory=dict)
     limits: Limits = field(default_factory=Limits)
     compatibility_date: str = ""

@@ -8,6 +8,7 @@ import sys
 from bench import (
     bindings,
     cold_start,
+    control,
     density,
     dev,
     echo10k,
@@ -38,6 +39,7 @@ BENCHES: dict[str, Bench] = {
     "logs": logs.run,
     "memory": memory.run,
     "density": density.run,
+    "control": control.run,
     "hot_worker": hot_worker.run,
     "noisy_neighbour": noisy_neighbour.run,
     "dev": dev.run,

@@ -121,6 +121,11 @@ def test_imports_go_down_only() -> None:
     assert not wrong
 
 
+def test_no_two_test_files_have_the_same_name() -> None:
+    names = [path.name for path in sources("tests", suffixes=(".py",)) if path.name.startswith("test_")]
+    assert not {name for name in names if names.count(name) > 1}, "pytest imports them by name alone"
+
+
 def test_generated_files_match_the_wire_definition() -> None:
     stale = [named(path) for path, text in outputs().items() if not path.exists() or path.read_text("utf-8") != text]
     assert not stale, "run `make wire`"

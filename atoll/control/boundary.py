@@ -71,6 +71,7 @@ class Route:
     query: tuple[Query, ...] = ()
     is_node: bool = False  # about the node as a whole: for operators only
     media: str = JSON_TYPE  # of the answer
+    raw: str = ""  # of a body that is taken as it is, instead of `takes`
 
 
 class ErrorAnswer(msgspec.Struct, omit_defaults=True):

@@ -25,11 +25,12 @@ from atoll.control.audit import Mark
 from atoll.control.bindings import Kinds
 from atoll.control.callers import LOCAL, Caller
 from atoll.control.check import DeployBody, checked_name
-from atoll.control.draft import Identity, changed_draft, new_draft
+from atoll.control.draft import Identity, changed_draft, new_draft, secret_draft
 from atoll.control.ids import random_id
 from atoll.control.quotas import QuotaRules, script_bytes
 from atoll.control.refusals import ApiCode, Refused, load_refusal
 from atoll.control.routes import RouteRules
+from atoll.control.secret_rows import SealedSecret
 from atoll.control.tenants import Tenants
 from atoll.control.workers import KEPT_VERSIONS, Deployment, WorkerStore
 from atoll.errors import EngineError, LoadFailed
@@ -182,10 +183,35 @@ class Deployer:
             )
         return await self._alone(name, self._update(name, body, by))
 
-    async def activate(self, id_or_name: str, reference: str, by: Caller = LOCAL, note: str = "") -> Deployment:
+    async def activate(
+        self, id_or_name: str, reference: str, by: Caller = LOCAL, note: str = "", force: bool = False
+    ) -> Deployment:
         """Go back, or forward, to a version that the worker has already. No reference: the one before the active."""
         name = self.find(id_or_name, by).name
-        return await self._alone(name, self._return_to(name, reference, by, note))
+        return await self._alone(name, self._return_to(name, reference, by, note, force))
+
+    async def put_secret(self, id_or_name: str, secret: str, value: str, by: Caller = LOCAL) -> Deployment:
+        """Give a worker a secret, in a new version that answers at once."""
+        name = self.find(id_or_name, by).name
+        return await self._alone(name, self._change_secret(name, secret, value, by))
+
+    async def delete_secret(self, id_or_name: str, secret: str, by: Caller = LOCAL) -> Deployment:
+        name = self.find(id_or_name, by).name
+        return await self._alone(name, self._change_secret(name, secret, None, by))
+
+    async def rotate_key(self, by: Caller = LOCAL) -> tuple[int, int]:
+        """Seal every secret with a new root key; its number, and how many there were.
+
+        A root key from the environment is not ours to make: then everything is sealed with the newest of those there.
+        """
+        vault = self._store.vault
+        async with self.turn:  # no deploy seals with the key that goes
+            if not vault.is_from_environment:
+                vault.add_key()
+            count = await self._store.seal_anew(Mark.of(by, self._clock()))
+            if not vault.is_from_environment:
+                vault.drop_old_keys()
+        return vault.key_id, count
 
     async def delete(self, id_or_name: str, by: Caller = LOCAL) -> None:
         name = self.find(id_or_name, by).name
@@ -240,11 +266,36 @@ class Deployer:
         draft = changed_draft(body, identity, current, maps, self._settings, self._router, self._kinds)
         return await self._activate(draft, self._store.update, by)
 
-    async def _return_to(self, name: str, reference: str, by: Caller, note: str) -> Deployment:
+    async def _change_secret(self, name: str, secret: str, value: str | None, by: Caller) -> Deployment:
+        current = self.find(name, by)
+        if value is None and secret not in current.secrets:
+            raise Refused(ApiCode.NOT_FOUND, f"`{name}` has no secret `{secret[:80]}`", "GET …/secrets lists them")
+        identity = Identity(current.id, name, by.tenant, self._new_id("version"), by.name, self._clock())
+        secret_id = self._new_id("secret")
+        draft = secret_draft(current, identity, secret, value, secret_id)
+        maps = self._store.source_maps(current.version.id)
+
+        async def save(checked: Deployment, mark: Mark) -> Deployment:
+            action, sealed = f"secret.{'delete' if value is None else 'put'}", None
+            if value is not None:
+                box = self._store.vault.seal(value, by.tenant, current.id, secret)
+                sealed = SealedSecret(secret_id, secret, box, identity.now_ms)
+            return await self._store.update(checked, mark, action, sealed)
+
+        return await self._activate(replace(draft, source_maps=maps), save, by, secret)
+
+    async def _return_to(self, name: str, reference: str, by: Caller, note: str, force: bool) -> Deployment:
         current = self.find(name, by)
         wanted = self._capped(self.version(current, reference or self._before(current)))
         if wanted.version.id == current.version.id:
             return current
+        if wanted.secrets != current.secrets and not force:
+            changed = sorted(set(wanted.secrets.items()) ^ set(current.secrets.items()))
+            raise Refused(
+                ApiCode.SECRETS_CHANGED,
+                f"secrets have changed since: {', '.join(dict.fromkeys(secret for secret, _ in changed))}",
+                "with force the version comes back with the secrets it had then",
+            )
         draft = replace(wanted, updated_at=int(self._clock() * 1000))
         return await self._activate(draft, self._store.activate, by, note)
 

@@ -6,6 +6,7 @@ Pure, like check.py: a draft is thrown away when an engine does not like it.
 from __future__ import annotations
 
 import datetime
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -16,6 +17,7 @@ from atoll.control.bindings import Kinds, checked_bindings
 from atoll.control.check import (
     MAX_PATTERN,
     MAX_ROUTES,
+    MAX_VARS,
     DeployBody,
     WantedLimits,
     bad_body,
@@ -135,14 +137,43 @@ def _with_fields(
         version = replace(version, env=checked_env(body.env))
     if body.bindings is not UNSET:
         version = replace(version, grants=checked_bindings(body.bindings, kinds, version.tenant))
-    for name in version.grants.keys() & version.env.keys():
-        raise bad_body(f"`{name}` is both a variable and a binding", "a name in `env` can mean one thing only")
+    refuse_twofold(version)
     if body.limits is not UNSET:
         version = replace(version, limits=checked_limits(body.limits, settings))
     if body.compatibility_date is not UNSET:
         version = replace(version, compatibility_date=checked_date(body.compatibility_date, identity.today))
     patterns = draft.routes if body.routes is UNSET else checked_routes(body.routes, router)
     return _with_words(replace(draft, version=_with_events(version, body), routes=patterns), body, settings)
+
+
+def secret_draft(current: Deployment, identity: Identity, name: str, value: str | None, secret_id: str) -> Deployment:
+    """The next version of a worker, where one secret has another value, or is gone."""
+    known = {each: text for each, text in current.version.secrets.items() if each != name}
+    ids = {each: found for each, found in current.secrets.items() if each != name}
+    if value is not None:
+        checked_env({name: value})
+        known[name], ids[name] = value, secret_id
+    if len(known) + len(current.version.env) > MAX_VARS:
+        raise Refused(
+            ApiCode.TOO_MANY_VARS, f"`env` would have more than {MAX_VARS} variables and secrets", "join some"
+        )
+    version = replace(current.version, id=identity.version_id, tag="", created_at=identity.now_ms, secrets=known)
+    refuse_twofold(version)
+    return replace(
+        current,
+        version=version,
+        secrets=ids,
+        updated_at=identity.now_ms,
+        author=identity.author,
+        message=f"secret {name} {'set' if value is not None else 'deleted'}",
+    )
+
+
+def refuse_twofold(version: Version) -> None:
+    kinds = {"variable": version.env, "secret": version.secrets, "binding": version.grants}
+    for (one, names), (two, others) in itertools.combinations(kinds.items(), 2):
+        for name in names.keys() & others.keys():
+            raise bad_body(f"`{name}` is both a {one} and a {two}", "a name in `env` can mean one thing only")
 
 
 def _with_events(version: Version, body: DeployBody) -> Version:

@@ -46,6 +46,7 @@ GROUP_BYTES = 8 * 1024 * 1024
 MAX_LINE = 48 * 1024 * 1024  # a value of 25 MiB with JSON's escapes
 # A value is somebody's bytes: no browser may take it for a page of this host.
 VALUE_HEADERS = HEADERS | {"content-type": "application/octet-stream", "content-disposition": "attachment"}
+RAW = "application/octet-stream"
 TEXT: dict[str, Any] = {"type": "string"}
 PAGE = (
     Query("prefix", "Only keys that begin so", TEXT),
@@ -119,7 +120,7 @@ class KvApi:
             Route("DELETE", one, self.drop, change, "Remove it with all that is in it", status=204),
             Route("GET", f"{one}/keys", self.keys, read, "Its keys", gives=KeysAnswer, query=PAGE),
             Route("GET", value, self.get, read, "A value as it is", media="application/octet-stream"),
-            Route("PUT", value, self.put, change, "Store the body under a key", status=204, query=PUT_QUERY),
+            Route("PUT", value, self.put, change, "Store the body under a key", status=204, query=PUT_QUERY, raw=RAW),
             Route("DELETE", value, self.delete, change, "Remove a key", status=204),
             Route("POST", f"{one}/bulk", self.put_many, change, "Store many", takes=many, gives=WrittenAnswer),
             Route("POST", f"{one}/bulk/delete", self.delete_many, change, "Remove many", list[str], DeletedAnswer),

@@ -28,6 +28,7 @@ class ApiCode(IntEnum):
     TOO_MANY_WORKERS = 10037
     NO_HANDLERS = 10068
     NO_WORKER = 10090
+    SECRETS_CHANGED = 10220
     INTERNAL = 19001
     FORBIDDEN_ORIGIN = 19002
     MEDIA_TYPE = 19003
@@ -66,6 +67,7 @@ API_ERRORS: dict[ApiCode, ApiFacts] = {
     ApiCode.TOO_MANY_VARS: ApiFacts(400, "too_many_vars", "`env` has more than 128 variables."),
     ApiCode.NO_HANDLERS: ApiFacts(422, "no_handlers", "The script has no handler that could be called."),
     ApiCode.NO_WORKER: ApiFacts(404, "no_worker", "There is no such worker."),
+    ApiCode.SECRETS_CHANGED: ApiFacts(409, "secrets_changed", "The version to go back to had other secrets."),
     ApiCode.INTERNAL: ApiFacts(500, "internal", "A bug of Atoll's; the details are in the node's own log."),
     ApiCode.FORBIDDEN_ORIGIN: ApiFacts(403, "forbidden_origin", "The request comes from a page of another site."),
     ApiCode.MEDIA_TYPE: ApiFacts(415, "media_type", "The body is not declared as application/json."),

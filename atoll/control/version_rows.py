@@ -12,6 +12,8 @@ import apsw
 import msgspec
 
 from atoll.control.bindings import Kinds, checked_bindings, shown_bindings
+from atoll.control.secret_rows import opened, refer_to_secrets, secrets_of
+from atoll.control.vault import Vault
 from atoll.db.sqlite import rows
 from atoll.workers import (
     EgressRules,
@@ -40,6 +42,7 @@ class Deployment:
     updated_at: int  # when another version was last made active
     author: str = ""
     message: str = ""
+    secrets: Mapping[str, str] = field(default_factory=dict)  # name -> id of what is stored; values are in `version`
     # By path of the module. Only in a draft: what is stored stays there until somebody reads a stack.
     source_maps: Mapping[str, bytes] = field(default_factory=dict)
 
@@ -161,6 +164,7 @@ def insert_version(connection: apsw.Connection, deployment: Deployment, *, numbe
             for i, module in enumerate(version.modules)
         ],
     )
+    refer_to_secrets(connection, version.id, deployment.secrets)
     return dataclasses.replace(deployment, number=number, source_maps={})
 
 
@@ -168,19 +172,21 @@ def sha256(source: bytes) -> str:
     return hashlib.sha256(source).hexdigest()
 
 
-def load_active(connection: apsw.Connection, kinds: Kinds) -> list[Deployment]:
+def load_active(connection: apsw.Connection, kinds: Kinds, vault: Vault) -> list[Deployment]:
     """Every worker with its active version, by name."""
     sql = f"{SELECT_VERSION} JOIN versions ON versions.id = active_version ORDER BY workers.name"
-    return [_deployment(connection, row, kinds) for row in rows(connection, VersionRow, sql)]
+    return [_deployment(connection, row, kinds, vault) for row in rows(connection, VersionRow, sql)]
 
 
-def load_version(connection: apsw.Connection, worker_id: str, reference: str, kinds: Kinds) -> Deployment | None:
+def load_version(
+    connection: apsw.Connection, worker_id: str, reference: str, kinds: Kinds, vault: Vault
+) -> Deployment | None:
     """A version of a worker by its id or number."""
     sql = f"{SELECT_VERSION} JOIN versions ON worker_id = workers.id WHERE workers.id = ? AND "
     is_number = reference.isascii() and reference.isdigit() and len(reference) < 16
     key: str | int = int(reference) if is_number else reference
     found = rows(connection, VersionRow, sql + ("number = ?" if is_number else "versions.id = ?"), worker_id, key)
-    return _deployment(connection, found[0], kinds) if found else None
+    return _deployment(connection, found[0], kinds, vault) if found else None
 
 
 def list_versions(connection: apsw.Connection, worker_id: str) -> list[VersionSummary]:
@@ -199,9 +205,10 @@ def list_modules(connection: apsw.Connection, version_id: str) -> list[ModuleSum
     return rows(connection, ModuleSummary, sql, version_id)
 
 
-def _deployment(connection: apsw.Connection, row: VersionRow, kinds: Kinds) -> Deployment:
+def _deployment(connection: apsw.Connection, row: VersionRow, kinds: Kinds, vault: Vault) -> Deployment:
     sql = "SELECT path, kind, source FROM modules WHERE version_id = ? ORDER BY position"
     modules = rows(connection, ModuleRow, sql, row.version_id)
+    secrets = secrets_of(connection, row.version_id)
     version = Version(
         id=row.version_id,
         worker_id=row.worker_id,
@@ -211,6 +218,7 @@ def _deployment(connection: apsw.Connection, row: VersionRow, kinds: Kinds) -> D
         main=row.main,
         format=ScriptFormat(row.format),
         env=msgspec.json.decode(row.env),
+        secrets=opened(secrets, vault, row.tenant, row.worker_id),
         grants=checked_bindings(msgspec.json.decode(row.bindings), kinds, row.tenant),
         limits=msgspec.json.decode(row.limits, type=Limits),
         compatibility_date=row.compatibility_date,
@@ -234,6 +242,7 @@ def _deployment(connection: apsw.Connection, row: VersionRow, kinds: Kinds) -> D
         updated_at=row.updated_at,
         author=row.author,
         message=row.message,
+        secrets={secret.name: secret.id for secret in secrets},
     )
 
 

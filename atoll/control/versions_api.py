@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
 from atoll.control.bindings import shown_bindings
-from atoll.control.boundary import Route, caller_of, json_answer, read_json
+from atoll.control.boundary import Query, Route, caller_of, json_answer, read_json
 from atoll.control.callers import Caller, Scope
 from atoll.control.check import bad_body, parse_fields
 from atoll.control.check_events import MAX_MESSAGE, checked_words
@@ -17,7 +18,7 @@ from atoll.control.deploy import Deployer
 from atoll.control.version_rows import sha256
 from atoll.control.workers import Deployment, WorkerStore
 from atoll.observe.records import iso_time
-from atoll.workers import EgressRules, Json, Limits, QueueConsumer, TailConsumer
+from atoll.workers import EgressRules, Limits, QueueConsumer, TailConsumer
 
 
 class VersionAnswer(msgspec.Struct):
@@ -50,8 +51,8 @@ class VersionDetails(ListedVersion):
     main: str
     modules: list[ModuleAnswer]
     routes: tuple[str, ...]
-    env: Mapping[str, Json]
-    bindings: list[dict[str, Json]]
+    env: Mapping[str, Any]
+    bindings: list[dict[str, Any]]
     limits: Limits
     egress: EgressRules
     compatibility_date: str
@@ -60,6 +61,7 @@ class VersionDetails(ListedVersion):
     queue_consumers: tuple[QueueConsumer, ...]
     tail_consumers: tuple[TailConsumer, ...]
     handlers: tuple[str, ...]
+    secrets: list[str]  # names
 
 
 class RollbackBody(msgspec.Struct, forbid_unknown_fields=True):
@@ -67,13 +69,17 @@ class RollbackBody(msgspec.Struct, forbid_unknown_fields=True):
 
     version: str | int = ""
     message: str = ""
+    force: bool = False  # though the secrets of then are others
 
 
 class VersionsApi:
-    def __init__(self, deployer: Deployer, store: WorkerStore, shown: Callable[[Deployment], object]) -> None:
+    def __init__(
+        self, deployer: Deployer, store: WorkerStore, shown: Callable[[Deployment], object], gives: type
+    ) -> None:
         self._deployer = deployer
         self._store = store
         self._shown = shown
+        self._gives = gives  # what `shown` makes of a worker
 
     def routes(self) -> list[Route]:
         worker = "/api/workers/{worker}"
@@ -86,6 +92,8 @@ class VersionsApi:
                 self.activate,
                 Scope.DEPLOY,
                 "Answer with this version from now on",
+                gives=self._gives,
+                query=(Query("force", "Though it had other secrets", {"enum": ["true", "false"]}),),
             ),
             Route(
                 "POST",
@@ -94,6 +102,7 @@ class VersionsApi:
                 Scope.DEPLOY,
                 "Answer with an older version again",
                 takes=RollbackBody,
+                gives=self._gives,
             ),
         ]
 
@@ -121,7 +130,11 @@ class VersionsApi:
 
     async def activate(self, request: Request) -> Response:
         worker, version = request.path_params["worker"], request.path_params["version"]
-        return json_answer(self._shown(await self._deployer.activate(worker, version, caller_of(request))))
+        force = request.query_params.get("force", "false")
+        if force not in ("true", "false"):
+            raise bad_body(f"`force` is {force[:80]!r}", "use true or false")
+        found = await self._deployer.activate(worker, version, caller_of(request), force=force == "true")
+        return json_answer(self._shown(found))
 
     async def rollback(self, request: Request) -> Response:
         body = parse_fields(await read_json(request), RollbackBody)
@@ -129,7 +142,9 @@ class VersionsApi:
         if body.version == 0:
             raise bad_body("`version` is 0", "use the id or the number of a version: numbers begin with 1")
         worker, caller = request.path_params["worker"], caller_of(request)
-        return json_answer(self._shown(await self._deployer.activate(worker, str(body.version), caller, body.message)))
+        return json_answer(
+            self._shown(await self._deployer.activate(worker, str(body.version), caller, body.message, body.force))
+        )
 
     def _worker(self, request: Request, caller: Caller) -> Deployment:
         return self._deployer.find(request.path_params["worker"], caller)
@@ -162,4 +177,5 @@ class VersionsApi:
             queue_consumers=version.queue_consumers,
             tail_consumers=version.tail_consumers,
             handlers=found.handlers,
+            secrets=sorted(found.secrets),
         )

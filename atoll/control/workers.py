@@ -15,6 +15,14 @@ import apsw
 
 from atoll.control.audit import Mark
 from atoll.control.bindings import Kinds
+from atoll.control.secret_rows import (
+    SealedSecret,
+    drop_unused_secrets,
+    insert_secret,
+    seal_anew,
+    secrets_of,
+)
+from atoll.control.vault import Vault
 from atoll.control.version_rows import (
     Deployment,
     ModuleSummary,
@@ -39,15 +47,16 @@ class CodeRow(NamedTuple):
 
 
 class WorkerStore:
-    def __init__(self, database: Database, kinds: Kinds) -> None:
+    def __init__(self, database: Database, kinds: Kinds, vault: Vault) -> None:
         self._database = database
         self._kinds = kinds
+        self.vault = vault
 
     # What is there
 
     def load_all(self) -> list[Deployment]:
         """Every worker with its active version, by name. For the start: it reads every module of them."""
-        return self._database.read(lambda connection: load_active(connection, self._kinds))
+        return self._database.read(lambda connection: load_active(connection, self._kinds, self.vault))
 
     def versions(self, worker_id: str) -> list[VersionSummary]:
         """All versions of a worker, newest first."""
@@ -55,7 +64,13 @@ class WorkerStore:
 
     def version(self, worker_id: str, reference: str) -> Deployment | None:
         """One version of a worker by its id or number, whole."""
-        return self._database.read(lambda connection: load_version(connection, worker_id, reference, self._kinds))
+        return self._database.read(
+            lambda connection: load_version(connection, worker_id, reference, self._kinds, self.vault)
+        )
+
+    def secrets(self, version_id: str) -> list[SealedSecret]:
+        """The secrets that a version has, by name."""
+        return self._database.read(lambda connection: secrets_of(connection, version_id))
 
     def modules(self, version_id: str) -> list[ModuleSummary]:
         return self._database.read(lambda connection: list_modules(connection, version_id))
@@ -81,16 +96,21 @@ class WorkerStore:
 
         return await self._database.write(act)
 
-    async def update(self, deployment: Deployment, mark: Mark) -> Deployment:
-        """Store a new version of a worker and make it the active one."""
+    async def update(
+        self, deployment: Deployment, mark: Mark, action: str = "worker.update", secret: SealedSecret | None = None
+    ) -> Deployment:
+        """Store a new version of a worker, with a secret that is new in it, and make it the active one."""
 
         def act(connection: apsw.Connection) -> Deployment:
+            if secret is not None:
+                insert_secret(connection, deployment.id, secret)
             [last] = rows(connection, int, "SELECT max(number) FROM versions WHERE worker_id = ?", deployment.id)
             stored = _activate(connection, insert_version(connection, deployment, number=last + 1))
             connection.execute(
                 "DELETE FROM versions WHERE worker_id = ? AND number <= ?", (stored.id, stored.number - KEPT_VERSIONS)
             )
-            mark.write(connection, "worker.update", stored.name, stored.version.id)
+            drop_unused_secrets(connection, stored.id)
+            mark.write(connection, action, stored.name, stored.version.id)
             return stored
 
         return await self._database.write(act)
@@ -112,6 +132,15 @@ class WorkerStore:
             mark.write(connection, "worker.delete", deployment.name, deployment.id)
 
         await self._database.write(act)
+
+    async def seal_anew(self, mark: Mark) -> int:
+        """Seal all secrets with the newest root key."""
+
+        def act(connection: apsw.Connection) -> int:
+            mark.write(connection, "secret.rotate-key", "node", f"root key {self.vault.key_id}")
+            return seal_anew(connection, self.vault)
+
+        return await self._database.write(act)
 
     # What V8 made of a version's modules, one blob per module in order: the pool's LoadCodeCache and SaveCodeCache
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import msgspec
 from starlette.requests import Request
@@ -18,7 +19,7 @@ from atoll.control.upload import MEDIA_TYPE, read_upload
 from atoll.control.versions_api import VersionAnswer
 from atoll.control.workers import Deployment
 from atoll.observe.records import iso_time
-from atoll.workers import EgressRules, Json, Limits, QueueConsumer, Switches, TailConsumer
+from atoll.workers import EgressRules, Limits, QueueConsumer, Switches, TailConsumer
 
 
 class WorkerAnswer(msgspec.Struct):
@@ -26,8 +27,8 @@ class WorkerAnswer(msgspec.Struct):
     name: str
     url: str
     routes: tuple[str, ...]
-    env: Mapping[str, Json]
-    bindings: list[dict[str, Json]]
+    env: Mapping[str, Any]
+    bindings: list[dict[str, Any]]
     limits: Limits
     isolation: str
     switches: Switches
@@ -38,6 +39,7 @@ class WorkerAnswer(msgspec.Struct):
     queue_consumers: tuple[QueueConsumer, ...]
     tail_consumers: tuple[TailConsumer, ...]
     handlers: tuple[str, ...]
+    secrets: list[str]  # names
     version: VersionAnswer
     created_at: str
     updated_at: str
@@ -124,6 +126,7 @@ class WorkersApi:
             queue_consumers=version.queue_consumers,
             tail_consumers=version.tail_consumers,
             handlers=deployment.handlers,
+            secrets=sorted(deployment.secrets),
             version=VersionAnswer(
                 id=version.id,
                 number=deployment.number,

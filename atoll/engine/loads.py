@@ -165,7 +165,7 @@ def load_meta(version: Version, cache: CodeCache) -> dict[str, object]:
         "main": version.main,
         "format": version.format.value,
         "modules": [{"path": m.path, "kind": m.kind.value, "size": len(m.source)} for m in version.modules],
-        "env": {**version.env, **values},
+        "env": {**version.env, **version.secrets, **values},
         "grants": [{"name": grant.name, "kind": grant.kind} for grant in grants],
         "limits": {"cpu_ms": limits.cpu_ms, "timer_ms": limits.timer_ms},
         "isolation": version.isolation.value,

@@ -162,7 +162,7 @@ class Pool:
                     self._route(call)
 
     def _refuse(self, call: Call, failure: Failure) -> None:
-        self._counts.refused += failure.code in (ErrorCode.OVERLOADED, ErrorCode.QUOTA_EXCEEDED)
+        self._counts.refused += failure.code in (ErrorCode.OVERLOADED, ErrorCode.QUOTA_EXCEEDED, ErrorCode.CPU_QUOTA)
         call.failure = failure
         caller = call.caller
         self._finish_unsent(call)

@@ -74,7 +74,7 @@ class Tenant:
             cpu.level -= used
             if cpu.level <= 0:
                 message = f"this tenant has used its {self.caps.cpu_seconds_per_minute:g} s of CPU time per minute"
-                return _refusal(message, -cpu.level / cpu.rate)
+                return _refusal(message, -cpu.level / cpu.rate, ErrorCode.CPU_QUOTA)
         if calls is not None:
             if calls.fill(now) < 1:
                 message = f"this tenant makes more than its {self.caps.calls_per_second:g} calls per second"
@@ -83,8 +83,8 @@ class Tenant:
         return None
 
 
-def _refusal(message: str, seconds: float = 0) -> Failure:
-    return Failure(ErrorCode.QUOTA_EXCEEDED, message, retry_after=max(math.ceil(seconds), 1))
+def _refusal(message: str, seconds: float = 0, code: ErrorCode = ErrorCode.QUOTA_EXCEEDED) -> Failure:
+    return Failure(code, message, retry_after=max(math.ceil(seconds), 1))
 
 
 class Tenants:

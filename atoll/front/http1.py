@@ -80,6 +80,8 @@ def header_block(head: bytes, rest: bytes, peer: Peer) -> tuple[bytes, bytes, by
     except ValueError:
         raise Refusal(400, "there must be one Host header: Atoll finds the worker by it") from None
     host = after.split(b"\r", 1)[0].strip()
+    if peer is NOBODY:  # whoever reads it makes up its own mind: it must see every claim
+        return host, peer.scheme, rest[:-2]
     if peer.is_proxy or lower.find(b"\r\nx-") >= 0 or lower.find(b"\r\ncf-") >= 0:  # it may claim to be somebody
         block, scheme, lines = peer.rewrite(rest[:-2])
     else:

@@ -38,6 +38,7 @@ TITLES: dict[ErrorCode, str] = {
     ErrorCode.UNAVAILABLE: "No engine is ready",
     ErrorCode.UNKNOWN_HOST: "No worker answers here",
     ErrorCode.UNLOADED: "The worker was being replaced",
+    ErrorCode.CPU_QUOTA: "The CPU time of this minute is used up",
     ErrorCode.QUOTA_EXCEEDED: "Too many requests at once",
     ErrorCode.SHUTTING_DOWN: "This node is shutting down",
     ErrorCode.BLOCKED: "The worker is blocked",

@@ -3,7 +3,7 @@
 from enum import IntEnum, IntFlag
 from typing import NamedTuple
 
-WIRE_HASH = "2901f8779aba48f0"
+WIRE_HASH = "b0be338ee8cbc764"
 HEADER_LAYOUT = "<IBBHII"  # length, kind, flags, spare, worker, call
 MAX_PAYLOAD = 67108864
 INLINE_BODY = 65536
@@ -151,6 +151,8 @@ class ErrorCode(IntEnum):
     NOT_GRANTED = 21
     # A limit on what a worker may ask for was reached.
     QUOTA_EXCEEDED = 22
+    # The tenant has used the CPU time it may use per minute.
+    CPU_QUOTA = 50
     # The node is shutting down.
     SHUTTING_DOWN = 23
     # The worker ended engines again and again, and is refused for a while.
@@ -259,6 +261,9 @@ ERRORS: dict[ErrorCode, ErrorFacts] = {
     ),
     ErrorCode.QUOTA_EXCEEDED: ErrorFacts(
         429, 1015, Outcome.EXCEPTION, "Error", "A limit on what a worker may ask for was reached."
+    ),
+    ErrorCode.CPU_QUOTA: ErrorFacts(
+        429, 1027, Outcome.EXCEEDED_CPU, "Error", "The tenant has used the CPU time it may use per minute."
     ),
     ErrorCode.SHUTTING_DOWN: ErrorFacts(
         503, 1105, Outcome.LOAD_SHED, "Error", "The node is shutting down."

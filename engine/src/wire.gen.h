@@ -5,7 +5,7 @@
 
 namespace engine::wire {
 
-inline constexpr char kHash[] = "2901f8779aba48f0";
+inline constexpr char kHash[] = "b0be338ee8cbc764";
 inline constexpr uint32_t kMaxPayload = 67108864;
 inline constexpr uint32_t kInlineBody = 65536;
 inline constexpr uint32_t kChunk = 65536;
@@ -101,6 +101,7 @@ enum class Error : uint32_t {
   kInvalidArgument = 20,  // The worker passed something the API does not take.
   kNotGranted = 21,  // The worker named a binding it was not given.
   kQuotaExceeded = 22,  // A limit on what a worker may ask for was reached.
+  kCpuQuota = 50,  // The tenant has used the CPU time it may use per minute.
   kShuttingDown = 23,  // The node is shutting down.
   kBlocked = 26,  // The worker ended engines again and again, and is refused for a while.
   kLoop = 30,  // Workers called each other in too long a chain.
@@ -163,6 +164,8 @@ constexpr Outcome OutcomeOf(Error error) {
       return Outcome::kException;
     case Error::kQuotaExceeded:
       return Outcome::kException;
+    case Error::kCpuQuota:
+      return Outcome::kExceededCpu;
     case Error::kShuttingDown:
       return Outcome::kLoadShed;
     case Error::kBlocked:

@@ -14,6 +14,7 @@ from atoll.config import Settings
 from atoll.control.access import Access
 from atoll.control.api import ControlApi
 from atoll.control.deploy import Deployer
+from atoll.control.vault import Vault
 from atoll.control.workers import WorkerStore
 from atoll.db.sqlite import Database
 from atoll.engine.pool import PoolStats
@@ -98,7 +99,7 @@ class Node:
         self.settings = settings
         self.engines = engines
         self.database = Database(folder / "atoll.db")
-        self.store = WorkerStore(self.database, KINDS)
+        self.store = WorkerStore(self.database, KINDS, Vault(folder))
         self.router = Router(settings.base_domain, settings.control_hosts)
         self.logs = LogStore(folder)
         self.access = Access(settings, self.database, clock)

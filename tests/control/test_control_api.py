@@ -42,6 +42,7 @@ async def test_a_deploy_answers_with_all_there_is_to_know(node: Node) -> None:
         "queue_consumers": [],
         "tail_consumers": [],
         "handlers": ["fetch"],
+        "secrets": [],
         "version": {
             "number": 1,
             "created_at": "2027-01-15T08:00:00.500Z",
@@ -288,7 +289,7 @@ async def test_a_body_without_end_is_cut(node: Node) -> None:
 
 
 async def test_paths_that_do_not_exist_say_so(node: Node) -> None:
-    for path in ("/api", "/api/workers/", "/api/workers/a/b", "/nothing"):
+    for path in ("/apis", "/api/workers/", "/api/workers/a/b", "/nothing"):
         answer = await node.ask("GET", path)
         assert (answer.status, answer.code) == (404, ApiCode.NOT_FOUND)
 

@@ -156,7 +156,7 @@ async def test_a_tenant_has_so_much_cpu_time_per_minute(open_room: Callable[...,
     room.pool.set_caps("greedy", TenantCaps(cpu_seconds_per_minute=0.06))
     worker = of_tenant(SPIN, "greedy", "w")
     codes = [(await room.get(worker)).code for _ in range(40)]
-    assert codes[0] == "" and codes[-1] == "QUOTA_EXCEEDED"
+    assert codes[0] == "" and codes[-1] == "CPU_QUOTA"
     refused = await room.get(worker)
     assert refused.failure is not None and refused.failure.retry_after >= 1
     now[0] += 120

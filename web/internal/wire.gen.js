@@ -23,6 +23,7 @@ export const ErrorCode = Object.freeze({
   INVALID_ARGUMENT: 20, // The worker passed something the API does not take.
   NOT_GRANTED: 21, // The worker named a binding it was not given.
   QUOTA_EXCEEDED: 22, // A limit on what a worker may ask for was reached.
+  CPU_QUOTA: 50, // The tenant has used the CPU time it may use per minute.
   SHUTTING_DOWN: 23, // The node is shutting down.
   BLOCKED: 26, // The worker ended engines again and again, and is refused for a while.
   LOOP: 30, // Workers called each other in too long a chain.
@@ -57,6 +58,7 @@ export const ErrorClass = Object.freeze({
   20: "TypeError",
   21: "Error",
   22: "Error",
+  50: "Error",
   23: "Error",
   26: "Error",
   30: "Error",

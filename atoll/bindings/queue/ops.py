@@ -43,6 +43,9 @@ class QueueBinding(Binding):
         checked_queue_name(entry.queue)
         return f"{_checked_delay(entry.delivery_delay)} {entry.queue}"
 
+    def holdings(self, tenant: str) -> list[str]:
+        return [queue.name for queue in self._store.all(tenant)]
+
     async def prepare(self, tenant: str, resource: str) -> None:
         await self._store.ensure(tenant, resource.partition(" ")[2])
 

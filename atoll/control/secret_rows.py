@@ -1,0 +1,83 @@
+"""Rows of secrets: which ones a version has, and what they are. Functions of a connection, nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import apsw
+
+from atoll.control.vault import CannotOpen, Vault
+from atoll.db.sqlite import rows
+from atoll.errors import StartError
+
+
+class SealedSecret(NamedTuple):
+    """A secret as it is stored."""
+
+    id: str
+    name: str
+    sealed: bytes
+    created_at: int
+
+
+class Located(NamedTuple):
+    """A stored secret, with what it is bound to."""
+
+    id: str
+    tenant: str
+    worker_id: str
+    name: str
+    sealed: bytes
+
+
+def insert_secret(connection: apsw.Connection, worker_id: str, secret: SealedSecret) -> None:
+    connection.execute(
+        "INSERT INTO secrets (id, worker_id, name, sealed, created_at) VALUES (?, ?, ?, ?, ?)",
+        (secret.id, worker_id, secret.name, secret.sealed, secret.created_at),
+    )
+
+
+def refer_to_secrets(connection: apsw.Connection, version_id: str, secrets: Mapping[str, str]) -> None:
+    connection.executemany(
+        "INSERT INTO version_secrets (version_id, secret_id) VALUES (?, ?)",
+        [(version_id, secret_id) for secret_id in secrets.values()],
+    )
+
+
+def drop_unused_secrets(connection: apsw.Connection, worker_id: str) -> None:
+    """Secrets that no version has any more."""
+    sql = "DELETE FROM secrets WHERE worker_id = ? AND id NOT IN (SELECT secret_id FROM version_secrets)"
+    connection.execute(sql, (worker_id,))
+
+
+def secrets_of(connection: apsw.Connection, version_id: str) -> list[SealedSecret]:
+    sql = (
+        "SELECT secrets.id, name, sealed, created_at FROM version_secrets JOIN secrets ON secrets.id = secret_id"
+        " WHERE version_id = ? ORDER BY name"
+    )
+    return rows(connection, SealedSecret, sql, version_id)
+
+
+def opened(secrets: list[SealedSecret], vault: Vault, tenant: str, worker_id: str) -> dict[str, str]:
+    """Names and values. StartError if the root key is another one: half an environment would be worse than none."""
+    try:
+        return {secret.name: vault.open(secret.sealed, tenant, worker_id, secret.name) for secret in secrets}
+    except CannotOpen as error:
+        raise StartError(
+            f"a secret of the worker {worker_id} cannot be opened: {error}",
+            "put the right root-key into the data folder, or the right ATOLL_ROOT_KEY into the environment",
+        ) from None
+
+
+def seal_anew(connection: apsw.Connection, vault: Vault) -> int:
+    """Seal every secret with the newest key; how many there are."""
+    sql = (
+        "SELECT secrets.id, tenant, worker_id, secrets.name, sealed FROM secrets JOIN workers ON workers.id = worker_id"
+    )
+    found = rows(connection, Located, sql)
+    for row in found:
+        place = (row.tenant, row.worker_id, row.name)
+        sealed = vault.seal(vault.open(row.sealed, *place), *place)
+        connection.execute("UPDATE secrets SET sealed = ? WHERE id = ?", (sealed, row.id))
+    return len(found)

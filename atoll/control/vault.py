@@ -1,0 +1,133 @@
+"""Seals secrets at rest: AES-256-GCM with a key per tenant, derived from a root key that is in no database.
+
+    sealed   key id (1 byte) · nonce (12) · ciphertext and tag
+    key      HKDF-SHA256 of the root key, for one tenant
+    bound to tenant, worker and name: a row that was moved to another of them does not open
+
+The root keys are in the file `root-key` of the data folder, readable by its owner alone, or in the environment as
+ATOLL_ROOT_KEY, then whoever steals the folder has nothing. Each has a number; the last one seals, all of them open. A
+rotation adds one, seals everything anew in one transaction, and only then drops the others.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+from atoll.errors import StartError
+
+KEY_FILE = "root-key"
+VARIABLE = "ATOLL_ROOT_KEY"
+KEY_BYTES = 32
+NONCE_BYTES = 12
+PURPOSE = b"atoll secrets v1\0"
+FORMAT = "write <number>:<base64 of 32 random bytes>, several of them separated by commas, the newest last"
+
+RootKeys = Mapping[int, bytes]  # by number, the one that seals last
+
+
+class CannotOpen(Exception):
+    """A secret does not open with the keys there are: another root key, or another place, than it was sealed for."""
+
+
+class Vault:
+    def __init__(self, folder: Path, variable: str | None = None) -> None:
+        self._path = folder / KEY_FILE
+        self.is_from_environment = bool(variable)
+        self._roots: RootKeys = parse_keys(variable, VARIABLE) if variable else self._read_or_make()
+        self._derived: dict[tuple[int, str], AESGCM] = {}
+
+    @property
+    def key_id(self) -> int:
+        """The number of the key that seals now."""
+        return list(self._roots)[-1]
+
+    def seal(self, value: str, tenant: str, worker_id: str, name: str) -> bytes:
+        nonce = os.urandom(NONCE_BYTES)
+        key_id = self.key_id
+        box = self._box(key_id, tenant).encrypt(nonce, value.encode(), _place(tenant, worker_id, name))
+        return bytes([key_id]) + nonce + box
+
+    def open(self, sealed: bytes, tenant: str, worker_id: str, name: str) -> str:
+        key_id, nonce, box = sealed[0], sealed[1 : 1 + NONCE_BYTES], sealed[1 + NONCE_BYTES :]
+        if key_id not in self._roots:
+            raise CannotOpen(f"it was sealed with root key {key_id}, which is not there")
+        try:
+            return self._box(key_id, tenant).decrypt(nonce, box, _place(tenant, worker_id, name)).decode()
+        except InvalidTag:
+            raise CannotOpen(f"root key {key_id} is not the one it was sealed with") from None
+
+    def _box(self, key_id: int, tenant: str) -> AESGCM:
+        box = self._derived.get((key_id, tenant))
+        if box is None:
+            derive = HKDF(SHA256(), KEY_BYTES, salt=None, info=PURPOSE + tenant.encode())
+            box = self._derived[key_id, tenant] = AESGCM(derive.derive(self._roots[key_id]))
+        return box
+
+    # Rotation: add, seal everything anew, keep only the newest
+
+    def add_key(self) -> None:
+        """Make a new root key that seals from now on; the others still open. Only where the file has them."""
+        assert not self.is_from_environment
+        number = next(number for number in range(1, 256) if number not in self._roots)
+        self._write({**self._roots, number: os.urandom(KEY_BYTES)})
+
+    def drop_old_keys(self) -> None:
+        self._write({self.key_id: self._roots[self.key_id]})
+        self._derived.clear()
+
+    def _read_or_make(self) -> RootKeys:
+        try:
+            return parse_keys(self._path.read_text("ascii"), str(self._path))
+        except FileNotFoundError:
+            self._write({1: os.urandom(KEY_BYTES)})
+            return self._roots
+        except (OSError, UnicodeDecodeError) as error:
+            raise StartError(f"{self._path} cannot be read: {error}", "it has the root key of all secrets") from None
+
+    def _write(self, keys: RootKeys) -> None:
+        """The file is replaced as a whole: after a crash it is the old one or the new one."""
+        text = ",\n".join(f"{number}:{base64.b64encode(key).decode()}" for number, key in keys.items())
+        new = self._path.with_suffix(".new")
+        new.unlink(missing_ok=True)
+        file = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            os.write(file, text.encode() + b"\n")
+            os.fsync(file)
+        finally:
+            os.close(file)
+        new.rename(self._path)
+        folder = os.open(self._path.parent, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+        self._roots = keys
+
+
+def parse_keys(text: str, called: str) -> RootKeys:
+    """Keys as the file and the environment write them. A text without a number is key 1."""
+    keys: dict[int, bytes] = {}
+    for part in text.split(","):
+        number, found, encoded = part.strip().rpartition(":")
+        try:
+            key = base64.b64decode(encoded, validate=True)
+            key_id = int(number) if found else 1
+        except (binascii.Error, ValueError):
+            raise StartError(f"{called} has a part that is no key", FORMAT) from None
+        if len(key) != KEY_BYTES or not 1 <= key_id <= 255 or key_id in keys:
+            raise StartError(f"{called} has a key that is not 32 bytes, or a number twice or not from 1 to 255", FORMAT)
+        keys[key_id] = key
+    return keys
+
+
+def _place(tenant: str, worker_id: str, name: str) -> bytes:
+    return f"{tenant}/{worker_id}/{name}".encode()  # none of them can have a slash

@@ -1,0 +1,80 @@
+"""Quotas of a tenant at work: its excess gets clear 429 pages, and its neighbour notices nothing."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.running import Answer, Atoll
+
+QUICK = 'export default { fetch() { return new Response("ok"); } }'
+BURN = "export default { fetch() { const end = Date.now() + 1e9; let x = 0; for (let i = 0; i < 3e7; i++) x += i; return new Response(String(x)); } }"
+SLOW = "export default { async fetch() { await scheduler.wait(700); return new Response('ok'); } }"
+
+
+@pytest.fixture(scope="module")
+def atoll(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Atoll]:
+    node = Atoll(tmp_path_factory.mktemp("quotas"), engines=1)
+    node.start()
+    yield node
+    node.stop()
+
+
+def deploy(atoll: Atoll, tenant: str, name: str, script: str, quotas: dict[str, float]) -> None:
+    assert atoll.control("POST", "/api/tenants", {"name": tenant, "quotas": quotas}).status == 201
+    headers = {"Content-Type": "application/json", "X-Atoll-Tenant": tenant}
+    body = json.dumps({"name": name, "script": script, "limits": {"cpu_ms": 10_000}})
+    answer = atoll.request("POST", f"localhost:{atoll.port}", "/api/workers", body, headers)
+    assert answer.status == 201, answer.text
+
+
+def refusals(answers: list[Answer]) -> list[Answer]:
+    assert {answer.status for answer in answers} == {200, 429}
+    return [answer for answer in answers if answer.status == 429]
+
+
+def test_requests_beyond_the_rate_are_refused_and_the_neighbour_is_not(atoll: Atoll) -> None:
+    deploy(atoll, "fast", "fast", QUICK, {"requests_per_second": 3})
+    atoll.deploy("neighbour", QUICK)
+    answers = [atoll.get("fast") for _ in range(30)]
+    for answer in refusals(answers):
+        assert answer.headers["x-atoll-error"] == "1015" and int(answer.headers["retry-after"]) >= 1
+        assert "calls per second" in answer.text
+    assert all(atoll.get("neighbour").status == 200 for _ in range(10))
+    atoll.control("PATCH", "/api/tenants/fast", {"quotas": {"requests_per_second": None}})
+    assert all(atoll.get("fast").status == 200 for _ in range(10))
+
+
+def test_cpu_time_beyond_the_quota_is_refused_until_it_is_paid_back(atoll: Atoll) -> None:
+    deploy(atoll, "burner", "burner", BURN, {"cpu_seconds_per_minute": 0.02})
+    answers = [atoll.get("burner") for _ in range(12)]
+    refused = refusals(answers)
+    assert answers[0].status == 200 and refused[0].headers["x-atoll-error"] == "1027"
+    assert "CPU time" in refused[0].text
+
+
+def test_calls_at_once_beyond_the_quota_are_refused(atoll: Atoll) -> None:
+    deploy(atoll, "wide", "wide", SLOW, {"concurrent_calls": 2})
+    answers: list[Answer] = []
+    threads = [threading.Thread(target=lambda: answers.append(atoll.get("wide"))) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(refusals(answers)) >= 2
+
+
+def test_quotas_hold_after_a_restart(tmp_path: Path) -> None:
+    atoll = Atoll(tmp_path, engines=1)
+    atoll.start()
+    try:
+        deploy(atoll, "fast", "fast", QUICK, {"requests_per_second": 2})
+        atoll.stop()
+        atoll.start()
+        assert refusals([atoll.get("fast") for _ in range(20)])
+    finally:
+        atoll.stop()

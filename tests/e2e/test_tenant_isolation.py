@@ -1,0 +1,188 @@
+"""Two tenants on one node, and every endpoint there is: what is one's does not exist for the other.
+
+The list of endpoints is the node's own OpenAPI document, so a new one is tested or fails here. An endpoint that names a
+thing is asked twice by the stranger, for a thing that the other tenant has and for one that nobody has: the answers must
+be the same but for the name. Afterwards everything of the other tenant is as it was.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.running import Answer, Atoll
+
+SCRIPT = """export default {
+  fetch(request, env) { console.log("acmething said"); return new Response("ok " + env.ACMETHING_VAR); },
+  scheduled() {}, queue() {},
+}"""
+MINE = {  # what Acme has, by the name of the parameter in a path
+    "worker": "acmething", "version": "1", "name": "ACMETHING_SECRET", "namespace": "acmething-ns", "key": "acmething-key",
+    "queue": "acmething-queue", "tenant": "acme", "cache": "acmething-cache", "token": "",
+}  # fmt: skip
+NOBODYS = {
+    "worker": "nobodysx", "version": "9", "name": "NOBODYSX_SECRET", "namespace": "nobodysx-ns", "key": "nobodysx-key",
+    "queue": "nobodysx-queue", "tenant": "noby", "cache": "nobodysx-cache", "token": "nobodysx0000",
+}  # fmt: skip
+
+# What to send where something must be sent; the stranger means well-formed harm.
+BODIES: dict[tuple[str, str], Any] = {
+    ("POST", "/api/workers"): {"name": "acmething", "script": SCRIPT},
+    ("PUT", "/api/workers/{worker}"): {"script": "export default { fetch() {} }"},
+    ("POST", "/api/workers/{worker}/rollback"): {"version": 1, "force": True},
+    ("PUT", "/api/workers/{worker}/secrets/{name}"): {"value": "stolen"},
+    ("POST", "/api/workers/{worker}/crons/run"): {},
+    ("POST", "/api/tokens"): {"name": "mine", "scopes": ["read"]},
+    ("POST", "/api/tenants"): {"name": "third"},
+    ("PATCH", "/api/tenants/{tenant}"): {"quotas": {"workers": 0}},
+    ("POST", "/api/kv"): {"name": "globex-ns"},
+    ("PUT", "/api/kv/{namespace}/values/{key}"): "stolen",
+    ("POST", "/api/kv/{namespace}/bulk"): [{"key": "a", "value": "stolen"}],
+    ("POST", "/api/kv/{namespace}/bulk/delete"): ["acmething-key"],
+    ("POST", "/api/queues"): {"name": "globex-queue"},
+    ("POST", "/api/queues/{queue}/messages"): {"messages": [{"body": "stolen"}]},
+}
+# What a stranger gets where no thing is named: statuses, and for each an answer without a word of Acme's.
+UNNAMED: dict[tuple[str, str], tuple[int, ...]] = {
+    ("POST", "/api/workers"): (409,),  # names are hosts: one on the node; it is told that it exists, and no more
+    ("POST", "/api/tenants"): (403,),
+    ("GET", "/api/tenants"): (403,),
+    ("GET", "/admin/pool"): (403,),
+    ("GET", "/metrics"): (403,),
+    ("GET", "/api/backup"): (403,),
+    ("GET", "/api/config"): (403,),
+    ("POST", "/api/secrets/rotate-key"): (403,),
+    ("GET", "/cdn-cgi/handler/scheduled"): (404, 400),
+}
+
+
+class Tenant:
+    def __init__(self, atoll: Atoll, name: str) -> None:
+        self.atoll, self.name = atoll, name
+        host = f"localhost:{atoll.port}"
+        headers = {"Content-Type": "application/json", "X-Atoll-Tenant": name}
+        body = json.dumps({"name": "ops", "scopes": ["admin"]})
+        made = atoll.request("POST", host, "/api/tokens", body, headers).json
+        self.token, self.token_id = made["token"], made["id"]
+
+    def ask(self, method: str, path: str, body: Any = None) -> Answer:
+        headers = {"Authorization": f"Bearer {self.token}"}
+        content = None
+        if body is not None:
+            headers["Content-Type"] = "application/octet-stream" if isinstance(body, str) else "application/json"
+            content = body if isinstance(body, str) else json.dumps(body)
+        return self.atoll.request(method, f"localhost:{self.atoll.port}", path, content, headers)
+
+    def made(self, method: str, path: str, body: Any) -> None:
+        answer = self.ask(method, path, body)
+        assert answer.status < 300, answer.text
+
+
+@pytest.fixture(scope="module")
+def atoll(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Atoll]:
+    node = Atoll(tmp_path_factory.mktemp("isolation"), engines=1)
+    node.start()
+    for name in ("acme", "globex"):
+        assert node.control("POST", "/api/tenants", {"name": name}).status == 201
+    yield node
+    node.stop()
+
+
+@pytest.fixture(scope="module")
+def acme(atoll: Atoll) -> Tenant:
+    tenant = Tenant(atoll, "acme")
+    MINE["token"] = tenant.token_id
+    fields = {
+        "name": "acmething", "script": SCRIPT, "env": {"ACMETHING_VAR": "acmething"}, "crons": ["0 0 1 1 *"],
+        "routes": ["acmething.example/*"],
+        "bindings": [{"type": "kv", "name": "KV", "namespace": "acmething-ns"},
+                     {"type": "queue", "name": "Q", "queue": "acmething-queue"}],
+    }  # fmt: skip
+    tenant.made("POST", "/api/workers", fields)
+    tenant.made("PUT", "/api/workers/acmething/secrets/ACMETHING_SECRET", {"value": "acmething"})
+    tenant.made("PUT", "/api/kv/acmething-ns/values/acmething-key", "acmething")
+    assert atoll.get("acmething").text == "ok acmething"
+    return tenant
+
+
+def operations(atoll: Atoll) -> list[tuple[str, str, bool]]:
+    """(method, path, takes a body) of all endpoints."""
+    paths = atoll.control("GET", "/api/openapi.json").json["paths"]
+    return [
+        (method.upper(), path, "requestBody" in operation)
+        for path, methods in paths.items()
+        for method, operation in methods.items()
+    ]
+
+
+def with_names(path: str, names: dict[str, str]) -> str:
+    return re.sub(r"\{(\w+)\}", lambda found: names[found[1]], path)
+
+
+def without_names(answer: Answer, names: dict[str, str]) -> str:
+    text = answer.text
+    for name in sorted(filter(None, names.values()), key=len, reverse=True):
+        if len(name) > 1:
+            text = text.replace(name, "NAME")
+    return re.sub(r"`[0-9]`", "`NAME`", text)
+
+
+def state(tenant: Tenant) -> list[str]:
+    """Everything of a tenant that a stranger might have changed."""
+    worker = "/api/workers/acmething"
+    paths = (
+        "/api/workers", f"{worker}/versions", f"{worker}/secrets", f"{worker}/crons", "/api/routes", "/api/kv",
+        "/api/kv/acmething-ns/keys", "/api/kv/acmething-ns/values/acmething-key", "/api/queues", "/api/tenants/acme",
+        "/api/audit",
+    )  # fmt: skip
+    answers = [tenant.ask("GET", path) for path in paths]
+    assert {answer.status for answer in answers} == {200}
+    return [answer.text for answer in answers]
+
+
+def test_no_endpoint_lets_a_tenant_see_or_change_what_is_anothers(atoll: Atoll, acme: Tenant) -> None:
+    globex = Tenant(atoll, "globex")
+    before = state(acme)
+    found = operations(atoll)
+    assert len(found) > 40
+    for method, path, takes_body in found:
+        assert not takes_body or (method, path) in BODIES, f"say in BODIES what to send to {method} {path}"
+        body = BODIES.get((method, path))
+        if "{" in path:
+            unknown = set(re.findall(r"\{(\w+)\}", path)) - set(MINE)
+            assert not unknown, f"say in MINE and NOBODYS what {unknown} of {path} may be"
+            theirs = globex.ask(method, with_names(path, MINE), body)
+            nobodys = globex.ask(method, with_names(path, NOBODYS), body)
+            assert theirs.status in (404, 403, 204), f"{method} {path}: {theirs.status} {theirs.text[:300]}"
+            assert theirs.status == nobodys.status, f"{method} {path}"
+            assert without_names(theirs, MINE) == without_names(nobodys, NOBODYS), f"{method} {path}"
+        else:
+            answer = globex.ask(method, path, body)
+            allowed = UNNAMED.get((method, path), (200, 201))
+            assert answer.status in allowed, f"{method} {path}: {answer.status} {answer.text[:300]}"
+            echoed = json.dumps(body) if body is not None else ""
+            assert "acmething" not in answer.text or "acmething" in echoed, f"{method} {path}: {answer.text[:300]}"
+    assert state(acme) == before
+    assert acme.ask("GET", "/api/workers/acmething/logs").json["logs"], "the logs of Acme are there"
+    assert atoll.get("acmething").text == "ok acmething"
+
+
+def test_what_two_tenants_call_the_same_is_not_the_same(atoll: Atoll, acme: Tenant) -> None:
+    globex = Tenant(atoll, "globex")
+    globex.ask("POST", "/api/kv", {"name": "acmething-ns"})
+    assert globex.ask("GET", "/api/kv/acmething-ns/values/acmething-key").status == 404
+    globex.made("PUT", "/api/kv/acmething-ns/values/acmething-key", "mine")
+    assert acme.ask("GET", "/api/kv/acmething-ns/values/acmething-key").text == "acmething"
+
+
+def test_without_a_token_a_closed_door_is_all_one_sees(atoll: Atoll, acme: Tenant) -> None:
+    for method, path, _ in operations(atoll):
+        host = {"Host": f"localhost:{atoll.port}", "X-Forwarded-For": "198.51.100.7"}
+        answer = atoll.request(method, host["Host"], with_names(path, MINE), None, host)
+        if answer.status != 401:
+            assert method == "GET" and path in ("/", "/health", "/healthz", "/readyz", "/api", "/api/openapi.json")
+            assert "acmething" not in answer.text
