@@ -296,6 +296,7 @@ class Node:
             header_timeout=settings.header_timeout,
             body_timeout=settings.body_timeout,
             idle_timeout=settings.idle_timeout,
+            socket_timeout=settings.socket_timeout,
             drain_seconds=settings.drain_seconds,
             proxies=Proxies(settings.trusted_proxies),
             detail=self.detail,

@@ -177,6 +177,9 @@ class Settings:
     body_timeout: float = setting(30.0, "Time a client may pause within a request body.", low=0.1)
     idle_timeout: float = setting(75.0, "Time a kept-alive connection may be silent between requests.", low=0.1)
     drain_delay: float = setting(0.0, "Time from /readyz saying no until the port closes, when Atoll stops.", high=3600)
+    socket_timeout: float = setting(
+        120.0, "Time a WebSocket may be silent; it is pinged after half of it. 0: for ever."
+    )
     drain_seconds: float = setting(30.0, "Time calls in flight have to finish when Atoll stops.")
 
     # What workers may reach

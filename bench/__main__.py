@@ -19,6 +19,7 @@ from bench import (
     memory,
     mixed,
     noisy_neighbour,
+    sandbox_overhead,
     streaming,
     web,
 )
@@ -39,6 +40,7 @@ BENCHES: dict[str, Bench] = {
     "logs": logs.run,
     "memory": memory.run,
     "density": density.run,
+    "sandbox_overhead": sandbox_overhead.run,
     "control": control.run,
     "hot_worker": hot_worker.run,
     "noisy_neighbour": noisy_neighbour.run,

@@ -36,6 +36,7 @@ switch (command) {
       pbkdf2: Number(option("--pbkdf2", 100_000)),
       sandbox: option("--sandbox", "require"),
       heapInitialMb: Number(option("--heap-initial-mb", 0)),
+      measures: option("--limits", "on") === "off" ? 0 : 1, // off: for bench/sandbox_overhead.py
     });
     break;
   case "probe":

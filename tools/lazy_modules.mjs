@@ -16,7 +16,9 @@ const LAZY = [
   /^encoding\/(labels|text_streams)\.js$/,
   /^file\/(file_reader|multipart)\.js$/,
   /^streams\/(compression|gated|identity|transfer)\.js$/,
-  /^(performance_entries|performance_observer|url\/pattern|worker\/cloudflare_workers)\.js$/,
+  /^sockets\/\w+\.js$/,
+  /^worker\/(cloudflare_workers|parcel|socket_port)\.js$/,
+  /^(performance_entries|performance_observer|url\/pattern)\.js$/,
 ];
 
 // What readable-stream brings along for browsers, a worker has: it gets ours.

@@ -106,6 +106,9 @@ function exposeEvents(scope) {
   exposeLazily("MessageEvent", () => lazy("dom/message_event.js").MessageEvent);
   exposeLazily("MessageChannel", () => lazy("dom/message_port.js").MessageChannel);
   exposeLazily("MessagePort", () => lazy("dom/message_port.js").MessagePort);
+  // https://websockets.spec.whatwg.org/ and https://developers.cloudflare.com/workers/runtime-apis/websockets/
+  exposeLazily("WebSocket", () => lazy("sockets/websocket.js").WebSocket);
+  exposeLazily("WebSocketPair", () => lazy("sockets/websocket.js").WebSocketPair);
   // https://websockets.spec.whatwg.org/#the-closeevent-interface
   exposeLazily("CloseEvent", () => lazy("dom/message_event.js").CloseEvent);
   // https://html.spec.whatwg.org/multipage/webappapis.html#runtime-script-errors

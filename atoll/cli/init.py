@@ -18,6 +18,7 @@ TEMPLATES = {
     "api": "a JSON API with hono, from npm",
     "kv": "a counter of visits in KV",
     "cron": "runs every five minutes, and remembers it",
+    "chat": "a chat room over WebSockets, with its page",
 }
 IGNORED = "node_modules/\ndist/\n.atoll/\n.dev.vars\n.env\n"
 INSTALL_SECONDS = 300

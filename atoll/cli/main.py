@@ -35,6 +35,7 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         "rollback": Entry("atoll.cli.versions", "Answer with an older version again."),
         "logs": Entry("atoll.cli.logs", "Show the last calls of a worker."),
         "tail": Entry("atoll.cli.logs", "Show the calls of a worker as they happen."),
+        "secret": Entry("atoll.cli.secret", "Set, list and delete the secrets of a worker."),
         "cron": Entry("atoll.cli.cron", "See when crons run and how they ran, and run one now."),
         "queues": Entry("atoll.cli.queues", "See what waits in queues, send messages, pause and empty them."),
         "kv": Entry("atoll.cli.kv", "Look into KV namespaces, change, fill and empty them."),

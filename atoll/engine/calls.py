@@ -82,6 +82,7 @@ class Call:
         "head",
         "hops",
         "id",
+        "is_socket",
         "logs",
         "moves",
         "owner",
@@ -145,6 +146,7 @@ class Call:
         self.status = 0
         self.failure: Failure | None = None
         self.cancelled = False
+        self.is_socket = False  # it became a WebSocket, and counts as one
         self.silent = False  # a stand-in for a call that moved away: no record
         self.logs: Lines | None = None
         self.scope: Scope | None = None  # what its ops share, from the first op on

@@ -54,7 +54,7 @@ class Home:
 
     @property
     def is_idle(self) -> bool:
-        return not any(placement.in_flight or placement.waiters for placement in self.placements)
+        return not any(not placement.is_idle or placement.waiters for placement in self.placements)
 
     @property
     def last_used(self) -> float:

@@ -79,6 +79,7 @@ class Placement:
         "retired",
         "room",
         "session",
+        "sockets",
         "tenant",
         "unload_by",
         "unloading",
@@ -105,6 +106,7 @@ class Placement:
 
         # While it serves
         self.in_flight = 0
+        self.sockets = 0  # calls that became WebSockets: they take no room, but keep the isolate
         self.room = 0  # calls that may be under way in it: none before it is ready, or while too many wait for it
         self.cpu_us = 0  # CPU time of the calls that are over
         self.last_used = now
@@ -117,6 +119,10 @@ class Placement:
         # After UNLOAD
         self.unloading = False
         self.unload_by = float("inf")  # when UNLOADED must have come
+
+    @property
+    def is_idle(self) -> bool:
+        return not self.in_flight and not self.sockets
 
     def add_log(self, level: Level, timestamp_ms: float, text: str) -> None:
         if self.logs is None:

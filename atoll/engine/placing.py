@@ -144,7 +144,7 @@ class Placer:
         return True
 
     def unload_when_idle(self, placement: Placement) -> None:
-        if placement.in_flight:
+        if not placement.is_idle:
             placement.retired = placement.watched = True
         else:
             self.unload(placement)
@@ -269,7 +269,7 @@ class Placer:
                 if not placement.ready and placement.placed_at < now - LOAD_SECONDS:
                     message = f"the top-level code did not finish within {LOAD_SECONDS:g} s"
                     placement.session.give_up(placement, Failure(ErrorCode.STARTUP, message))
-                elif placement.ready and placement.last_used < idle_since and not placement.in_flight:
+                elif placement.ready and placement.last_used < idle_since and placement.is_idle:
                     self.unload(placement)
             if len(home.placements) > 1 and not is_solo(home.version):
                 spare = one_too_many(home, seconds)

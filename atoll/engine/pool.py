@@ -216,7 +216,7 @@ class Pool:
 
     def on_watched(self, placement: Placement) -> None:
         """A call is over in a placement that is to be unloaded, whose code cache is wanted or whose room is."""
-        if placement.retired and not placement.in_flight:
+        if placement.retired and placement.is_idle:
             if placement.wants_code and placement.ready:
                 self._placer.ask_code(placement)
             self._placer.unload(placement)

@@ -27,6 +27,7 @@ from atoll.errors import EngineError, Failure
 from atoll.logs import Invocation
 from atoll.wire.codec import encode_call, encode_cancel, read_credit, read_done, read_failure, read_response
 from atoll.wire.generated import ErrorCode, Flag, Outcome
+from atoll.workers import Isolation
 
 NEVER = float("inf")
 _END = int(Flag.END)
@@ -150,7 +151,18 @@ class CallTable:
         else:
             call.state = RESPONDED
             call.deadline = NEVER
+            if status == 101:
+                self._become_socket(call)
             call.caller.on_response(status, head, body, False)
+
+    def _become_socket(self, call: Call) -> None:
+        """A socket may live for days: it takes no place among the calls, but its isolate stays."""
+        placement: Placement = call.placement  # type: ignore[assignment]  # a call in the table has one
+        if call.version.isolation in (Isolation.CONTEXT, Isolation.ISOLATE):
+            return  # one call at a time: the isolate is this call's alone
+        self._leave(call, placement)
+        call.is_socket = True
+        placement.sockets += 1
 
     def on_body(self, flags: int, worker: int, number: int, data: bytes, start: int, end: int) -> None:
         call = self.calls.get(number)
@@ -236,11 +248,17 @@ class CallTable:
         self._free.append(number)
         placement: Placement = call.placement  # type: ignore[assignment]  # a call in the table has one
         if not call.abandoned:
-            placement.in_flight -= 1
-            placement.tenant.in_flight -= 1
+            self._leave(call, placement)
         if call.scope is not None:
             call.scope.close()
         return placement
+
+    def _leave(self, call: Call, placement: Placement) -> None:
+        if call.is_socket:
+            placement.sockets -= 1
+        else:
+            placement.in_flight -= 1
+            placement.tenant.in_flight -= 1
 
     def _abandon(self, call: Call) -> None:
         """The engine does not end the call: its isolate has to go. The id stays taken until that is so."""
@@ -252,8 +270,7 @@ class CallTable:
         if not call.silent:
             self._record(call.invocation(Outcome.EXCEEDED_WALL_TIME, 0, self._clock()))
         call.silent = call.abandoned = True
-        placement.in_flight -= 1
-        placement.tenant.in_flight -= 1
+        self._leave(call, placement)
         call.owner.on_stuck(placement)
 
     def _stand_in(self, call: Call) -> Placement:

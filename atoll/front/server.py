@@ -98,6 +98,7 @@ class Server:
         header_timeout: float = Bounds.header_timeout,
         body_timeout: float = Bounds.body_timeout,
         idle_timeout: float = Bounds.idle_timeout,
+        socket_timeout: float = Bounds.socket_timeout,
         drain_seconds: float = 30.0,
         detail: Detail = Detail.PUBLIC,
         explain: Explain | None = None,
@@ -105,7 +106,7 @@ class Server:
     ) -> None:
         self.port = 0
         self.drain_seconds = drain_seconds
-        bounds = Bounds(header_bytes, url_bytes, body_bytes, header_timeout, body_timeout, idle_timeout)
+        bounds = Bounds(header_bytes, url_bytes, body_bytes, header_timeout, body_timeout, idle_timeout, socket_timeout)
         self.shared = Shared(
             pool,
             router,

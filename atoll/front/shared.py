@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from atoll.front.connection import Connection
     from atoll.front.control import Control
     from atoll.front.exchange import Exchange
+    from atoll.front.sockets import Socket
 
 
 # What waits for the end of a turn is small and not much: back-pressure must see the rest at once.
@@ -56,6 +57,7 @@ class Bounds:
     header_timeout: float = 10.0  # from the first byte of a head to its last
     body_timeout: float = 30.0  # without a byte of the body
     idle_timeout: float = 75.0  # between requests, and without the client reading a byte of a response
+    socket_timeout: float = 120.0  # of a WebSocket that says nothing and answers no ping; 0: none
 
 
 @dataclass(slots=True)
@@ -73,7 +75,7 @@ class Shared:
     # of one turn of the loop
     out: list[tuple[Connection, bytes]] = field(default_factory=list)
     # the life of the server
-    connections: set[Connection] = field(default_factory=set)
+    connections: set[Connection | Socket] = field(default_factory=set)
     is_draining: bool = False
     last_left: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -96,7 +98,7 @@ class Shared:
             if not connection.is_lost:
                 connection.transport.write(data)
 
-    def forget(self, connection: Connection) -> None:
+    def forget(self, connection: Connection | Socket) -> None:
         self.connections.discard(connection)
         if not self.connections:
             self.last_left.set()

@@ -288,7 +288,7 @@ def read_response(data: bytes, start: int, end: int) -> tuple[int, int, bytes, b
     """status, cpu us, head, body."""
     status, zero, cpu_us, size = _RESPONSE.unpack_from(data, start)
     middle = start + _RESPONSE_PREFIX + size
-    if zero or size > MAX_HEAD or middle > end or end - middle > WINDOW or not 200 <= status <= 599:
+    if zero or size > MAX_HEAD or middle > end or end - middle > WINDOW or not (200 <= status <= 599 or status == 101):
         raise EngineError(f"malformed RESPONSE: status {status}, head of {size} bytes in {end - start}")
     return status, cpu_us, data[middle - size : middle], data[middle:end]
 

@@ -86,6 +86,7 @@ void Calls::BeginStream(v8::Isolate* isolate, uint32_t id, uint16_t status, v8::
   out_.End();
   call->responded = true;
   call->body_open = true;
+  call->is_socket = status == 101;
 }
 
 size_t Calls::SendBody(uint32_t id, std::string_view bytes) {

@@ -24,6 +24,7 @@ struct Call {
   // The response: nothing, head sent, body ended.
   bool responded = false;
   bool body_open = false;
+  bool is_socket = false;  // it became a WebSocket
   int64_t credit = wire::kWindow;
 
   // What the call waits for. Together they are its pending I/O.

@@ -34,7 +34,7 @@ Engine::Engine(const EngineOptions& options)
       link_(options.socket_fd),
       ledger_(options.ledger_fd),
       watchdog_(
-          ledger_, [this] { scheduler_.Look(); },
+          ledger_, options.measures, [this] { scheduler_.Look(); },
           [this](const Account& account, uint64_t cost_ns) {
             Failure failure = TooMuchCpu(account.used_ns + cost_ns, account.limit_ns);
             if (account.starting) failure.message = "top-level code " + failure.message;

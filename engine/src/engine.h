@@ -32,6 +32,7 @@ struct EngineOptions {
   std::string sandbox;  // require, try or off
   node::MultiIsolatePlatform* platform;
   uint32_t heap_initial_mb;  // 0: V8 decides
+  bool measures;             // CPU time; always, but for a benchmark
 };
 
 class Engine final {

@@ -38,7 +38,8 @@ std::string_view BytesOf(v8::Local<v8::Value> value) {
 // JavaScript.
 uint16_t StatusOf(const Info& info) {
   uint32_t status = Unsigned(info, 1);
-  return status >= 200 && status <= 599 ? static_cast<uint16_t>(status) : 500;
+  bool is_known = (status >= 200 && status <= 599) || status == 101;  // 101: a WebSocket
+  return is_known ? static_cast<uint16_t>(status) : 500;
 }
 
 // respond(call, status, head, body: null | string | Uint8Array, done) -> false when the body must be streamed

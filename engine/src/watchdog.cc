@@ -13,8 +13,9 @@ void Watchdog::Slot::Adopt() {
   pthread_getcpuclockid(pthread_self(), &cpu_clock_);
 }
 
-Watchdog::Watchdog(Ledger& ledger, std::function<void()> also, std::function<void(const Account&, uint64_t)> stuck)
-    : ledger_(ledger), also_(std::move(also)), stuck_(std::move(stuck)) {
+Watchdog::Watchdog(Ledger& ledger, bool measures, std::function<void()> also,
+                   std::function<void(const Account&, uint64_t)> stuck)
+    : ledger_(ledger), measures_(measures), also_(std::move(also)), stuck_(std::move(stuck)) {
   std::thread([this] { Run(); }).detach();
 }
 
@@ -83,6 +84,7 @@ void Watchdog::WakeUp() {
 }
 
 Watchdog::Charge::Charge(Slot& slot, v8::Isolate* isolate, const Account& account) : slot_(slot) {
+  if (!slot_.watchdog_.measures_) return;
   {
     std::lock_guard<std::mutex> lock(slot_.mutex_);
     slot_.isolate_ = isolate;
@@ -99,10 +101,10 @@ Watchdog::Charge::Charge(Slot& slot, v8::Isolate* isolate, const Account& accoun
   if (slot_.watchdog_.asleep_.load()) slot_.watchdog_.WakeUp();
 }
 
-uint64_t Watchdog::Charge::SoFar() const { return Cost(slot_, MonotonicNs()); }
+uint64_t Watchdog::Charge::SoFar() const { return slot_.watchdog_.measures_ ? Cost(slot_, MonotonicNs()) : 0; }
 
 uint64_t Watchdog::Charge::Stop() {
-  if (stopped_) return cost_ns_;
+  if (stopped_ || !slot_.watchdog_.measures_) return cost_ns_;
   stopped_ = true;
   std::lock_guard<std::mutex> lock(slot_.mutex_);
   cost_ns_ = Cost(slot_, MonotonicNs());

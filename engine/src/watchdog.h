@@ -93,7 +93,9 @@ class Watchdog final {
   };
 
   // `also` runs at every look. `stuck` is told of an entry that does not end, and what it has cost.
-  Watchdog(Ledger& ledger, std::function<void()> also, std::function<void(const Account&, uint64_t)> stuck);
+  // Without `measures` nothing is timed and nothing ended: to find out what that costs.
+  Watchdog(Ledger& ledger, bool measures, std::function<void()> also,
+           std::function<void(const Account&, uint64_t)> stuck);
   Slot& AddSlot();
 
  private:
@@ -112,6 +114,7 @@ class Watchdog final {
   void WakeUp();
 
   Ledger& ledger_;
+  const bool measures_;
   const std::function<void()> also_;
   const std::function<void(const Account&, uint64_t)> stuck_;
   std::mutex mutex_;

@@ -249,7 +249,7 @@ Account Worker::AccountOf(uint32_t call_id) const {
   } else if (call_id == 0) {
     account.limit_ns = kHousekeepingNs;
   } else if (const Call* call = calls_.Find(call_id)) {
-    account.used_ns = call->cpu_ns;
+    account.used_ns = call->is_socket ? 0 : call->cpu_ns;  // a socket lives long: each event has the whole limit
   }
   uint64_t most = account.limit_ns + (account.starting || call_id == 0 ? 0 : spare_ns_);
   account.budget_ns = most > account.used_ns ? most - account.used_ns : 1;

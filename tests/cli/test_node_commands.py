@@ -162,3 +162,26 @@ def test_a_tenant_deploys_with_a_token_of_its_own(new_atoll: Callable[..., Atoll
     run(tmp_path, "workers", code=1, **mine)
     run(tmp_path, "workers", "delete", "acme-shop", "--yes", "--tenant", "acme", **admin)
     run(tmp_path, "tenant", "delete", "acme", **admin)
+
+
+def test_secrets_go_in_and_never_come_out(atoll: Atoll, tmp_path: Path) -> None:
+    node = {"ATOLL_API": f"http://localhost:{atoll.port}"}
+    (tmp_path / "cli-secret.js").write_text("export default { fetch(r, env) { return new Response(env.KEY + env.B) } }")
+    run(tmp_path, "deploy", "cli-secret.js", **node)
+    (tmp_path / "secrets.json").write_text('{"KEY": "k", "B": "b"}')
+    assert "2 secrets are set" in run(tmp_path, "secret", "bulk", "secrets.json", "-w", "cli-secret", **node).stderr
+    assert atoll.get("cli-secret").text == "kb"
+    subprocess.run(
+        [ATOLL, "secret", "put", "KEY", "--worker", "cli-secret"],
+        env=environment(tmp_path) | node,
+        input=b"from stdin\n",
+        capture_output=True,
+        check=True,
+    )
+    run(tmp_path, "deploy", "cli-secret.js", **node)  # secrets survive a deploy
+    assert atoll.get("cli-secret").text == "from stdinb"
+    listed = run(tmp_path, "secret", "list", "--worker", "cli-secret", **node).stdout
+    assert "KEY" in listed and "stdin" not in listed
+    run(tmp_path, "secret", "delete", "B", "--worker", "cli-secret", **node)
+    assert atoll.get("cli-secret").text == "from stdinundefined"
+    assert "hint: " in run(tmp_path, "secret", "delete", "B", "--worker", "cli-secret", code=1, **node).stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import shutil
 from collections.abc import Callable, Iterator
@@ -9,6 +10,7 @@ from pathlib import Path
 from urllib.request import Request, urlopen
 
 import pytest
+from websockets.asyncio.client import connect
 
 from tests.cli.dev_session import Dev
 from tests.cli.test_projects import run
@@ -67,6 +69,18 @@ def test_a_scheduled_job_that_keeps_reports_in_kv(start: Start) -> None:
         {"name": "report:2026-09-21T14:43:20.000Z", "cron": "0 3 * * MON"},
     ]
     assert json.loads(dev.get("2026-09-21T14:43:20.000Z")[1])["cron"] == "0 3 * * MON"
+
+
+async def test_a_chat_over_websockets_in_typescript(start: Start) -> None:
+    dev = start("websocket-chat")
+    assert dev.get()[0] == 426
+    address = dev.url.replace("http", "ws") + "room/lobby"
+    async with connect(address, proxy=None) as ada, connect(address, proxy=None) as bob:
+        await ada.send(json.dumps({"name": "Ada", "text": "hi"}))
+        for each in (ada, bob):
+            assert json.loads(await asyncio.wait_for(each.recv(), 10)) == {"room": "lobby", "name": "Ada", "text": "hi"}
+        await bob.send("no JSON")
+        assert (await asyncio.wait_for(bob.recv(), 10)) == '{"error":"send JSON"}'
 
 
 def test_starters_deploy_as_they_run(atoll: Atoll, tmp_path: Path) -> None:

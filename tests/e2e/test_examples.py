@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from websockets.asyncio.client import connect
 
 from atoll.project.read import read_project
 from tests.running import Atoll
@@ -99,6 +100,17 @@ def test_front_desk_calls_greeter(atoll: Atoll) -> None:
     deploy(atoll, "front-desk")
     assert atoll.get("front-desk", "/Ada").text == "Hello, Ada! Welcome.\n"
     assert atoll.get("front-desk", "/raw").text == "Hello, desk!\n"
+
+
+async def test_chat_reaches_everyone(atoll: Atoll) -> None:
+    deploy(atoll, "chat")
+    assert "<title>Chat</title>" in atoll.get("chat").text
+    options: dict[str, Any] = {"host": "127.0.0.1", "port": atoll.port, "proxy": None}
+    address = f"ws://{atoll.host('chat')}/"
+    async with connect(address, **options) as one, connect(address, **options) as two:
+        assert (await one.recv(), await two.recv()) == ("welcome, 1 here", "welcome, 2 here")
+        await one.send("hello")
+        assert (await one.recv(), await two.recv()) == ("hello", "hello")
 
 
 def test_tail_is_told(atoll: Atoll) -> None:

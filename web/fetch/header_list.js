@@ -4,9 +4,9 @@
 // faster than taking it apart; anything more takes it apart, once.
 
 // Headers of one connection, not of the request: the front has acted on them and the worker does not see them.
-// https://www.rfc-editor.org/rfc/rfc9110#name-connection
+// https://www.rfc-editor.org/rfc/rfc9110#name-connection. Not so Upgrade: a worker that speaks WebSocket looks for it.
 const HOP_BY_HOP = [
-  "connection", "keep-alive", "proxy-connection", "transfer-encoding", "te", "trailer", "upgrade",
+  "connection", "keep-alive", "proxy-connection", "transfer-encoding", "te", "trailer",
   "cf-atoll-tls", // the front's word for request.cf
 ];
 

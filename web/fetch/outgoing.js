@@ -46,5 +46,5 @@ export function describeResponse(response) {
     throw new TypeError("The body of the Response has already been used; send a response.clone() instead.");
   }
   const content = bodyOf(state); // first: it may change what the headers say
-  return { status: state.status, head: writeHead(state), body: content };
+  return { status: state.status, head: writeHead(state), body: content, webSocket: state.webSocket };
 }

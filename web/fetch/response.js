@@ -1,4 +1,5 @@
 // https://fetch.spec.whatwg.org/#response-class
+import { lazy } from "../internal/lazy.js";
 import { Body, cloneBody, extractBody, isUnusable } from "./body.js";
 import { includeBody } from "./body_mixin.js";
 import { HeaderList } from "./header_list.js";
@@ -31,6 +32,7 @@ class ResponseState {
   cf = undefined;
   encodeBody = "automatic";
   redirected = false;
+  webSocket = null;
 }
 
 /** The state of a Response; undefined for anything else. */
@@ -54,7 +56,7 @@ function contentTypeOf(state) {
 /** https://fetch.spec.whatwg.org/#initialize-a-response, up to the body. */
 function initialize(state, init) {
   // `cf` and `encodeBody` are https://developers.cloudflare.com/workers/runtime-apis/response/#parameters.
-  const { cf, encodeBody, headers, status, statusText } = toDictionary(init, "Response");
+  const { cf, encodeBody, headers, status, statusText, webSocket } = toDictionary(init, "Response");
   if (cf !== undefined && cf !== null) state.cf = cf;
   if (encodeBody !== undefined) {
     state.encodeBody = toEnum(encodeBody, ["automatic", "manual"], "Response: encodeBody");
@@ -62,9 +64,20 @@ function initialize(state, init) {
   // Steps 1 and 3.
   if (status !== undefined) {
     state.status = toUnsigned(status, 16);
-    if (state.status < 200 || state.status > 599) {
+    if (state.status === 101 && webSocket === undefined) {
+      throw new RangeError("Response: the status 101 needs a `webSocket`.");
+    }
+    if (state.status !== 101 && webSocket !== undefined && webSocket !== null) {
+      throw new RangeError("Response: a `webSocket` needs the status 101.");
+    }
+    if ((state.status < 200 && state.status !== 101) || state.status > 599) {
       throw new RangeError(`Response: the status ${state.status} is not in the range 200 to 599.`);
     }
+  }
+  if (webSocket !== undefined && webSocket !== null) {
+    if (!lazy("sockets/websocket.js").isWebSocket(webSocket)) throw new TypeError("Response: `webSocket` is not a WebSocket.");
+    if (status === undefined) throw new RangeError("Response: a `webSocket` needs the status 101.");
+    state.webSocket = webSocket;
   }
   // Steps 2 and 4.
   if (statusText !== undefined) {
@@ -98,7 +111,7 @@ function serializeJson(data) {
 }
 
 /** What a server answered. `source` is null, a Uint8Array, or an object with read() and cancel(). */
-export function makeResponse({ status, statusText, list, url, redirected, source }) {
+export function makeResponse({ status, statusText, list, url, redirected, source, webSocket = null }) {
   const state = new ResponseState();
   state.status = status;
   state.statusText = statusText;
@@ -106,6 +119,7 @@ export function makeResponse({ status, statusText, list, url, redirected, source
   state.url = url;
   state.redirected = redirected;
   state.guard = "immutable";
+  state.webSocket = webSocket;
   if (source !== null) state.body = new Body(source);
   return createResponse(state);
 }
@@ -167,6 +181,11 @@ export class Response {
 
   get type() {
     return this.#state.type;
+  }
+
+  /** https://developers.cloudflare.com/workers/runtime-apis/response/#properties */
+  get webSocket() {
+    return this.#state.webSocket;
   }
 
   get url() {

@@ -5,6 +5,7 @@ import { createFetchEvent, dispatchGlobal, responseOf } from "../dom/global_scop
 import { makeIncomingRequest } from "../fetch/incoming.js";
 import { describeResponse, isResponse } from "../fetch/outgoing.js";
 import { inspect } from "../internal/inspect.js";
+import { lazy } from "../internal/lazy.js";
 import { native } from "../internal/native.js";
 import { encodeText } from "../internal/text.js";
 import { ErrorCode, Level } from "../internal/wire.gen.js";
@@ -16,6 +17,7 @@ import { createContext } from "./context.js";
 import { isEntrypoint } from "./handlers.js";
 
 const MAX_RESPONSE_HEAD = 128 * 1024;
+const UPGRADE = /\nupgrade:[ \t]*websocket[ \t]*\r/i;
 
 // Calls that are not over, for the engine to name them by their id. A call that answers at once is never in here.
 const calls = new Map();
@@ -41,6 +43,8 @@ export class Call {
     this.waits = 0; // promises given to waitUntil that are not settled
     this.answered = false; // nothing more will be sent to the client
     this.canceled = false;
+    this.isUpgrade = false; // the client asks for a WebSocket: its messages come where others have a request body
+    this.socket = null; // SocketPort of a call that became a WebSocket
     this.rejected = null; // { error } of the first waitUntil() promise that was rejected
     this.said = undefined; // what an event's handler has told so far, for Python to know even if it throws
     this.onIdle = null; // called when waitUntil() holds nothing any more
@@ -52,7 +56,9 @@ export class Call {
       this.incoming = new IncomingBody(this.id);
       if (body !== null) this.incoming.push(body);
     }
-    const request = makeIncomingRequest(head, streaming ? this.incoming : body, () => this.makeSignal());
+    this.isUpgrade = streaming && UPGRADE.test(head);
+    const content = this.isUpgrade ? null : streaming ? this.incoming : body;
+    const request = makeIncomingRequest(head, content, () => this.makeSignal());
     latest = this;
     let result;
     try {
@@ -125,9 +131,13 @@ export class Call {
       this.fail(ErrorCode.NOT_A_RESPONSE, error);
       return;
     }
-    const { status, head, body } = parts;
+    const { status, head, body, webSocket } = parts;
     if (head.length > MAX_RESPONSE_HEAD) {
       this.fail(ErrorCode.NOT_A_RESPONSE, new RangeError("The headers of the response are longer than 128 KB."));
+      return;
+    }
+    if (webSocket !== null) {
+      this.becomeSocket(webSocket, head);
       return;
     }
     if (body === null || typeof body === "string" || body instanceof Uint8Array) {
@@ -139,6 +149,31 @@ export class Call {
       }
     }
     this.stream(status, head, body); // too large for one frame, or a stream
+  }
+
+  /** The answer is a WebSocket: the call lasts as long as that does. */
+  becomeSocket(socket, head) {
+    if (this.incoming === null || !this.isUpgrade) {
+      this.fail(ErrorCode.NOT_A_RESPONSE, new TypeError("A Response with a webSocket answers only a WebSocket upgrade request."));
+      return;
+    }
+    try {
+      const { SocketPort } = lazy("worker/socket_port.js");
+      lazy("sockets/websocket.js").takeClient(socket, (server) => (this.socket = new SocketPort(this, server)));
+    } catch (error) {
+      this.fail(ErrorCode.NOT_A_RESPONSE, error);
+      return;
+    }
+    calls.set(this.id, this);
+    native.beginStream(this.id, 101, head);
+    this.outgoing = this.socket.makeOutgoing();
+    this.socket.run(this.incoming, this.outgoing).then(
+      () => {
+        this.answered = true;
+        this.finishIfDone();
+      },
+      (error) => this.fail(ErrorCode.STREAM, error),
+    );
   }
 
   stream(status, head, body) {
@@ -203,6 +238,7 @@ export class Call {
     const reason = new DOMException("The client disconnected.", "AbortError");
     this.answered = this.canceled = true;
     this.incoming?.fail(reason);
+    this.socket?.lost();
     this.outgoing?.stop(reason);
     if (this.signal !== null) signalAbort(this.signal, reason);
     this.finishIfDone();

@@ -1,11 +1,11 @@
 // What another worker may call: the exports of this one that are entry points.
 // https://developers.cloudflare.com/workers/runtime-apis/bindings/service-bindings/rpc/
+import { lazy } from "../internal/lazy.js";
 import { Event } from "../internal/wire.gen.js";
 import { createContext } from "./context.js";
 import { currentEnv } from "./env.js";
 import { defineEvent } from "./events.js";
 import { isEntrypointClass, WorkerEntrypoint } from "./handlers.js";
-import { readValue, writeValue } from "./parcel.js";
 
 const RESERVED = new Set(["constructor", "fetch", "connect", "dup", "alarm", "webSocketMessage", "webSocketClose", "webSocketError"]);
 
@@ -50,6 +50,7 @@ defineEvent(Event.RPC, async (target, meta, body, call) => {
   if (!isEntrypointClass(Class)) {
     throw new TypeError("The receiver is not an RPC object: only classes that extend WorkerEntrypoint have methods to call.");
   }
+  const { readValue, writeValue } = lazy("worker/parcel.js");
   const method = findMethod(Class, meta.method);
   const instance = new Class(createContext(call, meta.props), currentEnv());
   return writeValue(await method.apply(instance, readValue(body)));

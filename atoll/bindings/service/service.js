@@ -1,15 +1,16 @@
 // A service binding as a worker sees it: another worker, called without a network.
 // https://developers.cloudflare.com/workers/runtime-apis/bindings/service-bindings/
 import { fetchFrom } from "#bindings/fetch/fetch.js";
+import { lazy } from "#web/internal/lazy.js";
 import { defineOp } from "#web/internal/ops.js";
 import { defineInterface } from "#web/internal/platform.js";
-import { readValue, writeValue } from "#web/worker/parcel.js";
 
 const call = defineOp("service.call");
 
 const ERRORS = { __proto__: null, Error, TypeError, RangeError, SyntaxError, ReferenceError, EvalError, URIError };
 
 async function callMethod(binding, method, args) {
+  const { readValue, writeValue } = lazy("worker/parcel.js");
   const { meta, body } = await call({ binding, method }, await writeValue(args));
   if (meta.thrown === undefined) return readValue(body);
   const { name, message } = meta.thrown;

@@ -1,0 +1,54 @@
+"""What limits and the sandbox cost: Hello World beside the same node whose engines are neither confined nor measured.
+
+The machine is never quiet, so requests are counted per second of CPU time of all processes, in turn, and each round is
+compared with the one beside it.
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+
+from bench.harness import Atoll, Server, script
+from bench.load import wrk
+from bench.report import Options, Row, main
+from bench.web import cpu_seconds
+
+CONNECTIONS = 32
+
+
+class Bare(Atoll):
+    """Without sandbox, and with engines that measure no time (bench/bare.py)."""
+
+    name = "bare"
+
+    def command(self) -> list[str]:
+        return [sys.executable, "-m", "bench.bare", *super().command()[1:], "--sandbox", "off"]
+
+
+def per_cpu_second(server: Server, seconds: int) -> float:
+    port, host = server.address("hello")
+    pids = server.pids()
+    before = cpu_seconds(pids)
+    load = wrk(port, host, "/", connections=CONNECTIONS, seconds=seconds)
+    return load.rate * seconds / max(cpu_seconds(pids) - before, 0.01)
+
+
+def run(options: Options) -> list[Row]:
+    workers = {"hello": script("hello")}
+    with Atoll(workers) as full, Bare(workers) as bare:
+        for server in (full, bare):
+            server.expect("hello", b"Hello World!")
+            per_cpu_second(server, 1)  # to warm up
+        ratios = []
+        for turn in range(2 * options.rounds):
+            pair = (full, bare) if turn % 2 else (bare, full)
+            rates = {server.name: per_cpu_second(server, options.seconds) for server in pair}
+            ratios.append(rates["atoll"] / rates["bare"])
+    ratio = statistics.median(ratios)
+    what = "hello with limits and sandbox, times without, per CPU second"
+    return [Row(what, "x", {"atoll": ratio}, bar="0.95 or more", met=ratio >= 0.95)]
+
+
+if __name__ == "__main__":
+    main(run)

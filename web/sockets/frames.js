@@ -1,0 +1,72 @@
+// Messages of a socket within a stream of bytes, to and from Python: u8 kind, u32 length, bytes. Kind 3 is a close: u16 code, reason.
+import { decodeText, encodeText } from "../internal/text.js";
+
+const HEAD = 5;
+export const CLOSE = 3;
+
+export function frame(kind, bytes) {
+  const whole = new Uint8Array(HEAD + bytes.length);
+  const view = new DataView(whole.buffer);
+  view.setUint8(0, kind);
+  view.setUint32(1, bytes.length, true);
+  whole.set(bytes, HEAD);
+  return whole;
+}
+
+export function closeFrame(code, reason) {
+  const text = encodeText(reason);
+  const body = new Uint8Array(2 + text.length);
+  new DataView(body.buffer).setUint16(0, code, true);
+  body.set(text, 2);
+  return frame(CLOSE, body);
+}
+
+/** Puts messages together from pieces of the stream. */
+export class FrameReader {
+  #parts = [];
+  #size = 0;
+
+  /** Takes a piece; gives the messages that are whole by now: { kind, bytes } or { code, reason, clean }. */
+  push(chunk) {
+    this.#parts.push(chunk);
+    this.#size += chunk.length;
+    const found = [];
+    while (this.#size >= HEAD) {
+      const head = this.#peek(HEAD);
+      const length = new DataView(head.buffer, head.byteOffset, HEAD).getUint32(1, true);
+      if (this.#size < HEAD + length) break;
+      const whole = this.#take(HEAD + length);
+      found.push(read(whole[0], whole.subarray(HEAD)));
+    }
+    return found;
+  }
+
+  #peek(size) {
+    if (this.#parts[0].length < size) this.#parts = [this.#join()];
+    return this.#parts[0];
+  }
+
+  #take(size) {
+    const all = this.#parts[0].length >= size ? this.#parts.shift() : this.#join();
+    if (all.length > size) this.#parts.unshift(all.subarray(size));
+    this.#size -= size;
+    return all.subarray(0, size);
+  }
+
+  #join() {
+    const all = new Uint8Array(this.#parts.reduce((sum, part) => sum + part.length, 0));
+    let at = 0;
+    for (const part of this.#parts) {
+      all.set(part, at);
+      at += part.length;
+    }
+    this.#parts = [];
+    return all;
+  }
+}
+
+function read(kind, bytes) {
+  if (kind !== CLOSE) return { kind, bytes };
+  const code = new DataView(bytes.buffer, bytes.byteOffset).getUint16(0, true);
+  return { code, reason: decodeText(bytes.subarray(2)), clean: code !== 1006 };
+}
