@@ -166,6 +166,12 @@ def test_no_debug_print_is_left() -> None:
     assert not left  # print() in Python is ruff's to find
 
 
+def test_no_two_files_of_tests_have_one_name() -> None:
+    """pytest knows a file by its name alone, and refuses to run the second."""
+    names = [path.name for path in sources("tests", suffixes=(".py",)) if path.name.startswith("test_")]
+    assert not {name for name in names if names.count(name) > 1}
+
+
 def test_names_say_what_a_thing_is() -> None:
     classes = [
         f"{named(path)}:{node.lineno} {node.name}"

@@ -101,5 +101,8 @@ class Binding:
         would find it."""
         return []
 
+    async def forget(self, tenant: str) -> None:
+        """A tenant was deleted: what is left of it must not be there for another one of that name."""
+
     async def close(self) -> None:
         """The node stops: let go of what is open."""

@@ -149,6 +149,11 @@ class Deployer:
         kept = [f"{kind} {name}" for kind, binding in self._kinds.items() for name in binding.holdings(tenant)]
         return [f"worker {deployment.name}" for deployment in self.all(tenant)] + kept
 
+    async def forget_tenant(self, tenant: str) -> None:
+        """A tenant is gone: so is what bindings keep of it that is nobody's holding, such as a cache."""
+        for binding in self._kinds.values():
+            await binding.forget(tenant)
+
     def restore(self) -> int:
         """Put every stored worker before the router, as at the end of the last run; returns how many there are."""
         stored = self._store.load_all()

@@ -160,6 +160,7 @@ class TenantsApi:
                 raise Refused(ApiCode.TENANT_IN_USE, f"the tenant `{name}` still has {listed}", "delete it first")
             await self._tenants.delete(name, Mark.of(caller_of(request), self._clock()))
             self._tokens.forget_tenant(name)
+            await self._deployer.forget_tenant(name)
         return no_content()
 
     def _shown(self, tenant: Tenant) -> TenantAnswer:

@@ -39,8 +39,9 @@ CHUNK = 1 << 20
 PAGES = 2_000  # of a database copied in one step, between which it can be written to
 
 WORK_PREFIX = "backup-"  # folders of backups under way
+CACHE_FOLDER = "cache"  # of the Cache API: it may be lost at any time
 # What is made anew, or is part of a database that is copied as a whole
-LEFT_OUT = ("lock", "*.snapshot", "*-wal", "*-shm", "*-journal", f"{WORK_PREFIX}*")
+LEFT_OUT = ("lock", CACHE_FOLDER, "*.snapshot", "*-wal", "*-shm", "*-journal", f"{WORK_PREFIX}*")
 SQLITE_MAGIC = b"SQLite format 3\0"
 MAIN_FILE = "atoll.db"
 

@@ -153,6 +153,11 @@ class CacheDisk:
         await self._unlink(files)
         return count > 0
 
+    async def forget(self, tenant: str) -> None:
+        """Forget all caches of a tenant."""
+        files = await self._database.write(lambda connection: self._drop(connection, "tenant = ?", (tenant,)))
+        await self._unlink(files)
+
     async def close(self) -> None:
         await self._cleaning
         touched, self._touched = self._touched, {}

@@ -20,6 +20,9 @@ class Cache(Binding):
     def __init__(self, cache: HttpCache) -> None:
         self.cache = cache
 
+    async def forget(self, tenant: str) -> None:
+        await self.cache.disk.forget(tenant)
+
     async def close(self) -> None:
         await self.cache.close()
 

@@ -1,4 +1,4 @@
-"""What a store of KV promises, whatever it is made of. tests/bindings/kv/test_store.py is the same promise as a suite.
+"""What a store of KV promises, whatever it is made of: tests/bindings/kv/test_kv_store.py says the same as a suite.
 
 A space is a namespace of one tenant: nothing is ever looked up without the tenant. Keys are UTF-8 and sorted by their
 bytes. A write that has returned is durable and seen by every read that begins after it. An entry whose time has come

@@ -58,6 +58,10 @@ class RateLimit(Binding):
             raise InvalidArgument(f"the limit is {entry.limit}, and must be 1 or more")
         return f"{entry.limit} {entry.period} {entry.namespace}"
 
+    async def forget(self, tenant: str) -> None:
+        for key in [key for key in self._windows if key[0] == tenant]:
+            del self._windows[key]
+
     @op("ratelimit.limit")
     def limit(self, call: OpCall) -> Reply:
         """Count once more under a key; success is false when that was more than the limit."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from atoll.bindings.ratelimit.ops import RateLimit
 from atoll.bindings.scope import Scope
 from atoll.broker import Broker, Refusal
 from atoll.workers import Grant, Version
+from tests.running import Answer, Atoll
 
 
 class Tenant:
@@ -89,3 +90,45 @@ async def test_what_another_call_opened_cannot_be_gone_on_with(
     for number in (1, -1, "1", None if op != "kv.upload" else 7):
         with pytest.raises(AssertionError, match="closed already"):
             await alice.ask(op, binding="KV", reader=number, upload=number)
+
+
+def test_tenants_do_not_meet_over_http_and_an_heir_of_a_name_finds_nothing(new_atoll: Callable[..., Atoll]) -> None:
+    node = new_atoll(engines=1)
+    script = """export default { async fetch(request, env) {
+      const cache = caches.default;
+      if (request.method === "POST") {
+        await env.KV.put("k", await request.text());
+        await cache.put("http://x/", new Response("cached"));
+      }
+      return Response.json([await env.KV.get("k"), await (await cache.match("http://x/"))?.text() ?? null]);
+    } }"""
+
+    def ask(tenant: str, method: str, path: str, body: object = None) -> Answer:
+        content = None if body is None else json.dumps(body).encode()
+        headers = {"X-Atoll-Tenant": tenant, "Content-Type": "application/json"}
+        return node.request(method, f"localhost:{node.port}", path, content, headers)
+
+    def deploy(tenant: str) -> None:
+        bindings = [{"type": "kv", "name": "KV", "namespace": "same"}]
+        body = {"name": f"worker-{tenant}", "script": script, "bindings": bindings}
+        answer = ask(tenant, "POST", "/api/workers", body)
+        assert answer.status == 201, answer.text
+
+    for tenant in ("alice", "bob"):
+        assert node.control("POST", "/api/tenants", {"name": tenant}).status == 201
+        deploy(tenant)
+    assert node.post("worker-alice", "/", b"alice's").json == ["alice's", "cached"]
+    assert node.get("worker-bob").json == [None, None]
+    assert ask("bob", "GET", "/api/kv/same/values/k").status == 404
+    assert ask("bob", "GET", "/api/kv/same/export").body == b""
+    assert ask("bob", "GET", "/api/caches").json == {"caches": []}
+    assert ask("bob", "DELETE", "/api/caches/default").status == 404
+    assert ask("bob", "DELETE", "/api/kv/same").status == 204
+    assert ask("alice", "GET", "/api/kv/same/values/k").text == "alice's"
+    assert ask("alice", "DELETE", "/api/workers/worker-alice").status == 204
+    assert node.control("DELETE", "/api/tenants/alice").status == 409, "it still has a namespace"
+    assert ask("alice", "DELETE", "/api/kv/same").status == 204
+    assert node.control("DELETE", "/api/tenants/alice").status == 204
+    assert node.control("POST", "/api/tenants", {"name": "alice"}).status == 201
+    deploy("alice")
+    assert node.get("worker-alice").json == [None, None]
