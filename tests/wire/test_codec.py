@@ -205,7 +205,7 @@ def test_long_texts_are_cut() -> None:
     assert len(failure.stack) == codec.STACK_CHARS
 
 
-@pytest.mark.parametrize("status", [0, 99, 101, 199, 600, 65535])
+@pytest.mark.parametrize("status", [0, 99, 100, 102, 199, 600, 65535])
 def test_a_status_that_no_response_has_is_refused(status: int) -> None:
     data = response(status=status)[HEADER_SIZE:]
     with pytest.raises(EngineError):

@@ -188,7 +188,7 @@ export class WebSocket extends EventTarget {
 
   static {
     isWebSocket = (value) => typeof value === "object" && value !== null && #peer in value;
-    createSocket = () => new WebSocket(INTERNAL);
+    createSocket = () => new this(INTERNAL);
     linkTo = (socket, peer) => {
       socket.#peer = peer;
     };
