@@ -20,7 +20,7 @@ import logging
 import struct
 from typing import TYPE_CHECKING
 
-from websockets.exceptions import InvalidHeader, NegotiationError
+from websockets.exceptions import InvalidHeader, NegotiationError, ProtocolError
 from websockets.extensions.base import Extension
 from websockets.extensions.permessage_deflate import ServerPerMessageDeflateFactory
 from websockets.frames import Frame, Opcode
@@ -32,6 +32,7 @@ from atoll.front.exchange import OVER, WAITING, Exchange
 from atoll.front.flow import Download, Upload
 from atoll.front.http1 import BadResponse, Refusal, check_block, header, request_head
 from atoll.wire.generated import WINDOW
+from atoll.workers import Version
 
 if TYPE_CHECKING:
     from atoll.front.connection import Connection
@@ -107,8 +108,8 @@ class SocketExchange(Exchange):
 
     __slots__ = ("key", "offers", "socket")
 
-    def __init__(self, connection: Connection, version: object, head: bytes, key: bytes, offers: bytes) -> None:
-        super().__init__(connection, version, head, 1, True, False)  # type: ignore[arg-type]
+    def __init__(self, connection: Connection, version: Version, head: bytes, key: bytes, offers: bytes) -> None:
+        super().__init__(connection, version, head, 1, True, False)
         self.key = key
         self.offers = offers
         self.socket: Socket | None = None
@@ -185,6 +186,7 @@ class Socket(asyncio.Protocol):
         self.is_lost = False
         self.is_held = False
         self.is_over = False  # the call has ended, or was told that the client is gone
+        self.is_leaving = False  # a close was sent: the client has some seconds to answer
         self.has_told = False  # the worker knows that the client closed
         self.touched = self.shared.now
         self.is_pinged = False
@@ -256,7 +258,8 @@ class Socket(asyncio.Protocol):
                 self.transport.write(data)
             else:
                 self._close_transport()
-        if self.protocol.state is State.CLOSING and self.protocol.close_expected():
+        if not self.is_leaving and self.protocol.state is State.CLOSING:
+            self.is_leaving = True  # once: a client may go on sending
             asyncio.get_running_loop().call_later(CLOSE_SECONDS, self._close_transport)
 
     def _close_transport(self) -> None:
@@ -329,7 +332,7 @@ class Socket(asyncio.Protocol):
         reason = payload[2:125].decode("utf-8", "ignore")
         try:
             self.protocol.send_close(None if code == NO_STATUS else code, "" if code == NO_STATUS else reason)
-        except Exception:  # a code that may not be sent: the worker's half has refused it, the engine sent it
+        except ProtocolError:  # a code that may not be sent: the worker's half has refused it, so the engine made it up
             self.protocol.send_close(INTERNAL_ERROR)
 
     def on_credit(self, amount: int) -> None:
