@@ -7,7 +7,6 @@ nothing a worker opened outlives the call that opened it.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from typing import Any, Protocol, TypeVar
 
@@ -24,6 +23,11 @@ MAX_OPEN = 1_000  # things one call may hold open
 class Closable(Protocol):
     def close(self) -> None:
         """Let go, at once and without waiting. Called once, possibly while an op of the thing still waits."""
+
+
+class Cancellable(Protocol):
+    def cancel(self) -> object:
+        """Nobody waits for it any more."""
 
 
 class ResponseBody(Protocol):
@@ -58,7 +62,7 @@ class Scope:
         self.subrequests = 0
         self.spans: list[OpSpan] | None = None  # what its ops took, where calls are traced
         self.is_over = False
-        self.pending: dict[int, asyncio.Task[None] | None] = {}  # ops under way, by op id
+        self.pending: dict[int, Cancellable | None] = {}  # ops under way, by op id
         self.line: dict[int, tuple[Any, bytes, bytes]] = {}  # ops that wait for their turn, by op id: what, meta, body
         self._open: dict[int, Closable] = {}
         self._last = 0

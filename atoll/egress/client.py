@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from atoll.config import Settings
 from atoll.egress.connection import Connection, Exchange
@@ -23,6 +23,10 @@ from atoll.workers import Version
 IDLE_SECONDS = 15.0  # a kept connection without a request is closed after so long
 IDLE_PER_TENANT = 64  # kept connections of one tenant
 SWEEP_SECONDS = 1.0  # how often it is looked for what is idle or silent too long, at least
+REPEATABLE = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE"})
+
+
+Key: TypeAlias = tuple[Any, ...]
 
 
 class Target(NamedTuple):
@@ -67,7 +71,7 @@ class HttpClient:
         self._wait_seconds = settings.connect_timeout
         self._max_bytes = settings.fetch_bytes
         self._tenants: dict[str, Tenant] = {}
-        self._idle: dict[tuple[Any, ...], list[Connection]] = {}
+        self._idle: dict[Key, list[Connection]] = {}
         self._busy: set[Connection] = set()
         self._timer: asyncio.TimerHandle | None = None
         self.stats = ClientStats()
@@ -84,19 +88,33 @@ class HttpClient:
         """Send a request, all of it or (not `is_whole`) its beginning. The head of the response is the caller's to
         await, by `answered`. HostRefused, AddressRefused, NetworkError or QuotaExceeded say why it was not sent."""
         self._gate.check_host(version, target.host, target.port)
-        self.stats.requests += 1
-        key = self._key(version, target)
-        exchange = Exchange(str(target), method == "HEAD", is_whole, chunked, self._max_bytes)
+        key = self.key(version, target)
+        exchange = self.send_kept(key, data, method=method, is_whole=is_whole, chunked=chunked)
+        if exchange is None:
+            connection = await self._open(version, target, key)
+            exchange = Exchange(connection.where, method == "HEAD", is_whole, chunked, self._max_bytes)
+            self._begin(connection, exchange, data)
+        return exchange
+
+    def send_kept(
+        self, key: Key, data: bytes, *, method: str, is_whole: bool = True, chunked: bool = False
+    ) -> Exchange | None:
+        """Send a request on a connection that is open already; None when there is none. The host was checked."""
         connection = self._kept(key)
         if connection is None:
-            connection = await self._open(version, target, key)
-        else:
-            self.stats.reused += 1
-            exchange.is_reused = True
-        self._busy.add(connection)
-        self._watch()
-        connection.begin(exchange, data)
+            return None
+        exchange = Exchange(connection.where, method == "HEAD", is_whole, chunked, self._max_bytes)
+        exchange.is_reused = True
+        self.stats.reused += 1
+        self._begin(connection, exchange, data)
         return exchange
+
+    def _begin(self, connection: Connection, exchange: Exchange, data: bytes) -> None:
+        self.stats.requests += 1
+        self._busy.add(connection)
+        if self._timer is None:
+            self._watch()
+        connection.begin(exchange, data)
 
     async def answered(
         self,
@@ -117,24 +135,38 @@ class HttpClient:
         try:
             await exchange.head()
         except NetworkError:
-            may_repeat = is_whole and method in ("GET", "HEAD", "OPTIONS", "PUT", "DELETE")
-            if not exchange.is_reused or not exchange.is_new or not may_repeat:
+            if not is_whole or not self.may_repeat(exchange, method):
                 self.stats.failures += 1
                 raise
-            self._forget_idle(self._key(version, target))
-            exchange = await self.request(version, target, data, method=method, is_whole=True, chunked=False)
+            exchange = await self.repeated(version, target, data, method=method)
+        except BaseException:
+            exchange.close()
+            raise
+        return exchange
+
+    def may_repeat(self, exchange: Exchange, method: str) -> bool:
+        """Whether a request that failed was acted upon by nobody, or may be acted upon twice without harm."""
+        return exchange.is_reused and exchange.is_new and method in REPEATABLE
+
+    async def repeated(self, version: Version, target: Target, data: bytes, *, method: str) -> Exchange:
+        """Send a whole request once more, on a new connection, and wait for the head of its response."""
+        self._forget_idle(self.key(version, target))
+        exchange = await self.request(version, target, data, method=method, is_whole=True, chunked=False)
+        try:
             await exchange.head()
         except BaseException:
+            self.stats.failures += 1
             exchange.close()
             raise
         return exchange
 
     # --- connections ---
 
-    def _key(self, version: Version, target: Target) -> tuple[Any, ...]:
+    def key(self, version: Version, target: Target) -> Key:
+        """What two requests have in common that may share a connection."""
         return version.tenant, self._gate.rules_of(version), target
 
-    def _kept(self, key: tuple[Any, ...]) -> Connection | None:
+    def _kept(self, key: Key) -> Connection | None:
         kept = self._idle.get(key)
         while kept:
             connection = kept.pop()
@@ -143,7 +175,7 @@ class HttpClient:
                 return connection
         return None
 
-    async def _open(self, version: Version, target: Target, key: tuple[Any, ...]) -> Connection:
+    async def _open(self, version: Version, target: Target, key: Key) -> Connection:
         name = version.tenant
         tenant = self._tenants.setdefault(name, Tenant())
         if tenant.open >= self._per_tenant:
@@ -215,7 +247,7 @@ class HttpClient:
         if not tenant.open and self._tenants.get(name) is tenant:
             del self._tenants[name]
 
-    def _forget_idle(self, key: tuple[Any, ...]) -> None:
+    def _forget_idle(self, key: Key) -> None:
         for connection in list(self._idle.get(key, ())):
             connection.transport.abort()
 

@@ -140,6 +140,7 @@ class Exchange:
         self.is_new = True  # nothing has come yet
         self.is_reused = False  # it went out on a connection that had served before
         self.has_head = False
+        self.length: int | None = None  # of the body, if it says so
         self.has_ended = False
         self.error: AtollError | None = None
         self._parser = httptools.HttpResponseParser(self)
@@ -149,7 +150,9 @@ class Exchange:
         self._max_bytes = max_bytes
         self._chunks: deque[bytes] = deque()
         self._size = 0
-        self._waiter: asyncio.Future[None] | None = None
+        self._is_fed = False  # llhttp is at it
+        self._is_news = False
+        self._listener: Callable[[], None] | None = None
 
     # --- what the one who asked does with it ---
 
@@ -211,12 +214,30 @@ class Exchange:
         self.fail(NetworkError("the exchange was closed"))
 
     async def _news(self) -> None:
-        self._waiter = asyncio.get_running_loop().create_future()
-        await self._waiter
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def wake() -> None:
+            if not waiter.done():
+                waiter.set_result(None)
+
+        self.listen(wake)
+        await waiter
+
+    def listen(self, listener: Callable[[], None] | None) -> None:
+        """Who is told when there is a head, more of the body, an end or an error. One at a time, until the next."""
+        self._listener = listener
 
     def _wake(self) -> None:
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
+        self._is_news = True
+        if not self._is_fed:
+            self._tell()
+
+    def _tell(self) -> None:
+        """Once for all that one read of the socket brought, and not from within llhttp."""
+        if self._is_news:
+            self._is_news = False
+            if self._listener is not None:
+                self._listener()
 
     # --- what the server says ---
 
@@ -224,6 +245,14 @@ class Exchange:
         """Take what came. False: it was wrong, or more than one response."""
         self.is_new = False
         self.heard = 0.0
+        self._is_fed = True
+        try:
+            return self._parse(data)
+        finally:
+            self._is_fed = False
+            self._tell()
+
+    def _parse(self, data: bytes) -> bool:
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
@@ -244,9 +273,9 @@ class Exchange:
     def fail(self, error: AtollError) -> None:
         if self.error is None and not self.has_ended:
             self.error = error
-            self._wake()
             if self.connection is not None:
                 self.connection.leave(False)
+            self._wake()
 
     def on_lost(self, error: Exception | None) -> None:
         """The connection is gone: the end of a body that has no other end, else a failure."""
@@ -280,7 +309,13 @@ class Exchange:
             raise NetworkError(f"{self.where} answered with the status {status}, which does not exist")
         self.status = status
         self.has_head = True
-        self._is_framed = any(name.lower() in (b"content-length", b"transfer-encoding") for name, _ in self.headers)
+        for name, value in self.headers:
+            name = name.lower()
+            if name == b"content-length":
+                self.length = int(value)  # llhttp has checked it
+                self._is_framed = True
+            elif name == b"transfer-encoding":
+                self._is_framed = True
         if self.is_head:
             self._end(self._parser.should_keep_alive())
         else:

@@ -38,6 +38,7 @@ class Gate:
         self._threads = ThreadPoolExecutor(RESOLVERS, "resolve")
         self._tenants: dict[str, EgressRules] = {}  # of those that have rules of their own
         self._resolving: dict[str, asyncio.Semaphore] = {}
+        self.edition = 0  # of the rules: what was decided under another one must be decided anew
 
     def close(self) -> None:
         self._threads.shutdown(wait=False, cancel_futures=True)
@@ -46,6 +47,7 @@ class Gate:
 
     def set_tenant(self, tenant: str, rules: EgressRules) -> None:
         """The rules of a tenant from now on."""
+        self.edition += 1
         if rules.allow or rules.deny:
             self._tenants[tenant] = rules
         else:

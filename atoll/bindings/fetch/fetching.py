@@ -40,13 +40,12 @@ class Fetching:
         # the request
         self._left = length  # bytes of a body of known length that are still to come
         self._is_sent = False
-        self._begun: asyncio.Future[None] = (
-            asyncio.get_running_loop().create_future()
-        )  # it can be written to, or is over
+        self._begun: asyncio.Future[None] | None = None  # who wants to write to it before it has begun waits for this
         # the response
         self.answerer: Answerer | None = None
         self.keep: Keep | None = None  # what wants to see the response go by: the cache
         self.decoding: Decoding | None = None
+        self.has_head = False
         self.is_reading = False
         # both
         self.task: asyncio.Task[object] | None = None  # what waits for the response
@@ -60,11 +59,12 @@ class Fetching:
         self._wake()
 
     def _wake(self) -> None:
-        if not self._begun.done():
+        if self._begun is not None and not self._begun.done():
             self._begun.set_result(None)
 
     def hand_over(self, status: int, headers: Sequence[tuple[bytes, bytes]]) -> None:
         """The head of the response is here, and nothing of its body was read."""
+        self.has_head = True
         if self.keep is not None and self.answerer is not None:
             self.answerer = self.keep(self.answerer, status, headers)
 
@@ -78,7 +78,9 @@ class Fetching:
                 self.close(InvalidArgument("fetch: the body is not as long as its Content-Length says"))
                 return False
         self._is_sent = ended
-        await self._begun
+        if self.answerer is None and self.error is None:
+            self._begun = asyncio.get_running_loop().create_future()
+            await self._begun
         return self.answerer is not None and await self.answerer.write(chunk, ended)
 
     def first(self) -> bytes:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from atoll.bindings.fetch.decode import CODINGS
@@ -20,6 +21,7 @@ URL = re.compile(r"(https?)://(\[[0-9a-f:.]+\]|[a-z0-9._~!$&'()*+,;=%-]+)(?::(\d
 HEAD = re.compile(r"(?:[!#$%&'*+\-.^_`|~0-9A-Za-z]+: ?[\t\x20-\x7e\x80-\xff]*\r\n)*")
 MAX_HEAD = 128 << 10
 MAX_URL = 64 << 10
+NOT_IN_VALUE = re.compile(r"[\r\n\0]")
 FORBIDDEN_METHODS = frozenset({"CONNECT", "TRACE", "TRACK"})
 
 # Headers of a connection, or about the message: ours to say.
@@ -104,19 +106,26 @@ def lines(pairs: Iterable[tuple[str, str]]) -> str:
 
 def request_bytes(wanted: Wanted, body: bytes, hops: int, zone: str) -> bytes:
     """The request as it goes to a server, with the body unless that is streamed."""
-    framing = ""
-    if wanted.chunked:
-        framing = "transfer-encoding: chunked\r\n"
-    elif wanted.streamed:
-        framing = f"content-length: {wanted.length}\r\n"
-    elif body or wanted.method in METHODS_WITH_BODY:
-        framing = f"content-length: {len(body)}\r\n"
+    framing = framing_of(wanted.method, body)
+    if wanted.streamed:
+        length = wanted.length
+        framing = b"transfer-encoding: chunked\r\n" if length is None else b"content-length: %d\r\n" % length
+    start = f"{wanted.method} {wanted.path}".encode()
+    return b"".join((start, common_lines(wanted, hops, zone), framing, b"\r\n", body))
+
+
+def common_lines(wanted: Wanted, hops: int, zone: str) -> bytes:
+    """All of a request head that has nothing to do with its path and its body."""
     ours = f"accept-encoding: {ACCEPT_ENCODING}\r\n" if wanted.is_ours else ""
-    head = (
-        f"{wanted.method} {wanted.path} HTTP/1.1\r\nhost: {wanted.authority}\r\n{lines(wanted.headers)}{ours}{framing}"
-        f"cf-worker: {zone}\r\ncf-ew-via: {hops + 1}\r\ncdn-loop: atoll; loops={hops + 1}\r\n\r\n"
-    )
-    return head.encode("latin-1") + body
+    return (
+        f" HTTP/1.1\r\nhost: {wanted.authority}\r\n{lines(wanted.headers)}{ours}"
+        f"cf-worker: {zone}\r\ncf-ew-via: {hops + 1}\r\ncdn-loop: atoll; loops={hops + 1}\r\n"
+    ).encode("latin-1")
+
+
+def framing_of(method: str, body: bytes) -> bytes:
+    """What says where a body ends that is all here."""
+    return b"content-length: %d\r\n" % len(body) if body or method in METHODS_WITH_BODY else b""
 
 
 def inner_head(wanted: Wanted, zone: str, body_length: int | None) -> bytes:
@@ -133,14 +142,21 @@ def response_text(headers: Iterable[tuple[bytes, bytes]]) -> tuple[list[tuple[st
     pairs: list[tuple[str, str]] = []
     codings: list[str] = []
     for raw_name, raw_value in headers:
-        name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1").strip(" \t")
-        if name in OF_CONNECTION or METHOD.fullmatch(name) is None or "\r" in value or "\n" in value or "\0" in value:
+        name, value = shown_name(raw_name), raw_value.decode("latin-1").strip(" \t")
+        if not name or NOT_IN_VALUE.search(value) is not None:
             continue
         pairs.append((name, value))
         if name == "content-encoding":
             codings += [coding.strip().lower() for coding in value.split(",")]
     coding = CODINGS.get(codings[0], "") if len(codings) == 1 else ""
     return pairs, coding
+
+
+@lru_cache(1024)
+def shown_name(raw: bytes) -> str:
+    """The name of a response header as a worker sees it; "" when it does not."""
+    name = raw.decode("latin-1").lower()
+    return "" if name in OF_CONNECTION or METHOD.fullmatch(name) is None else name
 
 
 def inner_pairs(head: bytes) -> list[tuple[bytes, bytes]]:
