@@ -117,6 +117,7 @@ class Scope:
     def close(self) -> None:
         """The call is over: drop the ops under way and close what is open."""
         self.is_over = True
+        self.response = None  # it knows the call, which knows this: a ring that only the garbage collector could free
         pending, self.pending = self.pending, {}
         for task in pending.values():
             if task is not None:

@@ -12,12 +12,15 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from typing import Any, cast
+from typing import TYPE_CHECKING, cast
 
 import httptools
 
 from atoll.egress.gate import in_words
 from atoll.errors import AtollError, NetworkError
+
+if TYPE_CHECKING:
+    from atoll.egress.client import Pool, Tenant
 
 HIGH = 256 << 10  # bytes of body that wait to be read before the socket is paused,
 LOW = 128 << 10  # and how few before it goes on
@@ -32,8 +35,8 @@ class Connection(asyncio.Protocol):
     def __init__(self, where: str, release: Callable[[Connection, bool], None]) -> None:
         # of the connection
         self.where = where  # host:port, for errors
-        self.tenant = ""
-        self.key: tuple[Any, ...] = ()
+        self.tenant: Tenant = cast("Tenant", None)
+        self.pool: Pool | None = None  # where it waits when it is idle; None when the client does not count it
         self.transport: asyncio.Transport = cast(asyncio.Transport, None)
         self.is_lost = False
         self.idle_since = 0.0
@@ -123,36 +126,41 @@ class Connection(asyncio.Protocol):
 
 
 class Exchange:
-    """One request and its response. Its methods named on_… are llhttp's."""
+    """One request and its response. Its methods named on_… are llhttp's.
+
+    What begins the same for each is said in the class: there are many, and setting a dozen fields costs as much as
+    parsing a small head.
+    """
+
+    # of the request
+    connection: Connection | None = None
+    is_reused = False  # it went out on a connection that had served before
+    # of the response
+    status = 0
+    reason = ""
+    heard = 0.0  # when the server last sent something; the client's sweep keeps the time
+    is_new = True  # nothing has come yet
+    has_head = False
+    length: int | None = None  # of the body, if it says so
+    has_ended = False
+    error: AtollError | None = None
+    _is_framed = False  # it said where its body ends
+    _head_bytes = 0
+    _size = 0  # of what waits to be read
+    _is_fed = False  # llhttp is at it
+    _is_news = False
+    _listener: Callable[[], None] | None = None
 
     def __init__(self, where: str, is_head: bool, is_whole: bool, chunked: bool, max_bytes: int) -> None:
-        # the request
         self.where = where
         self.is_head = is_head
         self.is_sent = is_whole  # all of the request has been written
         self.is_chunked = chunked
-        self.connection: Connection | None = None
-        # the response
-        self.status = 0
-        self.reason = ""
         self.headers: list[tuple[bytes, bytes]] = []
-        self.heard = 0.0  # when the server last sent something; the client's sweep keeps the time
-        self.is_new = True  # nothing has come yet
-        self.is_reused = False  # it went out on a connection that had served before
-        self.has_head = False
-        self.length: int | None = None  # of the body, if it says so
-        self.has_ended = False
-        self.error: AtollError | None = None
-        self._parser = httptools.HttpResponseParser(self)
-        self._is_framed = False  # it said where its body ends
-        self._head_bytes = 0
-        self._room = max_bytes
-        self._max_bytes = max_bytes
         self._chunks: deque[bytes] = deque()
-        self._size = 0
-        self._is_fed = False  # llhttp is at it
-        self._is_news = False
-        self._listener: Callable[[], None] | None = None
+        self._room = self._max_bytes = max_bytes
+        # Knows the methods of this very object: dropped at the end, or only the garbage collector could free the two.
+        self._parser: httptools.HttpResponseParser | None = httptools.HttpResponseParser(self)
 
     # --- what the one who asked does with it ---
 
@@ -250,11 +258,13 @@ class Exchange:
             return self._parse(data)
         finally:
             self._is_fed = False
+            if self.has_ended or self.error is not None:
+                self._parser = None
             self._tell()
 
     def _parse(self, data: bytes) -> bool:
         try:
-            self._parser.feed_data(data)
+            cast(httptools.HttpResponseParser, self._parser).feed_data(data)
         except httptools.HttpParserUpgrade:
             self.fail(NetworkError(f"{self.where} switched to another protocol, which nobody asked for"))
             return False
@@ -275,10 +285,13 @@ class Exchange:
             self.error = error
             if self.connection is not None:
                 self.connection.leave(False)
+            if not self._is_fed:
+                self._parser = None
             self._wake()
 
     def on_lost(self, error: Exception | None) -> None:
         """The connection is gone: the end of a body that has no other end, else a failure."""
+        self._parser = None
         if self.has_ended or self.error is not None:
             return
         if self.has_head and not self._is_framed and error is None:
@@ -300,7 +313,8 @@ class Exchange:
             self.headers.append((name, value))
 
     def on_headers_complete(self) -> None:
-        status = self._parser.get_status_code()
+        parser = cast(httptools.HttpResponseParser, self._parser)
+        status = parser.get_status_code()
         if status < 200:
             if status == 101:
                 raise NetworkError(f"{self.where} switched to another protocol, which nobody asked for")
@@ -317,7 +331,7 @@ class Exchange:
             elif name == b"transfer-encoding":
                 self._is_framed = True
         if self.is_head:
-            self._end(self._parser.should_keep_alive())
+            self._end(parser.should_keep_alive())
         else:
             self._wake()
 
@@ -340,7 +354,7 @@ class Exchange:
             self.headers.clear()
             self.reason = ""
         elif not self.has_ended:
-            self._end(self._parser.should_keep_alive())
+            self._end(cast(httptools.HttpResponseParser, self._parser).should_keep_alive())
 
     def on_message_begin(self) -> None:
         if self.has_ended:

@@ -137,19 +137,24 @@ def inner_head(wanted: Wanted, zone: str, body_length: int | None) -> bytes:
     return f"{wanted.method} {wanted.url}\n{headers}".encode("latin-1")
 
 
-def response_text(headers: Iterable[tuple[bytes, bytes]]) -> tuple[list[tuple[str, str]], str]:
-    """The headers a worker sees, and the coding of the body ("" when it has none, or one that we cannot undo)."""
-    pairs: list[tuple[str, str]] = []
+def response_text(headers: Iterable[tuple[bytes, bytes]], is_ours: bool = False) -> tuple[str, str]:
+    """The header lines a worker sees, and the coding of the body ("" when it has none, or one that we cannot undo).
+
+    A coding that was ours to ask for (`is_ours`) and is undone before the worker reads is not told.
+    """
+    text: list[str] = []
     codings: list[str] = []
     for raw_name, raw_value in headers:
         name, value = shown_name(raw_name), raw_value.decode("latin-1").strip(" \t")
         if not name or NOT_IN_VALUE.search(value) is not None:
             continue
-        pairs.append((name, value))
+        text.append(f"{name}: {value}\r\n")
         if name == "content-encoding":
             codings += [coding.strip().lower() for coding in value.split(",")]
     coding = CODINGS.get(codings[0], "") if len(codings) == 1 else ""
-    return pairs, coding
+    if coding and is_ours:
+        text = [line for line in text if not line.startswith(("content-encoding:", "content-length:"))]
+    return "".join(text), coding
 
 
 @lru_cache(1024)
@@ -167,7 +172,3 @@ def inner_pairs(head: bytes) -> list[tuple[bytes, bytes]]:
         if mark:
             pairs.append((name, value))
     return pairs
-
-
-def without(pairs: list[tuple[str, str]], *names: str) -> list[tuple[str, str]]:
-    return [pair for pair in pairs if pair[0] not in names]

@@ -25,11 +25,9 @@ from atoll.bindings.fetch.messages import (
     Wanted,
     inner_head,
     inner_pairs,
-    lines,
     read_wanted,
     request_bytes,
     response_text,
-    without,
 )
 from atoll.bindings.fetch.quick import QuickFetch
 from atoll.bindings.fetch.stencils import Stencils
@@ -84,7 +82,7 @@ class Fetch(Binding):
             return None
         number = lane.checked(call.meta["fetch"])
         data = stencil.request(path, call.body)
-        exchange = self.client.send_kept(stencil.key, data, method=stencil.method)
+        exchange = self.client.send_kept(stencil.pool, data, method=stencil.method)
         if exchange is None:
             return None
         quick = QuickFetch(self.client, self._reply, scope.version, stencil, data, exchange)
@@ -233,14 +231,14 @@ class Fetch(Binding):
         self, is_ours: bool, fetching: Fetching, status: int, reason: str, headers: list[tuple[bytes, bytes]]
     ) -> Reply:
         fetching.hand_over(status, headers)
-        pairs, coding = response_text(headers)
+        head, coding = response_text(headers, is_ours)
         if coding and not fetching.at_end:
             fetching.decoding = Decoding(coding, fetching.where)
-        if coding and is_ours:  # ours alone: the worker sees the body and the headers without it
-            pairs, coding = without(pairs, "content-encoding", "content-length"), ""
+        if is_ours:  # the worker sees the body without it
+            coding = ""
         first = b"" if coding else fetching.first()
-        meta = {"status": status, "reason": reason, "head": lines(pairs), "coding": coding}
-        return Reply({**meta, "ended": fetching.at_end}, first)
+        meta = {"status": status, "reason": reason, "head": head, "coding": coding, "ended": fetching.at_end}
+        return Reply(meta, first)
 
 
 def check_status(response: InnerResponse, wanted: Wanted) -> None:

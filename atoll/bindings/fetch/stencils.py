@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from atoll.bindings.fetch.messages import MAX_URL, Wanted, common_lines, framing_of
 from atoll.bindings.scope import Scope
-from atoll.egress.client import HttpClient, Key, Target
+from atoll.egress.client import HttpClient, Pool, Target
 from atoll.workers import EgressRules
 
 PATH = re.compile(r"/[!-~]*", re.ASCII)
@@ -28,7 +28,7 @@ class Stencil(NamedTuple):
     authority: bytes
     lines: bytes  # the head but for the path before it and the framing behind it
     is_ours: bool  # we asked for an encoding, and undo it
-    key: Key  # of the connections it may use
+    pool: Pool  # of the connections it may use
     egress: EgressRules  # under which rules
     edition: int
 
@@ -74,7 +74,7 @@ class Stencils:
             wanted.authority.encode(),
             common_lines(wanted, scope.hops, self.zone(scope)),
             wanted.is_ours,
-            self._client.key(version, wanted.target),
+            self._client.pool(version, wanted.target),
             version.egress,
             edition,
         )
