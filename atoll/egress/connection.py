@@ -47,10 +47,10 @@ class Connection(asyncio.Protocol):
         self.exchange: Exchange | None = None
         self._is_held = False
 
-    def begin(self, exchange: Exchange, data: bytes) -> None:
+    def begin(self, exchange: Exchange) -> None:
+        """The next exchange is on it; what it sends goes to `transport`."""
         self.exchange = exchange
         exchange.connection = self
-        self.transport.write(data)
 
     def leave(self, keeps: bool) -> None:
         """The exchange is over: serve the next one, or close."""
@@ -138,6 +138,7 @@ class Exchange:
     # of the response
     status = 0
     reason = ""
+    lines = b""  # `Name: value CRLF` for each header, by the grammar of llhttp; trailers are not among them
     heard = 0.0  # when the server last sent something; the client's sweep keeps the time
     is_new = True  # nothing has come yet
     has_head = False
@@ -156,7 +157,7 @@ class Exchange:
         self.is_head = is_head
         self.is_sent = is_whole  # all of the request has been written
         self.is_chunked = chunked
-        self.headers: list[tuple[bytes, bytes]] = []
+        self._head: list[bytes] = []  # what came until the head was whole
         self._chunks: deque[bytes] = deque()
         self._room = self._max_bytes = max_bytes
         # Knows the methods of this very object: dropped at the end, or only the garbage collector could free the two.
@@ -263,6 +264,9 @@ class Exchange:
             self._tell()
 
     def _parse(self, data: bytes) -> bool:
+        if not self.has_head:
+            self._head.append(data)
+            self._head_bytes += len(data)
         try:
             cast(httptools.HttpResponseParser, self._parser).feed_data(data)
         except httptools.HttpParserUpgrade:
@@ -274,11 +278,12 @@ class Exchange:
                 known = cause if isinstance(cause, AtollError) else None
                 self.fail(known or NetworkError(f"{self.where} answered with something that is no HTTP/1.1: {error}"))
             return False
-        if not self.has_head:
-            self._head_bytes += len(data)
-            if self._head_bytes > HEAD_BYTES:
-                self.fail(NetworkError(f"the response head of {self.where} is longer than {HEAD_BYTES >> 10} KB"))
+        if not self.has_head and self._head_bytes > HEAD_BYTES:
+            self.fail(self._too_long())
         return True
+
+    def _too_long(self) -> NetworkError:
+        return NetworkError(f"the response head of {self.where} is longer than {HEAD_BYTES >> 10} KB")
 
     def fail(self, error: AtollError) -> None:
         if self.error is None and not self.has_ended:
@@ -302,34 +307,30 @@ class Exchange:
         self.error = NetworkError(f"Network connection lost: {how} by {self.where} {when}")
         self._wake()
 
-    def on_status(self, reason: bytes) -> None:
-        self.reason += reason.decode("latin-1")
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        self._head_bytes += len(name) + len(value) + 4
-        if self._head_bytes > HEAD_BYTES or len(self.headers) >= MAX_HEADERS:
-            raise NetworkError(f"the response head of {self.where} is longer than {HEAD_BYTES >> 10} KB")
-        if not self.has_head:  # else it is a trailer
-            self.headers.append((name, value))
-
     def on_headers_complete(self) -> None:
         parser = cast(httptools.HttpResponseParser, self._parser)
         status = parser.get_status_code()
+        head, _, rest = b"".join(self._head).lstrip(b"\r\n").partition(b"\r\n\r\n")
         if status < 200:
             if status == 101:
                 raise NetworkError(f"{self.where} switched to another protocol, which nobody asked for")
+            self._head = [rest]
             return  # on_message_complete follows, and then the real one
         if status > 599:
             raise NetworkError(f"{self.where} answered with the status {status}, which does not exist")
+        if len(head) > HEAD_BYTES or head.count(b"\n") > MAX_HEADERS:
+            raise self._too_long()
         self.status = status
         self.has_head = True
-        for name, value in self.headers:
-            name = name.lower()
-            if name == b"content-length":
-                self.length = int(value)  # llhttp has checked it
-                self._is_framed = True
-            elif name == b"transfer-encoding":
-                self._is_framed = True
+        self._head.clear()
+        line, mark, lines = head.partition(b"\r\n")
+        self.reason = line[13:].decode("latin-1")  # after `HTTP/1.1 200 `
+        self.lines = lines + mark
+        lower = head.lower()
+        at = lower.find(b"\ncontent-length:")
+        if at >= 0:
+            self.length = int(lower[at + 16 :].partition(b"\r")[0])  # llhttp has checked it
+        self._is_framed = at >= 0 or b"\ntransfer-encoding:" in lower
         if self.is_head:
             self._end(parser.should_keep_alive())
         else:
@@ -350,10 +351,7 @@ class Exchange:
         self._wake()
 
     def on_message_complete(self) -> None:
-        if not self.has_head:  # a 100 or 103
-            self.headers.clear()
-            self.reason = ""
-        elif not self.has_ended:
+        if self.has_head and not self.has_ended:  # else it is the end of a 100 or 103
             self._end(cast(httptools.HttpResponseParser, self._parser).should_keep_alive())
 
     def on_message_begin(self) -> None:

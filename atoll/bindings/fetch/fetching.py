@@ -7,7 +7,7 @@ write and close.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Protocol, TypeAlias
 
 from atoll.bindings.fetch.decode import Decoding
@@ -29,7 +29,7 @@ class Answerer(Protocol):
     def close(self) -> None: ...
 
 
-Keep: TypeAlias = Callable[[Answerer, int, Sequence[tuple[bytes, bytes]]], Answerer]
+Keep: TypeAlias = Callable[[Answerer, int, bytes], Answerer]
 
 
 class Fetching:
@@ -62,11 +62,11 @@ class Fetching:
         if self._begun is not None and not self._begun.done():
             self._begun.set_result(None)
 
-    def hand_over(self, status: int, headers: Sequence[tuple[bytes, bytes]]) -> None:
+    def hand_over(self, status: int, lines: bytes) -> None:
         """The head of the response is here, and nothing of its body was read."""
         self.has_head = True
         if self.keep is not None and self.answerer is not None:
-            self.answerer = self.keep(self.answerer, status, headers)
+            self.answerer = self.keep(self.answerer, status, lines)
 
     async def write(self, chunk: bytes, ended: bool) -> bool:
         """More of the request body. False: nobody wants more of it."""

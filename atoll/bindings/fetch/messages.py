@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any
 
 from atoll.bindings.fetch.decode import CODINGS
@@ -39,6 +38,8 @@ OF_CONNECTION = frozenset({
     "connection", "keep-alive", "proxy-connection", "proxy-authenticate", "transfer-encoding", "te", "trailer",
     "upgrade",
 })  # fmt: skip
+# Headers of a response that are not simply handed on.
+LOOKED_AT = ("\ncontent-encoding:", "\nupgrade:", "\nproxy-authenticate:")
 # What we ask for when the worker has no wish of its own, and then undo before it sees the body.
 ACCEPT_ENCODING = "gzip, br, zstd"
 METHODS_WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
@@ -137,38 +138,35 @@ def inner_head(wanted: Wanted, zone: str, body_length: int | None) -> bytes:
     return f"{wanted.method} {wanted.url}\n{headers}".encode("latin-1")
 
 
-def response_text(headers: Iterable[tuple[bytes, bytes]], is_ours: bool = False) -> tuple[str, str]:
+def response_text(raw: bytes, is_ours: bool = False) -> tuple[str, str]:
     """The header lines a worker sees, and the coding of the body ("" when it has none, or one that we cannot undo).
 
-    A coding that was ours to ask for (`is_ours`) and is undone before the worker reads is not told.
+    A coding that was ours to ask for (`is_ours`) and is undone before the worker reads is not told. Headers of the
+    connection that every worker's Headers leave out (web/fetch/header_list.py) may still be there.
     """
-    text: list[str] = []
-    codings: list[str] = []
-    for raw_name, raw_value in headers:
-        name, value = shown_name(raw_name), raw_value.decode("latin-1").strip(" \t")
-        if not name or NOT_IN_VALUE.search(value) is not None:
-            continue
-        text.append(f"{name}: {value}\r\n")
-        if name == "content-encoding":
-            codings += [coding.strip().lower() for coding in value.split(",")]
+    text = raw.decode("latin-1")
+    lower = f"\n{text.lower()}"
+    if not any(name in lower for name in LOOKED_AT) and HEAD.fullmatch(text) is not None:
+        return text, ""
+    pairs = [
+        (name, value)
+        for name, value in pairs_of(raw)
+        if name not in OF_CONNECTION and METHOD.fullmatch(name) is not None and NOT_IN_VALUE.search(value) is None
+    ]
+    codings = [
+        coding.strip().lower() for name, value in pairs if name == "content-encoding" for coding in value.split(",")
+    ]
     coding = CODINGS.get(codings[0], "") if len(codings) == 1 else ""
     if coding and is_ours:
-        text = [line for line in text if not line.startswith(("content-encoding:", "content-length:"))]
-    return "".join(text), coding
+        pairs = [pair for pair in pairs if pair[0] not in ("content-encoding", "content-length")]
+    return lines(pairs), coding
 
 
-@lru_cache(1024)
-def shown_name(raw: bytes) -> str:
-    """The name of a response header as a worker sees it; "" when it does not."""
-    name = raw.decode("latin-1").lower()
-    return "" if name in OF_CONNECTION or METHOD.fullmatch(name) is None else name
-
-
-def inner_pairs(head: bytes) -> list[tuple[bytes, bytes]]:
-    """The header lines that an engine sent."""
+def pairs_of(raw: bytes) -> list[tuple[str, str]]:
+    """Header lines as names in lower case and values."""
     pairs = []
-    for line in head.split(b"\r\n"):
-        name, mark, value = line.partition(b":")
+    for line in raw.decode("latin-1").split("\r\n"):
+        name, mark, value = line.partition(":")
         if mark:
-            pairs.append((name, value))
+            pairs.append((name.lower(), value.strip(" \t")))
     return pairs

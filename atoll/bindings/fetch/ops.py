@@ -24,7 +24,6 @@ from atoll.bindings.fetch.lane import Lane
 from atoll.bindings.fetch.messages import (
     Wanted,
     inner_head,
-    inner_pairs,
     read_wanted,
     request_bytes,
     response_text,
@@ -171,11 +170,11 @@ class Fetch(Binding):
         self.gate.check_host(scope.version, wanted.target.host, wanted.target.port)
         hit = self._cache.match(rule.place, rule.request)
         if hit is None:
-            fetching.keep = lambda answerer, status, headers: kept(self._cache, rule, answerer, status, headers)
+            fetching.keep = lambda answerer, status, lines: kept(self._cache, rule, answerer, status, lines)
             return await self._answer(wanted, scope, fetching, b"")
         answer = CachedAnswer(hit)
         fetching.begin(answer)
-        return self._reply(wanted.is_ours, fetching, hit.status, "", answer.headers)
+        return self._reply(wanted.is_ours, fetching, hit.status, "", answer.lines)
 
     async def _answer(self, wanted: Wanted, scope: Scope, fetching: Fetching, body: bytes) -> Reply:
         if wanted.service is not None:
@@ -196,7 +195,7 @@ class Fetch(Binding):
         else:
             exchange = await self.client.answered(version, target, data, method=method)
             fetching.begin(exchange)
-        return self._reply(wanted.is_ours, fetching, exchange.status, exchange.reason, exchange.headers)
+        return self._reply(wanted.is_ours, fetching, exchange.status, exchange.reason, exchange.lines)
 
     def _callee(self, wanted: Wanted, version: Version) -> Version | None:
         """The worker of this node that answers on the host of a request."""
@@ -225,13 +224,11 @@ class Fetch(Binding):
             meta = {"status": facts.status, "reason": "", "head": "content-type: text/plain\r\n", "coding": ""}
             return Reply({**meta, "ended": True}, text)
         check_status(response, wanted)
-        return self._reply(wanted.is_ours, fetching, response.status, "", inner_pairs(response.head))
+        return self._reply(wanted.is_ours, fetching, response.status, "", response.head)
 
-    def _reply(
-        self, is_ours: bool, fetching: Fetching, status: int, reason: str, headers: list[tuple[bytes, bytes]]
-    ) -> Reply:
-        fetching.hand_over(status, headers)
-        head, coding = response_text(headers, is_ours)
+    def _reply(self, is_ours: bool, fetching: Fetching, status: int, reason: str, lines: bytes) -> Reply:
+        fetching.hand_over(status, lines)
+        head, coding = response_text(lines, is_ours)
         if coding and not fetching.at_end:
             fetching.decoding = Decoding(coding, fetching.where)
         if is_ours:  # the worker sees the body without it

@@ -21,7 +21,7 @@ from atoll.workers import Version
 SMALL = 64 << 10  # a body up to here is waited for,
 SMALL_SECONDS = 0.002  # for so long: servers often send the head and the body in two pieces
 
-Describe: TypeAlias = Callable[[bool, Fetching, int, str, list[tuple[bytes, bytes]]], Reply]
+Describe: TypeAlias = Callable[[bool, Fetching, int, str, bytes], Reply]
 
 
 class QuickFetch(Later):
@@ -77,7 +77,7 @@ class QuickFetch(Later):
         exchange.listen(None)
         try:
             reply = self._describe(
-                self._stencil.is_ours, self._fetching, exchange.status, exchange.reason, exchange.headers
+                self._stencil.is_ours, self._fetching, exchange.status, exchange.reason, exchange.lines
             )
         except Exception as error:
             self._fail(error)

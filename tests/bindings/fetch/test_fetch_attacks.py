@@ -131,14 +131,8 @@ def test_a_response_cannot_be_split_into_two(run: Run) -> None:
 
 
 def test_headers_of_a_response_that_no_worker_may_see_are_dropped() -> None:
-    headers = [
-        (b"Connection", b"close"),
-        (b"Transfer-Encoding", b"chunked"),
-        (b"b\xffd", b"x"),
-        (b"X-Ok", b" caf\xe9 "),
-        (b"y", b"a\nb"),
-    ]
-    assert response_text(headers)[0] == "x-ok: caf\xe9\r\n"
+    lines = b"Proxy-Authenticate: x\r\nTransfer-Encoding: chunked\r\nb\xffd: x\r\nX-Ok:  caf\xe9 \r\ny: a\nb\r\nno colon\r\n"
+    assert response_text(lines)[0] == "x-ok: caf\xe9\r\n"
 
 
 @pytest.mark.parametrize("path", ["endless-head"])
