@@ -4,7 +4,7 @@
 // bound the body of an endless server would fill the isolate, and end every call in it.
 import { native } from "../internal/native.js";
 
-const SHARE = 0.4; // of the worker's memory
+const SHARE = 1 / 3; // of the worker's memory
 
 let limit = 0; // bytes; 0 until it is known
 let total = 0; // what all of them hold
@@ -32,7 +32,7 @@ export class Holding {
     this.release();
     return new TypeError(
       `The body does not fit: a worker may hold ${megabytes(most)} of bodies that are being read whole ` +
-        `(two fifths of its memory limit of ${megabytes(native.memoryLimit())}). Read it as a stream instead.`,
+        `(a third of its memory limit of ${megabytes(native.memoryLimit())}). Read it as a stream instead.`,
     );
   }
 

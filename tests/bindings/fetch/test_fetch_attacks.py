@@ -156,7 +156,7 @@ def test_an_endless_body_is_an_error_for_its_reader_only(node: Atoll, upstream: 
     with ThreadPoolExecutor(3) as threads:
         answers = list(threads.map(lambda _: node.get("whole"), range(3)))
     for answer in answers:
-        assert answer.text.startswith("TypeError: The body does not fit: a worker may hold 12 MB"), answer.text
+        assert answer.text.startswith("TypeError: The body does not fit: a worker may hold 10 MB"), answer.text
     assert node.get("whole", "/beside").text == before
 
 
