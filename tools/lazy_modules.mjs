@@ -18,7 +18,7 @@ const LAZY = [
   /^streams\/(compression|gated|identity|transfer)\.js$/,
   /^sockets\/\w+\.js$/,
   /^worker\/(cloudflare_workers|parcel|socket_port)\.js$/,
-  /^(performance_entries|performance_observer|url\/pattern)\.js$/,
+  /^(performance_entries|performance_observer|url\/pattern\w*)\.js$/,
 ];
 
 // What readable-stream brings along for browsers, a worker has: it gets ours.
