@@ -165,7 +165,6 @@ export function installGlobals(scope) {
   exposeInterface(scope, "FormData", FormData);
   // https://w3c.github.io/FileAPI/#APIASynch, https://xhr.spec.whatwg.org/#interface-progressevent
   exposeLazily("FileReader", () => lazy("file/file_reader.js").FileReader);
-  exposeLazily("FileReaderSync", () => lazy("file/file_reader.js").FileReaderSync);
   exposeLazily("FileList", () => lazy("file/file_reader.js").FileList);
   exposeLazily("ProgressEvent", () => lazy("dom/progress_event.js").ProgressEvent);
 

@@ -270,7 +270,7 @@ class Exchange:
         if self._head_bytes > HEAD_BYTES or len(self.headers) >= MAX_HEADERS:
             raise NetworkError(f"the response head of {self.where} is longer than {HEAD_BYTES >> 10} KB")
         if b"\0" in value or b"\r" in value or b"\n" in value:
-            raise NetworkError(f"{self.where} answered with a header that has a line break or a NUL in it")
+            raise NetworkError(f"{self.where} answered with something that is no HTTP/1.1: a header holds a NUL")
         if not self.has_head:  # else it is a trailer
             self.headers.append((name, value))
 

@@ -150,32 +150,6 @@ export class FileReader extends EventTarget {
 defineInterface(FileReader, { name: "FileReader" });
 defineConstants(FileReader, { EMPTY, LOADING, DONE });
 
-/** https://w3c.github.io/FileAPI/#FileReaderSync */
-export class FileReaderSync {
-  readAsArrayBuffer(blob) {
-    return this.#read(arguments.length, blob, "readAsArrayBuffer").slice().buffer;
-  }
-
-  readAsBinaryString(blob) {
-    return packageBinaryString(this.#read(arguments.length, blob, "readAsBinaryString"));
-  }
-
-  readAsText(blob, encoding = undefined) {
-    const label = encoding === undefined ? "" : toDOMString(encoding);
-    return packageText(this.#read(arguments.length, blob, "readAsText"), blobType(blob), label);
-  }
-
-  readAsDataURL(blob) {
-    return packageDataURL(this.#read(arguments.length, blob, "readAsDataURL"), blobType(blob));
-  }
-
-  #read(count, blob, method) {
-    requireArguments(count, 1, `FileReaderSync.${method}`);
-    if (!isBlob(blob)) throw new TypeError(`FileReaderSync.${method}: the argument is not a Blob.`);
-    return blobBytes(blob);
-  }
-}
-
 /** https://w3c.github.io/FileAPI/#filelist-section: files that somebody chose in a form, so that here nobody has one. */
 export class FileList {
   #files = [];
@@ -195,7 +169,6 @@ export class FileList {
   }
 }
 
-defineInterface(FileReaderSync);
 defineInterface(FileList);
 // https://webidl.spec.whatwg.org/#define-the-iteration-methods: what has items by number is iterated as an Array is.
 Object.defineProperty(FileList.prototype, Symbol.iterator, {
