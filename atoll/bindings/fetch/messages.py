@@ -98,7 +98,7 @@ def read_wanted(meta: Mapping[str, Any]) -> Wanted:
     if "user-agent" not in names:
         wanted.headers.append(("user-agent", USER_AGENT))
     if "accept-encoding" not in names:
-        # https://fetch.spec.whatwg.org/#concept-http-network-or-cache-fetch, step 8.20: a part of something encoded is no use.
+        # https://fetch.spec.whatwg.org/#concept-http-network-or-cache-fetch: a part of something encoded is no use.
         if "range" in names:
             wanted.headers.append(("accept-encoding", "identity"))
         else:

@@ -60,7 +60,9 @@ def test_who_asks_is_told_unless_the_worker_says(run: Run, upstream: Upstream) -
 @pytest.mark.parametrize("status", [204, 205, 304])
 def test_statuses_without_a_body(run: Run, status: int) -> None:
     raw = f"HTTP/1.1 {status} X\\r\\ncontent-length: 3\\r\\n\\r\\nabc"
-    script = "const r = await fetch(UP + '/raw', { method: 'POST', body: RAW }); return Response.json([r.status, r.body])"
+    script = (
+        "const r = await fetch(UP + '/raw', { method: 'POST', body: RAW }); return Response.json([r.status, r.body])"
+    )
     assert run(script.replace("RAW", f"'{raw}'")).json == [status, None]
 
 
