@@ -1,4 +1,4 @@
-"""WebSocket servers for tests: one of the `websockets` package, which does what paths say; one that breaks the rules."""
+"""WebSocket servers for tests: one of the `websockets` package, which does what paths say; one that breaks rules."""
 
 from __future__ import annotations
 
@@ -201,3 +201,27 @@ FRAMES: dict[str, Callable[[], bytes]] = {
     "cut-in-a-frame": lambda: b"\x81\x05he",
 }
 COMPRESSED = ("bomb", "bomb-in-pieces", "bad-deflate")
+
+# What workers of these tests begin with.
+PRELUDE = """
+const opened = (ws) => new Promise((resolve, reject) => {
+  ws.addEventListener("open", () => resolve(ws));
+  ws.addEventListener("error", (event) => reject(new Error(event.message)));
+});
+const next = (ws) => new Promise((resolve) => {
+  ws.addEventListener("message", ({ data }) => resolve(data), { once: true });
+});
+const ended = (ws) => new Promise((resolve) =>
+  ws.addEventListener("close", ({ code, reason, wasClean }) => resolve([code, reason, wasClean])));
+const events = (ws) => new Promise((resolve) => {
+  const seen = [];
+  for (const type of ["open", "message", "error", "close"]) {
+    ws.addEventListener(type, (event) => {
+      const { data, code, wasClean } = event;
+      seen.push(type === "message" ? `message ${data}` : type === "close" ? `close ${code} ${wasClean}` : type);
+      if (type === "close") resolve(seen);
+    });
+  }
+});
+const upgrade = async (url, init = {}) => (await fetch(url, { headers: { Upgrade: "websocket" }, ...init })).webSocket;
+"""

@@ -220,7 +220,7 @@ class ServerSocket(asyncio.Protocol):
         self._release()
 
     def sweep(self, now: float, limit: float) -> None:
-        """A silent server is asked whether it is there; one that does not answer is gone. No `limit`: it may be silent."""
+        """A silent server is asked whether it is there; one that does not answer is gone. 0: it may be silent."""
         idle = now - self.touched
         if self._is_held:  # it is the worker that does not listen
             self.touched = now
