@@ -12,7 +12,7 @@ const MARK = "\n//# atoll:lazy\n";
 
 const LAZY = [
   /^node\/(?!modules\.js|globals\.js)\w+\.js$/,
-  /^dom\/(message_event|message_port|progress_event)\.js$/,
+  /^dom\/(broadcast_channel|message_event|message_port|progress_event)\.js$/,
   /^encoding\/(labels|text_streams)\.js$/,
   /^file\/(file_reader|multipart)\.js$/,
   /^streams\/(compression|gated|identity|transfer)\.js$/,
