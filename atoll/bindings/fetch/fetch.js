@@ -14,7 +14,8 @@ import { lengthOfStream } from "#web/streams/lengths.js";
 import { isReadableStream } from "#web/streams/streams.js";
 import { parseHref, URL } from "#web/url/url.js";
 import { sourceOfStream, toBytes } from "#web/worker/bodies.js";
-import { FetchedBody } from "./fetched_body.js";
+import { lazy } from "#web/internal/lazy.js";
+import { FetchedBody, read } from "./fetched_body.js";
 
 const start = defineOp("fetch.start");
 const write = defineOp("fetch.write");
@@ -35,6 +36,7 @@ class Fetch {
     this.method = state.method;
     this.url = withoutFragment(state.url);
     this.list = state.list;
+    this.upgrade = isUpgrade(state) || undefined; // it asks for a WebSocket
     this.redirect = state.options.redirect;
     this.cf = cacheOptions(state);
     this.redirects = 0;
@@ -90,6 +92,7 @@ class Fetch {
     let head = "";
     for (let i = 0; i < pairs.length; i += 2) head += `${pairs[i]}: ${pairs[i + 1]}\r\n`;
     const streamed = this.source !== null || (this.bytes !== null && this.bytes.length > INLINE);
+    if (this.upgrade) return start({ fetch: number, method, url, head, service, upgrade: true });
     if (!streamed) return start({ fetch: number, method, url, head, service, cf: this.cf }, this.bytes);
     const length = this.source === null ? this.bytes.length : this.length;
     const answer = start({ fetch: number, method, url, head, service, streamed, length });
@@ -156,18 +159,25 @@ class Fetch {
 
   #respond(meta, list, first) {
     // https://fetch.spec.whatwg.org/#concept-main-fetch, step 20
+    const isSocket = meta.status === 101;
     const isEmpty = this.method === "HEAD" || NULL_BODY_STATUS.includes(meta.status);
-    if (isEmpty && !meta.ended) FetchedBody.drop(this.number);
-    else if (!meta.ended) this.body = new FetchedBody(this.number, first, meta.coding);
+    if (!meta.ended && !isEmpty) this.body = new FetchedBody(this.number, first, meta.coding);
+    else if (!meta.ended && !isSocket) FetchedBody.drop(this.number);
     return makeResponse({
       status: meta.status,
       statusText: meta.reason,
       list,
       url: this.url,
       redirected: this.redirects > 0,
-      source: isEmpty ? null : (this.body ?? first),
+      source: isEmpty || isSocket ? null : (this.body ?? first),
+      webSocket: isSocket ? lazy("sockets/client_port.js").socketOfFetch({ read, write }, this.number, this.url, list) : null,
     });
   }
+}
+
+/** https://developers.cloudflare.com/workers/examples/websockets/#write-a-websocket-client */
+function isUpgrade({ method, list, body }) {
+  return method === "GET" && body === null && list.get("upgrade")?.toLowerCase() === "websocket";
 }
 
 /** What of `cf` is about the cache: https://developers.cloudflare.com/workers/runtime-apis/request/#the-cf-property-requestinitcfproperties */
@@ -202,18 +212,20 @@ export function fetchFrom(service, input, init) {
 }
 
 function begin(state, service) {
-  const { signal, url } = state;
+  const { signal } = state;
   if (signal !== null && signal.aborted) {
     state.body?.stream?.cancel(signal.reason).catch(() => {});
     throw signal.reason;
   }
   listOf(state);
+  if (/^wss?:/.test(state.url) && isUpgrade(state)) state.url = state.url.replace(/^ws/, "http");
   const { integrity } = state.options;
-  const answer = answerTo(url, service, state, signal);
+  const answer = answerTo(state, service);
   return integrity === "" ? answer : lazy("fetch/integrity.js").verified(answer, integrity);
 }
 
-function answerTo(url, service, state, signal) {
+function answerTo(state, service) {
+  const { signal, url } = state;
   if (service === undefined && url.startsWith("data:")) return Promise.resolve(fetchDataURL(url, state.method));
   if (service === undefined && url.startsWith("blob:")) {
     const { list, method, options } = state;

@@ -49,6 +49,7 @@ class Fetching:
         self.decoding: Decoding | None = None
         self._undecodable: NetworkError | None = None  # the body is not in the coding it claims to be in
         self.is_reading = False
+        self.is_socket = False  # it has become a WebSocket: read and write carry messages
         # both
         self.task: asyncio.Task[object] | None = None  # what waits for the response
         self.error: AtollError | None = None
