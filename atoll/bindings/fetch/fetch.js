@@ -14,7 +14,6 @@ import { lengthOfStream } from "#web/streams/lengths.js";
 import { isReadableStream } from "#web/streams/streams.js";
 import { parseHref, URL } from "#web/url/url.js";
 import { sourceOfStream, toBytes } from "#web/worker/bodies.js";
-import { lazy } from "#web/internal/lazy.js";
 import { FetchedBody, read } from "./fetched_body.js";
 
 const start = defineOp("fetch.start");
