@@ -26,7 +26,7 @@ from atoll.engine.session import Session
 from atoll.engine.solo import is_solo, solo_placement, spend
 from atoll.engine.tenants import TenantCaps
 from atoll.errors import Failure, LoadFailed
-from atoll.logs import Invocation
+from atoll.logs import Invocation, Said
 from atoll.wire.generated import ErrorCode, Outcome
 from atoll.workers import Version
 
@@ -61,6 +61,7 @@ class Pool:
         self._queue = CallQueue(limits.worker_queue)  # calls that no engine can take yet
         self._last_slow_sweep = clock()
         self._closed = False
+        self.hears: Callable[[Said], None] | None = None  # set while somebody wants console lines as they come
 
         # What others may use
         self.cells = self._placer.cells

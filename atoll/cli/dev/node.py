@@ -18,14 +18,17 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from atoll.app import Node
+from atoll.broker import Broker
 from atoll.cli.dev.page import build_page
 from atoll.cli.dev.places import Places
 from atoll.config import Settings
 from atoll.control.check import parse_body
+from atoll.control.workers import WorkerStore
+from atoll.engine.pool import Pool
 from atoll.errors import Failure
 from atoll.front.pages import Detail
 from atoll.front.server import Listening, Server
-from atoll.logs import Invocation
+from atoll.logs import Invocation, Said
 from atoll.router import LOCAL_HOSTS, Outcome, Router, host_name
 from atoll.workers import Version
 
@@ -131,7 +134,7 @@ class Tools:
 
 
 class DevNode(Node):
-    """`on_call` is told of every call of the project that is over."""
+    """`on_call` is told of every call of the project that is over, `on_line` of what it says on its way."""
 
     router: DevRouter
 
@@ -140,12 +143,14 @@ class DevNode(Node):
         settings: Settings,
         worker: str,
         on_call: Callable[[Invocation], None],
+        on_line: Callable[[Said], None],
         before_open: Callable[[], Awaitable[None]],
     ) -> None:
         super().__init__(settings, detail=Detail.STACKS)
         self.worker = worker
         self.places = Places()
         self._on_call = on_call
+        self._on_line = on_line
         self._before_open = before_open
         self._misses = 0
         self.tools: Tools
@@ -155,6 +160,9 @@ class DevNode(Node):
         stats = self.pool.stats()
         before, self._misses = self._misses, stats.calls - stats.hits
         return self._misses > before
+
+    def calls_under_way(self) -> int:
+        return self.pool.stats().in_flight
 
     def explained(self, version_id: str, failure: Failure) -> Failure:
         """A failure at the places people know, with the code around the first of them."""
@@ -172,6 +180,11 @@ class DevNode(Node):
         router = DevRouter(self.settings.base_domain, self.settings.control_hosts)
         router.worker = self.worker
         return router
+
+    def _make_pool(self, store: WorkerStore, broker: Broker) -> Pool:
+        pool = super()._make_pool(store, broker)
+        pool.hears = self._on_line
+        return pool
 
     def _make_server(self) -> Server:
         self.tools = Tools(self.control.app)

@@ -20,7 +20,7 @@ from atoll.cli.profiles import Target
 from atoll.cli.talk import Failed, paint
 from atoll.config import Settings
 from atoll.control.refusals import Refused
-from atoll.logs import Invocation
+from atoll.logs import Invocation, Said
 from atoll.observe.sourcemaps import mapped_failure
 from atoll.project.build import Builder
 from atoll.project.built import Built
@@ -46,7 +46,7 @@ class Session:
         self._deployed: dict[str, Any] = {}  # the body of the last deploy
         self._watcher = Watcher(project)
         self._tasks: set[asyncio.Task[None]] = set()
-        self.node = DevNode(settings, project.name, self._on_call, self._first_deploy)
+        self.node = DevNode(settings, project.name, self._on_call, self._on_line, self._first_deploy)
         self.terminal = Terminal(self.node, as_json=as_json)
 
     async def run(self, began: float) -> None:
@@ -162,6 +162,9 @@ class Session:
 
     def _on_call(self, record: Invocation) -> None:
         self.terminal.on_call(record)
+
+    def _on_line(self, said: Said) -> None:
+        self.terminal.on_line(said)
 
     def _on_key(self, key: str) -> None:
         if key == "q":
