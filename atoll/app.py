@@ -45,6 +45,7 @@ from atoll.control.workers import WorkerStore
 from atoll.db.folder import DataFolder
 from atoll.db.sqlite import Database
 from atoll.egress.gate import Gate
+from atoll.engine.early import EarlyEngine
 from atoll.engine.inner import InnerCalls
 from atoll.engine.pool import Pool, PoolLimits
 from atoll.engine.process import built_folders
@@ -58,7 +59,7 @@ from atoll.front.peer import Proxies
 from atoll.front.server import Listening, Server, listen
 from atoll.front.tls import Certificates
 from atoll.logs import Invocation
-from atoll.observe.metrics import Meter, Metrics, Sources
+from atoll.observe.meter import Meter, Sources
 from atoll.observe.processes import uses_of
 from atoll.observe.store import LogStore
 from atoll.observe.traces import Tracer
@@ -242,7 +243,7 @@ class Node:
     def _make_control(
         self, store: WorkerStore, broker: Broker, bindings: Sequence[Binding], queues: QueueStore
     ) -> ControlApi:
-        metrics = MetricsApi(Metrics(self.meter, self._sources(broker, bindings)), self.state)
+        metrics = MetricsApi(self.meter, self._sources(broker, bindings), self.state)
         return ControlApi(
             self.settings,
             self.deployer,
@@ -269,7 +270,7 @@ class Node:
             TailTriggers(self.pool, self.find_worker),
         )
 
-    def _make_supervisor(self) -> Supervisor:
+    def _make_supervisor(self, early: EarlyEngine | None = None) -> Supervisor:
         settings = self.settings
         return Supervisor(
             self.pool,
@@ -282,6 +283,7 @@ class Node:
             heartbeat_seconds=settings.health_check_ms / 1000,
             heap_initial_mb=settings.heap_initial_mb,
             pbkdf2_iterations=settings.pbkdf2_iterations,
+            early=early,
         )
 
     def _make_server(self) -> Server:

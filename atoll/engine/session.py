@@ -65,6 +65,7 @@ class Session:
         record: Callable[[Invocation], None],
         clock: Callable[[], float],
         ops_per_call: int,
+        ledger: Ledger | None = None,
     ) -> None:
         self._owner = owner
         self.cell = cell
@@ -72,7 +73,7 @@ class Session:
         self.link = Link(self)
         self.loads: dict[int, Placement] = {}
         self._last_load = 0
-        self.ledger = Ledger()
+        self.ledger = ledger or Ledger()
         self.calls = CallTable(self.link, self.ledger, self._is_gone, record, clock)
         self.ops = Ops(self.link, self.calls, broker, ops_per_call)
         self.v8 = ""

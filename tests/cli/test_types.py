@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -147,17 +148,23 @@ def test_every_example_and_template_has_the_types_it_uses(tmp_path: Path) -> Non
     # Those that say "global" use what is declared elsewhere: @types/node, or variables as globals of the older syntax.
     scripts = [str(path) for path in found if "/* global " not in path.read_text()]
     assert len(scripts) > 15
-    (tmp_path / "tsconfig.json").write_text(json.dumps({"compilerOptions": CHECK_JS, "files": ["globals.d.ts", *scripts]}))
+    (tmp_path / "tsconfig.json").write_text(
+        json.dumps({"compilerOptions": CHECK_JS, "files": ["globals.d.ts", *scripts]})
+    )
     assert errors_of(tmp_path) == ""
+
+
+def declared_in(folder: Path) -> Any:
+    file = folder / "globals.d.ts"
+    file.write_text(global_types())
+    script = HERE / "declared_globals.mjs"
+    ran = subprocess.run([TSC[0], str(script), str(file)], capture_output=True, text=True, check=True)
+    return json.loads(ran.stdout)
 
 
 async def test_the_declarations_are_the_globals_of_an_isolate(tmp_path: Path) -> None:
     """Both ways, down to the members of each class."""
-    file = tmp_path / "globals.d.ts"
-    file.write_text(global_types())
-    script = HERE / "declared_globals.mjs"
-    said = subprocess.run([TSC[0], str(script), str(file)], capture_output=True, text=True, check=True).stdout
-    declared = json.loads(said)
+    declared = declared_in(tmp_path)
     assert declared["problems"] == []
     async with Atoll() as atoll:
         lister = (HERE / "real_globals.js").read_text()

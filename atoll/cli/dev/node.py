@@ -19,12 +19,16 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from atoll.app import Node
 from atoll.broker import Broker
+from atoll.cli.dev.command import CONTROL_HOST
+from atoll.cli.dev.first import FirstEngine
 from atoll.cli.dev.page import build_page
 from atoll.cli.dev.places import Places
 from atoll.config import Settings
 from atoll.control.check import parse_body
 from atoll.control.workers import WorkerStore
+from atoll.engine.early import EarlyEngine
 from atoll.engine.pool import Pool
+from atoll.engine.supervisor import Supervisor
 from atoll.errors import Failure
 from atoll.front.pages import Detail
 from atoll.front.server import Listening, Server
@@ -32,7 +36,6 @@ from atoll.logs import Invocation, Said
 from atoll.router import LOCAL_HOSTS, Outcome, Router, host_name
 from atoll.workers import Version
 
-CONTROL_HOST = "control.localhost"
 LOCAL = frozenset(name.encode() for name in LOCAL_HOSTS)
 TOOLS = b"/cdn-cgi/"
 EVENTS = "/cdn-cgi/atoll/events"
@@ -145,6 +148,7 @@ class DevNode(Node):
         on_call: Callable[[Invocation], None],
         on_line: Callable[[Said], None],
         before_open: Callable[[], Awaitable[None]],
+        engine: FirstEngine,
     ) -> None:
         super().__init__(settings, detail=Detail.STACKS)
         self.worker = worker
@@ -152,6 +156,7 @@ class DevNode(Node):
         self._on_call = on_call
         self._on_line = on_line
         self._before_open = before_open
+        self._engine = engine
         self._misses = 0
         self.tools: Tools
 
@@ -180,6 +185,13 @@ class DevNode(Node):
         router = DevRouter(self.settings.base_domain, self.settings.control_hosts)
         router.worker = self.worker
         return router
+
+    async def _start(self) -> None:
+        self._early = await asyncio.wrap_future(self._engine.result)
+        await super()._start()
+
+    def _make_supervisor(self, early: EarlyEngine | None = None) -> Supervisor:
+        return super()._make_supervisor(self._early)
 
     def _make_pool(self, store: WorkerStore, broker: Broker) -> Pool:
         pool = super()._make_pool(store, broker)

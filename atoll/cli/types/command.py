@@ -24,8 +24,8 @@ BINDING_TYPES = {
     "version_metadata": "WorkerVersionMetadata",
 }
 IDENTIFIER = re.compile(r"[A-Za-z_$][\w$]*")
-HEAD = """// Written by `atoll types`. Everything a worker finds, and nothing of a browser: tsconfig wants "lib": ["esnext"], without
-// "dom" or "webworker". What `node:` modules export is declared by the package @types/node.
+HEAD = """// Written by `atoll types`. Everything a worker finds, and nothing of a browser: tsconfig wants
+// "lib": ["esnext"], without "dom" or "webworker". The package @types/node declares what `node:` modules export.
 /// <reference lib="esnext" />
 
 """
