@@ -13,7 +13,7 @@ import os
 import signal
 import sys
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 
@@ -74,7 +74,6 @@ from atoll.workers import Version
 log = logging.getLogger("atoll")
 
 LOG_FORMAT = "%(asctime)s %(levelname)-7s %(name)s: %(message)s"
-EXAMPLE_BODY = '{"name":"hello","script":"export default { fetch() { return new Response(\\"Hello!\\"); } }"}'
 
 
 class Node:
@@ -333,7 +332,7 @@ class Node:
         raise StartError(f"the example {name} did not come with this Atoll", "leave out --example")
 
 
-async def serve(settings: Settings, examples: Sequence[str]) -> None:
+async def serve(settings: Settings, examples: Sequence[str], greet: Callable[[Node], None]) -> None:
     node = Node(settings)
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -352,35 +351,11 @@ async def serve(settings: Settings, examples: Sequence[str]) -> None:
         await node.stop()
 
 
-def greet(node: Node) -> None:
-    """Say what runs and what to try."""
-    settings, port = node.settings, node.server.port
-    base = f"http://{settings.base_domain}:{port}"
-    names = [deployment.name for deployment in node.deployer.all()]
-    say = click.style
-    click.echo(f"\n  {say('Atoll', bold=True)} {atoll.__version__} is serving on {say(base, fg='cyan')}", err=True)
-    click.echo(f"  {settings.engines} engines, {len(names)} workers, data in {settings.data}", err=True)
-    layers = node.supervisor.layers
-    held = str(layers) if layers.held and not layers.missing else say(str(layers), fg="yellow")
-    click.echo(f"  sandbox: {held}\n", err=True)
-    token = ""
-    if not node.access.gate.is_open:
-        token = " -H 'Authorization: Bearer …'"
-        if node.first_token is not None:
-            token = f' -H "Authorization: Bearer $(cat {node.first_token})"'
-            click.echo(f"  token   the control API needs one: an admin's is in {node.first_token}", err=True)
-    if names:
-        click.echo(f"  try     curl {node.control.url_of(names[0])}", err=True)
-    click.echo(f"  deploy  curl -X POST {base}/api/workers -H 'Content-Type: application/json'{token} \\", err=True)
-    click.echo(f"            -d '{EXAMPLE_BODY}'", err=True)
-    click.echo(f"  look    {base}/  (Ctrl-C stops)\n", err=True)
-
-
-def run(settings: Settings, *, examples: Sequence[str] = ()) -> None:
-    """Run a node in this process until it is told to stop."""
+def run(settings: Settings, greet: Callable[[Node], None], *, examples: Sequence[str] = ()) -> None:
+    """Run a node in this process until it is told to stop. `greet` says that it serves."""
     logging.basicConfig(
         stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)-7s %(name)s: %(message)s"
     )
     keep_freed_memory()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(serve(settings, examples))
+        runner.run(serve(settings, examples, greet))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -70,7 +71,14 @@ def dev(
                 settings = replace(settings, port=free_port(settings.host))
             run_session(path, environment, settings, first, engine, began, as_json=as_json)
         except StartError as error:
-            raise Failed(str(error), error.hint.replace("atoll serve", "atoll dev")) from None
+            raise _told(error) from None
+
+
+def _told(error: StartError) -> Failed:
+    """What keeps a node from starting, in words that fit a project."""
+    if found := re.search(r"another Atoll \(process (\w+)\)", str(error)):
+        return Failed(f"`atoll dev` runs this project already, as process {found[1]}", "use that one, or stop it first")
+    return Failed(str(error), error.hint.replace("atoll serve", "atoll dev"))
 
 
 def free_port(host: str) -> int:
