@@ -15,7 +15,8 @@ from atoll.bindings.cache.disk import Place
 from atoll.bindings.cache.freshness import Headers, directives
 from atoll.bindings.cache.http_cache import Hit, HttpCache, Upload
 from atoll.bindings.fetch.fetching import Answerer
-from atoll.bindings.fetch.messages import OF_CONNECTION, Wanted, lines, pairs_of
+from atoll.bindings.fetch.messages import OF_CONNECTION, Wanted, lines
+from atoll.egress.exchange import pairs_of
 from atoll.errors import InvalidArgument, NetworkError
 
 CACHE = "fetch"

@@ -30,10 +30,12 @@ from atoll.bindings.fetch.messages import (
 )
 from atoll.bindings.fetch.quick import QuickFetch
 from atoll.bindings.fetch.stencils import Stencils
+from atoll.bindings.fetch.upgrade import InnerSocket, switched
 from atoll.bindings.scope import QUIET, Scope
 from atoll.bindings.service.target import Target, callee_of, target_of
 from atoll.bindings.services import InnerResponse, Services
 from atoll.egress.client import HttpClient
+from atoll.egress.websocket import Handshake, ServerSocket
 from atoll.errors import CalleeFailed, InvalidArgument, LoopDetected, NetworkError
 from atoll.workers import Version
 
@@ -184,6 +186,8 @@ class Fetch(Binding):
         served = self._callee(wanted, scope.version)
         if served is not None:
             return await self._ask_worker(served, None, wanted, scope, fetching, body)
+        if wanted.upgrade:
+            return await self._upgrade(wanted, scope, fetching)
         data = request_bytes(wanted, body, scope.hops, self._stencils.zone(scope))
         version, target, method = scope.version, wanted.target, wanted.method
         if wanted.streamed:
@@ -196,6 +200,16 @@ class Fetch(Binding):
             exchange = await self.client.answered(version, target, data, method=method)
             fetching.begin(exchange)
         return self._reply(wanted.is_ours, fetching, exchange.status, exchange.reason, exchange.lines)
+
+    async def _upgrade(self, wanted: Wanted, scope: Scope, fetching: Fetching) -> Reply:
+        """Ask a server for a WebSocket. What it answers instead is a response like any other."""
+        handshake = Handshake(wanted.protocols)
+        data = request_bytes(wanted, b"", scope.hops, self._stencils.zone(scope), handshake.lines())
+        answer = await self.client.upgrade(scope.version, wanted.target, data, handshake)
+        fetching.begin(answer)
+        if isinstance(answer, ServerSocket):
+            return switched(fetching, answer, answer.lines)
+        return self._reply(wanted.is_ours, fetching, answer.status, answer.reason, answer.lines)
 
     def _callee(self, wanted: Wanted, version: Version) -> Version | None:
         """The worker of this node that answers on the host of a request."""
@@ -212,7 +226,8 @@ class Fetch(Binding):
         head, event = inner_head(wanted, self._stencils.zone(scope), len(body)), 0
         if bound is not None:
             head, event = bound.head(head)
-        call = self._inner.start(callee, head, body, ended=not wanted.streamed, hops=scope.hops, event=event)
+        ended = not (wanted.streamed or wanted.upgrade)
+        call = self._inner.start(callee, head, body, ended=ended, hops=scope.hops, event=event)
         fetching.begin(call)
         try:
             response = await call.response()
@@ -223,6 +238,8 @@ class Fetch(Binding):
             text = f"error code: {facts.page}".encode()
             meta = {"status": facts.status, "reason": "", "head": "content-type: text/plain\r\n", "coding": ""}
             return Reply({**meta, "ended": True}, text)
+        if response.status == 101 and wanted.upgrade:
+            return switched(fetching, InnerSocket(call), response.head)
         check_status(response, wanted)
         return self._reply(wanted.is_ours, fetching, response.status, "", response.head)
 

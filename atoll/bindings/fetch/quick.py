@@ -14,7 +14,7 @@ from atoll.bindings.fetch.fetching import Fetching
 from atoll.bindings.fetch.lane import Lane
 from atoll.bindings.fetch.stencils import Stencil
 from atoll.egress.client import HttpClient
-from atoll.egress.connection import Exchange
+from atoll.egress.exchange import Exchange
 from atoll.errors import NetworkError
 from atoll.workers import Version
 
