@@ -10,14 +10,21 @@ from __future__ import annotations
 import logging
 from typing import Any, Protocol, TypeVar
 
-from atoll.errors import InvalidArgument, QuotaExceeded
+from atoll.errors import InvalidArgument, LoopDetected, QuotaExceeded
 from atoll.tallies import OpSpan
 from atoll.workers import Version
 
 log = logging.getLogger("atoll.bindings")
 
 QUIET = 256  # added to the hops of a call that a tail worker made: no tail worker is told of it
+MAX_HOPS = 16  # workers that may call each other in one chain, over the network too
 MAX_OPEN = 1_000  # things one call may hold open
+
+
+def check_hops(hops: int) -> None:
+    """The loop guard: LoopDetected when one more worker would be too many. `hops` is that of the scope that asks."""
+    if hops % QUIET >= MAX_HOPS:
+        raise LoopDetected(f"error 1019: workers called each other {MAX_HOPS} times in one chain: it looks like a loop")
 
 
 class Closable(Protocol):

@@ -1,6 +1,6 @@
 """One fetch under way: its request body, its response and the place it holds among the connections of its call.
 
-What answers is another server (egress/connection.py) or a worker of this node (engine/inner.py): to both it says read,
+What answers is another server (egress/exchange.py) or a worker of this node (engine/inner.py): to both it says read,
 write and close.
 """
 

@@ -31,15 +31,14 @@ from atoll.bindings.fetch.messages import (
 from atoll.bindings.fetch.quick import QuickFetch
 from atoll.bindings.fetch.stencils import Stencils
 from atoll.bindings.fetch.upgrade import InnerSocket, switched
-from atoll.bindings.scope import QUIET, Scope
+from atoll.bindings.scope import Scope, check_hops
 from atoll.bindings.service.target import Target, callee_of, target_of
 from atoll.bindings.services import InnerResponse, Services
 from atoll.egress.client import HttpClient
 from atoll.egress.websocket import Handshake, ServerSocket
-from atoll.errors import CalleeFailed, InvalidArgument, LoopDetected, NetworkError
+from atoll.errors import CalleeFailed, InvalidArgument, NetworkError
 from atoll.workers import Version
 
-MAX_HOPS = 16
 MAX_WRITE = 1 << 20
 
 
@@ -65,11 +64,7 @@ class Fetch(Binding):
 
     @op("fetch.start")
     def start(self, call: OpCall) -> Later | Awaitable[Reply]:
-        scope = call.scope
-        if scope.hops % QUIET >= MAX_HOPS:
-            raise LoopDetected(
-                f"error 1019: workers called each other {MAX_HOPS} times in one chain: it looks like a loop"
-            )
+        check_hops(call.scope.hops)
         return self._start_quick(call) or self._start(call)
 
     def _start_quick(self, call: OpCall) -> Later | None:
@@ -105,7 +100,7 @@ class Fetch(Binding):
             if rule is None:
                 edition = self.gate.edition
                 reply = await self._answer(wanted, scope, fetching, call.body)
-                self._stencils.remember(call.meta, scope, edition, wanted)
+                self._stencils.remember(call.meta, scope, edition)
             else:
                 reply = await self._answer_cached(rule, wanted, scope, fetching)
         except BaseException as error:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from atoll.bindings.fetch.messages import MAX_URL, Wanted, common_lines, framing_of
+from atoll.bindings.fetch.messages import MAX_URL, common_lines, framing_of, read_wanted
 from atoll.bindings.scope import Scope
 from atoll.egress.client import HttpClient, Pool, Target
 from atoll.workers import EgressRules
@@ -60,15 +60,22 @@ class Stencils:
             return None
         return known, url[at:].encode()
 
-    def remember(self, meta: Mapping[str, Any], scope: Scope, edition: int, wanted: Wanted) -> None:
+    def remember(self, meta: Mapping[str, Any], scope: Scope, edition: int) -> None:
         """A request was read with care, its host is not refused, and the next one like it may be quick."""
+        if meta.keys() != FIELDS:
+            return
         head, url, version = meta["head"], meta["url"], scope.version
         at = url.find("/", 8)
-        if meta.keys() != FIELDS or at < 0 or len(head) + at > MAX_HEAD or url[at:] != wanted.path:
+        key = (version.tenant, version.worker_name, scope.hops, meta["method"], url[:at], head)
+        known = self._known.get(key)
+        if known is not None and known.egress is version.egress and known.edition == edition:
+            return
+        wanted = read_wanted(meta)  # anew: nothing that was added for this one request may stay
+        if at < 0 or len(head) + at > MAX_HEAD or url[at:] != wanted.path:
             return
         if len(self._known) >= MAX_REMEMBERED:
             self._known.clear()
-        self._known[version.tenant, version.worker_name, scope.hops, wanted.method, url[:at], head] = Stencil(
+        self._known[key] = Stencil(
             wanted.method,
             wanted.target,
             wanted.authority.encode(),
