@@ -1,7 +1,7 @@
 """What the first use of a built-in module costs an isolate, in CPU time of the engine.
 
-Each sample is the first call of a worker that was never loaded; beside it, one that imports nothing. The engine measures
-the time itself (`cpu_ms` of the invocation), so that a busy machine disturbs it little.
+Each sample is the first call of a worker that was never loaded; beside it, one that imports nothing. The engine
+measures the time itself (`cpu_ms` of the invocation), so that a busy machine disturbs it little.
 """
 
 from __future__ import annotations
