@@ -24,6 +24,8 @@ import atoll
 from atoll.bindings import make_bindings
 from atoll.bindings.base import Binding
 from atoll.bindings.fetch.ops import Fetch
+from atoll.bindings.kv.ops import KV
+from atoll.bindings.queue.sqlite import SqliteQueues
 from atoll.bindings.queue.store import QueueStore
 from atoll.bindings.services import Services
 from atoll.broker import Broker
@@ -37,7 +39,7 @@ from atoll.control.crons_api import CronsApi
 from atoll.control.deploy import Deployer
 from atoll.control.metrics_api import MetricsApi
 from atoll.control.queues_api import QueuesApi
-from atoll.control.quotas import caps_of
+from atoll.control.quotas import caps_of, kv_bound
 from atoll.control.refusals import Refused
 from atoll.control.tenants import Tenant
 from atoll.control.vault import VARIABLE, Vault
@@ -64,8 +66,8 @@ from atoll.observe.store import LogStore
 from atoll.observe.traces import Tracer
 from atoll.router import Router
 from atoll.triggers.cron import CronTriggers
-from atoll.triggers.history import CronHistory
 from atoll.triggers.queues import QueueTriggers
+from atoll.triggers.sqlite import SqliteCronHistory
 from atoll.triggers.tail import TailTriggers
 from atoll.triggers.triggers import Triggers
 from atoll.workers import Version
@@ -123,7 +125,7 @@ class Node:
         self.inner = InnerCalls()
         self.gate = Gate(settings)
         undo.callback(self.gate.close)
-        queues = QueueStore(settings.data / "queues.db")
+        queues = SqliteQueues(settings.data / "queues.db")
         undo.push_async_callback(queues.close)
         bindings = make_bindings(Services(settings, database, self.router, self.inner, queues, self, self.gate))
         for binding in bindings:
@@ -142,6 +144,8 @@ class Node:
         self.access = Access(settings, database)
         self.access.tenants.listen(lambda tenant: self.gate.set_tenant(tenant.name, tenant.egress))
         self.access.tenants.listen(self._cap_tenant)
+        [kv] = (binding for binding in bindings if isinstance(binding, KV))
+        self.access.tenants.listen(lambda tenant: kv.store.bound(tenant.name, kv_bound(tenant.quotas)))
         self.deployer = Deployer(
             settings, store, self.pool, self.router, self.logs, kinds, self.triggers, self.access.tenants
         )
@@ -264,7 +268,7 @@ class Node:
 
     def _make_triggers(self, queues: QueueStore) -> Triggers:
         return Triggers(
-            CronTriggers(self.pool, CronHistory(self.settings.data / "crons.db")),
+            CronTriggers(self.pool, SqliteCronHistory(self.settings.data / "crons.db")),
             QueueTriggers(self.pool, queues),
             TailTriggers(self.pool, self.find_worker),
         )

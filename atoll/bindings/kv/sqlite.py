@@ -1,7 +1,8 @@
 """KV in a SQLite file of its own, so that large values neither swell nor slow what the node itself keeps.
 
 A row holds its value. Small values are read where they are asked for; a large one would hold up the event loop and
-is read by a thread. The id of a namespace is known without a look at the file.
+is read by a thread. The id of a namespace is known without a look at the file. How much is in a namespace is counted
+with each write, in the same transaction, so that a quota costs no look at the entries.
 """
 
 from __future__ import annotations
@@ -14,7 +15,19 @@ from typing import NamedTuple, TypeAlias
 
 import apsw
 
-from atoll.bindings.kv.store import Entry, Listed, Namespace, NoNamespace, Page, Size, Space, after_prefix
+from atoll.bindings.kv.store import (
+    Bound,
+    Entry,
+    Listed,
+    Namespace,
+    NoNamespace,
+    OverQuota,
+    Page,
+    Size,
+    Space,
+    after_prefix,
+    over,
+)
 from atoll.db.sqlite import Database, rows
 
 INLINE_VALUE = 128 * 1024  # a larger value is read by a thread
@@ -31,7 +44,10 @@ GET = (
     "SELECT CASE WHEN size <= ? THEN value END, metadata, expires_at FROM entries"
     " WHERE namespace = ? AND key = ? AND (expires_at IS NULL OR expires_at > ?)"
 )
-DELETE = "DELETE FROM entries WHERE namespace = ? AND key = ?"
+DELETE = "DELETE FROM entries WHERE namespace = ? AND key = ? RETURNING size"
+STORED_SIZE = "SELECT size FROM entries WHERE namespace = ? AND key = ?"
+COUNT = "UPDATE namespaces SET keys = keys + ?, bytes = bytes + ? WHERE id = ?"
+TOTAL = "SELECT coalesce(sum(keys), 0), coalesce(sum(bytes), 0) FROM namespaces WHERE tenant = ?"
 LIST = "SELECT key, metadata, expires_at FROM entries WHERE namespace = ? AND key > ? AND key < ? ORDER BY key LIMIT ?"
 LIST_FROM = LIST.replace("key > ?", "key >= ?")
 LAST = b"\xff"  # after every key
@@ -56,11 +72,18 @@ class SqliteKV:
             Space(row.tenant, row.name): row
             for row in self._database.read(lambda connection: rows(connection, NamespaceRow, NAMESPACES))
         }
+        self._bounds: dict[str, Bound] = {}  # of tenants that have one
 
-    def namespaces(self, tenant: str) -> list[Namespace]:
+    def bound(self, tenant: str, bound: Bound) -> None:
+        if bound == Bound():
+            self._bounds.pop(tenant, None)
+        else:
+            self._bounds[tenant] = bound
+
+    async def namespaces(self, tenant: str) -> list[Namespace]:
         return sorted(Namespace(row.name, row.created_at) for row in self._known.values() if row.tenant == tenant)
 
-    def exists(self, space: Space) -> bool:
+    async def exists(self, space: Space) -> bool:
         return space in self._known
 
     async def create(self, space: Space, now: float) -> bool:
@@ -90,10 +113,13 @@ class SqliteKV:
         return self._known.pop(space, None) is not None
 
     async def measure(self, space: Space) -> Size:
-        sql = "SELECT count(*), coalesce(sum(size), 0) FROM entries WHERE namespace = ?"
+        sql = "SELECT keys, bytes FROM namespaces WHERE id = ?"
         number = self._id(space)
-        [size] = await self._database.search(lambda connection: rows(connection, Size, sql, number))
+        [size] = self._database.read(lambda connection: rows(connection, Size, sql, number))
         return size
+
+    async def total(self, tenant: str) -> Size:
+        return self._database.read(lambda connection: rows(connection, Size, TOTAL, tenant))[0]
 
     async def get(self, space: Space, keys: Sequence[bytes], now: float) -> list[Entry | None]:
         number = self._id(space)
@@ -110,32 +136,36 @@ class SqliteKV:
         return [None if row is None or row[0] is None else Entry(row[0], row[1], row[2]) for row in found]
 
     async def put(self, space: Space, entries: Sequence[tuple[bytes, Entry]]) -> None:
-        number = self._id(space)
-        if len(entries) == 1:
-            [(key, entry)] = entries
-            values = _row(number, key, entry)
+        number, bound = self._id(space), self._bounds.get(space.tenant)
 
-            def one(connection: apsw.Connection) -> None:
-                connection.execute(PUT, values)
+        def act(connection: apsw.Connection) -> None:
+            keys = size = 0
+            for key, entry in entries:
+                before = connection.execute(STORED_SIZE, (number, key)).fetchone()
+                keys += before is None
+                size += len(entry.value) - (0 if before is None else before[0])
+                connection.execute(PUT, _row(number, key, entry))
+            connection.execute(COUNT, (keys, size, number))
+            if not connection.changes():  # it was dropped while this write waited
+                raise NoNamespace(space.namespace)
+            if bound is not None and (keys > 0 or size > 0):
+                [total] = rows(connection, Size, TOTAL, space.tenant)
+                if over(total, bound):
+                    raise OverQuota(total, bound)
 
-            await self._database.write(one)
-            return
-
-        def many(connection: apsw.Connection) -> None:
-            connection.executemany(PUT, (_row(number, key, entry) for key, entry in entries))
-
-        await self._database.write(many)
+        await self._database.write(act)
 
     async def delete(self, space: Space, keys: Sequence[bytes]) -> None:
         number = self._id(space)
 
         def act(connection: apsw.Connection) -> None:
-            for key in keys:
-                connection.execute(DELETE, (number, key))
+            gone = [size for key in keys for size in rows(connection, int, DELETE, number, key)]
+            if gone:
+                connection.execute(COUNT, (-len(gone), -sum(gone), number))
 
         await self._database.write(act)
 
-    def list(self, space: Space, prefix: bytes, after: bytes, limit: int, now: float) -> Page:
+    async def list(self, space: Space, prefix: bytes, after: bytes, limit: int, now: float) -> Page:
         number, end = self._id(space), after_prefix(prefix) or LAST
         sql, start = (LIST, after) if after >= prefix and after else (LIST_FROM, prefix)
         found: list[Listed] = []
@@ -154,10 +184,11 @@ class SqliteKV:
         def act(connection: apsw.Connection) -> int:
             sql = (
                 "DELETE FROM entries WHERE (namespace, key) IN"
-                " (SELECT namespace, key FROM entries WHERE expires_at < ? LIMIT ?)"
+                " (SELECT namespace, key FROM entries WHERE expires_at < ? LIMIT ?) RETURNING namespace, size"
             )
-            connection.execute(sql, (int(before), SWEPT))
-            gone = connection.changes()
+            swept = rows(connection, _Swept, sql, int(before), SWEPT)
+            connection.executemany(COUNT, ((-1, -size, number) for number, size in swept))
+            gone = len(swept)
             for (number,) in connection.execute("SELECT id FROM dropped LIMIT 1").fetchall():
                 sql = (
                     "DELETE FROM entries WHERE namespace = ? AND key IN"
@@ -179,6 +210,11 @@ class SqliteKV:
         if known is None:
             raise NoNamespace(space.namespace)
         return known.id
+
+
+class _Swept(NamedTuple):
+    namespace: int
+    size: int
 
 
 def _listed(sql: str, number: int, start: bytes, end: bytes, most: int, connection: apsw.Connection) -> list[Listed]:
