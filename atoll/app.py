@@ -216,6 +216,7 @@ class Node:
             connections=lambda: len(self.server.shared.connections),
             version=atoll.__version__,
             egress=lambda: fetches[0],
+            tails=lambda: self.triggers.tails.dropped,
         )
 
     def _make_router(self) -> Router:
@@ -246,7 +247,7 @@ class Node:
     def _make_control(
         self, store: WorkerStore, broker: Broker, bindings: Sequence[Binding], queues: QueueStore
     ) -> ControlApi:
-        metrics = MetricsApi(Metrics(self.meter, self._sources(broker, bindings)), self.state)
+        metrics = MetricsApi(Metrics(self.meter, self._sources(broker, bindings)), queues, self.state)
         return ControlApi(
             self.settings,
             self.deployer,

@@ -8,9 +8,13 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from atoll.bindings.queue.store import QueueStore
 from atoll.control.boundary import HEADERS, Route, json_answer
 from atoll.control.callers import Scope
-from atoll.observe.metrics import CONTENT_TYPE, Metrics
+from atoll.errors import StorageFailed
+from atoll.observe.metrics import CONTENT_TYPE, Metrics, QueueState
+
+MAX_QUEUES = 200
 
 
 class StateAnswer(msgspec.Struct):
@@ -20,8 +24,9 @@ class StateAnswer(msgspec.Struct):
 class MetricsApi:
     """`state` is "ok", or why no request should be sent here."""
 
-    def __init__(self, metrics: Metrics, state: Callable[[], str]) -> None:
+    def __init__(self, metrics: Metrics, queues: QueueStore, state: Callable[[], str]) -> None:
         self._metrics = metrics
+        self._queues = queues
         self._state = state
 
     def routes(self) -> list[Route]:
@@ -35,7 +40,21 @@ class MetricsApi:
 
     async def metrics(self, request: Request) -> Response:
         """GET /metrics"""
-        return Response(self._metrics.text(), headers=HEADERS | {"content-type": CONTENT_TYPE})
+        content = self._metrics.text(await self._queue_states())
+        return Response(content, headers=HEADERS | {"content-type": CONTENT_TYPE})
+
+    async def _queue_states(self) -> list[QueueState]:
+        """Of the first queues only: series are bounded. None when the disk does not tell: the rest still counts."""
+        states = []
+        try:
+            for queue in (await self._queues.all())[:MAX_QUEUES]:
+                depth = await self._queues.depth(queue.id)
+                now = self._queues.now()
+                age = max(now - depth.oldest_at, 0) / 1000 if depth.oldest_at is not None else 0.0
+                states.append(QueueState(queue.tenant, queue.name, *depth[:3], age, queue.dropped))
+        except StorageFailed:
+            pass
+        return states
 
     async def alive(self, request: Request) -> Response:
         """GET /healthz: the process answers, so it needs no restart."""

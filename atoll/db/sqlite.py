@@ -224,7 +224,7 @@ def rows(connection: apsw.Connection, shape: Callable[..., T], sql: str, *values
 
 def _log_failure(future: asyncio.Future[None]) -> None:
     error = None if future.cancelled() else future.exception()
-    if error is not None:
+    if error is not None and not isinstance(error, StorageFailed):  # of which the log was told
         log.error("a write that nobody waits for failed", exc_info=error)
 
 

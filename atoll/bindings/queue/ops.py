@@ -9,7 +9,7 @@ import msgspec
 
 from atoll.bindings.base import Binding, OpCall, Reply, op
 from atoll.bindings.queue.store import NewMessage, QueueStore
-from atoll.errors import InvalidArgument
+from atoll.errors import InvalidArgument, StorageFailed
 
 MAX_MESSAGE = 128 * 1000
 MAX_BATCH = 100
@@ -57,7 +57,10 @@ class QueueBinding(Binding):
         queue = await self._store.find(call.scope.version.tenant, name)
         if queue is None:
             raise InvalidArgument(f"there is no queue `{name}` any more: deploy the worker again to make it")
-        await self._store.send(queue.id, messages)
+        try:
+            await self._store.send(queue.id, messages)
+        except StorageFailed as error:
+            raise StorageFailed(f"Queue send failed: {error}") from None
         return Reply()
 
 
