@@ -45,7 +45,7 @@ from atoll.control.tenants import Tenant
 from atoll.control.vault import VARIABLE, Vault
 from atoll.control.workers import WorkerStore
 from atoll.db.folder import DataFolder
-from atoll.db.sqlite import Database
+from atoll.db.sqlite import Database, damaged
 from atoll.egress.gate import Gate
 from atoll.engine.inner import InnerCalls
 from atoll.engine.pool import Pool, PoolLimits
@@ -53,7 +53,7 @@ from atoll.engine.process import built_folders
 from atoll.engine.report import pool_report
 from atoll.engine.supervisor import Supervisor
 from atoll.engine.upkeep import UpkeepLimits
-from atoll.errors import StartError
+from atoll.errors import StartError, StorageFailed
 from atoll.front.heap import keep_freed_memory
 from atoll.front.pages import Detail
 from atoll.front.peer import Proxies
@@ -100,6 +100,9 @@ class Node:
         """Raises StartError; what had started by then is stopped again."""
         try:
             await self._start()
+        except StorageFailed as error:
+            await self._undo.aclose()
+            raise damaged(f"{error.path or self.settings.data} is damaged: {error}") from None
         except BaseException:
             await self._undo.aclose()
             raise

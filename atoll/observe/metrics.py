@@ -114,7 +114,7 @@ class Sources:
     connections: Callable[[], int]
     version: str
     egress: Callable[[], ClientStats] = ClientStats  # what workers ask of other servers
-    tails: Callable[[], Mapping[str, int]] = dict  # records that tail workers lost, by their names
+    tails: Callable[[], Mapping[tuple[str, str], int]] = dict  # records that tail workers lost, by tenant and name
 
 
 class QueueState(NamedTuple):
@@ -157,7 +157,7 @@ class Metrics(Collector):
         yield from process_metrics(sources.processes())
         yield from egress_metrics(sources.egress())
         yield from queue_metrics(self._queues)
-        yield _labelled("atoll_tail_records_dropped", "Records that a tail worker lost.", "worker", sources.tails())
+        yield tail_metric(sources.tails())
         yield _labelled("atoll_deploys", "Changes of workers that were asked for.", "result", sources.deploys())
         yield CounterMetricFamily("atoll_engine_restarts", "Engines that were started again.", sources.restarts())
         dropped, listeners = sources.logs()
@@ -180,6 +180,15 @@ def egress_metrics(stats: ClientStats) -> Iterator[Metric]:
     yield CounterMetricFamily("atoll_fetch_connects", "Connections that were opened for them.", stats.connects)
     yield CounterMetricFamily("atoll_fetch_reused", "Requests on a connection that was kept.", stats.reused)
     yield GaugeMetricFamily("atoll_fetch_connections", "Connections to other servers, idle ones too.", stats.open)
+
+
+def tail_metric(dropped: Mapping[tuple[str, str], int]) -> Metric:
+    family = CounterMetricFamily(
+        "atoll_tail_records_dropped", "Records that a tail worker lost.", labels=["tenant", "worker"]
+    )
+    for names, count in dropped.items():
+        family.add_metric(names, count)
+    return family
 
 
 def queue_metrics(queues: Iterable[QueueState]) -> Iterator[Metric]:

@@ -181,4 +181,4 @@ def test_what_was_acknowledged_survives_whatever_is_killed(new_atoll: Callable[.
     assert sum(doing.failures for doing in threads) > 0, "something was killed in the middle"
     assert check_values(node, putting) > 100
     assert check_messages(node, sending) > 50
-    assert check_runs(node, running) > 5
+    assert check_runs(node, running) >= 3

@@ -23,10 +23,12 @@ SCRIPT = """export default {
 MINE = {  # what Acme has, by the name of the parameter in a path
     "worker": "acmething", "version": "1", "name": "ACMETHING_SECRET", "namespace": "acmething-ns", "key": "acmething-key",
     "queue": "acmething-queue", "tenant": "acme", "cache": "acmething-cache", "token": "",
+    "limiter": "acmething-limit",
 }  # fmt: skip
 NOBODYS = {
     "worker": "nobodysx", "version": "9", "name": "NOBODYSX_SECRET", "namespace": "nobodysx-ns", "key": "nobodysx-key",
     "queue": "nobodysx-queue", "tenant": "noby", "cache": "nobodysx-cache", "token": "nobodysx0000",
+    "limiter": "nobodysx-limit",
 }  # fmt: skip
 
 # What to send where something must be sent; the stranger means well-formed harm.
@@ -44,6 +46,7 @@ BODIES: dict[tuple[str, str], Any] = {
     ("POST", "/api/kv/{namespace}/bulk"): [{"key": "a", "value": "stolen"}],
     ("POST", "/api/kv/{namespace}/bulk/delete"): ["acmething-key"],
     ("POST", "/api/queues"): {"name": "globex-queue"},
+    ("PATCH", "/api/queues/{queue}"): {"retention_seconds": 60},
     ("POST", "/api/queues/{queue}/messages"): {"messages": [{"body": "stolen"}]},
 }
 # What a stranger gets where no thing is named: statuses, and for each an answer without a word of Acme's.

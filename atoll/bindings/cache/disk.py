@@ -34,6 +34,8 @@ FIND = (
     "SELECT id, vary, status, head, is_manual, stored_at, expires_at, size, body, file FROM responses"
     " WHERE tenant = ? AND cache = ? AND url = ? LIMIT ?"  # sorting it would cost more than all else
 )
+COSTS = "SELECT tenant, sum(cost) FROM responses GROUP BY tenant"
+KNOWN_FILES = "SELECT file FROM responses WHERE file <> ''"
 INSERT = (
     "INSERT INTO responses (tenant, cache, url, vary, status, head, is_manual, stored_at, expires_at, used_at, cost,"
     " size, body, file) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
@@ -46,10 +48,9 @@ class CacheDisk:
         self._tenant_bytes = tenant_bytes
         self._database = _open(folder)
         self._touched: dict[int, int] = {}
-        sql = "SELECT tenant, sum(cost) FROM responses GROUP BY tenant"
         self._used: dict[str, int] = {  # on the writer thread
             str(tenant): int(str(cost))
-            for tenant, cost in self._database.read(lambda connection: connection.execute(sql).fetchall())
+            for tenant, cost in self._database.read(lambda connection: connection.execute(COSTS).fetchall())
         }
         self._cleaning = asyncio.ensure_future(asyncio.to_thread(self._remove_strays, self._known_files()))
 
@@ -178,8 +179,7 @@ class CacheDisk:
                 log.warning("a file of the cache cannot be removed: %s", error)
 
     def _known_files(self) -> set[str]:
-        sql = "SELECT file FROM responses WHERE file <> ''"
-        return set(self._database.read(lambda connection: rows(connection, str, sql)))
+        return set(self._database.read(lambda connection: rows(connection, str, KNOWN_FILES)))
 
     def _remove_strays(self, known: set[str]) -> None:
         """What a crash left: files that no row names. New ones are younger than this start."""
@@ -215,7 +215,8 @@ def _open(folder: Path) -> Database:
 def _is_sound(path: Path) -> bool:
     connection = apsw.Connection(str(path))
     try:
-        connection.execute("SELECT sum(cost) FROM responses").fetchall()
+        for sql in (COSTS, KNOWN_FILES):
+            connection.execute(sql).fetchall()
     except (apsw.NotADBError, apsw.CorruptError):
         return False
     except apsw.SQLError:
