@@ -257,7 +257,9 @@ class KvApi:
         space = Space(caller_of(request).tenant, request.path_params["namespace"])
         if not await self._store.exists(space):
             raise Refused(
-                ApiCode.NOT_FOUND, f"there is no namespace `{space.namespace[:128]}`", "GET /api/kv lists them"
+                ApiCode.NOT_FOUND,
+                f"there is no namespace `{space.namespace[:128]}`",
+                "GET /api/kv lists them, POST makes one",
             )
         return space
 

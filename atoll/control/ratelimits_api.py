@@ -7,15 +7,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from atoll.bindings.ratelimit.ops import MAX_NAME
-from atoll.bindings.ratelimit.store import PERIODS, Bucket, Counters
+from atoll.bindings.ratelimit.store import Bucket, Counters
 from atoll.control.boundary import Query, Route, caller_of, json_answer, no_content
 from atoll.control.callers import Scope
-from atoll.control.check import bad_body
 from atoll.control.refusals import ApiCode, Refused
 from atoll.observe.records import iso_time
 
-KEY = Query("key", "The key that the worker gave to limit()", {"type": "string"})
-ONE_KEY = Query("key", "Only this one", {"type": "string"})
+KEY = Query("key", "Only this one, as the worker gave it to limit()", {"type": "string"})
 
 
 class CountedAnswer(msgspec.Struct):
@@ -29,10 +27,11 @@ class CountedsAnswer(msgspec.Struct):
     ratelimits: list[CountedAnswer]
 
 
-class CountAnswer(msgspec.Struct):
+class CountAnswer(msgspec.Struct, omit_defaults=True):
     period: int
-    count: int
+    keys: int
     ends_at: str
+    count: int | None = None  # of the key that was asked for
 
 
 class CountsAnswer(msgspec.Struct):
@@ -48,8 +47,8 @@ class RateLimitsApi:
         read, change = Scope.READ, Scope.DEPLOY
         return [
             Route("GET", "/api/ratelimits", self.list, read, "What is counted now", gives=CountedsAnswer),
-            Route("GET", one, self.look, read, "How often a key was counted", gives=CountsAnswer, query=(KEY,)),
-            Route("DELETE", one, self.reset, change, "Count from 0 again", status=204, query=(ONE_KEY,)),
+            Route("GET", one, self.look, read, "What is counted in a namespace", gives=CountsAnswer, query=(KEY,)),
+            Route("DELETE", one, self.reset, change, "Count from 0 again", status=204, query=(KEY,)),
         ]
 
     async def list(self, request: Request) -> Response:
@@ -59,13 +58,13 @@ class RateLimitsApi:
 
     async def look(self, request: Request) -> Response:
         tenant, namespace, key = self._asked(request)
-        if key is None:
-            raise bad_body("`key` is missing", "keys are not listed: ask for one with ?key=…")
         counts = []
-        for period in PERIODS:
-            count = await self._counters.look(Bucket(tenant, namespace, period), key)
-            if count:
-                counts.append(CountAnswer(period, count, iso_time(self._counters.window_end(period) * 1000)))
+        for counted in await self._counters.counted(tenant):
+            if counted.namespace == namespace:
+                bucket = Bucket(tenant, namespace, counted.period)
+                count = None if key is None else await self._counters.look(bucket, key)
+                if count != 0:
+                    counts.append(CountAnswer(counted.period, counted.keys, iso_time(counted.ends_at * 1000), count))
         if not counts:
             raise nothing_counted(namespace, key)
         return json_answer(CountsAnswer(counts))

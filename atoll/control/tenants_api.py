@@ -74,8 +74,8 @@ class QuotasAnswer(msgspec.Struct):
 class UsageAnswer(msgspec.Struct):
     workers: int
     script_bytes: int
-    kv_keys: int
-    kv_bytes: int
+    kv_keys: int = 0
+    kv_bytes: int = 0
 
 
 class TenantAnswer(msgspec.Struct):

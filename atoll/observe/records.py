@@ -102,8 +102,8 @@ class LogEntry(msgspec.Struct, omit_defaults=True):
     logs: list[LineAnswer]
     truncated: bool
     entrypoint: str = ""
-    ops: dict[str, int] = {}
     exception: ExceptionAnswer | None = None
+    ops: dict[str, int] = {}  # how often it asked for each
 
 
 decode_rest = msgspec.json.Decoder(Rest).decode

@@ -17,7 +17,12 @@ import pytest
 from tests.running import Answer, Atoll
 
 SCRIPT = """export default {
-  fetch(request, env) { console.log("acmething said"); return new Response("ok " + env.ACMETHING_VAR); },
+  async fetch(request, env) {
+    console.log("acmething said");
+    await env.RL.limit({ key: "acmething" });
+    await (await caches.open("acmething-cache")).put("http://acmething/", new Response("acmething"));
+    return new Response("ok " + env.ACMETHING_VAR);
+  },
   scheduled() {}, queue() {},
 }"""
 MINE = {  # what Acme has, by the name of the parameter in a path
@@ -103,11 +108,13 @@ def acme(atoll: Atoll) -> Tenant:
         "name": "acmething", "script": SCRIPT, "env": {"ACMETHING_VAR": "acmething"}, "crons": ["0 0 1 1 *"],
         "routes": ["acmething.example/*"],
         "bindings": [{"type": "kv", "name": "KV", "namespace": "acmething-ns"},
-                     {"type": "queue", "name": "Q", "queue": "acmething-queue"}],
+                     {"type": "queue", "name": "Q", "queue": "acmething-queue"},
+                     {"type": "ratelimit", "name": "RL", "namespace": "acmething-limit", "limit": 9, "period": 60}],
     }  # fmt: skip
     tenant.made("POST", "/api/workers", fields)
     tenant.made("PUT", "/api/workers/acmething/secrets/ACMETHING_SECRET", {"value": "acmething"})
     tenant.made("PUT", "/api/kv/acmething-ns/values/acmething-key", "acmething")
+    tenant.made("POST", "/api/queues/acmething-queue/messages", {"messages": [{"body": "acmething"}]})
     assert atoll.get("acmething").text == "ok acmething"
     return tenant
 
@@ -140,7 +147,7 @@ def state(tenant: Tenant) -> list[str]:
     paths = (
         "/api/workers", f"{worker}/versions", f"{worker}/secrets", f"{worker}/crons", "/api/routes", "/api/kv",
         "/api/kv/acmething-ns/keys", "/api/kv/acmething-ns/values/acmething-key", "/api/queues", "/api/tenants/acme",
-        "/api/audit",
+        "/api/queues/acmething-queue/messages", "/api/caches/acmething-cache", "/api/audit",
     )  # fmt: skip
     answers = [tenant.ask("GET", path) for path in paths]
     assert {answer.status for answer in answers} == {200}

@@ -125,6 +125,19 @@ async def test_what_a_handler_says_decides(
     assert lines[0] == "abc 1" and [word for line in lines[1:] for word in line.split()[0]] == left
 
 
+async def test_a_service_worker_script_listens_to_its_queue(room: EngineRoom, triggers: QueueTriggers) -> None:
+    await send(room.queues, "a", "b")
+    source = """addEventListener("queue", (event) => {
+      console.log(event.queue, event.messages.map((m) => m.body).join(""), event.messages[0].attempts);
+      if (event.messages[0].attempts > 1) return event.ackAll();
+      event.messages[0].retry();
+      event.waitUntil(Promise.resolve().then(() => event.messages[1].ack()));
+    });"""
+    triggers.put(script(source), [consumer(max_batch_size=2)])
+    await empty(room)
+    assert said(room) == ["jobs ab 1", "jobs a 2"]
+
+
 async def test_a_message_that_fails_too_often_goes_to_the_dead_letter_queue(
     room: EngineRoom, triggers: QueueTriggers
 ) -> None:

@@ -2,7 +2,7 @@
 
 A row holds its value. Small values are read where they are asked for; a large one would hold up the event loop and
 is read by a thread. The id of a namespace is known without a look at the file. How much is in a namespace is counted
-with each write, in the same transaction, so that a quota costs no look at the entries.
+by the tables themselves, with each write, so that a quota costs no look at the entries.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from atoll.bindings.kv.store import (
     over,
 )
 from atoll.db.sqlite import Database, rows
+from atoll.errors import StorageFailed
 
 INLINE_VALUE = 128 * 1024  # a larger value is read by a thread
 SCANNED = 4  # a list looks at so many times its limit of rows, then it returns what it has
@@ -44,9 +45,7 @@ GET = (
     "SELECT CASE WHEN size <= ? THEN value END, metadata, expires_at FROM entries"
     " WHERE namespace = ? AND key = ? AND (expires_at IS NULL OR expires_at > ?)"
 )
-DELETE = "DELETE FROM entries WHERE namespace = ? AND key = ? RETURNING size"
-STORED_SIZE = "SELECT size FROM entries WHERE namespace = ? AND key = ?"
-COUNT = "UPDATE namespaces SET keys = keys + ?, bytes = bytes + ? WHERE id = ?"
+DELETE = "DELETE FROM entries WHERE namespace = ? AND key = ?"
 TOTAL = "SELECT coalesce(sum(keys), 0), coalesce(sum(bytes), 0) FROM namespaces WHERE tenant = ?"
 LIST = "SELECT key, metadata, expires_at FROM entries WHERE namespace = ? AND key > ? AND key < ? ORDER BY key LIMIT ?"
 LIST_FROM = LIST.replace("key > ?", "key >= ?")
@@ -73,6 +72,7 @@ class SqliteKV:
             for row in self._database.read(lambda connection: rows(connection, NamespaceRow, NAMESPACES))
         }
         self._bounds: dict[str, Bound] = {}  # of tenants that have one
+        self._dropped: set[int] = set()  # namespaces, since the start; on the writer thread
 
     def bound(self, tenant: str, bound: Bound) -> None:
         if bound == Bound():
@@ -108,8 +108,13 @@ class SqliteKV:
         def act(connection: apsw.Connection) -> None:
             connection.execute("DELETE FROM namespaces WHERE id = ?", (number,))
             connection.execute("INSERT OR IGNORE INTO dropped (id) VALUES (?)", (number,))
+            self._dropped.add(number)
 
-        await self._database.write(act)
+        try:
+            await self._database.write(act)
+        except StorageFailed:
+            self._dropped.discard(number)  # it is still there
+            raise
         return self._known.pop(space, None) is not None
 
     async def measure(self, space: Space) -> Size:
@@ -137,20 +142,19 @@ class SqliteKV:
 
     async def put(self, space: Space, entries: Sequence[tuple[bytes, Entry]]) -> None:
         number, bound = self._id(space), self._bounds.get(space.tenant)
+        values = [_row(number, key, entry) for key, entry in entries]
 
         def act(connection: apsw.Connection) -> None:
-            keys = size = 0
-            for key, entry in entries:
-                before = connection.execute(STORED_SIZE, (number, key)).fetchone()
-                keys += before is None
-                size += len(entry.value) - (0 if before is None else before[0])
-                connection.execute(PUT, _row(number, key, entry))
-            connection.execute(COUNT, (keys, size, number))
-            if not connection.changes():  # it was dropped while this write waited
+            if number in self._dropped:  # while this write waited
                 raise NoNamespace(space.namespace)
-            if bound is not None and (keys > 0 or size > 0):
+            before = None if bound is None else rows(connection, Size, TOTAL, space.tenant)[0]
+            if len(values) == 1:
+                connection.execute(PUT, values[0])
+            else:
+                connection.executemany(PUT, values)
+            if bound is not None and before is not None:
                 [total] = rows(connection, Size, TOTAL, space.tenant)
-                if over(total, bound):
+                if over(total, bound) and (total.keys > before.keys or total.bytes > before.bytes):
                     raise OverQuota(total, bound)
 
         await self._database.write(act)
@@ -159,9 +163,8 @@ class SqliteKV:
         number = self._id(space)
 
         def act(connection: apsw.Connection) -> None:
-            gone = [size for key in keys for size in rows(connection, int, DELETE, number, key)]
-            if gone:
-                connection.execute(COUNT, (-len(gone), -sum(gone), number))
+            for key in keys:
+                connection.execute(DELETE, (number, key))
 
         await self._database.write(act)
 
@@ -184,11 +187,10 @@ class SqliteKV:
         def act(connection: apsw.Connection) -> int:
             sql = (
                 "DELETE FROM entries WHERE (namespace, key) IN"
-                " (SELECT namespace, key FROM entries WHERE expires_at < ? LIMIT ?) RETURNING namespace, size"
+                " (SELECT namespace, key FROM entries WHERE expires_at < ? LIMIT ?)"
             )
-            swept = rows(connection, _Swept, sql, int(before), SWEPT)
-            connection.executemany(COUNT, ((-1, -size, number) for number, size in swept))
-            gone = len(swept)
+            connection.execute(sql, (int(before), SWEPT))
+            gone = connection.changes()
             for (number,) in connection.execute("SELECT id FROM dropped LIMIT 1").fetchall():
                 sql = (
                     "DELETE FROM entries WHERE namespace = ? AND key IN"
@@ -210,11 +212,6 @@ class SqliteKV:
         if known is None:
             raise NoNamespace(space.namespace)
         return known.id
-
-
-class _Swept(NamedTuple):
-    namespace: int
-    size: int
 
 
 def _listed(sql: str, number: int, start: bytes, end: bytes, most: int, connection: apsw.Connection) -> list[Listed]:

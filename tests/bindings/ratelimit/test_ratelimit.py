@@ -90,4 +90,4 @@ def test_counts_are_looked_at_and_forgotten_over_http(atoll: Atoll) -> None:
     assert atoll.post("counted", body=b"a").json["success"] is True
     assert atoll.control("DELETE", "/api/ratelimits/over%20http").status == 204
     assert atoll.control("DELETE", "/api/ratelimits/nope").status == 404
-    assert atoll.control("GET", "/api/ratelimits/over%20http").json["error"]["hint"].startswith("keys are not listed")
+    assert atoll.control("GET", "/api/ratelimits/over%20http").status == 404
