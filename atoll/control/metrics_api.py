@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import msgspec
 from starlette.requests import Request
@@ -12,8 +13,12 @@ from atoll.bindings.queue.store import QueueStore
 from atoll.control.boundary import HEADERS, Route, json_answer
 from atoll.control.callers import Scope
 from atoll.errors import StorageFailed
-from atoll.observe.metrics import CONTENT_TYPE, Metrics, QueueState
+from atoll.observe.meter import Meter, QueueState, Sources
 
+if TYPE_CHECKING:
+    from atoll.observe.metrics import Metrics
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 MAX_QUEUES = 200
 
 
@@ -24,10 +29,12 @@ class StateAnswer(msgspec.Struct):
 class MetricsApi:
     """`state` is "ok", or why no request should be sent here."""
 
-    def __init__(self, metrics: Metrics, queues: QueueStore, state: Callable[[], str]) -> None:
-        self._metrics = metrics
+    def __init__(self, meter: Meter, sources: Sources, queues: QueueStore, state: Callable[[], str]) -> None:
+        self._meter = meter
+        self._sources = sources
         self._queues = queues
         self._state = state
+        self._metrics: Metrics | None = None
 
     def routes(self) -> list[Route]:
         return [
@@ -40,8 +47,13 @@ class MetricsApi:
 
     async def metrics(self, request: Request) -> Response:
         """GET /metrics"""
-        content = self._metrics.text(await self._queue_states())
-        return Response(content, headers=HEADERS | {"content-type": CONTENT_TYPE})
+        if self._metrics is None:
+            from atoll.observe.metrics import Metrics  # prometheus_client: a node that nobody scrapes starts sooner
+
+            self._metrics = Metrics(self._meter, self._sources)
+        return Response(
+            self._metrics.text(await self._queue_states()), headers=HEADERS | {"content-type": CONTENT_TYPE}
+        )
 
     async def _queue_states(self) -> list[QueueState]:
         """Of the first queues only: series are bounded. None when the disk does not tell: the rest still counts."""
