@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -10,6 +10,7 @@ from atoll.bindings.queue.store import QueueStore
 from atoll.config import Settings
 from atoll.db.sqlite import Database
 from atoll.egress.gate import Gate
+from atoll.errors import Failure
 from atoll.wire.generated import Event
 from atoll.workers import Version
 
@@ -26,6 +27,13 @@ class InnerCall(Protocol):
 
     async def response(self) -> InnerResponse:
         """Status and header lines. CalleeFailed when the call ended without them."""
+
+    @property
+    def answer(self) -> InnerResponse | Failure | None:
+        """The same, or how the call ended without it; None: it is not known yet."""
+
+    def listen(self, listener: Callable[[], None]) -> None:
+        """Who is told, once, when `answer` is known or the call was closed."""
 
     async def read(self) -> bytes:
         """More of the response body; b"" at its end. CalleeFailed when it broke off. One read at a time."""
