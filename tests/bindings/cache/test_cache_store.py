@@ -88,6 +88,21 @@ async def test_tenants_and_caches_do_not_meet(store: CacheStore) -> None:
     assert await store.measure("alice") == [] and len(await store.find(places[1])) == 1
 
 
+async def test_what_was_just_looked_at_is_not_given_after_it_changed(store: CacheStore) -> None:
+    places = [PLACE._replace(url=f"http://{i}/") for i in range(5)]
+    for place in places:
+        await save(store, place, b"old", at=4_000_000_000)
+        assert [stored.body for stored in await store.find(place) * 2] == [b"old"] * 2
+    await save(store, places[0], b"new", at=4_000_000_000)
+    assert [stored.body for stored in await store.find(places[0])] == [b"new"]
+    await store.remove(places[1])
+    assert await store.find(places[1]) == []
+    await save(store, places[2], bytes(TENANT_BYTES - 1000), at=4_000_000_001)
+    assert [await store.find(place) for place in places[3:]] == [[], []], "there was no room for them any more"
+    await store.clear("alice", "default")
+    assert [await store.find(place) for place in places] == [[]] * 5
+
+
 async def test_a_cache_is_listed_in_pages(store: CacheStore) -> None:
     for i in range(5):
         await save(store, PLACE._replace(url=f"http://{i}/"), b"x" * i)
