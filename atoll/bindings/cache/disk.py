@@ -13,6 +13,7 @@ import os
 import secrets
 import time
 from collections.abc import Sequence
+from functools import partial
 from importlib import resources
 from pathlib import Path
 from typing import NamedTuple
@@ -20,6 +21,7 @@ from typing import NamedTuple
 import apsw
 
 from atoll.bindings.cache.files import FileReader, FileWriter
+from atoll.bindings.cache.freshness import Headers, names_in
 from atoll.bindings.cache.hot import Hot
 from atoll.bindings.cache.store import MAX_VARIANTS, CacheSize, Kept, Place, Stored
 from atoll.db.sqlite import Database, rows
@@ -128,6 +130,16 @@ class CacheDisk:
         await self._let_go(gone)
         return count > 0
 
+    async def remove_tagged(self, tenant: str, cache: str, tag: str) -> bool:
+        sql = "SELECT id, head FROM responses WHERE tenant = ? AND cache = ? AND head LIKE '%cache-tag:%'"
+        heads = await self._database.search(lambda connection: rows(connection, _Head, sql, tenant, cache))
+        gone: list[_Gone] = []
+        for row in heads:
+            if tag.lower() in names_in(Headers.parse(row.head).get("cache-tag")):
+                gone += await self._database.write(partial(self._drop, which="id = ?", values=(row.id,)))
+        await self._let_go(gone)
+        return len(gone) > 0
+
     async def clear(self, tenant: str, cache: str) -> bool:
         which, values = "tenant = ? AND cache = ?", (tenant, cache)
         gone = await self._database.write(lambda connection: self._drop(connection, which, values))
@@ -198,6 +210,11 @@ class CacheDisk:
                     path.unlink(missing_ok=True)
         except OSError as error:
             log.warning("the folder of the cache could not be tidied: %s", error)
+
+
+class _Head(NamedTuple):
+    id: int
+    head: str
 
 
 class _Gone(NamedTuple):

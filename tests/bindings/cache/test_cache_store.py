@@ -23,11 +23,13 @@ async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
     await made.close()
 
 
-async def save(store: CacheStore, place: Place, *pieces: bytes, vary: str = "[]", at: int = NOW) -> None:
+async def save(
+    store: CacheStore, place: Place, *pieces: bytes, vary: str = "[]", at: int = NOW, head: str = "a: b\r\n"
+) -> None:
     writer = store.create()
     for piece in pieces:
         await writer.write(piece)
-    await writer.save(place, Stored(0, vary, 200, "a: b\r\n", False, at, at + 60, 0, None, ""))
+    await writer.save(place, Stored(0, vary, 200, head, False, at, at + 60, 0, None, ""))
     writer.close()
 
 
@@ -101,6 +103,18 @@ async def test_what_was_just_looked_at_is_not_given_after_it_changed(store: Cach
     assert [await store.find(place) for place in places[3:]] == [[], []], "there was no room for them any more"
     await store.clear("alice", "default")
     assert [await store.find(place) for place in places] == [[]] * 5
+
+
+async def test_responses_are_forgotten_by_a_tag(store: CacheStore) -> None:
+    tags = ["red, Blue", "blue", "bluegreen", "red"]
+    for i, tag in enumerate(tags):
+        await save(store, PLACE._replace(url=f"http://{i}/"), b"x", head=f"cache-tag: {tag}\r\n")
+    await save(store, PLACE._replace(tenant="bob"), b"x", head="cache-tag: blue\r\n")
+    assert await store.remove_tagged("alice", "default", "blue") and not await store.remove_tagged(
+        "alice", "default", "blue"
+    )
+    assert [kept.url for kept in await store.kept("alice", "default", 0, 9)] == ["http://2/", "http://3/"]
+    assert len(await store.find(PLACE._replace(tenant="bob"))) == 1
 
 
 async def test_a_cache_is_listed_in_pages(store: CacheStore) -> None:
