@@ -168,6 +168,7 @@ def load_meta(version: Version, cache: CodeCache) -> dict[str, object]:
     grants = [grant for grant in version.grants.values() if grant.name not in values]
     return {
         "name": version.worker_name,
+        "tenant": version.tenant,
         "main": version.main,
         "format": version.format.value,
         "modules": [{"path": m.path, "kind": m.kind.value, "size": len(m.source)} for m in version.modules],

@@ -1,28 +1,67 @@
 #include "watchdog.h"
 
+#include <errno.h>
+#include <signal.h>
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <chrono>
 #include <utility>
 
+#include "appetite.h"
 #include "clock.h"
 
 namespace engine {
+namespace {
 
-void Watchdog::Slot::Adopt() {
-  std::lock_guard<std::mutex> lock(mutex_);
-  pthread_getcpuclockid(pthread_self(), &cpu_clock_);
+constexpr int kSlowNice = 10;
+constexpr int kSlowSignal = SIGUSR2;
+
+// Of the calling thread.
+void LowerPriority() { setpriority(PRIO_PROCESS, 0, kSlowNice); }
+
+void OnSlowSignal(int) {
+  int error = errno;
+  LowerPriority();
+  errno = error;
 }
 
-Watchdog::Watchdog(Ledger& ledger, bool measures, std::function<void()> also,
+}  // namespace
+
+void Watchdog::Slot::Adopt(bool slow) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  thread_ = pthread_self();
+  pthread_getcpuclockid(thread_, &cpu_clock_);
+  base_ns_ = 0;
+  slow_.store(slow);
+  if (slow) LowerPriority();
+}
+
+Watchdog::Watchdog(Ledger& ledger, bool measures, std::function<void(uint32_t)> also,
                    std::function<void(const Account&, uint64_t)> stuck)
     : ledger_(ledger), measures_(measures), also_(std::move(also)), stuck_(std::move(stuck)) {
+  struct sigaction action = {};
+  action.sa_handler = OnSlowSignal;
+  action.sa_flags = SA_RESTART;
+  sigaction(kSlowSignal, &action, nullptr);
   std::thread([this] { Run(); }).detach();
 }
 
-Watchdog::Slot& Watchdog::AddSlot() {
+Watchdog::Slot& Watchdog::TakeSlot() {
   std::lock_guard<std::mutex> lock(mutex_);
+  if (!free_slots_.empty()) {
+    Slot& slot = *free_slots_.back();
+    free_slots_.pop_back();
+    return slot;
+  }
   slots_.push_back(std::make_unique<Slot>(*this, static_cast<uint32_t>(slots_.size())));
   return *slots_.back();
+}
+
+void Watchdog::GiveBack(Slot& slot) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  slot.slow_.store(false);
+  free_slots_.push_back(&slot);
 }
 
 void Watchdog::Run() {
@@ -32,8 +71,9 @@ void Watchdog::Run() {
     bool busy = false;
     for (auto& slot : slots_) busy = Look(*slot) || busy;
     if (busy) {
+      uint32_t slowed = std::exchange(slowed_, 0);
       lock.unlock();
-      also_();
+      also_(slowed);
       lock.lock();
     }
     idle_looks = busy ? 0 : idle_looks + 1;
@@ -52,8 +92,11 @@ bool Watchdog::Look(Slot& slot) {
   if (slot.isolate_ == nullptr) return false;
   if (slot.disowned_) return true;
   uint64_t now = MonotonicNs();
-  if (now - slot.entered_ns_ <= slot.account_.budget_ns) return true;
+  uint64_t elapsed = now - slot.entered_ns_;
+  bool may_slow = elapsed > Appetite::kLongNs && !slot.is_slow();
+  if (elapsed <= slot.account_.budget_ns && !may_slow) return true;
   uint64_t cost = Cost(slot, now);
+  if (may_slow && cost > Appetite::kLongNs) SlowDown(slot);
   if (!slot.fired_) {
     if (cost <= slot.account_.budget_ns) return true;
     slot.fired_ = true;
@@ -66,6 +109,15 @@ bool Watchdog::Look(Slot& slot) {
     stuck_(slot.account_, cost);
   }
   return true;
+}
+
+// The signal is sent before the slot is let go, so it comes before the thread can begin anything else.
+void Watchdog::SlowDown(Slot& slot) {
+  auto is_slow = [](const std::unique_ptr<Slot>& each) { return each->is_slow(); };
+  if (std::count_if(slots_.begin(), slots_.end(), is_slow) >= kMaxSlow) return;
+  slot.slow_.store(true);
+  slowed_++;
+  pthread_kill(slot.thread_, kSlowSignal);
 }
 
 uint64_t Watchdog::Cost(const Slot& slot, uint64_t now_ns) {

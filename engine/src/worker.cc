@@ -227,6 +227,7 @@ void Worker::Run(Watchdog::Slot& slot, uint32_t call_id, Enter&& enter) {
     Settle(account.used_ns + cost);
   }
   if (account.starting) startup_ns_ += cost;
+  if (Appetite* appetite = appetite_.load(std::memory_order_relaxed)) appetite->Add(cost);
   if (disowned) Vanish();
   if (state_ == State::kGone) return;
   if (realm_->out_of_memory()) {

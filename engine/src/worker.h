@@ -17,6 +17,7 @@
 #include <string_view>
 #include <vector>
 
+#include "appetite.h"
 #include "calls.h"
 #include "jobs.h"
 #include "modules.h"
@@ -68,6 +69,11 @@ class Worker final : public std::enable_shared_from_this<Worker> {
   bool Turn(Watchdog::Slot& slot);
 
   uint32_t id() const { return id_; }
+  // Whether its tenant has computed so much lately that it has to let others go first. From any thread.
+  bool IsHungry() const {
+    const Appetite* appetite = appetite_.load(std::memory_order_relaxed);
+    return appetite != nullptr && appetite->is_large();
+  }
   // JS heap and array buffers after the last collection of garbage. From any thread.
   size_t used_bytes() const { return used_bytes_.load(std::memory_order_relaxed); }
   void set_used_bytes(size_t bytes) { used_bytes_.store(bytes, std::memory_order_relaxed); }
@@ -169,6 +175,7 @@ class Worker final : public std::enable_shared_from_this<Worker> {
   bool gone_ = false;
 
   std::atomic<size_t> used_bytes_{0};
+  std::atomic<Appetite*> appetite_{nullptr};  // its tenant's, once it is known
 
   // Inside a turn only.
   State state_ = State::kNew;
