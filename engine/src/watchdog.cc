@@ -78,7 +78,8 @@ void Watchdog::Run() {
     }
     idle_looks = busy ? 0 : idle_looks + 1;
     if (idle_looks < kLooksBeforeSleep) {
-      wake_.wait_for(lock, std::chrono::nanoseconds(kLookEveryNs));
+      wake_.wait_for(lock, std::chrono::nanoseconds(often_ > 0 ? kLookOftenNs : kLookSeldomNs));
+      if (often_ > 0) often_--;
       continue;
     }
     asleep_.store(true);
@@ -93,6 +94,7 @@ bool Watchdog::Look(Slot& slot) {
   if (slot.disowned_) return true;
   uint64_t now = MonotonicNs();
   uint64_t elapsed = now - slot.entered_ns_;
+  if (elapsed > kShortNs || slot.account_.limit_ns < kLowLimitNs) often_ = kOftenLooks;
   bool may_slow = elapsed > Appetite::kLongNs && !slot.is_slow();
   if (elapsed <= slot.account_.budget_ns && !may_slow) return true;
   uint64_t cost = Cost(slot, now);

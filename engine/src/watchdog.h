@@ -108,10 +108,15 @@ class Watchdog final {
   void GiveBack(Slot& slot);
 
  private:
-  static constexpr uint64_t kLookEveryNs = 2'000'000;
+  // Each look wakes a thread, which costs as much as serving several small requests. So looks are frequent only for a
+  // while after one found that something takes long, or that a limit is so low that a rare look would come too late.
+  static constexpr uint64_t kLookOftenNs = 2'000'000;
+  static constexpr uint64_t kLookSeldomNs = 8'000'000;
+  static constexpr uint64_t kLowLimitNs = 20'000'000;
+  static constexpr int kOftenLooks = 100;
   static constexpr uint64_t kBaseEveryNs = 10'000'000;
   static constexpr uint64_t kShortNs = 1'000'000;
-  static constexpr int kLooksBeforeSleep = 500;
+  static constexpr int kLooksBeforeSleep = 125;
   // JavaScript ends within some milliseconds of being told to, a long collection of garbage within a few hundred. What
   // has had so much CPU time since, or so much time at all, never will.
   static constexpr uint64_t kStuckCpuNs = 400'000'000;
@@ -134,6 +139,7 @@ class Watchdog final {
   std::atomic<bool> asleep_{false};
   std::vector<std::unique_ptr<Slot>> slots_;
   std::vector<Slot*> free_slots_;
+  int often_ = 0;  // looks that still follow each other quickly
   uint32_t slowed_ = 0;  // in this look
 };
 
