@@ -46,6 +46,7 @@ from atoll.db.folder import DataFolder
 from atoll.db.sqlite import Database
 from atoll.egress.gate import Gate
 from atoll.engine.inner import InnerCalls
+from atoll.engine.measures import EVENT_CPU_MS
 from atoll.engine.pool import Pool, PoolLimits
 from atoll.engine.process import built_folders
 from atoll.engine.report import pool_report
@@ -230,6 +231,7 @@ class Node:
             own_engines=settings.own_engines,
             quarantine_seconds=settings.quarantine_seconds,
             blocked_seconds=settings.blocked_seconds,
+            event_cpu_ms=min(EVENT_CPU_MS, settings.max_cpu_ms),
         )
         return Pool(
             broker,

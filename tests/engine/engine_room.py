@@ -146,7 +146,7 @@ class EngineRoom:
         self.pool = Pool(
             Broker(binding for binding in self.bindings if not kinds or binding.kind in kinds),
             self.records.append,
-            limits=limits,
+            limits=limits or PoolLimits(event_cpu_ms=2_000),  # 30 s are too long for a test
             load_code_cache=lambda version, v8: self.caches.get(version.id + v8),
             save_code_cache=self._save,
             clock=clock,
