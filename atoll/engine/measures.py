@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-
 EVENT_CPU_MS = 30_000
 
 

@@ -174,8 +174,8 @@ class EngineProcess:
                 stdout=output,
                 stderr=output,
                 pass_fds=passed,
-                # Ctrl-C in a terminal is for us alone: engines end when we say so. Not a session of its own: kernels that
-                # group processes by session (autogroup) would weigh an engine as a whole against us, and the low
+                # Ctrl-C in a terminal is for us alone: engines end when we say so. Not a session of their own: kernels
+                # that group processes by session (autogroup) would weigh an engine as a whole against us, and the low
                 # priority of threads that compute would count for nothing.
                 process_group=0,
             )

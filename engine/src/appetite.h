@@ -1,9 +1,9 @@
 // How much the workers of one tenant have computed lately, in stretches of a millisecond and more.
 //
 // A bucket that leaks: what they compute fills it, and it drains at a twentieth of a core. While more is in it than one
-// long call may leave, the tenant's workers run on threads of low priority (scheduler.h): they get all that others leave
-// idle, and make nobody wait who has little to do. It is the tenant's and not the worker's, so that many workers of one
-// tenant get no further than one.
+// long call may leave, the tenant's workers run on threads of low priority (scheduler.h): they get all that others
+// leave idle, and make nobody wait who has little to do. It is the tenant's and not the worker's, so that many workers
+// of one tenant get no further than one.
 #pragma once
 
 #include <algorithm>

@@ -5,10 +5,10 @@
 // never keeps the socket unread or another worker waiting, the watchdog looks every few milliseconds whether things
 // move; if not it wakes a thread that sleeps, or the main thread, which reads but never runs a worker.
 //
-// Workers of tenants that compute much (appetite.h) have threads of their own, to which the kernel gives what all others
-// leave. Nobody knows beforehand who will compute: when a turn on a usual thread takes long, the watchdog lowers the
-// thread's priority while it runs. It cannot be raised again without the rights of root, so from then on it is one of the
-// slow ones, and a fresh thread takes its place.
+// Workers of tenants that compute much (appetite.h) have threads of their own, to which the kernel gives what all
+// others leave. Nobody knows beforehand who will compute: when a turn on a usual thread takes long, the watchdog lowers
+// the thread's priority while it runs. It cannot be raised again without the rights of root, so from then on it is one
+// of the slow ones, and a fresh thread takes its place.
 #pragma once
 
 #include <condition_variable>

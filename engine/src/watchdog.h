@@ -99,8 +99,8 @@ class Watchdog final {
     uint64_t cost_ns_ = 0;
   };
 
-  // `also` runs at every look and is told how many threads were slowed in it. `stuck` is told of an entry that does not end, and what it has cost.
-  // Without `measures` nothing is timed and nothing ended: to find out what that costs.
+  // `also` runs at every look and is told how many threads were slowed in it. `stuck` is told of an entry that does not
+  // end, and what it has cost. Without `measures` nothing is timed and nothing ended: to find out what that costs.
   Watchdog(Ledger& ledger, bool measures, std::function<void(uint32_t)> also,
            std::function<void(const Account&, uint64_t)> stuck);
   // For a thread that starts, and from one that ends.
@@ -139,7 +139,7 @@ class Watchdog final {
   std::atomic<bool> asleep_{false};
   std::vector<std::unique_ptr<Slot>> slots_;
   std::vector<Slot*> free_slots_;
-  int often_ = 0;  // looks that still follow each other quickly
+  int often_ = 0;        // looks that still follow each other quickly
   uint32_t slowed_ = 0;  // in this look
 };
 

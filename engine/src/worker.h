@@ -199,7 +199,7 @@ class Worker final : public std::enable_shared_from_this<Worker> {
   uint64_t cpu_limit_ns_ = 50'000'000;
   uint64_t event_limit_ns_ = 0;  // for calls that are events; never less than the limit of others
   bool begins_event_ = false;    // the call that is about to begin is one
-  uint64_t spare_ns_ = 0;  // what calls that stayed below the limit have earned for those that do not
+  uint64_t spare_ns_ = 0;        // what calls that stayed below the limit have earned for those that do not
   uint64_t startup_ns_ = 0;
   double longest_timer_ms_ = 30'000;
   std::vector<Mail> early_;                     // of calls that came before the top-level code was done
