@@ -52,6 +52,7 @@ from atoll.engine.process import built_folders
 from atoll.engine.report import pool_report
 from atoll.engine.supervisor import Supervisor
 from atoll.engine.upkeep import UpkeepLimits
+from atoll.engine.warming import Warming
 from atoll.errors import StartError
 from atoll.front.heap import keep_freed_memory
 from atoll.front.pages import Detail
@@ -155,6 +156,9 @@ class Node:
         restored = self.deployer.restore()
         if restored:
             log.info("%d workers restored", restored)
+        warming = Warming(settings.data / "recent.json", self.pool, self.deployer.active)
+        warming.start()
+        undo.push_async_callback(warming.close)
         self.first_token = await self.access.gate.make_first_token(settings.data)
         if listening is not None:
             await self._open(listening)

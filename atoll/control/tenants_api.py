@@ -28,6 +28,7 @@ MAX_LISTED = 10
 
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
 Rate = Annotated[int, msgspec.Meta(ge=1, le=10_000_000)]
+Memory = Annotated[int, msgspec.Meta(ge=8, le=1_000_000)]  # an isolate with less cannot even start
 Seconds = Annotated[float, msgspec.Meta(gt=0, le=1_000_000)]
 Hosts = Annotated[list[str], msgspec.Meta(max_length=MAX_HOSTS)]
 
@@ -41,6 +42,9 @@ class WantedQuotas(msgspec.Struct, forbid_unknown_fields=True):
     concurrent_calls: Rate | None | UnsetType = UNSET
     cpu_seconds_per_minute: Seconds | None | UnsetType = UNSET
     loaded_workers: Rate | None | UnsetType = UNSET
+    max_cpu_ms: Rate | None | UnsetType = UNSET
+    max_wall_ms: Rate | None | UnsetType = UNSET
+    max_memory_mb: Memory | None | UnsetType = UNSET
     own_engine: bool | None | UnsetType = UNSET
 
 
@@ -64,6 +68,9 @@ class QuotasAnswer(msgspec.Struct):
     concurrent_calls: int | None
     cpu_seconds_per_minute: float | None
     loaded_workers: int | None
+    max_cpu_ms: int | None
+    max_wall_ms: int | None
+    max_memory_mb: int | None
     own_engine: bool | None
 
 

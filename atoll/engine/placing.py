@@ -79,6 +79,21 @@ class Placer:
             return report
         raise AssertionError("unreachable")
 
+    async def warm(self, version: Version) -> bool:
+        """Load a version that nobody has asked for, unless another would have to go. LoadFailed if it cannot be."""
+        cell, tenant = self.cell_of(version), self.tenants.of(version.tenant)
+        has_room = self.homes.loaded < self._limits.max_loaded and tenant.loaded < tenant.caps.loaded
+        if version in self.homes or not cell.is_open or not has_room:
+            return False
+        waiter: asyncio.Future[LoadReport] = asyncio.get_running_loop().create_future()
+        self.place(version, cell).placements[0].waiters.append(waiter)
+        await waiter
+        return True
+
+    def recent(self) -> list[str]:
+        """The workers that are loaded, by id, the most recently used first."""
+        return [home.version.worker_id for home in reversed(list(self.homes))]
+
     def retire(self, version: Version) -> None:
         """Nothing routes to the version any more: unload it once its calls are over."""
         self._frames.forget(version)

@@ -33,6 +33,7 @@ TAIL_BYTES = 16 << 10  # of an engine's output, kept to explain a failed start
 OUTPUT_BYTES = 1 << 20  # of an engine's output, passed on to our log in its whole life
 REPORT_BYTES = 16 << 10  # of the launcher
 SNAPSHOT_SECONDS = 60
+UNUSED_DATA = 1280 << 20  # what V8 sets aside in every engine as memory that may be written to, and never uses
 # How a process ends by itself: V8 gives up, memory is wrong, the sandbox caught it.
 CRASHES = frozenset(
     {signal.SIGABRT, signal.SIGTRAP, signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGSYS}
@@ -133,10 +134,13 @@ class EngineCommand:
     heap_initial_mb: int = 0
     sandbox: str = OFF
     readable: tuple[str, ...] = ()  # what a confined engine may read to start
+    memory_bytes: int = 0  # the most one may use; 0: as much as there is
 
     def plan(self) -> str:
         """What the launcher has to do to confine it."""
-        return "" if self.sandbox == OFF else plan(self.readable)
+        if self.sandbox == OFF:
+            return ""
+        return plan(self.readable, data_bytes=self.memory_bytes and self.memory_bytes + UNUSED_DATA)
 
     def arguments(self) -> list[str]:
         numbers = {

@@ -62,7 +62,8 @@ class Supervisor:
         heap_initial_mb: int = 0,
     ) -> None:
         self._pool = pool
-        self.upkeep = Upkeep(pool, upkeep or UpkeepLimits(), time.monotonic)
+        self._upkeep_limits = upkeep or UpkeepLimits()
+        self.upkeep = Upkeep(pool, self._upkeep_limits, time.monotonic)
         self._heartbeat_seconds = heartbeat_seconds
         self._heap_initial_mb = heap_initial_mb
         self._data = data
@@ -123,7 +124,8 @@ class Supervisor:
         )
         if self._sandbox != sandbox.OFF:
             readable = await asyncio.to_thread(sandbox.needed_files, files.node, files.main, files.addon)
-            self._command = replace(self._command, readable=readable)
+            most = self._upkeep_limits.engine_bytes
+            self._command = replace(self._command, readable=readable, memory_bytes=most)
         loop = asyncio.get_running_loop()
         first: list[asyncio.Future[None]] = []
         shared = self._pool.cells.shared

@@ -125,6 +125,7 @@ class EngineRoom:
         clock: Callable[[], float] = time.monotonic,
         upkeep: UpkeepLimits | None = None,
         heartbeat_seconds: float = 1.0,
+        heap_initial_mb: int = 0,
         settings: Settings | None = None,
         kinds: tuple[str, ...] = (),
     ) -> None:
@@ -162,6 +163,7 @@ class EngineRoom:
             files=files,
             upkeep=upkeep,
             heartbeat_seconds=heartbeat_seconds,
+            heap_initial_mb=heap_initial_mb,
         )
 
     def find_worker(self, tenant: str, name: str) -> Version | None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from engine_room import EngineRoom, script
@@ -155,3 +157,25 @@ def ping(session: object) -> int:
     session.link.ping()  # type: ignore[attr-defined]
     size: int = session.link.pong.get("heap_bytes", 0)  # type: ignore[attr-defined]
     return size
+
+
+# The second call drops an object that is old by then, fills the heap, and tells whether the object was collected.
+AGES = """
+let old = {}, kept = [], ref = new WeakRef(old);
+const fill = (count) => { for (let i = 0; i < count; i++) kept.push({ i, more: [i, i, i, i] }); };
+export default { fetch(request) {
+  if (!request.url.endsWith("drop")) fill(40_000);
+  else { old = null; fill(400_000); }
+  return new Response(request.url.endsWith("drop") && !ref.deref() ? "gone" : "there");
+} };
+"""
+
+
+@pytest.mark.parametrize(("heap_initial_mb", "said"), [(4, b"gone"), (500, b"there")])
+async def test_v8_collects_garbage_in_earnest_once_the_initial_heap_is_full(
+    open_room: Callable[..., Any], heap_initial_mb: int, said: bytes
+) -> None:
+    room: EngineRoom = await open_room(heap_initial_mb=heap_initial_mb)
+    version = script(AGES, limits=Limits(cpu_ms=5000, memory_mb=1000))
+    await room.get(version)
+    assert (await room.get(version, "http://test/drop")).body == said

@@ -20,6 +20,7 @@ import pytest
 from engine_room import HELLO, EngineRoom, script
 
 from atoll.engine import confine, launch, process, sandbox
+from atoll.engine.memory import total_bytes
 from atoll.engine.process import find_files
 from atoll.errors import StartError
 from tests.running import COMMAND, Atoll
@@ -279,8 +280,15 @@ async def test_the_kernel_shows_a_confined_engine(open_room: Callable[..., Any])
         assert os.readlink(folder / "ns" / kind) != os.readlink(f"/proc/self/ns/{kind}"), kind
     kinds = {os.readlink(fd).split(":")[0] for fd in (folder / "fd").iterdir()}
     assert kinds <= {"/dev/null", "pipe", "socket", "anon_inode", "/memfd"} | {k for k in kinds if "snapshot" in k}
+    assert (folder / "oom_score_adj").read_text().strip() == confine.OOM_SCORE
     limits = (folder / "limits").read_text()
-    for name, most in (("core file size", 0), ("file size", 0), ("open files", confine.DESCRIPTORS)):
+    data = total_bytes() // 4 * 3 + process.UNUSED_DATA
+    for name, most in (
+        ("core file size", 0),
+        ("file size", 0),
+        ("open files", confine.DESCRIPTORS),
+        ("data size", data),
+    ):
         assert re.search(rf"Max {name} +{most} +{most}", limits), name
 
 
