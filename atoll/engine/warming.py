@@ -1,7 +1,7 @@
 """Workers that were in use before the node stopped are loaded again when it starts, before anybody asks for them.
 
-Which ones those are stands in a file of the data folder, the most recently used first. It is written now and then and at
-the end, so a node that was killed knows nearly as much. Loading happens in the background, one worker at a time, and
+Which ones those are stands in a file of the data folder, the most recently used first. It is written now and then and
+at the end, so a node that was killed knows nearly as much. Loading happens in the background, one worker at a time, and
 makes nobody leave: real calls come first.
 """
 
