@@ -34,6 +34,8 @@ NEW_MOUNTS, NEW_CGROUP, NEW_UTS, NEW_IPC, NEW_USER, NEW_NET = (
 )
 NEW_ALL = NEW_MOUNTS | NEW_CGROUP | NEW_UTS | NEW_IPC | NEW_NET
 
+NO_NAMESPACES = "a container without the right to, or user namespaces are off"
+
 # linux/mount.h
 READ_ONLY, NO_SUID, NO_DEV, NO_EXEC = 1, 2, 4, 8
 REMOUNT, BIND, RECURSIVE, PRIVATE = 32, 4096, 16384, 1 << 18
@@ -116,7 +118,10 @@ class Confinement:
         """No network but a dead loopback, no shared memory or host name of others, mounts of its own."""
         uid, gid = os.getuid(), os.getgid()
         if uid != 0 or libc.unshare(NEW_ALL) != 0:  # a user, or root in a container without the rights of root
-            check(libc.unshare(NEW_ALL | NEW_USER))
+            try:
+                check(libc.unshare(NEW_ALL | NEW_USER))
+            except OSError as error:
+                raise OSError(0, f"none may be made here ({error.strerror}); {NO_NAMESPACES}") from None
             self._map_user(uid, gid)
         self._own_mounts = True
 
@@ -187,12 +192,17 @@ class Confinement:
             return str(self._outer_uid)
         if self._own_users:
             raise OSError(0, "root outside of its user namespace: the real one may not be left here")
-        if not self._own_files and not self._nobody_can_read():
+        try:
+            can_read = self._own_files or self._nobody_can_read()
+            if can_read:
+                drop_bound()
+                os.setgroups([])
+                os.setresgid(NOBODY, NOBODY, NOBODY)
+                os.setresuid(NOBODY, NOBODY, NOBODY)
+        except OSError as error:
+            raise OSError(0, f"root may not become {NOBODY} here ({error.strerror}); it stays rightless root") from None
+        if not can_read:
             raise OSError(0, "the files of the engine cannot be read by other users; it stays root without its rights")
-        drop_bound()
-        os.setgroups([])
-        os.setresgid(NOBODY, NOBODY, NOBODY)
-        os.setresuid(NOBODY, NOBODY, NOBODY)
         try:  # a user namespace too, so that its threads are counted apart from those of other engines
             prctl(SET_DUMPABLE, 1)  # else its own files in /proc are root's now
             check(libc.unshare(NEW_USER))
