@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <signal.h>
-#include <sys/resource.h>
 
 #include <algorithm>
 #include <chrono>
@@ -10,15 +9,12 @@
 
 #include "appetite.h"
 #include "clock.h"
+#include "priority.h"
 
 namespace engine {
 namespace {
 
-constexpr int kSlowNice = 10;
 constexpr int kSlowSignal = SIGUSR2;
-
-// Of the calling thread.
-void LowerPriority() { setpriority(PRIO_PROCESS, 0, kSlowNice); }
 
 void OnSlowSignal(int) {
   int error = errno;

@@ -57,6 +57,7 @@ ANSWERED = {
     "clone3": errno.ENOSYS,
     "slow the parent down": errno.EPERM,
     "slow its group down": errno.EPERM,
+    "change the parent's slices": errno.EPERM,
     "limit the parent": errno.EPERM,
     "move the parent": errno.EPERM,
     "become dumpable": errno.EPERM,
@@ -258,7 +259,7 @@ def test_a_node_that_must_and_cannot_confine_its_engines_does_not_start(tmp_path
 
 
 # A user namespace in which no other may be made, without any right of root: what a container leaves at best.
-CONTAINER = "echo 0 > /proc/sys/user/max_user_namespaces && exec setpriv --bounding-set=-all --inh-caps=-all \"$@\""
+CONTAINER = 'echo 0 > /proc/sys/user/max_user_namespaces && exec setpriv --bounding-set=-all --inh-caps=-all "$@"'
 
 
 def in_container(*command: str) -> list[str]:
@@ -289,9 +290,9 @@ def test_in_a_container_try_serves_with_all_other_layers(tmp_path: Path, monkeyp
         assert node.get("hello").text == "hello"
         node.wait_until(lambda: "  sandbox: " in node.log())
         held = re.search(r"  sandbox: (.*)\n", node.log())
-        assert held is not None and held[1].startswith(
-            "no capabilities, limits, no new privileges, landlock ABI"
-        ), held[1]
+        assert held is not None and held[1].startswith("no capabilities, limits, no new privileges, landlock ABI"), (
+            held[1]
+        )
         assert ", seccomp" in held[1] and "missing: namespaces: none may be made here" in held[1]
         assert "IS NOT FULLY CONFINED" in node.log()
     finally:
