@@ -101,12 +101,16 @@ bool Watchdog::Look(Slot& slot) {
     slot.fired_ns_ = now;
     slot.fired_cost_ns_ = cost;
     slot.isolate_->TerminateExecution();
-  } else if (cost - slot.fired_cost_ns_ > kStuckCpuNs || now - slot.fired_ns_ > kStuckNs) {
+  } else if (IsStuck(now - slot.fired_ns_, cost - slot.fired_cost_ns_)) {
     // Told under the lock: should the entry end just now, its worker's last frame comes after this one.
     slot.disowned_ = true;
     stuck_(slot.account_, cost);
   }
   return true;
+}
+
+bool Watchdog::IsStuck(uint64_t since_ns, uint64_t cpu_ns) {
+  return cpu_ns > kStuckCpuNs || (since_ns > kLateNs && cpu_ns > kLateCpuNs) || since_ns > kStuckNs;
 }
 
 // The signal is sent before the slot is let go, so it comes before the thread can begin anything else.

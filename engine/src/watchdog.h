@@ -118,8 +118,11 @@ class Watchdog final {
   static constexpr uint64_t kShortNs = 1'000'000;
   static constexpr int kLooksBeforeSleep = 125;
   // JavaScript ends within some milliseconds of being told to, a long collection of garbage within a few hundred. What
-  // has had so much CPU time since, or so much time at all, never will.
+  // has had so much CPU time since, or so much time at all, never will. On a busy machine, where a slow thread gets
+  // little CPU time, somewhat less of it is enough after a while: whoever waits for the answer has waited long.
   static constexpr uint64_t kStuckCpuNs = 400'000'000;
+  static constexpr uint64_t kLateNs = 1'200'000'000;
+  static constexpr uint64_t kLateCpuNs = 100'000'000;
   static constexpr uint64_t kStuckNs = 10'000'000'000;
   // Beyond so many slow threads none is slowed: the usual ones must not run out.
   static constexpr uint32_t kMaxSlow = 32;
@@ -127,6 +130,8 @@ class Watchdog final {
   // True when the slot is in use.
   bool Look(Slot& slot);
   void SlowDown(Slot& slot);
+  // Of an entry that has been told to end: so long ago, and what it has used since.
+  static bool IsStuck(uint64_t since_ns, uint64_t cpu_ns);
   static uint64_t Cost(const Slot& slot, uint64_t now_ns);
   void WakeUp();
 
