@@ -12,13 +12,14 @@ const MARK = "\n//# atoll:lazy\n";
 
 const LAZY = [
   /^node\/(?!modules\.js|globals\.js)\w+\.js$/,
-  /^dom\/(message_event|message_port|progress_event)\.js$/,
+  /^dom\/(broadcast_channel|message_event|message_port|progress_event)\.js$/,
   /^encoding\/(labels|text_streams)\.js$/,
-  /^file\/(file_reader|multipart)\.js$/,
+  /^fetch\/integrity\.js$/,
+  /^file\/(file_reader|multipart|object_url)\.js$/,
   /^streams\/(compression|gated|identity|transfer)\.js$/,
   /^sockets\/\w+\.js$/,
   /^worker\/(cloudflare_workers|parcel|socket_port)\.js$/,
-  /^(performance_entries|performance_observer|url\/pattern)\.js$/,
+  /^(performance_entries|performance_observer|url\/pattern\w*)\.js$/,
 ];
 
 // What readable-stream brings along for browsers, a worker has: it gets ours.
@@ -60,8 +61,9 @@ export async function buildLazyModules(build, { root, packages, inject }) {
       onResolve({ filter: /./ }, ({ path, kind, importer, resolveDir }) => {
         if (kind === "entry-point") return undefined;
         if (importer.includes("readable-stream") && OURS[path] !== undefined) return { path: OURS[path], external: true };
-        if (importer.includes("node_modules") || !path.startsWith(".")) return undefined;
-        const key = keyOf(resolve(resolveDir, path));
+        const isBinding = path.startsWith("#bindings/");
+        if (importer.includes("node_modules") || !(isBinding || path.startsWith("."))) return undefined;
+        const key = keyOf(isBinding ? resolve(root, "atoll", path.slice(1)) : resolve(resolveDir, path));
         if (importer !== "" && resolve(importer) === resolve(inject)) return share(key);
         return isLazy(key) ? { path: key, external: true } : share(key);
       });

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from atoll.bindings.kv.store import Bound
 from atoll.config import Settings
 from atoll.control.refusals import ApiCode, Refused
 from atoll.control.tenants import Quotas, Tenants
@@ -35,6 +36,10 @@ def caps_of(quotas: Quotas, usual: TenantCaps) -> TenantCaps:
         calls_per_second=quotas.requests_per_second,
         cpu_seconds_per_minute=quotas.cpu_seconds_per_minute,
     )
+
+
+def kv_bound(quotas: Quotas) -> Bound:
+    return Bound(quotas.kv_keys, quotas.kv_bytes)
 
 
 class QuotaRules:

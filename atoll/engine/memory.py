@@ -27,6 +27,11 @@ def total_bytes(root: Path = ROOT) -> int:
     return total
 
 
+def engine_bytes() -> int:
+    """The most one engine may use: what is left keeps the node and its neighbours alive."""
+    return total_bytes() // 4 * 3
+
+
 def resident_bytes(pid: int) -> int:
     """0 for a process that is gone."""
     try:

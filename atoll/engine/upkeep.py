@@ -12,7 +12,7 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from atoll.engine.memory import available_bytes, resident_bytes, total_bytes
+from atoll.engine.memory import available_bytes, engine_bytes, resident_bytes
 from atoll.engine.pool import Pool
 from atoll.engine.process import UNUSED_DATA
 from atoll.engine.session import Session
@@ -31,7 +31,7 @@ class UpkeepLimits:
     restart_memory_mb: int = 256  # beyond what its isolates may use; 0: engines may grow
     restart_hours: float = 24.0  # 0: engines may grow old
     min_free_mb: int = 256  # with less the node is short of memory; 0: it never is
-    engine_bytes: int = field(default_factory=lambda: total_bytes() // 4 * 3)  # no engine uses more; 0: it may
+    engine_bytes: int = field(default_factory=engine_bytes)  # no engine uses more; 0: it may
 
 
 class Upkeep:
