@@ -69,6 +69,7 @@ class Worker final : public std::enable_shared_from_this<Worker> {
   bool Turn(Watchdog::Slot& slot);
 
   uint32_t id() const { return id_; }
+  size_t memory_bytes() const { return memory_bytes_; }
   // Whether its tenant has computed so much lately that it has to let others go first. From any thread.
   bool IsHungry() const {
     const Appetite* appetite = appetite_.load(std::memory_order_relaxed);

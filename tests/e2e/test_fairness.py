@@ -37,6 +37,7 @@ def test_more_loops_than_threads_do_not_stop_a_neighbour(new_atoll: Callable[...
         waits.append(time.monotonic() - started)
     assert len(waits) > 5 and sorted(waits)[len(waits) // 2] < 0.5, waits
     assert atoll.engines() == [engine], "an engine whose threads are all busy still answers its heartbeat"
+    atoll.wait_until(lambda: all(atoll.logs(f"spin{i}") for i in range(4)))
     assert [atoll.logs(f"spin{i}")[0]["outcome"] for i in range(4)] == ["exceededCpu"] * 4
 
 
