@@ -12,10 +12,13 @@ const MARK = "\n//# atoll:lazy\n";
 
 const LAZY = [
   /^node\/(?!modules\.js|globals\.js)\w+\.js$/,
+  /^(console_format|console_table)\.js$/,
+  /^crypto\/(?!crypto\.js)\w+\.js$/,
   /^dom\/(message_event|message_port|progress_event)\.js$/,
   /^encoding\/(labels|text_streams)\.js$/,
   /^file\/(file_reader|multipart)\.js$/,
   /^streams\/(compression|gated|identity|transfer)\.js$/,
+  /^internal\/inspect\w*\.js$/,
   /^sockets\/\w+\.js$/,
   /^worker\/(cloudflare_workers|parcel|socket_port)\.js$/,
   /^(performance_entries|performance_observer|url\/pattern)\.js$/,

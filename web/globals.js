@@ -10,8 +10,6 @@ import { ExtendableEvent, FetchEvent, reportError } from "./dom/global_scope.js"
 import { makeGlobalHandler, ServiceWorkerGlobalScope, WorkerGlobalScope } from "./dom/worker_global_scope.js";
 import { console } from "./console.js";
 import { Crypto, crypto } from "./crypto/crypto.js";
-import { CryptoKey } from "./crypto/key.js";
-import { SubtleCrypto } from "./crypto/subtle.js";
 import { atob, btoa } from "./encoding/base64.js";
 import { TextDecoder } from "./encoding/text_decoder.js";
 import { TextEncoder } from "./encoding/text_encoder.js";
@@ -188,8 +186,8 @@ export function installGlobals(scope) {
 
   // https://w3c.github.io/webcrypto/#Crypto-interface
   exposeInterface(scope, "Crypto", Crypto);
-  exposeInterface(scope, "CryptoKey", CryptoKey);
-  exposeInterface(scope, "SubtleCrypto", SubtleCrypto);
+  exposeLazily("CryptoKey", () => lazy("crypto/key.js").CryptoKey);
+  exposeLazily("SubtleCrypto", () => lazy("crypto/subtle.js").SubtleCrypto);
   exposeAttribute(scope, "crypto", crypto);
 
   // https://w3c.github.io/hr-time/#the-performance-attribute
