@@ -52,7 +52,7 @@ from atoll.engine.report import pool_report
 from atoll.engine.supervisor import Supervisor
 from atoll.engine.upkeep import UpkeepLimits
 from atoll.errors import StartError
-from atoll.front.heap import keep_freed_memory
+from atoll.front.heap import collect_seldom, keep_freed_memory
 from atoll.front.pages import Detail
 from atoll.front.peer import Proxies
 from atoll.front.server import Listening, Server, listen
@@ -342,6 +342,7 @@ async def serve(settings: Settings, examples: Sequence[str]) -> None:
         for example in examples:
             await node.deploy_example(example)
         greet(node)
+        collect_seldom()
         await stopping.wait()
         for number in (signal.SIGTERM, signal.SIGINT):  # a second one is not patient
             loop.remove_signal_handler(number)
