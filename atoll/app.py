@@ -68,6 +68,7 @@ from atoll.triggers.history import CronHistory
 from atoll.triggers.queues import QueueTriggers
 from atoll.triggers.tail import TailTriggers
 from atoll.triggers.triggers import Triggers
+from atoll.wire.generated import Outcome
 from atoll.workers import Version
 
 log = logging.getLogger("atoll")
@@ -186,6 +187,13 @@ class Node:
             return self.phase
         return "ok" if self.pool.stats().engines else "no engine"
 
+    def _skim(self, version: Version, outcome: Outcome, status: int, cpu_us: int, wall_us: int) -> bool:
+        """A call is over that said nothing: count it, unless somebody wants to know more of it."""
+        if self.tracer is not None or version.tail_consumers or self.logs.wants(version.worker_id):
+            return False
+        self.meter.count(version, outcome, status, cpu_us, wall_us)
+        return True
+
     def _record(self, record: Invocation) -> None:
         self.meter.record(record)
         self.logs.record(record)
@@ -234,6 +242,7 @@ class Node:
         return Pool(
             broker,
             self._record,
+            skim=self._skim,
             limits=limits,
             load_code_cache=store.load_code,
             save_code_cache=store.save_code,
