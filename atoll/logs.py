@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -15,6 +15,7 @@ from atoll.workers import Version
 # was counted and nobody wants to know more of it; else it gets a record. Most calls of a busy worker get none.
 Skim = Callable[[Version, Outcome, int, int, int], bool]
 
+NO_OPS: Mapping[str, int] = {}
 LINE_BYTES = 150  # a log line without its text, as Python holds it
 
 
@@ -53,7 +54,8 @@ class Invocation(NamedTuple):
     event: str = "fetch"
     entrypoint: str = ""
     hops: int = 0  # workers that called each other before
-    ops: Sequence[OpSpan] = ()  # only where calls are traced
+    ops: Mapping[str, int] = NO_OPS  # how often it asked for each op
+    spans: Sequence[OpSpan] = ()  # only where calls are traced
 
     def weight(self) -> int:
         """About how many bytes its words are. Nothing of a record changes, so neither does this."""

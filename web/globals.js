@@ -10,6 +10,8 @@ import { ExtendableEvent, FetchEvent, reportError } from "./dom/global_scope.js"
 import { makeGlobalHandler, ServiceWorkerGlobalScope, WorkerGlobalScope } from "./dom/worker_global_scope.js";
 import { console } from "./console.js";
 import { Crypto, crypto } from "./crypto/crypto.js";
+import { CryptoKey } from "./crypto/key.js";
+import { SubtleCrypto } from "./crypto/subtle.js";
 import { atob, btoa } from "./encoding/base64.js";
 import { TextDecoder } from "./encoding/text_decoder.js";
 import { TextEncoder } from "./encoding/text_encoder.js";
@@ -197,6 +199,7 @@ export function installGlobals(scope) {
   exposeInterface(scope, "FormData", FormData);
   // https://w3c.github.io/FileAPI/#APIASynch, https://xhr.spec.whatwg.org/#interface-progressevent
   exposeLazily("FileReader", () => lazy("file/file_reader.js").FileReader);
+  exposeLazily("FileList", () => lazy("file/file_reader.js").FileList);
   exposeLazily("ProgressEvent", () => lazy("dom/progress_event.js").ProgressEvent);
 
   // https://url.spec.whatwg.org/#api
@@ -220,8 +223,8 @@ export function installGlobals(scope) {
 
   // https://w3c.github.io/webcrypto/#Crypto-interface
   exposeInterface(scope, "Crypto", Crypto);
-  exposeLazily("CryptoKey", () => lazy("crypto/key.js").CryptoKey);
-  exposeLazily("SubtleCrypto", () => lazy("crypto/subtle.js").SubtleCrypto);
+  exposeInterface(scope, "CryptoKey", CryptoKey);
+  exposeInterface(scope, "SubtleCrypto", SubtleCrypto);
   exposeAttribute("crypto", crypto);
 
   // https://w3c.github.io/hr-time/#the-performance-attribute

@@ -18,7 +18,7 @@ from atoll.engine.direct import DirectBody
 from atoll.engine.echo import Echo
 from atoll.engine.loads import Lines, Placement
 from atoll.errors import Failure
-from atoll.logs import Invocation, LogLine
+from atoll.logs import NO_OPS, Invocation, LogLine
 from atoll.wire.codec import encode_body, encode_credit
 from atoll.wire.generated import CHUNK, ERRORS, WINDOW, ErrorCode, Event, Level, Outcome
 from atoll.workers import Version
@@ -229,9 +229,11 @@ class Call:
             truncated = False
         else:
             lines, truncated = self._said()
+        scope = self.scope
         return Invocation(
             version, outcome, status, cpu_us, int(wall * 1e6), time.time() - wall, self.head, lines, failure, truncated,
-            EVENT_NAMES[self.event], "", self.hops, self.scope.spans or () if self.scope is not None else (),
+            EVENT_NAMES[self.event], "", self.hops, scope.ops if scope is not None else NO_OPS,
+            scope.spans or () if scope is not None else (),
         )  # fmt: skip
 
     def _said(self) -> tuple[Sequence[LogLine], bool]:

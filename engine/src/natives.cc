@@ -1,11 +1,13 @@
 #include "natives.h"
 
+#include <cstdio>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "clock.h"
 #include "errors.h"
+#include "lazy_code.h"
 #include "native/native.h"
 #include "realm.h"
 #include "worker.h"
@@ -206,12 +208,24 @@ void CompileLazy(const Info& info) {
   if (!v8::String::NewExternalOneByte(isolate, text.get()).ToLocal(&source)) return;
   text.release();
   v8::ScriptOrigin origin(v8::String::Concat(isolate, ToV8(isolate, "atoll:web/"), info[0].As<v8::String>()));
-  v8::ScriptCompiler::Source code(source, origin);
+  const std::string_view made = LazyCode::Get().Of(static_cast<uint32_t>(start));
+  auto options = LazyCode::Get().records() ? v8::ScriptCompiler::kEagerCompile : v8::ScriptCompiler::kNoCompileOptions;
+  v8::ScriptCompiler::CachedData* cached = nullptr;  // of the Source
+  if (!made.empty()) {
+    options = v8::ScriptCompiler::kConsumeCodeCache;
+    cached = new v8::ScriptCompiler::CachedData(reinterpret_cast<const uint8_t*>(made.data()),
+                                                static_cast<int>(made.size()));
+  }
+  v8::ScriptCompiler::Source code(source, origin, cached);
   v8::Local<v8::String> names[] = {ToV8(isolate, "require"), ToV8(isolate, "module"), ToV8(isolate, "exports")};
   v8::Local<v8::Function> function;
-  if (v8::ScriptCompiler::CompileFunction(isolate->GetCurrentContext(), &code, 3, names).ToLocal(&function)) {
-    info.GetReturnValue().Set(function);
+  if (!v8::ScriptCompiler::CompileFunction(isolate->GetCurrentContext(), &code, 3, names, 0, nullptr, options)
+           .ToLocal(&function)) {
+    return;
   }
+  if (cached != nullptr && cached->rejected) fputs("the snapshot holds code that this V8 does not take\n", stderr);
+  LazyCode::Get().Record(isolate, static_cast<uint32_t>(start), function);
+  info.GetReturnValue().Set(function);
 }
 
 constexpr native::Function kFunctions[] = {

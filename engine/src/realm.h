@@ -68,6 +68,9 @@ class Realm final {
   // Does what a first call would have to do first. For a realm that has no worker yet, where there is time.
   void WarmUp();
 
+  // Reads every module that waits to be asked for. While the snapshot is made; needs the realm to be entered.
+  void ReadLazyModules();
+
   // The ops the web platform defines, in the order of their numbers. Needs the realm to be entered.
   std::vector<std::string> OpNames() const;
 

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <memory>
 
+#include "lazy_code.h"
 #include "natives.h"
 #include "realm.h"
 #include "tasks.h"
@@ -48,6 +49,23 @@ v8::MaybeLocal<v8::Object> RunBundle(v8::Local<v8::Context> context, const std::
   return result.As<v8::Object>();
 }
 
+// Reads all lazy modules once in an isolate made from the snapshot, and keeps what V8 compiled for that.
+std::string MakeLazyCode(node::MultiIsolatePlatform* platform, const v8::StartupData& blob) {
+  const RealmFactory factory{platform, blob};
+  Realm realm(factory, size_t{1} << 30);
+  RealmScope scope(realm);
+  LazyCode::Get().StartRecording();
+  realm.ReadLazyModules();
+  return LazyCode::Get().Make(realm.isolate());
+}
+
+// The last bytes of the file: how long its parts are.
+struct Ends {
+  uint32_t blob;
+  uint32_t code;
+  uint32_t source;
+};
+
 }  // namespace
 
 std::string MakeSnapshot(node::MultiIsolatePlatform* platform, const std::string& source, std::string* error) {
@@ -87,23 +105,29 @@ std::string MakeSnapshot(node::MultiIsolatePlatform* platform, const std::string
   platform->DisposeIsolate(isolate);
   std::string file;
   if (error->empty()) {
-    uint32_t size = static_cast<uint32_t>(source.size());
+    const std::string code = MakeLazyCode(platform, blob);
     file.append(blob.data, static_cast<size_t>(blob.raw_size));
+    file.resize((file.size() + 7) / 8 * 8);  // V8 takes code from aligned memory
+    file.append(code);
     file.append(source);
-    file.append(reinterpret_cast<const char*>(&size), sizeof(size));
+    const Ends ends{static_cast<uint32_t>(blob.raw_size), static_cast<uint32_t>(code.size()),
+                    static_cast<uint32_t>(source.size())};
+    file.append(reinterpret_cast<const char*>(&ends), sizeof(ends));
   }
   delete[] blob.data;
   return file;
 }
 
 v8::StartupData OpenSnapshot(std::string_view file) {
-  uint32_t size = 0;
-  if (file.size() < sizeof(size)) return {nullptr, 0};
-  std::memcpy(&size, file.data() + file.size() - sizeof(size), sizeof(size));
-  file.remove_suffix(sizeof(size));
-  if (size >= file.size()) return {nullptr, 0};
-  TakeSource(file.substr(file.size() - size));
-  return {file.data(), static_cast<int>(file.size() - size)};
+  Ends ends;
+  if (file.size() < sizeof(ends)) return {nullptr, 0};
+  std::memcpy(&ends, file.data() + file.size() - sizeof(ends), sizeof(ends));
+  file.remove_suffix(sizeof(ends));
+  if (uint64_t{ends.blob} + ends.code + ends.source > file.size()) return {nullptr, 0};
+  TakeSource(file.substr(file.size() - ends.source));
+  file.remove_suffix(ends.source);
+  if (!LazyCode::Get().Open(file.substr(file.size() - ends.code))) return {nullptr, 0};
+  return {file.data(), static_cast<int>(ends.blob)};
 }
 
 }  // namespace engine

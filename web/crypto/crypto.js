@@ -1,9 +1,10 @@
 // https://w3c.github.io/webcrypto/#Crypto-interface
 import { DOMException, QuotaExceededError } from "../dom/exception.js";
-import { lazy } from "../internal/lazy.js";
 import { native } from "../internal/native.js";
 import { defineInterface } from "../internal/platform.js";
 import { illegalConstructor, requireArguments } from "../internal/webidl.js";
+import { DigestStream } from "./digest_stream.js";
+import { subtle } from "./subtle.js";
 
 const INTERNAL = Symbol("made by the platform");
 const QUOTA = 65536;
@@ -26,13 +27,13 @@ export class Crypto {
   /** https://w3c.github.io/webcrypto/#Crypto-attribute-subtle */
   get subtle() {
     this.#isCrypto;
-    return lazy("crypto/subtle.js").subtle;
+    return subtle;
   }
 
   /** https://developers.cloudflare.com/workers/runtime-apis/web-crypto/#digeststream-class */
   get DigestStream() {
     this.#isCrypto;
-    return lazy("crypto/digest_stream.js").DigestStream;
+    return DigestStream;
   }
 
   /** https://w3c.github.io/webcrypto/#Crypto-method-getRandomValues */

@@ -2,24 +2,46 @@
 import { native } from "./native.js";
 import { shared } from "#shared";
 
-let table = null; // key -> where its text begins and ends
+let table = null; // where the text of each begins and ends: ";key,start,end;key,start,end;"
 let main = null; // key -> function that gives the exports, of modules of the main bundle
 const made = new Map(); // key -> exports
+
+/** Gets ready for the first. */
+export function prepareLazy() {
+  table ??= native.lazyTable();
+  main ??= shared();
+}
+
+/** Reads all of them, so that the engine can keep what V8 makes of them; one that needs a worker around it is left out. */
+export function readAll() {
+  prepareLazy();
+  for (const entry of table.split(";").slice(1, -1)) {
+    try {
+      lazy(entry.slice(0, entry.indexOf(",")));
+    } catch {
+      // Then it is compiled where it is used.
+    }
+  }
+}
+
+function compile(key) {
+  const at = table.indexOf(`;${key},`);
+  const [, start, end] = table.slice(at + 1, table.indexOf(";", at + 1)).split(",");
+  return native.compileLazy(key, Number(start), Number(end));
+}
 
 /** The exports of a module, named by its path below web/. */
 export function lazy(key) {
   const known = made.get(key);
   if (known !== undefined) return known;
-  table ??= JSON.parse(native.lazyTable());
-  main ??= shared();
+  prepareLazy();
   if (key in main) {
     const exports = main[key]();
     made.set(key, exports);
     return exports;
   }
   const module = { exports: {} };
-  const [start, end] = table[key];
-  const run = native.compileLazy(key, start, end);
+  const run = compile(key);
   // While it runs, what it imports may ask for it in turn, and gets what it has put there.
   made.set(key, module.exports);
   run((other) => lazy(other), {

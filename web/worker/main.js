@@ -3,10 +3,11 @@
 import { installGlobals } from "../globals.js";
 import { tameLanguage } from "../language.js";
 import { startClock } from "../internal/clock.js";
+import { readAll, prepareLazy } from "../internal/lazy.js";
 import { opNames, onReply } from "../internal/ops.js";
 import { Event } from "../internal/wire.gen.js";
 import { builtIn } from "../node/modules.js";
-import { exposeNodeGlobals } from "../node/globals.js";
+import { chooseNodeGlobals, exposeNodeGlobals } from "../node/globals.js";
 import { onRejection } from "../dom/rejections.js";
 import { WorkerGlobalScope } from "../dom/worker_global_scope.js";
 import { onTimer } from "../timers.js";
@@ -23,6 +24,7 @@ import { warmUp } from "./warmup.js";
 
 tameLanguage(globalThis);
 installGlobals(globalThis);
+exposeNodeGlobals(globalThis);
 
 let run = null; // (request, call) => Response or promise, of the worker that was loaded
 let target = null; // its default export; null for a service-worker script
@@ -32,9 +34,9 @@ function prepare(vars, grants, date, flags) {
   startClock();
   makeEnv(vars, grants);
   setFlags(date, flags);
-  exposeNodeGlobals(globalThis);
+  chooseNodeGlobals(globalThis);
   if (isOff("global_navigator")) delete WorkerGlobalScope.prototype.navigator;
-  tameWebAssembly(globalThis.WebAssembly);
+  tameWebAssembly();
 }
 
 /** The worker's code is a service-worker script: its variables and bindings are globals. */
@@ -68,6 +70,7 @@ function startEntrypoint(id, head, body, streaming) {
 
 export const entry = {
   ops: opNames(),
+  readAll,
   prepare,
   script,
   load,
@@ -93,10 +96,8 @@ export const entry = {
   reply: onReply,
   timer: onTimer,
   warm() {
-    makeEnv({ NAME: "value" }, []);
-    setFlags("9999-12-31", []);
-    exposeNodeGlobals({});
-    tameWebAssembly({ Memory: class {}, Module: class {} });
+    prepareLazy();
+    prepare({ NAME: "value" }, [], "9999-12-31", []);
     warmUp(load, entry.fetch);
   },
 };
