@@ -154,7 +154,8 @@ void Realm::WarmUp() {
 void Realm::ReadLazyModules() {
   v8::TryCatch caught(isolate_);
   v8::Local<v8::Value> read;
-  if (!entry_object_.Get(isolate_)->Get(context(), ToV8(isolate_, "readAll")).ToLocal(&read) || !read->IsFunction()) return;
+  if (!entry_object_.Get(isolate_)->Get(context(), ToV8(isolate_, "readAll")).ToLocal(&read) || !read->IsFunction())
+    return;
   Ignore(read.As<v8::Function>()->Call(context(), v8::Undefined(isolate_), 0, nullptr));
   isolate_->PerformMicrotaskCheckpoint();
 }
