@@ -7,7 +7,6 @@
 
 #include "clock.h"
 #include "errors.h"
-#include "lazy_code.h"
 #include "native/native.h"
 #include "realm.h"
 #include "worker.h"
@@ -208,23 +207,26 @@ void CompileLazy(const Info& info) {
   if (!v8::String::NewExternalOneByte(isolate, text.get()).ToLocal(&source)) return;
   text.release();
   v8::ScriptOrigin origin(v8::String::Concat(isolate, ToV8(isolate, "atoll:web/"), info[0].As<v8::String>()));
-  const std::string_view made = LazyCode::Get().Of(static_cast<uint32_t>(start));
-  auto options = LazyCode::Get().records() ? v8::ScriptCompiler::kEagerCompile : v8::ScriptCompiler::kNoCompileOptions;
-  v8::ScriptCompiler::CachedData* cached = nullptr;  // of the Source
-  if (!made.empty()) {
-    options = v8::ScriptCompiler::kConsumeCodeCache;
-    cached = new v8::ScriptCompiler::CachedData(reinterpret_cast<const uint8_t*>(made.data()),
-                                                static_cast<int>(made.size()));
-  }
-  v8::ScriptCompiler::Source code(source, origin, cached);
+  std::string name = FromV8(isolate, info[0]);
+  LazyCaches& caches = BundleText::Get().caches();
+  const std::string_view cache = caches.Find(name);
+  using Cached = v8::ScriptCompiler::CachedData;
+  Cached* cached = cache.empty() ? nullptr
+                                 : new Cached(reinterpret_cast<const uint8_t*>(cache.data()),
+                                              static_cast<int>(cache.size()), Cached::BufferNotOwned);
+  v8::ScriptCompiler::Source code(source, origin, cached);  // which owns `cached`
+  auto options = v8::ScriptCompiler::kNoCompileOptions;
+  if (cached != nullptr) options = v8::ScriptCompiler::kConsumeCodeCache;
+  if (caches.is_recording()) options = v8::ScriptCompiler::kEagerCompile;  // for the cache to hold all functions
   v8::Local<v8::String> names[] = {ToV8(isolate, "require"), ToV8(isolate, "module"), ToV8(isolate, "exports")};
   v8::Local<v8::Function> function;
   if (!v8::ScriptCompiler::CompileFunction(isolate->GetCurrentContext(), &code, 3, names, 0, nullptr, options)
            .ToLocal(&function)) {
     return;
   }
-  if (cached != nullptr && cached->rejected) fputs("the snapshot holds code that this V8 does not take\n", stderr);
-  LazyCode::Get().Record(isolate, static_cast<uint32_t>(start), function);
+  // It works all the same, but slower than it should: the node's log is told.
+  if (cached != nullptr && cached->rejected) std::fprintf(stderr, "the code cache of %s was refused\n", name.c_str());
+  caches.Compiled(isolate, std::move(name), function);
   info.GetReturnValue().Set(function);
 }
 

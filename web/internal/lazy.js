@@ -12,16 +12,10 @@ export function prepareLazy() {
   main ??= shared();
 }
 
-/** Reads all of them, so that the engine can keep what V8 makes of them; one that needs a worker around it is left out. */
+/** For the code caches, which hold what has run: every module is read, in an isolate that has no worker. */
 export function readAll() {
   prepareLazy();
-  for (const entry of table.split(";").slice(1, -1)) {
-    try {
-      lazy(entry.slice(0, entry.indexOf(",")));
-    } catch {
-      // Then it is compiled where it is used.
-    }
-  }
+  for (const entry of table.split(";").slice(1, -1)) lazy(entry.slice(0, entry.indexOf(",")));
 }
 
 function compile(key) {
@@ -54,4 +48,10 @@ export function lazy(key) {
     },
   }, module.exports);
   return module.exports;
+}
+
+/** For the code caches, which hold what has run: every module is read, in an isolate that has no worker. */
+export function readAll() {
+  table ??= JSON.parse(native.lazyTable());
+  for (const key of Object.keys(table)) lazy(key);
 }

@@ -3,7 +3,7 @@
 import { installGlobals } from "../globals.js";
 import { tameLanguage } from "../language.js";
 import { startClock } from "../internal/clock.js";
-import { readAll, prepareLazy } from "../internal/lazy.js";
+import { prepareLazy, readAll } from "../internal/lazy.js";
 import { opNames, onReply } from "../internal/ops.js";
 import { Event } from "../internal/wire.gen.js";
 import { builtIn } from "../node/modules.js";
@@ -70,7 +70,6 @@ function startEntrypoint(id, head, body, streaming) {
 
 export const entry = {
   ops: opNames(),
-  readAll,
   prepare,
   script,
   load,
@@ -95,6 +94,7 @@ export const entry = {
   },
   reply: onReply,
   timer: onTimer,
+  readAll,
   warm() {
     prepareLazy();
     prepare({ NAME: "value" }, [], "9999-12-31", []);
