@@ -13,7 +13,7 @@ import os
 import signal
 import sys
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 
@@ -24,6 +24,8 @@ import atoll
 from atoll.bindings import make_bindings
 from atoll.bindings.base import Binding
 from atoll.bindings.fetch.ops import Fetch
+from atoll.bindings.kv.ops import KV
+from atoll.bindings.queue.sqlite import SqliteQueues
 from atoll.bindings.queue.store import QueueStore
 from atoll.bindings.services import Services
 from atoll.broker import Broker
@@ -37,35 +39,36 @@ from atoll.control.crons_api import CronsApi
 from atoll.control.deploy import Deployer
 from atoll.control.metrics_api import MetricsApi
 from atoll.control.queues_api import QueuesApi
-from atoll.control.quotas import caps_of
+from atoll.control.quotas import caps_of, kv_bound
 from atoll.control.refusals import Refused
 from atoll.control.tenants import Tenant
 from atoll.control.vault import VARIABLE, Vault
 from atoll.control.workers import WorkerStore
 from atoll.db.folder import DataFolder
-from atoll.db.sqlite import Database
+from atoll.db.sqlite import Database, damaged
 from atoll.egress.gate import Gate
+from atoll.engine.early import EarlyEngine
 from atoll.engine.inner import InnerCalls
 from atoll.engine.pool import Pool, PoolLimits
 from atoll.engine.process import built_folders
 from atoll.engine.report import pool_report
 from atoll.engine.supervisor import Supervisor
 from atoll.engine.upkeep import UpkeepLimits
-from atoll.errors import StartError
+from atoll.errors import StartError, StorageFailed
 from atoll.front.heap import keep_freed_memory
 from atoll.front.pages import Detail
 from atoll.front.peer import Proxies
 from atoll.front.server import Listening, Server, listen
 from atoll.front.tls import Certificates
 from atoll.logs import Invocation
-from atoll.observe.metrics import Meter, Metrics, Sources
+from atoll.observe.meter import Meter, Sources
 from atoll.observe.processes import uses_of
 from atoll.observe.store import LogStore
 from atoll.observe.traces import Tracer
 from atoll.router import Router
 from atoll.triggers.cron import CronTriggers
-from atoll.triggers.history import CronHistory
 from atoll.triggers.queues import QueueTriggers
+from atoll.triggers.sqlite import SqliteCronHistory
 from atoll.triggers.tail import TailTriggers
 from atoll.triggers.triggers import Triggers
 from atoll.workers import Version
@@ -73,7 +76,6 @@ from atoll.workers import Version
 log = logging.getLogger("atoll")
 
 LOG_FORMAT = "%(asctime)s %(levelname)-7s %(name)s: %(message)s"
-EXAMPLE_BODY = '{"name":"hello","script":"export default { fetch() { return new Response(\\"Hello!\\"); } }"}'
 
 
 class Node:
@@ -98,6 +100,9 @@ class Node:
         """Raises StartError; what had started by then is stopped again."""
         try:
             await self._start()
+        except StorageFailed as error:
+            await self._undo.aclose()
+            raise damaged(f"{error.path or self.settings.data} is damaged: {error}") from None
         except BaseException:
             await self._undo.aclose()
             raise
@@ -123,7 +128,7 @@ class Node:
         self.inner = InnerCalls()
         self.gate = Gate(settings)
         undo.callback(self.gate.close)
-        queues = QueueStore(settings.data / "queues.db")
+        queues = SqliteQueues(settings.data / "queues.db")
         undo.push_async_callback(queues.close)
         bindings = make_bindings(Services(settings, database, self.router, self.inner, queues, self, self.gate))
         for binding in bindings:
@@ -142,6 +147,8 @@ class Node:
         self.access = Access(settings, database)
         self.access.tenants.listen(lambda tenant: self.gate.set_tenant(tenant.name, tenant.egress))
         self.access.tenants.listen(self._cap_tenant)
+        [kv] = (binding for binding in bindings if isinstance(binding, KV))
+        self.access.tenants.listen(lambda tenant: kv.store.bound(tenant.name, kv_bound(tenant.quotas)))
         self.deployer = Deployer(
             settings, store, self.pool, self.router, self.logs, kinds, self.triggers, self.access.tenants
         )
@@ -212,6 +219,7 @@ class Node:
             connections=lambda: len(self.server.shared.connections),
             version=atoll.__version__,
             egress=lambda: fetches[0],
+            tails=lambda: self.triggers.tails.dropped,
         )
 
     def _make_router(self) -> Router:
@@ -242,7 +250,7 @@ class Node:
     def _make_control(
         self, store: WorkerStore, broker: Broker, bindings: Sequence[Binding], queues: QueueStore
     ) -> ControlApi:
-        metrics = MetricsApi(Metrics(self.meter, self._sources(broker, bindings)), self.state)
+        metrics = MetricsApi(self.meter, self._sources(broker, bindings), queues, self.state)
         return ControlApi(
             self.settings,
             self.deployer,
@@ -264,12 +272,12 @@ class Node:
 
     def _make_triggers(self, queues: QueueStore) -> Triggers:
         return Triggers(
-            CronTriggers(self.pool, CronHistory(self.settings.data / "crons.db")),
+            CronTriggers(self.pool, SqliteCronHistory(self.settings.data / "crons.db")),
             QueueTriggers(self.pool, queues),
             TailTriggers(self.pool, self.find_worker),
         )
 
-    def _make_supervisor(self) -> Supervisor:
+    def _make_supervisor(self, early: EarlyEngine | None = None) -> Supervisor:
         settings = self.settings
         return Supervisor(
             self.pool,
@@ -282,6 +290,7 @@ class Node:
             heartbeat_seconds=settings.health_check_ms / 1000,
             heap_initial_mb=settings.heap_initial_mb,
             pbkdf2_iterations=settings.pbkdf2_iterations,
+            early=early,
         )
 
     def _make_server(self) -> Server:
@@ -331,7 +340,7 @@ class Node:
         raise StartError(f"the example {name} did not come with this Atoll", "leave out --example")
 
 
-async def serve(settings: Settings, examples: Sequence[str]) -> None:
+async def serve(settings: Settings, examples: Sequence[str], greet: Callable[[Node], None]) -> None:
     node = Node(settings)
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -350,35 +359,11 @@ async def serve(settings: Settings, examples: Sequence[str]) -> None:
         await node.stop()
 
 
-def greet(node: Node) -> None:
-    """Say what runs and what to try."""
-    settings, port = node.settings, node.server.port
-    base = f"http://{settings.base_domain}:{port}"
-    names = [deployment.name for deployment in node.deployer.all()]
-    say = click.style
-    click.echo(f"\n  {say('Atoll', bold=True)} {atoll.__version__} is serving on {say(base, fg='cyan')}", err=True)
-    click.echo(f"  {settings.engines} engines, {len(names)} workers, data in {settings.data}", err=True)
-    layers = node.supervisor.layers
-    held = str(layers) if layers.held and not layers.missing else say(str(layers), fg="yellow")
-    click.echo(f"  sandbox: {held}\n", err=True)
-    token = ""
-    if not node.access.gate.is_open:
-        token = " -H 'Authorization: Bearer …'"
-        if node.first_token is not None:
-            token = f' -H "Authorization: Bearer $(cat {node.first_token})"'
-            click.echo(f"  token   the control API needs one: an admin's is in {node.first_token}", err=True)
-    if names:
-        click.echo(f"  try     curl {node.control.url_of(names[0])}", err=True)
-    click.echo(f"  deploy  curl -X POST {base}/api/workers -H 'Content-Type: application/json'{token} \\", err=True)
-    click.echo(f"            -d '{EXAMPLE_BODY}'", err=True)
-    click.echo(f"  look    {base}/  (Ctrl-C stops)\n", err=True)
-
-
-def run(settings: Settings, *, examples: Sequence[str] = ()) -> None:
-    """Run a node in this process until it is told to stop."""
+def run(settings: Settings, greet: Callable[[Node], None], *, examples: Sequence[str] = ()) -> None:
+    """Run a node in this process until it is told to stop. `greet` says that it serves."""
     logging.basicConfig(
         stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)-7s %(name)s: %(message)s"
     )
     keep_freed_memory()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(serve(settings, examples))
+        runner.run(serve(settings, examples, greet))

@@ -12,6 +12,7 @@ from atoll.bindings.kv.ops import KV
 from atoll.bindings.kv.sqlite import SqliteKV
 from atoll.bindings.pipe.ops import PipeBinding
 from atoll.bindings.queue.ops import QueueBinding
+from atoll.bindings.ratelimit.memory import MemoryCounters
 from atoll.bindings.ratelimit.ops import RateLimit
 from atoll.bindings.service.ops import Service
 from atoll.bindings.services import Services
@@ -31,6 +32,6 @@ def make_bindings(services: Services) -> list[Binding]:
         pipes,
         Service(services, pipes),
         Cache(cache),
-        RateLimit(),
+        RateLimit(MemoryCounters()),
         VersionMetadata(),
     ]

@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from atoll.cli.options import json_option, node_options
-from atoll.cli.talk import fail, say, show_json, show_table
+from atoll.cli.talk import done, fail, say, show_json, show_table
 
 if TYPE_CHECKING:
     from atoll.cli.client import Client
 
-QUOTAS = ("workers", "script_bytes", "requests_per_second", "concurrent_calls", "cpu_seconds_per_minute")
+QUOTAS = (
+    "workers", "script_bytes", "requests_per_second", "concurrent_calls", "cpu_seconds_per_minute", "kv_keys",
+    "kv_bytes",
+)  # fmt: skip
 
 
 @click.group()
@@ -102,9 +105,10 @@ def list_tenants(client: Client, as_json: bool) -> None:
 @tenant.command("delete")
 @click.argument("name")
 @node_options
-def delete(client: Client, name: str) -> None:
+@json_option
+def delete(client: Client, name: str, as_json: bool) -> None:
     """Delete a tenant that has nothing any more."""
     from atoll.cli.client import segment
 
     client.delete(f"/api/tenants/{segment(name)}")
-    say(f"deleted {name}")
+    done(f"deleted {name}", as_json, deleted=name)
