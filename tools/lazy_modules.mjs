@@ -20,7 +20,7 @@ const LAZY = [
   /^streams\/(compression|gated|identity|transfer)\.js$/,
   /^internal\/inspect\w*\.js$/,
   /^sockets\/\w+\.js$/,
-  /^worker\/(cloudflare_workers|parcel|socket_port)\.js$/,
+  /^worker\/(cloudflare_workers|parcel|socket_port|thrown)\.js$/,
   /^(performance_entries|performance_observer|url\/pattern\w*)\.js$/,
 ];
 
