@@ -27,7 +27,7 @@ from atoll.control.callers import LOCAL, Caller
 from atoll.control.check import DeployBody, checked_name
 from atoll.control.draft import Identity, changed_draft, new_draft, secret_draft
 from atoll.control.ids import random_id
-from atoll.control.quotas import QuotaRules, script_bytes
+from atoll.control.quotas import QuotaRules, script_bytes, settings_of
 from atoll.control.refusals import ApiCode, Refused, load_refusal
 from atoll.control.routes import RouteRules
 from atoll.control.secret_rows import SealedSecret
@@ -128,6 +128,11 @@ class Deployer:
             )
         return deployment
 
+    def active(self, worker_id: str) -> Version | None:
+        """The version of a worker that answers now."""
+        deployment = self._live.get(worker_id)
+        return deployment.version if deployment is not None else None
+
     def version(self, deployment: Deployment, reference: str) -> Deployment:
         """One of the versions of a worker, by id or number; `deployment` is the worker."""
         found = self._store.version(deployment.id, reference)
@@ -139,14 +144,17 @@ class Deployer:
             )
         return found
 
-    def usage(self, tenant: str) -> tuple[int, int]:
-        """How many workers a tenant has, and the bytes of their active versions."""
+    async def usage(self, tenant: str) -> dict[str, int]:
+        """What a tenant has of that which quotas bound."""
         found = self.all(tenant)
-        return len(found), sum(map(script_bytes, found))
+        used = {"workers": len(found), "script_bytes": sum(map(script_bytes, found))}
+        for binding in self._kinds.values():
+            used |= await binding.usage(tenant)
+        return used
 
-    def holdings(self, tenant: str) -> list[str]:
+    async def holdings(self, tenant: str) -> list[str]:
         """What a tenant has besides tokens, in words: it cannot go while it has something."""
-        kept = [f"{kind} {name}" for kind, binding in self._kinds.items() for name in binding.holdings(tenant)]
+        kept = [f"{kind} {name}" for kind, binding in self._kinds.items() for name in await binding.holdings(tenant)]
         return [f"worker {deployment.name}" for deployment in self.all(tenant)] + kept
 
     async def forget_tenant(self, tenant: str) -> None:
@@ -256,14 +264,14 @@ class Deployer:
             raise Refused(ApiCode.NAME_TAKEN, f"a worker named `{name}` exists already", hint)
         self._quotas.refuse_one_more(by.tenant, self.all(by.tenant))
         identity = Identity(self._new_id("worker"), name, by.tenant, self._new_id("version"), by.name, self._clock())
-        draft = new_draft(body, identity, self._settings, self._router, self._kinds)
+        draft = new_draft(body, identity, self._settings_of(by.tenant), self._router, self._kinds)
         return await self._activate(draft, self._store.create, by)
 
     async def _update(self, name: str, body: DeployBody, by: Caller) -> Deployment:
         current = self.find(name, by)
         identity = Identity(current.id, name, by.tenant, self._new_id("version"), by.name, self._clock())
         maps = self._store.source_maps(current.version.id)
-        draft = changed_draft(body, identity, current, maps, self._settings, self._router, self._kinds)
+        draft = changed_draft(body, identity, current, maps, self._settings_of(by.tenant), self._router, self._kinds)
         return await self._activate(draft, self._store.update, by)
 
     async def _change_secret(self, name: str, secret: str, value: str | None, by: Caller) -> Deployment:
@@ -370,9 +378,12 @@ class Deployer:
         self._logs.open(deployment.id)
         self._triggers.put(deployment.version)
 
+    def _settings_of(self, tenant: str) -> Settings:
+        return settings_of(self._settings, self._tenants.quotas(tenant))
+
     def _capped(self, stored: Deployment) -> Deployment:
-        """A stored version within the node's caps, which may have become lower since it was made."""
-        top, limits = self._settings, stored.version.limits
+        """A stored version within the caps of node and tenant, which may have become lower since it was made."""
+        top, limits = self._settings_of(stored.version.tenant), stored.version.limits
         capped = Limits(
             cpu_ms=min(limits.cpu_ms, top.max_cpu_ms),
             wall_ms=min(limits.wall_ms, top.max_wall_ms),

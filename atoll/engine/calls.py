@@ -18,7 +18,7 @@ from atoll.engine.direct import DirectBody
 from atoll.engine.echo import Echo
 from atoll.engine.loads import Lines, Placement
 from atoll.errors import Failure
-from atoll.logs import Invocation, LogLine
+from atoll.logs import NO_OPS, Invocation, LogLine
 from atoll.wire.codec import encode_body, encode_credit
 from atoll.wire.generated import CHUNK, ERRORS, WINDOW, ErrorCode, Event, Level, Outcome
 from atoll.workers import Version
@@ -160,7 +160,8 @@ class Call:
         """More of the request body. The caller keeps within the credit it was given."""
         state = self.state
         if self.echo is not None:
-            self.echo.take(chunk, ended)
+            if state == RESPONDED:
+                self.echo.take(chunk, ended)
         elif state == QUEUED:
             if self.backlog is None:
                 self.backlog = []
@@ -174,10 +175,10 @@ class Call:
 
     def grant(self, amount: int) -> None:
         """The client took `amount` bytes of the response body: the engine may send as many more."""
+        if self.state != RESPONDED:
+            return
         if self.echo is not None and self.echo.is_open:
             self.echo.grant(amount)
-            return
-        if self.state != RESPONDED:
             return
         if self.direct is not None:
             self.direct.on_grant(amount)
@@ -229,9 +230,11 @@ class Call:
             truncated = False
         else:
             lines, truncated = self._said()
+        scope = self.scope
         return Invocation(
             version, outcome, status, cpu_us, int(wall * 1e6), time.time() - wall, self.head, lines, failure, truncated,
-            EVENT_NAMES[self.event], "", self.hops, self.scope.spans or () if self.scope is not None else (),
+            EVENT_NAMES[self.event], "", self.hops, scope.ops if scope is not None else NO_OPS,
+            scope.spans or () if scope is not None else (),
         )  # fmt: skip
 
     def _said(self) -> tuple[Sequence[LogLine], bool]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import re
 from time import perf_counter_ns
@@ -91,6 +90,7 @@ class Ops:
             refused = isinstance(answer, Refusal)
             tally.times.add(took_us)
             tally.refused += refused
+            scope.ops[op.name] = scope.ops.get(op.name, 0) + 1
             if scope.spans is not None and len(scope.spans) < MAX_SPANS:
                 scope.spans.append(OpSpan(op.name, began, took_us, refused))
             if not scope.is_over:  # else the call ended while the op ran
@@ -103,7 +103,7 @@ class Ops:
         size = len(body)
         self._pending_bytes += size
 
-        def forget(_: asyncio.Task[None]) -> None:
+        def forget(_: object) -> None:
             scope.pending.pop(number, None)
             self._pending_bytes -= size
             self._take_next(scope, placement)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import signal
-from collections.abc import Callable
-
 import pytest
 
 from tests.running import Atoll
@@ -54,6 +51,15 @@ def test_a_queue_is_looked_at_and_changed_over_http(atoll: Atoll) -> None:
     assert sent.status == 201 and len(sent.json["ids"]) == 2
     shown = atoll.control("GET", "/api/queues/by-hand").json
     assert (shown["waiting"], shown["delayed"], shown["consumer"]) == (1, 1, None)
+    looked = atoll.control("GET", "/api/queues/by-hand/messages?limit=1").json
+    assert [(seen["body"], seen["attempts"], seen["leased"]) for seen in looked["messages"]] == [({"a": 1}, 0, False)]
+    rest = atoll.control("GET", f"/api/queues/by-hand/messages?cursor={looked['cursor']}").json
+    assert [(seen["body"], seen["content_type"]) for seen in rest["messages"]] == [
+        ("aGk=", "bytes")
+    ] and "cursor" not in rest
+    changed = atoll.control("PATCH", "/api/queues/by-hand", {"retention_seconds": 120})
+    assert changed.json["retention_seconds"] == 120
+    assert atoll.control("PATCH", "/api/queues/by-hand", {"retention_seconds": 5}).status == 400
     assert atoll.control("POST", "/api/queues/by-hand/pause").json["paused"] is True
     assert atoll.control("POST", "/api/queues/by-hand/purge").json == {"purged": 2}
     assert atoll.control("POST", "/api/queues/by-hand/messages", {"messages": []}).status == 400
@@ -74,27 +80,3 @@ def test_a_scheduled_handler_is_run_by_hand_and_tells_how_it_went(atoll: Atoll) 
         "ok",
     ]
     assert atoll.control("GET", "/cdn-cgi/handler/scheduled?worker=by-clock&cron=x").status == 500
-
-
-def test_no_message_that_was_answered_for_is_lost_when_the_node_is_killed(new_atoll: Callable[..., Atoll]) -> None:
-    node = new_atoll()
-    consumer = {"queue": "crash", "max_batch_size": 5, "max_batch_timeout": 0.05, "retry_delay": 0}
-    node.deploy("crash", CONSUMER, bindings=BINDINGS, queue_consumers=[consumer])
-    sent: list[str] = []
-    for life in range(3):
-        for i in range(40):
-            word = f"{life}-{i}"
-            assert node.post("crash", body=word.encode()).text == "sent"
-            sent.append(word)
-        node.stop(signal.SIGKILL)
-        node.start()
-
-    def is_empty() -> bool:
-        queue = node.control("GET", "/api/queues/crash").json
-        return bool(queue["waiting"] + queue["leased"] == 0)
-
-    node.wait_until(is_empty, 20)
-    assert node.control("GET", "/api/queues/crash").json["dropped"] == 0
-    # The consumer put down each message in KV, which is durable, before it was taken off the queue.
-    delivered = {key["name"] for key in node.control("GET", "/api/kv/seen/keys?limit=1000").json["keys"]}
-    assert delivered == set(sent)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from atoll.bindings import make_bindings
-from atoll.bindings.queue.store import QueueStore
+from atoll.bindings.queue.sqlite import SqliteQueues
 from atoll.bindings.services import Services
 from atoll.broker import Broker
 from atoll.config import Settings
@@ -125,6 +125,7 @@ class EngineRoom:
         clock: Callable[[], float] = time.monotonic,
         upkeep: UpkeepLimits | None = None,
         heartbeat_seconds: float = 1.0,
+        heap_initial_mb: int = 0,
         settings: Settings | None = None,
         kinds: tuple[str, ...] = (),
     ) -> None:
@@ -135,7 +136,7 @@ class EngineRoom:
         weakref.finalize(self, shutil.rmtree, self._folder, True)  # some rooms are never entered
         folder = self._folder
         self.database = Database(folder / "atoll.db")
-        self.queues = QueueStore(folder / "queues.db")
+        self.queues = SqliteQueues(folder / "queues.db")
         self.router = Router()
         self.workers: dict[str, Version] = {}  # what service bindings find, by name
         self.inner = InnerCalls()
@@ -146,7 +147,7 @@ class EngineRoom:
         self.pool = Pool(
             Broker(binding for binding in self.bindings if not kinds or binding.kind in kinds),
             self.records.append,
-            limits=limits,
+            limits=limits or PoolLimits(event_cpu_ms=2_000),  # 30 s are too long for a test
             load_code_cache=lambda version, v8: self.caches.get(version.id + v8),
             save_code_cache=self._save,
             clock=clock,
@@ -162,6 +163,7 @@ class EngineRoom:
             files=files,
             upkeep=upkeep,
             heartbeat_seconds=heartbeat_seconds,
+            heap_initial_mb=heap_initial_mb,
         )
 
     def find_worker(self, tenant: str, name: str) -> Version | None:
