@@ -19,6 +19,7 @@ async function bytesOf(source, where) {
 }
 
 const { construct } = Reflect;
+let waits = false;
 const MEMBERS = ["address", "index", "initial", "minimum"];
 const isObject = (value) => (typeof value === "object" && value !== null) || typeof value === "function";
 
@@ -70,8 +71,19 @@ function requireBytes(bytes, where) {
   if (!isBufferSource(bytes)) throw new TypeError(`${where}: the argument is neither an ArrayBuffer nor a view of one.`);
 }
 
-/** Called when an isolate gets its worker. */
-export function tameWebAssembly(WebAssembly) {
+/**
+ * Called when an isolate gets its worker. Until that looks at WebAssembly it cannot do anything with it, not even with a module
+ * it imports; few do, so all this waits until then.
+ */
+export function tameWebAssembly() {
+  if (waits || !("WebAssembly" in globalThis)) return; // there is none while the snapshot is made
+  waits = true;
+  const { WebAssembly } = globalThis;
+  delete WebAssembly.Module.prototype.constructor; // the way there from a module that is imported
+  native.defineLazyGlobal("WebAssembly", () => tame(WebAssembly));
+}
+
+function tame(WebAssembly) {
   replaceConstructor(WebAssembly, "Memory", makeMemory);
   const { CompileError } = WebAssembly;
   replaceConstructor(WebAssembly, "Module", (Original, given, newTarget) => makeModule(Original, given, newTarget, CompileError));
@@ -104,4 +116,5 @@ export function tameWebAssembly(WebAssembly) {
   for (const [name, value] of Object.entries(functions)) {
     Object.defineProperty(WebAssembly, name, { value, writable: true, enumerable: true, configurable: true });
   }
+  return WebAssembly;
 }
