@@ -18,7 +18,7 @@ const LAZY = [
   /^file\/(file_reader|multipart|object_url)\.js$/,
   /^streams\/(compression|gated|identity|transfer)\.js$/,
   /^sockets\/\w+\.js$/,
-  /^worker\/(cloudflare_workers|parcel|socket_port)\.js$/,
+  /^worker\/(cloudflare_workers|parcel|socket_port|thrown)\.js$/,
   /^(performance_entries|performance_observer|url\/pattern\w*)\.js$/,
 ];
 

@@ -27,7 +27,6 @@ from atoll.engine.loads import Placement
 from atoll.errors import EngineError, Failure
 from atoll.logs import Invocation
 from atoll.wire.codec import (
-    encode_body,
     encode_call,
     encode_cancel,
     read_credit,
@@ -194,11 +193,6 @@ class CallTable:
         if ended:
             call.state = ENDED
             call.deadline = self._clock() + WAIT_UNTIL_SECONDS
-            if call.echo is not None:
-                if end > start:
-                    call.caller.on_body(data[start:end], False)
-                call.echo.open()
-                return
         call.caller.on_body(data[start:end], ended)
 
     def on_echo(self, flags: int, worker: int, number: int, data: bytes, start: int, end: int) -> None:
@@ -210,7 +204,7 @@ class CallTable:
         if call.uploaded:
             return  # the end of the request body crossed it
         call.echo = Echo(call)
-        self.link.send(encode_body(worker, number, b"", True))
+        call.echo.on_engine_credit()
 
     def on_done(self, flags: int, worker: int, number: int, data: bytes, start: int, end: int) -> None:
         if self._is_gone(worker):
@@ -245,8 +239,11 @@ class CallTable:
         if amount > call.uncredited:
             raise EngineError(f"CREDIT for call {number} for more than it was sent")
         call.uncredited -= amount
-        if call.state != CANCELLED:
-            call.caller.on_upload_credit(amount)
+        if call.state == CANCELLED:
+            return
+        call.caller.on_upload_credit(amount)
+        if call.echo is not None:
+            call.echo.on_engine_credit()
 
     def on_cancel(self, flags: int, worker: int, number: int, data: bytes, start: int, end: int) -> None:
         call = self._find("CANCEL", worker, number)

@@ -102,6 +102,20 @@ export class Call {
     );
   }
 
+  /** A method that another worker called. Its value leaves at once; streams in it are sent while the response stays open. */
+  startMethod(run) {
+    latest = this;
+    calls.set(this.id, this);
+    new Promise((resolve) => resolve(run(this))).then(
+      ({ bytes, sent }) => {
+        if (this.canceled) return;
+        if (sent.length === 0) this.tell(200, bytes);
+        else this.stream(200, `value-length: ${bytes.length}\r\n`, sourceOfValue(bytes, Promise.all(sent)));
+      },
+      (error) => this.tell(500, lazy("worker/thrown.js").describeThrown(error)),
+    );
+  }
+
   /** The outcome of an event: bytes as they are, anything else as JSON. */
   tell(status, value) {
     const body = value instanceof Uint8Array ? value : JSON.stringify(value ?? {});
@@ -256,14 +270,22 @@ function sourceOf(body) {
   return isReadableStream(body) ? sourceOfStream(body) : body;
 }
 
-/** What Python is told of an exception, whatever the value does when it is looked at. */
+/** Bytes, and then nothing more until a promise is settled. */
+function sourceOfValue(bytes, end) {
+  const first = sourceOfBytes(bytes);
+  return {
+    read: async () => {
+      const chunk = await first.read();
+      if (chunk === null) await end;
+      return chunk;
+    },
+    cancel: () => {},
+  };
+}
+
+/** What Python is told of an exception. */
 function describeFailure(error, said) {
-  try {
-    if (error instanceof Error) return { name: `${error.name}`, message: `${error.message}`, stack: `${error.stack}`, said };
-    return { name: "", message: inspect(error), stack: "", said };
-  } catch {
-    return { name: "Error", message: "an exception that cannot be read", stack: "", said };
-  }
+  return { ...lazy("worker/thrown.js").describeThrown(error), own: undefined, said };
 }
 
 function isThenable(value) {

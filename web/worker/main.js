@@ -79,6 +79,7 @@ export const entry = {
   },
   event(id, event, head, body, streaming) {
     if (event === Event.ENTRYPOINT) startEntrypoint(id, head, body, streaming);
+    else if (event === Event.RPC) new Call(id).startMethod(eventRunner(event, head, body, target));
     else new Call(id).startEvent(eventRunner(event, head, body, target));
   },
   body(id, chunk) {
