@@ -25,7 +25,7 @@ from atoll.engine.ledger import Ledger
 from atoll.engine.link import Link
 from atoll.engine.loads import Placement
 from atoll.errors import EngineError, Failure
-from atoll.logs import Invocation
+from atoll.logs import Invocation, Skim
 from atoll.wire.codec import (
     encode_call,
     encode_cancel,
@@ -58,12 +58,14 @@ class CallTable:
         ledger: Ledger,
         is_gone: Callable[[int], bool],
         record: Callable[[Invocation], None],
+        skim: Skim,
         clock: Callable[[], float],
     ) -> None:
         self.link = link
         self._ledger = ledger
         self._is_gone = is_gone  # whether a worker was loaded once and is no more
         self._record = record
+        self._skim = skim
         self._clock = clock
         self.calls: dict[int, Call] = {}
         self._free: list[int] = []  # ids of calls that are over
@@ -157,7 +159,9 @@ class CallTable:
         call.status = status
         if flags & _DONE:
             self._over(call, _OK, cpu_us)
-            call.caller.on_response(status, head, body, True)
+            # The two hold each other: letting go here frees both at once, without the garbage collector.
+            caller, call.caller = call.caller, NOBODY
+            caller.on_response(status, head, body, True)
         elif flags & _END:
             call.state = ENDED
             call.deadline = self._clock() + WAIT_UNTIL_SECONDS
@@ -266,7 +270,10 @@ class CallTable:
         placement.cpu_us += cpu_us
         placement.tenant.cpu_us += cpu_us
         if not call.silent:
-            self._record(call.invocation(outcome, cpu_us, now))
+            said = call.failure or call.logs or call.scope or placement.logs or call.cancelled
+            wall_us = int((now - call.started) * 1e6)
+            if said or not self._skim(call.version, outcome, call.status, cpu_us, wall_us):
+                self._record(call.invocation(outcome, cpu_us, now))
         if placement.watched:
             call.owner.on_watched(placement)
 

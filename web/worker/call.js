@@ -4,7 +4,7 @@ import { DOMException } from "../dom/exception.js";
 import { createFetchEvent, dispatchGlobal, responseOf } from "../dom/global_scope.js";
 import { makeIncomingRequest } from "../fetch/incoming.js";
 import { describeResponse, isResponse } from "../fetch/outgoing.js";
-import { inspect } from "../internal/inspect.js";
+import { inspect } from "../internal/show.js";
 import { lazy } from "../internal/lazy.js";
 import { native } from "../internal/native.js";
 import { encodeText } from "../internal/text.js";
