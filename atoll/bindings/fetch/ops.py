@@ -257,7 +257,9 @@ class Fetch(Binding):
         if bound is not None:
             head, event = bound.head(head)
         ended = not (wanted.streamed or wanted.upgrade)
-        return self._inner.start(callee, head, body, ended=ended, hops=scope.hops, event=event)
+        # What a bound worker asks for is of the request it is bound to; one that is found by its host may be anybody's.
+        within = scope if bound is not None else None
+        return self._inner.start(callee, head, body, ended=ended, hops=scope.hops, event=event, within=within)
 
     def _inner_reply(self, wanted: Wanted, fetching: Fetching, answer: InnerResponse | Failure) -> Reply:
         if isinstance(answer, Failure):  # what a client of that worker would get
