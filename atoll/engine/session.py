@@ -226,8 +226,11 @@ class Session:
         self._owner.on_code(placement, cache)
 
     def _on_stuck(self, flags: int, worker: int, number: int, data: bytes, start: int, end: int) -> None:
-        placement = self._find("STUCK", worker)
         failure = read_failure(data[start:end])
+        if self._is_gone(worker):  # V8 ran out of memory while it took the isolate apart: one thread less
+            self.condemn(f"a worker that is gone {failure.message}")
+            return
+        placement = self._find("STUCK", worker)
         if not placement.failed:
             placement.failed = True
             self._owner.on_offence(placement, failure)

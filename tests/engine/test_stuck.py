@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import Callable
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 from engine_room import HELLO, Ear, EngineRoom, alive, script
 
 from atoll.errors import LoadFailed
-from atoll.wire.generated import Outcome
+from atoll.wire.generated import ErrorCode, Frame, Outcome
 from atoll.workers import Limits
 
 SHORT = Limits(cpu_ms=50)
@@ -91,3 +92,20 @@ async def test_a_node_that_stops_takes_condemned_engines_along(open_room: Callab
     assert alive(old)
     await room.supervisor.stop()
     assert not alive(old)
+
+
+async def test_memory_that_runs_out_after_the_worker_is_gone_costs_no_call(room: EngineRoom) -> None:
+    """V8 may give up while it takes a condemned isolate apart. The engine says so of a worker we know to be gone."""
+    gone, sleeper = script(HELLO, "gone"), script(SLEEPER, "sleeper")
+    await room.get(gone)
+    await room.pool.check(sleeper)
+    asleep = room.call(sleeper)
+    session, number = room.placement(gone).session, room.placement(gone).load_id
+    [old] = room.supervisor.pids
+    room.pool.retire(gone)
+    await room.until(lambda: number not in session.loads, "the end of the isolate")
+    told = json.dumps({"code": ErrorCode.MEMORY, "message": "used too much memory"}).encode()
+    session.handlers()[Frame.STUCK](0, number, 0, told, 0, len(told))
+    assert (await asleep.over()).body == b"slept"
+    await room.until(lambda: not alive(old) and room.supervisor.pids, "another engine in its place")
+    assert (await room.get(script(HELLO, "next"))).body == b"hello"
