@@ -131,7 +131,7 @@ class Node:
         broker = Broker(bindings)
         if settings.otlp_endpoint:
             self.tracer = Tracer(settings.otlp_endpoint, settings.trace_share)
-            broker.traces = True
+            broker.trace_share = settings.trace_share
             undo.push_async_callback(asyncio.to_thread, self.tracer.close)
         kinds = {binding.kind: binding for binding in bindings}
         store = WorkerStore(database, kinds, Vault(settings.data, os.environ.get(VARIABLE)))

@@ -13,6 +13,7 @@ from typing import Any, Protocol, TypeVar
 
 from atoll.errors import InvalidArgument, QuotaExceeded
 from atoll.tallies import OpSpan
+from atoll.tracing import Trace
 from atoll.workers import Version
 
 log = logging.getLogger("atoll.bindings")
@@ -48,6 +49,7 @@ class Scope:
         "response",
         "spans",
         "subrequests",
+        "trace",
         "version",
     )
 
@@ -56,7 +58,8 @@ class Scope:
         self.response = response
         self.hops = hops  # workers that called each other before this call: loops end at a limit
         self.subrequests = 0
-        self.spans: list[OpSpan] | None = None  # what its ops took, where calls are traced
+        self.trace: Trace | None = None  # where calls are traced
+        self.spans: list[OpSpan] | None = None  # what its ops took, if its trace is kept
         self.is_over = False
         self.pending: dict[int, asyncio.Task[None] | None] = {}  # ops under way, by op id
         self.line: dict[int, tuple[Any, bytes, bytes]] = {}  # ops that wait for their turn, by op id: what, meta, body

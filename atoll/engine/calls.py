@@ -9,6 +9,7 @@ DONE. There is no task, future or timer per call: frames drive it, and a sweep f
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
@@ -218,9 +219,14 @@ class Call:
             truncated = False
         else:
             lines, truncated = self._said()
+        head, event, entrypoint = self.head, EVENT_NAMES[self.event], ""
+        if self.event >= Event.RPC:
+            head, event, entrypoint = addressed(head, event)
+        scope = self.scope
+        told = ((), None, 0) if scope is None else (scope.spans or (), scope.trace, scope.subrequests)
         return Invocation(
-            version, outcome, status, cpu_us, int(wall * 1e6), time.time() - wall, self.head, lines, failure, truncated,
-            EVENT_NAMES[self.event], "", self.hops, self.scope.spans or () if self.scope is not None else (),
+            version, outcome, status, cpu_us, int(wall * 1e6), time.time() - wall, head, lines, failure, truncated,
+            event, entrypoint, self.hops, *told,
         )  # fmt: skip
 
     def _said(self) -> tuple[Sequence[LogLine], bool]:
@@ -236,6 +242,17 @@ class Call:
             lines += self.logs.lines
             truncated = truncated or self.logs.truncated
         return lines, truncated
+
+
+def addressed(head: bytes, event: str) -> tuple[bytes, str, str]:
+    """Head, event and entry point of a call through a service binding: its second line tells whom it is for.
+
+    A fetch of a named entry point is a fetch as people know it.
+    """
+    line, _, rest = head.partition(b"\n")
+    address, _, block = rest.partition(b"\n")
+    name = str(json.loads(address).get("entrypoint") or "")
+    return (head, event, name) if event == "rpc" else (line + b"\n" + block, "fetch", name)
 
 
 class Nobody:

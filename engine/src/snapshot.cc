@@ -6,6 +6,7 @@
 
 #include "natives.h"
 #include "realm.h"
+#include "stacks.h"
 #include "tasks.h"
 
 namespace engine {
@@ -28,7 +29,7 @@ std::string_view TakeSource(std::string_view source) {
 // Compiles the bundle as the body of a function of `native` and calls it; what it returns are the entry points.
 v8::MaybeLocal<v8::Object> RunBundle(v8::Local<v8::Context> context, const std::string& source) {
   v8::Isolate* isolate = context->GetIsolate();
-  v8::ScriptOrigin origin(ToV8(isolate, "atoll:web"));
+  v8::ScriptOrigin origin(ToV8(isolate, kPlatformScript));
   TakeSource(source);
   v8::Local<v8::String> text;
   if (!v8::String::NewExternalOneByte(isolate, &BundleText::Get()).ToLocal(&text)) return {};

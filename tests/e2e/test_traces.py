@@ -12,6 +12,7 @@ import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
+from atoll.tracing import trace_of
 from tests.running import Atoll
 
 TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
@@ -78,3 +79,34 @@ def test_a_call_and_its_ops_are_spans_of_one_trace(new_atoll: Callable[..., Atol
     assert all(call.start_time_unix_nano - slack < span.start_time_unix_nano < span.end_time_unix_nano for span in ops)
     bad = next(span for span in spans if span.name == "fetch traced" and span is not call)
     assert (bad.status.message, bad.status.code) == ("broken", 2) and bad.trace_id.hex() != TRACE
+
+
+CALLER = """export default { async fetch(request, env) {
+  const mine = request.headers.get("x-mine");
+  const init = mine ? { headers: { traceparent: mine } } : request;
+  return new Response(await (await env.BACK.fetch("http://back/", init)).text());
+} }"""
+BACK = """export default { fetch(request) { return new Response(request.headers.get("traceparent")); } }"""
+
+
+def test_a_trace_goes_on_in_what_a_worker_fetches(new_atoll: Callable[..., Atoll], collector: Collector) -> None:
+    endpoint = f"http://127.0.0.1:{collector.server_port}/v1/traces"
+    atoll = new_atoll(engines=1, otlp_endpoint=endpoint, trace_share=1)
+    atoll.deploy("back", BACK)
+    atoll.deploy("caller", CALLER, bindings=[{"type": "service", "name": "BACK", "service": "back"}])
+    told = atoll.get("caller", "/", {"traceparent": f"00-{TRACE}-{PARENT}-01"}).text
+    others = f"00-{TRACE[::-1]}-{PARENT}-00"
+    assert atoll.get("caller", "/", {"x-mine": others}).text == others, "a worker with a trace of its own keeps it"
+    assert atoll.stop() == 0
+    spans = {span.name: span for span in (collector.spans.get(timeout=10) for _ in range(6)) if span.trace_id.hex() == TRACE}
+    caller, back = spans["fetch caller"], spans["fetch back"]
+    assert told == f"00-{TRACE}-{caller.span_id.hex()}-01"
+    assert back.parent_span_id == caller.span_id and caller.parent_span_id.hex() == PARENT
+
+
+def test_all_of_a_trace_is_kept_or_nothing() -> None:
+    head = f"GET http://a/\ntraceparent: 00-{TRACE}-{PARENT}-01\r\n".encode()
+    kept = trace_of(head, 0.9)
+    assert (kept.id, kept.parent, kept.is_kept) == (int(TRACE, 16), int(PARENT, 16), True)
+    assert not trace_of(head, 0.1).is_kept and trace_of(head, 1).is_kept
+    assert trace_of(b"GET http://a/\ntraceparent: 00-" + b"0" * 32 + b"-" + b"0" * 16 + b"-01\r\n", 1).parent == 0

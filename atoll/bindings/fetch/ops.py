@@ -69,6 +69,8 @@ class Fetch(Binding):
             raise LoopDetected(
                 f"error 1019: workers called each other {MAX_HOPS} times in one chain: it looks like a loop"
             )
+        if scope.trace is not None and scope.trace.is_kept:
+            wanted.tell_trace(scope.trace)
         fetching = Fetching(str(wanted.target), wanted.length)
         number = lane.add(call.meta.get("fetch"), fetching)
         try:
