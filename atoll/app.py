@@ -13,7 +13,7 @@ import os
 import signal
 import sys
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 
@@ -33,6 +33,7 @@ from atoll.control.api import ControlApi
 from atoll.control.backup_api import BackupApi
 from atoll.control.binding_apis import binding_routes
 from atoll.control.check import DeployBody
+from atoll.control.config_api import ConfigApi
 from atoll.control.crons_api import CronsApi
 from atoll.control.deploy import Deployer
 from atoll.control.metrics_api import MetricsApi
@@ -79,11 +80,20 @@ EXAMPLE_BODY = '{"name":"hello","script":"export default { fetch() { return new 
 class Node:
     """Everything one `atoll serve` is made of. `start`, then it serves until `stop`."""
 
-    def __init__(self, settings: Settings, *, detail: Detail | None = None, listens: bool = True) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        detail: Detail | None = None,
+        listens: bool = True,
+        origins: Mapping[str, str] | None = None,
+    ) -> None:
         """`detail` is how much error pages tell; by default that depends on who can read them.
 
-        A node that does not listen is reached by `inner` alone, from the program it is part of.
+        A node that does not listen is reached by `inner` alone, from the program it is part of. `origins` tell
+        where each setting comes from that is not the default.
         """
+        self.origins = origins
         self.settings = settings
         self.listens = listens
         # On localhost whoever reads an error page is the one who wrote the worker.
@@ -255,10 +265,11 @@ class Node:
             port=lambda: self.server.port,
             more=[
                 *metrics.routes(),
-                *BackupApi(self.settings.data).routes(),
-                *binding_routes(bindings),
-                *CronsApi(self.deployer, self.triggers.crons).routes(),
-                *QueuesApi(queues, self.triggers.queues).routes(),
+                *ConfigApi(self.settings, self.origins).routes(),
+                *BackupApi(self.settings.data, self.access.audit).routes(),
+                *binding_routes(bindings, self.access.audit),
+                *CronsApi(self.deployer, self.triggers.crons, self.access.audit).routes(),
+                *QueuesApi(queues, self.triggers.queues, self.access.audit).routes(),
             ],
         )
 
@@ -331,8 +342,8 @@ class Node:
         raise StartError(f"the example {name} did not come with this Atoll", "leave out --example")
 
 
-async def serve(settings: Settings, examples: Sequence[str]) -> None:
-    node = Node(settings)
+async def serve(settings: Settings, examples: Sequence[str], origins: Mapping[str, str] | None) -> None:
+    node = Node(settings, origins=origins)
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -367,6 +378,9 @@ def greet(node: Node) -> None:
         if node.first_token is not None:
             token = f' -H "Authorization: Bearer $(cat {node.first_token})"'
             click.echo(f"  token   the control API needs one: an admin's is in {node.first_token}", err=True)
+    elif settings.base_domain != "localhost":
+        hint = "open to whoever asks this machine for localhost: behind a proxy or tunnel set control_auth to token"
+        click.echo(f"  {say('note', fg='yellow')}    the control API is {hint}", err=True)
     if names:
         click.echo(f"  try     curl {node.control.url_of(names[0])}", err=True)
     click.echo(f"  deploy  curl -X POST {base}/api/workers -H 'Content-Type: application/json'{token} \\", err=True)
@@ -374,11 +388,9 @@ def greet(node: Node) -> None:
     click.echo(f"  look    {base}/  (Ctrl-C stops)\n", err=True)
 
 
-def run(settings: Settings, *, examples: Sequence[str] = ()) -> None:
+def run(settings: Settings, *, examples: Sequence[str] = (), origins: Mapping[str, str] | None = None) -> None:
     """Run a node in this process until it is told to stop."""
-    logging.basicConfig(
-        stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)-7s %(name)s: %(message)s"
-    )
+    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format=LOG_FORMAT)
     keep_freed_memory()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(serve(settings, examples))
+        runner.run(serve(settings, examples, origins))

@@ -94,7 +94,7 @@ class Settings:
     log_days: float = setting(7.0, "Days for which the log records of calls are kept.", low=0.001, high=36_500)
     log_bytes: int = setting(512 * MB, "Size of all log records; beyond it the largest tenant's oldest go.", low=MB)
     log_rate: int = setting(
-        300,
+        1_000,
         "Log records kept per second and worker; more are counted and not kept. Twice as many if they say something.",
     )
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from atoll.cli.talk import Failed
-from atoll.config import CONFIG_FILE, FIELDS, Settings, facts_of, flag_name, load, shown_default
+from atoll.config import CONFIG_FILE, FIELDS, Settings, facts_of, flag_name, load_with_origins, shown_default
 from atoll.errors import StartError
 
 EXAMPLE = "hello-world"
@@ -44,12 +44,13 @@ def serve(config: Path | None, example: bool, **flags: str | None) -> None:
     """
     try:
         given = {name: value for name, value in flags.items() if value is not None}
-        run(load(config, os.environ, given), [EXAMPLE] if example else [])
+        settings, origins = load_with_origins(config, os.environ, given)
+        run(settings, origins, [EXAMPLE] if example else [])
     except StartError as error:
         raise Failed(str(error), error.hint) from None
 
 
-def run(settings: Settings, examples: list[str]) -> None:
+def run(settings: Settings, origins: dict[str, str], examples: list[str]) -> None:
     from atoll.app import run as run_node  # the whole node: imported once the settings are known to be good
 
-    run_node(settings, examples=examples)
+    run_node(settings, examples=examples, origins=origins)

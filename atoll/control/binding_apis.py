@@ -7,16 +7,17 @@ from collections.abc import Iterable
 from atoll.bindings.base import Binding
 from atoll.bindings.cache.ops import Cache
 from atoll.bindings.kv.ops import KV
+from atoll.control.audit import AuditLog
 from atoll.control.boundary import Route
 from atoll.control.caches_api import CachesApi
 from atoll.control.kv_api import KvApi
 
 
-def binding_routes(bindings: Iterable[Binding]) -> list[Route]:
+def binding_routes(bindings: Iterable[Binding], audit: AuditLog) -> list[Route]:
     routes: list[Route] = []
     for binding in bindings:
         if isinstance(binding, KV):
-            routes += KvApi(binding.store).routes()
+            routes += KvApi(binding.store, audit).routes()
         elif isinstance(binding, Cache):
-            routes += CachesApi(binding.cache).routes()
+            routes += CachesApi(binding.cache, audit).routes()
     return routes

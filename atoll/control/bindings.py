@@ -17,7 +17,7 @@ from atoll.config import nearest
 from atoll.control.check import IDENTIFIER, MAX_PATH, bad_body
 from atoll.control.refusals import ApiCode, Refused
 from atoll.errors import InvalidArgument
-from atoll.workers import Grant, Json
+from atoll.workers import Grant, Json, Version
 
 MAX_BINDINGS = 128
 
@@ -60,6 +60,13 @@ def checked_binding(entry: Mapping[str, Any], kinds: Kinds, tenant: str) -> Gran
     except InvalidArgument as error:
         raise bad_body(f"the binding `{name}` does not fit: {error}") from None
     return Grant(name, binding.kind, resource, fields)
+
+
+def gone_bindings(version: Version, kinds: Kinds) -> list[str]:
+    """Names of bindings whose namespace, queue or worker does not exist any more."""
+    return [
+        grant.name for grant in version.grants.values() if not kinds[grant.kind].exists(version.tenant, grant.resource)
+    ]
 
 
 def shown_bindings(grants: Mapping[str, Grant]) -> list[dict[str, Json]]:

@@ -8,6 +8,7 @@ from starlette.responses import Response
 
 from atoll.bindings.cache.disk import Place
 from atoll.bindings.cache.http_cache import HttpCache
+from atoll.control.audit import AuditLog
 from atoll.control.boundary import Query, Route, caller_of, json_answer, no_content
 from atoll.control.callers import Scope
 from atoll.control.refusals import ApiCode, Refused
@@ -26,8 +27,9 @@ class CachesAnswer(msgspec.Struct):
 
 
 class CachesApi:
-    def __init__(self, cache: HttpCache) -> None:
+    def __init__(self, cache: HttpCache, audit: AuditLog) -> None:
         self._cache = cache
+        self._audit = audit
 
     def routes(self) -> list[Route]:
         one = "/api/caches/{cache:path}"
@@ -44,6 +46,7 @@ class CachesApi:
         tenant, name = caller_of(request).tenant, request.path_params["cache"]
         url = request.query_params.get("url")
         disk = self._cache.disk
+        await self._audit.note(caller_of(request), "cache.clear", name, url or "")
         found = await disk.clear(tenant, name) if url is None else await disk.remove(Place(tenant, name, url))
         if not found:
             what = f"the cache `{name[:80]}`" if url is None else f"`{url[:200]}` in the cache `{name[:80]}`"

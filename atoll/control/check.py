@@ -91,6 +91,7 @@ class DeployBody(msgspec.Struct, forbid_unknown_fields=True):
     main: str | UnsetType = UNSET
     routes: list[str] | UnsetType = UNSET
     env: dict[str, Any] | UnsetType = UNSET
+    secrets: dict[str, str] | UnsetType = UNSET  # beside those that are there: a deploy takes none away
     bindings: list[dict[str, Any]] | UnsetType = UNSET
     limits: WantedLimits | UnsetType = UNSET
     isolation: str | UnsetType = UNSET

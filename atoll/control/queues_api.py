@@ -12,6 +12,7 @@ from starlette.responses import Response
 
 from atoll.bindings.queue.ops import MAX_BATCH, MAX_DELAY, MAX_MESSAGE, checked_queue_name
 from atoll.bindings.queue.store import RETENTION, NewMessage, Queue, QueueStore
+from atoll.control.audit import AuditLog
 from atoll.control.boundary import Route, caller_of, json_answer, no_content, read_shape
 from atoll.control.callers import Scope
 from atoll.control.check import bad_body
@@ -64,9 +65,10 @@ class Purged(msgspec.Struct):
 
 
 class QueuesApi:
-    def __init__(self, store: QueueStore, triggers: QueueTriggers) -> None:
+    def __init__(self, store: QueueStore, triggers: QueueTriggers, audit: AuditLog) -> None:
         self._store = store
         self._triggers = triggers
+        self._audit = audit
 
     def routes(self) -> list[Route]:
         one = "/api/queues/{queue}"
@@ -103,6 +105,7 @@ class QueuesApi:
             raise bad_body("`retention_seconds` must be from 60 to 1209600 (14 days)")
         if self._store.find(tenant, name) is not None:
             raise Refused(ApiCode.NAME_TAKEN, f"a queue named `{name}` exists already")
+        await self._audit.note(caller_of(request), "queue.create", name)
         queue = await self._store.ensure(tenant, name, wanted.retention_seconds)
         return json_answer(self._shown(queue), status=201)
 
@@ -116,6 +119,7 @@ class QueuesApi:
             raise Refused(
                 ApiCode.TRIGGER_TAKEN, f"the worker `{consumer}` consumes the queue", "deploy it without, then delete"
             )
+        await self._audit.note(caller_of(request), "queue.delete", queue.name)
         await self._store.delete(queue.id)
         return no_content()
 
@@ -124,7 +128,9 @@ class QueuesApi:
         posted = await read_shape(request, PostedMessages)
         if not 1 <= len(posted.messages) <= MAX_BATCH:
             raise bad_body(f"`messages` has {len(posted.messages)} entries, but must have from 1 to {MAX_BATCH}")
-        return json_answer(Posted(await self._store.send(queue.id, [_message(m) for m in posted.messages])), status=201)
+        messages = [_message(message) for message in posted.messages]
+        await self._audit.note(caller_of(request), "queue.send", queue.name, f"{len(messages)} messages")
+        return json_answer(Posted(await self._store.send(queue.id, messages)), status=201)
 
     async def pause(self, request: Request) -> Response:
         return await self._set_paused(request, True)
@@ -133,10 +139,13 @@ class QueuesApi:
         return await self._set_paused(request, False)
 
     async def purge(self, request: Request) -> Response:
-        return json_answer(Purged(await self._store.purge(self._found(request).id)))
+        queue = self._found(request)
+        await self._audit.note(caller_of(request), "queue.purge", queue.name)
+        return json_answer(Purged(await self._store.purge(queue.id)))
 
     async def _set_paused(self, request: Request, paused: bool) -> Response:
         queue = self._found(request)
+        await self._audit.note(caller_of(request), "queue.pause" if paused else "queue.resume", queue.name)
         await self._store.pause(queue.id, paused)
         return json_answer(self._shown(queue._replace(paused=paused)))
 

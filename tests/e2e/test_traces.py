@@ -98,7 +98,9 @@ def test_a_trace_goes_on_in_what_a_worker_fetches(new_atoll: Callable[..., Atoll
     others = f"00-{TRACE[::-1]}-{PARENT}-00"
     assert atoll.get("caller", "/", {"x-mine": others}).text == others, "a worker with a trace of its own keeps it"
     assert atoll.stop() == 0
-    spans = {span.name: span for span in (collector.spans.get(timeout=10) for _ in range(6)) if span.trace_id.hex() == TRACE}
+    spans = {
+        span.name: span for span in (collector.spans.get(timeout=10) for _ in range(6)) if span.trace_id.hex() == TRACE
+    }
     caller, back = spans["fetch caller"], spans["fetch back"]
     assert told == f"00-{TRACE}-{caller.span_id.hex()}-01"
     assert back.parent_span_id == caller.span_id and caller.parent_span_id.hex() == PARENT

@@ -66,7 +66,6 @@ class Wanted:
     def chunked(self) -> bool:
         return self.streamed and self.length is None
 
-
     def tell_trace(self, trace: Trace) -> None:
         """Let the trace go on where the request goes. A worker that keeps a trace of its own is not meddled with."""
         told = [value for name, value in self.headers if name.lower() == "traceparent"]

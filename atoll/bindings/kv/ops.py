@@ -72,6 +72,9 @@ class KV(Binding):
     async def prepare(self, tenant: str, resource: str) -> None:
         await self.store.create(Space(tenant, resource), self._clock())
 
+    def exists(self, tenant: str, resource: str) -> bool:
+        return self.store.exists(Space(tenant, resource))
+
     def holdings(self, tenant: str) -> list[str]:
         return [namespace.name for namespace in self.store.namespaces(tenant)]
 

@@ -43,6 +43,9 @@ class QueueBinding(Binding):
         checked_queue_name(entry.queue)
         return f"{_checked_delay(entry.delivery_delay)} {entry.queue}"
 
+    def exists(self, tenant: str, resource: str) -> bool:
+        return self._store.find(tenant, resource.partition(" ")[2]) is not None
+
     def holdings(self, tenant: str) -> list[str]:
         return [queue.name for queue in self._store.all(tenant)]
 
