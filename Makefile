@@ -54,9 +54,9 @@ bench: setup
 bench-peers: $(VENV)/.made
 	$(NPM) install --prefix build/peers --ignore-scripts --no-audit --no-fund --loglevel=error workerd@1 miniflare@4 wrangler@4
 
-# Run web-platform-tests inside workers: make wpt WPT=/path/to/a/checkout [UNDER="streams url"]
+# Run web-platform-tests inside workers: make wpt WPT=/path/to/a/checkout [UNDER="streams url"] [PEER=workerd]
 wpt: dev
-	$(BIN)/python -m tools.wpt "$(or $(WPT),build/wpt)" $(UNDER) --verbose
+	$(BIN)/python -m tools.wpt "$(or $(WPT),build/wpt)" $(UNDER) --verbose $(if $(PEER),--peer $(PEER))
 
 # Remove all that make made
 clean:

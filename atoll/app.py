@@ -13,7 +13,7 @@ import os
 import signal
 import sys
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 
@@ -46,6 +46,7 @@ from atoll.control.workers import WorkerStore
 from atoll.db.folder import DataFolder
 from atoll.db.sqlite import Database
 from atoll.egress.gate import Gate
+from atoll.engine.early import EarlyEngine
 from atoll.engine.inner import InnerCalls
 from atoll.engine.pool import Pool, PoolLimits
 from atoll.engine.process import built_folders
@@ -59,7 +60,7 @@ from atoll.front.peer import Proxies
 from atoll.front.server import Listening, Server, listen
 from atoll.front.tls import Certificates
 from atoll.logs import Invocation
-from atoll.observe.metrics import Meter, Metrics, Sources
+from atoll.observe.meter import Meter, Sources
 from atoll.observe.processes import uses_of
 from atoll.observe.store import LogStore
 from atoll.observe.traces import Tracer
@@ -74,7 +75,6 @@ from atoll.workers import Version
 log = logging.getLogger("atoll")
 
 LOG_FORMAT = "%(asctime)s %(levelname)-7s %(name)s: %(message)s"
-EXAMPLE_BODY = '{"name":"hello","script":"export default { fetch() { return new Response(\\"Hello!\\"); } }"}'
 
 
 class Node:
@@ -252,7 +252,7 @@ class Node:
     def _make_control(
         self, store: WorkerStore, broker: Broker, bindings: Sequence[Binding], queues: QueueStore
     ) -> ControlApi:
-        metrics = MetricsApi(Metrics(self.meter, self._sources(broker, bindings)), self.state)
+        metrics = MetricsApi(self.meter, self._sources(broker, bindings), self.state)
         return ControlApi(
             self.settings,
             self.deployer,
@@ -280,7 +280,7 @@ class Node:
             TailTriggers(self.pool, self.find_worker),
         )
 
-    def _make_supervisor(self) -> Supervisor:
+    def _make_supervisor(self, early: EarlyEngine | None = None) -> Supervisor:
         settings = self.settings
         return Supervisor(
             self.pool,
@@ -293,6 +293,7 @@ class Node:
             heartbeat_seconds=settings.health_check_ms / 1000,
             heap_initial_mb=settings.heap_initial_mb,
             pbkdf2_iterations=settings.pbkdf2_iterations,
+            early=early,
         )
 
     def _make_server(self) -> Server:
@@ -342,7 +343,9 @@ class Node:
         raise StartError(f"the example {name} did not come with this Atoll", "leave out --example")
 
 
-async def serve(settings: Settings, examples: Sequence[str], origins: Mapping[str, str] | None) -> None:
+async def serve(
+    settings: Settings, examples: Sequence[str], greet: Callable[[Node], None], origins: Mapping[str, str] | None
+) -> None:
     node = Node(settings, origins=origins)
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -361,36 +364,15 @@ async def serve(settings: Settings, examples: Sequence[str], origins: Mapping[st
         await node.stop()
 
 
-def greet(node: Node) -> None:
-    """Say what runs and what to try."""
-    settings, port = node.settings, node.server.port
-    base = f"http://{settings.base_domain}:{port}"
-    names = [deployment.name for deployment in node.deployer.all()]
-    say = click.style
-    click.echo(f"\n  {say('Atoll', bold=True)} {atoll.__version__} is serving on {say(base, fg='cyan')}", err=True)
-    click.echo(f"  {settings.engines} engines, {len(names)} workers, data in {settings.data}", err=True)
-    layers = node.supervisor.layers
-    held = str(layers) if layers.held and not layers.missing else say(str(layers), fg="yellow")
-    click.echo(f"  sandbox: {held}\n", err=True)
-    token = ""
-    if not node.access.gate.is_open:
-        token = " -H 'Authorization: Bearer …'"
-        if node.first_token is not None:
-            token = f' -H "Authorization: Bearer $(cat {node.first_token})"'
-            click.echo(f"  token   the control API needs one: an admin's is in {node.first_token}", err=True)
-    elif settings.base_domain != "localhost":
-        hint = "open to whoever asks this machine for localhost: behind a proxy or tunnel set control_auth to token"
-        click.echo(f"  {say('note', fg='yellow')}    the control API is {hint}", err=True)
-    if names:
-        click.echo(f"  try     curl {node.control.url_of(names[0])}", err=True)
-    click.echo(f"  deploy  curl -X POST {base}/api/workers -H 'Content-Type: application/json'{token} \\", err=True)
-    click.echo(f"            -d '{EXAMPLE_BODY}'", err=True)
-    click.echo(f"  look    {base}/  (Ctrl-C stops)\n", err=True)
-
-
-def run(settings: Settings, *, examples: Sequence[str] = (), origins: Mapping[str, str] | None = None) -> None:
-    """Run a node in this process until it is told to stop."""
+def run(
+    settings: Settings,
+    greet: Callable[[Node], None],
+    *,
+    examples: Sequence[str] = (),
+    origins: Mapping[str, str] | None = None,
+) -> None:
+    """Run a node in this process until it is told to stop. `greet` says that it serves."""
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format=LOG_FORMAT)
     keep_freed_memory()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(serve(settings, examples, origins))
+        runner.run(serve(settings, examples, greet, origins))

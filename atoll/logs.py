@@ -24,6 +24,16 @@ class LogLine:
     text: str
 
 
+class Said(NamedTuple):
+    """A console line at the moment it was said, for those who do not want to wait until its call is over."""
+
+    version: Version
+    call: int  # as the engine knows it, so free again after its end; 0: said by top-level code
+    event: str
+    head: bytes  # as Invocation has it
+    line: LogLine
+
+
 class Invocation(NamedTuple):
     """One call that is over: what was asked, how it ended, what it cost and what it said."""
 

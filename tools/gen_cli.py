@@ -18,8 +18,19 @@ PAGE = Path(__file__).resolve().parent.parent / "docs" / "reference" / "cli.md"
 HEAD = """# Command line
 
 Data goes to stdout, everything else to stderr. A command that cannot do its work says so in a line that begins with
-`error:`, adds a line that begins with `hint:` when there is something to do about it, and ends with 1. A flag that does
-not exist ends with 2. Colours are for terminals; `NO_COLOR` turns them off and `FORCE_COLOR` on.
+`error:`, and adds a line that begins with `hint:` when there is something to do about it. Colours are for terminals;
+`NO_COLOR` turns them off and `FORCE_COLOR` on.
+
+Every command has `--json`. Then its data is JSON (a line per event of `dev` and `tail`), and an error is
+`{"error": {"message": …, "hint": …}}`, on stderr too, with the `code` and `status` of the node when that refused.
+
+| exit code | |
+|---|---|
+| 0 | done |
+| 1 | it could not be done |
+| 2 | it was called in a way it does not know |
+| 130 | Ctrl-C |
+| 141 | nobody reads its output any more |
 
 Commands that speak to a node find it by `--api`, `ATOLL_API`, `--profile`, the default profile, or on
 http://localhost:8080, in this order.

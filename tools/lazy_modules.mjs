@@ -12,7 +12,7 @@ const MARK = "\n//# atoll:lazy\n";
 
 const LAZY = [
   /^node\/(?!modules\.js|globals\.js)\w+\.js$/,
-  /^dom\/(message_event|message_port|progress_event)\.js$/,
+  /^dom\/(broadcast_channel|message_event|message_port|progress_event)\.js$/,
   /^encoding\/(labels|text_streams)\.js$/,
   /^file\/(file_reader|multipart)\.js$/,
   /^streams\/(compression|gated|identity|transfer)\.js$/,
@@ -60,8 +60,9 @@ export async function buildLazyModules(build, { root, packages, inject }) {
       onResolve({ filter: /./ }, ({ path, kind, importer, resolveDir }) => {
         if (kind === "entry-point") return undefined;
         if (importer.includes("readable-stream") && OURS[path] !== undefined) return { path: OURS[path], external: true };
-        if (importer.includes("node_modules") || !path.startsWith(".")) return undefined;
-        const key = keyOf(resolve(resolveDir, path));
+        const isBinding = path.startsWith("#bindings/");
+        if (importer.includes("node_modules") || !(isBinding || path.startsWith("."))) return undefined;
+        const key = keyOf(isBinding ? resolve(root, "atoll", path.slice(1)) : resolve(resolveDir, path));
         if (importer !== "" && resolve(importer) === resolve(inject)) return share(key);
         return isLazy(key) ? { path: key, external: true } : share(key);
       });

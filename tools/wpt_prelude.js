@@ -1,17 +1,17 @@
-// Runs one test of web-platform-tests in a worker. tools/wpt.py writes around it: RESOURCES (path -> text of files a test
-// fetches), TEST_URL, and runTest(), which holds testharness.js, the scripts a test asks for and the test itself.
-/* global RESOURCES, TEST_URL, runTest */
-const location = new URL(TEST_URL);
-const PATIENCE = 40_000; // ms, below the wall limit of the worker
+// Runs one test of web-platform-tests in a worker. tools/wpt_suite.py writes around it: TEST_URL, TITLE, PATIENCE in ms, and
+// runTest(), which holds testharness.js, the scripts a test asks for and the test itself.
+/* global TEST_URL, TITLE, PATIENCE, runTest */
+const { href, origin, protocol, host, hostname, port, pathname, search } = new URL(TEST_URL);
+const location = { href, origin, protocol, host, hostname, port, pathname, search, hash: "", toString: () => href };
 
+/** What a test finds around it in a browser's worker and not in a worker without a page: an address of its own. */
 function makeScope() {
   globalThis.location = location;
+  globalThis.META_TITLE = TITLE;
   globalThis.GLOBAL = { isWindow: () => false, isWorker: () => true, isShadowRealm: () => false };
   globalThis.importScripts = () => {};
-  // There is no page an address could be relative to; a test has its own address in mind.
-  const absolute = (input) => (input instanceof Request ? input : new URL(input, location).href);
-  const { Request: RealRequest, Response: RealResponse } = globalThis;
-  const fetchOutside = globalThis.fetch;
+  const { Request: RealRequest, Response: RealResponse, fetch: realFetch } = globalThis;
+  const absolute = (input) => new URL(input, location).href;
   globalThis.Request = new Proxy(RealRequest, {
     construct(target, given, self) {
       const [input, ...init] = given;
@@ -26,45 +26,55 @@ function makeScope() {
       return Reflect.apply(target, self, given.length > 0 ? [absolute(url), ...status] : given);
     },
   });
-  globalThis.fetch = async (input, init) => {
-    const url = new URL(input instanceof RealRequest ? input.url : absolute(input));
-    const text = RESOURCES[url.pathname];
-    if (text !== undefined) return new Response(text);
-    if (fetchOutside !== undefined && url.protocol === "data:") return fetchOutside(input, init);
-    throw new TypeError(`not served to this test: ${url}`);
-  };
+  globalThis.fetch = new Proxy(realFetch, {
+    apply(target, self, given) {
+      const [input, ...init] = given;
+      if (given.length === 0 || input instanceof RealRequest) return Reflect.apply(target, self, given);
+      try {
+        return Reflect.apply(target, self, [absolute(input), ...init]);
+      } catch (error) {
+        return Promise.reject(error);
+      }
+    },
+  });
 }
 
-/** Without these classes testharness.js takes the scope for a plain shell, where it starts no service worker. */
+/** Where nothing is an instance of these, testharness.js takes the scope for a plain shell and waits for no service worker. */
 function withoutWorkerScopes(body) {
   const names = ["ServiceWorkerGlobalScope", "WorkerGlobalScope"];
   const hidden = names.map((name) => [name, Object.getOwnPropertyDescriptor(globalThis, name)]);
-  for (const [name] of hidden) delete globalThis[name];
+  for (const name of names) {
+    Object.defineProperty(globalThis, name, { value: class {}, writable: true, enumerable: false, configurable: true });
+  }
   try {
     body();
   } finally {
-    for (const [name, descriptor] of hidden) Object.defineProperty(globalThis, name, descriptor);
+    for (const [name, descriptor] of hidden) {
+      if (descriptor === undefined) delete globalThis[name];
+      else Object.defineProperty(globalThis, name, descriptor);
+    }
   }
 }
 
 function report() {
-  const results = [];
   return new Promise((resolve) => {
-    const finish = (status) => resolve({ status, results });
-    const timer = setTimeout(() => finish("timeout"), PATIENCE);
+    // The harness ends what is under way then, and reports it.
+    const timer = setTimeout(() => globalThis.timeout(), PATIENCE);
+    const finish = (status, tests = []) => {
+      clearTimeout(timer);
+      resolve({ status, results: tests.map((test) => [test.name, test.status, test.message]) });
+    };
     globalThis.reportTo = () => {
-      globalThis.add_result_callback((test) => results.push([test.name, test.status, test.message]));
-      globalThis.add_completion_callback((_, harness) => {
-        clearTimeout(timer);
-        finish(harness.status === 0 ? "ok" : `error: ${harness.message}`);
+      globalThis.add_completion_callback((tests, harness) => {
+        finish(harness.status === 0 ? "ok" : `error: ${harness.message ?? "timeout"}`, tests);
       });
     };
     makeScope();
     try {
       runTest(withoutWorkerScopes);
     } catch (error) {
-      clearTimeout(timer);
-      finish(`error: ${error?.stack ?? error}`);
+      // As a browser tells it to the harness, which then reports what was found so far.
+      dispatchEvent(new ErrorEvent("error", { error, message: `${error?.message ?? error}` }));
     }
   });
 }

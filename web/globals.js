@@ -40,28 +40,61 @@ function exposeLazily(name, load) {
   native.defineLazyGlobal(name, load);
 }
 
-// An operation of the global object is. https://webidl.spec.whatwg.org/#define-the-operations
-function exposeOperation(scope, name, operation) {
-  Object.defineProperty(scope, name, { value: operation, writable: true, enumerable: true, configurable: true });
+// What follows are members of WorkerGlobalScope, which is not the interface of the global object itself but one it inherits from: they
+// are on its prototype. https://webidl.spec.whatwg.org/#define-the-operations
+const members = WorkerGlobalScope.prototype;
+
+/** An operation. `operation` never looks at `this`, so that the rest of the platform may call it as it likes. */
+function exposeOperation(name, operation, refuse = fail) {
+  const { [name]: checked } = {
+    [name](...args) {
+      return isGlobal(this) ? operation(...args) : refuse(wrongThis(name));
+    },
+  };
+  Object.defineProperty(checked, "length", { value: operation.length, configurable: true });
+  Object.defineProperty(members, name, { value: checked, writable: true, enumerable: true, configurable: true });
 }
 
-// So is an attribute; a worker may replace it, as [Replaceable] says of most.
-function exposeAttribute(scope, name, value) {
+function fail(error) {
+  throw error;
+}
+
+/** An attribute; a worker may replace it, as [Replaceable] says of most. */
+function exposeAttribute(name, value) {
   const replace = (next) =>
-    Object.defineProperty(scope, name, { value: next, writable: true, enumerable: true, configurable: true });
-  defineAccessor(scope, name, () => value, replace);
+    Object.defineProperty(globalThis, name, { value: next, writable: true, enumerable: true, configurable: true });
+  defineAccessor(name, () => value, replace);
 }
 
 // https://html.spec.whatwg.org/multipage/webappapis.html#event-handler-idl-attributes
-function exposeHandler(scope, name, type) {
-  const { get, set } = makeGlobalHandler(scope, type);
-  defineAccessor(scope, name, get, set);
+function exposeHandler(name, type) {
+  const { get, set } = makeGlobalHandler(globalThis, type);
+  defineAccessor(name, get, set);
 }
 
-function defineAccessor(scope, name, get, set) {
-  Object.defineProperty(get, "name", { value: `get ${name}`, configurable: true });
-  Object.defineProperty(set, "name", { value: `set ${name}`, configurable: true });
-  Object.defineProperty(scope, name, { get, set, enumerable: true, configurable: true });
+function defineAccessor(name, get, set) {
+  const accessor = Object.getOwnPropertyDescriptor(
+    {
+      get [name]() {
+        return isGlobal(this) ? get() : fail(wrongThis(name));
+      },
+      set [name](value) {
+        if (!isGlobal(this)) fail(wrongThis(name));
+        set(value);
+      },
+    },
+    name,
+  );
+  Object.defineProperty(members, name, accessor);
+}
+
+/** Without an object, a member of the global object is meant. https://webidl.spec.whatwg.org/#dfn-attribute-getter */
+function isGlobal(object) {
+  return object === undefined || object === null || object === globalThis;
+}
+
+function wrongThis(name) {
+  return new TypeError(`Illegal invocation: ${name} is of the global object, not of the one it was called on.`);
 }
 
 function exposeStreams(scope) {
@@ -99,10 +132,11 @@ function exposeEvents(scope) {
   exposeInterface(scope, "WorkerGlobalScope", WorkerGlobalScope);
   exposeInterface(scope, "ServiceWorkerGlobalScope", ServiceWorkerGlobalScope);
   Object.setPrototypeOf(scope, ServiceWorkerGlobalScope.prototype);
-  exposeHandler(scope, "onerror", "error");
-  exposeHandler(scope, "onunhandledrejection", "unhandledrejection");
-  exposeHandler(scope, "onrejectionhandled", "rejectionhandled");
+  exposeHandler("onerror", "error");
+  exposeHandler("onunhandledrejection", "unhandledrejection");
+  exposeHandler("onrejectionhandled", "rejectionhandled");
   // https://html.spec.whatwg.org/multipage/web-messaging.html
+  exposeLazily("BroadcastChannel", () => lazy("dom/broadcast_channel.js").BroadcastChannel);
   exposeLazily("MessageEvent", () => lazy("dom/message_event.js").MessageEvent);
   exposeLazily("MessageChannel", () => lazy("dom/message_port.js").MessageChannel);
   exposeLazily("MessagePort", () => lazy("dom/message_port.js").MessagePort);
@@ -114,7 +148,7 @@ function exposeEvents(scope) {
   // https://html.spec.whatwg.org/multipage/webappapis.html#runtime-script-errors
   exposeInterface(scope, "ErrorEvent", ErrorEvent);
   exposeInterface(scope, "PromiseRejectionEvent", PromiseRejectionEvent);
-  exposeOperation(scope, "reportError", reportError);
+  exposeOperation("reportError", reportError);
   // https://w3c.github.io/ServiceWorker/#extendableevent-interface
   exposeInterface(scope, "ExtendableEvent", ExtendableEvent);
   exposeInterface(scope, "FetchEvent", FetchEvent);
@@ -122,23 +156,23 @@ function exposeEvents(scope) {
 
 function exposeTimers(scope) {
   // https://html.spec.whatwg.org/multipage/timers-and-user-prompts.html
-  exposeOperation(scope, "setTimeout", timers.setTimeout);
-  exposeOperation(scope, "clearTimeout", timers.clearTimeout);
-  exposeOperation(scope, "setInterval", timers.setInterval);
-  exposeOperation(scope, "clearInterval", timers.clearInterval);
-  exposeOperation(scope, "queueMicrotask", timers.queueMicrotask);
+  exposeOperation("setTimeout", timers.setTimeout);
+  exposeOperation("clearTimeout", timers.clearTimeout);
+  exposeOperation("setInterval", timers.setInterval);
+  exposeOperation("clearInterval", timers.clearInterval);
+  exposeOperation("queueMicrotask", timers.queueMicrotask);
   // https://nodejs.org/api/timers.html#setimmediatecallback-args
-  exposeOperation(scope, "setImmediate", timers.setImmediate);
-  exposeOperation(scope, "clearImmediate", timers.clearImmediate);
+  exposeOperation("setImmediate", timers.setImmediate);
+  exposeOperation("clearImmediate", timers.clearImmediate);
   // https://wicg.github.io/scheduling-apis/#scheduler
   exposeInterface(scope, "Scheduler", Scheduler);
-  exposeAttribute(scope, "scheduler", scheduler);
+  exposeAttribute("scheduler", scheduler);
 }
 
 /** Put the web platform on the global object. Called once, while the snapshot is made. */
 export function installGlobals(scope) {
   // https://html.spec.whatwg.org/multipage/workers.html#dom-workerglobalscope-self
-  exposeAttribute(scope, "self", scope);
+  exposeAttribute("self", scope);
 
   // https://webidl.spec.whatwg.org/#idl-DOMException
   exposeInterface(scope, "DOMException", DOMException);
@@ -149,7 +183,7 @@ export function installGlobals(scope) {
   exposeTimers(scope);
 
   // https://fetch.spec.whatwg.org/#fetch-api
-  exposeOperation(scope, "fetch", fetch);
+  exposeOperation("fetch", fetch, (error) => Promise.reject(error));
   exposeInterface(scope, "Headers", Headers);
   exposeInterface(scope, "Request", Request);
   exposeInterface(scope, "Response", Response);
@@ -157,7 +191,7 @@ export function installGlobals(scope) {
   // https://developers.cloudflare.com/workers/runtime-apis/cache/
   exposeInterface(scope, "Cache", Cache);
   exposeInterface(scope, "CacheStorage", CacheStorage);
-  exposeAttribute(scope, "caches", caches);
+  exposeAttribute("caches", caches);
 
   // https://w3c.github.io/FileAPI/#blob-section, https://xhr.spec.whatwg.org/#interface-formdata
   exposeInterface(scope, "Blob", Blob);
@@ -180,21 +214,21 @@ export function installGlobals(scope) {
   exposeLazily("TextEncoderStream", () => lazy("encoding/text_streams.js").TextEncoderStream);
 
   // https://html.spec.whatwg.org/multipage/webappapis.html#atob
-  exposeOperation(scope, "atob", atob);
-  exposeOperation(scope, "btoa", btoa);
+  exposeOperation("atob", atob);
+  exposeOperation("btoa", btoa);
 
   // https://html.spec.whatwg.org/multipage/structured-data.html#structured-cloning
-  exposeOperation(scope, "structuredClone", structuredClone);
+  exposeOperation("structuredClone", structuredClone);
 
   // https://w3c.github.io/webcrypto/#Crypto-interface
   exposeInterface(scope, "Crypto", Crypto);
   exposeInterface(scope, "CryptoKey", CryptoKey);
   exposeInterface(scope, "SubtleCrypto", SubtleCrypto);
-  exposeAttribute(scope, "crypto", crypto);
+  exposeAttribute("crypto", crypto);
 
   // https://w3c.github.io/hr-time/#the-performance-attribute
   exposeInterface(scope, "Performance", Performance);
-  exposeAttribute(scope, "performance", performance);
+  exposeAttribute("performance", performance);
   // https://w3c.github.io/performance-timeline/ and https://w3c.github.io/user-timing/
   exposeLazily("PerformanceEntry", () => lazy("performance_entries.js").PerformanceEntry);
   exposeLazily("PerformanceMark", () => lazy("performance_entries.js").PerformanceMark);
@@ -204,7 +238,7 @@ export function installGlobals(scope) {
 
   // https://html.spec.whatwg.org/multipage/system-state.html#the-navigator-object
   exposeInterface(scope, "Navigator", Navigator);
-  exposeAttribute(scope, "navigator", navigator);
+  exposeAttribute("navigator", navigator);
 
   // https://console.spec.whatwg.org/#console-namespace
   exposeInterface(scope, "console", console);

@@ -17,6 +17,27 @@ export class Navigator {
     return "Atoll (like Cloudflare-Workers)";
   }
 
+  /** https://html.spec.whatwg.org/multipage/system-state.html#client-identification: the same of every program, as it says there. */
+  get appCodeName() {
+    return "Mozilla";
+  }
+
+  get appName() {
+    return "Netscape";
+  }
+
+  get appVersion() {
+    return "4.0 (Atoll)";
+  }
+
+  get platform() {
+    return "";
+  }
+
+  get product() {
+    return "Gecko";
+  }
+
   /** https://html.spec.whatwg.org/multipage/system-state.html#dom-navigator-language */
   get language() {
     return "en";

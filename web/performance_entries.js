@@ -7,8 +7,11 @@ import { illegalConstructor, requireArguments, toDictionary, toDOMString } from 
 
 const INTERNAL = Symbol("made by the platform");
 
+let lastId = 100; // https://w3c.github.io/performance-timeline/#dfn-generate-an-id-for-a-performance-entry
+
 /** https://w3c.github.io/performance-timeline/#dom-performanceentry */
 export class PerformanceEntry {
+  #id;
   #name;
   #entryType;
   #startTime;
@@ -16,10 +19,15 @@ export class PerformanceEntry {
 
   constructor(token = undefined, name = "", entryType = "", startTime = 0, duration = 0) {
     if (token !== INTERNAL) throw illegalConstructor();
+    this.#id = lastId += 1;
     this.#name = name;
     this.#entryType = entryType;
     this.#startTime = startTime;
     this.#duration = duration;
+  }
+
+  get id() {
+    return this.#id;
   }
 
   get name() {
@@ -38,9 +46,17 @@ export class PerformanceEntry {
     return this.#duration;
   }
 
-  /** https://w3c.github.io/performance-timeline/#dom-performanceentry-tojson */
+  /** https://w3c.github.io/performance-timeline/#dom-performanceentry-navigationid: no page, no navigation. */
+  get navigationId() {
+    this.#id; // a brand check
+    return 0;
+  }
+
+  /** https://webidl.spec.whatwg.org/#default-tojson-steps */
   toJSON() {
-    return { name: this.#name, entryType: this.#entryType, startTime: this.#startTime, duration: this.#duration };
+    this.#id; // a brand check
+    const { id, name, entryType, startTime, duration, navigationId } = this;
+    return { id, name, entryType, startTime, duration, navigationId };
   }
 }
 
@@ -120,10 +136,17 @@ export function mark(name, options) {
   return queueEntry(new PerformanceMark(name, options));
 }
 
+// The attributes of PerformanceTiming. https://w3c.github.io/navigation-timing/#the-performancetiming-interface
+const NAVIGATION = `connectEnd connectStart domComplete domContentLoadedEventEnd domContentLoadedEventStart domInteractive domLoading
+  domainLookupEnd domainLookupStart fetchStart loadEventEnd loadEventStart navigationStart redirectEnd redirectStart requestStart
+  responseEnd responseStart secureConnectionStart unloadEventEnd unloadEventStart`.split(/\s+/);
+
 /** https://w3c.github.io/user-timing/#convert-a-mark-to-a-timestamp */
 function toTimestamp(point) {
   if (typeof point === "number") return toTime(point, "Performance.measure");
   const name = toDOMString(point);
+  // Step 1: a moment of a page's navigation, of which a worker has none.
+  if (NAVIGATION.includes(name)) throw new TypeError(`Performance.measure: there is no ${name} in a worker.`);
   const found = entries.findLast((entry) => entry.entryType === "mark" && entry.name === name);
   if (found === undefined) throw new DOMException(`The mark '${name}' does not exist.`, "SyntaxError");
   return found.startTime;
@@ -146,8 +169,8 @@ function startOf({ start, duration, end }, startMark) {
 /** https://w3c.github.io/user-timing/#measure-method */
 export function measure(measureName, startOrOptions, endMark) {
   const name = toDOMString(measureName);
-  const isOptions = typeof startOrOptions === "object" && startOrOptions !== null;
-  const options = isOptions ? startOrOptions : {};
+  const isOptions = typeof startOrOptions === "object"; // null is an empty dictionary too
+  const options = (isOptions ? startOrOptions : null) ?? {};
   const given = ["start", "duration", "end", "detail"].some((key) => options[key] !== undefined);
   // Step 1.
   if (given) {

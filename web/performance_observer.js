@@ -63,13 +63,11 @@ export class PerformanceObserver {
   /** https://w3c.github.io/performance-timeline/#observe-method */
   observe(options = undefined) {
     this.#types; // a brand check before anything else
-    const { buffered, entryTypes, type, ...others } = toDictionary(options, "PerformanceObserver.observe");
+    const { buffered, entryTypes, type } = toDictionary(options, "PerformanceObserver.observe");
     const types = entryTypes === undefined ? undefined : toSequence(entryTypes, "PerformanceObserver.observe", toDOMString);
     // Steps 3 and 4.
     if (types === undefined && type === undefined) throw new TypeError("PerformanceObserver.observe: neither entryTypes nor type is given.");
-    if (types !== undefined && (type !== undefined || buffered !== undefined || Object.keys(others).length > 0)) {
-      throw new TypeError("PerformanceObserver.observe: entryTypes goes with no other option.");
-    }
+    if (types !== undefined && type !== undefined) throw new TypeError("PerformanceObserver.observe: entryTypes and type exclude each other.");
     // Steps 5 and 6.
     const mode = types === undefined ? "single" : "multiple";
     this.#mode ??= mode;

@@ -9,8 +9,8 @@ from typing import IO, TYPE_CHECKING
 
 import click
 
-from atoll.cli.options import node_options
-from atoll.cli.talk import Failed, fail, say
+from atoll.cli.options import json_option, node_options
+from atoll.cli.talk import Failed, done, fail
 
 if TYPE_CHECKING:
     from atoll.cli.client import Client
@@ -22,7 +22,8 @@ CHUNK = 1 << 20
 @click.argument("file", required=False, type=click.Path(dir_okay=False, path_type=Path))
 @click.option("--logs/--no-logs", default=True, show_default=True, help="With the logs of workers.")
 @node_options
-def backup(client: Client, file: Path | None, logs: bool) -> None:
+@json_option
+def backup(client: Client, file: Path | None, logs: bool, as_json: bool) -> None:
     """Copy everything a running node keeps into FILE, a tar archive (`-`: stdout). Prints its name.
 
     The node goes on serving meanwhile. The archive holds all code, data and keys: keep it as safe as the node itself.
@@ -35,6 +36,8 @@ def backup(client: Client, file: Path | None, logs: bool) -> None:
     """
     response = client.send("GET", "/api/backup", query={"logs": "true" if logs else "false"})
     if file == Path("-"):
+        if as_json:
+            fail("stdout cannot hold the archive and JSON", "name a file, or leave out --json")
         _copy(response, sys.stdout.buffer)
         return
     path = file or Path(_name_of(response))
@@ -50,8 +53,9 @@ def backup(client: Client, file: Path | None, logs: bool) -> None:
         raise Failed(f"{path} cannot be written: {error.strerror}", "name another file") from None
     finally:
         part.unlink(missing_ok=True)
-    say(f"{path.stat().st_size:,} bytes")
-    click.echo(str(path))
+    done(f"{path.stat().st_size:,} bytes", as_json, file=str(path), bytes=path.stat().st_size)
+    if not as_json:
+        click.echo(str(path))
 
 
 def _copy(response: http.client.HTTPResponse, out: IO[bytes]) -> None:
@@ -70,7 +74,8 @@ def _name_of(response: http.client.HTTPResponse) -> str:
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--data", required=True, type=click.Path(path_type=Path), metavar="DIR", help="New folder to restore to.")
-def restore(file: Path, data: Path) -> None:
+@json_option
+def restore(file: Path, data: Path, as_json: bool) -> None:
     """Make the folder DIR what the node had when FILE was made; then `atoll serve --data DIR` goes on from there.
 
     The folder must be new or empty. A backup of a newer Atoll is refused; one of an older Atoll is brought up to date
@@ -91,5 +96,7 @@ def restore(file: Path, data: Path) -> None:
         raise Failed(f"{error.filename or file}: {error.strerror}", "name a file that `atoll backup` made") from None
     except StartError as error:
         raise Failed(str(error), error.hint) from None
-    say(f"{len(manifest.files)} files of Atoll {manifest.atoll}; start it with: atoll serve --data {data}")
-    click.echo(str(data))
+    told = f"{len(manifest.files)} files of Atoll {manifest.atoll}; start it with: atoll serve --data {data}"
+    done(told, as_json, data=str(data), files=len(manifest.files), atoll=manifest.atoll)
+    if not as_json:
+        click.echo(str(data))

@@ -26,6 +26,9 @@ class Refusal(Failed):
         self.code = error.get("code", 0)
         self.error = error
 
+    def facts(self) -> dict[str, Any]:
+        return {**self.error, "message": self.message, "hint": self.hint, "status": self.status}
+
 
 class Client:
     def __init__(self, target: Target, *, host: str = "", timeout: float = TIMEOUT) -> None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import datetime
+import re
 import subprocess
-import tomllib
-from importlib.resources import as_file, files
+from importlib.resources import files
 from pathlib import Path
 
 import click
 
-from atoll.cli.talk import fail, paint, say
+from atoll.cli.options import json_option
+from atoll.cli.talk import fail, paint, say, show_json
 
 # name -> what it shows
 TEMPLATES = {
@@ -20,6 +22,8 @@ TEMPLATES = {
     "cron": "runs every five minutes, and remembers it",
     "chat": "a chat room over WebSockets, with its page",
 }
+# Templates that are examples: one source for both
+EXAMPLES = {"chat": "chat"}
 IGNORED = "node_modules/\ndist/\n.atoll/\n.dev.vars\n.env\n"
 INSTALL_SECONDS = 300
 
@@ -45,7 +49,8 @@ Examples:
 @click.argument("folder", required=False, type=click.Path(path_type=Path))
 @click.option("--name", metavar="NAME", help="Name of the worker.  [default: the folder's]")
 @click.option("--install/--no-install", default=True, help="Fetch the npm packages of the template.  [default: yes]")
-def init(template: str, folder: Path | None, name: str | None, install: bool) -> None:
+@json_option
+def init(template: str, folder: Path | None, name: str | None, install: bool, as_json: bool) -> None:
     from atoll.project.files import worker_name
 
     if template not in TEMPLATES:
@@ -57,6 +62,9 @@ def init(template: str, folder: Path | None, name: str | None, install: bool) ->
     written = write_template(template, folder, name)
     if "package.json" in written and install:
         install_packages(folder)
+    if as_json:
+        show_json({"name": name, "folder": str(folder), "files": written})
+        return
     for path in written:
         click.echo(folder / path)
     say(f"\n{paint(name, bold=True)} is in {folder}. Next:\n\n  cd {folder}\n  atoll dev\n")
@@ -65,19 +73,35 @@ def init(template: str, folder: Path | None, name: str | None, install: bool) ->
 def write_template(template: str, folder: Path, name: str) -> list[str]:
     """Copy it, under another name. Returns what was written, from `folder`."""
     written = []
-    with as_file(files("atoll.cli") / "templates" / template) as source:
-        for path in sorted(source.rglob("*")):
-            if not path.is_file():
-                continue
-            target = folder / path.relative_to(source)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            text = path.read_text("utf-8")
-            if path.name == "atoll.toml":
-                text = text.replace(f'name = "{tomllib.loads(text)["name"]}"', f'name = "{name}"', 1)
-            target.write_text(text, "utf-8")
-            written.append(target.relative_to(folder).as_posix())
+    today = datetime.datetime.now(datetime.UTC).date().isoformat()
+    source = _source_of(template)
+    for path in sorted(source.rglob("*")):
+        if not path.is_file():
+            continue
+        target = folder / path.relative_to(source)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        text = path.read_text("utf-8")
+        if path.name == "atoll.toml":
+            text = re.sub('^name = ".*"$', f'name = "{name}"', text, count=1, flags=re.MULTILINE)
+            text = re.sub(
+                '^compatibility_date = ".*"$', f'compatibility_date = "{today}"', text, count=1, flags=re.MULTILINE
+            )
+        target.write_text(text, "utf-8")
+        written.append(target.relative_to(folder).as_posix())
     (folder / ".gitignore").write_text(IGNORED, "utf-8")
     return [*written, ".gitignore"]
+
+
+def _source_of(template: str) -> Path:
+    """Its folder: the installed package is one of files."""
+    if template not in EXAMPLES:
+        return Path(str(files("atoll.cli") / "templates" / template))
+    from atoll.engine.process import built_folders
+
+    found = [folder / "_examples" / EXAMPLES[template] for folder in built_folders()]
+    return next((folder for folder in found if folder.is_dir()), None) or fail(
+        f"the template {template} did not come with this Atoll", "run `make setup`"
+    )
 
 
 def install_packages(folder: Path) -> None:

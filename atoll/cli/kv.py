@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import sys
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from atoll.cli.options import json_option, node_options
-from atoll.cli.talk import fail, say, show_json, show_table
+from atoll.cli.talk import done, fail, show_json, show_table
 
 if TYPE_CHECKING:
     from atoll.cli.client import Client
@@ -54,24 +55,26 @@ def namespaces(client: Client, as_json: bool) -> None:
 @kv.command("create")
 @click.argument("namespace")
 @node_options
-def create(client: Client, namespace: str) -> None:
+@json_option
+def create(client: Client, namespace: str, as_json: bool) -> None:
     """Make an empty namespace."""
-    client.post("/api/kv", {"name": namespace})
-    say(f"made {namespace}")
+    made = client.post("/api/kv", {"name": namespace})
+    done(f"made {namespace}", as_json, **made)
 
 
 @kv.command("delete-namespace")
 @click.argument("namespace")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @node_options
-def delete_namespace(client: Client, namespace: str, yes: bool) -> None:
+@json_option
+def delete_namespace(client: Client, namespace: str, yes: bool, as_json: bool) -> None:
     """Delete a namespace with all that is in it."""
     if not yes:
         size = client.get(_at(namespace))
         if not click.confirm(f"Delete {namespace} with {size['keys']} keys on {client.target.api}?", err=True):
             fail("nothing was deleted")
     client.delete(_at(namespace))
-    say(f"deleted {namespace}")
+    done(f"deleted {namespace}", as_json, deleted=namespace)
 
 
 @kv.command("keys")
@@ -102,9 +105,17 @@ def keys(client: Client, namespace: str, prefix: str, limit: int, as_json: bool)
 @click.argument("namespace")
 @click.argument("key")
 @node_options
-def get(client: Client, namespace: str, key: str) -> None:
-    """Write a value to stdout, byte for byte."""
+@json_option
+def get(client: Client, namespace: str, key: str, as_json: bool) -> None:
+    """Write a value to stdout, byte for byte. JSON has it as a text, or in base64 when it is none."""
     response = client.send("GET", _at(namespace, "values", key))
+    if as_json:
+        raw = response.read()
+        try:
+            show_json({"key": key, "value": raw.decode()})
+        except UnicodeDecodeError:
+            show_json({"key": key, "base64": base64.b64encode(raw).decode()})
+        return
     while chunk := response.read(CHUNK):
         sys.stdout.buffer.write(chunk)
     sys.stdout.buffer.flush()
@@ -118,6 +129,7 @@ def get(client: Client, namespace: str, key: str) -> None:
 @click.option("--ttl", type=int, metavar="SECONDS", help="Let it expire after so long, 60 at least.")
 @click.option("--metadata", metavar="JSON", help="Metadata to go with it.")
 @node_options
+@json_option
 def put(
     client: Client,
     namespace: str,
@@ -126,6 +138,7 @@ def put(
     path: Path | None,
     ttl: int | None,
     metadata: str | None,
+    as_json: bool,
 ) -> None:
     """Store VALUE, a file's content, or what comes on stdin, under KEY."""
     if value is not None and path is not None:
@@ -133,17 +146,18 @@ def put(
     data = value.encode() if value is not None else path.read_bytes() if path is not None else sys.stdin.buffer.read()
     query: dict[str, object] = {"expiration_ttl": ttl, "metadata": metadata}
     client.send("PUT", _at(namespace, "values", key), data, {"Content-Type": "application/octet-stream"}, query).read()
-    say(f"stored {len(data):,} bytes as {key}")
+    done(f"stored {len(data):,} bytes as {key}", as_json, key=key, bytes=len(data))
 
 
 @kv.command("delete")
 @click.argument("namespace")
 @click.argument("keys", nargs=-1, required=True)
 @node_options
-def delete(client: Client, namespace: str, keys: tuple[str, ...]) -> None:
+@json_option
+def delete(client: Client, namespace: str, keys: tuple[str, ...], as_json: bool) -> None:
     """Delete keys."""
-    done = client.post(_at(namespace, "bulk", "delete"), list(keys))
-    say(f"deleted {done['deleted']} of {len(keys)} keys")
+    deleted = client.post(_at(namespace, "bulk", "delete"), list(keys))["deleted"]
+    done(f"deleted {deleted} of {len(keys)} keys", as_json, deleted=deleted)
 
 
 @kv.command("export")
@@ -161,8 +175,10 @@ def export(client: Client, namespace: str) -> None:
 @click.argument("namespace")
 @click.argument("file", required=False, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @node_options
-def import_(client: Client, namespace: str, file: Path | None) -> None:
+@json_option
+def import_(client: Client, namespace: str, file: Path | None, as_json: bool) -> None:
     """Store the entries of FILE, or of stdin: lines of JSON as `atoll kv export` writes them."""
     data = file.read_bytes() if file is not None else sys.stdin.buffer.read()
     response = client.send("POST", _at(namespace, "bulk"), data, {"Content-Type": "application/x-ndjson"})
-    say(f"stored {json.loads(response.read())['written']} entries")
+    written = json.loads(response.read())["written"]
+    done(f"stored {written} entries", as_json, written=written)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from atoll.cli.options import json_option, node_options, worker_named
-from atoll.cli.talk import paint, say, show_json
+from atoll.cli.talk import fail, paint, say, show_json
 
 if TYPE_CHECKING:
     from atoll.cli.client import Client
@@ -63,6 +64,16 @@ def logs(client: Client, worker: str | None, limit: int, as_json: bool) -> None:
         say("no calls yet")
 
 
+def show_event(kind: str, data: str, *, as_json: bool) -> None:
+    """One event of a live stream."""
+    if as_json and kind == "invocation":
+        click.echo(data)
+    elif kind == "invocation":
+        show_invocation(json.loads(data))
+    elif kind == "dropped":
+        say(f"… {json.loads(data)['count']} calls more")
+
+
 @click.command()
 @click.argument("worker", required=False)
 @click.option("--outcome", metavar="NAME", help="Only calls that ended so: ok, exception, exceeded_cpu, …")
@@ -81,22 +92,19 @@ def tail(
       atoll tail --outcome exception
       atoll tail hello --json | jq .url
     """
-    import json
-
     from atoll.cli.client import segment
 
     name = worker_named(worker)
     kind = ""
-    for line in client.lines(f"/api/workers/{segment(name)}/logs/live", outcome=outcome, level=level, text=text):
-        if line == ": listening":
-            say(f"listening to {name} on {client.target.api}; Ctrl-C ends")
-        elif line.startswith("event: "):
-            kind = line[7:]
-        elif line.startswith("data: ") and kind == "invocation":
-            if as_json:
-                click.echo(line[6:])
-            else:
-                show_invocation(json.loads(line[6:]))
-        elif line.startswith("data: ") and kind == "dropped":
-            say(f"… {json.loads(line[6:])['count']} calls more")
-    say("the node ended the stream")
+    lines = client.lines(f"/api/workers/{segment(name)}/logs/live", outcome=outcome, level=level, text=text)
+    try:
+        for line in lines:
+            if line == ": listening":
+                say(f"listening to {name} on {client.target.api}; Ctrl-C ends")
+            elif line.startswith("event: "):
+                kind = line[7:]
+            elif line.startswith("data: "):
+                show_event(kind, line[6:], as_json=as_json)
+    except KeyboardInterrupt:  # how it is meant to end
+        return
+    fail("the node ended the stream", "it stops, or the worker was deleted")

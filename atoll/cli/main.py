@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
-from typing import NamedTuple
+import os
+import sys
+from typing import Any, NamedTuple
 
 import click
 
@@ -55,7 +57,38 @@ COMMANDS = {name: entry.module for section in SECTIONS.values() for name, entry 
 ENTRIES = {name: entry for section in SECTIONS.values() for name, entry in section.items()}
 
 
+# Exit codes; a command that failed ends with 1, as click has it.
+WRONG_USE = 2
+INTERRUPTED = 130  # as shells tell of SIGINT
+NO_READER = 141  # and of SIGPIPE
+
+
 class LazyGroup(click.Group):
+    def main(self, *args: Any, **extra: Any) -> Any:
+        """Errors of use look like all others: what was wrong, and a hint."""
+        from atoll.cli.talk import Failed
+
+        try:
+            result = super().main(*args, **{**extra, "standalone_mode": False})
+        except click.exceptions.NoArgsIsHelpError as error:
+            error.show()
+            sys.exit(WRONG_USE)
+        except click.UsageError as error:
+            command = error.ctx.command_path if error.ctx is not None else "atoll"
+            wrong = Failed(error.format_message().replace("\n\t", " "), f"`{command} --help` shows how it is used")
+            wrong.as_json = "--json" in sys.argv
+            wrong.show()
+            sys.exit(WRONG_USE)
+        except click.ClickException as error:
+            error.show()
+            sys.exit(error.exit_code)
+        except click.Abort:
+            sys.exit(INTERRUPTED)
+        except BrokenPipeError:  # `atoll logs | head`: who reads has seen enough
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            sys.exit(NO_READER)
+        sys.exit(result if isinstance(result, int) else 0)
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
 
@@ -74,8 +107,8 @@ class LazyGroup(click.Group):
             import difflib
 
             close = difflib.get_close_matches(args[0], COMMANDS, n=1)
-            hint = f" Did you mean `{close[0]}`?" if close else ""
-            ctx.fail(f"There is no command `{args[0]}`.{hint}")
+            hint = f", did you mean `{close[0]}`?" if close else ""
+            ctx.fail(f"there is no command `{args[0]}`{hint}")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -6,8 +6,9 @@ import sys
 
 import click
 
+from atoll.cli.options import json_option
 from atoll.cli.profiles import read_profiles, write_profiles
-from atoll.cli.talk import fail, say, show_json, show_table
+from atoll.cli.talk import done, fail, show_json, show_table
 
 
 @click.group()
@@ -27,7 +28,8 @@ def profile() -> None:
 @click.option("--api", required=True, metavar="URL", help="Address of the node's control API.")
 @click.option("--token", default="", metavar="TEXT", help="A token of that node; `-` reads it from stdin.")
 @click.option("--tenant", default="", metavar="NAME", help="Whose workers, for a token of all tenants.")
-def add(name: str, api: str, token: str, tenant: str) -> None:
+@json_option
+def add(name: str, api: str, token: str, tenant: str, as_json: bool) -> None:
     """Add a node, or change what is known of it. The first one becomes the default."""
     if not api.startswith(("http://", "https://")):
         fail(f"--api is {api}, which is no URL", "write it like https://atoll.example")
@@ -37,11 +39,12 @@ def add(name: str, api: str, token: str, tenant: str) -> None:
     fields = {"api": api.rstrip("/"), "token": token, "tenant": tenant}
     profiles[name] = {key: value for key, value in fields.items() if value}
     write_profiles(profiles, default or name)
-    say(f"{name} is {api}" + ("" if default else ", and the default"))
+    told = f"{name} is {api}" + ("" if default else ", and the default")
+    done(told, as_json, name=name, api=fields["api"], default=(default or name) == name)
 
 
 @profile.command("list")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def list_profiles(as_json: bool) -> None:
     """List the nodes; tokens are not shown."""
     profiles, default = read_profiles()
@@ -58,21 +61,23 @@ def list_profiles(as_json: bool) -> None:
 
 @profile.command("use")
 @click.argument("name")
-def use(name: str) -> None:
+@json_option
+def use(name: str, as_json: bool) -> None:
     """Make a node the default."""
     profiles, _ = read_profiles()
     if name not in profiles:
         fail(f"there is no profile `{name}`", f"there are: {', '.join(profiles) or 'none'}")
     write_profiles(profiles, name)
-    say(f"commands speak to {name} now")
+    done(f"commands speak to {name} now", as_json, default=name)
 
 
 @profile.command("remove")
 @click.argument("name")
-def remove(name: str) -> None:
+@json_option
+def remove(name: str, as_json: bool) -> None:
     """Forget a node."""
     profiles, default = read_profiles()
     if profiles.pop(name, None) is None:
         fail(f"there is no profile `{name}`", f"there are: {', '.join(profiles) or 'none'}")
     write_profiles(profiles, "" if default == name else default)
-    say(f"forgot {name}")
+    done(f"forgot {name}", as_json, removed=name)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from atoll.cli.options import json_option, node_options
-from atoll.cli.talk import fail, say, show_json, show_table
+from atoll.cli.talk import done, fail, say, show_json, show_table
 
 if TYPE_CHECKING:
     from atoll.cli.client import Client
@@ -54,22 +54,24 @@ def list_queues(client: Client, as_json: bool) -> None:
 @queues.command("create")
 @click.argument("queue")
 @node_options
-def create(client: Client, queue: str) -> None:
+@json_option
+def create(client: Client, queue: str, as_json: bool) -> None:
     """Make a queue."""
-    client.post("/api/queues", {"name": queue})
-    say(f"made {queue}")
+    made = client.post("/api/queues", {"name": queue})
+    done(f"made {queue}", as_json, **made)
 
 
 @queues.command("delete")
 @click.argument("queue")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @node_options
-def delete(client: Client, queue: str, yes: bool) -> None:
+@json_option
+def delete(client: Client, queue: str, yes: bool, as_json: bool) -> None:
     """Delete a queue with its messages."""
     if not yes and not click.confirm(f"Delete the queue {queue} on {client.target.api}?", err=True):
         fail("nothing was deleted")
     client.delete(_at(queue))
-    say(f"deleted {queue}")
+    done(f"deleted {queue}", as_json, deleted=queue)
 
 
 @queues.command("send")
@@ -101,27 +103,31 @@ def send(client: Client, queue: str, body: str | None, as_text: bool, delay: int
 @queues.command("pause")
 @click.argument("queue")
 @node_options
-def pause(client: Client, queue: str) -> None:
+@json_option
+def pause(client: Client, queue: str, as_json: bool) -> None:
     """Deliver nothing until it is resumed; messages gather."""
     client.post(_at(queue, "pause"))
-    say(f"{queue} is paused")
+    done(f"{queue} is paused", as_json, queue=queue, paused=True)
 
 
 @queues.command("resume")
 @click.argument("queue")
 @node_options
-def resume(client: Client, queue: str) -> None:
+@json_option
+def resume(client: Client, queue: str, as_json: bool) -> None:
     """Deliver again."""
     client.post(_at(queue, "resume"))
-    say(f"{queue} delivers again")
+    done(f"{queue} delivers again", as_json, queue=queue, paused=False)
 
 
 @queues.command("purge")
 @click.argument("queue")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @node_options
-def purge(client: Client, queue: str, yes: bool) -> None:
+@json_option
+def purge(client: Client, queue: str, yes: bool, as_json: bool) -> None:
     """Delete every message that no consumer has."""
     if not yes and not click.confirm(f"Delete all messages of {queue} on {client.target.api}?", err=True):
         fail("nothing was deleted")
-    say(f"deleted {client.post(_at(queue, 'purge'))['purged']} messages")
+    purged = client.post(_at(queue, "purge"))["purged"]
+    done(f"deleted {purged} messages", as_json, queue=queue, purged=purged)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from atoll.cli.options import json_option, node_options, worker_named, worker_option
-from atoll.cli.talk import fail, say, show_json, show_table
+from atoll.cli.talk import done, fail, say, show_json, show_table
 
 if TYPE_CHECKING:
     from atoll.cli.client import Client
@@ -70,17 +70,19 @@ def list_secrets(client: Client, worker: str | None, as_json: bool) -> None:
 @click.argument("name")
 @worker_option
 @node_options
-def delete(client: Client, name: str, worker: str | None) -> None:
+@json_option
+def delete(client: Client, name: str, worker: str | None, as_json: bool) -> None:
     """Delete a secret."""
     client.delete(_at(worker, name))
-    say(f"deleted {name}")
+    done(f"deleted {name}", as_json, deleted=name)
 
 
 @secret.command("bulk")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @worker_option
 @node_options
-def bulk(client: Client, file: Path, worker: str | None) -> None:
+@json_option
+def bulk(client: Client, file: Path, worker: str | None, as_json: bool) -> None:
     """Set all secrets of FILE: NAME=value lines, or one JSON object of texts."""
     from atoll.project.files import read_dotenv
 
@@ -95,4 +97,4 @@ def bulk(client: Client, file: Path, worker: str | None) -> None:
         values = read_dotenv(file)
     for name, value in values.items():
         client.put(_at(worker, name), {"value": value})
-    say(f"{len(values)} secrets are set")
+    done(f"{len(values)} secrets are set", as_json, set=list(values))

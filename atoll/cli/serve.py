@@ -30,8 +30,9 @@ def settings_options(command: Callable[..., None]) -> Callable[..., None]:
     "--config", type=click.Path(path_type=Path), metavar="FILE", help=f"Settings.  [default: ./{CONFIG_FILE}]"
 )
 @click.option("--example/--no-example", default=False, help=f"Deploy the worker {EXAMPLE} if it is not there.")
+@click.option("--json", "as_json", is_flag=True, help="Print one line of JSON when it serves, instead of the greeting.")
 @settings_options
-def serve(config: Path | None, example: bool, **flags: str | None) -> None:
+def serve(config: Path | None, example: bool, as_json: bool, **flags: str | None) -> None:
     """Start a node and serve workers until it is told to stop.
 
     Each setting can also come from the [node] table of a file or from the environment, where --port is ATOLL_PORT.
@@ -45,12 +46,13 @@ def serve(config: Path | None, example: bool, **flags: str | None) -> None:
     try:
         given = {name: value for name, value in flags.items() if value is not None}
         settings, origins = load_with_origins(config, os.environ, given)
-        run(settings, origins, [EXAMPLE] if example else [])
+        run(settings, origins, [EXAMPLE] if example else [], as_json=as_json)
     except StartError as error:
         raise Failed(str(error), error.hint) from None
 
 
-def run(settings: Settings, origins: dict[str, str], examples: list[str]) -> None:
+def run(settings: Settings, origins: dict[str, str], examples: list[str], *, as_json: bool) -> None:
     from atoll.app import run as run_node  # the whole node: imported once the settings are known to be good
+    from atoll.cli.greeting import greet, greet_script
 
-    run_node(settings, examples=examples, origins=origins)
+    run_node(settings, greet_script if as_json else greet, examples=examples, origins=origins)

@@ -17,13 +17,25 @@ LEVEL_COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}
 
 
 class Failed(click.ClickException):
-    """A command cannot do its work: the reason and the hint, each on a line of stderr, and exit code 1."""
+    """A command cannot do its work: the reason and the hint, each on a line of stderr, and exit code 1.
+
+    With --json both are one JSON object, on stderr too.
+    """
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)
         self.hint = hint
+        context = click.get_current_context(silent=True)  # it is over when this is shown
+        self.as_json = bool(context is not None and context.params.get("as_json"))
+
+    def facts(self) -> dict[str, Any]:
+        """The error as --json tells it."""
+        return {"message": self.message, "hint": self.hint}
 
     def show(self, file: IO[str] | None = None) -> None:
+        if self.as_json:
+            click.echo(json.dumps({"error": self.facts()}, ensure_ascii=False), err=True)
+            return
         say(f"{paint('error:', fg='red', bold=True)} {self.message}")
         if self.hint:
             say(f"{paint('hint:', fg='cyan')} {self.hint}")
@@ -46,6 +58,14 @@ def say(text: str = "") -> None:
 
 def show_json(value: object) -> None:
     click.echo(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def done(text: str, as_json: bool, **facts: object) -> None:
+    """What a command did: a sentence for people, or its facts."""
+    if as_json:
+        show_json(facts)
+    else:
+        say(text)
 
 
 def show_table(head: Sequence[str], rows: Iterable[Sequence[object]], empty: str) -> None:

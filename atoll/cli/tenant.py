@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from atoll.cli.options import json_option, node_options
-from atoll.cli.talk import fail, say, show_json, show_table
+from atoll.cli.talk import done, fail, say, show_json, show_table
 
 if TYPE_CHECKING:
     from atoll.cli.client import Client
@@ -102,9 +102,10 @@ def list_tenants(client: Client, as_json: bool) -> None:
 @tenant.command("delete")
 @click.argument("name")
 @node_options
-def delete(client: Client, name: str) -> None:
+@json_option
+def delete(client: Client, name: str, as_json: bool) -> None:
     """Delete a tenant that has nothing any more."""
     from atoll.cli.client import segment
 
     client.delete(f"/api/tenants/{segment(name)}")
-    say(f"deleted {name}")
+    done(f"deleted {name}", as_json, deleted=name)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from atoll.cli.options import json_option, node_options
-from atoll.cli.talk import say, show_json, show_table
+from atoll.cli.talk import done, say, show_json, show_table
 
 if TYPE_CHECKING:
     from atoll.cli.client import Client
@@ -84,9 +84,10 @@ def list_tokens(client: Client, as_json: bool) -> None:
 @token.command("revoke")
 @click.argument("token_id")
 @node_options
-def revoke(client: Client, token_id: str) -> None:
+@json_option
+def revoke(client: Client, token_id: str, as_json: bool) -> None:
     """Revoke a token by its id: it opens nothing from now on."""
     from atoll.cli.client import segment
 
     client.delete(f"/api/tokens/{segment(token_id)}")
-    say(f"revoked {token_id}")
+    done(f"revoked {token_id}", as_json, revoked=token_id)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import msgspec
 from starlette.requests import Request
@@ -10,7 +11,12 @@ from starlette.responses import Response
 
 from atoll.control.boundary import HEADERS, Route, json_answer
 from atoll.control.callers import Scope
-from atoll.observe.metrics import CONTENT_TYPE, Metrics
+from atoll.observe.meter import Meter, Sources
+
+if TYPE_CHECKING:
+    from atoll.observe.metrics import Metrics
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 class StateAnswer(msgspec.Struct):
@@ -20,9 +26,11 @@ class StateAnswer(msgspec.Struct):
 class MetricsApi:
     """`state` is "ok", or why no request should be sent here."""
 
-    def __init__(self, metrics: Metrics, state: Callable[[], str]) -> None:
-        self._metrics = metrics
+    def __init__(self, meter: Meter, sources: Sources, state: Callable[[], str]) -> None:
+        self._meter = meter
+        self._sources = sources
         self._state = state
+        self._metrics: Metrics | None = None
 
     def routes(self) -> list[Route]:
         return [
@@ -35,6 +43,10 @@ class MetricsApi:
 
     async def metrics(self, request: Request) -> Response:
         """GET /metrics"""
+        if self._metrics is None:
+            from atoll.observe.metrics import Metrics  # prometheus_client: a node that nobody scrapes starts sooner
+
+            self._metrics = Metrics(self._meter, self._sources)
         return Response(self._metrics.text(), headers=HEADERS | {"content-type": CONTENT_TYPE})
 
     async def alive(self, request: Request) -> Response:

@@ -16,13 +16,12 @@ import binascii
 import os
 from collections.abc import Mapping
 from pathlib import Path
-
-from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-from cryptography.hazmat.primitives.hashes import SHA256
-from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+from typing import TYPE_CHECKING
 
 from atoll.errors import StartError
+
+if TYPE_CHECKING:  # imported with the first secret: a node without any starts sooner
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 KEY_FILE = "root-key"
 VARIABLE = "ATOLL_ROOT_KEY"
@@ -57,6 +56,8 @@ class Vault:
         return bytes([key_id]) + nonce + box
 
     def open(self, sealed: bytes, tenant: str, worker_id: str, name: str) -> str:
+        from cryptography.exceptions import InvalidTag
+
         key_id, nonce, box = sealed[0], sealed[1 : 1 + NONCE_BYTES], sealed[1 + NONCE_BYTES :]
         if key_id not in self._roots:
             raise CannotOpen(f"it was sealed with root key {key_id}, which is not there")
@@ -68,6 +69,10 @@ class Vault:
     def _box(self, key_id: int, tenant: str) -> AESGCM:
         box = self._derived.get((key_id, tenant))
         if box is None:
+            from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+            from cryptography.hazmat.primitives.hashes import SHA256
+            from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
             derive = HKDF(SHA256(), KEY_BYTES, salt=None, info=PURPOSE + tenant.encode())
             box = self._derived[key_id, tenant] = AESGCM(derive.derive(self._roots[key_id]))
         return box

@@ -14,9 +14,12 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from websockets.extensions.base import Extension
+
 from atoll.config import Settings
-from atoll.egress.connection import Connection, Exchange
+from atoll.egress.connection import SWITCHING, Connection, Exchange
 from atoll.egress.gate import Gate
+from atoll.egress.websocket import Handshake, ServerSocket
 from atoll.errors import NetworkError, QuotaExceeded
 from atoll.workers import Version
 
@@ -69,6 +72,8 @@ class HttpClient:
         self._tenants: dict[str, Tenant] = {}
         self._idle: dict[tuple[Any, ...], list[Connection]] = {}
         self._busy: set[Connection] = set()
+        self._sockets: set[ServerSocket] = set()
+        self._socket_silence = settings.socket_timeout
         self._timer: asyncio.TimerHandle | None = None
         self.stats = ClientStats()
 
@@ -77,6 +82,8 @@ class HttpClient:
             self._timer.cancel()
         for connection in [*self._busy, *(c for kept in self._idle.values() for c in kept)]:
             connection.transport.abort()
+        for socket in list(self._sockets):
+            socket.abort()
 
     async def request(
         self, version: Version, target: Target, data: bytes, *, method: str, is_whole: bool, chunked: bool
@@ -128,6 +135,51 @@ class HttpClient:
             exchange.close()
             raise
         return exchange
+
+    async def upgrade(
+        self, version: Version, target: Target, data: bytes, handshake: Handshake
+    ) -> Exchange | ServerSocket:
+        """Ask for a WebSocket, always on a new connection. An Exchange: the server answered with something else."""
+        self._gate.check_host(version, target.host, target.port)
+        self.stats.requests += 1
+        exchange = Exchange(str(target), False, True, False, self._max_bytes)
+        exchange.is_upgrade = True
+        connection = await self._open(version, target, self._key(version, target))
+        self._busy.add(connection)
+        self._watch()
+        connection.begin(exchange, data)
+        try:
+            async with asyncio.timeout(self._silence):  # of all of it: a call that is a socket has no other end
+                await exchange.head()
+            if exchange.status != SWITCHING:
+                return exchange
+            extensions = handshake.check(str(target), exchange.headers)
+            if exchange.connection is None:
+                raise NetworkError(f"{target} closed the connection at once")
+        except TimeoutError:
+            self.stats.failures += 1
+            exchange.close()
+            raise NetworkError(f"no WebSocket with {target} within {self._silence:g} s") from None
+        except BaseException:
+            self.stats.failures += 1
+            exchange.close()
+            raise
+        return self._switch(connection, exchange, extensions)
+
+    def _switch(self, connection: Connection, exchange: Exchange, extensions: list[Extension]) -> ServerSocket:
+        """Make a socket of a connection. It counts as one of the tenant's as long as it lasts."""
+
+        def release() -> None:
+            self._sockets.discard(socket)
+            self._released(connection, False)
+
+        socket = ServerSocket(connection.where, connection.transport, exchange.headers, extensions, release)
+        self._busy.discard(connection)
+        self._sockets.add(socket)
+        connection.hand_over(socket)
+        connection.hold(False)
+        socket.data_received(exchange.early)
+        return socket
 
     # --- connections ---
 
@@ -237,6 +289,8 @@ class HttpClient:
                 exchange.heard = now
             elif now - exchange.heard > self._silence:
                 exchange.fail(NetworkError(f"{connection.where} was silent for {self._silence:g} s"))
+        for socket in list(self._sockets):
+            socket.sweep(now, self._socket_silence)
         for key, kept in list(self._idle.items()):
             for connection in list(kept):
                 if now - connection.idle_since > IDLE_SECONDS:
@@ -244,5 +298,5 @@ class HttpClient:
             if not kept:
                 del self._idle[key]
         self._timer = None
-        if self._busy or self._idle:
+        if self._busy or self._idle or self._sockets:
             self._watch()

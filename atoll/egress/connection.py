@@ -24,6 +24,7 @@ LOW = 128 << 10  # and how few before it goes on
 READ_BYTES = 128 << 10  # the most that one read gives
 HEAD_BYTES = 128 << 10  # the longest response head
 MAX_HEADERS = 1_000
+SWITCHING = 101
 
 
 class Connection(asyncio.Protocol):
@@ -48,6 +49,13 @@ class Connection(asyncio.Protocol):
         self.exchange = exchange
         exchange.connection = self
         self.transport.write(data)
+
+    def hand_over(self, protocol: asyncio.BaseProtocol) -> None:
+        """What the exchange made of the connection is no HTTP any more: another protocol has it from now on."""
+        if self.exchange is not None:
+            self.exchange.connection = None
+            self.exchange = None
+        self.transport.set_protocol(protocol)
 
     def leave(self, keeps: bool) -> None:
         """The exchange is over: serve the next one, or close."""
@@ -131,8 +139,10 @@ class Exchange:
         self.is_head = is_head
         self.is_sent = is_whole  # all of the request has been written
         self.is_chunked = chunked
+        self.is_upgrade = False  # a WebSocket was asked for: 101 is an answer
         self.connection: Connection | None = None
         # the response
+        self.early = b""  # what came behind a 101
         self.status = 0
         self.reason = ""
         self.headers: list[tuple[bytes, bytes]] = []
@@ -224,9 +234,16 @@ class Exchange:
         """Take what came. False: it was wrong, or more than one response."""
         self.is_new = False
         self.heard = 0.0
+        if self.status == SWITCHING:  # until the connection is handed over
+            self.early += data
+            return True
         try:
             self._parser.feed_data(data)
-        except httptools.HttpParserUpgrade:
+        except httptools.HttpParserUpgrade as upgrade:
+            if self.status == SWITCHING and self.connection is not None:
+                self.early = data[upgrade.args[0] :]
+                self.connection.hold(True)
+                return True
             self.fail(NetworkError(f"{self.where} switched to another protocol, which nobody asked for"))
             return False
         except httptools.HttpParserError as error:
@@ -273,7 +290,12 @@ class Exchange:
     def on_headers_complete(self) -> None:
         status = self._parser.get_status_code()
         if status < 200:
-            if status == 101:
+            if status == SWITCHING:
+                if self.is_upgrade:
+                    self.status = status
+                    self.has_head = True
+                    self._wake()
+                    return
                 raise NetworkError(f"{self.where} switched to another protocol, which nobody asked for")
             return  # on_message_complete follows, and then the real one
         if status > 599:
@@ -304,7 +326,7 @@ class Exchange:
         if not self.has_head:  # a 100 or 103
             self.headers.clear()
             self.reason = ""
-        elif not self.has_ended:
+        elif not self.has_ended and self.status != SWITCHING:
             self._end(self._parser.should_keep_alive())
 
     def on_message_begin(self) -> None:

@@ -34,10 +34,18 @@ class Gate:
         self._node = Policy("this node", deny=_rules("egress_deny", settings.egress_deny))
         self._port = settings.port
         self._connect_seconds = settings.connect_timeout
-        self.tls = _trust(settings.ca_file)
         self._threads = ThreadPoolExecutor(RESOLVERS, "resolve")
+        # The roots of a system take some 40 ms to read, so a thread does it; a file that is wrong is told at the start.
+        self._trust = self._threads.submit(_trust, settings.ca_file)
+        if settings.ca_file:
+            self._trust.result()
         self._tenants: dict[str, EgressRules] = {}  # of those that have rules of their own
         self._resolving: dict[str, asyncio.Semaphore] = {}
+
+    @property
+    def tls(self) -> ssl.SSLContext:
+        """Whose certificates are believed."""
+        return self._trust.result()
 
     def close(self) -> None:
         self._threads.shutdown(wait=False, cancel_futures=True)

@@ -68,6 +68,7 @@ class WorkerCall:
     def __init__(self) -> None:
         self.call: Call | None = None
         self.is_closed = False
+        self._is_left = False  # nobody reads any more, but it may come to its end
 
         # The response
         self._response: asyncio.Future[InnerResponse] = asyncio.get_running_loop().create_future()
@@ -135,6 +136,16 @@ class WorkerCall:
             self._waiting.append((b"", True))
         self._send()
 
+    def leave(self, last: bytes, seconds: float) -> None:
+        """Send the last of the request body and wait for nothing: what comes is dropped, and it ends in time."""
+        if self.is_closed or self._ended:
+            return
+        self.begin_upload(last, True)
+        self._is_left = True
+        self.read_nowait()
+        self._wake()
+        asyncio.get_running_loop().call_later(seconds, self.close)
+
     def close(self) -> None:
         """Nothing of it is wanted any more."""
         if self.is_closed:
@@ -177,6 +188,8 @@ class WorkerCall:
             return
         if chunk:
             self._chunks.append(chunk)
+        if self._is_left:
+            self.read_nowait()
         if ended:
             self._end()
         self._wake()

@@ -18,6 +18,7 @@ from atoll.broker import Broker
 from atoll.engine.calls import OVER, QUEUED, SENT, Call, Caller
 from atoll.engine.cells import NO_ENGINE, Cell
 from atoll.engine.homes import Home
+from atoll.engine.ledger import Ledger
 from atoll.engine.loads import CodeCache, LoadCodeCache, LoadReport, Placement, SaveCodeCache
 from atoll.engine.measures import PoolLimits, PoolStats
 from atoll.engine.placing import BUSY, TRY_ELSEWHERE, Placer
@@ -26,7 +27,7 @@ from atoll.engine.session import Session
 from atoll.engine.solo import is_solo, solo_placement, spend
 from atoll.engine.tenants import TenantCaps
 from atoll.errors import Failure, LoadFailed
-from atoll.logs import Invocation
+from atoll.logs import Invocation, Said
 from atoll.wire.generated import ErrorCode, Outcome
 from atoll.workers import Version
 
@@ -61,6 +62,7 @@ class Pool:
         self._queue = CallQueue(limits.worker_queue)  # calls that no engine can take yet
         self._last_slow_sweep = clock()
         self._closed = False
+        self.hears: Callable[[Said], None] | None = None  # set while somebody wants console lines as they come
 
         # What others may use
         self.cells = self._placer.cells
@@ -263,9 +265,9 @@ class Pool:
         self.tenants.set_caps(tenant, caps)
         self._placer.rehouse(tenant)
 
-    def session(self, cell: Cell) -> Session:
+    def session(self, cell: Cell, ledger: Ledger | None = None) -> Session:
         """A session for an engine about to start; `add` it once it has said HELLO."""
-        return Session(self, cell, self._broker, self._record, self._clock, self.limits.ops_per_call)
+        return Session(self, cell, self._broker, self._record, self._clock, self.limits.ops_per_call, ledger)
 
     def add(self, session: Session) -> None:
         """An engine is ready: it takes calls from now on, first those that waited."""

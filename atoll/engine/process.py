@@ -14,6 +14,7 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,6 +34,7 @@ TAIL_BYTES = 16 << 10  # of an engine's output, kept to explain a failed start
 OUTPUT_BYTES = 1 << 20  # of an engine's output, passed on to our log in its whole life
 REPORT_BYTES = 16 << 10  # of the launcher
 SNAPSHOT_SECONDS = 60
+UNUSED_SECONDS = 30 * 86_400  # after which a snapshot in a shared folder goes
 # How a process ends by itself: V8 gives up, memory is wrong, the sandbox caught it.
 CRASHES = frozenset(
     {signal.SIGABRT, signal.SIGTRAP, signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGSYS}
@@ -78,10 +80,15 @@ def find_files() -> EngineFiles:
     raise StartError("the engine is not built: no _engine/engine.node in the package", REBUILD)
 
 
-def ensure_snapshot(files: EngineFiles, data: Path) -> Path:
-    """The V8 startup snapshot, made once per build and kept in the data folder. Blocks: run it in a thread."""
+def ensure_snapshot(files: EngineFiles, data: Path, *, shared: bool = False) -> Path:
+    """The V8 startup snapshot, made once per build and kept in the data folder. Blocks: run it in a thread.
+
+    In a shared folder those of other builds may be in use, so they go only when nobody has used them for long.
+    """
     path = data / f"engine-{files.key()}.snapshot"
     if path.exists():
+        if shared:
+            os.utime(path)
         return path
     data.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(prefix="engine-", suffix=".tmp", dir=data)
@@ -106,7 +113,7 @@ def ensure_snapshot(files: EngineFiles, data: Path) -> Path:
     finally:
         fresh.unlink(missing_ok=True)
     for stale in (*data.glob("engine-*.snapshot"), *data.glob("engine-*.tmp")):  # of other builds, of killed nodes
-        if stale != path:
+        if stale != path and not (shared and time.time() - stale.stat().st_mtime < UNUSED_SECONDS):
             stale.unlink(missing_ok=True)
     return path
 
@@ -149,26 +156,23 @@ class EngineCommand:
         return [str(self.files.node), *V8_FLAGS, str(self.files.main), "run", *flags, "--sandbox", self.sandbox]
 
 
-class EngineProcess:
-    """A running engine. `exited` gives its exit code once it is over and reaped.
+class Launched:
+    """An engine that was started and that nobody attends to yet: an EngineProcess takes it over, or `abandon` ends it.
 
-    `socket` is our end; it belongs to whoever made the process.
+    Needs no event loop, so that an engine can start while the rest of the node is still being imported.
     """
 
-    def __init__(self, name: str, command: EngineCommand, ledger: Ledger) -> None:
-        self._name = name
-        self._loop = asyncio.get_running_loop()
-        self.exited: asyncio.Future[int] = self._loop.create_future()
-        self._tail = bytearray()
-        self._passed_on = 0
-        self.socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
-        self._output, output = os.pipe()
-        self._report, report = os.pipe()
+    def __init__(self, command: EngineCommand, ledger: Ledger) -> None:
+        self.ledger = ledger
         snapshot = os.open(command.snapshot, os.O_RDONLY)
+        self.socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.output, output = os.pipe()
+        self.report, report = os.pipe()
         passed = (theirs.fileno(), snapshot, ledger.fd, report)
         launch = [sys.executable, "-I", "-S", "-B", str(Path(__file__).with_name("launch.py"))]
+        self.oom_kills = oom_kills()
         try:
-            self._process = subprocess.Popen(
+            self.process = subprocess.Popen(
                 [*launch, *map(str, passed), command.plan(), *command.arguments()],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
@@ -177,19 +181,45 @@ class EngineProcess:
                 start_new_session=True,  # Ctrl-C in a terminal is for us alone: engines end when we say so
             )
         except BaseException:
-            self.socket.close()
-            os.close(self._output)
-            os.close(self._report)
+            self._close()
             raise
         finally:
             theirs.close()
             os.close(output)
             os.close(report)
             os.close(snapshot)
+
+    def abandon(self) -> None:
+        """End it, unless it was taken over."""
+        self.process.kill()
+        self.process.wait()
+        self._close()
+        self.ledger.close()
+
+    def _close(self) -> None:
+        self.socket.close()
+        os.close(self.output)
+        os.close(self.report)
+
+
+class EngineProcess:
+    """A running engine. `exited` gives its exit code once it is over and reaped.
+
+    `socket` is our end; it belongs to whoever made the process.
+    """
+
+    def __init__(self, name: str, launched: Launched) -> None:
+        self._name = name
+        self._loop = asyncio.get_running_loop()
+        self.exited: asyncio.Future[int] = self._loop.create_future()
+        self._tail = bytearray()
+        self._passed_on = 0
+        self.socket, self._output, self._report = launched.socket, launched.output, launched.report
+        self._process = launched.process
+        self._oom_kills = launched.oom_kills
         self.socket.setblocking(False)
         os.set_blocking(self._output, False)
         self._pidfd = os.pidfd_open(self.pid)
-        self._oom_kills = oom_kills()
         self._loop.add_reader(self._output, self._on_output)
         self._loop.add_reader(self._pidfd, self._on_exit)
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from atoll.broker import Broker
-from atoll.engine.calls import CANCEL_SECONDS
+from atoll.engine.calls import CANCEL_SECONDS, EVENT_NAMES
 from atoll.engine.cells import Cell
 from atoll.engine.ledger import Ledger
 from atoll.engine.link import CLOSED, Link
@@ -21,7 +21,7 @@ from atoll.engine.spread import Waiting
 from atoll.engine.table import CallTable
 from atoll.engine.tenants import Tenant
 from atoll.errors import EngineError, Failure
-from atoll.logs import Invocation
+from atoll.logs import Invocation, LogLine, Said
 from atoll.wire.codec import (
     Handler,
     encode_code,
@@ -40,6 +40,8 @@ _FAIL = int(Flag.FAIL)
 
 class SessionOwner(Protocol):
     """What the pool hears of an engine."""
+
+    hears: Callable[[Said], None] | None  # who wants console lines as they come; mostly nobody
 
     def on_loaded(self, placement: Placement, report: LoadReport) -> None: ...
 
@@ -63,6 +65,7 @@ class Session:
         record: Callable[[Invocation], None],
         clock: Callable[[], float],
         ops_per_call: int,
+        ledger: Ledger | None = None,
     ) -> None:
         self._owner = owner
         self.cell = cell
@@ -70,7 +73,7 @@ class Session:
         self.link = Link(self)
         self.loads: dict[int, Placement] = {}
         self._last_load = 0
-        self.ledger = Ledger()
+        self.ledger = ledger or Ledger()
         self.calls = CallTable(self.link, self.ledger, self._is_gone, record, clock)
         self.ops = Ops(self.link, self.calls, broker, ops_per_call)
         self.v8 = ""
@@ -173,6 +176,7 @@ class Session:
             Frame.CANCEL: calls.on_cancel,
             Frame.FAIL: calls.on_fail,
             Frame.DONE: calls.on_done,
+            Frame.ECHO: calls.on_echo,
         }
 
     def _find(self, kind: str, worker: int) -> Placement:
@@ -231,10 +235,16 @@ class Session:
     def _on_log(self, flags: int, worker: int, number: int, data: bytes, start: int, end: int) -> None:
         placement = self._find("LOG", worker)
         call = self.calls.calls.get(number)
+        level, timestamp_ms, text = read_log(data, start, end)
         if call is not None and call.worker == worker:
-            call.add_log(*read_log(data, start, end))
+            call.add_log(level, timestamp_ms, text)
         else:  # top-level code, or code that outlived its call
-            placement.add_log(*read_log(data, start, end))
+            call = None
+            placement.add_log(level, timestamp_ms, text)
+        if self._owner.hears is not None:
+            event, head = (EVENT_NAMES[call.event], call.head) if call is not None else ("", b"")
+            line = LogLine(timestamp_ms, level, text)
+            self._owner.hears(Said(placement.version, call.id if call is not None else 0, event, head, line))
 
     def _on_op(self, flags: int, worker: int, number: int, data: bytes, start: int, end: int) -> None:
         self.ops.begin(self._find("OP", worker), number, data, start, end)

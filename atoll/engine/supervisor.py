@@ -16,14 +16,14 @@ import logging
 import signal
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 from atoll.engine import sandbox
 from atoll.engine.cells import Cell
+from atoll.engine.early import EarlyEngine, prepared
 from atoll.engine.link import CLOSED
 from atoll.engine.pool import Pool
-from atoll.engine.process import EngineCommand, EngineFiles, EngineProcess, ensure_snapshot, find_files
+from atoll.engine.process import EngineCommand, EngineFiles, EngineProcess, Launched
 from atoll.engine.session import Session
 from atoll.engine.table import NEVER
 from atoll.engine.upkeep import Upkeep, UpkeepLimits
@@ -60,8 +60,10 @@ class Supervisor:
         upkeep: UpkeepLimits | None = None,
         heartbeat_seconds: float = 1.0,
         heap_initial_mb: int = 0,
+        early: EarlyEngine | None = None,
     ) -> None:
         self._pool = pool
+        self._early = early  # the first engine, begun before all this; used once
         self.upkeep = Upkeep(pool, upkeep or UpkeepLimits(), time.monotonic)
         self._heartbeat_seconds = heartbeat_seconds
         self._heap_initial_mb = heap_initial_mb
@@ -110,20 +112,19 @@ class Supervisor:
 
     async def start(self) -> None:
         """Start every engine and wait until all have said HELLO. StartError if one cannot."""
-        files = self._files or find_files()
-        snapshot = await asyncio.to_thread(ensure_snapshot, files, self._data)
-        self._command = EngineCommand(
-            files,
-            snapshot,
-            self._threads,
-            self._spares,
-            self._pbkdf2_iterations,
-            self._heap_initial_mb,
-            self._sandbox,
-        )
-        if self._sandbox != sandbox.OFF:
-            readable = await asyncio.to_thread(sandbox.needed_files, files.node, files.main, files.addon)
-            self._command = replace(self._command, readable=readable)
+        if self._early is not None:
+            self._command = self._early.command
+        else:
+            self._command = await asyncio.to_thread(
+                prepared,
+                self._data,
+                files=self._files,
+                threads=self._threads,
+                spares=self._spares,
+                pbkdf2_iterations=self._pbkdf2_iterations,
+                heap_initial_mb=self._heap_initial_mb,
+                sandbox_mode=self._sandbox,
+            )
         loop = asyncio.get_running_loop()
         first: list[asyncio.Future[None]] = []
         shared = self._pool.cells.shared
@@ -209,9 +210,10 @@ class Supervisor:
     async def _live(self, name: str, cell: Cell, ready: asyncio.Future[None]) -> str:
         """One life of an engine; returns or raises why it ended, once nothing of it is left or another task ends it."""
         assert self._command is not None
-        session = self._pool.session(cell)
+        launched = self._early.take() if self._early is not None else None
+        session = self._pool.session(cell, launched.ledger if launched is not None else None)
         try:
-            process = EngineProcess(name, self._command, session.ledger)
+            process = EngineProcess(name, launched or Launched(self._command, session.ledger))
         except BaseException:
             session.close()
             raise

@@ -1,10 +1,7 @@
 """WebSockets: a request that becomes one, and the connection it is from then on.
 
-The protocol itself (frames, masks, fragments, pings, deflate, closing) is the `websockets` package's; here it is joined
-to a call. Messages travel on the call where others have bodies, each way as a stream of frames of our own, under the
-same credit:
-
-    u8 kind (1 text, 2 binary, 3 close), u32 length, bytes; of a close u16 code, reason
+The protocol itself is wire/sockets.py; here it is joined to a call. Messages travel on the call where others have
+bodies, under the same credit.
 
 A connection that becomes a socket gives its transport to a Socket and is forgotten. The call stays open as long as
 the socket; what ends it is a close from either side, a client that is gone, the end of the worker, or the server's.
@@ -17,37 +14,28 @@ import base64
 import binascii
 import hashlib
 import logging
-import struct
 from typing import TYPE_CHECKING
 
-from websockets.exceptions import InvalidHeader, NegotiationError, ProtocolError
+from websockets.exceptions import InvalidHeader, NegotiationError
 from websockets.extensions.base import Extension
 from websockets.extensions.permessage_deflate import ServerPerMessageDeflateFactory
-from websockets.frames import Frame, Opcode
 from websockets.headers import build_extension, parse_extension
-from websockets.protocol import SERVER, Protocol, State
 
 from atoll.errors import Failure
 from atoll.front.exchange import OVER, WAITING, Exchange
 from atoll.front.flow import Download, Upload
 from atoll.front.http1 import BadResponse, Refusal, check_block, header, request_head
 from atoll.wire.generated import WINDOW
+from atoll.wire.sockets import CLOSE_SECONDS, GOING_AWAY, INTERNAL_ERROR, SERVER, BadMessage, Codec
 from atoll.workers import Version
 
 if TYPE_CHECKING:
     from atoll.front.connection import Connection
 
 log = logging.getLogger("atoll.front")
-QUIET_LOG = logging.getLogger("atoll.front.websockets")  # the package tells of every connection
-QUIET_LOG.setLevel(logging.WARNING)
 
-MAX_MESSAGE = 32 << 20
 GUID = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
-TEXT, BINARY, CLOSE = 1, 2, 3
-HEAD = struct.Struct("<BI")
-CODE = struct.Struct("<H")
-CLOSE_SECONDS = 10.0  # for the other side to answer a close, and for the worker to end its call afterwards
-GOING_AWAY, ABNORMAL, NO_STATUS, INVALID_TEXT, INTERNAL_ERROR = 1001, 1006, 1005, 1007, 1011
+MAX_UNREAD = 4 * WINDOW  # what a client has not read: credit bounds the worker's part of it, this the answers to pings
 OURS = (b"sec-websocket-accept", b"sec-websocket-extensions", b"sec-websocket-key", b"sec-websocket-version")
 # Contexts kept between messages would cost each idle socket a few hundred kilobytes.
 DEFLATE = ServerPerMessageDeflateFactory(server_no_context_takeover=True, client_no_context_takeover=True)
@@ -172,76 +160,55 @@ class SocketExchange(Exchange):
 
 
 class Socket(asyncio.Protocol):
-    """The connection, once it is a WebSocket."""
+    """The connection, once it is a WebSocket. There may be tens of thousands: an idle one has nothing to spare."""
+
+    __slots__ = (
+        "call",
+        "codec",
+        "download",
+        "is_flooded",
+        "is_held",
+        "is_leaving",
+        "is_lost",
+        "is_over",
+        "is_pinged",
+        "shared",
+        "touched",
+        "transport",
+        "upload",
+    )
 
     def __init__(self, exchange: SocketExchange, extensions: list[Extension]) -> None:
         assert exchange.call is not None
         self.shared = exchange.connection.shared
         self.transport = exchange.connection.transport
         self.call = exchange.call
-        self.protocol = Protocol(SERVER, max_size=MAX_MESSAGE, logger=QUIET_LOG)
-        self.protocol.extensions = extensions
+        self.codec = Codec(SERVER, extensions)
         self.upload = Upload(self.call)
         self.download = Download(self.call, False)
         self.is_lost = False
         self.is_held = False
+        self.is_flooded = False  # it pings and does not read the answers
         self.is_over = False  # the call has ended, or was told that the client is gone
         self.is_leaving = False  # a close was sent: the client has some seconds to answer
-        self.has_told = False  # the worker knows that the client closed
         self.touched = self.shared.now
         self.is_pinged = False
-        self._message: list[bytes] = []  # fragments
-        self._kind = TEXT
-        self._incoming = bytearray()  # what the engine sent of a frame that is not whole
 
     # --- the client ---
 
     def data_received(self, data: bytes) -> None:
         self.touched = self.shared.now
         self.is_pinged = False
-        self.protocol.receive_data(data)
-        for event in self.protocol.events_received():
-            if isinstance(event, Frame):
-                self._take(event)
+        messages = self.codec.receive(data)
+        if messages:
+            self.upload.take(messages, self.codec.has_told)
         self._write()
-
-    def _take(self, event: Frame) -> None:
-        opcode = event.opcode
-        if opcode is Opcode.CLOSE:
-            self._tell_close()
-        elif opcode in (Opcode.TEXT, Opcode.BINARY, Opcode.CONT):
-            if opcode is not Opcode.CONT:
-                self._kind = TEXT if opcode is Opcode.TEXT else BINARY
-            self._message.append(bytes(event.data))
-            if event.fin:
-                message = b"".join(self._message)
-                self._message = []
-                self._deliver(message)
-
-    def _deliver(self, message: bytes) -> None:
-        if self._kind == TEXT:
-            try:
-                message.decode()
-            except UnicodeDecodeError:
-                self.protocol.fail(INVALID_TEXT, "a text message is not UTF-8")
-                return
-        if not self.has_told:
-            self._send(self._kind, message, ended=False)
-
-    def _tell_close(self) -> None:
-        """Tell the worker how the client closed."""
-        close = self.protocol.close_rcvd
-        if not self.has_told:
-            self.has_told = True
-            code, reason = (close.code, close.reason) if close is not None else (ABNORMAL, "")
-            self._send(CLOSE, CODE.pack(code) + reason.encode(), ended=True)
-
-    def _send(self, kind: int, payload: bytes, *, ended: bool) -> None:
-        self.upload.take(HEAD.pack(kind, len(payload)) + payload, ended)
+        self.is_flooded = self.transport.get_write_buffer_size() > MAX_UNREAD
         self._gate()
 
     def _gate(self) -> None:
-        full = self.upload.is_full
+        """Read on, or wait until the worker or the client has taken what is there."""
+        full = self.upload.is_full or self.is_flooded
         if full is self.is_held or self.is_lost:
             return
         self.is_held = full
@@ -253,12 +220,12 @@ class Socket(asyncio.Protocol):
     def _write(self) -> None:
         if self.is_lost:
             return
-        for data in self.protocol.data_to_send():
+        for data in self.codec.outgoing():
             if data:
                 self.transport.write(data)
             else:
                 self._close_transport()
-        if not self.is_leaving and self.protocol.state is State.CLOSING:
+        if not self.is_leaving and self.codec.is_closing:
             self.is_leaving = True  # once: a client may go on sending
             asyncio.get_running_loop().call_later(CLOSE_SECONDS, self._close_transport)
 
@@ -270,10 +237,12 @@ class Socket(asyncio.Protocol):
         self.download.pause()
 
     def resume_writing(self) -> None:
+        self.is_flooded = False
         self.download.resume()
+        self._gate()
 
     def eof_received(self) -> bool:
-        self.protocol.receive_eof()
+        self.codec.end()
         self._write()
         return False
 
@@ -282,7 +251,7 @@ class Socket(asyncio.Protocol):
         self.shared.forget(self)
         if self.is_over:
             return
-        if self.has_told:
+        if self.codec.has_told:
             # It ends by itself, its handlers may still run; an engine that does not end it is told to.
             asyncio.get_running_loop().call_later(CLOSE_SECONDS, self._end_call)
         else:
@@ -299,41 +268,16 @@ class Socket(asyncio.Protocol):
         if self.download.owed + len(chunk) > 2 * WINDOW:
             self._break("the engine sent more than it was granted")
             return
-        self._incoming += chunk
-        while len(self._incoming) >= HEAD.size:
-            kind, length = HEAD.unpack_from(self._incoming)
-            if kind not in (TEXT, BINARY, CLOSE) or length > MAX_MESSAGE:
-                self._break("the engine sent what is no message")
-                return
-            if len(self._incoming) < HEAD.size + length:
-                break
-            payload = bytes(self._incoming[HEAD.size : HEAD.size + length])
-            del self._incoming[: HEAD.size + length]
-            self._speak(kind, payload)
+        try:
+            self.codec.speak(chunk)
+        except BadMessage as error:
+            self._break(str(error))
+            return
         self._write()
         if ended:
             self.on_end(GOING_AWAY)
         else:
             self.download.sent(len(chunk))
-
-    def _speak(self, kind: int, payload: bytes) -> None:
-        protocol = self.protocol
-        if protocol.state is not State.OPEN:
-            return
-        if kind == CLOSE:
-            self._speak_close(payload)
-        elif kind == TEXT:
-            protocol.send_text(payload)
-        else:
-            protocol.send_binary(payload)
-
-    def _speak_close(self, payload: bytes) -> None:
-        code = CODE.unpack_from(payload)[0] if len(payload) >= 2 else NO_STATUS
-        reason = payload[2:125].decode("utf-8", "ignore")
-        try:
-            self.protocol.send_close(None if code == NO_STATUS else code, "" if code == NO_STATUS else reason)
-        except ProtocolError:  # a code that may not be sent: the worker's half has refused it, so the engine made it up
-            self.protocol.send_close(INTERNAL_ERROR)
 
     def on_credit(self, amount: int) -> None:
         self.upload.add_credit(amount)
@@ -342,8 +286,8 @@ class Socket(asyncio.Protocol):
     def on_end(self, code: int) -> None:
         """The call is over: say good-bye if nobody has."""
         self.is_over = True
-        if self.protocol.state is State.OPEN and not self.is_lost:
-            self.protocol.send_close(code)
+        if not self.is_lost:
+            self.codec.close(code)
             self._write()
 
     def _break(self, reason: str) -> None:
@@ -356,9 +300,8 @@ class Socket(asyncio.Protocol):
 
     def drain(self) -> None:
         """The server stops."""
-        if self.protocol.state is State.OPEN:
-            self.protocol.send_close(GOING_AWAY, "the server is shutting down")
-            self._write()
+        self.codec.close(GOING_AWAY, "the server is shutting down")
+        self._write()
 
     def cut(self) -> None:
         self.transport.abort()
@@ -370,9 +313,8 @@ class Socket(asyncio.Protocol):
         if not limit or self.is_lost:
             return
         if idle > limit:
-            self.protocol.fail(ABNORMAL)
             self.transport.abort()
-        elif idle > limit / 2 and not self.is_pinged and self.protocol.state is State.OPEN:
+        elif idle > limit / 2 and not self.is_pinged:
             self.is_pinged = True
-            self.protocol.send_ping(b"")
+            self.codec.ping()
             self._write()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -19,6 +20,7 @@ from pathlib import Path
 from atoll.project.model import ProjectError
 
 FETCH_SECONDS = 180
+FAILURE = re.compile(r"failed with|corrupted|EINTEGRITY|^npm error|fetch GET [45]")  # in what npm says
 
 
 def node_folder() -> Path:
@@ -80,14 +82,21 @@ def _install(target: Path) -> Path:
         room.mkdir()
         for name in ("package.json", "package-lock.json"):
             (room / name).write_bytes((files("atoll.project") / "bundler" / name).read_bytes())
-        command = [*npm_command(), "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
+        quiet = ["--ignore-scripts", "--no-audit", "--no-fund", "--no-update-notifier"]
+        command = [
+            *npm_command(),
+            "ci",
+            *quiet,
+            "--loglevel=http",
+        ]  # of optional packages npm tells failures there only
         try:
             ran = subprocess.run(command, cwd=room, capture_output=True, text=True, timeout=FETCH_SECONDS, check=False)
         except subprocess.TimeoutExpired:
             raise ProjectError("the bundler could not be fetched: npm took too long", _OFFLINE) from None
         if ran.returncode != 0 or _binary_in(room) is None:
-            reason = next((line for line in ran.stderr.splitlines() if "error" in line.lower()), "npm gave none")
-            raise ProjectError(f"the bundler could not be fetched: {reason.strip()}", _OFFLINE)
+            reasons = [line.removeprefix("npm ").strip() for line in ran.stderr.splitlines() if FAILURE.search(line)]
+            reason = reasons[-1] if reasons else f"npm ended with {ran.returncode} and gave no reason"
+            raise ProjectError(f"the bundler could not be fetched: {reason}", _OFFLINE)
         shutil.rmtree(target, ignore_errors=True)
         room.rename(target)
     binary = _binary_in(target)

@@ -12,26 +12,32 @@ import threading
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.project.conftest import ESBUILD
+from tests.project.conftest import ESBUILD, ROOT
 
 ATOLL = str(Path(sys.executable).parent / "atoll")
 SECONDS = 60
 
 
 def environment(home: Path) -> dict[str, str]:
-    return {"HOME": str(home), "ATOLL_ESBUILD": str(ESBUILD), "PATH": os.environ["PATH"]}
+    return {
+        "HOME": str(home),
+        "XDG_CACHE_HOME": str(ROOT / "build/test-cache"),
+        "ATOLL_ESBUILD": str(ESBUILD),
+        "PATH": os.environ["PATH"],
+    }
 
 
 class Dev:
-    def __init__(self, folder: Path, *words: str) -> None:
+    def __init__(self, folder: Path, *words: str, program: Sequence[str] = (ATOLL,)) -> None:
         self.folder = folder
         self.events: queue.Queue[dict[str, Any]] = queue.Queue()
         self.seen: list[dict[str, Any]] = []
         self.process = subprocess.Popen(
-            [ATOLL, "dev", "--json", *([] if "--port" in words else ["--port", "0"]), *words],
+            [*program, "dev", "--json", *([] if "--port" in words else ["--port", "0"]), *words],
             cwd=folder,
             env=environment(folder),
             stdin=subprocess.DEVNULL,

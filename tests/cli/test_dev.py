@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
 import socket
+import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+import urllib.request
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
+from websockets.asyncio.client import connect
 
-from tests.cli.dev_session import Dev
+from tests.cli.dev_session import ATOLL, Dev
 from tests.running import alive, command_line
 
 CONFIG = 'name = "app"\nmain = "index.ts"\ncompatibility_date = "2026-01-01"\n'
@@ -29,13 +33,13 @@ def start(tmp_path: Path) -> Iterator[Start]:
     """`start(**files)` writes a project and runs it; it is stopped at the end."""
     sessions: list[Dev] = []
 
-    def run(*words: str, **files: str) -> Dev:
+    def run(*words: str, program: Sequence[str] = (ATOLL,), **files: str) -> Dev:
         folder = tmp_path / "app"
         folder.mkdir(exist_ok=True)
         for name, text in {"atoll.toml": CONFIG, "index.ts": says("one"), **files}.items():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_text(text)
-        sessions.append(Dev(folder, *words))
+        sessions.append(Dev(folder, *words, program=program))
         return sessions[-1]
 
     yield run
@@ -68,6 +72,69 @@ def test_what_the_console_says_is_told_with_the_call(start: Start) -> None:
     dev = start(**{"index.ts": 'export default { fetch() { console.warn("a", { b: [1] }); return new Response() } }'})
     dev.get()
     assert dev.wait_for("call")["logs"] == [{"level": "warn", "message": "a { b: [ 1 ] }"}]
+
+
+def test_lines_are_told_as_they_are_said_not_when_the_call_is_over(start: Start) -> None:
+    """A stream that goes on for ever, and what waitUntil() does after the answer."""
+    worker = """
+    export default {
+      fetch(request: Request, env: unknown, ctx: any) {
+        if (request.url.endsWith("/later")) {
+          ctx.waitUntil(scheduler.wait(50).then(() => { console.log("later"); return new Promise(() => {}); }));
+          return new Response("answered");
+        }
+        let n = 0;
+        const body = new ReadableStream({
+          async pull(controller) {
+            console.log("piece", ++n);
+            controller.enqueue(new TextEncoder().encode(`${n}`));
+            await scheduler.wait(20);
+          },
+        });
+        return new Response(body);
+      },
+    };
+    """
+    dev = start(**{"index.ts": worker})
+    with urllib.request.urlopen(dev.url + "stream", timeout=60) as response:
+        for n in (1, 2, 3):
+            said = dev.wait_for("log")
+            assert (said["message"], said["level"], said["path"]) == (f"piece {n}", "log", "/stream")
+            assert response.read(1) == str(n).encode()
+        assert not [event for event in dev.seen if event["event"] == "call"]
+    assert dev.get("later") == (200, "answered")
+    while dev.wait_for("log")["message"] != "later":
+        pass
+    assert not [event for event in dev.seen if event["event"] == "call" and event["path"] == "/later"]
+
+
+async def test_lines_of_a_websocket_come_while_it_is_open(start: Start) -> None:
+    worker = """
+    export default {
+      fetch() {
+        const [client, server] = Object.values(new WebSocketPair());
+        server.accept();
+        server.addEventListener("message", ({ data }) => { console.info("got", data); server.send(data); });
+        return new Response(null, { status: 101, webSocket: client });
+      },
+    };
+    """
+    dev = await asyncio.to_thread(start, **{"index.ts": worker})
+    async with connect(dev.url.replace("http", "ws"), proxy=None) as client:
+        for word in ("one", "two"):
+            await client.send(word)
+            assert await client.recv() == word
+            said = await asyncio.to_thread(dev.wait_for, "log", "call")
+            assert (said["event"], said["message"]) == ("log", f"got {word}")
+
+
+def test_a_flood_of_lines_is_cut_and_counted(start: Start) -> None:
+    flood = 'for (let i = 0; i < 5000; i++) console.log("x".repeat(20));'
+    worker = f"export default {{ fetch() {{ {flood} return new Response() }} }}"
+    dev = start(**{"index.ts": worker})
+    dev.get()
+    assert dev.wait_for("skipped")["count"] > 0
+    assert len([event for event in dev.seen if event["event"] == "log"]) < 5000
 
 
 def test_a_stack_in_the_console_has_the_places_of_the_source(start: Start) -> None:
@@ -175,6 +242,18 @@ def test_scheduled_runs_when_it_is_asked_for(start: Start) -> None:
     assert call["kind"] == "scheduled" and call["logs"][0]["message"] == "*/5 * * * * 1234"
 
 
+def test_a_cron_fires_by_itself(start: Start) -> None:
+    """On a clock that stands two seconds before a full minute."""
+    worker = "export default { fetch() {}, scheduled(c: any) { console.info(c.cron, c.scheduledTime % 60000) } }"
+    early = 58 - time.time() % 60
+    shifted = f"import time; real = time.time; time.time = lambda: real() + {early}; "
+    program = (sys.executable, "-c", shifted + "from atoll.cli.main import main; main(prog_name='atoll')")
+    config = CONFIG + '[triggers]\ncrons = ["* * * * *"]\n'
+    dev = start(program=program, **{"index.ts": worker, "atoll.toml": config})
+    assert dev.wait_for("log")["message"] == "* * * * * 0"
+    assert dev.wait_for("call")["kind"] == "scheduled"
+
+
 def test_many_saves_in_a_row_end_with_the_last_one(start: Start) -> None:
     dev = start()
     for i in range(1000):
@@ -211,6 +290,6 @@ def test_a_taken_port_is_named_with_who_holds_it(start: Start, tmp_path: Path) -
 
 
 def test_a_second_session_of_the_same_project_is_refused_with_the_reason(start: Start) -> None:
-    start()
-    with pytest.raises(AssertionError, match="error: "):
+    first = start()
+    with pytest.raises(AssertionError, match=f"runs this project already, as process {first.process.pid}"):
         start()

@@ -92,7 +92,7 @@ def test_profiles_name_nodes_and_keep_their_tokens_to_themselves(tmp_path: Path)
 
 
 def test_a_command_that_does_not_exist_has_a_near_one(tmp_path: Path) -> None:
-    assert "Did you mean `build`?" in run(tmp_path, "biuld", code=2).stderr
+    assert "did you mean `build`?" in run(tmp_path, "biuld", code=2).stderr
 
 
 def test_a_shell_can_complete_commands(tmp_path: Path) -> None:

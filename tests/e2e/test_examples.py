@@ -13,9 +13,8 @@ from atoll.project.read import read_project
 from tests.running import Atoll
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-NAMES = sorted(
-    (path.parent.name for path in EXAMPLES.glob("*/worker.js")), key=lambda name: name == "front-desk"
-)  # needs greeter
+NEED_ANOTHER = ("front-desk", "websocket-client")  # greeter, chat
+NAMES = sorted((path.parent.name for path in EXAMPLES.glob("*/worker.js")), key=lambda name: name in NEED_ANOTHER)
 
 
 def deploy(atoll: Atoll, name: str) -> dict[str, Any]:
@@ -111,6 +110,12 @@ async def test_chat_reaches_everyone(atoll: Atoll) -> None:
         assert (await one.recv(), await two.recv()) == ("welcome, 1 here", "welcome, 2 here")
         await one.send("hello")
         assert (await one.recv(), await two.recv()) == ("hello", "hello")
+
+
+def test_a_worker_joins_the_chat(atoll: Atoll) -> None:
+    deploy(atoll, "chat")
+    deploy(atoll, "websocket-client")
+    assert atoll.get("websocket-client", "/?say=hi").json["heard"][-1] == "hi"
 
 
 def test_tail_is_told(atoll: Atoll) -> None:

@@ -231,7 +231,7 @@ async def test_a_slow_reader_holds_up_its_own_socket_only(atoll: Atoll) -> None:
         ("(() => { const p = new WebSocketPair(); p[0].accept(); return new Response(null, { status: 101, webSocket: p[0] }); })()",
          "after calling accept()"),
         ("new WebSocketPair()[1].send('x')", "accept()"),
-        ("new WebSocket('ws://example.com/')", "yet"),
+        ("new WebSocket('ftp://example.com/')", "ws, wss, http or https"),
         ("(() => { const p = new WebSocketPair(); p[1].accept(); p[1].close(1005); })()", "1005"),
         ("(() => { const p = new WebSocketPair(); p[1].accept(); p[1].close(1000, 'x'.repeat(124)); })()", "123"),
         ("(() => { const p = new WebSocketPair(); p[1].accept(); p[1].close(1000); p[1].send('x'); })()", "after close"),

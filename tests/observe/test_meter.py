@@ -9,7 +9,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from atoll.engine.measures import PoolStats
 from atoll.logs import Invocation
-from atoll.observe.metrics import Meter, Metrics, Sources
+from atoll.observe.meter import Meter, Sources
+from atoll.observe.metrics import Metrics
 from atoll.observe.processes import use_of, uses_of
 from atoll.tallies import Histogram, OpTally
 from atoll.wire.generated import Outcome

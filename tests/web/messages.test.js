@@ -209,4 +209,21 @@ export const tests = {
     equal(timeout.reason.name, "TimeoutError");
     for (const wrong of [-1, NaN, Infinity, "x", undefined]) throws(() => AbortSignal.timeout(wrong), TypeError);
   },
+  "a broadcast reaches the other channels of its name": async () => {
+    const [sender, first, second, stranger] = ["news", "news", "news", "else"].map((name) => new BroadcastChannel(name));
+    const log = [];
+    for (const [index, channel] of [sender, first, second, stranger].entries()) {
+      channel.onmessage = ({ data }) => log.push([index, data]);
+    }
+    const value = { a: 1 };
+    sender.postMessage(value);
+    value.a = 2;
+    second.close();
+    await sleep(5);
+    deepEqual(log, [[1, { a: 1 }]]);
+    equal(throws(() => sender.postMessage(() => {})).name, "DataCloneError");
+    equal(throws(() => second.postMessage(1)).name, "InvalidStateError");
+    deepEqual([sender.name, String(sender)], ["news", "[object BroadcastChannel]"]);
+    for (const channel of [sender, first, stranger]) channel.close();
+  },
 };

@@ -212,6 +212,23 @@ export const tests = {
     equal(Response.prototype[Symbol.toStringTag], "Response");
     equal(typeof globalThis.native, "undefined");
     throws(() => new navigator.constructor(), TypeError);
+    deepEqual([navigator.appCodeName, navigator.appName, navigator.product], ["Mozilla", "Netscape", "Gecko"]);
+  },
+  "members of the global object are inherited, and belong to nothing else": async () => {
+    for (const name of ["fetch", "crypto", "setTimeout", "self", "onerror"]) {
+      equal(Object.hasOwn(globalThis, name), false, name);
+      equal(Object.hasOwn(WorkerGlobalScope.prototype, name), true, name);
+    }
+    deepEqual([fetch.name, fetch.length, setTimeout.length], ["fetch", 1, 1]);
+    throws(() => ({ atob }).atob("YQ=="), TypeError);
+    throws(() => WorkerGlobalScope.prototype.crypto, TypeError);
+    await ({ fetch }).fetch("data:,x").then(() => ok(false), (error) => ok(error instanceof TypeError));
+    equal(await (await fetch.call(undefined, "data:,x")).text(), "x");
+    const { performance: real } = globalThis;
+    globalThis.performance = "mine";
+    equal(performance, "mine");
+    delete globalThis.performance;
+    equal(performance, real);
   },
   "a worker that breaks its built-ins breaks only itself": async () => {
     const { push } = Array.prototype;

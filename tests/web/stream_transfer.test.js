@@ -57,4 +57,12 @@ export const tests = {
     throws(() => structuredClone(() => {}, { transfer: [other] }));
     equal(other.locked, false);
   },
+  "a transform takes its sides along": () => {
+    for (const side of ["readable", "writable"]) {
+      const stream = new TransformStream();
+      equal(throws(() => structuredClone(stream, { transfer: [stream, stream[side]] })).name, "DataCloneError");
+      const other = new TransformStream();
+      equal(throws(() => structuredClone(other, { transfer: [other[side], other] })).name, "DataCloneError");
+    }
+  },
 };

@@ -120,4 +120,23 @@ export const tests = {
     await source.pipeThrough(new TransformStream()).pipeTo(new WritableStream({ write: () => void count++ }));
     equal(count, 5000);
   },
+  "a pipe does not write while its source is in enqueue": async () => {
+    let source;
+    const log = [];
+    const readable = new ReadableStream({ start: (controller) => void (source = controller) }, { highWaterMark: 0 });
+    const done = readable.pipeTo(new WritableStream({ write: (chunk) => void log.push(chunk) }));
+    await null;
+    source.enqueue("a");
+    deepEqual(log, []);
+    source.close();
+    await done;
+    deepEqual(log, ["a"]);
+  },
+  "an iterator of a stream is one of the language's": () => {
+    const { prototype } = Object.getPrototypeOf(async function* () {});
+    const iterator = new ReadableStream().values();
+    equal(Object.getPrototypeOf(Object.getPrototypeOf(iterator)), Object.getPrototypeOf(prototype));
+    equal(iterator[Symbol.asyncIterator](), iterator);
+    deepEqual(Object.getOwnPropertyNames(Object.getPrototypeOf(iterator)).sort(), ["next", "return"]);
+  },
 };

@@ -13,9 +13,10 @@ export const tests = {
     equal(performance.measure("n", "b").startTime, 5);
     equal(performance.measure("o", "b", "b").duration, 0);
     equal(performance.measure("p", { duration: 2, end: 5 }).startTime, 3);
-    deepEqual(performance.getEntriesByName("m").map((entry) => entry.toJSON()), [
-      { name: "m", entryType: "measure", startTime: 1, duration: 4, detail: "d" },
-    ]);
+    const [found] = performance.getEntriesByName("m");
+    const { id } = found;
+    const plain = { id, name: "m", entryType: "measure", startTime: 1, duration: 4, navigationId: 0, detail: "d" };
+    deepEqual(found.toJSON(), plain);
     equal(performance.getEntriesByType("measure").length, 4);
     equal(performance.getEntriesByName("a", "measure").length, 0);
     const times = performance.getEntries().map((entry) => entry.startTime);
@@ -125,5 +126,22 @@ export const tests = {
     deepEqual(observer.takeRecords(), []);
     throws(() => observer.observe({}), TypeError);
     deepEqual([...PerformanceObserver.supportedEntryTypes], ["mark", "measure"]);
+  },
+  "measures that begin at nothing in particular": () => {
+    performance.mark("end", { startTime: 7 });
+    deepEqual([null, undefined, {}].map((start) => performance.measure("m", start, "end").duration), [7, 7, 7]);
+    throws(() => performance.measure("m", "navigationStart"), TypeError);
+    equal(throws(() => performance.measure("m", "no such mark")).name, "SyntaxError");
+  },
+  "an observer ignores what it does not know": () => {
+    const observer = new PerformanceObserver(() => {});
+    observer.observe({ entryTypes: ["mark"], buffered: true, others: 1 });
+    throws(() => observer.observe({ entryTypes: ["mark"], type: "mark" }), TypeError);
+    observer.disconnect();
+  },
+  "entries have numbers": () => {
+    const [first, second] = [performance.mark("a"), performance.mark("b")];
+    ok(first.id < second.id);
+    deepEqual(Object.keys(first.toJSON()), ["id", "name", "entryType", "startTime", "duration", "navigationId", "detail"]);
   },
 };

@@ -1,5 +1,6 @@
 // Messages of a socket within a stream of bytes, to and from Python: u8 kind, u32 length, bytes. Kind 3 is a close: u16 code, reason.
 import { decodeText, encodeText } from "../internal/text.js";
+import { startTimer } from "../timers.js";
 
 const HEAD = 5;
 export const CLOSE = 3;
@@ -19,6 +20,25 @@ export function closeFrame(code, reason) {
   new DataView(body.buffer).setUint16(0, code, true);
   body.set(text, 2);
   return frame(CLOSE, body);
+}
+
+/** Tells a listener what came. Each message is a task of its own, as the standard has it: promises settle in between. */
+export async function tell(listener, items) {
+  for (let i = 0; i < items.length; i++) {
+    if (listener.ready !== undefined) await listener.ready(); // it passes them on, as fast as somebody takes them
+    else if (i > 0) await nextTask();
+    listener.hear(items[i]);
+  }
+}
+
+function nextTask() {
+  return new Promise((resolve) => {
+    try {
+      startTimer(resolve, 0);
+    } catch {
+      resolve(); // too many timers are set
+    }
+  });
 }
 
 /** Puts messages together from pieces of the stream. */

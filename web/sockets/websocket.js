@@ -1,15 +1,20 @@
 // https://websockets.spec.whatwg.org/ and https://developers.cloudflare.com/workers/runtime-apis/websockets/
 //
-// A WebSocket stands at one end of a link: the other end of a pair in the same isolate, or a port that leads to a client or a
-// server. An end hears nothing before accept(): what comes until then waits.
+// A WebSocket stands at one end of a link. What is at the other end is its peer: the other end of a pair in the same isolate,
+// a port that leads to a client (worker/socket_port.js), or one that leads to a server (client_port.js). To all of them it says
+// send(kind, bytes) and close(code, reason). One that was made by `new WebSocket()` behaves as browsers have it; the others as
+// Cloudflare has it: they hear nothing before accept(), and refuse to send after a close.
 import { CloseEvent, MessageEvent } from "../dom/message_event.js";
+import { ErrorEvent, Event } from "../dom/event.js";
 import { EventTarget, fireEvent, HandlerSlot } from "../dom/event_target.js";
 import { DOMException } from "../dom/exception.js";
-import { Blob } from "../file/blob.js";
+import { Blob, blobBytes, isBlob } from "../file/blob.js";
 import { defineConstants, defineInterface } from "../internal/platform.js";
 import { decodeText, encodeText } from "../internal/text.js";
-import { requireArguments, toUnsigned, toUSVString } from "../internal/webidl.js";
+import { bytesOf, copyBytes, isBufferSource, requireArguments, toClampedLong, toUSVString } from "../internal/webidl.js";
 import { queueMicrotask } from "../timers.js";
+import { isOn } from "../worker/compatibility.js";
+import { connect, readAddress, readProtocols } from "./connect.js";
 
 const INTERNAL = Symbol("made by the platform");
 const HANDLERS = ["open", "message", "close", "error"];
@@ -18,44 +23,61 @@ const OPEN = 1;
 const CLOSING = 2;
 const CLOSED = 3;
 const NO_STATUS = 1005;
+const GOING_AWAY = 1001;
+const BAD_GATEWAY = 1014;
 
 export const TEXT = 1;
 export const BINARY = 2;
 
 // Set by the class for those who make and link ends.
 export let createSocket;
+export let createClientSocket;
 export let linkTo;
 export let takeClient;
 export let hear;
 export let isWebSocket;
 
 export class WebSocket extends EventTarget {
-  #state = CONNECTING;
+  #state = OPEN;
   #accepted = false;
+  #isHalfOpen = false; // a close of the other side is answered by the worker, not by us
   #taken = null; // the port that stands in its place once it went out with a Response
-  #peer = null; // { send(kind, bytes), close(code, reason), buffered }
-  #waiting = []; // what came before accept()
+  #peer = null;
+  #waiting = null; // what came before accept()
   #handlers = null; // of the event handler attributes
   #closeSent = false;
-  #binaryType = "arraybuffer";
+  #binaryType = isOn("websocket_standard_binary_type") ? "blob" : "arraybuffer";
+  #server = null; // { url, protocol, extensions } of one that leads to a server
+  #connecting = null; // of one made by `new WebSocket()`: what gives up the attempt
+  #unsent = 0; // bytes that were given to send() after the close
 
-  constructor(url) {
+  /** https://websockets.spec.whatwg.org/#dom-websocket-websocket */
+  constructor(url, protocols = []) {
     super();
     if (url === INTERNAL) return;
     requireArguments(arguments.length, 1, "WebSocket constructor");
-    throw new DOMException("A worker cannot open a WebSocket to a server yet: use new WebSocketPair().", "NotSupportedError");
+    this.#server = { url: readAddress(url), protocol: "", extensions: "" };
+    const offered = readProtocols(protocols);
+    this.#state = CONNECTING;
+    this.#accepted = true;
+    this.#connecting = connect(
+      this.#server.url,
+      offered,
+      (socket) => this.#open(socket),
+      (error) => this.#fail(error),
+    );
   }
 
   get url() {
-    return "";
+    return this.#server === null ? "" : this.#server.url;
   }
 
   get protocol() {
-    return "";
+    return this.#server === null ? "" : this.#server.protocol;
   }
 
   get extensions() {
-    return "";
+    return this.#server === null ? "" : this.#server.extensions;
   }
 
   get readyState() {
@@ -63,7 +85,7 @@ export class WebSocket extends EventTarget {
   }
 
   get bufferedAmount() {
-    return this.#peer?.buffered ?? 0;
+    return (this.#peer?.buffered ?? 0) + this.#unsent;
   }
 
   get binaryType() {
@@ -71,47 +93,54 @@ export class WebSocket extends EventTarget {
   }
 
   set binaryType(value) {
-    if (value === "blob" || value === "arraybuffer") this.#binaryType = value;
+    const type = `${value}`;
+    if (type === "blob" || type === "arraybuffer") this.#binaryType = type;
   }
 
   /** Hear from now on what comes, beginning with what has come already. */
-  accept() {
+  accept(options = undefined) {
+    if (this.#connecting !== null) throw new TypeError("Websockets obtained from the 'new WebSocket()' constructor cannot call accept().");
     if (this.#taken !== null) throw new TypeError("Can't accept() a WebSocket that was already used in a Response.");
     if (this.#accepted) return;
+    this.#peer.start?.({ hear: (item) => this.#hear(item) });
     this.#accepted = true;
-    if (this.#state === CONNECTING) this.#state = OPEN;
+    this.#isHalfOpen = !!options?.allowHalfOpen;
     const waiting = this.#waiting;
-    this.#waiting = [];
+    this.#waiting = null;
     // Listeners are usually added right after accept(): what waits is told when the code that accepts has ended.
-    if (waiting.length > 0) queueMicrotask(() => waiting.forEach((item) => this.#hear(item)));
+    if (waiting !== null) queueMicrotask(() => waiting.forEach((item) => this.#hear(item)));
   }
 
   /** https://websockets.spec.whatwg.org/#dom-websocket-send */
   send(data) {
     requireArguments(arguments.length, 1, "WebSocket.send");
+    if (this.#state === CONNECTING) throw new DOMException("The WebSocket is still connecting.", "InvalidStateError");
     this.#requireUse("send()");
-    if (this.#closeSent || this.#state >= CLOSING) {
-      throw new TypeError("Can't call WebSocket send() after close().");
-    }
+    const isOver = this.#closeSent || this.#state >= CLOSING;
+    if (isOver && this.#connecting === null) throw new TypeError("Can't call WebSocket send() after close().");
     const [kind, bytes] = encode(data);
-    this.#peer.send(kind, bytes);
+    if (isOver) this.#unsent += bytes.length;
+    else this.#peer.send(kind, bytes);
   }
 
   /** https://websockets.spec.whatwg.org/#dom-websocket-close */
   close(code = undefined, reason = undefined) {
-    let number = NO_STATUS;
-    if (code !== undefined) {
-      number = toUnsigned(code, 16, { clamp: true });
-      if (!isSendable(number)) throw new DOMException(`${number} is no close code that may be sent.`, "InvalidAccessError");
-    }
+    const number = code === undefined ? NO_STATUS : Math.min(Math.max(toClampedLong(code), 0), 65535);
     const text = reason === undefined ? "" : toUSVString(reason);
+    const isAllowed = number === 1000 || (number >= 3000 && number <= 4999) || (this.#connecting === null && isOfServers(number));
+    if (code !== undefined && !isAllowed) throw new DOMException(`${number} is no close code that may be sent.`, "InvalidAccessError");
     if (encodeText(text).length > 123) throw new DOMException("The reason of a close has at most 123 bytes.", "SyntaxError");
     if (text !== "" && code === undefined) throw new DOMException("A reason needs a close code.", "SyntaxError");
     this.#requireUse("close()");
     if (this.#closeSent || this.#state === CLOSED) return;
+    if (this.#state === CONNECTING) {
+      this.#state = CLOSING;
+      this.#connecting.abort(new Error("WebSocket is closed before the connection is established."));
+      return;
+    }
     this.#closeSent = true;
-    this.#state = CLOSING;
     this.#peer.close(number, text);
+    this.#state = this.#state === CLOSING ? CLOSED : CLOSING; // half open, it was the other side's turn before
   }
 
   #requireUse(what) {
@@ -119,30 +148,52 @@ export class WebSocket extends EventTarget {
     if (!this.#accepted) throw new TypeError(`You must call accept() on this WebSocket before ${what}.`);
   }
 
+  /** https://websockets.spec.whatwg.org/#feedback-from-the-protocol: `socket` is what fetch() brought. */
+  #open(socket) {
+    this.#peer = socket.#peer;
+    this.#server.protocol = socket.protocol;
+    this.#server.extensions = socket.extensions;
+    this.#state = OPEN;
+    this.#peer.start({ hear: (item) => this.#hear(item) });
+    fireEvent(this, new Event("open"));
+  }
+
+  #fail(error) {
+    this.#state = CLOSED;
+    fireEvent(this, new ErrorEvent("error", { message: `WebSocket connection failed: ${error.message}`, error }));
+    fireEvent(this, new CloseEvent("close", { code: 1006, reason: "", wasClean: false }));
+  }
+
   // What comes: { kind, bytes } of a message, { code, reason, clean } of a close.
   #hear(item) {
     if (this.#taken !== null) {
-      if (item.kind === undefined) this.#taken.close(item.code, item.reason);
-      else this.#taken.send(item.kind, item.bytes);
+      forward(this.#taken, item, GOING_AWAY);
       return;
     }
     if (!this.#accepted) {
-      this.#waiting.push(item);
+      (this.#waiting ??= []).push(item);
       return;
     }
     if (this.#state === CLOSED) return;
     if (item.kind === undefined) this.#end(item);
     else if (!this.#closeSent) {
-      fireEvent(this, new MessageEvent("message", { data: decode(item, this.#binaryType) }));
+      const origin = this.#server === null ? "" : this.#server.url.split("/", 3).join("/");
+      fireEvent(this, new MessageEvent("message", { data: decode(item, this.#binaryType), origin }));
     }
   }
 
   #end({ code, reason, clean }) {
-    this.#state = CLOSED;
     const answer = !this.#closeSent;
-    this.#closeSent = true;
-    if (answer && clean) this.#peer?.close(code, reason);
-    fireEvent(this, new CloseEvent("close", { code, reason, wasClean: clean }));
+    const waits = answer && clean && this.#isHalfOpen;
+    this.#state = waits ? CLOSING : CLOSED;
+    if (!waits) {
+      this.#closeSent = true;
+      if (answer && clean) this.#peer?.close(code, reason);
+    }
+    if (!clean && this.#server !== null) {
+      fireEvent(this, new ErrorEvent("error", { message: `WebSocket connection lost${reason === "" ? "" : `: ${reason}`}` }));
+    }
+    fireEvent(this, new CloseEvent("close", { code, reason: clean ? reason : "", wasClean: clean }));
   }
 
   get onopen() {
@@ -189,34 +240,55 @@ export class WebSocket extends EventTarget {
   static {
     isWebSocket = (value) => typeof value === "object" && value !== null && #peer in value;
     createSocket = () => new this(INTERNAL);
+    // What fetch() brought: `port` leads to the server.
+    createClientSocket = (port, server) => {
+      const socket = new this(INTERNAL);
+      socket.#peer = port;
+      socket.#server = server;
+      return socket;
+    };
     linkTo = (socket, peer) => {
       socket.#peer = peer;
     };
     hear = (socket, item) => socket.#hear(item);
-    // The end that goes to the client: its peer speaks to `port` from now on, also what it has said already.
+    // The end that goes to the client. `makePort(listener)` makes the port that leads there, whose listener hears the client.
     takeClient = (socket, makePort) => {
       if (socket.#accepted || socket.#taken !== null) throw new TypeError("Can't return a WebSocket in a Response after calling accept().");
-      const server = socket.#peer.end;
-      // Only what is said from now on goes straight to the port: what is on its way comes through here, and first.
-      socket.#taken = makePort(server);
-      queueMicrotask(() => linkTo(server, socket.#taken));
-      for (const item of socket.#waiting.splice(0)) socket.#hear(item);
+      const peer = socket.#peer;
+      if (peer instanceof LocalPeer) {
+        const server = peer.end;
+        // Only what is said from now on goes straight to the port: what is on its way comes through here, and first.
+        socket.#taken = makePort({ hear: (item) => hear(server, item) });
+        queueMicrotask(() => linkTo(server, socket.#taken));
+        for (const item of socket.#waiting?.splice(0) ?? []) socket.#hear(item);
+        return;
+      }
+      // It leads to a server: what either side says goes to the other, as fast as that takes it.
+      const port = makePort({ hear: (item) => forward(peer, item, GOING_AWAY), ready: () => peer.ready() });
+      socket.#taken = port;
+      peer.start({ hear: (item) => forward(port, item, BAD_GATEWAY), ready: () => port.ready() });
     };
   }
 }
 
-defineInterface(WebSocket);
+defineInterface(WebSocket, { name: "WebSocket" });
 defineConstants(WebSocket, { CONNECTING, OPEN, CLOSING, CLOSED });
 
-/** https://www.rfc-editor.org/rfc/rfc6455#section-7.4 */
-function isSendable(code) {
-  return (code >= 1000 && code <= 1014 && code !== 1004 && code !== 1005 && code !== 1006) || (code >= 3000 && code <= 4999);
+/** Says to a port what was heard at another one; `lost` is the code for a side that is gone without a close. */
+function forward(port, item, lost) {
+  if (item.kind !== undefined) port.send(item.kind, item.bytes);
+  else if (item.clean) port.close(item.code, item.reason);
+  else port.close(lost, "");
+}
+
+/** https://www.rfc-editor.org/rfc/rfc6455#section-7.4: codes that a server may have to send. */
+function isOfServers(code) {
+  return code >= 1000 && code <= 1014 && code !== 1004 && code !== 1005 && code !== 1006;
 }
 
 function encode(data) {
-  if (data instanceof ArrayBuffer) return [BINARY, new Uint8Array(data.slice(0))];
-  if (ArrayBuffer.isView(data)) return [BINARY, new Uint8Array(data.buffer, data.byteOffset, data.byteLength).slice()];
-  if (data instanceof Blob) throw new TypeError("A WebSocket cannot send a Blob at once: send `await blob.arrayBuffer()`.");
+  if (isBufferSource(data)) return [BINARY, copyBytes(data)];
+  if (isBlob(data)) return [BINARY, bytesOf(blobBytes(data))];
   return [TEXT, encodeText(toUSVString(data))];
 }
 

@@ -54,6 +54,11 @@ for (const Class of [
   defineInterface(Class, { describe: describeNothing });
 }
 
+// https://webidl.spec.whatwg.org/#es-asynchronous-iterator-prototype-object: the library has one of its own, with no relation to the language's.
+const iteratorPrototype = Object.getPrototypeOf(new ReadableStream().values());
+delete iteratorPrototype[Symbol.asyncIterator];
+Object.setPrototypeOf(iteratorPrototype, Object.getPrototypeOf(Object.getPrototypeOf(async function* () {}).prototype));
+
 // Not in the standard any more.
 delete WritableStreamDefaultController.prototype.abortReason;
 
@@ -74,13 +79,20 @@ function isLocked(stream) {
   return stream instanceof TransformStream ? stream.readable.locked || stream.writable.locked : stream.locked;
 }
 
+function requireUnlocked(stream) {
+  if (isLocked(stream)) throw new DOMException("A locked stream cannot be transferred.", "DataCloneError");
+}
+
 defineTransferable({
   is: (object) => [ReadableStream, TransformStream, WritableStream].some((Class) => object instanceof Class),
   begin(stream) {
-    if (isLocked(stream)) throw new DOMException("A locked stream cannot be transferred.", "DataCloneError");
+    requireUnlocked(stream);
     return lazy("streams/transfer.js").beginTransfer(stream);
   },
-  finish: (stream, successor) => lazy("streams/transfer.js").finishTransfer(stream, successor),
+  finish(stream, successor) {
+    requireUnlocked(stream); // once more: a transform that is before it in the list has taken its sides along
+    lazy("streams/transfer.js").finishTransfer(stream, successor);
+  },
 });
 
 /** https://streams.spec.whatwg.org/#is-readable-stream-disturbed */

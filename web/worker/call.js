@@ -159,7 +159,7 @@ export class Call {
     }
     try {
       const { SocketPort } = lazy("worker/socket_port.js");
-      lazy("sockets/websocket.js").takeClient(socket, (server) => (this.socket = new SocketPort(this, server)));
+      lazy("sockets/websocket.js").takeClient(socket, (listener) => (this.socket = new SocketPort(this, listener)));
     } catch (error) {
       this.fail(ErrorCode.NOT_A_RESPONSE, error);
       return;

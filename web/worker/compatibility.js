@@ -2,7 +2,7 @@
 // https://developers.cloudflare.com/workers/configuration/compatibility-flags/
 
 // flag -> the day since which it is on by default
-const SINCE = { nodejs_compat: "2026-08-04" };
+const SINCE = { nodejs_compat: "2026-08-04", websocket_standard_binary_type: "2026-03-17" };
 
 // flag -> the names that switch it off, where that is not `no_` and the flag
 const OPPOSITES = { nodejs_compat_populate_process_env: "nodejs_compat_do_not_populate_process_env" };

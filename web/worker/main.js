@@ -8,6 +8,7 @@ import { Event } from "../internal/wire.gen.js";
 import { builtIn } from "../node/modules.js";
 import { exposeNodeGlobals } from "../node/globals.js";
 import { onRejection } from "../dom/rejections.js";
+import { WorkerGlobalScope } from "../dom/worker_global_scope.js";
 import { onTimer } from "../timers.js";
 import { tameWebAssembly } from "../wasm.js";
 import { Call, findCall, runModule, runScript } from "./call.js";
@@ -32,7 +33,7 @@ function prepare(vars, grants, date, flags) {
   makeEnv(vars, grants);
   setFlags(date, flags);
   exposeNodeGlobals(globalThis);
-  if (isOff("global_navigator")) delete globalThis.navigator;
+  if (isOff("global_navigator")) delete WorkerGlobalScope.prototype.navigator;
   tameWebAssembly(globalThis.WebAssembly);
 }
 

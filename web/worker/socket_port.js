@@ -1,20 +1,22 @@
 // The link of a call that became a WebSocket: its request body brings messages, its response body takes them.
-import { closeFrame, frame, FrameReader } from "../sockets/frames.js";
-import { hear } from "../sockets/websocket.js";
+import { closeFrame, frame, FrameReader, tell } from "../sockets/frames.js";
 import { OutgoingBody } from "./bodies.js";
+
+const MUCH = 1024 * 1024; // unsent bytes that hold up whoever asks with ready()
 
 export class SocketPort {
   #call;
-  #socket; // the worker's end
+  #listener; // { hear(item) } at the worker's end, and ready() if it wants to be waited for
   #queue = []; // frames that have not left
   #wake = null;
   #ended = false; // nothing more will be sent
   #heardClose = false;
+  #onRoom = null;
   buffered = 0;
 
-  constructor(call, socket) {
+  constructor(call, listener) {
     this.#call = call;
-    this.#socket = socket;
+    this.#listener = listener;
   }
 
   /** Runs until both sides are closed. */
@@ -30,10 +32,9 @@ export class SocketPort {
     const reader = new FrameReader();
     try {
       for (let chunk = await incoming.read(); chunk !== null; chunk = await incoming.read()) {
-        for (const item of reader.push(chunk)) {
-          if (item.kind === undefined) this.#heardClose = true;
-          hear(this.#socket, item);
-        }
+        const items = reader.push(chunk);
+        this.#heardClose ||= items.some(({ kind }) => kind === undefined);
+        await tell(this.#listener, items);
       }
     } catch {
       // The client is gone, which is told like an end without a close.
@@ -45,7 +46,7 @@ export class SocketPort {
   lost() {
     if (!this.#heardClose) {
       this.#heardClose = true;
-      hear(this.#socket, { code: 1006, reason: "WebSocket disconnected without sending Close frame.", clean: false });
+      this.#listener.hear({ code: 1006, reason: "WebSocket disconnected without sending Close frame.", clean: false });
     }
     this.#end();
   }
@@ -53,12 +54,27 @@ export class SocketPort {
   #end() {
     this.#ended = true;
     this.#wake?.();
+    this.#makeRoom();
+  }
+
+  /** Resolves when there is room for more. */
+  ready() {
+    if (this.buffered <= MUCH || this.#ended) return undefined;
+    return new Promise((resolve) => {
+      this.#onRoom = resolve;
+    });
+  }
+
+  #makeRoom() {
+    this.#onRoom?.();
+    this.#onRoom = null;
   }
 
   #next() {
     if (this.#queue.length > 0) {
       const bytes = this.#queue.shift();
       this.buffered -= bytes.length;
+      if (this.buffered <= MUCH) this.#makeRoom();
       return Promise.resolve(bytes);
     }
     if (this.#ended) return Promise.resolve(null);

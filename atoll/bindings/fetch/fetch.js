@@ -13,7 +13,8 @@ import { lengthOfStream } from "#web/streams/lengths.js";
 import { isReadableStream } from "#web/streams/streams.js";
 import { parseHref, URL } from "#web/url/url.js";
 import { sourceOfStream, toBytes } from "#web/worker/bodies.js";
-import { FetchedBody } from "./fetched_body.js";
+import { lazy } from "#web/internal/lazy.js";
+import { FetchedBody, read } from "./fetched_body.js";
 
 const start = defineOp("fetch.start");
 const write = defineOp("fetch.write");
@@ -34,6 +35,7 @@ class Fetch {
     this.method = state.method;
     this.url = withoutFragment(state.url);
     this.list = state.list;
+    this.upgrade = isUpgrade(state) || undefined; // it asks for a WebSocket
     this.redirect = state.options.redirect;
     this.cf = cacheOptions(state);
     this.redirects = 0;
@@ -89,6 +91,7 @@ class Fetch {
     let head = "";
     for (let i = 0; i < pairs.length; i += 2) head += `${pairs[i]}: ${pairs[i + 1]}\r\n`;
     const streamed = this.source !== null || (this.bytes !== null && this.bytes.length > INLINE);
+    if (this.upgrade) return start({ fetch: number, method, url, head, service, upgrade: true });
     if (!streamed) return start({ fetch: number, method, url, head, service, cf: this.cf }, this.bytes);
     const length = this.source === null ? this.bytes.length : this.length;
     const answer = start({ fetch: number, method, url, head, service, streamed, length });
@@ -153,16 +156,23 @@ class Fetch {
 
   #respond(meta, list, first) {
     const isEmpty = meta.ended && first.length === 0 && (this.method === "HEAD" || [204, 205, 304].includes(meta.status));
-    if (!meta.ended) this.body = new FetchedBody(this.number, first, meta.coding);
+    const isSocket = meta.status === 101;
+    if (!meta.ended && !isSocket) this.body = new FetchedBody(this.number, first, meta.coding);
     return makeResponse({
       status: meta.status,
       statusText: meta.reason,
       list,
       url: this.url,
       redirected: this.redirects > 0,
-      source: isEmpty ? null : (this.body ?? first),
+      source: isEmpty || isSocket ? null : (this.body ?? first),
+      webSocket: isSocket ? lazy("sockets/client_port.js").socketOfFetch({ read, write }, this.number, this.url, list) : null,
     });
   }
+}
+
+/** https://developers.cloudflare.com/workers/examples/websockets/#write-a-websocket-client */
+function isUpgrade({ method, list, body }) {
+  return method === "GET" && body === null && list.get("upgrade")?.toLowerCase() === "websocket";
 }
 
 /** What of `cf` is about the cache: https://developers.cloudflare.com/workers/runtime-apis/request/#the-cf-property-requestinitcfproperties */
@@ -186,9 +196,11 @@ export async function fetch(input, init = undefined) {
 /** The same, answered by the service binding of that name. */
 export async function fetchFrom(service, input, init) {
   const state = requestState(new Request(input, init));
-  const { signal, url } = state;
+  const { signal } = state;
   if (signal !== null) signal.throwIfAborted();
   listOf(state);
+  if (/^wss?:/.test(state.url) && isUpgrade(state)) state.url = state.url.replace(/^ws/, "http");
+  const { url } = state;
   if (/^data:/.test(url) && service === undefined) return fetchDataURL(url);
   if (!/^https?:/.test(url)) throw new TypeError(`fetch: the scheme of ${url.slice(0, 100)} is none of http, https and data.`);
   const task = new Fetch(state, service);

@@ -1,7 +1,7 @@
 // The body of a response that fetch() brought, as the platform reads bodies: read() until null.
 import { defineOp } from "#web/internal/ops.js";
 
-const read = defineOp("fetch.read");
+export const read = defineOp("fetch.read");
 const send = defineOp("fetch.send");
 const cancel = defineOp("fetch.cancel");
 

@@ -48,6 +48,7 @@ class Fetching:
         self.keep: Keep | None = None  # what wants to see the response go by: the cache
         self.decoding: Decoding | None = None
         self.is_reading = False
+        self.is_socket = False  # it has become a WebSocket: read and write carry messages
         # both
         self.task: asyncio.Task[object] | None = None  # what waits for the response
         self.error: AtollError | None = None

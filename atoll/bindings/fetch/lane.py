@@ -58,17 +58,21 @@ class Lane:
             self._places[fetching] = None
 
     def _give_up_one(self) -> None:
-        if self._has_moved or any(fetching.answerer is None or fetching.is_reading for fetching in self._places):
-            return  # something moves
-        oldest = next(iter(self._places), None)
-        if oldest is not None:
-            oldest.close(
-                NetworkError(
-                    f"the response of {oldest.where} was given up: a request may hold {AT_ONCE} connections, "
-                    "and more were wanted while none of them was read"
-                )
+        fetches = [fetching for fetching in self._places if not fetching.is_socket]
+        if not fetches:
+            raise QuotaExceeded(
+                f"the {AT_ONCE} connections that a request may hold are all WebSockets: close one of them first"
             )
-            self._leave(oldest)
+        if self._has_moved or any(fetching.answerer is None or fetching.is_reading for fetching in fetches):
+            return  # something moves
+        oldest = fetches[0]
+        oldest.close(
+            NetworkError(
+                f"the response of {oldest.where} was given up: a request may hold {AT_ONCE} connections, "
+                "and more were wanted while none of them was read"
+            )
+        )
+        self._leave(oldest)
 
     def drop(self, number: object) -> None:
         """A fetch is over, or nobody wants it any more."""

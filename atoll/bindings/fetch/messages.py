@@ -28,6 +28,10 @@ NOT_FORWARDED = frozenset({
     "host", "connection", "keep-alive", "proxy-connection", "proxy-authorization", "transfer-encoding", "te", "trailer",
     "upgrade", "expect", "content-length", "http2-settings", "cf-worker", "cdn-loop", "cf-ew-via",
 })  # fmt: skip
+# What the handshake of a WebSocket says besides: ours too.
+OF_HANDSHAKE = frozenset({
+    "sec-websocket-key", "sec-websocket-version", "sec-websocket-extensions", "sec-websocket-accept",
+})  # fmt: skip
 # What a front tells a worker of its client. A worker that calls another one is no client, and may not claim to be one.
 OF_CLIENT = frozenset({
     "cf-connecting-ip", "cf-connecting-ipv6", "cf-ipcountry", "cf-ray", "cf-visitor", "cf-atoll-tls", "x-real-ip",
@@ -54,6 +58,7 @@ class Wanted:
     headers: list[tuple[str, str]]
     streamed: bool = False  # the body comes in pieces,
     length: int | None = None  # of so many bytes, if known
+    upgrade: bool = False  # it asks for a WebSocket
     service: object = None  # the name of a service binding that is to answer
     is_ours: bool = field(default=False)  # we asked for an encoding, and undo it
 
@@ -61,6 +66,12 @@ class Wanted:
     def authority(self) -> str:
         target = self.target
         return target.host if target.port == (443 if target.tls else 80) else f"{target.host}:{target.port}"
+
+    @property
+    def protocols(self) -> list[str]:
+        """The subprotocols that a request for a WebSocket offers."""
+        values = [value for name, value in self.headers if name.lower() == "sec-websocket-protocol"]
+        return [name.strip() for value in values for name in value.split(",") if name.strip()]
 
     @property
     def chunked(self) -> bool:
@@ -94,9 +105,11 @@ def read_wanted(meta: Mapping[str, Any]) -> Wanted:
     wanted = Wanted(method, Target(scheme == "https", host, number), path if path[0] == "/" else f"/{path}", url, [])
     wanted.service = meta.get("service")
     wanted.streamed, wanted.length = streamed, length if streamed else None
+    wanted.upgrade = meta.get("upgrade") is True and method == "GET" and not streamed
+    dropped = NOT_FORWARDED | OF_HANDSHAKE if wanted.upgrade else NOT_FORWARDED
     for line in head.split("\r\n")[:-1]:
         name, _, value = line.partition(":")
-        if name.lower() not in NOT_FORWARDED:
+        if name.lower() not in dropped:
             wanted.headers.append((name, value.strip(" \t")))
     names = {name.lower() for name, _ in wanted.headers}
     if "accept" not in names:
@@ -110,9 +123,9 @@ def lines(pairs: Iterable[tuple[str, str]]) -> str:
     return "".join(f"{name}: {value}\r\n" for name, value in pairs)
 
 
-def request_bytes(wanted: Wanted, body: bytes, hops: int, zone: str) -> bytes:
+def request_bytes(wanted: Wanted, body: bytes, hops: int, zone: str, handshake: str = "") -> bytes:
     """The request as it goes to a server, with the body unless that is streamed."""
-    framing = ""
+    framing = handshake
     if wanted.chunked:
         framing = "transfer-encoding: chunked\r\n"
     elif wanted.streamed:
@@ -131,6 +144,8 @@ def inner_head(wanted: Wanted, zone: str, body_length: int | None) -> bytes:
     """The request as the head of a call to another worker of this node."""
     length = wanted.length if wanted.streamed else body_length
     framing = f"content-length: {length}\r\n" if length else ""
+    if wanted.upgrade:
+        framing = "upgrade: websocket\r\nconnection: Upgrade\r\nsec-websocket-version: 13\r\n"
     told = lines(pair for pair in wanted.headers if pair[0].lower() not in OF_CLIENT)
     headers = f"host: {wanted.authority}\r\n{told}{framing}cf-worker: {zone}\r\n"
     return f"{wanted.method} {wanted.url}\n{headers}".encode("latin-1")

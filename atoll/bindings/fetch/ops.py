@@ -30,10 +30,12 @@ from atoll.bindings.fetch.messages import (
     response_text,
     without,
 )
+from atoll.bindings.fetch.upgrade import InnerSocket, switched
 from atoll.bindings.scope import QUIET, Scope
 from atoll.bindings.service.target import Target, callee_of, target_of
 from atoll.bindings.services import InnerResponse, Services
 from atoll.egress.client import HttpClient
+from atoll.egress.websocket import Handshake, ServerSocket
 from atoll.errors import CalleeFailed, InvalidArgument, LoopDetected, NetworkError
 from atoll.workers import Version
 
@@ -163,6 +165,8 @@ class Fetch(Binding):
         if served is not None:
             return await self._ask_worker(served, None, wanted, scope, fetching, body)
         zone = f"{scope.version.worker_name}.{self._base}"
+        if wanted.upgrade:
+            return await self._upgrade(wanted, scope, fetching, zone)
         data = request_bytes(wanted, body, scope.hops, zone)
         version, target, method = scope.version, wanted.target, wanted.method
         if wanted.streamed:
@@ -175,6 +179,16 @@ class Fetch(Binding):
             exchange = await self.client.answered(version, target, data, method=method)
             fetching.begin(exchange)
         return self._reply(wanted, fetching, exchange.status, exchange.reason, exchange.headers)
+
+    async def _upgrade(self, wanted: Wanted, scope: Scope, fetching: Fetching, zone: str) -> Reply:
+        """Ask a server for a WebSocket. What it answers instead is a response like any other."""
+        handshake = Handshake(wanted.protocols)
+        data = request_bytes(wanted, b"", scope.hops, zone, handshake.lines())
+        answer = await self.client.upgrade(scope.version, wanted.target, data, handshake)
+        fetching.begin(answer)
+        if isinstance(answer, ServerSocket):
+            return switched(fetching, answer, answer.headers)
+        return self._reply(wanted, fetching, answer.status, answer.reason, answer.headers)
 
     def _callee(self, wanted: Wanted, version: Version) -> Version | None:
         """The worker of this node that answers on the host of a request."""
@@ -192,7 +206,8 @@ class Fetch(Binding):
         head, event = inner_head(wanted, zone, len(body)), 0
         if bound is not None:
             head, event = bound.head(head)
-        call = self._inner.start(callee, head, body, ended=not wanted.streamed, hops=scope.hops, event=event)
+        ended = not (wanted.streamed or wanted.upgrade)
+        call = self._inner.start(callee, head, body, ended=ended, hops=scope.hops, event=event)
         fetching.begin(call)
         try:
             response = await call.response()
@@ -203,6 +218,8 @@ class Fetch(Binding):
             text = f"error code: {facts.page}".encode()
             meta = {"status": facts.status, "reason": "", "head": "content-type: text/plain\r\n", "coding": ""}
             return Reply({**meta, "ended": True}, text)
+        if response.status == 101 and wanted.upgrade:
+            return switched(fetching, InnerSocket(call), inner_pairs(response.head))
         check_status(response, wanted)
         return self._reply(wanted, fetching, response.status, "", inner_pairs(response.head))
 

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import re
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import click
 
-from atoll.cli.dev.first import FirstBuild
+from atoll.cli.dev.first import FirstBuild, FirstEngine
 from atoll.cli.options import json_option, load_project, project_options
 from atoll.cli.talk import Failed, paint, say
+from atoll.config import Settings
 from atoll.errors import StartError
 
+CONTROL_HOST = "control.localhost"
+DATA = Path(".atoll") / "dev"
 DEFAULT_PORT = 8787
 TRIED_PORTS = 50
 
@@ -49,15 +54,31 @@ def dev(
     began = time.monotonic()
     project = load_project(path, environment, allow_missing=allow_missing_bindings, for_dev=True)
     wanted = port if port is not None else project.dev_port
-    address = host or project.dev_ip
-    with FirstBuild(project) as first:
-        from atoll.cli.dev.run import run_session  # the whole node: half a second, while the bundler works
+    settings = Settings(
+        host=host or project.dev_ip,
+        port=DEFAULT_PORT if wanted is None else wanted,
+        data=project.folder / DATA,
+        control_hosts=(CONTROL_HOST,),
+        engines=1,  # one person asks: the second engine would only cost time at the start
+        spares=2,
+        drain_seconds=2.0,
+    )
+    with FirstBuild(project) as first, FirstEngine(settings) as engine:
+        from atoll.cli.dev.run import run_session  # the whole node: a quarter of a second, while the others work
 
         try:
-            chosen = free_port(address) if wanted is None else wanted
-            run_session(path, environment, first, address, chosen, began, as_json=as_json)
+            if wanted is None:
+                settings = replace(settings, port=free_port(settings.host))
+            run_session(path, environment, settings, first, engine, began, as_json=as_json)
         except StartError as error:
-            raise Failed(str(error), error.hint.replace("atoll serve", "atoll dev")) from None
+            raise _told(error) from None
+
+
+def _told(error: StartError) -> Failed:
+    """What keeps a node from starting, in words that fit a project."""
+    if found := re.search(r"another Atoll \(process (\w+)\)", str(error)):
+        return Failed(f"`atoll dev` runs this project already, as process {found[1]}", "use that one, or stop it first")
+    return Failed(str(error), error.hint.replace("atoll serve", "atoll dev"))
 
 
 def free_port(host: str) -> int:

@@ -1,4 +1,6 @@
-"""The first build of a session, begun before the node is even imported: the bundler is a process of its own."""
+"""What begins before the node is even imported, because it is the work of other processes: the first build, and an
+engine. On a machine with two cores both are done when the imports are.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +8,11 @@ import time
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from atoll.cli.talk import say
+from atoll.config import Settings
+from atoll.engine.early import EarlyEngine, prepared
 from atoll.project.build import Builder
 from atoll.project.built import Built
+from atoll.project.fetch import cache_folder
 from atoll.project.model import Project, ProjectError
 
 
@@ -45,3 +50,33 @@ class FirstBuild:
             except OSError:
                 return True
         return False
+
+
+class FirstEngine:
+    """`result` is there in a moment; the node's supervisor takes it over."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._thread = ThreadPoolExecutor(1)
+        self.result: Future[EarlyEngine] = self._thread.submit(self._start)
+
+    def _start(self) -> EarlyEngine:
+        settings = self._settings
+        command = prepared(
+            settings.data,
+            shared=cache_folder(),  # a new project need not wait until a snapshot is made for it
+            threads=settings.engine_threads,
+            spares=settings.spares,
+            pbkdf2_iterations=settings.pbkdf2_iterations,
+            heap_initial_mb=settings.heap_initial_mb,
+            sandbox_mode=settings.sandbox,
+        )
+        return EarlyEngine(command)
+
+    def __enter__(self) -> FirstEngine:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._thread.shutdown()
+        if self.result.exception() is None:
+            self.result.result().close()

@@ -18,18 +18,24 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from atoll.app import Node
+from atoll.broker import Broker
+from atoll.cli.dev.command import CONTROL_HOST
+from atoll.cli.dev.first import FirstEngine
 from atoll.cli.dev.page import build_page
 from atoll.cli.dev.places import Places
 from atoll.config import Settings
 from atoll.control.check import parse_body
+from atoll.control.workers import WorkerStore
+from atoll.engine.early import EarlyEngine
+from atoll.engine.pool import Pool
+from atoll.engine.supervisor import Supervisor
 from atoll.errors import Failure
 from atoll.front.pages import Detail
 from atoll.front.server import Listening, Server
-from atoll.logs import Invocation
+from atoll.logs import Invocation, Said
 from atoll.router import LOCAL_HOSTS, Outcome, Router, host_name
 from atoll.workers import Version
 
-CONTROL_HOST = "control.localhost"
 LOCAL = frozenset(name.encode() for name in LOCAL_HOSTS)
 TOOLS = b"/cdn-cgi/"
 EVENTS = "/cdn-cgi/atoll/events"
@@ -131,7 +137,7 @@ class Tools:
 
 
 class DevNode(Node):
-    """`on_call` is told of every call of the project that is over."""
+    """`on_call` is told of every call of the project that is over, `on_line` of what it says on its way."""
 
     router: DevRouter
 
@@ -140,13 +146,17 @@ class DevNode(Node):
         settings: Settings,
         worker: str,
         on_call: Callable[[Invocation], None],
+        on_line: Callable[[Said], None],
         before_open: Callable[[], Awaitable[None]],
+        engine: FirstEngine,
     ) -> None:
         super().__init__(settings, detail=Detail.STACKS)
         self.worker = worker
         self.places = Places()
         self._on_call = on_call
+        self._on_line = on_line
         self._before_open = before_open
+        self._engine = engine
         self._misses = 0
         self.tools: Tools
 
@@ -155,6 +165,9 @@ class DevNode(Node):
         stats = self.pool.stats()
         before, self._misses = self._misses, stats.calls - stats.hits
         return self._misses > before
+
+    def calls_under_way(self) -> int:
+        return self.pool.stats().in_flight
 
     def explained(self, version_id: str, failure: Failure) -> Failure:
         """A failure at the places people know, with the code around the first of them."""
@@ -172,6 +185,18 @@ class DevNode(Node):
         router = DevRouter(self.settings.base_domain, self.settings.control_hosts)
         router.worker = self.worker
         return router
+
+    async def _start(self) -> None:
+        self._early = await asyncio.wrap_future(self._engine.result)
+        await super()._start()
+
+    def _make_supervisor(self, early: EarlyEngine | None = None) -> Supervisor:
+        return super()._make_supervisor(self._early)
+
+    def _make_pool(self, store: WorkerStore, broker: Broker) -> Pool:
+        pool = super()._make_pool(store, broker)
+        pool.hears = self._on_line
+        return pool
 
     def _make_server(self) -> Server:
         self.tools = Tools(self.control.app)

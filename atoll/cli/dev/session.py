@@ -12,15 +12,16 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from atoll.cli.dev.first import FirstBuild, build
-from atoll.cli.dev.node import CONTROL_HOST, DevNode
+from atoll.cli.dev.command import CONTROL_HOST
+from atoll.cli.dev.first import FirstBuild, FirstEngine, build
+from atoll.cli.dev.node import DevNode
 from atoll.cli.dev.terminal import Keys, Terminal
 from atoll.cli.dev.watch import Reason, Watcher
 from atoll.cli.profiles import Target
 from atoll.cli.talk import Failed, paint
 from atoll.config import Settings
 from atoll.control.refusals import Refused
-from atoll.logs import Invocation
+from atoll.logs import Invocation, Said
 from atoll.observe.sourcemaps import mapped_failure
 from atoll.project.build import Builder
 from atoll.project.built import Built
@@ -36,7 +37,14 @@ KEYS = "o open   r reload   t run crons   q quit"
 
 class Session:
     def __init__(
-        self, path: Path | None, environment: str, settings: Settings, first: FirstBuild, *, as_json: bool
+        self,
+        path: Path | None,
+        environment: str,
+        settings: Settings,
+        first: FirstBuild,
+        engine: FirstEngine,
+        *,
+        as_json: bool,
     ) -> None:
         self._path = path
         self._environment = environment
@@ -46,7 +54,7 @@ class Session:
         self._deployed: dict[str, Any] = {}  # the body of the last deploy
         self._watcher = Watcher(project)
         self._tasks: set[asyncio.Task[None]] = set()
-        self.node = DevNode(settings, project.name, self._on_call, self._first_deploy)
+        self.node = DevNode(settings, project.name, self._on_call, self._on_line, self._first_deploy, engine)
         self.terminal = Terminal(self.node, as_json=as_json)
 
     async def run(self, began: float) -> None:
@@ -162,6 +170,9 @@ class Session:
 
     def _on_call(self, record: Invocation) -> None:
         self.terminal.on_call(record)
+
+    def _on_line(self, said: Said) -> None:
+        self.terminal.on_line(said)
 
     def _on_key(self, key: str) -> None:
         if key == "q":

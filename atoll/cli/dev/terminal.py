@@ -1,6 +1,7 @@
 """What `atoll dev` prints and which keys it takes.
 
-Calls are told once per turn of the event loop, and only so many: a load test must not drown in its own lines.
+Console lines are told as they are said, each call when it is over; both once per turn of the event loop, and only so
+many: a load test must not drown in its own lines.
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ import click
 from atoll.cli.dev.places import Places
 from atoll.cli.talk import paint, say
 from atoll.errors import Failure
-from atoll.logs import Invocation, LogLine
+from atoll.logs import Invocation, LogLine, Said
 from atoll.wire.generated import OUTCOME_NAMES, Level
 
-MAX_LINES = 200  # calls told in one turn
+MAX_LINES = 200  # lines and calls told in one turn
 LEVEL_COLOURS = {Level.DEBUG: "bright_black", Level.WARN: "yellow", Level.ERROR: "red"}
 CLOSE_TO_LIMIT = 0.8
 
@@ -33,6 +34,7 @@ class Node(Protocol):
 
     def explained(self, version_id: str, failure: Failure) -> Failure: ...
     def call_was_cold(self) -> bool: ...
+    def calls_under_way(self) -> int: ...
 
 
 class Terminal:
@@ -41,7 +43,7 @@ class Terminal:
     def __init__(self, node: Node, *, as_json: bool) -> None:
         self._node = node
         self._as_json = as_json
-        self._waiting: list[Invocation] = []
+        self._waiting: list[Invocation | Said] = []
         self._skipped = 0
 
     # What happens to the project
@@ -61,13 +63,19 @@ class Terminal:
             say(f"{paint('hint:', fg='cyan')} {hint}")
         say()
 
-    # Calls
+    # Calls and what they say
 
     def on_call(self, record: Invocation) -> None:
+        self._take(record)
+
+    def on_line(self, said: Said) -> None:
+        self._take(said)
+
+    def _take(self, what: Invocation | Said) -> None:
         if not self._waiting:
             asyncio.get_running_loop().call_soon(self._flush)
         if len(self._waiting) < MAX_LINES:
-            self._waiting.append(record)
+            self._waiting.append(what)
         else:
             self._skipped += 1
 
@@ -75,27 +83,35 @@ class Terminal:
         waiting, self._waiting = self._waiting, []
         skipped, self._skipped = self._skipped, 0
         cold = self._node.call_was_cold()
-        for record in waiting:
-            self._show(record, cold)
-            cold = False
+        for what in waiting:
+            if isinstance(what, Said):
+                self._show_line(what)
+            else:
+                self._show_call(what, cold)
+                cold = False
         if skipped:
-            self.tell("skipped", f"  … and {skipped} calls more", count=skipped)
+            self.tell("skipped", f"  … and {skipped} lines more", count=skipped)
 
-    def _show(self, record: Invocation, cold: bool) -> None:
+    def _show_line(self, said: Said) -> None:
+        method, path = asked_of(said.head)
+        level, text = level_of(said.line), self._node.places.mapped(said.line.text)
+        if self._as_json:
+            click.echo(json.dumps({"event": "log", "level": level, "message": text, "method": method, "path": path}))
+            return
+        shown = paint(f"{level:<5}", fg=LEVEL_COLOURS.get(said.line.level, "cyan"))
+        among = said.call and self._node.calls_under_way() > 1  # else it is clear who speaks
+        who = paint(f"{method} {path}  ", dim=True) if among else ""
+        click.echo(f"  {shown} {who}{text.replace(chr(10), chr(10) + ' ' * 8)}")
+
+    def _show_call(self, record: Invocation, cold: bool) -> None:
         failure = self._node.explained(record.version.id, record.failure) if record.failure is not None else None
-        address = record.head.partition(b"\n")[0].decode("latin-1")
-        method, _, url = address.partition(" ")
-        path = "/" + url.split("/", 3)[3] if url.count("/") >= 3 else url
-        lines = [self._node.places.mapped(line.text) for line in record.logs]
+        method, path = asked_of(record.head)
         if self._as_json:
             facts = facts_of(record, method, path, cold, failure)
-            pairs = zip(record.logs, lines, strict=True)
-            facts["logs"] = [{"level": level_of(line), "message": text} for line, text in pairs]
+            mapped = self._node.places.mapped
+            facts["logs"] = [{"level": level_of(line), "message": mapped(line.text)} for line in record.logs]
             click.echo(json.dumps(facts))
             return
-        for line, text in zip(record.logs, lines, strict=True):
-            level = paint(f"{level_of(line):<5}", fg=LEVEL_COLOURS.get(line.level, "cyan"))
-            click.echo(f"  {level} {text.replace(chr(10), chr(10) + ' ' * 8)}")
         click.echo(summary(record, method, path, cold))
         if failure is not None:
             name = f"{failure.name}: " if failure.name and not failure.message.startswith(failure.name) else ""
@@ -103,6 +119,12 @@ class Terminal:
             say(f"  {paint(name + failure.message, fg='red')}")
             if frame:
                 say(coloured_frame(frame))
+
+
+def asked_of(head: bytes) -> tuple[str, str]:
+    """Method and path of a call, or the word and the name of what else is called: CRON and its expression."""
+    method, _, url = head.partition(b"\n")[0].decode("latin-1").partition(" ")
+    return method, "/" + url.split("/", 3)[3] if "://" in url and url.count("/") >= 3 else url
 
 
 def level_of(line: LogLine) -> str:

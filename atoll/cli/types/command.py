@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from atoll.cli.talk import Failed, say, tell_findings
+from atoll.cli.options import json_option
+from atoll.cli.talk import Failed, say, show_json, tell_findings
 
 if TYPE_CHECKING:
     from atoll.project.model import Project
@@ -23,6 +24,13 @@ BINDING_TYPES = {
     "version_metadata": "WorkerVersionMetadata",
 }
 IDENTIFIER = re.compile(r"[A-Za-z_$][\w$]*")
+HEAD = """// Written by `atoll types`. Everything a worker finds, and nothing of a browser: tsconfig wants
+// "lib": ["esnext"], without "dom" or "webworker". The package @types/node declares what `node:` modules export.
+/// <reference lib="esnext" />
+
+"""
+# In reading order; a test compares them with the globals of an isolate
+PARTS = ("worker", "bindings", "fetch", "events", "streams", "crypto", "time")
 
 
 @click.command()
@@ -36,7 +44,8 @@ IDENTIFIER = re.compile(r"[A-Za-z_$][\w$]*")
     help="Where to write.  [default: worker-configuration.d.ts beside the config]",
 )
 @click.option("--env-interface", default="Env", show_default=True, metavar="NAME", help="Name of the interface.")
-def types(path: Path | None, environment: str, out: Path | None, env_interface: str) -> None:
+@json_option
+def types(path: Path | None, environment: str, out: Path | None, env_interface: str, as_json: bool) -> None:
     """Write the types of env, made from the bindings and variables of the project, and of all globals of a worker.
 
     \b
@@ -55,19 +64,27 @@ def types(path: Path | None, environment: str, out: Path | None, env_interface: 
         raise Failed(str(error), error.hint) from None
     tell_findings(project, allow_missing=True)
     target = out or project.folder / "worker-configuration.d.ts"
-    text = (files("atoll.cli.types") / "globals.d.ts").read_text("utf-8") + env_types(project, env_interface)
+    text = global_types() + env_types(project, env_interface)
     try:
         target.write_text(text, "utf-8")
     except OSError as error:
         raise Failed(f"{target} cannot be written: {error.strerror}", "name another file with --out") from None
-    say(f"{env_interface} has {len(project.vars) + len(project.bindings)} fields; add the file to tsconfig's `include`")
-    click.echo(target)
+    fields = env_fields(project)
+    say(f"{env_interface} has {len(fields)} fields; add the file to tsconfig's `include`")
+    if as_json:
+        show_json({"file": str(target), "interface": env_interface, "fields": fields})
+    else:
+        click.echo(target)
+
+
+def global_types() -> str:
+    """The declarations of all globals, as one file."""
+    folder = files("atoll.cli.types") / "globals"
+    return HEAD + "\n".join((folder / f"{part}.d.ts").read_text("utf-8") for part in PARTS)
 
 
 def env_types(project: Project, interface: str) -> str:
-    fields = {name: type_of(value) for name, value in project.vars.items()}
-    fields |= dict.fromkeys(project.required_secrets, "string")
-    fields |= {binding["name"]: BINDING_TYPES.get(binding["type"], "unknown") for binding in project.bindings}
+    fields = env_fields(project)
     lines = [f"  {name if IDENTIFIER.fullmatch(name) else json.dumps(name)}: {kind};" for name, kind in fields.items()]
     return "\n".join(
         [
@@ -79,6 +96,13 @@ def env_types(project: Project, interface: str) -> str:
             "",
         ]
     )
+
+
+def env_fields(project: Project) -> dict[str, str]:
+    """Name in env -> its type."""
+    fields = {name: type_of(value) for name, value in project.vars.items()}
+    fields |= dict.fromkeys(project.required_secrets, "string")
+    return fields | {binding["name"]: BINDING_TYPES.get(binding["type"], "unknown") for binding in project.bindings}
 
 
 def type_of(value: Any) -> str:

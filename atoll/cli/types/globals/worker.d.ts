@@ -1,0 +1,151 @@
+// What a worker exports, what it is given, and its global object
+
+interface ExecutionContext<Props = unknown> {
+  /** Go on after the answer until the promise is settled. */
+  waitUntil(promise: Promise<unknown>): void;
+  passThroughOnException(): void;
+  readonly props: Props;
+}
+
+interface ScheduledController {
+  readonly scheduledTime: number;
+  readonly cron: string;
+  noRetry(): void;
+}
+
+type ExportedHandlerFetchHandler<Env = unknown> = (
+  request: Request,
+  env: Env,
+  ctx: ExecutionContext,
+) => Response | Promise<Response>;
+type ExportedHandlerScheduledHandler<Env = unknown> = (
+  controller: ScheduledController,
+  env: Env,
+  ctx: ExecutionContext,
+) => void | Promise<void>;
+type ExportedHandlerQueueHandler<Env = unknown, Body = unknown> = (
+  batch: MessageBatch<Body>,
+  env: Env,
+  ctx: ExecutionContext,
+) => void | Promise<void>;
+type ExportedHandlerTailHandler<Env = unknown> = (
+  events: TraceItem[],
+  env: Env,
+  ctx: ExecutionContext,
+) => void | Promise<void>;
+
+interface ExportedHandler<Env = unknown, QueueBody = unknown> {
+  fetch?: ExportedHandlerFetchHandler<Env>;
+  scheduled?: ExportedHandlerScheduledHandler<Env>;
+  queue?: ExportedHandlerQueueHandler<Env, QueueBody>;
+  tail?: ExportedHandlerTailHandler<Env>;
+}
+
+interface TraceLog {
+  readonly timestamp: number;
+  readonly level: string;
+  readonly message: any;
+}
+
+interface TraceException {
+  readonly timestamp: number;
+  readonly name: string;
+  readonly message: string;
+  readonly stack?: string;
+}
+
+interface TraceItem {
+  readonly scriptName: string | null;
+  readonly eventTimestamp: number | null;
+  readonly outcome: string;
+  readonly logs: TraceLog[];
+  readonly exceptions: TraceException[];
+  readonly event: any;
+}
+
+// The older syntax: addEventListener("fetch", …)
+
+declare class ExtendableEvent extends Event {
+  constructor(type: string, init?: EventInit);
+  waitUntil(promise: Promise<unknown>): void;
+}
+
+declare class FetchEvent extends ExtendableEvent {
+  constructor(type: string, init: EventInit & { request: Request });
+  readonly request: Request;
+  respondWith(response: Response | Promise<Response>): void;
+  passThroughOnException(): void;
+}
+
+interface ScheduledEvent extends ExtendableEvent, ScheduledController {}
+
+interface WorkerEvents extends Record<string, Event> {
+  fetch: FetchEvent;
+  scheduled: ScheduledEvent;
+  error: ErrorEvent;
+  unhandledrejection: PromiseRejectionEvent;
+  rejectionhandled: PromiseRejectionEvent;
+}
+
+declare class WorkerGlobalScope extends EventTarget<WorkerEvents> {
+  protected constructor();
+}
+declare class ServiceWorkerGlobalScope extends WorkerGlobalScope {
+  private constructor();
+}
+
+declare var self: ServiceWorkerGlobalScope & typeof globalThis;
+declare function addEventListener<Type extends keyof WorkerEvents>(
+  type: Type,
+  listener: EventListenerOf<WorkerEvents[Type]> | null,
+  options?: AddEventListenerOptions | boolean,
+): void;
+declare function removeEventListener<Type extends keyof WorkerEvents>(
+  type: Type,
+  listener: EventListenerOf<WorkerEvents[Type]> | null,
+  options?: { capture?: boolean } | boolean,
+): void;
+declare function dispatchEvent(event: Event): boolean;
+declare function reportError(error: any): void;
+declare var onerror:
+  | ((message: string, file?: string, line?: number, column?: number, error?: any) => unknown)
+  | null;
+declare var onunhandledrejection: EventHandlerOf<ServiceWorkerGlobalScope, PromiseRejectionEvent>;
+declare var onrejectionhandled: EventHandlerOf<ServiceWorkerGlobalScope, PromiseRejectionEvent>;
+
+// Modules that are there for every worker, and files that can be imported
+
+declare module "cloudflare:workers" {
+  export const env: any;
+  export function waitUntil(promise: Promise<unknown>): void;
+  export abstract class WorkerEntrypoint<Env = unknown, Props = unknown> {
+    protected ctx: ExecutionContext<Props>;
+    protected env: Env;
+    constructor(ctx: ExecutionContext<Props>, env: Env);
+    fetch?(request: Request): Response | Promise<Response>;
+    scheduled?(controller: ScheduledController): void | Promise<void>;
+    queue?(batch: MessageBatch): void | Promise<void>;
+    tail?(events: TraceItem[]): void | Promise<void>;
+  }
+}
+
+declare module "*.wasm" {
+  const module: WebAssembly.Module;
+  export default module;
+}
+declare module "*.txt" {
+  const text: string;
+  export default text;
+}
+declare module "*.html" {
+  const text: string;
+  export default text;
+}
+declare module "*.sql" {
+  const text: string;
+  export default text;
+}
+declare module "*.bin" {
+  const data: ArrayBuffer;
+  export default data;
+}

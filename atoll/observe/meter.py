@@ -1,0 +1,90 @@
+"""Counts calls, once each on the event loop: a few numbers per worker, of which `max_workers` have their own.
+
+What others keep is only named here. Both are turned into metrics when somebody scrapes: metrics.py, which is imported
+then and not before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from atoll.egress.client import ClientStats
+from atoll.engine.measures import PoolStats
+from atoll.logs import Invocation
+from atoll.observe.processes import ProcessUse
+from atoll.tallies import Histogram, OpTally
+from atoll.wire.generated import OUTCOME_NAMES
+from atoll.workers import Version
+
+OTHER = "(other)"
+STATUS_CLASSES = 10  # the engine's word is checked to be below 1000
+
+WALL_BOUNDS = (1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000, 5_000_000, 30_000_000)
+CPU_BOUNDS = (100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 500_000, 5_000_000)  # us, as above
+
+
+class Tally:
+    """The calls of one worker."""
+
+    __slots__ = ("counts", "cpu", "subrequests", "tenant", "wall", "worker")
+
+    def __init__(self, tenant: str, worker: str) -> None:
+        self.tenant = tenant
+        self.worker = worker
+        self.counts: dict[int, int] = {}  # by outcome and class of status
+        self.wall = Histogram(WALL_BOUNDS)
+        self.cpu = Histogram(CPU_BOUNDS)
+        self.subrequests = 0
+
+
+class Meter:
+    """Counts calls."""
+
+    def __init__(self, max_workers: int = 200) -> None:
+        self._max_workers = max_workers
+        self._others = Tally("", OTHER)
+        self._tallies: dict[str, Tally] = {}  # by worker id
+        self.outcomes = [0] * (max(OUTCOME_NAMES) + 1)  # of all calls since the start
+
+    def record(self, record: Invocation) -> None:
+        tally = self._tallies.get(record.version.worker_id)
+        if tally is None:
+            tally = self._add(record.version)
+        outcome = record.outcome
+        key = outcome * STATUS_CLASSES + record.status // 100
+        counts = tally.counts
+        counts[key] = counts.get(key, 0) + 1
+        tally.wall.add(record.wall_us)
+        tally.cpu.add(record.cpu_us)
+        tally.subrequests += record.subrequests
+        self.outcomes[outcome] += 1
+
+    def _add(self, version: Version) -> Tally:
+        if len(self._tallies) >= self._max_workers:
+            return self._others
+        tally = self._tallies[version.worker_id] = Tally(version.tenant, version.worker_name)
+        return tally
+
+    def tallies(self, exists: Callable[[str], bool]) -> list[Tally]:
+        """What was counted, by worker. Workers that are gone give their place to others."""
+        for worker_id in [worker_id for worker_id in self._tallies if not exists(worker_id)]:
+            del self._tallies[worker_id]
+        shown = list(self._tallies.values())
+        return [*shown, self._others] if self._others.counts else shown
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Where the other numbers are."""
+
+    pool: Callable[[], PoolStats]
+    ops: Callable[[], Iterable[tuple[str, str, OpTally]]]
+    restarts: Callable[[], int]
+    processes: Callable[[], Mapping[str, ProcessUse]]  # by name
+    workers: Callable[[], Iterable[str]]  # ids
+    deploys: Callable[[], Mapping[str, int]]  # by result
+    logs: Callable[[], tuple[int, int]]  # records that were not kept, listeners
+    connections: Callable[[], int]
+    version: str
+    egress: Callable[[], ClientStats] = ClientStats  # what workers ask of other servers

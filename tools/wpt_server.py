@@ -1,0 +1,61 @@
+"""Serves a checkout of web-platform-tests with the suite's own server: `python tools/wpt_server.py ROOT`.
+
+Run as a program of its own, since the suite brings the libraries it needs along. Prints two ports, the second for tests
+that want another origin, and serves until its standard input ends.
+"""
+
+from __future__ import annotations
+
+import logging
+import socket
+import sys
+import uuid
+
+ROOT = sys.argv[1]
+HOST = "localhost"
+REWRITES = [("GET", "/resources/WebIDLParser.js", "/resources/webidl2/lib/webidl2.js")]
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def main() -> None:
+    sys.path.insert(0, f"{ROOT}/tools")
+    __import__("localpaths")  # puts the suite's libraries where Python finds them
+    from wptserve import config, server, stash  # type: ignore[import-not-found]
+
+    class Builder(config.ConfigBuilder):  # type: ignore[misc]
+        def _get_ports(self, data: dict[str, dict[str, list[int]]]) -> dict[str, list[int]]:
+            """Tests name ports that nobody serves, too."""
+            return data["ports"]
+
+    ports = {
+        "http": [free_port(), free_port()],
+        **{scheme: [free_port(), free_port()] for scheme in ("https", "ws", "wss", "h2", "http-local", "http-public")},
+    }
+    logger = logging.getLogger("wptserve")
+    logger.setLevel(logging.CRITICAL)
+    builder = Builder(
+        logger,
+        {"www", "www1", "www2", "天気の良い日", "élève"},
+        {"nonexistent"},
+        browser_host=HOST,
+        alternate_hosts={"alt": "127.0.0.1"},
+        doc_root=ROOT,
+        ports=ports,
+    )
+    with stash.StashServer(None, authkey=str(uuid.uuid4())), builder as settings:
+        for port in ports["http"]:
+            server.WebTestHttpd(
+                "127.0.0.1", port, doc_root=ROOT, rewrites=REWRITES, config=settings, bind_address=True
+            ).start()
+        print(*ports["http"], flush=True)
+        sys.stdin.read()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,149 @@
+// The link of a WebSocket that fetch() opened: messages come by fetch.read and go by fetch.write, in frames, and what the other
+// side has not taken waits here.
+import { callOf } from "../internal/async_context.js";
+import { native } from "../internal/native.js";
+import { closeFrame, frame, FrameReader, tell } from "./frames.js";
+import { createClientSocket } from "./websocket.js";
+
+const PIECE = 128 * 1024; // bytes of one write
+const MUCH = 1024 * 1024; // unsent bytes that hold up whoever asks with ready()
+
+class ClientPort {
+  #ops; // { read, write, cancel } of fetch
+  #fetch; // its number
+  #call = callOf(native.getAsyncContext()); // whose ops they are
+  #listener = null;
+  #queue = []; // { bytes, size } of frames that have not left; `size` counts as buffered
+  #isSending = false;
+  #hasClosed = false; // a close is in the queue, or has left
+  #isOver = false; // nobody hears what is said
+  #onRoom = null;
+  buffered = 0;
+
+  constructor(ops, number) {
+    this.#ops = ops;
+    this.#fetch = number;
+  }
+
+  #requireCall() {
+    if (callOf(native.getAsyncContext()) === this.#call) return;
+    throw new Error(
+      "Cannot perform I/O on behalf of a different request: a WebSocket that was opened while one request was handled cannot be used by another.",
+    );
+  }
+
+  /** Tells the listener what comes from now on: hear(item), and ready() if it wants to be waited for. */
+  start(listener) {
+    this.#requireCall();
+    this.#listener = listener;
+    this.#receive();
+  }
+
+  async #receive() {
+    const reader = new FrameReader();
+    const listener = this.#listener;
+    let hasClosed = false;
+    try {
+      for (let isOpen = true; isOpen; ) {
+        const { meta, body } = await this.#ops.read({ fetch: this.#fetch });
+        isOpen = !meta.ended;
+        const items = body.length > 0 ? reader.push(body) : [];
+        hasClosed ||= items.some(({ kind }) => kind === undefined);
+        await tell(listener, items);
+      }
+    } catch {
+      // The server is gone, which is told like an end without a close.
+    }
+    if (!hasClosed) listener.hear({ code: 1006, reason: "", clean: false });
+    this.#drop();
+  }
+
+  /** Resolves when there is room for more. */
+  ready() {
+    if (this.buffered <= MUCH || this.#isOver) return undefined;
+    return new Promise((resolve) => {
+      this.#onRoom = resolve;
+    });
+  }
+
+  send(kind, bytes) {
+    this.#requireCall();
+    if (!this.#hasClosed) this.#push(frame(kind, bytes), bytes.length);
+  }
+
+  close(code, reason) {
+    this.#requireCall();
+    if (this.#hasClosed) return;
+    this.#hasClosed = true;
+    this.#push(closeFrame(code, reason), 0);
+  }
+
+  #push(bytes, size) {
+    if (this.#isOver) return;
+    this.buffered += size;
+    this.#queue.push({ bytes, size });
+    if (!this.#isSending) this.#send();
+  }
+
+  async #send() {
+    this.#isSending = true;
+    while (this.#queue.length > 0) {
+      const { bytes, size } = this.#take();
+      const ended = this.#hasClosed && this.#queue.length === 0;
+      const isHeard = await this.#ops.write({ fetch: this.#fetch, ended }, bytes).then(
+        ({ meta }) => meta.more,
+        () => false,
+      );
+      this.buffered -= size;
+      if (!isHeard) this.#drop();
+      if (this.buffered <= MUCH) this.#makeRoom();
+    }
+    this.#isSending = false;
+  }
+
+  /** One piece to write: a part of a large frame, or as many small ones as fit. */
+  #take() {
+    const first = this.#queue[0];
+    if (first.bytes.length > PIECE) {
+      const bytes = first.bytes.subarray(0, PIECE);
+      first.bytes = first.bytes.subarray(PIECE);
+      return { bytes, size: 0 };
+    }
+    let count = 0;
+    let length = 0;
+    while (count < this.#queue.length && length + this.#queue[count].bytes.length <= PIECE) {
+      length += this.#queue[count++].bytes.length;
+    }
+    const taken = this.#queue.splice(0, count);
+    if (count === 1) return first;
+    const bytes = new Uint8Array(length);
+    let at = 0;
+    let size = 0;
+    for (const each of taken) {
+      bytes.set(each.bytes, at);
+      at += each.bytes.length;
+      size += each.size;
+    }
+    return { bytes, size };
+  }
+
+  #drop() {
+    this.#isOver = true;
+    this.#queue.length = 0;
+    this.#makeRoom();
+  }
+
+  #makeRoom() {
+    this.#onRoom?.();
+    this.#onRoom = null;
+  }
+}
+
+/** The WebSocket of a 101 that fetch number `number` got; `ops` go on with it. */
+export function socketOfFetch(ops, number, url, list) {
+  return createClientSocket(new ClientPort(ops, number), {
+    url: url.replace(/^http/, "ws"),
+    protocol: list.get("sec-websocket-protocol") ?? "",
+    extensions: list.get("sec-websocket-extensions") ?? "",
+  });
+}
