@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -12,6 +12,7 @@ from atoll.tracing import Trace
 from atoll.wire.generated import Level, Outcome
 from atoll.workers import Version
 
+NO_OPS: Mapping[str, int] = {}
 LINE_BYTES = 150  # a log line without its text, as Python holds it
 
 
@@ -50,7 +51,8 @@ class Invocation(NamedTuple):
     event: str = "fetch"
     entrypoint: str = ""
     hops: int = 0  # workers that called each other before
-    ops: Sequence[OpSpan] = ()  # only where calls are traced
+    ops: Mapping[str, int] = NO_OPS  # how often it asked for each op
+    spans: Sequence[OpSpan] = ()  # only where calls are traced
     trace: Trace | None = None  # where calls are traced, of a call that had ops
     subrequests: int = 0  # what it asked of bindings and other servers
     skipped: int = 0  # calls of the worker before it that have no record: filled in by the log store

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 from atoll.errors import InvalidArgument, QuotaExceeded
@@ -45,6 +46,7 @@ class Scope:
         "hops",
         "is_over",
         "line",
+        "ops",
         "pending",
         "response",
         "spans",
@@ -58,6 +60,7 @@ class Scope:
         self.response = response
         self.hops = hops  # workers that called each other before this call: loops end at a limit
         self.subrequests = 0
+        self.ops: dict[str, int] = {}  # how often each op was answered, for the logs
         self.trace: Trace | None = None  # where calls are traced
         self.spans: list[OpSpan] | None = None  # what its ops took, if its trace is kept
         self.is_over = False
@@ -73,6 +76,10 @@ class Scope:
         if self.subrequests >= limit:
             raise QuotaExceeded(f"Too many subrequests: one request may make {limit} (`limits.subrequests`).")
         self.subrequests += 1
+
+    def told(self) -> tuple[Mapping[str, int], Sequence[OpSpan], Trace | None, int]:
+        """What the record of the call tells of its ops."""
+        return self.ops, self.spans or (), self.trace, self.subrequests
 
     def local(self, kind: type[T]) -> T:
         """What one kind of binding keeps for the whole call; made when it is first asked for, closed with the call."""

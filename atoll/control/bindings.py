@@ -62,11 +62,10 @@ def checked_binding(entry: Mapping[str, Any], kinds: Kinds, tenant: str) -> Gran
     return Grant(name, binding.kind, resource, fields)
 
 
-def gone_bindings(version: Version, kinds: Kinds) -> list[str]:
+async def gone_bindings(version: Version, kinds: Kinds) -> list[str]:
     """Names of bindings whose namespace, queue or worker does not exist any more."""
-    return [
-        grant.name for grant in version.grants.values() if not kinds[grant.kind].exists(version.tenant, grant.resource)
-    ]
+    grants = version.grants.values()
+    return [grant.name for grant in grants if not await kinds[grant.kind].exists(version.tenant, grant.resource)]
 
 
 def shown_bindings(grants: Mapping[str, Grant]) -> list[dict[str, Json]]:

@@ -19,7 +19,7 @@ from atoll.engine.direct import DirectBody
 from atoll.engine.echo import Echo
 from atoll.engine.loads import Lines, Placement
 from atoll.errors import Failure
-from atoll.logs import Invocation, LogLine
+from atoll.logs import NO_OPS, Invocation, LogLine
 from atoll.wire.codec import encode_body, encode_credit
 from atoll.wire.generated import CHUNK, ERRORS, WINDOW, ErrorCode, Event, Level, Outcome
 from atoll.workers import Version
@@ -36,6 +36,7 @@ WAIT_UNTIL_SECONDS = 35.0  # the engine ends waitUntil after 30 s; this is for a
 CANCEL_SECONDS = 45.0
 MAX_MOVES = 2  # how often a call that never started may be tried in another engine
 EVENT_NAMES = tuple(event.name.lower() for event in Event)
+NOTHING_TOLD = (NO_OPS, (), None, 0)  # as Scope.told() of a call without ops
 GRANT_BATCH = CHUNK  # credit goes back in steps of this size: a quarter of the window
 
 
@@ -233,8 +234,7 @@ class Call:
         head, event, entrypoint = self.head, EVENT_NAMES[self.event], ""
         if self.event >= Event.RPC:
             head, event, entrypoint = addressed(head, event)
-        scope = self.scope
-        told = ((), None, 0) if scope is None else (scope.spans or (), scope.trace, scope.subrequests)
+        told = self.scope.told() if self.scope is not None else NOTHING_TOLD
         return Invocation(
             version, outcome, status, cpu_us, int(wall * 1e6), time.time() - wall, head, lines, failure, truncated,
             event, entrypoint, self.hops, *told,

@@ -49,6 +49,7 @@ class Rest(msgspec.Struct, array_like=True):
     lines: list[Line]
     truncated: bool
     thrown: Thrown | None = None
+    ops: dict[str, int] = {}
     subrequests: int = 0
     skipped: int = 0
 
@@ -105,6 +106,7 @@ class LogEntry(msgspec.Struct, omit_defaults=True):
     truncated: bool
     entrypoint: str = ""
     exception: ExceptionAnswer | None = None
+    ops: dict[str, int] = {}  # how often it asked for each
     subrequests: int = 0  # what the call asked of bindings and other servers
     skipped: int = 0  # calls of the worker before this one, since the last record, that were not kept: see log_rate
 
@@ -141,6 +143,7 @@ def row_of(record: Invocation) -> Row:
         lines,
         record.truncated,
         thrown,
+        dict(record.ops),
         record.subrequests,
         record.skipped,
     )
@@ -197,6 +200,7 @@ def entry_of(row: Row) -> LogEntry:
         subrequests=rest.subrequests,
         skipped=rest.skipped,
         entrypoint=rest.entrypoint,
+        ops=rest.ops,
         exception=None if rest.thrown is None else _exception(rest.thrown),
     )
 

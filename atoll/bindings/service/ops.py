@@ -41,7 +41,7 @@ class Service(Binding):
             raise InvalidArgument(f"`props` is larger than {MAX_PROPS >> 10} KB")
         return resource
 
-    def exists(self, tenant: str, resource: str) -> bool:
+    async def exists(self, tenant: str, resource: str) -> bool:
         return self._workers.find_worker(tenant, msgspec.json.decode(resource, type=Target).service) is not None
 
     @op("service.call")
