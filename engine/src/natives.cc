@@ -167,6 +167,12 @@ void Now(const Info& info) {
   info.GetReturnValue().Set(realm == nullptr ? 0.0 : static_cast<Realm*>(realm)->now_ms());
 }
 
+// memoryLimit() -> bytes the worker may use; 0 where there is no worker
+void MemoryLimit(const Info& info) {
+  Worker* worker = WorkerOf(info);
+  info.GetReturnValue().Set(worker == nullptr ? 0.0 : static_cast<double>(worker->memory_bytes()));
+}
+
 // getAsyncContext() / setAsyncContext(value): what V8 carries through promises, see web/internal/async_context.js
 void GetAsyncContext(const Info& info) {
   info.GetReturnValue().Set(info.GetIsolate()->GetContinuationPreservedEmbedderData());
@@ -248,6 +254,7 @@ constexpr native::Function kFunctions[] = {
     {"setTimer", SetTimer},
     {"clearTimer", ClearTimer},
     {"now", Now},
+    {"memoryLimit", MemoryLimit},
     {"getAsyncContext", GetAsyncContext},
     {"setAsyncContext", SetAsyncContext},
     {"enqueueMicrotask", EnqueueMicrotask},

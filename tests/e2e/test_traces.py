@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gzip
 import queue
+import re
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
@@ -14,6 +16,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from atoll.tracing import trace_of
 from tests.running import Atoll
+from tests.upstream import Upstream
 
 TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 WORKER = """export default { async fetch(request, env) {
@@ -104,6 +107,20 @@ def test_a_trace_goes_on_in_what_a_worker_fetches(new_atoll: Callable[..., Atoll
     caller, back = spans["fetch caller"], spans["fetch back"]
     assert told == f"00-{TRACE}-{caller.span_id.hex()}-01"
     assert back.parent_span_id == caller.span_id and caller.parent_span_id.hex() == PARENT
+
+
+def test_each_request_to_a_server_is_told_its_own_span(new_atoll: Callable[..., Atoll], collector: Collector) -> None:
+    endpoint = f"http://127.0.0.1:{collector.server_port}/v1/traces"
+    with closing(Upstream()) as upstream:
+        allowed = f"127.0.0.1:{upstream.port}"
+        atoll = new_atoll(engines=1, otlp_endpoint=endpoint, trace_share=1, egress_allow=allowed)
+        atoll.deploy("asks", f"export default {{ fetch() {{ return fetch('http://{allowed}/echo'); }} }}")
+        told = []
+        for _ in range(3):
+            assert atoll.get("asks").status == 200
+            told.append(upstream.last().get("traceparent") or "")
+        atoll.stop()
+    assert len(set(told)) == 3 and all(re.fullmatch(r"00-[0-9a-f]{32}-[0-9a-f]{16}-01", text) for text in told), told
 
 
 def test_all_of_a_trace_is_kept_or_nothing() -> None:
