@@ -50,11 +50,14 @@ from atoll.db.sqlite import Database, damaged
 from atoll.egress.gate import Gate
 from atoll.engine.early import EarlyEngine
 from atoll.engine.inner import InnerCalls
+from atoll.engine.measures import EVENT_CPU_MS
 from atoll.engine.pool import Pool, PoolLimits
 from atoll.engine.process import built_folders
 from atoll.engine.report import pool_report
+from atoll.engine.slices import ask_for_short_slices
 from atoll.engine.supervisor import Supervisor
 from atoll.engine.upkeep import UpkeepLimits
+from atoll.engine.warming import Warming
 from atoll.errors import StartError, StorageFailed
 from atoll.front.heap import keep_freed_memory
 from atoll.front.pages import Detail
@@ -171,6 +174,9 @@ class Node:
         restored = self.deployer.restore()
         if restored:
             log.info("%d workers restored", restored)
+        warming = Warming(settings.data / "recent.json", self.pool, self.deployer.active)
+        warming.start()
+        undo.push_async_callback(warming.close)
         self.first_token = await self.access.gate.make_first_token(settings.data)
         if listening is not None:
             await self._open(listening)
@@ -248,6 +254,7 @@ class Node:
             own_engines=settings.own_engines,
             quarantine_seconds=settings.quarantine_seconds,
             blocked_seconds=settings.blocked_seconds,
+            event_cpu_ms=min(EVENT_CPU_MS, settings.max_cpu_ms),
         )
         return Pool(
             broker,
@@ -382,5 +389,6 @@ def run(
     """Run a node in this process until it is told to stop. `greet` says that it serves."""
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format=LOG_FORMAT)
     keep_freed_memory()
+    ask_for_short_slices()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(serve(settings, examples, greet, origins))

@@ -62,10 +62,16 @@ def checked_binding(entry: Mapping[str, Any], kinds: Kinds, tenant: str) -> Gran
     return Grant(name, binding.kind, resource, fields)
 
 
-async def gone_bindings(version: Version, kinds: Kinds) -> list[str]:
-    """Names of bindings whose namespace, queue or worker does not exist any more."""
+async def refuse_gone_bindings(version: Version, kinds: Kinds) -> None:
+    """Refuse a version whose namespaces, queues or other workers are not all there any more."""
     grants = version.grants.values()
-    return [grant.name for grant in grants if not await kinds[grant.kind].exists(version.tenant, grant.resource)]
+    gone = [grant.name for grant in grants if not await kinds[grant.kind].exists(version.tenant, grant.resource)]
+    if gone:
+        raise Refused(
+            ApiCode.BINDING_GONE,
+            f"what the version is bound to is not there any more: {', '.join(gone)[:400]}",
+            "with force it comes back with new, empty ones",
+        )
 
 
 def shown_bindings(grants: Mapping[str, Grant]) -> list[dict[str, Json]]:

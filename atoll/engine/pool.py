@@ -70,6 +70,8 @@ class Pool:
         self.offences = self._placer.offences
         self.check = self._placer.check
         self.retire = self._placer.retire
+        self.warm = self._placer.warm
+        self.recent = self._placer.recent
 
     # --- calls ---
 

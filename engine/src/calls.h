@@ -25,6 +25,7 @@ struct Call {
   bool responded = false;
   bool body_open = false;
   bool is_socket = false;  // it became a WebSocket
+  bool is_event = false;   // of a clock or a queue: nobody waits for it, so it may compute for longer
   int64_t credit = wire::kWindow;
 
   // What the call waits for. Together they are its pending I/O.
