@@ -16,6 +16,7 @@ from atoll.control.refusals import ApiCode, Refused
 from atoll.observe.records import iso_time
 
 URL = Query("url", "Only this one", {"type": "string"})
+TAG = Query("tag", "Only what has this tag in its Cache-Tag header", {"type": "string"})
 MAX_LISTED = 1_000
 
 
@@ -53,7 +54,7 @@ class CachesApi:
         return [
             Route("GET", "/api/caches", self.caches, Scope.READ, "The caches of a tenant", gives=CachesAnswer),
             Route("GET", one, self.list, Scope.READ, "What is in a cache", gives=KeptsAnswer, query=page),
-            Route("DELETE", one, self.clear, Scope.DEPLOY, "Forget what is in a cache", status=204, query=(URL,)),
+            Route("DELETE", one, self.clear, Scope.DEPLOY, "Forget what is in a cache", status=204, query=(URL, TAG)),
         ]
 
     async def caches(self, request: Request) -> Response:
@@ -71,15 +72,19 @@ class CachesApi:
 
     async def clear(self, request: Request) -> Response:
         tenant, name = caller_of(request).tenant, request.path_params["cache"]
-        url = request.query_params.get("url")
-        await self._audit.note(caller_of(request), "cache.clear", name, url or "")
-        if url is None:
-            found = await self._store.clear(tenant, name)
-        else:
+        url, tag = request.query_params.get("url"), request.query_params.get("tag")
+        await self._audit.note(caller_of(request), "cache.clear", name, url or (f"tag {tag}" if tag else ""))
+        what = f"the cache `{name[:80]}`"
+        if url is not None:
+            what = f"`{url[:200]}` in {what}"
             found = await self._store.remove(Place(tenant, name, url))
+        elif tag is not None:
+            what = f"the tag `{tag[:200]}` in {what}"
+            found = await self._store.remove_tagged(tenant, name, tag)
+        else:
+            found = await self._store.clear(tenant, name)
         if not found:
-            cache = f"the cache `{name[:80]}`"
-            raise nothing_kept(cache if url is None else f"`{url[:200]}` in {cache}")
+            raise nothing_kept(what)
         return no_content()
 
 
