@@ -9,7 +9,8 @@ from pathlib import Path
 import click
 
 from atoll.cli.talk import Failed
-from atoll.config import CONFIG_FILE, FIELDS, Settings, facts_of, flag_name, load_with_origins, shown_default
+from atoll.config import FIELDS, Settings, facts_of, flag_name, load_with_origins, shown_default
+from atoll.config_file import CONFIG_FILE
 from atoll.errors import StartError
 
 EXAMPLE = "hello-world"

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from atoll.bindings.base import Binding
-from atoll.config import nearest
+from atoll.config_file import nearest
 from atoll.control.check import IDENTIFIER, MAX_PATH, bad_body
 from atoll.control.refusals import ApiCode, Refused
 from atoll.errors import InvalidArgument

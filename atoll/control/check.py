@@ -17,7 +17,8 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from atoll.config import Settings, nearest
+from atoll.config import Settings
+from atoll.config_file import nearest
 from atoll.control.refusals import ApiCode, Refused
 from atoll.egress.rules import parse_rules
 from atoll.workers import (
