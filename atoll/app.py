@@ -16,6 +16,7 @@ import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
+from typing import TypeAlias
 
 import click
 import uvloop
@@ -80,6 +81,7 @@ from atoll.workers import Version
 
 log = logging.getLogger("atoll")
 
+Origins: TypeAlias = Mapping[str, str] | None
 LOG_FORMAT = "%(asctime)s %(levelname)-7s %(name)s: %(message)s"
 
 
@@ -87,12 +89,7 @@ class Node:
     """Everything one `atoll serve` is made of. `start`, then it serves until `stop`."""
 
     def __init__(
-        self,
-        settings: Settings,
-        *,
-        detail: Detail | None = None,
-        listens: bool = True,
-        origins: Mapping[str, str] | None = None,
+        self, settings: Settings, *, detail: Detail | None = None, listens: bool = True, origins: Origins = None
     ) -> None:
         """`detail` is how much error pages tell; by default that depends on who can read them.
 
@@ -367,9 +364,7 @@ class Node:
         raise StartError(f"the example {name} did not come with this Atoll", "leave out --example")
 
 
-async def serve(
-    settings: Settings, examples: Sequence[str], greet: Callable[[Node], None], origins: Mapping[str, str] | None
-) -> None:
+async def serve(settings: Settings, examples: Sequence[str], greet: Callable[[Node], None], origins: Origins) -> None:
     node = Node(settings, origins=origins)
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -390,11 +385,7 @@ async def serve(
 
 
 def run(
-    settings: Settings,
-    greet: Callable[[Node], None],
-    *,
-    examples: Sequence[str] = (),
-    origins: Mapping[str, str] | None = None,
+    settings: Settings, greet: Callable[[Node], None], *, examples: Sequence[str] = (), origins: Origins = None
 ) -> None:
     """Run a node in this process until it is told to stop. `greet` says that it serves."""
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format=LOG_FORMAT)
