@@ -58,6 +58,7 @@ class Ops:
         if call.scope is None:
             hops = call.hops if call.event else max(call.hops, hops_of(call.head))
             call.scope = Scope(call.version, hops, DirectBody(call))
+            call.scope.caller = call.within
             if self._broker.trace_share:
                 trace = call.scope.trace = trace_of(call.head, self._broker.trace_share)
                 call.scope.spans = [] if trace.is_kept else None

@@ -117,8 +117,13 @@ class LogStore:
         book = self._books.get(worker_id)
         if book is None:
             return False
-        if book.listeners or (book.taken < self._share and self._weight <= WAITING_BYTES):
+        if book.taken < self._share and self._weight <= WAITING_BYTES:
             return True
+        for listener in book.listeners:
+            if listener.has_room:
+                return True
+        for listener in book.listeners:
+            listener.dropped += 1
         book.dropped += 1
         book.skipped += 1
         return False

@@ -261,3 +261,20 @@ async def test_recording_is_quick(opened: Callable[..., LogStore]) -> None:
             record(one)
         best = min(best, (time.process_time() - start) / 2_000)
     assert best < 5e-6  # it is about 0.5 us on the machine it was written on; a slow one must not fail the test
+
+
+async def test_a_call_nobody_has_room_for_is_counted_by_all(opened: Callable[..., LogStore]) -> None:
+    logs = opened(rate=2)
+    listener = logs.listen("w")
+    asked = 0
+    while logs.wants("w"):
+        logs.record(call(status=asked))
+        asked += 1
+    assert asked == live.BOX, "a listener with room hears of a call that is not kept"
+    came = await listener.next(1)
+    assert came is not None and (len(came[0]), came[1]) == (live.BOX, 1)
+    assert logs.wants("w"), "there is room again"
+    await logs.settle()
+    logs.record(call())
+    newest = (await logs.find(Question("w"))).entries[0]
+    assert newest.skipped == logs.dropped("w") == live.BOX
