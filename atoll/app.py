@@ -57,7 +57,7 @@ from atoll.engine.supervisor import Supervisor
 from atoll.engine.upkeep import UpkeepLimits
 from atoll.engine.warming import Warming
 from atoll.errors import StartError, StorageFailed
-from atoll.front.heap import keep_freed_memory
+from atoll.front.heap import collect_seldom, keep_freed_memory
 from atoll.front.pages import Detail
 from atoll.front.peer import Proxies
 from atoll.front.server import Listening, Server, listen
@@ -73,6 +73,7 @@ from atoll.triggers.queues import QueueTriggers
 from atoll.triggers.sqlite import SqliteCronHistory
 from atoll.triggers.tail import TailTriggers
 from atoll.triggers.triggers import Triggers
+from atoll.wire.generated import Outcome
 from atoll.workers import Version
 
 log = logging.getLogger("atoll")
@@ -198,6 +199,13 @@ class Node:
             return self.phase
         return "ok" if self.pool.stats().engines else "no engine"
 
+    def _skim(self, version: Version, outcome: Outcome, status: int, cpu_us: int, wall_us: int) -> bool:
+        """A call is over that said nothing: count it, unless somebody wants to know more of it."""
+        if self.tracer is not None or version.tail_consumers or self.logs.wants(version.worker_id):
+            return False
+        self.meter.count(version, outcome, status, cpu_us, wall_us)
+        return True
+
     def _record(self, record: Invocation) -> None:
         self.meter.record(record)
         self.logs.record(record)
@@ -248,6 +256,7 @@ class Node:
         return Pool(
             broker,
             self._record,
+            skim=self._skim,
             limits=limits,
             load_code_cache=store.load_code,
             save_code_cache=store.save_code,
@@ -357,6 +366,7 @@ async def serve(settings: Settings, examples: Sequence[str], greet: Callable[[No
         for example in examples:
             await node.deploy_example(example)
         greet(node)
+        collect_seldom()
         await stopping.wait()
         for number in (signal.SIGTERM, signal.SIGINT):  # a second one is not patient
             loop.remove_signal_handler(number)

@@ -77,6 +77,7 @@ def test_what_cannot_be_cached_is_a_type_error_and_what_may_not_is_passed_over(a
         {
             "post": 'await cache.put(new Request("http://x/", {method: "POST"}), new Response(""));',
             "partial": 'await cache.put("http://x/", new Response("", {status: 206}));',
+            "socket": 'await cache.put("http://x/", new Response(null, {status: 101, webSocket: new WebSocketPair()[0]}));',
             "star": 'await cache.put("http://x/", new Response("", {headers: {vary: "Accept, *"}}));',
             "used": 'const r = new Response("a"); await r.text(); await cache.put("http://x/", r);',
             "none": 'await cache.put("http://x/", {});',
@@ -98,6 +99,7 @@ def test_what_cannot_be_cached_is_a_type_error_and_what_may_not_is_passed_over(a
     )
     assert run("post") == "TypeError: Cannot cache response to non-GET request."
     assert run("partial") == "TypeError: Cannot cache response to a range request (206 Partial Content)."
+    assert run("socket") == "TypeError: Cannot cache WebSocket upgrade response."
     assert run("star") == "TypeError: Cannot cache response with 'Vary: *' header."
     assert run("used").startswith("TypeError: Cache.put: the body")
     assert run("none").startswith("TypeError: Cache.put: the second")
@@ -173,3 +175,28 @@ def test_caches_are_shown_and_cleared_over_http(atoll: Atoll) -> None:
     url = f"http%3A%2F%2Fcache-shelf.localhost%3A{atoll.port}%2F"
     assert atoll.control("DELETE", f"/api/caches/shelf?url={url}").status == 204
     assert atoll.get("cache-shelf").text == "put"
+
+
+def test_what_is_kept_is_looked_at_and_forgotten_over_http(atoll: Atoll) -> None:
+    script = """export default { async fetch(request) {
+      const cache = await caches.open("over http");
+      const headers = { "cache-tag": "even" };
+      for (let i = 0; i < 5; i++) {
+        await cache.put(`http://kept/${i}`, new Response("x".repeat(i), i % 2 ? {} : { headers }));
+      }
+      return new Response((await cache.match("http://kept/1")) ? "hit" : "miss");
+    } }"""
+    atoll.deploy("shelf", script)
+    assert atoll.get("shelf").text == "hit"
+    path = "/api/caches/over%20http"
+    assert {"name": "over http", "responses": 5, "bytes": 10} in atoll.control("GET", "/api/caches").json["caches"]
+    first = atoll.control("GET", f"{path}?limit=3").json
+    rest = atoll.control("GET", f"{path}?limit=3&cursor={first['cursor']}").json
+    assert [kept["url"] for kept in first["responses"] + rest["responses"]] == [f"http://kept/{i}" for i in range(5)]
+    assert "cursor" not in rest and rest["responses"][-1]["bytes"] == 4 and rest["responses"][-1]["status"] == 200
+    assert atoll.control("GET", f"{path}?limit=0").status == atoll.control("GET", f"{path}?cursor=x").status == 400
+    assert atoll.control("DELETE", f"{path}?url=http://kept/1").status == 204
+    assert atoll.control("DELETE", f"{path}?tag=even").status == 204
+    assert atoll.control("DELETE", f"{path}?tag=even").status == 404
+    assert [kept["url"] for kept in atoll.control("GET", path).json["responses"]] == ["http://kept/3"]
+    assert atoll.control("DELETE", path).status == 204 and atoll.control("GET", path).status == 404
