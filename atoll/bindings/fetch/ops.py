@@ -69,11 +69,16 @@ class Fetch(Binding):
         if quick is not None:
             return quick
         wanted = read_wanted(call.meta)
+        trace = call.scope.trace
+        if trace is not None and trace.is_kept:
+            wanted.tell_trace(trace)
         return self._start_inner(call, wanted) or self._start(call, wanted)
 
     def _start_quick(self, call: OpCall) -> Later | None:
         """The short way, for what was asked before of a server that is connected."""
         scope, lane = call.scope, call.scope.local(Lane)
+        if scope.trace is not None and scope.trace.is_kept:
+            return None  # its head names a span of its own
         found = self._stencils.find(call.meta, scope, self.gate.edition)
         if found is None or not lane.has_place:
             return None
