@@ -26,6 +26,7 @@ def secret() -> None:
       echo "$KEY" | atoll secret put API_KEY --worker shop
       atoll secret list
       atoll secret bulk .env.production
+      atoll secret rotate-key
     """
 
 
@@ -98,3 +99,12 @@ def bulk(client: Client, file: Path, worker: str | None, as_json: bool) -> None:
     for name, value in values.items():
         client.put(_at(worker, name), {"value": value})
     done(f"{len(values)} secrets are set", as_json, set=list(values))
+
+
+@secret.command("rotate-key")
+@node_options
+@json_option
+def rotate_key(client: Client, as_json: bool) -> None:
+    """Seal all secrets of the node with a new root key. For its admins; nothing stops meanwhile."""
+    made = client.post("/api/secrets/rotate-key")
+    done(f"{made['secrets']} secrets are sealed with root key {made['key_id']}", as_json, **made)

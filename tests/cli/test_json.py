@@ -40,6 +40,7 @@ CALLS = [
     "secret put KEY",
     "secret list",
     "secret bulk secrets.json",
+    "secret rotate-key",
     "secret delete KEY",
     "cron list cli-json",
     "cron run cli-json",

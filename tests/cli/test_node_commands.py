@@ -180,6 +180,8 @@ def test_secrets_go_in_and_never_come_out(atoll: Atoll, tmp_path: Path) -> None:
     )
     run(tmp_path, "deploy", "cli-secret.js", **node)  # secrets survive a deploy
     assert atoll.get("cli-secret").text == "from stdinb"
+    assert "sealed with root key" in run(tmp_path, "secret", "rotate-key", **node).stderr
+    assert atoll.get("cli-secret").text == "from stdinb"
     listed = run(tmp_path, "secret", "list", "--worker", "cli-secret", **node).stdout
     assert "KEY" in listed and "stdin" not in listed
     run(tmp_path, "secret", "delete", "B", "--worker", "cli-secret", **node)
