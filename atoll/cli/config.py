@@ -8,7 +8,8 @@ from pathlib import Path
 import click
 
 from atoll.cli.talk import Failed, show_json, show_table
-from atoll.config import CONFIG_FILE, FIELDS, env_names, facts_of, load_with_origins, shown_value
+from atoll.config import FIELDS, env_names, facts_of, load_with_origins, shown_value
+from atoll.config_file import CONFIG_FILE
 from atoll.errors import StartError
 
 

@@ -24,6 +24,10 @@ class Listener:
         self._closed = False
         self.dropped = 0  # since the last look
 
+    @property
+    def has_room(self) -> bool:
+        return len(self._box) < BOX
+
     def put(self, record: Invocation) -> None:
         box = self._box
         if len(box) >= BOX:
