@@ -136,6 +136,7 @@ class Node:
         kinds = {binding.kind: binding for binding in bindings}
         store = WorkerStore(database, kinds, Vault(settings.data, os.environ.get(VARIABLE)))
         self.inner.calls = self.pool = self._make_pool(store, broker)
+        self.logs.want_lines = self._want_lines
         self.supervisor = self._make_supervisor()
         self.triggers = self._make_triggers(queues)
         undo.push_async_callback(self.triggers.close)
@@ -193,6 +194,10 @@ class Node:
             self.tracer.record(record)
         if record.version.tail_consumers:
             self.triggers.tails.take(record)
+
+    def _want_lines(self, wanted: bool) -> None:
+        """Console lines are passed on at once only while somebody listens."""
+        self.pool.hears = self.logs.hear if wanted else None
 
     def find_worker(self, tenant: str, name: str) -> Version | None:
         """The active version of a worker of a tenant."""

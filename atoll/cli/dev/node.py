@@ -195,8 +195,14 @@ class DevNode(Node):
 
     def _make_pool(self, store: WorkerStore, broker: Broker) -> Pool:
         pool = super()._make_pool(store, broker)
-        pool.hears = self._on_line
+        pool.hears = self._hear
         return pool
+
+    def _want_lines(self, wanted: bool) -> None: ...  # always: see _hear
+
+    def _hear(self, said: Said) -> None:
+        self._on_line(said)
+        self.logs.hear(said)
 
     def _make_server(self) -> Server:
         self.tools = Tools(self.control.app)
