@@ -18,7 +18,7 @@ from atoll.cli.dev.node import DevNode
 from atoll.cli.dev.terminal import Keys, Terminal
 from atoll.cli.dev.watch import Reason, Watcher
 from atoll.cli.profiles import Target
-from atoll.cli.talk import Failed, paint
+from atoll.cli.talk import LEVEL_COLOURS, Failed, paint
 from atoll.config import Settings
 from atoll.control.refusals import Refused
 from atoll.logs import Invocation, Said
@@ -26,7 +26,7 @@ from atoll.observe.sourcemaps import mapped_failure
 from atoll.project.build import Builder
 from atoll.project.built import Built
 from atoll.project.bundle import deploy_body
-from atoll.project.model import Level, ProjectError
+from atoll.project.model import Finding, Level, ProjectError
 from atoll.project.read import read_project
 
 if TYPE_CHECKING:
@@ -52,6 +52,7 @@ class Session:
         self._project = project = first.project
         self._builder = first.builder
         self._deployed: dict[str, Any] = {}  # the body of the last deploy
+        self._news: list[Finding] = []  # what there is to say about a config that was changed
         self._watcher = Watcher(project)
         self._tasks: set[asyncio.Task[None]] = set()
         self.node = DevNode(settings, project.name, self._on_call, self._on_line, self._first_deploy, engine)
@@ -118,6 +119,7 @@ class Session:
             except ProjectError as error:
                 return error
             project.name = self._project.name  # its data and its address stay while this runs
+            self._news = [finding for finding in project.findings if finding not in self._project.findings]
             self._builder.close()
             self._project = project
             self._builder = Builder(project, dev=True, say=self._say)
@@ -128,9 +130,13 @@ class Session:
         if isinstance(result, ProjectError):
             self._broke("build_failed", str(result), result.hint)
             return False
-        for finding in self._project.findings:
-            if finding.level is Level.ERROR and not self._deployed:
-                self.terminal.tell("missing", f"{paint('warning:', fg='yellow')} `{finding.field}` {finding.text}")
+        for finding in self._news:
+            level = "warning" if finding.level is Level.ERROR else str(finding.level)  # a session goes on without it
+            text = f"`{finding.field}` {finding.text}" + (f" ({finding.hint})" if finding.hint else "")
+            self.terminal.tell(
+                "finding", f"{paint(level + ':', fg=LEVEL_COLOURS[level])} {text}", level=level, message=text
+            )
+        self._news = []
         self.node.places.learn(result, self._project.folder)
         body = deploy_body(self._project.settings(), result.main, result.modules)
         if body == self._deployed and not forced and not self.node.tools.build_error:
