@@ -24,6 +24,8 @@ import atoll
 from atoll.bindings import make_bindings
 from atoll.bindings.base import Binding
 from atoll.bindings.fetch.ops import Fetch
+from atoll.bindings.kv.ops import KV
+from atoll.bindings.queue.sqlite import SqliteQueues
 from atoll.bindings.queue.store import QueueStore
 from atoll.bindings.services import Services
 from atoll.broker import Broker
@@ -37,13 +39,13 @@ from atoll.control.crons_api import CronsApi
 from atoll.control.deploy import Deployer
 from atoll.control.metrics_api import MetricsApi
 from atoll.control.queues_api import QueuesApi
-from atoll.control.quotas import caps_of
+from atoll.control.quotas import caps_of, kv_bound
 from atoll.control.refusals import Refused
 from atoll.control.tenants import Tenant
 from atoll.control.vault import VARIABLE, Vault
 from atoll.control.workers import WorkerStore
 from atoll.db.folder import DataFolder
-from atoll.db.sqlite import Database
+from atoll.db.sqlite import Database, damaged
 from atoll.egress.gate import Gate
 from atoll.engine.early import EarlyEngine
 from atoll.engine.inner import InnerCalls
@@ -52,7 +54,7 @@ from atoll.engine.process import built_folders
 from atoll.engine.report import pool_report
 from atoll.engine.supervisor import Supervisor
 from atoll.engine.upkeep import UpkeepLimits
-from atoll.errors import StartError
+from atoll.errors import StartError, StorageFailed
 from atoll.front.heap import keep_freed_memory
 from atoll.front.pages import Detail
 from atoll.front.peer import Proxies
@@ -65,8 +67,8 @@ from atoll.observe.store import LogStore
 from atoll.observe.traces import Tracer
 from atoll.router import Router
 from atoll.triggers.cron import CronTriggers
-from atoll.triggers.history import CronHistory
 from atoll.triggers.queues import QueueTriggers
+from atoll.triggers.sqlite import SqliteCronHistory
 from atoll.triggers.tail import TailTriggers
 from atoll.triggers.triggers import Triggers
 from atoll.workers import Version
@@ -98,6 +100,9 @@ class Node:
         """Raises StartError; what had started by then is stopped again."""
         try:
             await self._start()
+        except StorageFailed as error:
+            await self._undo.aclose()
+            raise damaged(f"{error.path or self.settings.data} is damaged: {error}") from None
         except BaseException:
             await self._undo.aclose()
             raise
@@ -123,7 +128,7 @@ class Node:
         self.inner = InnerCalls()
         self.gate = Gate(settings)
         undo.callback(self.gate.close)
-        queues = QueueStore(settings.data / "queues.db")
+        queues = SqliteQueues(settings.data / "queues.db")
         undo.push_async_callback(queues.close)
         bindings = make_bindings(Services(settings, database, self.router, self.inner, queues, self, self.gate))
         for binding in bindings:
@@ -143,6 +148,8 @@ class Node:
         self.access = Access(settings, database)
         self.access.tenants.listen(lambda tenant: self.gate.set_tenant(tenant.name, tenant.egress))
         self.access.tenants.listen(self._cap_tenant)
+        [kv] = (binding for binding in bindings if isinstance(binding, KV))
+        self.access.tenants.listen(lambda tenant: kv.store.bound(tenant.name, kv_bound(tenant.quotas)))
         self.deployer = Deployer(
             settings, store, self.pool, self.router, self.logs, kinds, self.triggers, self.access.tenants
         )
@@ -217,6 +224,7 @@ class Node:
             connections=lambda: len(self.server.shared.connections),
             version=atoll.__version__,
             egress=lambda: fetches[0],
+            tails=lambda: self.triggers.tails.dropped,
         )
 
     def _make_router(self) -> Router:
@@ -247,7 +255,7 @@ class Node:
     def _make_control(
         self, store: WorkerStore, broker: Broker, bindings: Sequence[Binding], queues: QueueStore
     ) -> ControlApi:
-        metrics = MetricsApi(self.meter, self._sources(broker, bindings), self.state)
+        metrics = MetricsApi(self.meter, self._sources(broker, bindings), queues, self.state)
         return ControlApi(
             self.settings,
             self.deployer,
@@ -269,7 +277,7 @@ class Node:
 
     def _make_triggers(self, queues: QueueStore) -> Triggers:
         return Triggers(
-            CronTriggers(self.pool, CronHistory(self.settings.data / "crons.db")),
+            CronTriggers(self.pool, SqliteCronHistory(self.settings.data / "crons.db")),
             QueueTriggers(self.pool, queues),
             TailTriggers(self.pool, self.find_worker),
         )

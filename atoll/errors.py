@@ -93,7 +93,13 @@ class BindingRefused(AtollError):
 
 
 class StorageFailed(AtollError):
+    """`path` is the file at fault: for the operator, never for a worker."""
+
     code = ErrorCode.STORAGE
+
+    def __init__(self, message: str, path: str = "") -> None:
+        super().__init__(message)
+        self.path = path
 
 
 class LoadFailed(AtollError):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -11,6 +11,7 @@ from atoll.tallies import OpSpan
 from atoll.wire.generated import Level, Outcome
 from atoll.workers import Version
 
+NO_OPS: Mapping[str, int] = {}
 LINE_BYTES = 150  # a log line without its text, as Python holds it
 
 
@@ -49,7 +50,8 @@ class Invocation(NamedTuple):
     event: str = "fetch"
     entrypoint: str = ""
     hops: int = 0  # workers that called each other before
-    ops: Sequence[OpSpan] = ()  # only where calls are traced
+    ops: Mapping[str, int] = NO_OPS  # how often it asked for each op
+    spans: Sequence[OpSpan] = ()  # only where calls are traced
 
     def weight(self) -> int:
         """About how many bytes its words are. Nothing of a record changes, so neither does this."""

@@ -1,9 +1,10 @@
-"""Bindings, beside miniflare from npm: operations per second of KV and the Cache API, as a worker sees them.
+"""Bindings, beside miniflare from npm: operations per second of KV, the Cache API and queues, as a worker sees them.
 
 A request makes several operations at once, so that what is measured is the binding and not HTTP. In Atoll a put is on
-disk before it is answered; miniflare does not promise that. The list is 1,000 of 1,000,000 keys: Atoll gets them by its
-import, miniflare by rows in its database, since a million puts would take it too long. Miniflare's figures stand in the
-column of workerd, on which it runs.
+disk before it is answered; miniflare does not promise that. A message of a queue counts once it was sent and delivered:
+the clock runs until the queue is empty. Miniflare has its queue in memory, Atoll on disk. The list is of 1,000,000
+keys: Atoll gets them by its import, miniflare by rows in its database, since a million puts would take it too long.
+Miniflare's figures stand in the column of workerd, on which it runs.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import subprocess
+import time
 from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -25,11 +27,13 @@ PEERS = HERE.parent / "build/peers"
 KEYS = 1_000_000
 CONNECTIONS = 16
 BAR = 3.0
+DELIVERY_SECONDS = 60
 OPERATIONS = {  # path -> what it is called, and how many a request makes
     "/get": ("KV get of 1 KB", 20),
     "/put": ("KV put of 1 KB", 20),
     "/list": ("KV list, 1,000 of 1,000,000 keys", 1),
     "/hit": ("Cache API hit of 1 KB", 20),
+    "/send": ("Queue, messages sent and delivered", 20),
 }
 
 
@@ -38,8 +42,22 @@ class AtollKV(Atoll):
 
     def __enter__(self) -> AtollKV:
         super().__enter__()
-        self.deploy({"bindings": script("bindings")}, bindings=[{"type": "kv", "name": "KV", "namespace": "bench"}])
+        self.deploy(
+            {"bindings": script("bindings")},
+            bindings=[
+                {"type": "kv", "name": "KV", "namespace": "bench"},
+                {"type": "queue", "name": "QUEUE", "queue": "bench"},
+            ],
+            queue_consumers=[{"queue": "bench", "max_batch_size": 100, "max_batch_timeout": 0.1}],
+        )
         return self
+
+    def has_delivered(self, sent: int) -> bool:
+        _, answer = fetch(self.port, "localhost", "/api/queues/bench")
+        queue = json.loads(answer)
+        if queue["dropped"]:
+            raise BenchError(f"atoll dropped {queue['dropped']} messages")
+        return bool(queue["waiting"] + queue["delayed"] + queue["leased"] == 0)
 
     def fill(self) -> None:
         for start in range(0, KEYS, 250_000):
@@ -68,6 +86,10 @@ class Miniflare(Server):
     def address(self, worker: str) -> tuple[int, str]:
         return self.port, "localhost"
 
+    def has_delivered(self, sent: int) -> bool:
+        _, answer = fetch(self.port, "localhost", "/delivered")
+        return int(answer) >= sent
+
     def fill(self) -> None:
         """Rows as its own put writes them; list() does not look at the values."""
         self.stop()
@@ -87,12 +109,34 @@ def rate(server: Server, path: str, count: int, seconds: int) -> float:
     return load.rate * count
 
 
+class QueueRate:
+    """Messages per second, sent one by one and delivered in batches."""
+
+    def __init__(self) -> None:
+        self._sent: dict[str, int] = {}  # in all rounds: what miniflare has delivered is counted from its start
+
+    def __call__(self, server: Server, path: str, count: int, seconds: int) -> float:
+        port, host = server.address("bindings")
+        began = time.monotonic()
+        load = wrk(port, host, f"{path}?n={count}", connections=CONNECTIONS, seconds=seconds)
+        if load.failures:
+            raise BenchError(f"{server.name}, {path}: {load.failures}")
+        sent = round(load.rate * seconds) * count  # those under way at the end come on top
+        self._sent[server.name] = self._sent.get(server.name, 0) + sent
+        while not server.has_delivered(self._sent[server.name]):  # type: ignore[attr-defined]
+            if time.monotonic() - began > seconds + DELIVERY_SECONDS:
+                raise BenchError(f"{server.name} did not deliver all messages within {DELIVERY_SECONDS} s")
+            time.sleep(0.02)
+        return sent / (time.monotonic() - began)
+
+
 def measure(servers: Sequence[Server], path: str, count: int, options: Options) -> dict[str, float]:
     """Interleaved rounds; the median of each server."""
+    rated = QueueRate() if path == "/send" else rate
     found: dict[str, list[float]] = {server.name: [] for server in servers}
     for turn in range(options.rounds + 1):
         for server in servers:
-            result = rate(server, path, count, options.seconds if turn else 1)
+            result = rated(server, path, count, options.seconds if turn else 1)
             if turn:  # the first is to warm up
                 found[server.name].append(result)
     return {name: sorted(rates)[len(rates) // 2] for name, rates in found.items()}

@@ -13,6 +13,8 @@ const miniflare = new Miniflare({
   kvNamespaces: { KV: "bench" },
   kvPersist: `${folder}/kv`,
   cachePersist: `${folder}/cache`,
+  queueProducers: { QUEUE: "bench" },
+  queueConsumers: { bench: { maxBatchSize: 100, maxBatchTimeout: 0.1 } },
 });
 await miniflare.ready;
 

@@ -6,6 +6,7 @@ import { appendFile, mkdir } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { dirname, resolve } from "node:path";
 import { parseArgs } from "node:util";
+import { everyBinding } from "./every_binding.mjs";
 import { hideStreams } from "./hide_streams.mjs";
 import { buildLazyModules, sharedModules } from "./lazy_modules.mjs";
 
@@ -46,7 +47,7 @@ await build({
   legalComments: "inline",
   alias: { "#web": resolve(root, "web"), "#bindings": resolve(root, "atoll/bindings") },
   inject: [inject],
-  plugins: [hideStreams(resolve(root, "web/internal/native.js")), sharedModules(lazy.shared, root)],
+  plugins: [everyBinding(root), hideStreams(resolve(root, "web/internal/native.js")), sharedModules(lazy.shared, root)],
   nodePaths: [packages],
   absWorkingDir: root,
   logLevel: "warning",

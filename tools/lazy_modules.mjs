@@ -14,11 +14,12 @@ const LAZY = [
   /^node\/(?!modules\.js|globals\.js)\w+\.js$/,
   /^dom\/(broadcast_channel|message_event|message_port|progress_event)\.js$/,
   /^encoding\/(labels|text_streams)\.js$/,
-  /^file\/(file_reader|multipart)\.js$/,
+  /^fetch\/integrity\.js$/,
+  /^file\/(file_reader|multipart|object_url)\.js$/,
   /^streams\/(compression|gated|identity|transfer)\.js$/,
   /^sockets\/\w+\.js$/,
   /^worker\/(cloudflare_workers|parcel|socket_port)\.js$/,
-  /^(performance_entries|performance_observer|url\/pattern)\.js$/,
+  /^(performance_entries|performance_observer|url\/pattern\w*)\.js$/,
 ];
 
 // What readable-stream brings along for browsers, a worker has: it gets ours.

@@ -23,7 +23,8 @@ META = re.compile(r"^//\s*META:\s*(\w+)=(.*?)\s*$", re.MULTILINE)
 DECLARED = re.compile(r"^(?:async )?function\s*\*?\s*(\w+)", re.MULTILINE)
 OBJECTS = re.compile(r"add_objects\((.*?)\)\s*;?\s*$", re.DOTALL | re.MULTILINE)
 EXPRESSION = re.compile(r"""(['"`])((?:(?!\1).)+)\1""")
-IMPORTED = re.compile(r"""importScripts\(\s*["']([^"']+)["']""")
+IMPORTED = re.compile(r"importScripts\((.*?)\)", re.DOTALL)
+QUOTED = re.compile(r"""["']([^"']+)["']""")
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,9 @@ class Suite:
         path = "/" + job.path
         test = self.served(path)
         meta = META.findall(test)
-        asked = [value for key, value in meta if key == "script"] + IMPORTED.findall(test)
+        asked = [value for key, value in meta if key == "script"] + [
+            name for names in IMPORTED.findall(test) for name in QUOTED.findall(names)
+        ]
         names = [absolute(path, name) for name in asked if "testharness" not in posixpath.basename(name)]
         scripts = [self.served(name).replace("eval(desc)", "evaluate(desc)") for name in names]
         functions = dict.fromkeys(name for text in [*scripts, test] for name in DECLARED.findall(text))

@@ -199,6 +199,7 @@ export function installGlobals(scope) {
   exposeInterface(scope, "FormData", FormData);
   // https://w3c.github.io/FileAPI/#APIASynch, https://xhr.spec.whatwg.org/#interface-progressevent
   exposeLazily("FileReader", () => lazy("file/file_reader.js").FileReader);
+  exposeLazily("FileList", () => lazy("file/file_reader.js").FileList);
   exposeLazily("ProgressEvent", () => lazy("dom/progress_event.js").ProgressEvent);
 
   // https://url.spec.whatwg.org/#api

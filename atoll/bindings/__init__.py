@@ -11,6 +11,7 @@ from atoll.bindings.fetch.ops import Fetch
 from atoll.bindings.kv.ops import KV
 from atoll.bindings.kv.sqlite import SqliteKV
 from atoll.bindings.queue.ops import QueueBinding
+from atoll.bindings.ratelimit.memory import MemoryCounters
 from atoll.bindings.ratelimit.ops import RateLimit
 from atoll.bindings.service.ops import Service
 from atoll.bindings.services import Services
@@ -28,6 +29,6 @@ def make_bindings(services: Services) -> list[Binding]:
         QueueBinding(services.queues),
         Service(services),
         Cache(cache),
-        RateLimit(),
+        RateLimit(MemoryCounters()),
         VersionMetadata(),
     ]

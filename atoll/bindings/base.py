@@ -96,10 +96,14 @@ class Binding:
     async def prepare(self, tenant: str, resource: str) -> None:
         """A version with this grant is about to be deployed: make what it names and is not there yet."""
 
-    def holdings(self, tenant: str) -> list[str]:
+    async def holdings(self, tenant: str) -> list[str]:
         """What a tenant has stored here, by name. A tenant that has something is not deleted: the next of that name
         would find it."""
         return []
+
+    async def usage(self, tenant: str) -> dict[str, int]:
+        """How much a tenant has of what a quota of this kind bounds, by the name of the quota."""
+        return {}
 
     async def forget(self, tenant: str) -> None:
         """A tenant was deleted: what is left of it must not be there for another one of that name."""

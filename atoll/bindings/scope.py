@@ -44,6 +44,7 @@ class Scope:
         "hops",
         "is_over",
         "line",
+        "ops",
         "pending",
         "response",
         "spans",
@@ -56,6 +57,7 @@ class Scope:
         self.response = response
         self.hops = hops  # workers that called each other before this call: loops end at a limit
         self.subrequests = 0
+        self.ops: dict[str, int] = {}  # how often each op was answered, for the logs
         self.spans: list[OpSpan] | None = None  # what its ops took, where calls are traced
         self.is_over = False
         self.pending: dict[int, asyncio.Task[None] | None] = {}  # ops under way, by op id

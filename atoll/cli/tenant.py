@@ -12,7 +12,10 @@ from atoll.cli.talk import done, fail, say, show_json, show_table
 if TYPE_CHECKING:
     from atoll.cli.client import Client
 
-QUOTAS = ("workers", "script_bytes", "requests_per_second", "concurrent_calls", "cpu_seconds_per_minute")
+QUOTAS = (
+    "workers", "script_bytes", "requests_per_second", "concurrent_calls", "cpu_seconds_per_minute", "kv_keys",
+    "kv_bytes",
+)  # fmt: skip
 
 
 @click.group()

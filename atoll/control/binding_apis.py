@@ -7,9 +7,11 @@ from collections.abc import Iterable
 from atoll.bindings.base import Binding
 from atoll.bindings.cache.ops import Cache
 from atoll.bindings.kv.ops import KV
+from atoll.bindings.ratelimit.ops import RateLimit
 from atoll.control.boundary import Route
 from atoll.control.caches_api import CachesApi
 from atoll.control.kv_api import KvApi
+from atoll.control.ratelimits_api import RateLimitsApi
 
 
 def binding_routes(bindings: Iterable[Binding]) -> list[Route]:
@@ -19,4 +21,6 @@ def binding_routes(bindings: Iterable[Binding]) -> list[Route]:
             routes += KvApi(binding.store).routes()
         elif isinstance(binding, Cache):
             routes += CachesApi(binding.cache).routes()
+        elif isinstance(binding, RateLimit):
+            routes += RateLimitsApi(binding.counters).routes()
     return routes

@@ -85,7 +85,7 @@ class CronsApi:
         for cron in deployment.version.crons:
             following = self._triggers.next_run(cron)
             crons.append(CronAnswer(cron, None if following is None else iso_time(following)))
-        runs = [_shown(run) for run in self._triggers.history.runs(deployment.id)]
+        runs = [_shown(run) for run in await self._triggers.history.runs(deployment.id)]
         return json_answer(CronsAnswer(crons, runs))
 
     async def run(self, request: Request) -> Response:

@@ -139,14 +139,17 @@ class Deployer:
             )
         return found
 
-    def usage(self, tenant: str) -> tuple[int, int]:
-        """How many workers a tenant has, and the bytes of their active versions."""
+    async def usage(self, tenant: str) -> dict[str, int]:
+        """What a tenant has of that which quotas bound."""
         found = self.all(tenant)
-        return len(found), sum(map(script_bytes, found))
+        used = {"workers": len(found), "script_bytes": sum(map(script_bytes, found))}
+        for binding in self._kinds.values():
+            used |= await binding.usage(tenant)
+        return used
 
-    def holdings(self, tenant: str) -> list[str]:
+    async def holdings(self, tenant: str) -> list[str]:
         """What a tenant has besides tokens, in words: it cannot go while it has something."""
-        kept = [f"{kind} {name}" for kind, binding in self._kinds.items() for name in binding.holdings(tenant)]
+        kept = [f"{kind} {name}" for kind, binding in self._kinds.items() for name in await binding.holdings(tenant)]
         return [f"worker {deployment.name}" for deployment in self.all(tenant)] + kept
 
     async def forget_tenant(self, tenant: str) -> None:

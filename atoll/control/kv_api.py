@@ -130,7 +130,7 @@ class KvApi:
     # Namespaces
 
     async def namespaces(self, request: Request) -> Response:
-        found = self._store.namespaces(caller_of(request).tenant)
+        found = await self._store.namespaces(caller_of(request).tenant)
         return json_answer(NamespacesAnswer([NamespaceAnswer(name, iso_seconds(at)) for name, at in found]))
 
     async def create(self, request: Request) -> Response:
@@ -144,21 +144,22 @@ class KvApi:
         return json_answer(answer, status=201, headers={"location": f"/api/kv/{body.name}"})
 
     async def measure(self, request: Request) -> Response:
-        space = self._space(request)
+        space = await self._space(request)
         size = await self._store.measure(space)
-        [created_at] = [at for name, at in self._store.namespaces(space.tenant) if name == space.namespace]
+        found = await self._store.namespaces(space.tenant)
+        [created_at] = [at for name, at in found if name == space.namespace]
         return json_answer(SizedNamespaceAnswer(space.namespace, iso_seconds(created_at), size.keys, size.bytes))
 
     async def drop(self, request: Request) -> Response:
-        await self._store.drop(self._space(request))
+        await self._store.drop(await self._space(request))
         return no_content()
 
     # Single values
 
     async def keys(self, request: Request) -> Response:
         asked = request.query_params
-        page = self._store.list(
-            self._space(request),
+        page = await self._store.list(
+            await self._space(request),
             limits.checked_prefix(asked.get("prefix")),
             limits.checked_cursor(asked.get("cursor")),
             limits.checked_limit(asked.get("limit")),
@@ -169,7 +170,7 @@ class KvApi:
 
     async def get(self, request: Request) -> Response:
         key = request.path_params["key"]
-        [entry] = await self._store.get(self._space(request), [limits.checked_key(key)], self._clock())
+        [entry] = await self._store.get(await self._space(request), [limits.checked_key(key)], self._clock())
         if entry is None:
             raise Refused(ApiCode.NOT_FOUND, f"there is no key `{key[:200]}`", "GET …/keys lists them")
         headers = dict(VALUE_HEADERS)
@@ -180,7 +181,7 @@ class KvApi:
         return Response(entry.value, headers=headers)
 
     async def put(self, request: Request) -> Response:
-        space, asked = self._space(request), request.query_params
+        space, asked = await self._space(request), request.query_params
         key = limits.checked_key(request.path_params["key"])
         expires_at = limits.checked_expiry(asked.get("expiration_ttl"), asked.get("expiration"), self._clock())
         metadata = limits.checked_metadata(asked.get("metadata"))
@@ -189,13 +190,13 @@ class KvApi:
         return no_content()
 
     async def delete(self, request: Request) -> Response:
-        await self._store.delete(self._space(request), [limits.checked_key(request.path_params["key"])])
+        await self._store.delete(await self._space(request), [limits.checked_key(request.path_params["key"])])
         return no_content()
 
     # Many
 
     async def put_many(self, request: Request) -> Response:
-        space = self._space(request)
+        space = await self._space(request)
         if media_type(request) == LINES:
             return json_answer(WrittenAnswer(await self._put_lines(space, request)))
         pairs = decoded(await read_json(request, MAX_BULK, AS_LINES), list[Pair])
@@ -222,17 +223,17 @@ class KvApi:
         keys = decoded(await read_json(request, MAX_BULK), list[str])
         if len(keys) > MAX_PAIRS:
             raise bad_body(f"{len(keys)} keys are more than {MAX_PAIRS}", "send them in parts")
-        await self._store.delete(self._space(request), [limits.checked_key(key) for key in keys])
+        await self._store.delete(await self._space(request), [limits.checked_key(key) for key in keys])
         return json_answer(DeletedAnswer(len(keys)))
 
     async def export(self, request: Request) -> Response:
-        return StreamingResponse(self._exported(self._space(request)), headers=HEADERS, media_type=LINES)
+        return StreamingResponse(self._exported(await self._space(request)), headers=HEADERS, media_type=LINES)
 
     async def _exported(self, space: Space) -> AsyncIterator[bytes]:
         """Every entry as a line. What changes meanwhile is in it or not; the rest is."""
         after: bytes | None = b""
         while after is not None:
-            page = self._store.list(space, b"", after, limits.MAX_KEYS, self._clock())
+            page = await self._store.list(space, b"", after, limits.MAX_KEYS, self._clock())
             for listed in page.keys:
                 [entry] = await self._store.get(space, [listed.key], self._clock())
                 if entry is not None:
@@ -252,11 +253,13 @@ class KvApi:
         except (binascii.Error, ValueError):
             raise bad_body(f"{where}: the value is not base64", "leave out `base64` for text") from None
 
-    def _space(self, request: Request) -> Space:
+    async def _space(self, request: Request) -> Space:
         space = Space(caller_of(request).tenant, request.path_params["namespace"])
-        if not self._store.exists(space):
+        if not await self._store.exists(space):
             raise Refused(
-                ApiCode.NOT_FOUND, f"there is no namespace `{space.namespace[:128]}`", "GET /api/kv lists them"
+                ApiCode.NOT_FOUND,
+                f"there is no namespace `{space.namespace[:128]}`",
+                "GET /api/kv lists them, POST makes one",
             )
         return space
 

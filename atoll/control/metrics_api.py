@@ -9,14 +9,17 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from atoll.bindings.queue.store import QueueStore
 from atoll.control.boundary import HEADERS, Route, json_answer
 from atoll.control.callers import Scope
-from atoll.observe.meter import Meter, Sources
+from atoll.errors import StorageFailed
+from atoll.observe.meter import Meter, QueueState, Sources
 
 if TYPE_CHECKING:
     from atoll.observe.metrics import Metrics
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+MAX_QUEUES = 200
 
 
 class StateAnswer(msgspec.Struct):
@@ -26,9 +29,10 @@ class StateAnswer(msgspec.Struct):
 class MetricsApi:
     """`state` is "ok", or why no request should be sent here."""
 
-    def __init__(self, meter: Meter, sources: Sources, state: Callable[[], str]) -> None:
+    def __init__(self, meter: Meter, sources: Sources, queues: QueueStore, state: Callable[[], str]) -> None:
         self._meter = meter
         self._sources = sources
+        self._queues = queues
         self._state = state
         self._metrics: Metrics | None = None
 
@@ -47,7 +51,22 @@ class MetricsApi:
             from atoll.observe.metrics import Metrics  # prometheus_client: a node that nobody scrapes starts sooner
 
             self._metrics = Metrics(self._meter, self._sources)
-        return Response(self._metrics.text(), headers=HEADERS | {"content-type": CONTENT_TYPE})
+        return Response(
+            self._metrics.text(await self._queue_states()), headers=HEADERS | {"content-type": CONTENT_TYPE}
+        )
+
+    async def _queue_states(self) -> list[QueueState]:
+        """Of the first queues only: series are bounded. None when the disk does not tell: the rest still counts."""
+        states = []
+        try:
+            for queue in (await self._queues.all())[:MAX_QUEUES]:
+                depth = await self._queues.depth(queue.id)
+                now = self._queues.now()
+                age = max(now - depth.oldest_at, 0) / 1000 if depth.oldest_at is not None else 0.0
+                states.append(QueueState(queue.tenant, queue.name, *depth[:3], age, queue.dropped))
+        except StorageFailed:
+            pass
+        return states
 
     async def alive(self, request: Request) -> Response:
         """GET /healthz: the process answers, so it needs no restart."""

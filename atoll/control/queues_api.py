@@ -11,14 +11,17 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from atoll.bindings.queue.ops import MAX_BATCH, MAX_DELAY, MAX_MESSAGE, checked_queue_name
-from atoll.bindings.queue.store import RETENTION, NewMessage, Queue, QueueStore
+from atoll.bindings.queue.store import RETENTION, NewMessage, Queue, QueueStore, Waiting
 from atoll.control.boundary import Route, caller_of, json_answer, no_content, read_shape
 from atoll.control.callers import Scope
 from atoll.control.check import bad_body
+from atoll.control.paging import page_of, page_query
 from atoll.control.refusals import ApiCode, Refused
 from atoll.errors import InvalidArgument
 from atoll.observe.records import iso_time
 from atoll.triggers.queues import QueueTriggers
+
+MAX_PEEK = 100
 
 
 class NewQueue(msgspec.Struct, forbid_unknown_fields=True):
@@ -63,6 +66,27 @@ class Purged(msgspec.Struct):
     purged: int
 
 
+class ChangedQueue(msgspec.Struct, forbid_unknown_fields=True):
+    retention_seconds: int
+
+
+class MessageAnswer(msgspec.Struct):
+    """A message as it is. `body` is as in PostedMessage; of the type v8 it is base64."""
+
+    id: str
+    content_type: str
+    body: Any
+    sent_at: str
+    attempts: int
+    due_at: str
+    leased: bool  # a consumer has it
+
+
+class MessagesAnswer(msgspec.Struct, omit_defaults=True):
+    messages: list[MessageAnswer]
+    cursor: str = ""
+
+
 class QueuesApi:
     def __init__(self, store: QueueStore, triggers: QueueTriggers) -> None:
         self._store = store
@@ -78,7 +102,12 @@ class QueuesApi:
                 status=201,
             ),
             Route("GET", one, self.show, read, "One queue", gives=QueueAnswer),
+            Route("PATCH", one, self.change, deploy, "Change a queue", takes=ChangedQueue, gives=QueueAnswer),
             Route("DELETE", one, self.delete, deploy, "Delete a queue and its messages", status=204),
+            Route(
+                "GET", f"{one}/messages", self.peek, read, "Look at messages; nothing happens to them",
+                gives=MessagesAnswer, query=page_query(MAX_PEEK),
+            ),
             Route(
                 "POST", f"{one}/messages", self.send, deploy, "Send messages", takes=PostedMessages, gives=Posted,
                 status=201,
@@ -89,8 +118,8 @@ class QueuesApi:
         ]  # fmt: skip
 
     async def list(self, request: Request) -> Response:
-        queues = self._store.all(caller_of(request).tenant)
-        return json_answer(QueuesAnswer([self._shown(queue) for queue in queues]))
+        queues = await self._store.all(caller_of(request).tenant)
+        return json_answer(QueuesAnswer([await self._shown(queue) for queue in queues]))
 
     async def create(self, request: Request) -> Response:
         wanted = await read_shape(request, NewQueue)
@@ -99,18 +128,23 @@ class QueuesApi:
             name = checked_queue_name(wanted.name)
         except InvalidArgument as error:
             raise Refused(ApiCode.BAD_NAME, str(error)) from None
-        if not 60 <= wanted.retention_seconds <= 14 * 86_400:
-            raise bad_body("`retention_seconds` must be from 60 to 1209600 (14 days)")
-        if self._store.find(tenant, name) is not None:
+        retention = checked_retention(wanted.retention_seconds)
+        if await self._store.find(tenant, name) is not None:
             raise Refused(ApiCode.NAME_TAKEN, f"a queue named `{name}` exists already")
-        queue = await self._store.ensure(tenant, name, wanted.retention_seconds)
-        return json_answer(self._shown(queue), status=201)
+        queue = await self._store.ensure(tenant, name, retention)
+        return json_answer(await self._shown(queue), status=201)
 
     async def show(self, request: Request) -> Response:
-        return json_answer(self._shown(self._found(request)))
+        return json_answer(await self._shown(await self._found(request)))
+
+    async def change(self, request: Request) -> Response:
+        queue = await self._found(request)
+        retention = checked_retention((await read_shape(request, ChangedQueue)).retention_seconds)
+        await self._store.retain(queue.id, retention)
+        return json_answer(await self._shown(queue._replace(retention=retention)))
 
     async def delete(self, request: Request) -> Response:
-        queue = self._found(request)
+        queue = await self._found(request)
         consumer = self._triggers.consumer_of(queue.tenant, queue.name)
         if consumer is not None:
             raise Refused(
@@ -119,8 +153,15 @@ class QueuesApi:
         await self._store.delete(queue.id)
         return no_content()
 
+    async def peek(self, request: Request) -> Response:
+        queue = await self._found(request)
+        after, limit = page_of(request, MAX_PEEK)
+        found = await self._store.peek(queue.id, after, limit + 1)
+        cursor = str(found[limit - 1].seq) if len(found) > limit else ""
+        return json_answer(MessagesAnswer([_shown_message(message) for message in found[:limit]], cursor))
+
     async def send(self, request: Request) -> Response:
-        queue = self._found(request)
+        queue = await self._found(request)
         posted = await read_shape(request, PostedMessages)
         if not 1 <= len(posted.messages) <= MAX_BATCH:
             raise bad_body(f"`messages` has {len(posted.messages)} entries, but must have from 1 to {MAX_BATCH}")
@@ -133,22 +174,22 @@ class QueuesApi:
         return await self._set_paused(request, False)
 
     async def purge(self, request: Request) -> Response:
-        return json_answer(Purged(await self._store.purge(self._found(request).id)))
+        return json_answer(Purged(await self._store.purge((await self._found(request)).id)))
 
     async def _set_paused(self, request: Request, paused: bool) -> Response:
-        queue = self._found(request)
+        queue = await self._found(request)
         await self._store.pause(queue.id, paused)
-        return json_answer(self._shown(queue._replace(paused=paused)))
+        return json_answer(await self._shown(queue._replace(paused=paused)))
 
-    def _found(self, request: Request) -> Queue:
+    async def _found(self, request: Request) -> Queue:
         name = request.path_params["queue"]
-        queue = self._store.find(caller_of(request).tenant, name)
+        queue = await self._store.find(caller_of(request).tenant, name)
         if queue is None:
             raise Refused(ApiCode.NOT_FOUND, f"there is no queue `{name[:80]}`", "GET /api/queues lists them")
         return queue
 
-    def _shown(self, queue: Queue) -> QueueAnswer:
-        depth = self._store.depth(queue.id)
+    async def _shown(self, queue: Queue) -> QueueAnswer:
+        depth = await self._store.depth(queue.id)
         return QueueAnswer(
             name=queue.name,
             consumer=self._triggers.consumer_of(queue.tenant, queue.name),
@@ -161,6 +202,28 @@ class QueuesApi:
             retention_seconds=queue.retention,
             created_at=iso_time(queue.created_at),
         )
+
+
+def checked_retention(seconds: int) -> int:
+    if not 60 <= seconds <= 14 * 86_400:
+        raise bad_body("`retention_seconds` must be from 60 to 1209600 (14 days)")
+    return seconds
+
+
+def _shown_message(message: Waiting) -> MessageAnswer:
+    if message.type == "json":
+        body: Any = msgspec.Raw(message.body)
+    else:
+        body = message.body.decode() if message.type == "text" else base64.b64encode(message.body).decode()
+    return MessageAnswer(
+        id=message.id,
+        content_type=message.type,
+        body=body,
+        sent_at=iso_time(message.sent_at),
+        attempts=message.attempts,
+        due_at=iso_time(message.visible_at),
+        leased=bool(message.leased),
+    )
 
 
 def _message(posted: PostedMessage) -> NewMessage:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from atoll.bindings.kv.store import Bound
 from atoll.control.refusals import ApiCode, Refused
 from atoll.control.tenants import Quotas, Tenants
 from atoll.control.version_rows import Deployment
@@ -23,6 +24,10 @@ def caps_of(quotas: Quotas, usual: TenantCaps) -> TenantCaps:
         calls_per_second=quotas.requests_per_second,
         cpu_seconds_per_minute=quotas.cpu_seconds_per_minute,
     )
+
+
+def kv_bound(quotas: Quotas) -> Bound:
+    return Bound(quotas.kv_keys, quotas.kv_bytes)
 
 
 class QuotaRules:

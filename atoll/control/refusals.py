@@ -127,7 +127,7 @@ class Refused(AtollError):
 
 
 # The statuses that a binding's refusal begins with.
-BINDING_FAILURES = {"404": ApiCode.NOT_FOUND, "413": ApiCode.TOO_LARGE, "414": ApiCode.TOO_LARGE}
+BINDING_FAILURES = {"403": ApiCode.QUOTA, "404": ApiCode.NOT_FOUND, "413": ApiCode.TOO_LARGE, "414": ApiCode.TOO_LARGE}
 
 
 def binding_refusal(error: BindingRefused | StorageFailed) -> Refused:

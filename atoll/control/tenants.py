@@ -28,6 +28,8 @@ class Quotas(msgspec.Struct, frozen=True, omit_defaults=True):
     concurrent_calls: int | None = None
     cpu_seconds_per_minute: float | None = None
     loaded_workers: int | None = None  # isolates
+    kv_keys: int | None = None  # in all its namespaces
+    kv_bytes: int | None = None  # of values
     own_engine: bool | None = None  # all its workers run in an engine process of its own
 
 

@@ -41,6 +41,8 @@ class WantedQuotas(msgspec.Struct, forbid_unknown_fields=True):
     concurrent_calls: Rate | None | UnsetType = UNSET
     cpu_seconds_per_minute: Seconds | None | UnsetType = UNSET
     loaded_workers: Rate | None | UnsetType = UNSET
+    kv_keys: Count | None | UnsetType = UNSET
+    kv_bytes: Count | None | UnsetType = UNSET
     own_engine: bool | None | UnsetType = UNSET
 
 
@@ -64,12 +66,16 @@ class QuotasAnswer(msgspec.Struct):
     concurrent_calls: int | None
     cpu_seconds_per_minute: float | None
     loaded_workers: int | None
+    kv_keys: int | None
+    kv_bytes: int | None
     own_engine: bool | None
 
 
 class UsageAnswer(msgspec.Struct):
     workers: int
     script_bytes: int
+    kv_keys: int = 0
+    kv_bytes: int = 0
 
 
 class TenantAnswer(msgspec.Struct):
@@ -124,7 +130,7 @@ class TenantsApi:
         ]
 
     async def list(self, request: Request) -> Response:
-        return json_answer(TenantsAnswer([self._shown(tenant) for tenant in self._tenants.all()]))
+        return json_answer(TenantsAnswer([await self._shown(tenant) for tenant in self._tenants.all()]))
 
     async def create(self, request: Request) -> Response:
         body = parse_fields(await read_json(request), NewTenant)
@@ -134,14 +140,14 @@ class TenantsApi:
             body.name, int(now * 1000), quotas, checked_hosts(body.hosts), _egress(body.egress, EgressRules())
         )
         return json_answer(
-            self._shown(await self._tenants.create(tenant, Mark.of(caller_of(request), now))), status=201
+            await self._shown(await self._tenants.create(tenant, Mark.of(caller_of(request), now))), status=201
         )
 
     async def show(self, request: Request) -> Response:
         name, caller = request.path_params["tenant"], caller_of(request)
         if not caller.is_operator and name != caller.tenant:
             raise Refused(ApiCode.NO_TENANT, f"there is no tenant `{name[:80]}`", "yours is another one")
-        return json_answer(self._shown(self._tenants.find(name)))
+        return json_answer(await self._shown(self._tenants.find(name)))
 
     async def change(self, request: Request) -> Response:
         body = parse_fields(await read_json(request), ChangedTenant)
@@ -149,12 +155,14 @@ class TenantsApi:
         hosts = tenant.hosts if body.hosts is UNSET else checked_hosts(body.hosts)
         egress = _egress(body.egress, tenant.egress)
         changed = Tenant(tenant.name, tenant.created_at, with_wanted(tenant.quotas, body.quotas), hosts, egress)
-        return json_answer(self._shown(await self._tenants.change(changed, Mark.of(caller_of(request), self._clock()))))
+        return json_answer(
+            await self._shown(await self._tenants.change(changed, Mark.of(caller_of(request), self._clock())))
+        )
 
     async def delete(self, request: Request) -> Response:
         name = self._tenants.find(request.path_params["tenant"]).name
         async with self._deployer.turn:  # no deploy comes in between
-            holdings = self._deployer.holdings(name)
+            holdings = await self._deployer.holdings(name)
             if holdings:
                 listed = ", ".join(holdings[:MAX_LISTED]) + (" …" if len(holdings) > MAX_LISTED else "")
                 raise Refused(ApiCode.TENANT_IN_USE, f"the tenant `{name}` still has {listed}", "delete it first")
@@ -163,10 +171,9 @@ class TenantsApi:
             await self._deployer.forget_tenant(name)
         return no_content()
 
-    def _shown(self, tenant: Tenant) -> TenantAnswer:
-        workers, script_bytes = self._deployer.usage(tenant.name)
+    async def _shown(self, tenant: Tenant) -> TenantAnswer:
         quotas = QuotasAnswer(*(getattr(tenant.quotas, name) for name in QuotasAnswer.__struct_fields__))
-        usage = UsageAnswer(workers, script_bytes)
+        usage = UsageAnswer(**await self._deployer.usage(tenant.name))
         return TenantAnswer(tenant.name, iso_time(tenant.created_at), quotas, tenant.hosts, tenant.egress, usage)
 
 

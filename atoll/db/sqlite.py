@@ -97,6 +97,9 @@ class Database:
             migrate(self._writer, path, migrations)
             self._reader = _open(path, apsw.SQLITE_OPEN_READONLY)
             self._searcher = _open(path, apsw.SQLITE_OPEN_READONLY)
+        except apsw.Error as error:
+            self._writer.close()
+            raise _start_error(path, error) from None
         except BaseException:
             self._writer.close()
             raise
@@ -207,7 +210,7 @@ class Database:
                 if now - self._said.get(words, -SAID_AGAIN) >= SAID_AGAIN:
                     self._said[words] = now
                     log.error("%s: %s (%s: %s)", self._path, words, type(error).__name__, error)
-                return StorageFailed(words)
+                return StorageFailed(words, str(self._path))
         return error
 
     def _deliver(self, batch: list[Write[object]]) -> None:
@@ -224,7 +227,7 @@ def rows(connection: apsw.Connection, shape: Callable[..., T], sql: str, *values
 
 def _log_failure(future: asyncio.Future[None]) -> None:
     error = None if future.cancelled() else future.exception()
-    if error is not None:
+    if error is not None and not isinstance(error, StorageFailed):  # of which the log was told
         log.error("a write that nobody waits for failed", exc_info=error)
 
 
@@ -239,7 +242,20 @@ def _open(path: Path, flags: int) -> apsw.Connection:
         connection.set_busy_timeout(BUSY_MS)
         connection.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON").fetchall()
         return connection
-    except apsw.NotADBError:
-        raise StartError(f"{path} is not a database", "move it away, or choose another folder with --data") from None
-    except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.PermissionsError) as error:
-        raise StartError(f"{path} cannot be opened: {error}", "check that the folder can be written to") from None
+    except apsw.Error as error:
+        raise _start_error(path, error) from None
+
+
+def _start_error(path: Path, error: apsw.Error) -> StartError:
+    """Why a database cannot be used from the start, and what to do."""
+    if isinstance(error, apsw.NotADBError):
+        return damaged(f"{path} is not a database")
+    if isinstance(error, apsw.CorruptError):
+        return damaged(f"{path} is damaged: {error}")
+    return StartError(f"{path} cannot be opened: {error}", "check that the disk has room and the folder can be written")
+
+
+def damaged(message: str) -> StartError:
+    return StartError(
+        message, "restore the data folder from a backup (docs/guides/backup.md), or move the file away to begin it anew"
+    )

@@ -153,6 +153,8 @@ class Exchange:
         self.has_ended = False
         self.error: AtollError | None = None
         self._parser = httptools.HttpResponseParser(self)
+        # Values as https://fetch.spec.whatwg.org/#header-value has them; what could end a line is sorted out later.
+        self._parser.set_dangerous_leniencies(lenient_headers=True)
         self._is_framed = False  # it said where its body ends
         self._head_bytes = 0
         self._room = max_bytes
@@ -284,6 +286,8 @@ class Exchange:
         self._head_bytes += len(name) + len(value) + 4
         if self._head_bytes > HEAD_BYTES or len(self.headers) >= MAX_HEADERS:
             raise NetworkError(f"the response head of {self.where} is longer than {HEAD_BYTES >> 10} KB")
+        if b"\0" in value or b"\r" in value or b"\n" in value:
+            raise NetworkError(f"{self.where} answered with something that is no HTTP/1.1: a header holds a NUL")
         if not self.has_head:  # else it is a trailer
             self.headers.append((name, value))
 

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Protocol
 
 from atoll.bindings.scope import Scope
 from atoll.engine.direct import DirectBody
+from atoll.engine.echo import Echo
 from atoll.engine.loads import Lines, Placement
 from atoll.errors import Failure
-from atoll.logs import Invocation, LogLine
+from atoll.logs import NO_OPS, Invocation, LogLine
 from atoll.wire.codec import encode_body, encode_credit
 from atoll.wire.generated import CHUNK, ERRORS, WINDOW, ErrorCode, Event, Level, Outcome
 from atoll.workers import Version
@@ -75,6 +76,7 @@ class Call:
         "cancelled",
         "deadline",
         "direct",
+        "echo",
         "ended",
         "event",
         "failure",
@@ -96,6 +98,7 @@ class Call:
         "table",
         "uncredited",
         "ungranted",
+        "uploaded",
         "version",
         "worker",
     )
@@ -137,10 +140,12 @@ class Call:
         # Bodies
         self.backlog: list[tuple[bytes, bool]] | None = None  # request body that came while QUEUED
         self.streamed = False  # request body left in BODY frames: cannot be sent again
+        self.uploaded = False  # and the last of it has left
         self.uncredited = 0  # request body bytes the engine has not taken yet
         self.allowed = WINDOW  # response body bytes the engine may still send
         self.ungranted = 0  # response body bytes the client took, not yet told to the engine
         self.direct: DirectBody | None = None  # what sends the response body in the place of the engine
+        self.echo: Echo | None = None  # what makes the request body the response body in its place
 
         # For the record
         self.status = 0
@@ -154,18 +159,24 @@ class Call:
     def send_body(self, chunk: bytes, ended: bool) -> None:
         """More of the request body. The caller keeps within the credit it was given."""
         state = self.state
-        if state == QUEUED:
+        if self.echo is not None:
+            self.echo.take(chunk, ended)
+        elif state == QUEUED:
             if self.backlog is None:
                 self.backlog = []
             self.backlog.append((chunk, ended))
         elif SENT <= state <= ENDED:
             assert self.table is not None
             self.streamed = True
+            self.uploaded = ended
             self.uncredited += len(chunk)
             self.table.link.send(encode_body(self.worker, self.id, chunk, ended))
 
     def grant(self, amount: int) -> None:
         """The client took `amount` bytes of the response body: the engine may send as many more."""
+        if self.echo is not None and self.echo.is_open:
+            self.echo.grant(amount)
+            return
         if self.state != RESPONDED:
             return
         if self.direct is not None:
@@ -218,9 +229,11 @@ class Call:
             truncated = False
         else:
             lines, truncated = self._said()
+        scope = self.scope
         return Invocation(
             version, outcome, status, cpu_us, int(wall * 1e6), time.time() - wall, self.head, lines, failure, truncated,
-            EVENT_NAMES[self.event], "", self.hops, self.scope.spans or () if self.scope is not None else (),
+            EVENT_NAMES[self.event], "", self.hops, scope.ops if scope is not None else NO_OPS,
+            scope.spans or () if scope is not None else (),
         )  # fmt: skip
 
     def _said(self) -> tuple[Sequence[LogLine], bool]:

@@ -91,6 +91,7 @@ class Ops:
             refused = isinstance(answer, Refusal)
             tally.times.add(took_us)
             tally.refused += refused
+            scope.ops[op.name] = scope.ops.get(op.name, 0) + 1
             if scope.spans is not None and len(scope.spans) < MAX_SPANS:
                 scope.spans.append(OpSpan(op.name, began, took_us, refused))
             if not scope.is_over:  # else the call ended while the op ran

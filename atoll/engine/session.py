@@ -176,6 +176,7 @@ class Session:
             Frame.CANCEL: calls.on_cancel,
             Frame.FAIL: calls.on_fail,
             Frame.DONE: calls.on_done,
+            Frame.ECHO: calls.on_echo,
         }
 
     def _find(self, kind: str, worker: int) -> Placement:

@@ -20,12 +20,21 @@ from atoll.engine.calls import (
     WAIT_UNTIL_SECONDS,
     Call,
 )
+from atoll.engine.echo import Echo
 from atoll.engine.ledger import Ledger
 from atoll.engine.link import Link
 from atoll.engine.loads import Placement
 from atoll.errors import EngineError, Failure
 from atoll.logs import Invocation
-from atoll.wire.codec import encode_call, encode_cancel, read_credit, read_done, read_failure, read_response
+from atoll.wire.codec import (
+    encode_body,
+    encode_call,
+    encode_cancel,
+    read_credit,
+    read_done,
+    read_failure,
+    read_response,
+)
 from atoll.wire.generated import ErrorCode, Event, Flag, Outcome
 from atoll.workers import Isolation
 
@@ -185,7 +194,23 @@ class CallTable:
         if ended:
             call.state = ENDED
             call.deadline = self._clock() + WAIT_UNTIL_SECONDS
+            if call.echo is not None:
+                if end > start:
+                    call.caller.on_body(data[start:end], False)
+                call.echo.open()
+                return
         call.caller.on_body(data[start:end], ended)
+
+    def on_echo(self, flags: int, worker: int, number: int, data: bytes, start: int, end: int) -> None:
+        call = self._find("ECHO", worker, number)
+        if call.state == CANCELLED:
+            return
+        if call.state != RESPONDED or call.ended or call.echo is not None:
+            raise EngineError(f"ECHO for call {number} out of turn")
+        if call.uploaded:
+            return  # the end of the request body crossed it
+        call.echo = Echo(call)
+        self.link.send(encode_body(worker, number, b"", True))
 
     def on_done(self, flags: int, worker: int, number: int, data: bytes, start: int, end: int) -> None:
         if self._is_gone(worker):

@@ -62,7 +62,7 @@ class Upload:
 
     def send(self) -> None:
         """Send what credit allows. The last piece says that it is the last."""
-        data = self.waiting
+        data, self.waiting = self.waiting, b""  # what is sent may bring credit before it is all sent
         at = 0
         while True:
             piece = data[at : at + min(CHUNK, self.credit)]

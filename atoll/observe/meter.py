@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from atoll.egress.client import ClientStats
 from atoll.engine.measures import PoolStats
@@ -86,3 +87,16 @@ class Sources:
     connections: Callable[[], int]
     version: str
     egress: Callable[[], ClientStats] = ClientStats  # what workers ask of other servers
+    tails: Callable[[], Mapping[tuple[str, str], int]] = dict  # records that tail workers lost, by tenant and name
+
+
+class QueueState(NamedTuple):
+    """What waits in a queue."""
+
+    tenant: str
+    name: str
+    waiting: int
+    delayed: int
+    leased: int
+    oldest_seconds: float
+    dropped: int

@@ -7,7 +7,7 @@ others share one.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
@@ -15,7 +15,7 @@ from prometheus_client.registry import Collector
 
 from atoll.egress.client import ClientStats
 from atoll.engine.measures import PoolStats
-from atoll.observe.meter import STATUS_CLASSES, Meter, Sources, Tally
+from atoll.observe.meter import STATUS_CLASSES, Meter, QueueState, Sources, Tally
 from atoll.observe.processes import ProcessUse
 from atoll.tallies import Histogram, OpTally
 from atoll.wire.generated import OUTCOME_NAMES, Outcome
@@ -48,10 +48,13 @@ class Metrics(Collector):
     def __init__(self, meter: Meter, sources: Sources) -> None:
         self._meter = meter
         self._sources = sources
+        self._queues: Sequence[QueueState] = ()
         self._registry = CollectorRegistry()
         self._registry.register(self)
 
-    def text(self) -> bytes:
+    def text(self, queues: Sequence[QueueState] = ()) -> bytes:
+        """`queues` are looked at beforehand, since that may wait for a disk."""
+        self._queues = queues
         return generate_latest(self._registry)
 
     def describe(self) -> Iterable[Metric]:
@@ -66,6 +69,8 @@ class Metrics(Collector):
         yield from op_metrics(sources.ops())
         yield from process_metrics(sources.processes())
         yield from egress_metrics(sources.egress())
+        yield from queue_metrics(self._queues)
+        yield tail_metric(sources.tails())
         yield _labelled("atoll_deploys", "Changes of workers that were asked for.", "result", sources.deploys())
         yield CounterMetricFamily("atoll_engine_restarts", "Engines that were started again.", sources.restarts())
         dropped, listeners = sources.logs()
@@ -88,6 +93,29 @@ def egress_metrics(stats: ClientStats) -> Iterator[Metric]:
     yield CounterMetricFamily("atoll_fetch_connects", "Connections that were opened for them.", stats.connects)
     yield CounterMetricFamily("atoll_fetch_reused", "Requests on a connection that was kept.", stats.reused)
     yield GaugeMetricFamily("atoll_fetch_connections", "Connections to other servers, idle ones too.", stats.open)
+
+
+def tail_metric(dropped: Mapping[tuple[str, str], int]) -> Metric:
+    family = CounterMetricFamily(
+        "atoll_tail_records_dropped", "Records that a tail worker lost.", labels=["tenant", "worker"]
+    )
+    for names, count in dropped.items():
+        family.add_metric(names, count)
+    return family
+
+
+def queue_metrics(queues: Iterable[QueueState]) -> Iterator[Metric]:
+    labels = ["tenant", "queue"]
+    messages = GaugeMetricFamily("atoll_queue_messages", "Messages in a queue.", labels=[*labels, "state"])
+    oldest = GaugeMetricFamily("atoll_queue_oldest_seconds", "Age of its oldest message.", labels=labels)
+    dropped = CounterMetricFamily("atoll_queue_messages_dropped", "Messages that failed too often.", labels=labels)
+    for queue in queues:
+        names = [queue.tenant, queue.name]
+        for state, count in (("waiting", queue.waiting), ("delayed", queue.delayed), ("leased", queue.leased)):
+            messages.add_metric([*names, state], count)
+        oldest.add_metric(names, queue.oldest_seconds)
+        dropped.add_metric(names, queue.dropped)
+    yield from (messages, oldest, dropped)
 
 
 def request_metrics(tallies: Iterable[Tally]) -> Iterator[Metric]:

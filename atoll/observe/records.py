@@ -48,6 +48,7 @@ class Rest(msgspec.Struct, array_like=True):
     lines: list[Line]
     truncated: bool
     thrown: Thrown | None = None
+    ops: dict[str, int] = {}
 
 
 class Row(NamedTuple):
@@ -102,6 +103,7 @@ class LogEntry(msgspec.Struct, omit_defaults=True):
     truncated: bool
     entrypoint: str = ""
     exception: ExceptionAnswer | None = None
+    ops: dict[str, int] = {}  # how often it asked for each
 
 
 decode_rest = msgspec.json.Decoder(Rest).decode
@@ -120,7 +122,7 @@ def row_of(record: Invocation) -> Row:
         thrown = _thrown(failure)
     lines = [Line(line.timestamp_ms, int(line.level), line.text) for line in record.logs]
     headers = redacted_headers(block) if record.event == "fetch" else {}  # what else is called has none
-    rest = Rest(record.event, record.entrypoint, method, headers, lines, record.truncated, thrown)
+    rest = Rest(record.event, record.entrypoint, method, headers, lines, record.truncated, thrown, dict(record.ops))
     text = encode_json(rest).decode("utf-8", "replace")
     version = record.version
     return Row(
@@ -172,6 +174,7 @@ def entry_of(row: Row) -> LogEntry:
         logs=[LineAnswer(iso_time(line.timestamp_ms), LEVEL_NAMES[line.level], line.text) for line in rest.lines],
         truncated=rest.truncated,
         entrypoint=rest.entrypoint,
+        ops=rest.ops,
         exception=None if rest.thrown is None else _exception(rest.thrown),
     )
 

@@ -11,14 +11,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable
 from importlib import resources
 from pathlib import Path
 
 import apsw
 
+from atoll.bindings.clock import SteadyClock
 from atoll.db.sqlite import Database
+from atoll.errors import StorageFailed
 from atoll.logs import Invocation, Said
 from atoll.observe import table
 from atoll.observe.live import Listener
@@ -55,7 +56,7 @@ class LogStore:
         rate: int = 1_000,
         max_bytes: int = 512 << 20,
         days: float = 7.0,
-        clock: Callable[[], float] = time.time,
+        clock: Callable[[], float] | None = None,
     ) -> None:
         migrations = resources.files("atoll.observe") / "migrations"
         self._database = Database(folder / LOGS_FILE, migrations=migrations, synchronous="NORMAL")
@@ -63,7 +64,7 @@ class LogStore:
         self._share = max(int(rate * FLUSH_SECONDS), 1)
         self._max_bytes = max_bytes
         self._max_age_ms = days * 86_400_000
-        self._clock = clock
+        self._clock = clock or SteadyClock()  # a clock that is set wrong for a while makes no record too old
         # While it runs
         self._books: dict[str, Book] = {}  # by worker id
         self._next_trim = 0.0
@@ -156,8 +157,9 @@ class LogStore:
         try:
             await self._database.write(lambda connection: table.insert(connection, batch))
             await self._trim()
-        except Exception:
-            log.exception("%d log records could not be stored", len(batch))
+        except Exception as error:
+            details = None if isinstance(error, StorageFailed) else error  # else it is a bug of ours
+            log.error("%d log records could not be stored: %s", len(batch), error, exc_info=details)
             for record in batch:
                 book = self._books.get(record.version.worker_id)
                 if book is not None:

@@ -94,7 +94,7 @@ class Tracer:
             message = record.failure.message if record.failure is not None else OUTCOME_NAMES[record.outcome]
             span.set_status(Status(StatusCode.ERROR, message[:500]))
         below = set_span_in_context(span)
-        for op in record.ops:
+        for op in record.spans:
             began = self._epoch_ns + op.began_ns
             child = self._tracer.start_span(op.name, context=below, kind=SpanKind.CLIENT, start_time=began)
             if op.refused:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from atoll.engine.events import Calls, EventFailed, run_event
+from atoll.errors import StorageFailed
 from atoll.triggers.expression import Cron, parse_cron
 from atoll.triggers.history import CronHistory
 from atoll.wire.generated import OUTCOME_NAMES, Event
@@ -24,6 +25,7 @@ from atoll.workers import Version
 log = logging.getLogger("atoll.cron")
 
 LONGEST_SLEEP = 60.0
+AGAIN_SECONDS = 2.0  # until the next try when the history cannot be written
 CLOCK_JUMP = 3_600_000  # ms a clock may be set back before the triggers believe that it was wrong before
 
 
@@ -40,6 +42,7 @@ class CronTriggers:
         self.history = history
         self._clock = clock
         self._workers: dict[str, _Clock] = {}  # by worker id
+        self._later: set[asyncio.Task[None]] = set()  # ends of runs that are not stored yet
         self.is_stopped = False
 
     def put(self, version: Version, crons: Sequence[str]) -> None:
@@ -89,11 +92,29 @@ class CronTriggers:
             message = f"{failure.name}: {failure.message}" if failure.name else failure.message
             log.warning("the cron trigger %s of %s failed: %s", cron, version.worker_name, message)
         finally:
-            await asyncio.shield(self.history.end(number, outcome, message))
+            await asyncio.shield(self._end(number, outcome, message))
         return outcome, message
 
+    async def _end(self, number: int, outcome: str, message: str) -> None:
+        """Put down how a run ended; when the disk does not take it, as soon as it does."""
+        try:
+            await self.history.end(number, outcome, message)
+        except StorageFailed as error:
+            log.error("how a run ended cannot be stored yet: %s", error)
+            task = asyncio.ensure_future(self._end_later(number, outcome, message))
+            self._later.add(task)
+            task.add_done_callback(self._later.discard)
+
+    async def _end_later(self, number: int, outcome: str, message: str) -> None:
+        while True:
+            await asyncio.sleep(AGAIN_SECONDS)
+            try:
+                return await self.history.end(number, outcome, message)
+            except StorageFailed:
+                pass  # the log was told
+
     async def close(self) -> None:
-        tasks = [clock.task for clock in self._workers.values()]
+        tasks = [*(clock.task for clock in self._workers.values()), *self._later]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -125,7 +146,11 @@ class _Clock:
                     continue
             except asyncio.CancelledError:
                 raise
-            except Exception:  # a full disk, say: the clock of this worker must not stop for ever
+            except StorageFailed as error:  # the run did not begin, and its slot is still due
+                log.error("the cron triggers of %s wait: %s", self.version.worker_name, error)
+                await asyncio.sleep(AGAIN_SECONDS)
+                continue
+            except Exception:  # the clock of this worker must not stop for ever
                 log.exception("the cron triggers of %s failed", self.version.worker_name)
             await self._sleep()
 
@@ -134,7 +159,7 @@ class _Clock:
         now, history, worker = self._triggers.now(), self._triggers.history, self.version.worker_id
         newest: Slot | None = None
         for cron in self.crons:
-            mark = history.mark(worker, cron.text)
+            mark = await history.mark(worker, cron.text)
             if mark is None or mark > now + CLOCK_JUMP:  # new here, or the clock was wrong then: it counts from now
                 await history.set_mark(worker, cron.text, now)
                 continue

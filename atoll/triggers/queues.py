@@ -18,6 +18,7 @@ import msgspec
 from atoll.bindings.queue.ops import MAX_DELAY
 from atoll.bindings.queue.store import Message, QueueStore, Settlement
 from atoll.engine.events import Calls, EventFailed, run_event
+from atoll.errors import StorageFailed
 from atoll.wire.generated import Event
 from atoll.workers import QueueConsumer, Version
 
@@ -26,6 +27,8 @@ log = logging.getLogger("atoll.queues")
 BACK_OFF = 10  # seconds before a second attempt, doubled for each further one
 MAX_BACK_OFF = 600
 SWEEP_SECONDS = 60.0
+FIRST_SWEEP = 3_600.0  # after a start: by then a clock that was wrong at boot has been set right
+AGAIN_SECONDS = 2.0  # until the next try when the store fails
 
 
 class Verdict(msgspec.Struct):
@@ -97,12 +100,15 @@ class QueueTriggers:
                 line.wake()
 
     async def _sweep(self) -> None:
+        await asyncio.sleep(FIRST_SWEEP)
         while True:
-            await asyncio.sleep(SWEEP_SECONDS)
             try:
                 await self.store.sweep()
+            except StorageFailed as error:
+                log.error("old messages could not be deleted: %s", error)
             except Exception:
                 log.exception("old messages could not be deleted")
+            await asyncio.sleep(SWEEP_SECONDS)
 
 
 class _Line:
@@ -140,15 +146,18 @@ class _Line:
             self._changed.clear()
             try:
                 seconds = await self._step()
-            except Exception:  # a full disk, say: try again in a while
+            except StorageFailed as error:
+                log.error("the queue %s cannot be delivered: %s", self.consumer.queue, error)
+                seconds = AGAIN_SECONDS
+            except Exception:
                 log.exception("the queue %s cannot be delivered", self.consumer.queue)
-                seconds = 5.0
+                seconds = AGAIN_SECONDS
             if seconds:
                 await _wait(self._changed, seconds)
 
     async def _step(self) -> float:
         """Start a batch if one is due; returns how long nothing will be, 0 for look again."""
-        queue = self._store.find(self.version.tenant, self.consumer.queue)
+        queue = await self._store.find(self.version.tenant, self.consumer.queue)
         if queue is None:
             queue = await self._store.ensure(self.version.tenant, self.consumer.queue)
         self.queue_id = queue.id
@@ -156,7 +165,7 @@ class _Line:
         if queue.paused or len(self._batches) >= concurrency:
             return 3600.0  # resuming, and the end of a batch, wake the line
         size = self.consumer.max_batch_size
-        due = self._store.due(queue.id, size)
+        due = await self._store.due(queue.id, size)
         if not due:
             return 3600.0
         now = self._store.now()
@@ -181,16 +190,20 @@ class _Line:
     async def _deliver(self, version: Version, consumer: QueueConsumer, queue_id: int, messages: list[Message]) -> None:
         said, failed = await self._ask(version, consumer, messages)
         settlement = settle(consumer, messages, said, failed, self._store.now())
-        if settlement.dead and consumer.dead_letter_queue:
-            letters = await self._store.ensure(version.tenant, consumer.dead_letter_queue)
-            settlement = settlement._replace(dead_letters=letters.id)
         while True:  # a consumer was told: what it said must not be lost to a disk that is full for a while
             try:
+                if settlement.dead and consumer.dead_letter_queue:
+                    letters = await self._store.ensure(version.tenant, consumer.dead_letter_queue)
+                    settlement = settlement._replace(dead_letters=letters.id)
                 await self._store.settle(queue_id, settlement)
                 return
+            except StorageFailed as error:
+                log.error("what became of a batch of %s cannot be stored: %s", consumer.queue, error)
             except Exception:
                 log.exception("what became of a batch of %s cannot be stored", consumer.queue)
-                await asyncio.sleep(5)
+            if self._stopped:
+                return  # the next start delivers it again: at least once
+            await asyncio.sleep(AGAIN_SECONDS)
 
     async def _ask(self, version: Version, consumer: QueueConsumer, messages: list[Message]) -> tuple[Said, bool]:
         """What the handler says of the messages, and whether it failed."""

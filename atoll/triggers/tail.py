@@ -37,7 +37,7 @@ class TailTriggers:
         self._calls = calls
         self._find = find
         self._boxes: dict[tuple[str, str], _Box] = {}  # by tenant and name of the tail worker
-        self.dropped: Counter[str] = Counter()  # items lost, by the name of the tail worker
+        self.dropped: Counter[tuple[str, str]] = Counter()  # items lost, by tenant and name of the tail worker
 
     def take(self, record: Invocation) -> None:
         """A call is over."""
@@ -53,7 +53,7 @@ class TailTriggers:
                 box.add(record)
             else:
                 box.lost += 1
-                self.dropped[consumer.service] += 1
+                self.dropped[key] += 1
             if box.task is None:
                 box.task = asyncio.ensure_future(self._deliver(key, box))
 
@@ -65,7 +65,7 @@ class TailTriggers:
                 batch, lost = box.empty(BATCH_ITEMS)
                 version = self._find(*key)
                 if version is None:  # it was deleted since the deploy that named it
-                    self.dropped[key[1]] += len(batch)
+                    self.dropped[key] += len(batch)
                     continue
                 body = msgspec.json.encode([trace_item(record) for record in batch])
                 meta = {"dropped": lost}

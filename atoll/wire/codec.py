@@ -166,6 +166,7 @@ _RULES: dict[Frame, tuple[int, int, int, bool | None, bool | None]] = {
     Frame.PONG: (0, MAX_JSON, 0, False, False),
     Frame.CODE: (0, MAX_PAYLOAD, 0, True, False),
     Frame.STUCK: (2, MAX_JSON, 0, True, None),
+    Frame.ECHO: (0, 0, 0, True, True),
 }
 
 

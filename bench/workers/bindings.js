@@ -2,6 +2,7 @@
 const KILOBYTE = "x".repeat(1024);
 const CACHED = "http://cache.example/hit";
 let last = 0;
+let delivered = 0;
 
 const many = (count, act) => Promise.all(Array.from({ length: count }, (_, i) => act(i)));
 
@@ -22,8 +23,17 @@ export default {
       await many(count, () => env.KV.put(`put:${last++ % 10_000}`, KILOBYTE));
       return new Response("put");
     }
+    if (pathname === "/send") {
+      await many(count, (i) => env.QUEUE.send({ number: i, text: "a job that is to be done by somebody, some time" }));
+      return new Response("sent");
+    }
+    if (pathname === "/delivered") return new Response(`${delivered}`);
     const { keys } = await env.KV.list({ prefix: "key:05" });
     return new Response(`${keys.length}`);
+  },
+
+  queue(batch) {
+    delivered += batch.messages.length;
   },
 };
 

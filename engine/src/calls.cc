@@ -139,6 +139,12 @@ void Calls::BeginPipe(uint32_t id, std::string_view bytes, bool last) {
   call->piped_last = last;
 }
 
+void Calls::Echo(uint32_t id) {
+  const Call* call = Find(id);
+  if (call == nullptr || !call->piped || !call->upload_open) return;
+  out_.Whole(wire::Frame::kEcho, 0, worker_id_, id, {});
+}
+
 bool Calls::Pipe(uint32_t id, std::string_view bytes, bool last) {
   Call* call = Find(id);
   if (call == nullptr || !call->body_open || call->canceled) return false;

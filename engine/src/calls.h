@@ -84,6 +84,8 @@ class Calls final {
 
   // From now on what comes of the request body is sent on as the response body; `bytes` is what had come before.
   void BeginPipe(uint32_t id, std::string_view bytes, bool last);
+  // Tells Python that it may do the rest itself: the request body then ends soon, and with it our part of the response.
+  void Echo(uint32_t id);
   // More of it, or more credit. True when the last byte has gone.
   bool Pipe(uint32_t id, std::string_view bytes, bool last);
 

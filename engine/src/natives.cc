@@ -107,7 +107,9 @@ void PipeBody(const Info& info) {
   if (worker == nullptr || !IsBytes(info[1])) return;
   uint32_t call = Unsigned(info, 0);
   worker->calls().BeginPipe(call, BytesOf(info[1]), info[2]->IsTrue());
-  info.GetReturnValue().Set(worker->calls().Pipe(call, {}, false));
+  bool over = worker->calls().Pipe(call, {}, false);
+  if (!over) worker->calls().Echo(call);
+  info.GetReturnValue().Set(over);
 }
 
 // fail(call, code, error, message?): `message` replaces the error's own

@@ -15,6 +15,7 @@ from atoll.bindings.cache.http_cache import HttpCache
 from atoll.bindings.cache.ops import Cache
 from atoll.bindings.kv.ops import KV
 from atoll.bindings.kv.sqlite import SqliteKV
+from atoll.bindings.ratelimit.memory import MemoryCounters
 from atoll.bindings.ratelimit.ops import RateLimit
 from atoll.bindings.scope import Scope
 from atoll.broker import Broker, Refusal
@@ -46,7 +47,11 @@ class Tenant:
 @pytest.fixture
 async def tenants(tmp_path: Path) -> AsyncIterator[tuple[Tenant, Tenant]]:
     cache = HttpCache(CacheDisk(tmp_path / "cache", 1 << 20), 1 << 20)
-    bindings: list[Binding] = [KV(SqliteKV(tmp_path / "kv.db")), Cache(cache), RateLimit(clock=lambda: 5.0)]
+    bindings: list[Binding] = [
+        KV(SqliteKV(tmp_path / "kv.db")),
+        Cache(cache),
+        RateLimit(MemoryCounters(clock=lambda: 5.0)),
+    ]
     broker = Broker(bindings)
     for name in ("alice", "bob"):
         await bindings[0].prepare(name, "same")

@@ -155,7 +155,7 @@ async def test_a_file_that_is_no_database_is_refused_with_a_hint(tmp_path: Path)
     (tmp_path / "test.db").write_bytes(b"not a database at all, but long enough to look at" * 100)
     with pytest.raises(StartError, match="is not a database") as error:
         Database(tmp_path / "test.db")
-    assert "--data" in error.value.hint
+    assert "restore" in error.value.hint and "move the file away" in error.value.hint
     with pytest.raises(StartError, match="cannot be opened"):
         Database(tmp_path / "missing" / "test.db")
 

@@ -6,8 +6,11 @@ import gzip
 import hashlib
 import http.client
 import os
+import signal
 import threading
 import time
+
+import pytest
 
 from tests.running import Atoll
 
@@ -73,6 +76,39 @@ def test_100_mb_pass_through_with_bounded_memory(atoll: Atoll) -> None:
         response.close()
     assert received.digest() == hashlib.sha256(block * 100).digest()
     assert most < 80, f"some process grew by {most} MB"
+
+
+def test_a_body_sent_back_unread_needs_no_engine_any_more(atoll: Atoll) -> None:
+    atoll.deploy("echo", ECHO)
+    block = os.urandom(MB)
+    with atoll.connect() as client:
+        head = f"POST / HTTP/1.1\r\nHost: {atoll.host('echo')}\r\nContent-Length: {8 * MB}\r\n\r\n"
+        client.sendall(head.encode() + block)
+        response = http.client.HTTPResponse(client, method="POST")
+        response.begin()
+        assert response.read(MB) == block
+        atoll.wait_until(lambda: "ok" in [record["outcome"] for record in atoll.logs("echo")])
+        for pid in atoll.engines():
+            os.kill(pid, signal.SIGKILL)
+        for _ in range(7):
+            client.sendall(block)
+            assert response.read(MB) == block
+        assert response.read() == b""
+    assert atoll.post("echo", body=b"again").body == b"again"  # the pool has started another
+
+
+def test_a_client_that_does_not_read_what_comes_back_cannot_send_on(atoll: Atoll) -> None:
+    atoll.deploy("echo", ECHO)
+    before = atoll.memory_mb()
+    sent = 0
+    with atoll.connect(timeout=1) as client:
+        client.sendall(f"POST / HTTP/1.1\r\nHost: {atoll.host('echo')}\r\nContent-Length: {100 * MB}\r\n\r\n".encode())
+        with pytest.raises(TimeoutError):
+            while sent < 100 * MB:
+                sent += client.send(bytes(65536))
+        assert atoll.memory_mb() - before < 20
+    assert sent < 40 * MB  # what the kernel takes at both ends, and a window
+    assert atoll.post("echo", body=b"again").body == b"again"
 
 
 def test_a_slow_reader_never_grows_memory(atoll: Atoll) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -24,10 +24,12 @@ def atoll(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Atoll]:
     node.stop()
 
 
-def deploy(atoll: Atoll, tenant: str, name: str, script: str, quotas: dict[str, float]) -> None:
+def deploy(
+    atoll: Atoll, tenant: str, name: str, script: str, quotas: dict[str, float], bindings: Sequence[object] = ()
+) -> None:
     assert atoll.control("POST", "/api/tenants", {"name": tenant, "quotas": quotas}).status == 201
     headers = {"Content-Type": "application/json", "X-Atoll-Tenant": tenant}
-    body = json.dumps({"name": name, "script": script, "limits": {"cpu_ms": 10_000}})
+    body = json.dumps({"name": name, "script": script, "limits": {"cpu_ms": 10_000}, "bindings": list(bindings)})
     answer = atoll.request("POST", f"localhost:{atoll.port}", "/api/workers", body, headers)
     assert answer.status == 201, answer.text
 
@@ -66,6 +68,30 @@ def test_calls_at_once_beyond_the_quota_are_refused(atoll: Atoll) -> None:
     for thread in threads:
         thread.join()
     assert len(refusals(answers)) >= 2
+
+
+def test_what_kv_holds_of_a_tenant_is_bounded_for_workers_and_over_http(atoll: Atoll) -> None:
+    script = """export default { async fetch(request, env) {
+      const key = new URL(request.url).pathname;
+      try { await env.KV.put(key, await request.text()); return new Response("stored"); }
+      catch (error) { return new Response(`${error}`, { status: 403 }); }
+    } }"""
+    binding = {"type": "kv", "name": "KV", "namespace": "bounded"}
+    deploy(atoll, "hoarder", "hoarder", script, {"kv_bytes": 100, "kv_keys": 3}, [binding])
+    assert atoll.post("hoarder", "/a", b"x" * 60).text == "stored"
+    refused = atoll.post("hoarder", "/b", b"x" * 60)
+    assert refused.status == 403
+    assert refused.text.startswith(
+        "Error: KV PUT failed: 403 the tenant would have 120 bytes in KV, more than its quota"
+    )
+    headers = {"Content-Type": "application/json", "X-Atoll-Tenant": "hoarder"}
+    pairs = json.dumps([{"key": str(i), "value": ""} for i in range(3)])
+    bulk = atoll.request("POST", f"localhost:{atoll.port}", "/api/kv/bounded/bulk", pairs, headers)
+    assert bulk.status == 403 and bulk.json["error"]["code"] == 19014 and "4 keys in KV" in bulk.text
+    usage = atoll.control("GET", "/api/tenants/hoarder").json["usage"]
+    assert (usage["kv_keys"], usage["kv_bytes"]) == (1, 60)
+    atoll.control("PATCH", "/api/tenants/hoarder", {"quotas": {"kv_bytes": None}})
+    assert atoll.post("hoarder", "/b", b"x" * 60_000).text == "stored"
 
 
 def test_quotas_hold_after_a_restart(tmp_path: Path) -> None:

@@ -17,16 +17,23 @@ import pytest
 from tests.running import Answer, Atoll
 
 SCRIPT = """export default {
-  fetch(request, env) { console.log("acmething said"); return new Response("ok " + env.ACMETHING_VAR); },
+  async fetch(request, env) {
+    console.log("acmething said");
+    await env.RL.limit({ key: "acmething" });
+    await (await caches.open("acmething-cache")).put("http://acmething/", new Response("acmething"));
+    return new Response("ok " + env.ACMETHING_VAR);
+  },
   scheduled() {}, queue() {},
 }"""
 MINE = {  # what Acme has, by the name of the parameter in a path
     "worker": "acmething", "version": "1", "name": "ACMETHING_SECRET", "namespace": "acmething-ns", "key": "acmething-key",
     "queue": "acmething-queue", "tenant": "acme", "cache": "acmething-cache", "token": "",
+    "limiter": "acmething-limit",
 }  # fmt: skip
 NOBODYS = {
     "worker": "nobodysx", "version": "9", "name": "NOBODYSX_SECRET", "namespace": "nobodysx-ns", "key": "nobodysx-key",
     "queue": "nobodysx-queue", "tenant": "noby", "cache": "nobodysx-cache", "token": "nobodysx0000",
+    "limiter": "nobodysx-limit",
 }  # fmt: skip
 
 # What to send where something must be sent; the stranger means well-formed harm.
@@ -44,6 +51,7 @@ BODIES: dict[tuple[str, str], Any] = {
     ("POST", "/api/kv/{namespace}/bulk"): [{"key": "a", "value": "stolen"}],
     ("POST", "/api/kv/{namespace}/bulk/delete"): ["acmething-key"],
     ("POST", "/api/queues"): {"name": "globex-queue"},
+    ("PATCH", "/api/queues/{queue}"): {"retention_seconds": 60},
     ("POST", "/api/queues/{queue}/messages"): {"messages": [{"body": "stolen"}]},
 }
 # What a stranger gets where no thing is named: statuses, and for each an answer without a word of Acme's.
@@ -100,11 +108,13 @@ def acme(atoll: Atoll) -> Tenant:
         "name": "acmething", "script": SCRIPT, "env": {"ACMETHING_VAR": "acmething"}, "crons": ["0 0 1 1 *"],
         "routes": ["acmething.example/*"],
         "bindings": [{"type": "kv", "name": "KV", "namespace": "acmething-ns"},
-                     {"type": "queue", "name": "Q", "queue": "acmething-queue"}],
+                     {"type": "queue", "name": "Q", "queue": "acmething-queue"},
+                     {"type": "ratelimit", "name": "RL", "namespace": "acmething-limit", "limit": 9, "period": 60}],
     }  # fmt: skip
     tenant.made("POST", "/api/workers", fields)
     tenant.made("PUT", "/api/workers/acmething/secrets/ACMETHING_SECRET", {"value": "acmething"})
     tenant.made("PUT", "/api/kv/acmething-ns/values/acmething-key", "acmething")
+    tenant.made("POST", "/api/queues/acmething-queue/messages", {"messages": [{"body": "acmething"}]})
     assert atoll.get("acmething").text == "ok acmething"
     return tenant
 
@@ -137,7 +147,7 @@ def state(tenant: Tenant) -> list[str]:
     paths = (
         "/api/workers", f"{worker}/versions", f"{worker}/secrets", f"{worker}/crons", "/api/routes", "/api/kv",
         "/api/kv/acmething-ns/keys", "/api/kv/acmething-ns/values/acmething-key", "/api/queues", "/api/tenants/acme",
-        "/api/audit",
+        "/api/queues/acmething-queue/messages", "/api/caches/acmething-cache", "/api/audit",
     )  # fmt: skip
     answers = [tenant.ask("GET", path) for path in paths]
     assert {answer.status for answer in answers} == {200}

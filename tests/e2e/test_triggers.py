@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import signal
-from collections.abc import Callable
-
 import pytest
 
 from tests.running import Atoll
@@ -74,27 +71,3 @@ def test_a_scheduled_handler_is_run_by_hand_and_tells_how_it_went(atoll: Atoll) 
         "ok",
     ]
     assert atoll.control("GET", "/cdn-cgi/handler/scheduled?worker=by-clock&cron=x").status == 500
-
-
-def test_no_message_that_was_answered_for_is_lost_when_the_node_is_killed(new_atoll: Callable[..., Atoll]) -> None:
-    node = new_atoll()
-    consumer = {"queue": "crash", "max_batch_size": 5, "max_batch_timeout": 0.05, "retry_delay": 0}
-    node.deploy("crash", CONSUMER, bindings=BINDINGS, queue_consumers=[consumer])
-    sent: list[str] = []
-    for life in range(3):
-        for i in range(40):
-            word = f"{life}-{i}"
-            assert node.post("crash", body=word.encode()).text == "sent"
-            sent.append(word)
-        node.stop(signal.SIGKILL)
-        node.start()
-
-    def is_empty() -> bool:
-        queue = node.control("GET", "/api/queues/crash").json
-        return bool(queue["waiting"] + queue["leased"] == 0)
-
-    node.wait_until(is_empty, 20)
-    assert node.control("GET", "/api/queues/crash").json["dropped"] == 0
-    # The consumer put down each message in KV, which is durable, before it was taken off the queue.
-    delivered = {key["name"] for key in node.control("GET", "/api/kv/seen/keys?limit=1000").json["keys"]}
-    assert delivered == set(sent)

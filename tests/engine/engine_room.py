@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from atoll.bindings import make_bindings
-from atoll.bindings.queue.store import QueueStore
+from atoll.bindings.queue.sqlite import SqliteQueues
 from atoll.bindings.services import Services
 from atoll.broker import Broker
 from atoll.config import Settings
@@ -135,7 +135,7 @@ class EngineRoom:
         weakref.finalize(self, shutil.rmtree, self._folder, True)  # some rooms are never entered
         folder = self._folder
         self.database = Database(folder / "atoll.db")
-        self.queues = QueueStore(folder / "queues.db")
+        self.queues = SqliteQueues(folder / "queues.db")
         self.router = Router()
         self.workers: dict[str, Version] = {}  # what service bindings find, by name
         self.inner = InnerCalls()

@@ -11,8 +11,10 @@ import pytest
 
 from atoll.triggers.cron import CronTriggers, newest_slot
 from atoll.triggers.expression import parse_cron
-from atoll.triggers.history import KEPT_RUNS, CronHistory
+from atoll.triggers.history import CronHistory
+from atoll.triggers.sqlite import SqliteCronHistory
 from tests.engine.engine_room import EngineRoom, script
+from tests.eventually import eventually
 
 HOUR = 3_600_000
 TICK = "export default { scheduled(c) { console.log(c.cron, c.scheduledTime); } }"
@@ -33,7 +35,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 async def history(tmp_path: Path, clock: Clock) -> AsyncIterator[CronHistory]:
-    history = CronHistory(tmp_path / "crons.db", clock=clock)
+    history = SqliteCronHistory(tmp_path / "crons.db", clock=clock)
     yield history
     await history.close()
 
@@ -48,9 +50,11 @@ async def triggers(room: EngineRoom, history: CronHistory, clock: Clock) -> Asyn
 async def ran(room: EngineRoom, triggers: CronTriggers, count: int) -> list[str]:
     """What the handler said once `count` runs are over and put down."""
     history = triggers.history
-    await room.until(
-        lambda: sum(run.ended_at is not None for run in history.runs("worker-test")) >= count, f"{count} runs"
-    )
+
+    async def are_over() -> bool:
+        return sum(run.ended_at is not None for run in await history.runs("worker-test")) >= count
+
+    await eventually(are_over, f"{count} runs")
     return [line.text for record in room.records for line in record.logs]
 
 
@@ -59,7 +63,7 @@ async def test_a_handler_runs_when_its_minute_comes(room: EngineRoom, triggers: 
     await asyncio.sleep(0.02)  # it looks at the clock, and finds nothing due
     clock.now += 0.1
     assert await ran(room, triggers, 1) == ["* * * * * 1800000060000"]
-    (run,) = triggers.history.runs("worker-test")
+    (run,) = await triggers.history.runs("worker-test")
     assert (run.cron, run.slot, run.outcome, run.by_hand) == ("* * * * *", 1_800_000_060_000, "ok", 0)
 
 
@@ -71,7 +75,7 @@ async def test_of_the_runs_a_stopped_node_missed_only_the_newest_is_made_up(
     (said,) = await ran(room, triggers, 1)
     slot = int(said.split()[-1])
     assert 0 <= triggers.now() - slot < HOUR / 4
-    assert triggers.history.mark("worker-test", "*/15 * * * *") == slot
+    assert await triggers.history.mark("worker-test", "*/15 * * * *") == slot
 
 
 async def test_runs_of_one_worker_never_overlap(room: EngineRoom, triggers: CronTriggers, clock: Clock) -> None:
@@ -88,14 +92,14 @@ async def test_a_run_that_fails_is_put_down_with_its_reason(
 ) -> None:
     version = script("export default { scheduled() { throw new RangeError('broken'); } }")
     assert await triggers.run(version, "0 0 * * *", 0) == ("exception", "RangeError: broken")
-    (run,) = triggers.history.runs("worker-test")
+    (run,) = await triggers.history.runs("worker-test")
     assert (run.outcome, run.message) == ("exception", "RangeError: broken")
 
 
 async def test_a_new_expression_counts_from_its_deploy(room: EngineRoom, triggers: CronTriggers, clock: Clock) -> None:
     triggers.put(script(TICK), ["0 0 * * *"])
-    await room.until(lambda: triggers.history.mark("worker-test", "0 0 * * *"), "the mark")
-    assert triggers.history.runs("worker-test") == []
+    await eventually(lambda: triggers.history.mark("worker-test", "0 0 * * *"), "the mark")
+    assert await triggers.history.runs("worker-test") == []
 
 
 async def test_a_clock_that_was_set_back_does_not_stop_the_triggers(
@@ -115,27 +119,7 @@ async def test_a_clock_set_back_a_little_repeats_no_run(room: EngineRoom, trigge
     await asyncio.sleep(0.05)
     clock.now += 0.1  # the same minute once more
     await asyncio.sleep(0.3)
-    assert triggers.history.runs("worker-test") == []
-
-
-async def test_a_run_that_a_crash_cut_off_is_told(tmp_path: Path) -> None:
-    history = CronHistory(tmp_path / "crons.db")
-    await history.begin("w", "* * * * *", 60_000, by_hand=False)
-    await history.close()
-    history = CronHistory(tmp_path / "crons.db")
-    await history.set_mark("other", "x", 1)  # the writer has got as far as this
-    (run,) = history.runs("w")
-    assert run.outcome == "interrupted" and run.ended_at is not None
-    assert history.mark("w", "* * * * *") == 60_000
-    await history.close()
-
-
-async def test_the_last_hundred_runs_are_kept_and_go_with_the_worker(history: CronHistory) -> None:
-    for slot in range(KEPT_RUNS + 5):
-        await history.begin("w", "* * * * *", slot, by_hand=True)
-    assert [run.slot for run in history.runs("w")] == list(range(KEPT_RUNS + 4, 4, -1))
-    await history.forget("w")
-    assert history.runs("w") == []
+    assert await triggers.history.runs("worker-test") == []
 
 
 @pytest.mark.parametrize("text", ["* * * * *", "*/7 3 * * *", "0 0 1 1 *", "0 0 29 2 *"])

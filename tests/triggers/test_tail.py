@@ -102,7 +102,7 @@ async def test_a_tail_worker_that_cannot_follow_loses_the_newest_and_they_are_co
     record = await record_of(room, watched("export default { fetch() { return new Response(); } }"))
     for _ in range(tail_module.WAITING_ITEMS + 7):
         tails.take(record)
-    assert tails.dropped["watcher"] == 7
+    assert tails.dropped["default", "watcher"] == 7
     await room.until(lambda: not tails._boxes, "the last batch")
     assert len(await told(room)) == tail_module.WAITING_ITEMS
 
@@ -113,4 +113,4 @@ async def test_a_tail_worker_that_throws_or_is_gone_harms_nobody(room: EngineRoo
     )
     tails.take(await record_of(room, version))
     await room.until(lambda: not tails._boxes, "the batch")
-    assert tails.dropped["gone"] == 1
+    assert tails.dropped["default", "gone"] == 1

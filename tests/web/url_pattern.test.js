@@ -35,6 +35,31 @@ export const tests = {
     ok(new URLPattern("/A", "https://b.example", { ignoreCase: true }).test("https://b.example/a"));
     ok(new URLPattern({ pathname: "/A" }, { ignoreCase: true }).test({ pathname: "/a" }));
   },
+  "components are what a URL parser makes of them": () => {
+    equal(new URLPattern({ protocol: "http", port: "80 " }).port, "80");
+    equal(new URLPattern({ protocol: "http", port: "80" }).port, "");
+    ok(new URLPattern({ port: "80" }).test({ port: "8\t0x" }));
+    equal(new URLPattern({ hostname: "b\u00fccher.example#x" }).hostname, "xn--bcher-kva.example");
+    equal(new URLPattern({ pathname: "/:a\u{10450}b" }).exec({ pathname: "/x" }).pathname.groups["a\u{10450}b"], "x");
+    ok(new URLPattern("https://{sub.}?example{.com/}foo").test("https://example.com/foo"));
+    throws(() => new URLPattern({ port: "99999" }), TypeError);
+    throws(() => new URLPattern({ hostname: "a b" }), TypeError);
+  },
+  "expressions have sets": () => {
+    const pattern = new URLPattern({ pathname: "/([[a-z]--a])" });
+    ok(pattern.test({ pathname: "/z" }));
+    ok(!pattern.test({ pathname: "/a" }));
+  },
+  "the text of a pattern means the same pattern": () => {
+    for (const text of ["/:a{b}", "/:a(.*)", "/{:a}?b", "/a{/b}*", "{/:x-}+y", "/*/(.*)", "/:a{/:b}?", "/\\:x"]) {
+      const once = new URLPattern({ pathname: text }).pathname;
+      equal(new URLPattern({ pathname: once }).pathname, once);
+    }
+  },
+  "a group may be called as properties of objects are": () => {
+    const { groups } = new URLPattern({ pathname: "/:__proto__/:toString" }).exec({ pathname: "/a/b" }).pathname;
+    deepEqual(Object.entries(groups), [["__proto__", "a"], ["toString", "b"]]);
+  },
   "what is no pattern": () => {
     throws(() => new URLPattern("/relative"), TypeError);
     throws(() => new URLPattern({ pathname: "/(" }), TypeError);

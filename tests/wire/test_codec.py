@@ -18,7 +18,7 @@ Taken = tuple[Frame, int, int, int, bytes]
 
 FROM_ENGINE = {
     Frame.HELLO, Frame.LOADED, Frame.UNLOADED, Frame.RESPONSE, Frame.BODY, Frame.CREDIT, Frame.CANCEL, Frame.FAIL,
-    Frame.DONE, Frame.LOG, Frame.OP, Frame.PONG, Frame.CODE, Frame.STUCK,
+    Frame.DONE, Frame.LOG, Frame.OP, Frame.PONG, Frame.CODE, Frame.STUCK, Frame.ECHO,
 }  # fmt: skip
 
 
@@ -70,6 +70,7 @@ GOOD = [
     frame(Frame.CODE, 1, 0, b"x" * 1000),
     frame(Frame.STUCK, 1, 1, b'{"code":10}'),
     frame(Frame.STUCK, 1, 0, b'{"code":10}'),
+    frame(Frame.ECHO, 1, 1),
 ]
 
 

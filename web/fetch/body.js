@@ -85,8 +85,10 @@ export function isUnusable(body) {
 export function streamOf(body) {
   if (body.stream === null) {
     body.stream = body.isTaken ? emptyStream() : streamFrom(body.source);
-    if (body.isTaken) markDisturbed(body.stream);
-    else bodyOfStream.set(body.stream, body);
+    if (body.isTaken) {
+      markDisturbed(body.stream);
+      body.stream.getReader(); // for ever: whoever took it is the one who reads
+    } else bodyOfStream.set(body.stream, body);
   }
   return body.stream;
 }
@@ -116,6 +118,9 @@ function streamFrom(source) {
 function streamFromReads(source) {
   return new ReadableStream({
     type: "bytes",
+    start(controller) {
+      if (source.onBroken === null) source.onBroken = (error) => controller.error(error);
+    },
     async pull(controller) {
       for (;;) {
         const chunk = await source.read();
@@ -232,6 +237,8 @@ async function readSource(source) {
  */
 function consume(body, convert) {
   return new Promise((resolve, reject) => {
+    const failure = body?.stream === null ? body.source?.failure : undefined;
+    if (failure) throw failure.error;
     if (isUnusable(body)) throw new TypeError("The body has already been used, or its stream is locked.");
     const finish = (content) => {
       try {

@@ -1,12 +1,20 @@
 // https://fetch.spec.whatwg.org/#body-mixin: what Request and Response have in common.
 import { bodyArrayBuffer, bodyBlob, bodyBytes, bodyFormData, bodyJson, bodyText, bodyTextStream, isUsed, streamOf } from "./body.js";
 
+/** A method that returns a promise also tells so that it was called on the wrong object, and at once. */
+function promised(steps) {
+  try {
+    return steps();
+  } catch (error) {
+    return Promise.reject(error);
+  }
+}
+
 /**
  * Give `Class` the members of the mixin. `bodyOf(object)` gives its Body or null and throws if it is no object of the class;
  * `contentTypeOf(object)` gives the value of its Content-Type header or null.
  */
 export function includeBody(Class, bodyOf, contentTypeOf) {
-  // Asynchronous functions, since a method that returns a promise also tells so that it was called on the wrong object.
   const members = {
     get body() {
       const body = bodyOf(this);
@@ -17,28 +25,28 @@ export function includeBody(Class, bodyOf, contentTypeOf) {
       return isUsed(bodyOf(this));
     },
 
-    async arrayBuffer() {
-      return bodyArrayBuffer(bodyOf(this));
+    arrayBuffer() {
+      return promised(() => bodyArrayBuffer(bodyOf(this)));
     },
 
-    async blob() {
-      return bodyBlob(bodyOf(this), contentTypeOf(this));
+    blob() {
+      return promised(() => bodyBlob(bodyOf(this), contentTypeOf(this)));
     },
 
-    async bytes() {
-      return bodyBytes(bodyOf(this));
+    bytes() {
+      return promised(() => bodyBytes(bodyOf(this)));
     },
 
-    async formData() {
-      return bodyFormData(bodyOf(this), contentTypeOf(this));
+    formData() {
+      return promised(() => bodyFormData(bodyOf(this), contentTypeOf(this)));
     },
 
-    async json() {
-      return bodyJson(bodyOf(this));
+    json() {
+      return promised(() => bodyJson(bodyOf(this)));
     },
 
-    async text() {
-      return bodyText(bodyOf(this));
+    text() {
+      return promised(() => bodyText(bodyOf(this)));
     },
 
     textStream() {

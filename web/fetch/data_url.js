@@ -16,7 +16,7 @@ function toBytes(binary) {
 }
 
 /** The response of a `data:` URL, which is already parsed and serialised. */
-export function fetchDataURL(url) {
+export function fetchDataURL(url, method) {
   const hash = url.indexOf("#");
   const input = url.slice("data:".length, hash === -1 ? undefined : hash);
   const comma = input.indexOf(",");
@@ -38,6 +38,6 @@ export function fetchDataURL(url) {
     list: new HeaderList(["content-type", header]),
     url: hash === -1 ? url : url.slice(0, hash),
     redirected: false,
-    source: toBytes(content),
+    source: method === "HEAD" ? null : toBytes(content),
   });
 }

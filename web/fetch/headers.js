@@ -5,7 +5,7 @@
 import { HeaderList, toHeaderName, toHeaderValue } from "./header_list.js";
 import { definePairs } from "../internal/pair_iterator.js";
 import { defineInterface } from "../internal/platform.js";
-import { forEachProperty, requireArguments, toSequence } from "../internal/webidl.js";
+import { forEachProperty, requireArguments, toByteString, toSequence } from "../internal/webidl.js";
 
 const INTERNAL = Symbol("made by the platform");
 
@@ -26,9 +26,11 @@ export function fillHeaders(list, init) {
   }
   const method = init[Symbol.iterator];
   if (method === undefined || method === null) {
-    forEachProperty(init, (key, value) => list.append(toHeaderName(key), toHeaderValue(value)));
+    forEachProperty(init, checkName, (key, value) => list.append(toHeaderName(key), toHeaderValue(value)));
   } else fillFromSequence(list, init);
 }
+
+const checkName = (key) => toByteString(key, "Headers");
 
 function fillFromSequence(list, init) {
   for (const item of toSequence(init, "Headers")) {

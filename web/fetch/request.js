@@ -5,6 +5,7 @@ import { HeaderList } from "./header_list.js";
 import { createHeaders, fillHeaders } from "./headers.js";
 import { readMethod, readOptions, toRequestInit, toRequestURL } from "./request_options.js";
 import { createDependentSignal, createSignal } from "../dom/abort.js";
+import { lazy } from "../internal/lazy.js";
 import { defineInterface } from "../internal/platform.js";
 import { requireArguments, toUSVString } from "../internal/webidl.js";
 import { isReadableStream } from "../streams/streams.js";
@@ -114,6 +115,10 @@ function initialize(state, input, init) {
   const options = given === undefined ? DEFAULTS : given.options;
   // Steps 10 to 24.
   state.options = init === EMPTY ? options : readOptions(init, options);
+  // What a blob: URL names is settled here and now. https://url.spec.whatwg.org/#concept-url-blob-entry
+  if (given === undefined && state.url.startsWith("blob:")) {
+    state.options = { ...state.options, blob: lazy("file/object_url.js").resolveBlobURL(state.url) };
+  }
   // Steps 25 and 32.
   state.method = readMethod(init, given === undefined ? "GET" : methodOf(given), state.options.mode);
   readSignal(state, init, given ?? null);

@@ -11,7 +11,7 @@ import { parseHref } from "../url/url.js";
 const INTERNAL = Symbol("made by the platform");
 
 /** https://fetch.spec.whatwg.org/#null-body-status */
-const NULL_BODY_STATUS = [101, 103, 204, 205, 304];
+export const NULL_BODY_STATUS = [101, 103, 204, 205, 304];
 /** https://fetch.spec.whatwg.org/#redirect-status */
 const REDIRECT_STATUS = [301, 302, 303, 307, 308];
 // https://www.rfc-editor.org/rfc/rfc9112#name-status-line: what a reason phrase may not hold.
@@ -120,6 +120,7 @@ export function makeResponse({ status, statusText, list, url, redirected, source
   state.redirected = redirected;
   state.guard = "immutable";
   state.webSocket = webSocket;
+  state.type = "basic"; // there is no other origin to protect from this one
   if (source !== null) state.body = new Body(source);
   return createResponse(state);
 }

@@ -7,6 +7,7 @@ import { requireArguments, toDictionary, toLongLong, toUSVString } from "../inte
 export let isFile;
 /** Its name, whatever a worker did to the getter. */
 export let nameOfFile;
+export let lastModifiedOfFile;
 let cloneFile;
 
 export class File extends Blob {
@@ -34,6 +35,7 @@ export class File extends Blob {
   static {
     isFile = (value) => typeof value === "object" && value !== null && #name in value;
     nameOfFile = (file) => file.#name;
+    lastModifiedOfFile = (file) => file.#lastModified;
     cloneFile = (file) => new File([file], file.#name, { type: blobType(file), lastModified: file.#lastModified });
   }
 }

@@ -6,7 +6,7 @@ import { TextDecoder } from "../encoding/text_decoder.js";
 import { parseMimeType } from "../fetch/mime_type.js";
 import { native } from "../internal/native.js";
 import { defineConstants, defineInterface } from "../internal/platform.js";
-import { requireArguments, toDOMString } from "../internal/webidl.js";
+import { illegalConstructor, requireArguments, toDOMString, toUnsigned } from "../internal/webidl.js";
 import { startTimer } from "../timers.js";
 import { blobBytes, blobType, isBlob } from "./blob.js";
 
@@ -23,8 +23,20 @@ function decoderFor(label) {
   }
 }
 
-/** https://w3c.github.io/FileAPI/#blob-package-data, for text: the given encoding, else that of the type, else UTF-8. */
+/** https://encoding.spec.whatwg.org/#bom-sniff */
+function markedEncoding([first, second, third]) {
+  if (first === 0xef && second === 0xbb && third === 0xbf) return "utf-8";
+  if (first === 0xfe && second === 0xff) return "utf-16be";
+  return first === 0xff && second === 0xfe ? "utf-16le" : null;
+}
+
+/**
+ * https://w3c.github.io/FileAPI/#blob-package-data, for text: the encoding that its first bytes tell, else the given one, else that of
+ * the type, else UTF-8.
+ */
 function packageText(bytes, type, label) {
+  const marked = markedEncoding(bytes);
+  if (marked !== null) return new TextDecoder(marked).decode(bytes);
   const decoder = decoderFor(label) ?? decoderFor(parseMimeType(type)?.parameters.get("charset") ?? "utf-8");
   return (decoder ?? new TextDecoder()).decode(bytes);
 }
@@ -87,7 +99,8 @@ export class FileReader extends EventTarget {
         this.#error = new DOMException(error.message, "NotReadableError");
       }
       this.#fire(this.#error === null ? "load" : "error", total, total);
-      if (this.#state !== LOADING) this.#fire("loadend", total, total);
+      // A task of its own, since what a listener of `load` has promised comes first, as it does in browsers.
+      startTimer(() => this.#state !== LOADING && reading === this.#reading && this.#fire("loadend", total, total), 0);
     });
   }
 
@@ -136,3 +149,28 @@ export class FileReader extends EventTarget {
 
 defineInterface(FileReader, { name: "FileReader" });
 defineConstants(FileReader, { EMPTY, LOADING, DONE });
+
+/** https://w3c.github.io/FileAPI/#filelist-section: files that somebody chose in a form, so that here nobody has one. */
+export class FileList {
+  #files = [];
+
+  constructor() {
+    throw illegalConstructor();
+  }
+
+  get length() {
+    return this.#files.length;
+  }
+
+  item(index) {
+    const files = this.#files;
+    requireArguments(arguments.length, 1, "FileList.item");
+    return files[toUnsigned(index, 32)] ?? null;
+  }
+}
+
+defineInterface(FileList);
+// https://webidl.spec.whatwg.org/#define-the-iteration-methods: what has items by number is iterated as an Array is.
+Object.defineProperty(FileList.prototype, Symbol.iterator, {
+  value: Array.prototype[Symbol.iterator], writable: true, enumerable: false, configurable: true,
+});

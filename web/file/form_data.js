@@ -1,6 +1,6 @@
 // https://xhr.spec.whatwg.org/#interface-formdata
 import { blobType, isBlob } from "./blob.js";
-import { File, isFile } from "./file.js";
+import { File, isFile, lastModifiedOfFile } from "./file.js";
 import { definePairs } from "../internal/pair_iterator.js";
 import { defineInterface } from "../internal/platform.js";
 import { requireArguments, toUSVString } from "../internal/webidl.js";
@@ -18,8 +18,10 @@ function toEntryValue(args, where) {
     if (args.length > 2) throw new TypeError(`${where}: the value is not a Blob, so there can be no file name.`);
     return toUSVString(value);
   }
-  if (filename !== undefined) return new File([value], toUSVString(filename), { type: blobType(value) });
-  return isFile(value) ? value : new File([value], "blob", { type: blobType(value) });
+  if (filename === undefined && isFile(value)) return value;
+  const name = filename === undefined ? "blob" : toUSVString(filename);
+  const lastModified = isFile(value) ? lastModifiedOfFile(value) : undefined;
+  return new File([value], name, { type: blobType(value), lastModified });
 }
 
 export class FormData {

@@ -110,15 +110,20 @@ export function toSequence(value, where, convert = (item) => item) {
   }
 }
 
-/** https://webidl.spec.whatwg.org/#js-record, steps 3 and 4: calls `visit(key, value)` for what a record takes from an object. */
-export function forEachProperty(object, visit) {
+/**
+ * https://webidl.spec.whatwg.org/#js-record, steps 3 and 4: calls `visit(key, value)` for what a record takes from an object, and
+ * before the value is asked for `check(key)`, which throws what the conversion of the key does.
+ */
+export function forEachProperty(object, check, visit) {
   if (!native.isProxy(object) && Object.getOwnPropertySymbols(object).length === 0) {
     for (const key of Object.keys(object)) visit(key, object[key]);
     return;
   }
   // Where it can be told apart, key by key as the standard says; a symbol is an error of the conversion that follows.
   for (const key of Reflect.ownKeys(object)) {
-    if (Reflect.getOwnPropertyDescriptor(object, key)?.enumerable) visit(key, object[key]);
+    if (!Reflect.getOwnPropertyDescriptor(object, key)?.enumerable) continue;
+    check(key);
+    visit(key, object[key]);
   }
 }
 

@@ -28,7 +28,7 @@ function pairsOfSequence(value) {
 /** https://url.spec.whatwg.org/#urlsearchparams-initialize, of a record. */
 function pairsOfRecord(value) {
   const record = new Map(); // names may become the same by conversion: the last wins, in the place of the first
-  forEachProperty(value, (key, item) => record.set(toUSVString(key), toUSVString(item)));
+  forEachProperty(value, toUSVString, (key, item) => record.set(toUSVString(key), toUSVString(item)));
   return [...record].flat();
 }
 

@@ -3,6 +3,7 @@
 // The parser is ada, in C++. It gives the whole address as one string and nine numbers that say where its parts are, so
 // reading a part is a substring and changing one is a call that gives a new string and new numbers.
 import { createLinkedParams, URLSearchParams } from "./search_params.js";
+import { lazy } from "../internal/lazy.js";
 import { native } from "../internal/native.js";
 import { defineInterface } from "../internal/platform.js";
 import { requireArguments, toUSVString } from "../internal/webidl.js";
@@ -64,6 +65,18 @@ export class URL {
   static canParse(url, base = undefined) {
     requireArguments(arguments.length, 1, "URL.canParse");
     return native.canParseUrl(`${url}`, base === undefined ? undefined : `${base}`);
+  }
+
+  /** https://w3c.github.io/FileAPI/#dfn-createObjectURL */
+  static createObjectURL(object) {
+    requireArguments(arguments.length, 1, "URL.createObjectURL");
+    return lazy("file/object_url.js").createObjectURL(object);
+  }
+
+  /** https://w3c.github.io/FileAPI/#dfn-revokeObjectURL */
+  static revokeObjectURL(url) {
+    requireArguments(arguments.length, 1, "URL.revokeObjectURL");
+    lazy("file/object_url.js").revokeObjectURL(toUSVString(url));
   }
 
   #take(href) {

@@ -18,50 +18,24 @@ from pathlib import Path
 from typing import NamedTuple
 
 import apsw
-import msgspec
 
+from atoll.bindings.cache.files import FileReader, FileWriter
+from atoll.bindings.cache.store import MAX_VARIANTS, CacheSize, Kept, Place, Stored
 from atoll.db.sqlite import Database, rows
 
 log = logging.getLogger("atoll.bindings")
 
-INLINE = 64 * 1024  # a larger body is a file
 OVERHEAD = 512  # bytes that a response counts for besides its own
-MAX_VARIANTS = 20  # of one URL
 TOUCHES = 256  # uses that are written down together
 EXPIRED = 20  # responses whose time is over that go with every new one
-
-
-class Place(NamedTuple):
-    """A cache of a tenant, and a URL in it."""
-
-    tenant: str
-    cache: str
-    url: str
-
-
-class Stored(NamedTuple):
-    id: int
-    vary: str
-    status: int
-    head: str
-    is_manual: int
-    stored_at: int
-    expires_at: int
-    size: int
-    body: bytes | None
-    file: str
-
-
-class CacheSize(NamedTuple):
-    name: str
-    responses: int
-    bytes: int
 
 
 FIND = (
     "SELECT id, vary, status, head, is_manual, stored_at, expires_at, size, body, file FROM responses"
     " WHERE tenant = ? AND cache = ? AND url = ? LIMIT ?"  # sorting it would cost more than all else
 )
+COSTS = "SELECT tenant, sum(cost) FROM responses GROUP BY tenant"
+KNOWN_FILES = "SELECT file FROM responses WHERE file <> ''"
 INSERT = (
     "INSERT INTO responses (tenant, cache, url, vary, status, head, is_manual, stored_at, expires_at, used_at, cost,"
     " size, body, file) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
@@ -74,30 +48,26 @@ class CacheDisk:
         self._tenant_bytes = tenant_bytes
         self._database = _open(folder)
         self._touched: dict[int, int] = {}
-        sql = "SELECT tenant, sum(cost) FROM responses GROUP BY tenant"
         self._used: dict[str, int] = {  # on the writer thread
             str(tenant): int(str(cost))
-            for tenant, cost in self._database.read(lambda connection: connection.execute(sql).fetchall())
+            for tenant, cost in self._database.read(lambda connection: connection.execute(COSTS).fetchall())
         }
         self._cleaning = asyncio.ensure_future(asyncio.to_thread(self._remove_strays, self._known_files()))
 
     # Reading
 
-    def find(self, place: Place) -> list[Stored]:
-        """Every variant that is kept for a URL, the newest first; also those whose time is over."""
+    async def find(self, place: Place) -> list[Stored]:
         found = self._database.read(lambda connection: rows(connection, Stored, FIND, *place, MAX_VARIANTS))
         return found if len(found) < 2 else sorted(found, key=lambda stored: -stored.id)
 
     def touch(self, number: int) -> None:
-        """A response was used."""
         self._touched[number] = int(time.time())
         if len(self._touched) >= TOUCHES:
             touched, self._touched = self._touched, {}
             self._database.post(lambda connection: _note_uses(connection, touched))
 
-    def open(self, stored: Stored) -> int:
-        """The file of a body, to read from. FileNotFoundError if it is gone."""
-        return os.open(self.path(stored.file), os.O_RDONLY | os.O_CLOEXEC)
+    def open(self, stored: Stored, start: int, end: int) -> FileReader:
+        return FileReader(os.open(self.path(stored.file), os.O_RDONLY | os.O_CLOEXEC), start, end)
 
     def path(self, file: str) -> Path:
         return self._folder / file[:2] / file
@@ -106,7 +76,17 @@ class CacheDisk:
         sql = "SELECT cache, count(*), sum(size) FROM responses WHERE tenant = ? GROUP BY cache ORDER BY cache"
         return await self._database.search(lambda connection: rows(connection, CacheSize, sql, tenant))
 
+    async def kept(self, tenant: str, cache: str, after: int, limit: int) -> list[Kept]:
+        sql = (
+            "SELECT id, url, status, size, stored_at, expires_at FROM responses"
+            " WHERE tenant = ? AND cache = ? AND id > ? ORDER BY id LIMIT ?"
+        )
+        return await self._database.search(lambda connection: rows(connection, Kept, sql, tenant, cache, after, limit))
+
     # Changing
+
+    def create(self) -> FileWriter:
+        return FileWriter(self.new_file, self.save, self.unlink_all)
 
     def new_file(self) -> tuple[str, int]:
         """A file for a body, open for writing: its name and descriptor."""
@@ -131,8 +111,6 @@ class CacheDisk:
         await self._unlink(await self._database.write(act))
 
     async def remove(self, place: Place) -> bool:
-        """Forget a URL in all its variants; whether it was there."""
-
         def act(connection: apsw.Connection) -> tuple[int, list[str]]:
             sql = "SELECT count(*) FROM responses WHERE tenant = ? AND cache = ? AND url = ? AND expires_at > ?"
             [count] = rows(connection, int, sql, *place, int(time.time()))
@@ -143,8 +121,6 @@ class CacheDisk:
         return count > 0
 
     async def clear(self, tenant: str, cache: str) -> bool:
-        """Forget a whole cache; whether anything was in it."""
-
         def act(connection: apsw.Connection) -> tuple[int, list[str]]:
             files = self._drop(connection, "tenant = ? AND cache = ?", (tenant, cache))
             return connection.changes(), files
@@ -154,7 +130,6 @@ class CacheDisk:
         return count > 0
 
     async def forget(self, tenant: str) -> None:
-        """Forget all caches of a tenant."""
         files = await self._database.write(lambda connection: self._drop(connection, "tenant = ?", (tenant,)))
         await self._unlink(files)
 
@@ -198,11 +173,13 @@ class CacheDisk:
 
     def unlink_all(self, files: Sequence[str]) -> None:
         for file in files:
-            self.path(file).unlink(missing_ok=True)
+            try:
+                self.path(file).unlink(missing_ok=True)
+            except OSError as error:  # a disk that turned read-only: the next start tidies
+                log.warning("a file of the cache cannot be removed: %s", error)
 
     def _known_files(self) -> set[str]:
-        sql = "SELECT file FROM responses WHERE file <> ''"
-        return set(self._database.read(lambda connection: rows(connection, str, sql)))
+        return set(self._database.read(lambda connection: rows(connection, str, KNOWN_FILES)))
 
     def _remove_strays(self, known: set[str]) -> None:
         """What a crash left: files that no row names. New ones are younger than this start."""
@@ -238,7 +215,8 @@ def _open(folder: Path) -> Database:
 def _is_sound(path: Path) -> bool:
     connection = apsw.Connection(str(path))
     try:
-        connection.execute("SELECT sum(cost) FROM responses").fetchall()
+        for sql in (COSTS, KNOWN_FILES):
+            connection.execute(sql).fetchall()
     except (apsw.NotADBError, apsw.CorruptError):
         return False
     except apsw.SQLError:
@@ -246,11 +224,3 @@ def _is_sound(path: Path) -> bool:
     finally:
         connection.close()
     return True
-
-
-def vary_text(pairs: Sequence[tuple[str, str | None]]) -> str:
-    return msgspec.json.encode(pairs).decode()
-
-
-def vary_pairs(text: str) -> list[tuple[str, str | None]]:
-    return msgspec.json.decode(text, type=list[tuple[str, str | None]])

@@ -1,6 +1,6 @@
 """A cache of responses with the semantics of HTTP, for whoever asks on behalf of a tenant: the Cache API and fetch().
 
-    hit = cache.match(Place(tenant, "default", url), request_headers)
+    hit = await cache.match(Place(tenant, "default", url), request_headers)
     if hit is None:
         upload = cache.begin(Place(tenant, "default", url), request_headers, status, response_headers, ttl=60)
         if upload is not None:                      # else it may not be kept
@@ -15,12 +15,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from typing import NamedTuple
 
-from atoll.bindings.cache.disk import INLINE, CacheDisk, Place, Stored, vary_pairs, vary_text
+import msgspec
+
 from atoll.bindings.cache.freshness import (
     Headers,
     Keeping,
@@ -31,6 +31,7 @@ from atoll.bindings.cache.freshness import (
     varying,
     whole_number,
 )
+from atoll.bindings.cache.store import BodyReader, BodyWriter, CacheStore, Place, Stored
 from atoll.errors import StorageFailed
 
 log = logging.getLogger("atoll.bindings")
@@ -52,53 +53,29 @@ class Hit(NamedTuple):
 
 
 class Download:
-    """A body in a file, or part of it."""
+    """A body that is read in pieces."""
 
-    def __init__(self, descriptor: int, span: Span) -> None:
-        self._descriptor = descriptor
-        self._at, self._end = span
-        self._reads = 0
-        self._is_closed = False
+    def __init__(self, reader: BodyReader) -> None:
+        self._reader = reader
 
     async def read(self, most: int) -> bytes:
-        """The next piece; b"" at the end. OSError if the disk fails or the file is shorter than it was."""
-        length = min(most, self._end - self._at)
-        if length <= 0 or self._is_closed:
-            return b""
-        self._reads += 1  # the descriptor must not go, and its number be another file's, while a thread reads from it
-        try:
-            piece = await asyncio.to_thread(os.pread, self._descriptor, length, self._at)
-        finally:
-            self._reads -= 1
-            self._let_go()
-        if not piece:
-            raise OSError("the file of a cached body is shorter than it was")
-        self._at += len(piece)
-        return piece
+        """The next piece; b"" at the end. OSError if it cannot be read any more."""
+        return await self._reader.read(most)
 
     def close(self) -> None:
-        self._is_closed = True
-        self._let_go()
-
-    def _let_go(self) -> None:
-        if self._is_closed and self._reads == 0 and self._descriptor >= 0:
-            os.close(self._descriptor)
-            self._descriptor = -1
+        self._reader.close()
 
 
 class Upload:
     """A response on its way into the cache."""
 
-    def __init__(self, disk: CacheDisk, place: Place, stored: Stored, most: int, length: int | None) -> None:
-        self._disk = disk
+    def __init__(self, writer: BodyWriter, place: Place, stored: Stored, most: int, length: int | None) -> None:
+        self._writer = writer
         self._place = place
         self._stored = stored
         self._most = most
         self._length = length  # what Content-Length says
-        self._pieces: list[bytes] = []  # of a small body, until there is a file
         self._size = 0
-        self._file = ""
-        self._descriptor = -1
         self._is_over = False
         self._is_writing = False
 
@@ -110,73 +87,44 @@ class Upload:
         if self._size > self._most:
             self.close()
             return False
-        self._pieces.append(piece)
-        if self._size <= INLINE:
-            return True
         self._is_writing = True
         try:
-            await asyncio.to_thread(self._spill)
+            await self._writer.write(piece)
         except OSError as error:
-            log.error("the cache cannot write its file: %s", error)
-            self._is_over = True
+            log.error("the cache cannot keep a body: %s", error)
+            self.close()
         finally:
             self._is_writing = False
-            if self._is_over:
-                self._let_go()
         return not self._is_over
 
     async def finish(self) -> bool:
         """That was all of it: keep it, if it is as long as it said. Whether it is kept."""
-        if self._is_over or self._is_writing or self._length not in (None, self._size):
-            self.close()
-            return False
-        body = None if self._file else b"".join(self._pieces)
-        stored = self._stored._replace(size=self._size, body=body, file=self._file)
+        is_whole = not self._is_over and not self._is_writing and self._length in (None, self._size)
         try:
-            await self._disk.save(self._place, stored)
+            if is_whole:
+                await self._writer.save(self._place, self._stored)
         except StorageFailed as error:
             log.error("the cache cannot keep a response: %s", error)
-            self.close()
-            return False
-        self._file = ""  # it is the index's now
+            is_whole = False
         self.close()
-        return True
+        return is_whole
 
     def close(self) -> None:
         self._is_over = True
-        self._let_go()
-
-    def _spill(self) -> None:
-        if self._descriptor < 0:
-            self._file, self._descriptor = self._disk.new_file()
-        left = memoryview(b"".join(self._pieces))
-        self._pieces.clear()
-        while left:
-            left = left[os.write(self._descriptor, left) :]
-
-    def _let_go(self) -> None:
-        if self._is_writing:
-            return
-        self._pieces.clear()
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-            self._descriptor = -1
-        if self._file:
-            self._disk.unlink_all([self._file])
-            self._file = ""
+        self._writer.close()
 
 
 class HttpCache:
-    def __init__(self, disk: CacheDisk, object_bytes: int, *, clock: Callable[[], float] = time.time) -> None:
-        self.disk = disk
+    def __init__(self, store: CacheStore, object_bytes: int, *, clock: Callable[[], float] = time.time) -> None:
+        self.store = store
         self._object_bytes = object_bytes
         self._clock = clock
         self._later: set[asyncio.Task[None]] = set()
 
-    def match(self, place: Place, request: Headers) -> Hit | None:
+    async def match(self, place: Place, request: Headers) -> Hit | None:
         """What is kept for a request, if it is fresh. Ranges and conditions of the request are obeyed."""
         try:
-            found = self.disk.find(place)
+            found = await self.store.find(place)
         except StorageFailed:
             return None
         now = self._clock()
@@ -190,7 +138,7 @@ class HttpCache:
                 except OSError as error:
                     log.warning("a cached body is gone: %s", error)
                     continue
-                self.disk.touch(stored.id)
+                self.store.touch(stored.id)
                 return hit
         return None
 
@@ -214,7 +162,7 @@ class HttpCache:
             headers.pairs += [("content-range", place), ("content-length", str(span.end - span.start))]
         if stored.body is not None:
             return Hit(status, headers, is_manual, stored.body[span.start : span.end])
-        return Hit(status, headers, is_manual, b"", Download(self.disk.open(stored), span))
+        return Hit(status, headers, is_manual, b"", Download(self.store.open(stored, span.start, span.end)))
 
     def begin(
         self,
@@ -237,12 +185,12 @@ class HttpCache:
             return None
         vary = vary_text(varying(request, kept.headers))
         stored = Stored(0, vary, status, head, is_manual, int(now), int(now) + kept.seconds, 0, None, "")
-        return Upload(self.disk, place, stored, self._object_bytes, length)
+        return Upload(self.store.create(), place, stored, self._object_bytes, length)
 
     async def delete(self, place: Place) -> bool:
         """Forget a URL; whether it was there."""
         try:
-            return await self.disk.remove(place)
+            return await self.store.remove(place)
         except StorageFailed as error:
             log.error("the cache cannot forget a response: %s", error)
             return False
@@ -256,9 +204,17 @@ class HttpCache:
     async def close(self) -> None:
         if self._later:
             await asyncio.wait(self._later)
-        await self.disk.close()
+        await self.store.close()
 
 
 def is_encoded(kept: Keeping) -> bool:
     """Whether the length in the head may be that of an encoding which the body does not have any more."""
     return kept.headers.get("content-encoding") is not None
+
+
+def vary_text(pairs: Sequence[tuple[str, str | None]]) -> str:
+    return msgspec.json.encode(pairs).decode()
+
+
+def vary_pairs(text: str) -> list[tuple[str, str | None]]:
+    return msgspec.json.decode(text, type=list[tuple[str, str | None]])

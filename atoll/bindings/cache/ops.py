@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from atoll.bindings.base import Binding, OpCall, Reply, op
-from atoll.bindings.cache.disk import Place
 from atoll.bindings.cache.freshness import Headers
 from atoll.bindings.cache.http_cache import Download, HttpCache, Upload
+from atoll.bindings.cache.store import Place
 from atoll.errors import InvalidArgument
 
 MAX_NAME = 1024
@@ -21,7 +21,7 @@ class Cache(Binding):
         self.cache = cache
 
     async def forget(self, tenant: str) -> None:
-        await self.cache.disk.forget(tenant)
+        await self.cache.store.forget(tenant)
 
     async def close(self) -> None:
         await self.cache.close()
@@ -29,7 +29,7 @@ class Cache(Binding):
     @op("cache.match")
     async def match(self, call: OpCall) -> Reply:
         """What is kept for a request: its head and the first piece of its body, and a number to read on with."""
-        hit = self.cache.match(place_of(call), Headers.parse(text(call, "head")))
+        hit = await self.cache.match(place_of(call), Headers.parse(text(call, "head")))
         if hit is None:
             return Reply({"found": False})
         meta: dict[str, object] = {

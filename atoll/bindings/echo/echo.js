@@ -1,4 +1,5 @@
 // Echo as a worker sees it: env.NAME gives back what it is given. The half that touches the world is ops.py.
+import { defineBinding } from "#web/internal/bindings.js";
 import { defineOp } from "#web/internal/ops.js";
 
 const say = defineOp("echo.say");
@@ -26,3 +27,5 @@ export class Echo {
     return meta.ms;
   }
 }
+
+defineBinding("echo", Echo);

@@ -11,9 +11,9 @@ import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from atoll.bindings.cache.disk import Place
 from atoll.bindings.cache.freshness import Headers, directives
 from atoll.bindings.cache.http_cache import Hit, HttpCache, Upload
+from atoll.bindings.cache.store import Place
 from atoll.bindings.fetch.fetching import Answerer
 from atoll.bindings.fetch.messages import OF_CONNECTION, Wanted
 from atoll.errors import InvalidArgument, NetworkError

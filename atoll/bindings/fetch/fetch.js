@@ -5,7 +5,8 @@ import { takeBody } from "#web/fetch/body.js";
 import { fetchDataURL } from "#web/fetch/data_url.js";
 import { HeaderList } from "#web/fetch/header_list.js";
 import { listOf, Request, requestState } from "#web/fetch/request.js";
-import { makeResponse } from "#web/fetch/response.js";
+import { makeResponse, NULL_BODY_STATUS } from "#web/fetch/response.js";
+import { lazy } from "#web/internal/lazy.js";
 import { defineOp } from "#web/internal/ops.js";
 import { encodeText } from "#web/internal/text.js";
 import { requireArguments } from "#web/internal/webidl.js";
@@ -13,7 +14,6 @@ import { lengthOfStream } from "#web/streams/lengths.js";
 import { isReadableStream } from "#web/streams/streams.js";
 import { parseHref, URL } from "#web/url/url.js";
 import { sourceOfStream, toBytes } from "#web/worker/bodies.js";
-import { lazy } from "#web/internal/lazy.js";
 import { FetchedBody, read } from "./fetched_body.js";
 
 const start = defineOp("fetch.start");
@@ -133,7 +133,9 @@ class Fetch {
   /** https://fetch.spec.whatwg.org/#concept-http-redirect-fetch */
   #follow(status, location) {
     if (this.redirect === "error") throw new TypeError(`fetch: ${this.url} redirects, and the request has redirect: "error".`);
-    const next = parseHref(location, this.url);
+    // Servers send UTF-8 as it is; a header has bytes.
+    const escaped = location.replace(/[\x80-\xff]/g, (byte) => `%${byte.charCodeAt(0).toString(16).toUpperCase()}`);
+    const next = parseHref(escaped, this.url);
     if (next === undefined || !/^https?:/.test(next)) {
       throw new TypeError(`fetch: ${this.url} redirects to something that is no http or https URL.`);
     }
@@ -155,9 +157,11 @@ class Fetch {
   }
 
   #respond(meta, list, first) {
-    const isEmpty = meta.ended && first.length === 0 && (this.method === "HEAD" || [204, 205, 304].includes(meta.status));
+    // https://fetch.spec.whatwg.org/#concept-main-fetch, step 20
     const isSocket = meta.status === 101;
-    if (!meta.ended && !isSocket) this.body = new FetchedBody(this.number, first, meta.coding);
+    const isEmpty = this.method === "HEAD" || NULL_BODY_STATUS.includes(meta.status);
+    if (!meta.ended && !isEmpty) this.body = new FetchedBody(this.number, first, meta.coding);
+    else if (!meta.ended && !isSocket) FetchedBody.drop(this.number);
     return makeResponse({
       status: meta.status,
       statusText: meta.reason,
@@ -188,21 +192,47 @@ function withoutFragment(url) {
 }
 
 /** https://fetch.spec.whatwg.org/#dom-global-fetch */
-export async function fetch(input, init = undefined) {
-  requireArguments(arguments.length, 1, "fetch");
+export function fetch(input, init = undefined) {
+  try {
+    requireArguments(arguments.length, 1, "fetch");
+  } catch (error) {
+    return Promise.reject(error);
+  }
   return fetchFrom(undefined, input, init);
 }
 
 /** The same, answered by the service binding of that name. */
-export async function fetchFrom(service, input, init) {
-  const state = requestState(new Request(input, init));
+export function fetchFrom(service, input, init) {
+  try {
+    return begin(requestState(new Request(input, init)), service);
+  } catch (error) {
+    return Promise.reject(error);
+  }
+}
+
+function begin(state, service) {
   const { signal } = state;
-  if (signal !== null) signal.throwIfAborted();
+  if (signal !== null && signal.aborted) {
+    state.body?.stream?.cancel(signal.reason).catch(() => {});
+    throw signal.reason;
+  }
   listOf(state);
   if (/^wss?:/.test(state.url) && isUpgrade(state)) state.url = state.url.replace(/^ws/, "http");
-  const { url } = state;
-  if (/^data:/.test(url) && service === undefined) return fetchDataURL(url);
-  if (!/^https?:/.test(url)) throw new TypeError(`fetch: the scheme of ${url.slice(0, 100)} is none of http, https and data.`);
+  const { integrity } = state.options;
+  const answer = answerTo(state, service);
+  return integrity === "" ? answer : lazy("fetch/integrity.js").verified(answer, integrity);
+}
+
+function answerTo(state, service) {
+  const { signal, url } = state;
+  if (service === undefined && url.startsWith("data:")) return Promise.resolve(fetchDataURL(url, state.method));
+  if (service === undefined && url.startsWith("blob:")) {
+    const { list, method, options } = state;
+    return Promise.resolve(lazy("file/object_url.js").fetchBlobURL(url, options.blob, method, list.get("range")));
+  }
+  if (!/^https?:/.test(url)) {
+    throw new TypeError(`fetch: the scheme of ${url.slice(0, 100)} is none of http, https, data and blob.`);
+  }
   const task = new Fetch(state, service);
   if (signal === null && task.source === null) return task.run();
   // Something besides the answer may end it.

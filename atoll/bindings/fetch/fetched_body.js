@@ -13,6 +13,8 @@ export class FetchedBody {
   #failure = null; // { error }
   #isRaw = false;
   #coding;
+  /** Set by whoever must hear at once that nothing more will come: (error) => void. */
+  onBroken = null;
 
   /** `coding` is the content coding that the headers name and reading undoes; "" for none. */
   constructor(number, first, coding) {
@@ -68,7 +70,7 @@ export class FetchedBody {
   #readAhead() {
     if (this.#hasEnded || this.#next !== null) return;
     this.#next = read({ fetch: this.#number, raw: this.#isRaw });
-    this.#next.catch(() => {}); // whoever reads it hears of it
+    this.#next.catch((error) => this.onBroken?.(this.#failure === null ? error : this.#failure.error));
   }
 
   /** The worker does not want the rest. */
@@ -79,10 +81,16 @@ export class FetchedBody {
     FetchedBody.drop(this.#number);
   }
 
+  /** { error } that whoever reads gets, or null. */
+  get failure() {
+    return this.#failure;
+  }
+
   /** The signal of the request says so: whoever reads gets `error`. */
   abort(error) {
     if (this.#hasEnded && this.#first === null) return;
     this.#failure = { error };
+    this.onBroken?.(error);
     FetchedBody.drop(this.#number);
   }
 

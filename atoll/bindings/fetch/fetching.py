@@ -47,6 +47,7 @@ class Fetching:
         self.answerer: Answerer | None = None
         self.keep: Keep | None = None  # what wants to see the response go by: the cache
         self.decoding: Decoding | None = None
+        self._undecodable: NetworkError | None = None  # the body is not in the coding it claims to be in
         self.is_reading = False
         self.is_socket = False  # it has become a WebSocket: read and write carry messages
         # both
@@ -90,7 +91,11 @@ class Fetching:
         if decoding is None or not data:
             return data
         decoding.feed(data)
-        content = decoding.take()
+        try:
+            content = decoding.take()
+        except NetworkError as error:
+            self._undecodable = error  # for whoever reads the body; the response itself is one
+            return b""
         if self.answerer.at_end and decoding.is_hungry and decoding.has_ended:
             self.decoding = None  # it was all there
         return content
@@ -104,6 +109,8 @@ class Fetching:
         self.is_reading = True
         try:
             decoding = None if raw else self.decoding
+            if decoding is not None and self._undecodable is not None:
+                raise self._undecodable
             while True:
                 if decoding is None:
                     return await self._piece()

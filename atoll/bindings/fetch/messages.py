@@ -17,7 +17,8 @@ from atoll.errors import InvalidArgument
 
 METHOD = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,64}")
 URL = re.compile(r"(https?)://(\[[0-9a-f:.]+\]|[a-z0-9._~!$&'()*+,;=%-]+)(?::(\d{1,5}))?(/[!-~]*|\?[!-~]*)?", re.ASCII)
-HEAD = re.compile(r"(?:[!#$%&'*+\-.^_`|~0-9A-Za-z]+: ?[\t\x20-\x7e\x80-\xff]*\r\n)*")
+# Values as https://fetch.spec.whatwg.org/#header-value has them: nothing in them can end a line.
+HEAD = re.compile(r"(?:[!#$%&'*+\-.^_`|~0-9A-Za-z]+: ?[^\0\r\n\u0100-\U0010ffff]*\r\n)*")
 MAX_HEAD = 128 << 10
 MAX_URL = 64 << 10
 FORBIDDEN_METHODS = frozenset({"CONNECT", "TRACE", "TRACK"})
@@ -43,6 +44,7 @@ OF_CONNECTION = frozenset({
 })  # fmt: skip
 # What we ask for when the worker has no wish of its own, and then undo before it sees the body.
 ACCEPT_ENCODING = "gzip, br, zstd"
+USER_AGENT = "Atoll"  # unless the worker says something else: some servers answer nobody who does not say who he is
 METHODS_WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
 
 
@@ -106,8 +108,14 @@ def read_wanted(meta: Mapping[str, Any]) -> Wanted:
     names = {name.lower() for name, _ in wanted.headers}
     if "accept" not in names:
         wanted.headers.append(("accept", "*/*"))
-    if "accept-encoding" not in names and "range" not in names:
-        wanted.is_ours = True
+    if "user-agent" not in names:
+        wanted.headers.append(("user-agent", USER_AGENT))
+    if "accept-encoding" not in names:
+        # https://fetch.spec.whatwg.org/#concept-http-network-or-cache-fetch: a part of something encoded is no use.
+        if "range" in names:
+            wanted.headers.append(("accept-encoding", "identity"))
+        else:
+            wanted.is_ours = True
     return wanted
 
 

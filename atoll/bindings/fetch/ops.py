@@ -146,7 +146,7 @@ class Fetch(Binding):
     async def _answer_cached(self, rule: Rule, wanted: Wanted, scope: Scope, fetching: Fetching) -> Reply:
         """From the cache if it is there; else from who has it, and it goes to the cache as it is read."""
         self.gate.check_host(scope.version, wanted.target.host, wanted.target.port)
-        hit = self._cache.match(rule.place, rule.request)
+        hit = await self._cache.match(rule.place, rule.request)
         if hit is None:
             fetching.keep = lambda answerer, status, headers: kept(self._cache, rule, answerer, status, headers)
             return await self._answer(wanted, scope, fetching, b"")

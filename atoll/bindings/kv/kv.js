@@ -1,5 +1,6 @@
 // KV as a worker sees it: env.NAME is a KVNamespace. The half that touches the world is ops.py, which checks everything.
 // https://developers.cloudflare.com/kv/api/
+import { defineBinding } from "#web/internal/bindings.js";
 import { defineOp } from "#web/internal/ops.js";
 import { encodeText, decodeText } from "#web/internal/text.js";
 import { defineInterface } from "#web/internal/platform.js";
@@ -194,3 +195,4 @@ function textOf(type, bytes) {
 }
 
 defineInterface(KVNamespace, { describe: () => ({}) });
+defineBinding("kv", KVNamespace);

@@ -13,8 +13,8 @@ from typing import Any, TypeAlias
 import msgspec
 
 from atoll.bindings.base import Binding, OpCall, Reply, op
+from atoll.bindings.clock import ClockWatch, seconds_up
 from atoll.bindings.kv import limits
-from atoll.bindings.kv.clock import ClockWatch
 from atoll.bindings.kv.pieces import Budget, Download, Upload
 from atoll.bindings.kv.store import Entry, KVStore, Space
 from atoll.errors import BindingRefused, InvalidArgument, StorageFailed
@@ -72,8 +72,12 @@ class KV(Binding):
     async def prepare(self, tenant: str, resource: str) -> None:
         await self.store.create(Space(tenant, resource), self._clock())
 
-    def holdings(self, tenant: str) -> list[str]:
-        return [namespace.name for namespace in self.store.namespaces(tenant)]
+    async def holdings(self, tenant: str) -> list[str]:
+        return [namespace.name for namespace in await self.store.namespaces(tenant)]
+
+    async def usage(self, tenant: str) -> dict[str, int]:
+        total = await self.store.total(tenant)
+        return {"kv_keys": total.keys, "kv_bytes": total.bytes}
 
     async def close(self) -> None:
         self._sweeper.cancel()
@@ -128,7 +132,7 @@ class KV(Binding):
         limit = limits.checked_limit(meta.get("limit"))
         prefix = limits.checked_prefix(meta.get("prefix"))
         after = limits.checked_cursor(meta.get("cursor"))
-        page = self.store.list(space_of(call), prefix, after, limit, self._clock())
+        page = await self.store.list(space_of(call), prefix, after, limit, self._clock())
         cursor = None if page.after is None else limits.cursor_of(page.after)
         return Reply({"cursor": cursor}, msgspec.json.encode([shown(*listed) for listed in page.keys]))
 
@@ -171,24 +175,25 @@ class KV(Binding):
 
     # What expired
 
-    async def sweep(self) -> None:
-        """Remove for good what expired long ago, in steps: others write too."""
+    async def sweep(self, before: float | None = None) -> None:
+        """Remove for good what was dropped and what expired long ago, in steps: others write too."""
         while True:
-            if not await self.store.sweep(self._clock() - SWEPT_AFTER):
+            if not await self.store.sweep(self._clock() - SWEPT_AFTER if before is None else before):
                 return
             await asyncio.sleep(0.05)
 
     async def _sweep_for_ever(self) -> None:
-        """Remove what expired long ago. After a leap of the clock it waits another hour, lest it was a mistake."""
-        watch = ClockWatch(self._clock)
+        """Remove what expired long ago. In the hour after a start and after a leap of the clock nothing of it goes:
+        the clock may be wrong, and be set right."""
+        watch, trusted_at = ClockWatch(self._clock), seconds_up() + SWEPT_AFTER
         while True:
             await asyncio.sleep(SWEEP_SECONDS)
             try:
                 leap = watch.leap()
                 if abs(leap) > SWEPT_AFTER / 2:
                     log.warning("the clock leapt by %.0f s: KV removes nothing that expired for an hour", leap)
-                    await asyncio.sleep(SWEPT_AFTER)
-                await self.sweep()
+                    trusted_at = seconds_up() + SWEPT_AFTER
+                await self.sweep(None if seconds_up() >= trusted_at else 0)
             except StorageFailed as error:
                 log.error("sweeping KV failed: %s", error)
             except Exception:

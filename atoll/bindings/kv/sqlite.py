@@ -1,7 +1,8 @@
 """KV in a SQLite file of its own, so that large values neither swell nor slow what the node itself keeps.
 
 A row holds its value. Small values are read where they are asked for; a large one would hold up the event loop and
-is read by a thread. The id of a namespace is known without a look at the file.
+is read by a thread. The id of a namespace is known without a look at the file. How much is in a namespace is counted
+by the tables themselves, with each write, so that a quota costs no look at the entries.
 """
 
 from __future__ import annotations
@@ -14,8 +15,21 @@ from typing import NamedTuple, TypeAlias
 
 import apsw
 
-from atoll.bindings.kv.store import Entry, Listed, Namespace, NoNamespace, Page, Size, Space, after_prefix
+from atoll.bindings.kv.store import (
+    Bound,
+    Entry,
+    Listed,
+    Namespace,
+    NoNamespace,
+    OverQuota,
+    Page,
+    Size,
+    Space,
+    after_prefix,
+    over,
+)
 from atoll.db.sqlite import Database, rows
+from atoll.errors import StorageFailed
 
 INLINE_VALUE = 128 * 1024  # a larger value is read by a thread
 SCANNED = 4  # a list looks at so many times its limit of rows, then it returns what it has
@@ -32,6 +46,7 @@ GET = (
     " WHERE namespace = ? AND key = ? AND (expires_at IS NULL OR expires_at > ?)"
 )
 DELETE = "DELETE FROM entries WHERE namespace = ? AND key = ?"
+TOTAL = "SELECT coalesce(sum(keys), 0), coalesce(sum(bytes), 0) FROM namespaces WHERE tenant = ?"
 LIST = "SELECT key, metadata, expires_at FROM entries WHERE namespace = ? AND key > ? AND key < ? ORDER BY key LIMIT ?"
 LIST_FROM = LIST.replace("key > ?", "key >= ?")
 LAST = b"\xff"  # after every key
@@ -56,11 +71,19 @@ class SqliteKV:
             Space(row.tenant, row.name): row
             for row in self._database.read(lambda connection: rows(connection, NamespaceRow, NAMESPACES))
         }
+        self._bounds: dict[str, Bound] = {}  # of tenants that have one
+        self._dropped: set[int] = set()  # namespaces, since the start; on the writer thread
 
-    def namespaces(self, tenant: str) -> list[Namespace]:
+    def bound(self, tenant: str, bound: Bound) -> None:
+        if bound == Bound():
+            self._bounds.pop(tenant, None)
+        else:
+            self._bounds[tenant] = bound
+
+    async def namespaces(self, tenant: str) -> list[Namespace]:
         return sorted(Namespace(row.name, row.created_at) for row in self._known.values() if row.tenant == tenant)
 
-    def exists(self, space: Space) -> bool:
+    async def exists(self, space: Space) -> bool:
         return space in self._known
 
     async def create(self, space: Space, now: float) -> bool:
@@ -85,15 +108,23 @@ class SqliteKV:
         def act(connection: apsw.Connection) -> None:
             connection.execute("DELETE FROM namespaces WHERE id = ?", (number,))
             connection.execute("INSERT OR IGNORE INTO dropped (id) VALUES (?)", (number,))
+            self._dropped.add(number)
 
-        await self._database.write(act)
+        try:
+            await self._database.write(act)
+        except StorageFailed:
+            self._dropped.discard(number)  # it is still there
+            raise
         return self._known.pop(space, None) is not None
 
     async def measure(self, space: Space) -> Size:
-        sql = "SELECT count(*), coalesce(sum(size), 0) FROM entries WHERE namespace = ?"
+        sql = "SELECT keys, bytes FROM namespaces WHERE id = ?"
         number = self._id(space)
-        [size] = await self._database.search(lambda connection: rows(connection, Size, sql, number))
+        [size] = self._database.read(lambda connection: rows(connection, Size, sql, number))
         return size
+
+    async def total(self, tenant: str) -> Size:
+        return self._database.read(lambda connection: rows(connection, Size, TOTAL, tenant))[0]
 
     async def get(self, space: Space, keys: Sequence[bytes], now: float) -> list[Entry | None]:
         number = self._id(space)
@@ -110,21 +141,23 @@ class SqliteKV:
         return [None if row is None or row[0] is None else Entry(row[0], row[1], row[2]) for row in found]
 
     async def put(self, space: Space, entries: Sequence[tuple[bytes, Entry]]) -> None:
-        number = self._id(space)
-        if len(entries) == 1:
-            [(key, entry)] = entries
-            values = _row(number, key, entry)
+        number, bound = self._id(space), self._bounds.get(space.tenant)
+        values = [_row(number, key, entry) for key, entry in entries]
 
-            def one(connection: apsw.Connection) -> None:
-                connection.execute(PUT, values)
+        def act(connection: apsw.Connection) -> None:
+            if number in self._dropped:  # while this write waited
+                raise NoNamespace(space.namespace)
+            before = None if bound is None else rows(connection, Size, TOTAL, space.tenant)[0]
+            if len(values) == 1:
+                connection.execute(PUT, values[0])
+            else:
+                connection.executemany(PUT, values)
+            if bound is not None and before is not None:
+                [total] = rows(connection, Size, TOTAL, space.tenant)
+                if over(total, bound) and (total.keys > before.keys or total.bytes > before.bytes):
+                    raise OverQuota(total, bound)
 
-            await self._database.write(one)
-            return
-
-        def many(connection: apsw.Connection) -> None:
-            connection.executemany(PUT, (_row(number, key, entry) for key, entry in entries))
-
-        await self._database.write(many)
+        await self._database.write(act)
 
     async def delete(self, space: Space, keys: Sequence[bytes]) -> None:
         number = self._id(space)
@@ -135,7 +168,7 @@ class SqliteKV:
 
         await self._database.write(act)
 
-    def list(self, space: Space, prefix: bytes, after: bytes, limit: int, now: float) -> Page:
+    async def list(self, space: Space, prefix: bytes, after: bytes, limit: int, now: float) -> Page:
         number, end = self._id(space), after_prefix(prefix) or LAST
         sql, start = (LIST, after) if after >= prefix and after else (LIST_FROM, prefix)
         found: list[Listed] = []

@@ -45,8 +45,29 @@ class Namespace(NamedTuple):
 
 
 class Size(NamedTuple):
+    """How much is stored: what has expired counts until it is swept."""
+
     keys: int
-    bytes: int
+    bytes: int  # of values
+
+
+class Bound(NamedTuple):
+    """The most a tenant may have in all its namespaces together; None is no bound."""
+
+    keys: int | None = None
+    bytes: int | None = None
+
+
+class OverQuota(BindingRefused):
+    """A write would give a tenant more than it may have."""
+
+    def __init__(self, size: Size, bound: Bound) -> None:
+        what, most = (size.keys, bound.keys) if _exceeds(size.keys, bound.keys) else (size.bytes, bound.bytes)
+        unit = "keys" if _exceeds(size.keys, bound.keys) else "bytes"
+        super().__init__(
+            f"403 the tenant would have {what:,} {unit} in KV, more than its quota of {most:,}: delete some, or ask the"
+            " operator of this node for a larger quota"
+        )
 
 
 class NoNamespace(BindingRefused):
@@ -57,10 +78,15 @@ class NoNamespace(BindingRefused):
 
 
 class KVStore(Protocol):
-    def namespaces(self, tenant: str) -> list[Namespace]:
+    """Everything that may wait for a disk or a server is a coroutine; one that need not wait costs no task."""
+
+    def bound(self, tenant: str, bound: Bound) -> None:
+        """From now on a tenant may have so much; what it has already stays."""
+
+    async def namespaces(self, tenant: str) -> list[Namespace]:
         """Those of a tenant, by name."""
 
-    def exists(self, space: Space) -> bool: ...
+    async def exists(self, space: Space) -> bool: ...
 
     async def create(self, space: Space, now: float) -> bool:
         """Make a namespace; False if there was one already."""
@@ -69,7 +95,10 @@ class KVStore(Protocol):
         """Remove a namespace with all that is in it; False if there was none. What is in it is invisible at once."""
 
     async def measure(self, space: Space) -> Size:
-        """How much is in a namespace. May take long."""
+        """How much is in a namespace."""
+
+    async def total(self, tenant: str) -> Size:
+        """How much is in all namespaces of a tenant."""
 
     # All below raise NoNamespace where there is none.
 
@@ -77,18 +106,26 @@ class KVStore(Protocol):
         """What is under some keys, in their order, all as of one moment."""
 
     async def put(self, space: Space, entries: Sequence[tuple[bytes, Entry]]) -> None:
-        """Store some entries: all of them, or none if it fails."""
+        """Store some entries: all of them, or none if it fails. OverQuota if that is more than the tenant may have."""
 
     async def delete(self, space: Space, keys: Sequence[bytes]) -> None:
         """Remove what is under some keys, if it is there."""
 
-    def list(self, space: Space, prefix: bytes, after: bytes, limit: int, now: float) -> Page:
+    async def list(self, space: Space, prefix: bytes, after: bytes, limit: int, now: float) -> Page:
         """At most `limit` keys that begin with `prefix` and come after `after`."""
 
     async def sweep(self, before: float) -> int:
         """Remove for good some of what expired before a moment or was dropped; how many. 0: there is no more."""
 
     async def close(self) -> None: ...
+
+
+def over(size: Size, bound: Bound) -> bool:
+    return _exceeds(size.keys, bound.keys) or _exceeds(size.bytes, bound.bytes)
+
+
+def _exceeds(amount: int, most: int | None) -> bool:
+    return most is not None and amount > most
 
 
 def after_prefix(prefix: bytes) -> bytes | None:

@@ -9,7 +9,7 @@ import msgspec
 
 from atoll.bindings.base import Binding, OpCall, Reply, op
 from atoll.bindings.queue.store import NewMessage, QueueStore
-from atoll.errors import InvalidArgument
+from atoll.errors import InvalidArgument, StorageFailed
 
 MAX_MESSAGE = 128 * 1000
 MAX_BATCH = 100
@@ -43,8 +43,8 @@ class QueueBinding(Binding):
         checked_queue_name(entry.queue)
         return f"{_checked_delay(entry.delivery_delay)} {entry.queue}"
 
-    def holdings(self, tenant: str) -> list[str]:
-        return [queue.name for queue in self._store.all(tenant)]
+    async def holdings(self, tenant: str) -> list[str]:
+        return [queue.name for queue in await self._store.all(tenant)]
 
     async def prepare(self, tenant: str, resource: str) -> None:
         await self._store.ensure(tenant, resource.partition(" ")[2])
@@ -54,10 +54,13 @@ class QueueBinding(Binding):
         """Store the messages whose bytes are in the body, one after the other."""
         delay, _, name = call.grant.resource.partition(" ")
         messages = _messages(call.meta, call.body, int(delay))
-        queue = self._store.find(call.scope.version.tenant, name)
+        queue = await self._store.find(call.scope.version.tenant, name)
         if queue is None:
             raise InvalidArgument(f"there is no queue `{name}` any more: deploy the worker again to make it")
-        await self._store.send(queue.id, messages)
+        try:
+            await self._store.send(queue.id, messages)
+        except StorageFailed as error:
+            raise StorageFailed(f"Queue send failed: {error}") from None
         return Reply()
 
 

@@ -1,6 +1,7 @@
 // A queue as a producer sees it. https://developers.cloudflare.com/queues/configuration/javascript-apis/#queue
 // The half that keeps the messages is store.py.
 import { serialize } from "#web/dom/clone.js";
+import { defineBinding } from "#web/internal/bindings.js";
 import { defineOp } from "#web/internal/ops.js";
 import { encodeText } from "#web/internal/text.js";
 
@@ -66,3 +67,5 @@ export class Queue {
     await send({ binding: this.#name, messages: sizes, delay }, join(messages));
   }
 }
+
+defineBinding("queue", Queue);

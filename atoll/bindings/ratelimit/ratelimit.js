@@ -1,4 +1,5 @@
 // A rate limit as a worker sees it: https://developers.cloudflare.com/workers/runtime-apis/bindings/rate-limit/
+import { defineBinding } from "#web/internal/bindings.js";
 import { defineOp } from "#web/internal/ops.js";
 import { defineInterface } from "#web/internal/platform.js";
 import { toDictionary } from "#web/internal/webidl.js";
@@ -20,3 +21,4 @@ export class RateLimit {
 }
 
 defineInterface(RateLimit, { describe: () => ({}) });
+defineBinding("ratelimit", RateLimit);

@@ -2,6 +2,7 @@
 // https://developers.cloudflare.com/workers/runtime-apis/bindings/service-bindings/
 import { fetchFrom } from "#bindings/fetch/fetch.js";
 import { lazy } from "#web/internal/lazy.js";
+import { defineBinding } from "#web/internal/bindings.js";
 import { defineOp } from "#web/internal/ops.js";
 import { defineInterface } from "#web/internal/platform.js";
 
@@ -59,3 +60,5 @@ export class Service {
     return new Proxy(new Fetcher(name), METHODS);
   }
 }
+
+defineBinding("service", Service);

@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from atoll.bindings.cache.disk import INLINE, CacheDisk, Place
+from atoll.bindings.cache.disk import CacheDisk
+from atoll.bindings.cache.files import INLINE
 from atoll.bindings.cache.freshness import Headers
 from atoll.bindings.cache.http_cache import Hit, HttpCache
+from atoll.bindings.cache.store import Place
 
 NONE = Headers([])
 TENANT_BYTES = 4 << 20
@@ -72,10 +74,10 @@ def files(folder: Path) -> list[Path]:
 async def test_a_body_of_every_size_comes_back(cache: HttpCache, size: int, tmp_path: Path) -> None:
     body = bytes(range(256)) * (size // 256) + b"x" * (size % 256)
     assert await put(cache, place(), body)
-    hit = cache.match(place(), NONE)
+    hit = await cache.match(place(), NONE)
     assert hit is not None and hit.status == 200 and hit.headers.get("cf-cache-status") == "HIT"
     assert await body_of(hit) == body
-    part = cache.match(place(), Headers([("range", "bytes=-1")]))
+    part = await cache.match(place(), Headers([("range", "bytes=-1")]))
     assert part is not None and await body_of(part) == body[-1:] and part.status == (206 if size else 416)
     assert len(files(tmp_path)) == (size > INLINE)
 
@@ -88,7 +90,7 @@ async def test_what_is_too_large_or_cut_short_is_not_kept(cache: HttpCache, tmp_
     assert upload is not None and await upload.write(bytes(INLINE + 1))
     upload.close()
     assert not await upload.write(b"more") and not await upload.finish()
-    assert cache.match(place("http://broken/"), NONE) is None
+    assert await cache.match(place("http://broken/"), NONE) is None
     assert files(tmp_path) == []
 
 
@@ -97,42 +99,42 @@ async def test_tenants_and_caches_with_the_same_names_do_not_meet(cache: HttpCac
         for name in ("default", "other"):
             await put(cache, place(tenant=tenant, name=name), f"{tenant} {name}".encode())
     assert await cache.delete(place(name="other"))
-    assert await body_of(cache.match(place(), NONE)) == b"alice default"
-    assert cache.match(place(name="other"), NONE) is None
-    assert await body_of(cache.match(place(tenant="bob", name="other"), NONE)) == b"bob other"
-    assert [row.name for row in await cache.disk.measure("alice")] == ["default"]
-    assert await cache.disk.clear("bob", "default") and not await cache.disk.clear("bob", "default")
-    assert cache.match(place(), NONE) is not None
+    assert await body_of(await cache.match(place(), NONE)) == b"alice default"
+    assert await cache.match(place(name="other"), NONE) is None
+    assert await body_of(await cache.match(place(tenant="bob", name="other"), NONE)) == b"bob other"
+    assert [row.name for row in await cache.store.measure("alice")] == ["default"]
+    assert await cache.store.clear("bob", "default") and not await cache.store.clear("bob", "default")
+    assert await cache.match(place(), NONE) is not None
 
 
 async def test_a_response_grows_old_and_is_gone(cache: HttpCache, clock: Clock) -> None:
     await put(cache, place(), b"x", age="5")
     clock.now += 50
-    hit = cache.match(place(), NONE)
+    hit = await cache.match(place(), NONE)
     assert hit is not None and hit.headers.get("age") == "55"
     clock.now += 5
-    assert cache.match(place(), NONE) is None
+    assert await cache.match(place(), NONE) is None
 
 
 async def test_after_the_clock_was_set_back_nothing_is_older_than_it_is(cache: HttpCache, clock: Clock) -> None:
     await put(cache, place(), b"x")
     clock.now -= 1000
-    assert cache.match(place(), NONE) is None, "nobody knows how old it is"
+    assert await cache.match(place(), NONE) is None, "nobody knows how old it is"
     assert await put(cache, place(), b"new")
-    assert await body_of(cache.match(place(), NONE)) == b"new"
+    assert await body_of(await cache.match(place(), NONE)) == b"new"
 
 
 async def test_variants_are_kept_apart(cache: HttpCache) -> None:
     german, french = Headers([("accept-language", "de")]), Headers([("accept-language", "fr")])
     await put(cache, place(), b"deutsch", german, vary="Accept-Language")
     await put(cache, place(), b"francais", french, vary="accept-language")
-    assert await body_of(cache.match(place(), german)) == b"deutsch"
-    assert await body_of(cache.match(place(), french)) == b"francais"
-    assert cache.match(place(), NONE) is None
+    assert await body_of(await cache.match(place(), german)) == b"deutsch"
+    assert await body_of(await cache.match(place(), french)) == b"francais"
+    assert await cache.match(place(), NONE) is None
     for i in range(50):
         await put(cache, place(), b"x", Headers([("accept-language", str(i))]), vary="Accept-Language")
-    assert cache.match(place(), german) is None, "one URL has so many variants and no more"
-    assert cache.match(place(), Headers([("accept-language", "49")])) is not None
+    assert await cache.match(place(), german) is None, "one URL has so many variants and no more"
+    assert await cache.match(place(), Headers([("accept-language", "49")])) is not None
 
 
 async def test_what_was_not_used_for_longest_goes_first(cache: HttpCache, clock: Clock, tmp_path: Path) -> None:
@@ -140,12 +142,12 @@ async def test_what_was_not_used_for_longest_goes_first(cache: HttpCache, clock:
     for url in ("http://1/", "http://2/", "http://3/"):
         assert await put(cache, place(url), big)
     clock.now += 10
-    cache.disk._touched[1] = int(clock.now)  # the first was used since
+    cache.store._touched[1] = int(clock.now)  # the first was used since
     await put(cache, place("http://bob/", tenant="bob"), big)
     assert await put(cache, place("http://4/"), big)
-    kept = [url for url in "1234" if cache.match(place(f"http://{url}/"), NONE) is not None]
+    kept = [url for url in "1234" if await cache.match(place(f"http://{url}/"), NONE) is not None]
     assert kept == ["1", "3", "4"]
-    assert cache.match(place("http://bob/", tenant="bob"), NONE) is not None, "another tenant's are not touched"
+    assert await cache.match(place("http://bob/", tenant="bob"), NONE) is not None, "another tenant's are not touched"
     assert len(files(tmp_path)) == 4
 
 
@@ -158,11 +160,11 @@ async def test_a_restart_keeps_what_is_there_and_tidies_what_a_crash_left(tmp_pa
     stray.write_bytes(b"left by a crash")
     os.utime(stray, (1, 1))
     second = opened(tmp_path, clock)
-    await second.disk._cleaning
+    await second.store._cleaning
     assert files(tmp_path) == [file]
-    assert await body_of(second.match(place(), NONE)) == bytes(INLINE + 1)
+    assert await body_of(await second.match(place(), NONE)) == bytes(INLINE + 1)
     file.unlink()
-    assert second.match(place(), NONE) is None, "a row without its file is a miss"
+    assert await second.match(place(), NONE) is None, "a row without its file is a miss"
     await second.close()
 
 
@@ -176,15 +178,15 @@ async def test_a_damaged_index_begins_anew(tmp_path: Path, clock: Clock) -> None
     content[4096:] = b"\xa5" * (len(content) - 4096)
     index.write_bytes(content)
     second = opened(tmp_path, clock)
-    assert second.match(place("http://1/"), NONE) is None
-    assert await put(second, place(), b"x") and second.match(place(), NONE) is not None
+    assert await second.match(place("http://1/"), NONE) is None
+    assert await put(second, place(), b"x") and await second.match(place(), NONE) is not None
     await second.close()
 
 
 async def test_a_body_that_is_evicted_is_read_to_its_end(cache: HttpCache) -> None:
     body = bytes(range(256)) * 2000
     await put(cache, place(), body)
-    hit = cache.match(place(), NONE)
+    hit = await cache.match(place(), NONE)
     assert hit is not None and hit.rest is not None
     start = await hit.rest.read(1000)
     await cache.delete(place())
@@ -197,7 +199,7 @@ async def test_a_body_that_is_evicted_is_read_to_its_end(cache: HttpCache) -> No
 
 async def test_closing_while_a_thread_reads_lets_it_finish(cache: HttpCache) -> None:
     await put(cache, place(), bytes(500_000))
-    hit = cache.match(place(), NONE)
+    hit = await cache.match(place(), NONE)
     assert hit is not None and hit.rest is not None
     reading = asyncio.ensure_future(hit.rest.read(500_000))
     await asyncio.sleep(0)

@@ -1,25 +1,29 @@
-"""What every store of KV promises. Another backend is one more parameter of `store`."""
+"""What every store of KV promises. Another backend is one more entry of BACKENDS."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
 
-from atoll.bindings.kv.clock import ClockWatch
+from atoll.bindings.clock import ClockWatch
 from atoll.bindings.kv.ops import KV, SWEPT_AFTER
 from atoll.bindings.kv.sqlite import INLINE_VALUE, SqliteKV
-from atoll.bindings.kv.store import Entry, KVStore, NoNamespace, Space
+from atoll.bindings.kv.store import Bound, Entry, KVStore, NoNamespace, OverQuota, Size, Space
 
 ALICE = Space("alice", "things")
 BOB = Space("bob", "things")
 NOW = 1_800_000_000.0
 
 
-@pytest.fixture(params=["sqlite"])
+BACKENDS: dict[str, Callable[[Path], KVStore]] = {"sqlite": lambda folder: SqliteKV(folder / "kv.db")}
+
+
+@pytest.fixture(params=BACKENDS)
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[KVStore]:
-    made: KVStore = {"sqlite": lambda: SqliteKV(tmp_path / "kv.db")}[request.param]()
+    made = BACKENDS[request.param](tmp_path)
     for space in (ALICE, BOB):
         assert await made.create(space, NOW)
     yield made
@@ -31,8 +35,8 @@ async def value(store: KVStore, space: Space, key: bytes, now: float = NOW) -> b
     return None if entry is None else entry.value
 
 
-def names(store: KVStore, prefix: bytes = b"", after: bytes = b"", limit: int = 1000, now: float = NOW) -> list[bytes]:
-    return [listed.key for listed in store.list(ALICE, prefix, after, limit, now).keys]
+async def names(store: KVStore, prefix: bytes = b"", after: bytes = b"", now: float = NOW) -> list[bytes]:
+    return [listed.key for listed in (await store.list(ALICE, prefix, after, 1000, now)).keys]
 
 
 async def test_what_was_put_is_there_until_it_is_deleted(store: KVStore) -> None:
@@ -59,18 +63,18 @@ async def test_two_tenants_with_the_same_names_do_not_meet(store: KVStore) -> No
     assert await value(store, ALICE, b"key") == b"alice's"
     await store.delete(ALICE, [b"key"])
     assert await value(store, BOB, b"key") == b"bob's"
-    assert names(store) == []
+    assert await names(store) == []
     await store.drop(ALICE)
     assert await value(store, BOB, b"key") == b"bob's"
-    assert [namespace.name for namespace in store.namespaces("bob")] == ["things"]
-    assert store.namespaces("alice") == []
+    assert [namespace.name for namespace in await store.namespaces("bob")] == ["things"]
+    assert await store.namespaces("alice") == []
 
 
 async def test_an_entry_is_invisible_from_its_second_on_and_swept_later(store: KVStore) -> None:
     end = int(NOW) + 60
     await store.put(ALICE, [(b"a", Entry(b"1", None, end)), (b"b", Entry(b"2"))])
-    assert await value(store, ALICE, b"a", end - 0.1) == b"1" and names(store, now=end - 0.1) == [b"a", b"b"]
-    assert await value(store, ALICE, b"a", end) is None and names(store, now=end) == [b"b"]
+    assert await value(store, ALICE, b"a", end - 0.1) == b"1" and await names(store, now=end - 0.1) == [b"a", b"b"]
+    assert await value(store, ALICE, b"a", end) is None and await names(store, now=end) == [b"b"]
     assert await store.sweep(end) == 0
     assert await value(store, ALICE, b"a", end - 1) == b"1", "a clock that was set right again finds it"
     assert await store.sweep(end + 1) == 1
@@ -82,11 +86,11 @@ async def test_keys_are_listed_by_their_bytes(store: KVStore) -> None:
     keys = ["a", "ab", "b", "B", "é", "ab\x00", "\U0001f600", "ﬀ", "a/b", "~"]
     await store.put(ALICE, [(key.encode(), Entry(b"")) for key in keys])
     ordered = sorted(key.encode() for key in keys)
-    assert names(store) == ordered
-    assert names(store, b"a") == [key for key in ordered if key.startswith(b"a")]
-    assert names(store, "\U0001f600".encode()) == ["\U0001f600".encode()]
-    assert names(store, b"ab", after=b"a") == [b"ab", b"ab\x00"], "a cursor before the prefix is at its begin"
-    assert names(store, b"a", after=b"b") == []
+    assert await names(store) == ordered
+    assert await names(store, b"a") == [key for key in ordered if key.startswith(b"a")]
+    assert await names(store, "\U0001f600".encode()) == ["\U0001f600".encode()]
+    assert await names(store, b"ab", after=b"a") == [b"ab", b"ab\x00"], "a cursor before the prefix is at its begin"
+    assert await names(store, b"a", after=b"b") == []
 
 
 @pytest.mark.parametrize("limit", [1, 3, 10, 11])
@@ -95,7 +99,7 @@ async def test_pages_join_to_the_whole_list(store: KVStore, limit: int) -> None:
     await store.put(ALICE, [(key, Entry(b"", f'"{i}"', int(NOW) + i + 60)) for i, key in enumerate(keys)])
     seen, after = [], b""
     while True:
-        page = store.list(ALICE, b"", after, limit, NOW)
+        page = await store.list(ALICE, b"", after, limit, NOW)
         assert len(page.keys) <= limit
         seen += page.keys
         if page.after is None:
@@ -108,10 +112,10 @@ async def test_pages_join_to_the_whole_list(store: KVStore, limit: int) -> None:
 async def test_a_crowd_of_expired_keys_does_not_make_a_list_look_at_all_of_them(store: KVStore) -> None:
     await store.put(ALICE, [(b"%03d" % i, Entry(b"", None, int(NOW))) for i in range(100)])
     await store.put(ALICE, [(b"z", Entry(b""))])
-    page, pages = store.list(ALICE, b"", b"", 2, NOW), 1
+    page, pages = await store.list(ALICE, b"", b"", 2, NOW), 1
     assert page.keys == [] and page.after is not None
     while page.after is not None:
-        page, pages = store.list(ALICE, b"", page.after, 2, NOW), pages + 1
+        page, pages = await store.list(ALICE, b"", page.after, 2, NOW), pages + 1
     assert [listed.key for listed in page.keys] == [b"z"] and pages > 5
 
 
@@ -123,11 +127,54 @@ async def test_a_namespace_that_was_dropped_is_empty_when_it_is_made_again(store
         with pytest.raises(NoNamespace):
             await act
     assert await store.create(ALICE, NOW) and not await store.create(ALICE, NOW)
-    assert names(store) == []
+    assert await names(store) == []
     await store.put(ALICE, [(b"new", Entry(b"new"))])
     while await store.sweep(NOW):
         pass
-    assert names(store) == [b"new"]
+    assert await names(store) == [b"new"]
+
+
+async def test_sizes_are_counted_with_every_write(store: KVStore) -> None:
+    await store.create(Space("alice", "more"), NOW)
+    await store.put(ALICE, [(b"a", Entry(b"12345")), (b"b", Entry(b"1", None, int(NOW))), (b"a", Entry(b"123"))])
+    await store.put(Space("alice", "more"), [(b"a", Entry(b"1234567"))])
+    assert await store.measure(ALICE) == Size(2, 4) and await store.total("alice") == Size(3, 11)
+    await store.delete(ALICE, [b"a", b"a", b"never was"])
+    assert await store.measure(ALICE) == Size(1, 1)
+    assert await store.sweep(NOW + 1) == 1
+    assert await store.measure(ALICE) == Size(0, 0) and await store.measure(BOB) == Size(0, 0)
+    await store.drop(Space("alice", "more"))
+    assert await store.total("alice") == Size(0, 0) == await store.total("nobody")
+
+
+async def test_a_tenant_stores_no_more_than_its_bound(store: KVStore) -> None:
+    await store.create(Space("alice", "more"), NOW)
+    store.bound("alice", Bound(keys=3, bytes=100))
+    await store.put(ALICE, [(b"a", Entry(bytes(60)))])
+    with pytest.raises(OverQuota, match="101 bytes in KV, more than its quota of 100"):
+        await store.put(Space("alice", "more"), [(b"b", Entry(b"")), (b"c", Entry(bytes(41)))])
+    assert await store.measure(Space("alice", "more")) == Size(0, 0), "all or nothing"
+    await store.put(ALICE, [(b"a", Entry(bytes(100)))])
+    with pytest.raises(OverQuota, match="4 keys in KV, more than its quota of 3"):
+        await store.put(ALICE, [(b"%d" % i, Entry(b"")) for i in range(3)])
+    await store.put(BOB, [(b"%d" % i, Entry(bytes(100))) for i in range(10)])
+    store.bound("alice", Bound(bytes=50))
+    await store.put(ALICE, [(b"a", Entry(bytes(90)))])  # less than it was, though still too much
+    with pytest.raises(OverQuota):
+        await store.put(ALICE, [(b"a", Entry(bytes(91)))])
+    await store.delete(ALICE, [b"a"])
+    await store.put(ALICE, [(b"%d" % i, Entry(b"")) for i in range(5)])
+    store.bound("alice", Bound())
+    await store.put(ALICE, [(b"a", Entry(bytes(1000)))])
+
+
+async def test_a_write_that_waited_while_its_namespace_was_dropped_is_refused(store: KVStore) -> None:
+    dropped, put = asyncio.gather(store.drop(ALICE)), asyncio.gather(store.put(ALICE, [(b"a", Entry(b""))]))
+    assert await dropped == [True]
+    with pytest.raises(NoNamespace):
+        await put
+    await store.create(ALICE, NOW)
+    assert await names(store) == []
 
 
 async def test_all_is_there_after_a_restart(tmp_path: Path) -> None:
@@ -136,7 +183,7 @@ async def test_all_is_there_after_a_restart(tmp_path: Path) -> None:
     await first.put(ALICE, [(b"key", Entry(b"value"))])
     await first.close()
     second = SqliteKV(tmp_path / "kv.db")
-    assert second.namespaces("alice") == [("things", int(NOW))]
+    assert await second.namespaces("alice") == [("things", int(NOW))]
     assert await value(second, ALICE, b"key") == b"value"
     await second.close()
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from atoll.bindings.base import OpCall
+from atoll.bindings.ratelimit.memory import MemoryCounters
 from atoll.bindings.ratelimit.ops import RateLimit, RateLimitEntry
 from atoll.bindings.scope import Scope
 from atoll.errors import InvalidArgument
@@ -15,68 +16,33 @@ from atoll.workers import Grant, Version
 from tests.running import Atoll
 
 
-class Clock:
-    now = 1_800_000_000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 def version(tenant: str) -> Version:
     return Version(id="v", worker_id="w", worker_name="w", tenant=tenant, modules=(), main="")
 
 
-class Limiter:
-    def __init__(self) -> None:
-        self.clock = Clock()
-        self.binding = RateLimit(clock=self.clock)
-
-    def allows(
-        self, key: str, *, limit: int = 2, period: Any = 10, namespace: str = "1", tenant: str = "alice"
-    ) -> bool:
-        resource = self.binding.claim(tenant, RateLimitEntry(namespace, limit, period))
-        call = OpCall(Grant("RL", "ratelimit", resource), Scope(version(tenant)), {"key": key})
-        return self.binding.limit(call).meta["success"] is True
+async def allows(
+    binding: RateLimit, key: str, *, limit: int = 1, period: Any = 10, namespace: str = "1", tenant: str = "alice"
+) -> bool:
+    resource = binding.claim(tenant, RateLimitEntry(namespace, limit, period))
+    call = OpCall(Grant("RL", "ratelimit", resource), Scope(version(tenant)), {"key": key})
+    return (await binding.limit(call)).meta["success"] is True
 
 
-def test_a_key_is_let_through_so_often_in_a_window_of_the_wall_clock() -> None:
-    limiter = Limiter()
-    limiter.clock.now += 9.5
-    assert [limiter.allows("a") for _ in range(3)] == [True, True, False]
-    assert limiter.allows("b")
-    limiter.clock.now += 0.5  # the next window begins
-    assert [limiter.allows("a") for _ in range(3)] == [True, True, False]
-
-
-def test_counts_are_shared_by_namespace_and_period_and_never_between_tenants() -> None:
-    limiter = Limiter()
-    assert [limiter.allows("a", limit=1), limiter.allows("a", limit=1)] == [True, False]
-    assert limiter.allows("a", limit=5), "another limit on the same counts"
-    assert not limiter.allows("a", limit=3)
-    assert limiter.allows("a", limit=1, namespace="2")
-    assert limiter.allows("a", limit=1, period=60)
-    assert limiter.allows("a", limit=1, tenant="bob")
-
-
-def test_a_clock_that_is_set_back_begins_a_new_window() -> None:
-    limiter = Limiter()
-    assert [limiter.allows("a", limit=1), limiter.allows("a", limit=1)] == [True, False]
-    limiter.clock.now -= 1000
-    assert limiter.allows("a", limit=1)
-
-
-def test_a_flood_of_keys_does_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("atoll.bindings.ratelimit.ops.MAX_KEYS", 10)
-    limiter = Limiter()
-    assert all(limiter.allows(f"{i}", limit=1) for i in range(100))
-    assert len(limiter.binding._windows["alice", 10].counts) == 10
-    assert not limiter.allows("3", limit=1)
+async def test_counts_are_shared_by_namespace_and_period_and_never_between_tenants() -> None:
+    binding = RateLimit(MemoryCounters(clock=lambda: 5.0))
+    assert [await allows(binding, "a"), await allows(binding, "a")] == [True, False]
+    assert await allows(binding, "a", limit=5), "another limit on the same counts"
+    assert not await allows(binding, "a", limit=3)
+    assert await allows(binding, "b")
+    assert await allows(binding, "a", namespace="2")
+    assert await allows(binding, "a", period=60)
+    assert await allows(binding, "a", tenant="bob")
 
 
 @pytest.mark.parametrize(("namespace", "limit"), [("", 1), ("1", 0), ("x" * 129, 1)])
 def test_an_entry_that_makes_no_sense_is_refused(namespace: str, limit: int) -> None:
     with pytest.raises(InvalidArgument):
-        RateLimit().claim("alice", RateLimitEntry(namespace, limit, 10))
+        RateLimit(MemoryCounters()).claim("alice", RateLimitEntry(namespace, limit, 10))
 
 
 def test_a_worker_limits_by_a_key_and_knows_its_version(atoll: Atoll) -> None:
@@ -103,3 +69,25 @@ def test_a_worker_limits_by_a_key_and_knows_its_version(atoll: Atoll) -> None:
     assert shown == bindings
     bad = [{"type": "ratelimit", "name": "RL", "namespace": "1", "limit": 3, "period": 30}]
     assert atoll.control("PUT", "/api/workers/limited", {"bindings": bad}).status == 400
+
+
+def test_counts_are_looked_at_and_forgotten_over_http(atoll: Atoll) -> None:
+    script = """export default { async fetch(request, env) {
+      return Response.json(await env.RL.limit({ key: await request.text() })); } }"""
+    bindings = [{"type": "ratelimit", "name": "RL", "namespace": "over http", "limit": 2, "period": 60}]
+    atoll.deploy("counted", script, bindings=bindings)
+    while True:
+        counts = [atoll.post("counted", body=key).json["success"] for key in (b"a", b"a", b"a", b"b")]
+        listed = atoll.control("GET", "/api/ratelimits").json["ratelimits"]
+        [shown] = [each for each in listed if each["namespace"] == "over http"]
+        found = atoll.control("GET", "/api/ratelimits/over%20http?key=a")
+        if counts == [True, True, False, True] and shown["keys"] == 2 and found.status == 200:
+            break  # else a minute ended meanwhile
+    assert (shown["period"], found.json["counts"][0]["period"]) == (60, 60)
+    assert found.json["counts"][0]["count"] >= 3 and found.json["counts"][0]["ends_at"] == shown["ends_at"]
+    assert atoll.control("DELETE", "/api/ratelimits/over%20http?key=a").status == 204
+    assert atoll.control("GET", "/api/ratelimits/over%20http?key=a").status == 404
+    assert atoll.post("counted", body=b"a").json["success"] is True
+    assert atoll.control("DELETE", "/api/ratelimits/over%20http").status == 204
+    assert atoll.control("DELETE", "/api/ratelimits/nope").status == 404
+    assert atoll.control("GET", "/api/ratelimits/over%20http").status == 404

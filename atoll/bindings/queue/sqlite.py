@@ -1,0 +1,215 @@
+"""Queues in one SQLite file of their own.
+
+A lease is a mark on the row that means nothing to the next process: when the file is opened, whatever was leased waits
+again. Messages that seem to come from the future mean that the clock was set back while the node was stopped; all of
+them are moved by as much, so that what was to wait a minute does not wait a year.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import Callable, Sequence
+from importlib import resources
+from pathlib import Path
+
+import apsw
+
+from atoll.bindings.clock import SteadyClock
+from atoll.bindings.queue.store import RETENTION, Depth, Message, NewMessage, Queue, Settlement, Waiting
+from atoll.db.sqlite import Database, rows
+
+log = logging.getLogger("atoll.queues")
+
+SWEEP_ROWS = 1_000  # messages one sweep deletes at most, so that no write waits long for it
+
+_QUEUE = "SELECT id, tenant, name, paused, retention, dropped, created_at FROM queues"
+
+
+class SqliteQueues:
+    def __init__(self, path: Path, *, clock: Callable[[], float] | None = None) -> None:
+        self._database = Database(path, migrations=resources.files("atoll.bindings.queue") / "migrations")
+        self._clock = clock or SteadyClock()
+        self._listeners: list[Callable[[int], None]] = []  # told the id of a queue that changed
+        self._is_ready = False  # what the last process left has been seen to
+
+    def on_change(self, listener: Callable[[int], None]) -> None:
+        self._listeners.append(listener)
+
+    def now(self) -> int:
+        return int(self._clock() * 1000)
+
+    async def _get_ready(self) -> None:
+        """Done by the first who needs it, and again by the next one if the disk was full then."""
+        now = self.now()
+
+        def act(connection: apsw.Connection) -> None:
+            _execute(connection, "UPDATE messages SET leased = 0 WHERE leased = 1")
+            sql = "SELECT max((SELECT max(sent_at) FROM messages WHERE queue_id = queues.id)) FROM queues"
+            [newest] = rows(connection, lambda at: at, sql)
+            ahead = (newest or 0) - now
+            if ahead > 0:
+                log.warning("the clock was set back: the newest message is from %.1f s ahead", ahead / 1000)
+                _execute(connection, "UPDATE messages SET sent_at = sent_at - ?1, visible_at = visible_at - ?1", ahead)
+
+        if not self._is_ready:
+            await self._database.write(act)
+            self._is_ready = True
+
+    # Queues
+
+    async def ensure(self, tenant: str, name: str, retention: int = RETENTION) -> Queue:
+        now = self.now()
+
+        def act(connection: apsw.Connection) -> Queue:
+            _execute(
+                connection,
+                "INSERT INTO queues (tenant, name, retention, created_at) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
+                tenant, name, retention, now,
+            )  # fmt: skip
+            return rows(connection, _queue, f"{_QUEUE} WHERE tenant = ? AND name = ?", tenant, name)[0]
+
+        return await self._database.write(act)
+
+    async def find(self, tenant: str, name: str) -> Queue | None:
+        found = self._database.read(lambda c: rows(c, _queue, f"{_QUEUE} WHERE tenant = ? AND name = ?", tenant, name))
+        return found[0] if found else None
+
+    async def all(self, tenant: str | None = None) -> list[Queue]:
+        if tenant is None:
+            return self._database.read(lambda c: rows(c, _queue, f"{_QUEUE} ORDER BY tenant, name"))
+        return self._database.read(lambda c: rows(c, _queue, f"{_QUEUE} WHERE tenant = ? ORDER BY name", tenant))
+
+    async def delete(self, queue_id: int) -> None:
+        await self._write(queue_id, "DELETE FROM queues WHERE id = ?", queue_id)
+
+    async def pause(self, queue_id: int, paused: bool) -> None:
+        await self._write(queue_id, "UPDATE queues SET paused = ? WHERE id = ?", int(paused), queue_id)
+
+    async def retain(self, queue_id: int, retention: int) -> None:
+        await self._write(queue_id, "UPDATE queues SET retention = ? WHERE id = ?", retention, queue_id)
+
+    async def purge(self, queue_id: int) -> int:
+        def act(connection: apsw.Connection) -> int:
+            _execute(connection, "DELETE FROM messages WHERE queue_id = ? AND leased = 0", queue_id)
+            return connection.changes()
+
+        return await self._database.write(act)
+
+    async def depth(self, queue_id: int) -> Depth:
+        sql = (
+            "SELECT count(*) FILTER (WHERE leased = 0 AND visible_at <= ?1),"
+            " count(*) FILTER (WHERE leased = 0 AND visible_at > ?1), count(*) FILTER (WHERE leased = 1), min(sent_at)"
+            " FROM messages WHERE queue_id = ?2"
+        )
+        now = self.now()
+        return (await self._database.search(lambda c: rows(c, Depth, sql, now, queue_id)))[0]
+
+    # Messages
+
+    async def send(self, queue_id: int, messages: Sequence[NewMessage]) -> list[str]:
+        now = self.now()
+        ids = [secrets.token_hex(16) for _ in messages]
+        values = [
+            (queue_id, number, message.type, message.body, now, now + message.delay * 1000)
+            for number, message in zip(ids, messages, strict=True)
+        ]
+
+        def act(connection: apsw.Connection) -> None:
+            connection.executemany(
+                "INSERT INTO messages (queue_id, id, type, body, sent_at, visible_at) VALUES (?, ?, ?, ?, ?, ?)", values
+            )
+
+        await self._database.write(act)
+        self._tell(queue_id)
+        return ids
+
+    async def lease(self, queue_id: int, limit: int) -> list[Message]:
+        await self._get_ready()
+        now = self.now()
+
+        def act(connection: apsw.Connection) -> list[Message]:
+            taken = rows(
+                connection,
+                Message,
+                "SELECT seq, id, type, body, sent_at, attempts + 1 FROM messages"
+                " WHERE queue_id = ? AND leased = 0 AND visible_at <= ? ORDER BY visible_at, seq LIMIT ?",
+                queue_id, now, limit,
+            )  # fmt: skip
+            connection.executemany(
+                "UPDATE messages SET leased = 1, attempts = attempts + 1 WHERE seq = ?", [(m.seq,) for m in taken]
+            )
+            return taken
+
+        return await self._database.write(act)
+
+    async def settle(self, queue_id: int, settlement: Settlement) -> None:
+        now = self.now()
+
+        def act(connection: apsw.Connection) -> None:
+            if settlement.dead_letters is not None:
+                connection.executemany(
+                    "INSERT INTO messages (queue_id, id, type, body, sent_at, visible_at)"
+                    " SELECT ?, id, type, body, ?, ? FROM messages WHERE seq = ?",
+                    [(settlement.dead_letters, now, now, seq) for seq in settlement.dead],
+                )
+            elif settlement.dead:
+                dropped = len(settlement.dead)
+                _execute(connection, "UPDATE queues SET dropped = dropped + ? WHERE id = ?", dropped, queue_id)
+            connection.executemany(
+                "DELETE FROM messages WHERE seq = ?", [(seq,) for seq in (*settlement.done, *settlement.dead)]
+            )
+            connection.executemany(
+                "UPDATE messages SET leased = 0, visible_at = ? WHERE seq = ?",
+                [(visible_at, seq) for seq, visible_at in settlement.again],
+            )
+
+        await self._database.write(act)
+        self._tell(queue_id)
+        if settlement.dead and settlement.dead_letters is not None:
+            self._tell(settlement.dead_letters)
+
+    async def due(self, queue_id: int, limit: int) -> list[int]:
+        await self._get_ready()
+        sql = "SELECT visible_at FROM messages WHERE queue_id = ? AND leased = 0 ORDER BY visible_at LIMIT ?"
+        return self._database.read(lambda c: rows(c, int, sql, queue_id, limit))
+
+    async def peek(self, queue_id: int, after: int, limit: int) -> list[Waiting]:
+        sql = (
+            "SELECT seq, id, type, body, sent_at, attempts, visible_at, leased FROM messages"
+            " WHERE queue_id = ? AND seq > ? ORDER BY seq LIMIT ?"
+        )
+        return await self._database.search(lambda c: rows(c, Waiting, sql, queue_id, after, limit))
+
+    async def sweep(self) -> None:
+        now = self.now()
+
+        def act(connection: apsw.Connection) -> None:
+            _execute(
+                connection,
+                "DELETE FROM messages WHERE seq IN (SELECT seq FROM messages JOIN queues ON queues.id = queue_id"
+                " WHERE leased = 0 AND sent_at < ? - retention * 1000 LIMIT ?)",
+                now, SWEEP_ROWS,
+            )  # fmt: skip
+
+        await self._database.write(act)
+
+    async def close(self) -> None:
+        await self._database.close()
+
+    async def _write(self, queue_id: int, sql: str, *values: str | int) -> None:
+        await self._database.write(lambda connection: _execute(connection, sql, *values))
+        self._tell(queue_id)
+
+    def _tell(self, queue_id: int) -> None:
+        for listener in self._listeners:
+            listener(queue_id)
+
+
+def _queue(*columns: str | int) -> Queue:
+    queue = Queue(*columns)  # type: ignore[arg-type]  # the table is STRICT
+    return queue._replace(paused=bool(queue.paused))
+
+
+def _execute(connection: apsw.Connection, sql: str, *values: str | int) -> None:
+    connection.execute(sql, values)

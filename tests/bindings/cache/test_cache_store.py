@@ -1,0 +1,108 @@
+"""What every store of cached responses promises. Another backend is one more entry of BACKENDS."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+
+from atoll.bindings.cache.disk import CacheDisk
+from atoll.bindings.cache.store import MAX_VARIANTS, CacheStore, Place, Stored
+
+BACKENDS: dict[str, Callable[[Path, int], CacheStore]] = {"disk": CacheDisk}
+TENANT_BYTES = 1 << 20
+NOW = 1_800_000_000
+PLACE = Place("alice", "default", "http://a/")
+
+
+@pytest.fixture(params=BACKENDS)
+async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[CacheStore]:
+    made = BACKENDS[request.param](tmp_path, TENANT_BYTES)
+    yield made
+    await made.close()
+
+
+async def save(store: CacheStore, place: Place, *pieces: bytes, vary: str = "[]", at: int = NOW) -> None:
+    writer = store.create()
+    for piece in pieces:
+        await writer.write(piece)
+    await writer.save(place, Stored(0, vary, 200, "a: b\r\n", False, at, at + 60, 0, None, ""))
+    writer.close()
+
+
+async def body_of(store: CacheStore, stored: Stored) -> bytes:
+    if stored.body is not None:
+        return stored.body
+    reader, body = store.open(stored, 0, stored.size), b""
+    while piece := await reader.read(50_000):
+        body += piece
+    reader.close()
+    return body
+
+
+@pytest.mark.parametrize("count", [0, 1, 3, 100])
+async def test_a_response_comes_back_as_it_was_saved(store: CacheStore, count: int) -> None:
+    pieces = [bytes([i]) * 5000 for i in range(count)]
+    await save(store, PLACE, *pieces)
+    [stored] = await store.find(PLACE)
+    assert (stored.status, stored.head, stored.stored_at, stored.size) == (200, "a: b\r\n", NOW, 5000 * count)
+    assert await body_of(store, stored) == b"".join(pieces)
+    if stored.body is None:
+        part = store.open(stored, 4999, 5001)
+        assert await part.read(100) == b"\x00\x01" and await part.read(100) == b""
+        part.close()
+
+
+async def test_what_is_closed_before_it_is_saved_is_not_there(store: CacheStore) -> None:
+    writer = store.create()
+    await writer.write(bytes(200_000))
+    writer.close()
+    assert await store.find(PLACE) == [] and await store.measure("alice") == []
+
+
+async def test_a_new_response_takes_the_place_of_its_variant(store: CacheStore) -> None:
+    await save(store, PLACE, b"old")
+    await save(store, PLACE, b"new")
+    await save(store, PLACE, b"other", vary='[["a",null]]')
+    assert [stored.body for stored in await store.find(PLACE)] == [b"other", b"new"], "the newest first"
+    for i in range(MAX_VARIANTS + 5):
+        await save(store, PLACE, b"x", vary=f'[["a","{i}"]]')
+    assert len(await store.find(PLACE)) == MAX_VARIANTS
+
+
+async def test_tenants_and_caches_do_not_meet(store: CacheStore) -> None:
+    places = [PLACE, PLACE._replace(tenant="bob"), PLACE._replace(cache="other")]
+    for place in places:
+        await save(store, place, repr(place).encode())
+    assert [stored.body for place in places for stored in await store.find(place)] == [repr(p).encode() for p in places]
+    assert await store.measure("alice") == [
+        ("default", 1, len(repr(places[0]))),
+        ("other", 1, len(repr(places[2]))),
+    ]
+    assert await store.clear("alice", "default") and not await store.clear("alice", "default")
+    assert await store.remove(places[2]) is True and await store.find(places[2]) == []
+    await save(store, places[2], b"long ago", at=1000)
+    assert await store.remove(places[2]) is False, "its time is over"
+    await store.forget("alice")
+    assert await store.measure("alice") == [] and len(await store.find(places[1])) == 1
+
+
+async def test_a_cache_is_listed_in_pages(store: CacheStore) -> None:
+    for i in range(5):
+        await save(store, PLACE._replace(url=f"http://{i}/"), b"x" * i)
+    first = await store.kept("alice", "default", 0, 3)
+    rest = await store.kept("alice", "default", first[-1].id, 3)
+    assert [(kept.url, kept.size, kept.status) for kept in first + rest] == [(f"http://{i}/", i, 200) for i in range(5)]
+    assert await store.kept("bob", "default", 0, 3) == []
+
+
+async def test_what_was_not_used_for_longest_goes_when_it_is_too_much(store: CacheStore) -> None:
+    large = bytes(TENANT_BYTES // 3)
+    places = [PLACE._replace(url=f"http://{i}/") for i in range(4)]
+    await save(store, PLACE._replace(tenant="bob"), large)
+    for i, place in enumerate(places):
+        await save(store, place, large, at=4_000_000_000 + i)
+    kept = [len(await store.find(place)) for place in places]
+    assert kept == [0, 0, 1, 1]
+    assert len(await store.find(PLACE._replace(tenant="bob"))) == 1

@@ -1,0 +1,174 @@
+"""What every store of queues promises. Another backend is one more entry of BACKENDS."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+
+from atoll.bindings.clock import SteadyClock
+from atoll.bindings.queue.sqlite import SqliteQueues
+from atoll.bindings.queue.store import NewMessage, Queue, QueueStore, Settlement
+
+BACKENDS: dict[str, Callable[[Path, Callable[[], float]], QueueStore]] = {
+    "sqlite": lambda folder, clock: SqliteQueues(folder / "queues.db", clock=clock)
+}
+NOW = 1_800_000_000
+
+
+class Clock:
+    now = float(NOW)
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Opened:
+    """A store, and its reopening, as after a crash: nothing is settled before."""
+
+    def __init__(self, make: Callable[[Callable[[], float]], QueueStore]) -> None:
+        self.make = make
+        self.clock = Clock()
+        self.store = make(self.clock)
+
+    async def reopen(self) -> QueueStore:
+        await self.store.close()
+        self.store = self.make(self.clock)
+        return self.store
+
+
+@pytest.fixture(params=BACKENDS)
+async def opened(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Opened]:
+    made = Opened(lambda clock: BACKENDS[request.param](tmp_path, clock))
+    yield made
+    await made.store.close()
+
+
+@pytest.fixture
+async def jobs(opened: Opened) -> Queue:
+    return await opened.store.ensure("alice", "jobs")
+
+
+def message(body: bytes, delay: int = 0) -> NewMessage:
+    return NewMessage("text", body, delay)
+
+
+async def bodies(store: QueueStore, queue: Queue, limit: int = 10) -> list[bytes]:
+    return [leased.body for leased in await store.lease(queue.id, limit)]
+
+
+async def test_messages_are_leased_once_in_the_order_in_which_they_fall_due(opened: Opened, jobs: Queue) -> None:
+    store = opened.store
+    ids = await store.send(jobs.id, [message(b"2", 5), message(b"1"), message(b"3", 9)])
+    assert len(set(ids)) == 3 and all(len(number) == 32 for number in ids)
+    assert await store.due(jobs.id, 10) == [NOW * 1000, (NOW + 5) * 1000, (NOW + 9) * 1000]
+    assert await bodies(store, jobs) == [b"1"] and await bodies(store, jobs) == []
+    opened.clock.now += 20
+    [second] = await store.lease(jobs.id, 1)
+    assert (second.body, second.id, second.attempts, second.sent_at) == (b"2", ids[0], 1, NOW * 1000)
+    assert await store.depth(jobs.id) == (1, 0, 2, NOW * 1000)
+
+
+async def test_what_became_of_messages_is_settled_all_at_once(opened: Opened, jobs: Queue) -> None:
+    store = opened.store
+    dead = await store.ensure("alice", "dead")
+    await store.send(jobs.id, [message(body) for body in (b"done", b"again", b"dead")])
+    done, again, lost = await store.lease(jobs.id, 10)
+    await store.settle(jobs.id, Settlement([done.seq], [(again.seq, (NOW + 30) * 1000)], [lost.seq], dead.id))
+    assert await store.depth(jobs.id) == (0, 1, 0, NOW * 1000)
+    [letter] = await store.lease(dead.id, 10)
+    assert (letter.id, letter.body, letter.attempts) == (lost.id, b"dead", 1)
+    opened.clock.now += 30
+    [retried] = await store.lease(jobs.id, 10)
+    assert (retried.body, retried.attempts) == (b"again", 2)
+    await store.settle(jobs.id, Settlement([], [], [retried.seq]))
+    found = await store.find("alice", "jobs")
+    assert found is not None and found.dropped == 1
+    assert (await store.depth(jobs.id))[:3] == (0, 0, 0)
+
+
+async def test_what_was_leased_by_a_process_that_is_gone_waits_again(opened: Opened, jobs: Queue) -> None:
+    await opened.store.send(jobs.id, [message(b"once")])
+    [first] = await opened.store.lease(jobs.id, 10)
+    store = await opened.reopen()
+    [again] = await store.lease(jobs.id, 10)
+    assert (again.id, again.attempts) == (first.id, 2)
+
+
+async def test_queues_of_two_tenants_with_the_same_name_do_not_meet(opened: Opened, jobs: Queue) -> None:
+    store = opened.store
+    theirs = await store.ensure("bob", "jobs")
+    await store.send(jobs.id, [message(b"alice's")])
+    assert await bodies(store, theirs) == [] and (await store.depth(theirs.id)).waiting == 0
+    assert await store.peek(theirs.id, 0, 10) == []
+    assert await store.purge(theirs.id) == 0
+    await store.delete(theirs.id)
+    assert await bodies(store, jobs) == [b"alice's"]
+    assert [queue.name for queue in await store.all("bob")] == []
+    assert [(queue.tenant, queue.name) for queue in await store.all()] == [("alice", "jobs")]
+
+
+async def test_a_queue_is_made_once_paused_retained_and_deleted(opened: Opened, jobs: Queue) -> None:
+    store = opened.store
+    told: list[int] = []
+    store.on_change(told.append)
+    assert await store.ensure("alice", "jobs", 60) == jobs
+    await store.pause(jobs.id, True)
+    await store.retain(jobs.id, 60)
+    assert await store.find("alice", "jobs") == jobs._replace(paused=True, retention=60)
+    await store.delete(jobs.id)
+    assert await store.find("alice", "jobs") is None
+    assert set(told) == {jobs.id}
+
+
+async def test_looking_at_messages_changes_nothing(opened: Opened, jobs: Queue) -> None:
+    store = opened.store
+    await store.send(jobs.id, [message(b"%d" % i, i) for i in range(5)])
+    [leased] = await store.lease(jobs.id, 1)
+    first, second = await store.peek(jobs.id, 0, 2)
+    assert (first.body, first.leased, first.attempts) == (b"0", 1, 1)
+    assert (second.body, second.leased, second.attempts, second.visible_at) == (b"1", 0, 0, (NOW + 1) * 1000)
+    assert [seen.body for seen in await store.peek(jobs.id, second.seq, 9)] == [b"2", b"3", b"4"]
+    assert await store.depth(jobs.id) == (0, 4, 1, NOW * 1000) and leased.body == b"0"
+
+
+async def test_purging_leaves_what_a_consumer_has(opened: Opened, jobs: Queue) -> None:
+    store = opened.store
+    await store.send(jobs.id, [message(b"1"), message(b"2"), message(b"3", 60)])
+    [held] = await store.lease(jobs.id, 1)
+    assert await store.purge(jobs.id) == 2
+    await store.settle(jobs.id, Settlement([], [(held.seq, 0)], []))
+    assert await bodies(store, jobs) == [b"1"]
+
+
+async def test_a_message_that_waited_longer_than_its_queue_keeps_it_is_swept(opened: Opened, jobs: Queue) -> None:
+    store = opened.store
+    short = await store.ensure("alice", "short", 60)
+    for queue in (jobs, short):
+        await store.send(queue.id, [message(b"old")])
+    opened.clock.now += 60
+    await store.send(short.id, [message(b"new")])
+    await store.sweep()
+    assert (await store.depth(short.id)).waiting == 2
+    opened.clock.now += 1
+    await store.sweep()
+    assert await bodies(store, short) == [b"new"] and await bodies(store, jobs) == [b"old"]
+
+
+async def test_a_clock_set_back_while_the_node_was_stopped_delays_nothing(opened: Opened, jobs: Queue) -> None:
+    await opened.store.send(jobs.id, [message(b"now"), message(b"in a minute", 60)])
+    opened.clock.now -= 365 * 86_400
+    store = await opened.reopen()
+    assert await bodies(store, jobs) == [b"now"]
+    opened.clock.now += 60
+    assert await bodies(store, jobs) == [b"in a minute"]
+    await store.sweep()
+    assert (await store.depth(jobs.id)).leased == 2
+
+
+def test_a_steady_clock_goes_on_whatever_the_wall_clock_is_set_to() -> None:
+    wall, up = 1_000.0, 50.0
+    clock = SteadyClock(lambda: wall, lambda: up)
+    wall, up = -5.0, 53.0
+    assert clock() == 1_003
