@@ -16,6 +16,8 @@ import tomllib
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 import click
 import uvloop
@@ -31,14 +33,8 @@ from atoll.bindings.services import Services
 from atoll.broker import Broker
 from atoll.config import Settings
 from atoll.control.access import Access
-from atoll.control.api import ControlApi
-from atoll.control.backup_api import BackupApi
-from atoll.control.binding_apis import binding_routes
 from atoll.control.check import DeployBody
-from atoll.control.crons_api import CronsApi
 from atoll.control.deploy import Deployer
-from atoll.control.metrics_api import MetricsApi
-from atoll.control.queues_api import QueuesApi
 from atoll.control.quotas import caps_of, kv_bound
 from atoll.control.refusals import Refused
 from atoll.control.tenants import Tenant
@@ -55,6 +51,7 @@ from atoll.engine.report import pool_report
 from atoll.engine.supervisor import Supervisor
 from atoll.engine.upkeep import UpkeepLimits
 from atoll.errors import StartError, StorageFailed
+from atoll.front.control import Message, Receive, Send
 from atoll.front.heap import keep_freed_memory
 from atoll.front.pages import Detail
 from atoll.front.peer import Proxies
@@ -73,6 +70,9 @@ from atoll.triggers.tail import TailTriggers
 from atoll.triggers.triggers import Triggers
 from atoll.workers import Version
 
+if TYPE_CHECKING:
+    from atoll.control.api import ControlApi
+
 log = logging.getLogger("atoll")
 
 LOG_FORMAT = "%(asctime)s %(levelname)-7s %(name)s: %(message)s"
@@ -80,6 +80,8 @@ LOG_FORMAT = "%(asctime)s %(levelname)-7s %(name)s: %(message)s"
 
 class Node:
     """Everything one `atoll serve` is made of. `start`, then it serves until `stop`."""
+
+    wants_control = True  # from the start; else the control API is made when it is first asked
 
     def __init__(self, settings: Settings, *, detail: Detail | None = None, listens: bool = True) -> None:
         """`detail` is how much error pages tell; by default that depends on who can read them.
@@ -153,7 +155,9 @@ class Node:
         self.deployer = Deployer(
             settings, store, self.pool, self.router, self.logs, kinds, self.triggers, self.access.tenants
         )
-        self.control = self._make_control(store, broker, bindings, queues)
+        self._prepare_control: Callable[[], ControlApi] = lambda: self._make_control(store, broker, bindings, queues)
+        if self.wants_control:
+            _ = self.control
         self.server = self._make_server()
 
         await self.supervisor.start()
@@ -187,6 +191,14 @@ class Node:
     async def _open(self, listening: Listening) -> None:
         """From here on clients are answered; those that came since `listen` have waited."""
         await self.server.startup(listening)
+
+    @cached_property
+    def control(self) -> ControlApi:
+        return self._prepare_control()
+
+    async def _ask_control(self, scope: Message, receive: Receive, send: Send) -> None:
+        """The control API as the front calls it."""
+        await self.control.app(scope, receive, send)
 
     def state(self) -> str:
         """ "ok", or why no request should be sent here."""
@@ -255,6 +267,14 @@ class Node:
     def _make_control(
         self, store: WorkerStore, broker: Broker, bindings: Sequence[Binding], queues: QueueStore
     ) -> ControlApi:
+        # Half of what a node imports, and a session of `atoll dev` may never ask for any of it
+        from atoll.control.api import ControlApi
+        from atoll.control.backup_api import BackupApi
+        from atoll.control.binding_apis import binding_routes
+        from atoll.control.crons_api import CronsApi
+        from atoll.control.metrics_api import MetricsApi
+        from atoll.control.queues_api import QueuesApi
+
         metrics = MetricsApi(self.meter, self._sources(broker, bindings), queues, self.state)
         return ControlApi(
             self.settings,
@@ -303,7 +323,7 @@ class Node:
         return Server(
             pool=self.pool,
             router=self.router,
-            control=self.control.app,
+            control=self._ask_control,
             header_bytes=settings.header_bytes,
             url_bytes=settings.url_bytes,
             body_bytes=settings.body_bytes,

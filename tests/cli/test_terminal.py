@@ -126,6 +126,29 @@ def test_control_c_ends_it_quietly_and_leaves_nothing_behind(screen: Screen, tmp
     assert termios.tcgetattr(screen.main)[3] == screen.before[3]
 
 
+def test_the_key_o_opens_a_browser_if_there_is_one(screen: Screen, tmp_path: Path) -> None:
+    screen.wait_for("ready in")
+    screen.press("o")
+    screen.wait_for(r"there is no browser here: open http://localhost:\d+/ where there is one")
+    screen.press("q")
+    assert screen.process.wait(SECONDS) == 0
+    browser = tmp_path / "browser"
+    browser.write_text(f'#!/bin/sh\necho "$1" > {tmp_path}/opened.tmp; mv {tmp_path}/opened.tmp {tmp_path}/opened\n')
+    browser.chmod(0o755)
+    second = Screen(tmp_path, BROWSER=str(browser))
+    try:
+        url = second.wait_for(r"app is on (http://localhost:\d+/)")[1]
+        second.press("o")
+        deadline = time.monotonic() + SECONDS
+        while not (tmp_path / "opened").exists():
+            assert time.monotonic() < deadline, second.text
+        assert (tmp_path / "opened").read_text() == f"{url}\n"
+    finally:
+        second.process.send_signal(signal.SIGTERM)
+        second.process.wait(SECONDS)
+        os.close(second.main)
+
+
 def test_control_c_before_it_serves_leaves_nothing_behind(screen: Screen, tmp_path: Path) -> None:
     """While it imports, builds and starts its engine."""
     deadline = time.monotonic() + SECONDS

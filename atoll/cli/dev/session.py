@@ -7,7 +7,10 @@ that says so, calls in flight finish with the version they have, and the node, i
 from __future__ import annotations
 
 import asyncio
+import gc
+import os
 import signal
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -82,6 +85,8 @@ class Session:
             self._watcher.poke(Reason.SOURCES)
 
     async def _serve(self, began: float) -> None:
+        gc.freeze()  # what was made so far stays, and need not be looked through again
+        gc.enable()
         self.node.tools.run_cron = self._run_cron
         took = (time.monotonic() - began) * 1000
         shown = f"\n  {paint(self._project.name, bold=True)} is on {paint(self.url, fg='cyan')}, ready in {took:.0f} ms"
@@ -185,14 +190,19 @@ class Session:
             self._watcher.poke(Reason.STOPPING)
         elif key == "r":
             self._watcher.poke(Reason.ASKED)
-        elif key == "o":
-            import webbrowser
-
-            webbrowser.open(self.url)
-        elif key == "t":
-            task = asyncio.ensure_future(self._run_crons())
+        elif key in ("o", "t"):
+            task = asyncio.ensure_future(self._open_browser() if key == "o" else self._run_crons())
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
+
+    async def _open_browser(self) -> None:
+        """A browser with windows, that is: one for terminals would take this one over."""
+        import webbrowser
+
+        windows = any(os.environ.get(name) for name in ("BROWSER", "DISPLAY", "WAYLAND_DISPLAY"))
+        opened = (windows or sys.platform == "darwin") and await asyncio.to_thread(webbrowser.open, self.url)
+        if not opened:
+            self.terminal.tell("no_browser", f"  there is no browser here: open {self.url} where there is one")
 
     async def _run_crons(self) -> None:
         if not self._project.crons:
