@@ -13,11 +13,11 @@ import types
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from atoll.bindings.base import Binding, OpCall, OpHandler, Reply
+from atoll.bindings.base import Binding, Later, OpCall, OpHandler, Reply
 from atoll.bindings.scope import Scope
 from atoll.errors import AtollError, EngineError, InvalidArgument, NotGranted
 from atoll.tallies import OpTally
-from atoll.wire.codec import read_json
+from atoll.wire.fields import read_json
 from atoll.wire.generated import ErrorCode
 from atoll.workers import Grant
 
@@ -72,10 +72,15 @@ class Broker:
             )
         return tuple(self._ops[name] for name in names)
 
-    def answer(self, op: Op, scope: Scope, meta: bytes, body: bytes, respond: Respond) -> asyncio.Task[None] | None:
-        """Answer one op through `respond`, now (None) or from the task that is returned."""
+    def answer(
+        self, op: Op, scope: Scope, meta: bytes, body: bytes, respond: Respond
+    ) -> asyncio.Task[None] | Later | None:
+        """Answer one op through `respond`, now (None) or from the task or Later that is returned."""
         try:
             answer = op.handler(self._checked(op, scope, meta, body))
+            if isinstance(answer, Later):
+                answer.listen(lambda known: respond(known if isinstance(known, Reply) else self._refusal(op, known)))
+                return answer
             if not isinstance(answer, Reply):
                 return self._step(op, answer, respond)
         except Exception as error:

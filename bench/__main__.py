@@ -7,6 +7,7 @@ import sys
 
 from bench import (
     bindings,
+    built_ins,
     cold_start,
     control,
     density,
@@ -35,6 +36,7 @@ BENCHES: dict[str, Bench] = {
     "streaming": streaming.run,
     "web": web.run,
     "bindings": bindings.run,
+    "built_ins": built_ins.run,
     "mixed": mixed.run,
     "cold_start": cold_start.run,
     "logs": logs.run,

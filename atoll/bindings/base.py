@@ -7,7 +7,8 @@ An op takes an OpCall and returns a Reply, or raises an AtollError, which reache
 right class. Anything else it raises is our bug: logged whole, INTERNAL to the worker. It may be a plain function or a
 coroutine; a coroutine is stepped once at once and becomes a task only if it really waits, so an answer from memory
 costs no task. The price: until its first real wait it runs outside any task. What asks for the current task
-(asyncio.timeout, TaskGroup, aiohttp) must come after `await own_task()`.
+(asyncio.timeout, TaskGroup, aiohttp) must come after `await own_task()`. What waits often and for one thing only may
+return a Later, which costs neither task nor future.
 
 A worker gets a binding by an entry in `bindings` of its deploy, which `claim` turns into the resource of a Grant. A
 binding that is `ambient` needs no entry: every worker has it, like fetch().
@@ -44,8 +45,42 @@ class Reply:
     body: bytes = b""
 
 
-OpHandler: TypeAlias = Callable[[OpCall], "Reply | Awaitable[Reply]"]
-Method = TypeVar("Method", bound=Callable[..., "Reply | Awaitable[Reply]"])
+class Later:
+    """An answer that comes by a callback: `settle` is called once, when it is known."""
+
+    __slots__ = ("_done", "_is_over", "_tell")
+
+    def __init__(self) -> None:
+        self._is_over = False
+        self._tell: Callable[[Reply | Exception], None] | None = None
+        self._done: Callable[[Any], None] | None = None
+
+    def settle(self, answer: Reply | Exception) -> None:
+        """Here is the answer. Not before the op has returned; what comes after a cancel is dropped."""
+        if not self._is_over and self._tell is not None:
+            self._tell(answer)
+        self._end()
+
+    def cancel(self) -> None:
+        """The call is over, and nobody wants the answer any more."""
+        self._end()
+
+    def _end(self) -> None:
+        if not self._is_over:
+            self._is_over = True
+            if self._done is not None:
+                self._done(self)
+
+    def listen(self, tell: Callable[[Reply | Exception], None]) -> None:
+        self._tell = tell
+
+    def add_done_callback(self, done: Callable[[Any], None]) -> None:
+        """As that of a task."""
+        self._done = done
+
+
+OpHandler: TypeAlias = Callable[[OpCall], "Reply | Later | Awaitable[Reply]"]
+Method = TypeVar("Method", bound=Callable[..., "Reply | Later | Awaitable[Reply]"])
 
 
 def op(name: str, *, free: bool = False) -> Callable[[Method], Method]:

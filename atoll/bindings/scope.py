@@ -7,23 +7,34 @@ nothing a worker opened outlives the call that opened it.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from typing import Any, Protocol, TypeVar
 
-from atoll.errors import InvalidArgument, QuotaExceeded
+from atoll.errors import InvalidArgument, LoopDetected, QuotaExceeded
 from atoll.tallies import OpSpan
 from atoll.workers import Version
 
 log = logging.getLogger("atoll.bindings")
 
 QUIET = 256  # added to the hops of a call that a tail worker made: no tail worker is told of it
+MAX_HOPS = 16  # workers that may call each other in one chain, over the network too
 MAX_OPEN = 1_000  # things one call may hold open
+
+
+def check_hops(hops: int) -> None:
+    """The loop guard: LoopDetected when one more worker would be too many. `hops` is that of the scope that asks."""
+    if hops % QUIET >= MAX_HOPS:
+        raise LoopDetected(f"error 1019: workers called each other {MAX_HOPS} times in one chain: it looks like a loop")
 
 
 class Closable(Protocol):
     def close(self) -> None:
         """Let go, at once and without waiting. Called once, possibly while an op of the thing still waits."""
+
+
+class Cancellable(Protocol):
+    def cancel(self) -> object:
+        """Nobody waits for it any more."""
 
 
 class ResponseBody(Protocol):
@@ -60,7 +71,7 @@ class Scope:
         self.ops: dict[str, int] = {}  # how often each op was answered, for the logs
         self.spans: list[OpSpan] | None = None  # what its ops took, where calls are traced
         self.is_over = False
-        self.pending: dict[int, asyncio.Task[None] | None] = {}  # ops under way, by op id
+        self.pending: dict[int, Cancellable | None] = {}  # ops under way, by op id
         self.line: dict[int, tuple[Any, bytes, bytes]] = {}  # ops that wait for their turn, by op id: what, meta, body
         self._open: dict[int, Closable] = {}
         self._last = 0
@@ -115,6 +126,7 @@ class Scope:
     def close(self) -> None:
         """The call is over: drop the ops under way and close what is open."""
         self.is_over = True
+        self.response = None  # it knows the call, which knows this: a ring that only the garbage collector could free
         pending, self.pending = self.pending, {}
         for task in pending.values():
             if task is not None:

@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 from websockets.extensions.base import Extension
 
 from atoll.config import Settings
-from atoll.egress.connection import SWITCHING, Connection, Exchange
+from atoll.egress.connection import Connection
+from atoll.egress.exchange import SWITCHING, Exchange
 from atoll.egress.gate import Gate
 from atoll.egress.websocket import Handshake, ServerSocket
 from atoll.errors import NetworkError, QuotaExceeded
@@ -26,6 +27,7 @@ from atoll.workers import Version
 IDLE_SECONDS = 15.0  # a kept connection without a request is closed after so long
 IDLE_PER_TENANT = 64  # kept connections of one tenant
 SWEEP_SECONDS = 1.0  # how often it is looked for what is idle or silent too long, at least
+REPEATABLE = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE"})
 
 
 class Target(NamedTuple):
@@ -53,12 +55,23 @@ class ClientStats:
 class Tenant:
     """The connections of one tenant."""
 
-    __slots__ = ("idle", "open", "waiters")
+    __slots__ = ("idle", "name", "open", "waiters")
 
-    def __init__(self) -> None:
+    def __init__(self, name: str) -> None:
+        self.name = name
         self.open = 0
         self.idle: dict[Connection, None] = {}  # the one idle longest first
         self.waiters: deque[asyncio.Future[None]] = deque()
+
+
+class Pool:
+    """Connections that are kept and may serve the same requests: of one tenant, under the same rules, to one server."""
+
+    __slots__ = ("idle", "open")
+
+    def __init__(self) -> None:
+        self.open = 0
+        self.idle: list[Connection] = []  # the one idle longest first
 
 
 class HttpClient:
@@ -70,17 +83,18 @@ class HttpClient:
         self._wait_seconds = settings.connect_timeout
         self._max_bytes = settings.fetch_bytes
         self._tenants: dict[str, Tenant] = {}
-        self._idle: dict[tuple[Any, ...], list[Connection]] = {}
+        self._pools: dict[tuple[Any, ...], Pool] = {}
         self._busy: set[Connection] = set()
         self._sockets: set[ServerSocket] = set()
         self._socket_silence = settings.socket_timeout
         self._timer: asyncio.TimerHandle | None = None
+        self._out: list[tuple[Exchange, bytes]] = []  # requests that leave at the end of this turn
         self.stats = ClientStats()
 
     def close(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        for connection in [*self._busy, *(c for kept in self._idle.values() for c in kept)]:
+        for connection in [*self._busy, *(idle for tenant in self._tenants.values() for idle in tenant.idle)]:
             connection.transport.abort()
         for socket in list(self._sockets):
             socket.abort()
@@ -91,19 +105,48 @@ class HttpClient:
         """Send a request, all of it or (not `is_whole`) its beginning. The head of the response is the caller's to
         await, by `answered`. HostRefused, AddressRefused, NetworkError or QuotaExceeded say why it was not sent."""
         self._gate.check_host(version, target.host, target.port)
-        self.stats.requests += 1
-        key = self._key(version, target)
-        exchange = Exchange(str(target), method == "HEAD", is_whole, chunked, self._max_bytes)
-        connection = self._kept(key)
-        if connection is None:
-            connection = await self._open(version, target, key)
-        else:
-            self.stats.reused += 1
-            exchange.is_reused = True
-        self._busy.add(connection)
-        self._watch()
-        connection.begin(exchange, data)
+        pool = self.pool(version, target)
+        exchange = self.send_kept(pool, data, method=method, is_whole=is_whole, chunked=chunked)
+        if exchange is None:
+            connection = await self._open(version, target, pool)
+            exchange = Exchange(connection.where, method == "HEAD", is_whole, chunked, self._max_bytes)
+            self._begin(connection, exchange, data)
         return exchange
+
+    def send_kept(
+        self, pool: Pool, data: bytes, *, method: str, is_whole: bool = True, chunked: bool = False
+    ) -> Exchange | None:
+        """Send a request on a connection that is open already; None when there is none. The host was checked."""
+        connection = self._kept(pool)
+        if connection is None:
+            return None
+        exchange = Exchange(connection.where, method == "HEAD", is_whole, chunked, self._max_bytes)
+        exchange.is_reused = True
+        self.stats.reused += 1
+        self._begin(connection, exchange, data)
+        return exchange
+
+    def _begin(self, connection: Connection, exchange: Exchange, data: bytes) -> None:
+        self.stats.requests += 1
+        self._busy.add(connection)
+        if self._timer is None:
+            self._watch()
+        connection.begin(exchange)
+        if not exchange.is_sent:  # a body follows, maybe at once
+            connection.transport.write(data)
+            return
+        if not self._out:
+            asyncio.get_running_loop().call_soon(self._flush)
+        self._out.append((exchange, data))
+
+    def _flush(self) -> None:
+        """Write the requests of this turn back to back: a server that the first one wakes finds the others too. Written
+        one by one, between the work for each, every write wakes somebody up, which costs more than the write."""
+        out, self._out = self._out, []
+        for exchange, data in out:
+            connection = exchange.connection
+            if connection is not None and not connection.is_lost:
+                connection.transport.write(data)
 
     async def answered(
         self,
@@ -124,14 +167,28 @@ class HttpClient:
         try:
             await exchange.head()
         except NetworkError:
-            may_repeat = is_whole and method in ("GET", "HEAD", "OPTIONS", "PUT", "DELETE")
-            if not exchange.is_reused or not exchange.is_new or not may_repeat:
+            if not is_whole or not self.may_repeat(exchange, method):
                 self.stats.failures += 1
                 raise
-            self._forget_idle(self._key(version, target))
-            exchange = await self.request(version, target, data, method=method, is_whole=True, chunked=False)
+            exchange = await self.repeated(version, target, data, method=method)
+        except BaseException:
+            exchange.close()
+            raise
+        return exchange
+
+    def may_repeat(self, exchange: Exchange, method: str) -> bool:
+        """Whether a request that failed was acted upon by nobody, or may be acted upon twice without harm."""
+        return exchange.is_reused and exchange.is_new and method in REPEATABLE
+
+    async def repeated(self, version: Version, target: Target, data: bytes, *, method: str) -> Exchange:
+        """Send a whole request once more, on a new connection, and wait for the head of its response."""
+        for connection in list(self.pool(version, target).idle):
+            connection.transport.abort()
+        exchange = await self.request(version, target, data, method=method, is_whole=True, chunked=False)
+        try:
             await exchange.head()
         except BaseException:
+            self.stats.failures += 1
             exchange.close()
             raise
         return exchange
@@ -141,19 +198,16 @@ class HttpClient:
     ) -> Exchange | ServerSocket:
         """Ask for a WebSocket, always on a new connection. An Exchange: the server answered with something else."""
         self._gate.check_host(version, target.host, target.port)
-        self.stats.requests += 1
         exchange = Exchange(str(target), False, True, False, self._max_bytes)
         exchange.is_upgrade = True
-        connection = await self._open(version, target, self._key(version, target))
-        self._busy.add(connection)
-        self._watch()
-        connection.begin(exchange, data)
+        connection = await self._open(version, target, self.pool(version, target))
+        self._begin(connection, exchange, data)
         try:
             async with asyncio.timeout(self._silence):  # of all of it: a call that is a socket has no other end
                 await exchange.head()
             if exchange.status != SWITCHING:
                 return exchange
-            extensions = handshake.check(str(target), exchange.headers)
+            extensions = handshake.check(str(target), exchange.lines)
             if exchange.connection is None:
                 raise NetworkError(f"{target} closed the connection at once")
         except TimeoutError:
@@ -173,7 +227,7 @@ class HttpClient:
             self._sockets.discard(socket)
             self._released(connection, False)
 
-        socket = ServerSocket(connection.where, connection.transport, exchange.headers, extensions, release)
+        socket = ServerSocket(connection.where, connection.transport, exchange.lines, extensions, release)
         self._busy.discard(connection)
         self._sockets.add(socket)
         connection.hand_over(socket)
@@ -183,24 +237,30 @@ class HttpClient:
 
     # --- connections ---
 
-    def _key(self, version: Version, target: Target) -> tuple[Any, ...]:
-        return version.tenant, self._gate.rules_of(version), target
+    def pool(self, version: Version, target: Target) -> Pool:
+        """The connections that a version may use to a server, under the rules of now."""
+        key = (version.tenant, self._gate.rules_of(version), target)
+        pool = self._pools.get(key)
+        if pool is None:
+            pool = self._pools[key] = Pool()
+        return pool
 
-    def _kept(self, key: tuple[Any, ...]) -> Connection | None:
-        kept = self._idle.get(key)
-        while kept:
-            connection = kept.pop()
-            self._tenants[connection.tenant].idle.pop(connection, None)
+    def _kept(self, pool: Pool) -> Connection | None:
+        while pool.idle:
+            connection = pool.idle.pop()
+            connection.tenant.idle.pop(connection, None)
             if not connection.is_lost and not connection.transport.is_closing():
                 return connection
         return None
 
-    async def _open(self, version: Version, target: Target, key: tuple[Any, ...]) -> Connection:
-        name = version.tenant
-        tenant = self._tenants.setdefault(name, Tenant())
+    async def _open(self, version: Version, target: Target, pool: Pool) -> Connection:
+        tenant = self._tenants.get(version.tenant)
+        if tenant is None:
+            tenant = self._tenants[version.tenant] = Tenant(version.tenant)
         if tenant.open >= self._per_tenant:
             await self._turn(tenant)
         tenant.open += 1
+        pool.open += 1
         self.stats.open += 1
         try:
             _, connection = await self._gate.connect(
@@ -212,14 +272,13 @@ class HttpClient:
             )
         except BaseException:
             self.stats.failures += 1
-            self._closed(name, tenant)
+            self._closed(tenant, pool)
             raise
         self.stats.connects += 1
-        connection.tenant = name
-        connection.key = key
         if connection.is_lost:
-            self._closed(name, tenant)
+            self._closed(tenant, pool)
             raise NetworkError(f"{target} closed the connection at once")
+        connection.tenant, connection.pool = tenant, pool
         return connection
 
     async def _turn(self, tenant: Tenant) -> None:
@@ -239,37 +298,33 @@ class HttpClient:
     def _released(self, connection: Connection, keeps: bool) -> None:
         """A connection has lost its exchange: keep it, or count it as gone."""
         self._busy.discard(connection)
-        tenant = self._tenants.get(connection.tenant)
-        if tenant is None or not connection.key:
+        tenant, pool = connection.tenant, connection.pool
+        if pool is None:  # it has not begun, or is counted as gone already
             return
         if not keeps:
-            tenant.idle.pop(connection, None)
-            kept = self._idle.get(connection.key, [])
-            if connection in kept:
-                kept.remove(connection)
-            self._closed(connection.tenant, tenant)
-            connection.key = ()
+            connection.pool = None
+            if connection in tenant.idle:
+                del tenant.idle[connection]
+                pool.idle.remove(connection)
+            self._closed(tenant, pool)
             return
         connection.idle_since = asyncio.get_running_loop().time()
-        self._idle.setdefault(connection.key, []).append(connection)
+        pool.idle.append(connection)
         tenant.idle[connection] = None
         if len(tenant.idle) > IDLE_PER_TENANT:
             next(iter(tenant.idle)).transport.abort()
 
-    def _closed(self, name: str, tenant: Tenant) -> None:
+    def _closed(self, tenant: Tenant, pool: Pool) -> None:
         tenant.open -= 1
+        pool.open -= 1
         self.stats.open -= 1
         while tenant.waiters:
             waiter = tenant.waiters.popleft()
             if not waiter.done():
                 waiter.set_result(None)
                 return
-        if not tenant.open and self._tenants.get(name) is tenant:
-            del self._tenants[name]
-
-    def _forget_idle(self, key: tuple[Any, ...]) -> None:
-        for connection in list(self._idle.get(key, ())):
-            connection.transport.abort()
+        if not tenant.open and self._tenants.get(tenant.name) is tenant:
+            del self._tenants[tenant.name]
 
     # --- time ---
 
@@ -291,12 +346,13 @@ class HttpClient:
                 exchange.fail(NetworkError(f"{connection.where} was silent for {self._silence:g} s"))
         for socket in list(self._sockets):
             socket.sweep(now, self._socket_silence)
-        for key, kept in list(self._idle.items()):
-            for connection in list(kept):
-                if now - connection.idle_since > IDLE_SECONDS:
-                    connection.transport.abort()
-            if not kept:
-                del self._idle[key]
+        for tenant in self._tenants.values():
+            for connection in tenant.idle:
+                if now - connection.idle_since <= IDLE_SECONDS:
+                    break  # and so are those behind it
+                connection.transport.abort()
+        for key in [key for key, pool in self._pools.items() if not pool.open]:
+            del self._pools[key]
         self._timer = None
-        if self._busy or self._idle or self._sockets:
+        if self._tenants:
             self._watch()

@@ -41,6 +41,7 @@ class Gate:
             self._trust.result()
         self._tenants: dict[str, EgressRules] = {}  # of those that have rules of their own
         self._resolving: dict[str, asyncio.Semaphore] = {}
+        self.edition = 0  # of the rules: what was decided under another one must be decided anew
 
     @property
     def tls(self) -> ssl.SSLContext:
@@ -54,6 +55,7 @@ class Gate:
 
     def set_tenant(self, tenant: str, rules: EgressRules) -> None:
         """The rules of a tenant from now on."""
+        self.edition += 1
         if rules.allow or rules.deny:
             self._tenants[tenant] = rules
         else:

@@ -20,6 +20,7 @@ from websockets.http11 import Response
 from websockets.typing import Subprotocol
 from websockets.uri import parse_uri
 
+from atoll.egress.exchange import pairs_of
 from atoll.errors import InvalidArgument, NetworkError
 from atoll.wire.sockets import CLIENT, CLOSE_SECONDS, GOING_AWAY, QUIET_LOG, BadMessage, Codec
 
@@ -46,11 +47,11 @@ class Handshake:
         names = ("Upgrade", "Connection", "Sec-WebSocket-Key", "Sec-WebSocket-Version", "Sec-WebSocket-Extensions")
         return "".join(f"{name.lower()}: {asked[name]}\r\n" for name in names)
 
-    def check(self, where: str, headers: Iterable[tuple[bytes, bytes]]) -> list[Extension]:
+    def check(self, where: str, lines: bytes) -> list[Extension]:
         """The extensions that the answer agrees to. NetworkError when it is no answer to what was asked."""
         fields = Headers()
-        for name, value in headers:
-            fields[name.decode("latin-1")] = value.decode("latin-1")
+        for name, value in pairs_of(lines):
+            fields[name] = value
         try:
             self._client.process_response(Response(101, "", fields))
         except InvalidHandshake as error:
@@ -65,12 +66,12 @@ class ServerSocket(asyncio.Protocol):
         self,
         where: str,
         transport: asyncio.Transport,
-        headers: list[tuple[bytes, bytes]],
+        lines: bytes,
         extensions: list[Extension],
         release: Callable[[], None],
     ) -> None:
         self.where = where
-        self.headers = headers  # of the answer to the handshake
+        self.lines = lines  # of the answer to the handshake
         self.touched = asyncio.get_running_loop().time()
         self.is_pinged = False
         self._transport = transport

@@ -11,15 +11,14 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Any
 
-from atoll.bindings.scope import QUIET
+from atoll.bindings.scope import check_hops
 from atoll.bindings.services import InnerResponse
 from atoll.engine.calls import Call
 from atoll.engine.events import Calls, EventFailed, run_event
-from atoll.errors import CalleeFailed, Failure, LoopDetected
+from atoll.errors import CalleeFailed, Failure
 from atoll.wire.generated import CHUNK, INLINE_BODY, WINDOW, Event
 from atoll.workers import Version
 
-MAX_HOPS = 16  # workers that may call each other in one chain
 READ_BYTES = 2 * CHUNK  # the most that one read gives
 
 
@@ -56,8 +55,7 @@ class InnerCalls:
             raise CalleeFailed(error.failure) from None
 
     def _calls_after(self, hops: int) -> Calls:
-        if hops % QUIET >= MAX_HOPS:
-            raise LoopDetected(f"workers called each other {MAX_HOPS} times in one chain: it looks like a loop")
+        check_hops(hops)
         assert self.calls is not None, "the pool is not there yet"
         return self.calls
 

@@ -15,7 +15,8 @@ import logging
 from typing import Any, Protocol, cast
 
 from atoll.errors import EngineError
-from atoll.wire.codec import Decoder, Handler, encode_hello, encode_ping, read_json, text_field
+from atoll.wire.codec import Decoder, Handler, encode_hello, encode_ping
+from atoll.wire.fields import read_json, text_field
 from atoll.wire.generated import WIRE_HASH, Frame
 
 log = logging.getLogger("atoll.engine")

@@ -13,7 +13,8 @@ from atoll.bindings.version_metadata import values_of
 from atoll.engine.tenants import Tenant
 from atoll.errors import EngineError, Failure, LoadFailed
 from atoll.logs import LogLine
-from atoll.wire.codec import int_field, load_payload, read_json
+from atoll.wire.codec import load_payload
+from atoll.wire.fields import int_field, read_json
 from atoll.wire.generated import MAX_PAYLOAD, ErrorCode, Level
 from atoll.workers import Version
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import re
 from time import perf_counter_ns
@@ -104,7 +103,7 @@ class Ops:
         size = len(body)
         self._pending_bytes += size
 
-        def forget(_: asyncio.Task[None]) -> None:
+        def forget(_: object) -> None:
             scope.pending.pop(number, None)
             self._pending_bytes -= size
             self._take_next(scope, placement)

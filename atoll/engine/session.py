@@ -29,9 +29,9 @@ from atoll.wire.codec import (
     encode_unload,
     read_code,
     read_failure,
-    read_json,
     read_log,
 )
+from atoll.wire.fields import read_json
 from atoll.wire.generated import Flag, Frame
 from atoll.workers import Version
 

@@ -13,13 +13,13 @@ Anything else is an EngineError; no other exception leaves this file.
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from struct import Struct
 from typing import Any, TypeAlias
 
 from atoll.errors import EngineError, Failure
+from atoll.wire.fields import int_field, read_json, text_field, to_json
 from atoll.wire.generated import (
     CHUNK,
     HEADER_LAYOUT,
@@ -41,7 +41,6 @@ Handler: TypeAlias = Callable[[int, int, int, bytes, int, int], None]
 
 HEADER_SIZE = 16
 MAX_JSON = 1 << 20  # no engine has a reason to send a longer JSON payload
-MESSAGE_CHARS = 8 << 10  # longer texts from the engine are cut, not refused: a worker can make them
 STACK_CHARS = 32 << 10
 
 _HEADER = Struct(HEADER_LAYOUT)
@@ -138,11 +137,6 @@ def encode_ping(*, low_memory: bool = False) -> bytes:
 
 def encode_code(worker: int) -> bytes:
     return frame(Frame.CODE, worker)
-
-
-def to_json(value: object) -> bytes:
-    # ASCII only: lone surrogates, legal in JavaScript strings, survive as escapes.
-    return json.dumps(value, separators=(",", ":"), allow_nan=False).encode("ascii")
 
 
 _PING = frame(Frame.PING)
@@ -342,38 +336,6 @@ def read_code(data: bytes, start: int, end: int, modules: int) -> tuple[bytes, .
     if offset != end:
         raise EngineError("malformed CODE: the sizes do not add up")
     return tuple(blobs)
-
-
-def read_json(data: bytes) -> dict[str, Any]:
-    """A JSON object from an engine. Ill-formed text in it is replaced, never refused: a worker can make such text."""
-    try:
-        value = json.loads(data.decode("utf-8", "replace"))
-    except (ValueError, RecursionError):
-        raise EngineError("malformed JSON") from None
-    if not isinstance(value, dict):
-        raise EngineError("the JSON is no object")
-    return value
-
-
-def text_field(fields: dict[str, Any], name: str, longest: int = MESSAGE_CHARS) -> str:
-    """A text, cut to `longest` characters, lone surrogates replaced so that it can be stored; "" for anything else.
-
-    Not refused, because a worker has a say in it: `throw {name: 5}` must not cost its neighbours their engine.
-    """
-    value = fields.get(name)
-    if not isinstance(value, str):
-        return ""
-    return value[:longest].encode("utf-8", "replace").decode("utf-8")
-
-
-def int_field(fields: dict[str, Any], name: str) -> int:
-    """An optional whole number that fits 53 bits and is not negative."""
-    value = fields.get(name, 0)
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    if type(value) is not int or not 0 <= value < 1 << 53:
-        raise EngineError(f"{name} is no count")
-    return value
 
 
 def read_failure(data: bytes) -> Failure:

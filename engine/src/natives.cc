@@ -1,5 +1,6 @@
 #include "natives.h"
 
+#include <cstdio>
 #include <span>
 #include <string>
 #include <vector>
@@ -166,6 +167,12 @@ void Now(const Info& info) {
   info.GetReturnValue().Set(realm == nullptr ? 0.0 : static_cast<Realm*>(realm)->now_ms());
 }
 
+// memoryLimit() -> bytes the worker may use; 0 where there is no worker
+void MemoryLimit(const Info& info) {
+  Worker* worker = WorkerOf(info);
+  info.GetReturnValue().Set(worker == nullptr ? 0.0 : static_cast<double>(worker->memory_bytes()));
+}
+
 // getAsyncContext() / setAsyncContext(value): what V8 carries through promises, see web/internal/async_context.js
 void GetAsyncContext(const Info& info) {
   info.GetReturnValue().Set(info.GetIsolate()->GetContinuationPreservedEmbedderData());
@@ -206,12 +213,26 @@ void CompileLazy(const Info& info) {
   if (!v8::String::NewExternalOneByte(isolate, text.get()).ToLocal(&source)) return;
   text.release();
   v8::ScriptOrigin origin(v8::String::Concat(isolate, ToV8(isolate, "atoll:web/"), info[0].As<v8::String>()));
-  v8::ScriptCompiler::Source code(source, origin);
+  std::string name = FromV8(isolate, info[0]);
+  LazyCaches& caches = BundleText::Get().caches();
+  const std::string_view cache = caches.Find(name);
+  using Cached = v8::ScriptCompiler::CachedData;
+  Cached* cached = cache.empty() ? nullptr
+                                 : new Cached(reinterpret_cast<const uint8_t*>(cache.data()),
+                                              static_cast<int>(cache.size()), Cached::BufferNotOwned);
+  v8::ScriptCompiler::Source code(source, origin, cached);  // which owns `cached`
+  const auto options =
+      cached == nullptr ? v8::ScriptCompiler::kNoCompileOptions : v8::ScriptCompiler::kConsumeCodeCache;
   v8::Local<v8::String> names[] = {ToV8(isolate, "require"), ToV8(isolate, "module"), ToV8(isolate, "exports")};
   v8::Local<v8::Function> function;
-  if (v8::ScriptCompiler::CompileFunction(isolate->GetCurrentContext(), &code, 3, names).ToLocal(&function)) {
-    info.GetReturnValue().Set(function);
+  if (!v8::ScriptCompiler::CompileFunction(isolate->GetCurrentContext(), &code, 3, names, 0, nullptr, options)
+           .ToLocal(&function)) {
+    return;
   }
+  // It works all the same, but slower than it should: the node's log is told.
+  if (cached != nullptr && cached->rejected) std::fprintf(stderr, "the code cache of %s was refused\n", name.c_str());
+  caches.Compiled(isolate, std::move(name), function);
+  info.GetReturnValue().Set(function);
 }
 
 constexpr native::Function kFunctions[] = {
@@ -233,6 +254,7 @@ constexpr native::Function kFunctions[] = {
     {"setTimer", SetTimer},
     {"clearTimer", ClearTimer},
     {"now", Now},
+    {"memoryLimit", MemoryLimit},
     {"getAsyncContext", GetAsyncContext},
     {"setAsyncContext", SetAsyncContext},
     {"enqueueMicrotask", EnqueueMicrotask},

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "lazy_caches.h"
+
 namespace engine {
 
 // The source of the web platform's bundle. All isolates share the one text: the snapshot refers to it as one of the
@@ -14,15 +16,18 @@ class BundleText final : public v8::String::ExternalOneByteStringResource {
  public:
   static BundleText& Get();
 
-  // `lazy` is what follows the bundle: a table in the first line, then the texts of modules.
-  void Set(std::string_view text, std::string_view lazy) {
+  // `lazy` is what follows the bundle: a table in the first line, then the texts of modules. `caches` are V8's code
+  // caches of these, as LazyCaches::Write gave them.
+  void Set(std::string_view text, std::string_view lazy, std::string_view caches) {
     text_ = text;
+    caches_.Read(caches);
     const size_t line = lazy.find('\n');
     lazy_table_ = lazy.substr(0, line);
     lazy_texts_ = line == std::string_view::npos ? std::string_view() : lazy.substr(line + 1);
   }
   std::string_view lazy_table() const { return lazy_table_; }
   std::string_view lazy_texts() const { return lazy_texts_; }
+  LazyCaches& caches() { return caches_; }
   const char* data() const override { return text_.data(); }
   size_t length() const override { return text_.size(); }
   void Dispose() override {}
@@ -31,6 +36,7 @@ class BundleText final : public v8::String::ExternalOneByteStringResource {
   std::string_view text_;
   std::string_view lazy_table_;
   std::string_view lazy_texts_;
+  LazyCaches caches_;
 };
 
 // The object `native`, while the snapshot is made.

@@ -171,26 +171,44 @@ size_t Realm::UsedBytes() const {
 }
 
 // Resizable buffers and WebAssembly memory do not come through the allocator, and V8's own limit does not count them:
-// what is left after a collection is compared with the limit here. A collection of young objects only leaves old
-// garbage behind, so it gets twice the room.
+// what is left after a collection is compared with the limit here. Much of it may still be garbage, which only a whole
+// collection finds and which is swept later: bodies that were read whole and dropped are tens of megabytes. So who
+// seems to be beyond the limit has everything collected at the next chance, and then is judged.
 void Realm::AfterGc(v8::Isolate* isolate, v8::GCType type, v8::GCCallbackFlags, void* data) {
   Realm* realm = static_cast<Realm*>(data);
-  v8::HeapStatistics heap;
-  isolate->GetHeapStatistics(&heap);
-  bool whole = type & (v8::kGCTypeMarkSweepCompact | v8::kGCTypeIncrementalMarking);
-  size_t limit = realm->memory_bytes_ * (whole ? 1 : 2);
-  size_t used = heap.used_heap_size() + heap.external_memory();
+  size_t used = realm->CountedBytes();
   if (realm->worker_ != nullptr) realm->worker_->set_used_bytes(used);
-  if (used <= limit) return;
-  realm->out_of_memory_ = true;
-  isolate->TerminateExecution();
+  if (realm->is_collecting_ || used <= realm->memory_bytes_ * (type & v8::kGCTypeMarkSweepCompact ? 1 : 2)) return;
+  if (!realm->must_collect_) {
+    realm->must_collect_ = true;
+    isolate->RequestInterrupt(Collect, realm);
+  } else if (used > realm->memory_bytes_ * 2) {  // it is in a built-in that hears of nothing
+    realm->RunOut();
+  }
+}
+
+void Realm::Collect(v8::Isolate* isolate, void* data) {
+  Realm* realm = static_cast<Realm*>(data);
+  realm->is_collecting_ = true;
+  isolate->LowMemoryNotification();
+  realm->is_collecting_ = realm->must_collect_ = false;
+  if (realm->CountedBytes() > realm->memory_bytes_) realm->RunOut();
+}
+
+size_t Realm::CountedBytes() const {
+  v8::HeapStatistics heap;
+  isolate_->GetHeapStatistics(&heap);
+  return heap.used_heap_size() + heap.external_memory();
+}
+
+void Realm::RunOut() {
+  out_of_memory_ = true;
+  isolate_->TerminateExecution();
 }
 
 // V8 is about to give up. End the worker's code and lend it enough memory to unwind; its worker is then condemned.
 size_t Realm::OnNearHeapLimit(void* data, size_t current, size_t initial) {
-  Realm* realm = static_cast<Realm*>(data);
-  realm->out_of_memory_ = true;
-  realm->isolate_->TerminateExecution();
+  static_cast<Realm*>(data)->RunOut();
   return current + initial;
 }
 

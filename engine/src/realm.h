@@ -104,6 +104,9 @@ class Realm final {
   void MakeContext();
   static size_t OnNearHeapLimit(void* realm, size_t current, size_t initial);
   static void AfterGc(v8::Isolate* isolate, v8::GCType type, v8::GCCallbackFlags flags, void* realm);
+  static void Collect(v8::Isolate* isolate, void* realm);
+  size_t CountedBytes() const;
+  void RunOut();
   void TakeEntryPoints(v8::Local<v8::Context> context);
 
   static inline std::atomic<size_t> alive_{0};
@@ -124,6 +127,8 @@ class Realm final {
   bool wasm_allowed_ = false;
   bool renewed_ = false;
   bool out_of_memory_ = false;
+  bool must_collect_ = false;  // all garbage, at the next chance, because it seems to be out of memory
+  bool is_collecting_ = false;
 };
 
 // Everything it takes to touch a realm's heap, taken top to bottom and released bottom to top. Stack only: never held

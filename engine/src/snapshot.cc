@@ -15,21 +15,35 @@ namespace {
 constexpr std::string_view kLazyMark = "\n//# atoll:lazy\n";
 
 // Splits the source: the bundle is what V8 compiles now.
-std::string_view TakeSource(std::string_view source) {
+void TakeSource(std::string_view source, std::string_view caches) {
   const size_t at = source.find(kLazyMark);
-  if (at == std::string_view::npos) {
-    BundleText::Get().Set(source, {});
-    return source;
-  }
-  BundleText::Get().Set(source.substr(0, at), source.substr(at + kLazyMark.size()));
-  return source.substr(0, at);
+  const size_t lazy = at == std::string_view::npos ? source.size() : at + kLazyMark.size();
+  BundleText::Get().Set(source.substr(0, at), source.substr(lazy), caches);
+}
+
+// A part of the file is its bytes and, after them, their number.
+bool TakeFromEnd(std::string_view& file, std::string_view& part) {
+  uint32_t size = 0;
+  if (file.size() < sizeof(size)) return false;
+  std::memcpy(&size, file.data() + file.size() - sizeof(size), sizeof(size));
+  file.remove_suffix(sizeof(size));
+  if (size > file.size()) return false;
+  part = file.substr(file.size() - size);
+  file.remove_suffix(size);
+  return true;
+}
+
+void AppendToEnd(std::string& file, std::string_view part) {
+  const uint32_t size = static_cast<uint32_t>(part.size());
+  file.append(part);
+  file.append(reinterpret_cast<const char*>(&size), sizeof(size));
 }
 
 // Compiles the bundle as the body of a function of `native` and calls it; what it returns are the entry points.
 v8::MaybeLocal<v8::Object> RunBundle(v8::Local<v8::Context> context, const std::string& source) {
   v8::Isolate* isolate = context->GetIsolate();
   v8::ScriptOrigin origin(ToV8(isolate, "atoll:web"));
-  TakeSource(source);
+  TakeSource(source, {});
   v8::Local<v8::String> text;
   if (!v8::String::NewExternalOneByte(isolate, &BundleText::Get()).ToLocal(&text)) return {};
   v8::ScriptCompiler::Source code(text, origin);
@@ -46,6 +60,37 @@ v8::MaybeLocal<v8::Object> RunBundle(v8::Local<v8::Context> context, const std::
     return {};
   }
   return result.As<v8::Object>();
+}
+
+// Reads every lazy module in an isolate made from the snapshot, as a worker would, and gives their code caches.
+std::string MakeLazyCaches(node::MultiIsolatePlatform* platform, const v8::StartupData& blob) {
+  CountingAllocator allocator(size_t{1} << 30);
+  TaskDelegate delegate;
+  v8::Isolate* isolate = v8::Isolate::Allocate();
+  platform->RegisterIsolate(isolate, &delegate);
+  v8::Isolate::CreateParams params;
+  params.array_buffer_allocator = &allocator;
+  params.external_references = ExternalReferences();
+  params.snapshot_blob = &blob;
+  v8::Isolate::Initialize(isolate, params);
+  std::string caches;
+  {
+    v8::Isolate::Scope entered(isolate);
+    v8::HandleScope handles(isolate);
+    v8::Local<v8::Context> context = v8::Context::New(isolate);
+    v8::Context::Scope scope(context);
+    v8::TryCatch caught(isolate);
+    BundleText::Get().caches().Record();
+    v8::Local<v8::Object> entry;
+    v8::Local<v8::Value> read_all;
+    if (context->GetDataFromSnapshotOnce<v8::Object>(0).ToLocal(&entry) &&
+        entry->Get(context, ToV8(isolate, "readAll")).ToLocal(&read_all) && read_all->IsFunction()) {
+      (void)read_all.As<v8::Function>()->Call(context, v8::Undefined(isolate), 0, nullptr).IsEmpty();
+    }
+    caches = BundleText::Get().caches().Write(isolate);
+  }
+  platform->DisposeIsolate(isolate);
+  return caches;
 }
 
 }  // namespace
@@ -87,23 +132,20 @@ std::string MakeSnapshot(node::MultiIsolatePlatform* platform, const std::string
   platform->DisposeIsolate(isolate);
   std::string file;
   if (error->empty()) {
-    uint32_t size = static_cast<uint32_t>(source.size());
     file.append(blob.data, static_cast<size_t>(blob.raw_size));
-    file.append(source);
-    file.append(reinterpret_cast<const char*>(&size), sizeof(size));
+    AppendToEnd(file, MakeLazyCaches(platform, blob));
+    AppendToEnd(file, source);
   }
   delete[] blob.data;
   return file;
 }
 
 v8::StartupData OpenSnapshot(std::string_view file) {
-  uint32_t size = 0;
-  if (file.size() < sizeof(size)) return {nullptr, 0};
-  std::memcpy(&size, file.data() + file.size() - sizeof(size), sizeof(size));
-  file.remove_suffix(sizeof(size));
-  if (size >= file.size()) return {nullptr, 0};
-  TakeSource(file.substr(file.size() - size));
-  return {file.data(), static_cast<int>(file.size() - size)};
+  std::string_view source;
+  std::string_view caches;
+  if (!TakeFromEnd(file, source) || !TakeFromEnd(file, caches) || file.empty()) return {nullptr, 0};
+  TakeSource(source, caches);
+  return {file.data(), static_cast<int>(file.size())};
 }
 
 }  // namespace engine

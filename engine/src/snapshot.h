@@ -10,7 +10,8 @@
 namespace engine {
 
 // Runs `source`, the bundle of web/, in a fresh isolate and freezes its heap. Gives the content of the snapshot's file:
-// V8's blob, then the source, which the blob refers to but does not hold, and its size. On failure `error` says why.
+// V8's blob, then the code caches of lazy modules, then the source, which the blob refers to but does not hold; each of
+// the two with its size behind it. On failure `error` says why.
 std::string MakeSnapshot(node::MultiIsolatePlatform* platform, const std::string& source, std::string* error);
 
 // V8's blob in such a file, which must stay in memory for the life of the process. Empty when it is none.

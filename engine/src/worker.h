@@ -68,6 +68,7 @@ class Worker final : public std::enable_shared_from_this<Worker> {
   bool Turn(Watchdog::Slot& slot);
 
   uint32_t id() const { return id_; }
+  size_t memory_bytes() const { return memory_bytes_; }
   // JS heap and array buffers after the last collection of garbage. From any thread.
   size_t used_bytes() const { return used_bytes_.load(std::memory_order_relaxed); }
   void set_used_bytes(size_t bytes) { used_bytes_.store(bytes, std::memory_order_relaxed); }

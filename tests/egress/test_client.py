@@ -10,7 +10,7 @@ import pytest_asyncio
 
 from atoll.config import Settings
 from atoll.egress.client import HttpClient, Target
-from atoll.egress.connection import Exchange
+from atoll.egress.exchange import Exchange
 from atoll.egress.gate import Gate
 from atoll.errors import NetworkError, QuotaExceeded
 from atoll.workers import EgressRules, Version

@@ -136,4 +136,52 @@ export const tests = {
     throws(() => crypto.createPrivateKey("no key"));
     throws(() => crypto.createPublicKey("-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----"));
   },
+  "pairs of keys are made": async () => {
+    const data = Buffer.from("data");
+    const options = { rsa: { modulusLength: 1024 }, ec: { namedCurve: "P-384" }, ed25519: undefined };
+    for (const [type, given] of Object.entries(options)) {
+      for (const pair of [crypto.generateKeyPairSync(type, given), await promisify(crypto.generateKeyPair)(type, given)]) {
+        deepEqual([pair.publicKey.type, pair.privateKey.type, pair.publicKey.asymmetricKeyType], ["public", "private", type]);
+        const hash = type === "ed25519" ? null : "sha256";
+        const signature = crypto.sign(hash, data, pair.privateKey);
+        equal(crypto.verify(hash, data, pair.publicKey, signature), true);
+        const { d } = pair.publicKey.export({ format: "jwk" });
+        equal(d, undefined);
+        throws(() => crypto.sign(hash, data, pair.publicKey));
+      }
+    }
+    equal(crypto.generateKeyPairSync("x25519").publicKey.export({ format: "jwk" }).crv, "X25519");
+    await new Promise((resolve, reject) => {
+      crypto.generateKeyPair("ed25519", (error, publicKey, privateKey) => {
+        if (error === null && publicKey.type === "public" && privateKey.type === "private") resolve();
+        else reject(error);
+      });
+    });
+  },
+  "pairs of keys come in the form that was asked for": () => {
+    const make = (type, publicType, privateType, more) =>
+      crypto.generateKeyPairSync(type, {
+        ...more,
+        publicKeyEncoding: { type: publicType, format: "pem" },
+        privateKeyEncoding: { type: privateType, format: "der" },
+      });
+    const rsa = make("rsa", "pkcs1", "pkcs1", { modulusLength: 1024, publicExponent: 3 });
+    ok(rsa.publicKey.startsWith("-----BEGIN RSA PUBLIC KEY-----\n"));
+    const key = crypto.createPrivateKey({ key: rsa.privateKey, format: "der", type: "pkcs1" });
+    equal(crypto.createPublicKey(key).equals(crypto.createPublicKey(rsa.publicKey)), true);
+    equal(key.asymmetricKeyDetails.publicExponent, 3n);
+    const ec = make("ec", "spki", "sec1", { namedCurve: "prime256v1" });
+    const secret = crypto.createPrivateKey({ key: ec.privateKey, format: "der", type: "sec1" });
+    equal(crypto.createPublicKey(secret).equals(crypto.createPublicKey(ec.publicKey)), true);
+    for (const pair of [key, secret, crypto.createPrivateKey(ED25519)]) {
+      equal(crypto.createPrivateKey({ key: pair.export({ format: "jwk" }), format: "jwk" }).equals(pair), true);
+    }
+    equal(crypto.generateKeySync("aes", { length: 256 }).symmetricKeySize, 32);
+    equal(throws(() => make("ed25519", "pkcs1", "pkcs8")).code, "ERR_CRYPTO_INCOMPATIBLE_KEY_OPTIONS");
+    equal(throws(() => crypto.generateKeyPairSync("ec", { namedCurve: "none" })).code, "ERR_CRYPTO_INVALID_CURVE");
+    equal(throws(() => crypto.generateKeyPairSync("rsa", { modulusLength: 100 })).code, "ERR_OUT_OF_RANGE");
+    equal(throws(() => crypto.generateKeyPairSync("dsa")).code, "ERR_INVALID_ARG_VALUE");
+    const sealed = { type: "pkcs8", format: "pem", cipher: "aes-256-cbc", passphrase: "x" };
+    equal(throws(() => crypto.generateKeyPairSync("ed25519", { privateKeyEncoding: sealed })).code, "ERR_FEATURE_UNAVAILABLE_ON_PLATFORM");
+  },
 };

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from atoll.errors import EngineError
-from atoll.wire import codec
+from atoll.wire import codec, fields
 from atoll.wire.codec import HEADER_SIZE, Decoder, frame
 from atoll.wire.generated import CHUNK, HEADER_LAYOUT, MAX_HEAD, MAX_PAYLOAD, WINDOW, ErrorCode, Flag, Frame, Outcome
 
@@ -156,7 +156,7 @@ READERS = [
     lambda data: codec.read_log(data, 0, len(data)) if len(data) >= 12 else None,
     lambda data: codec.read_op(data, 0, len(data)) if len(data) >= 12 else None,
     lambda data: codec.read_code(data, 0, len(data), 3),
-    codec.read_json,
+    fields.read_json,
     codec.read_failure,
 ]
 
@@ -202,7 +202,7 @@ def test_text_that_no_utf8_can_hold_is_mended_because_a_worker_can_make_it() -> 
 
 def test_long_texts_are_cut() -> None:
     failure = codec.read_failure(json.dumps({"code": 2, "message": "m" * 10**5, "stack": "s" * 10**5}).encode())
-    assert len(failure.message) == codec.MESSAGE_CHARS
+    assert len(failure.message) == fields.MESSAGE_CHARS
     assert len(failure.stack) == codec.STACK_CHARS
 
 

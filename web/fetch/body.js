@@ -18,6 +18,7 @@ import {
 } from "../streams/streams.js";
 import { parseFormUrlencoded } from "../url/form_urlencoded.js";
 import { isURLSearchParams } from "../url/search_params.js";
+import { Holding } from "./holding.js";
 import { extractMimeType, serializeMimeType } from "./mime_type.js";
 
 export const TEXT_TYPE = "text/plain;charset=UTF-8";
@@ -222,13 +223,39 @@ function concat(chunks, length) {
 
 async function readSource(source) {
   const chunks = [];
+  const holding = new Holding();
   let length = 0;
-  for (;;) {
-    const chunk = await source.read();
-    if (chunk === null) return concat(chunks, length);
-    chunks.push(chunk);
-    length += chunk.length;
+  try {
+    for (;;) {
+      const chunk = await source.read();
+      if (chunk === null) return concat(chunks, length);
+      const error = holding.add(chunk.length);
+      if (error !== null) {
+        source.cancel(error);
+        throw error;
+      }
+      chunks.push(chunk);
+      length += chunk.length;
+    }
+  } finally {
+    holding.release();
   }
+}
+
+function readStream(stream, finish, reject) {
+  const holding = new Holding();
+  readAllBytes(
+    stream,
+    (chunks, length) => {
+      holding.release();
+      finish(() => concat(chunks, length));
+    },
+    (error) => {
+      holding.release();
+      reject(error);
+    },
+    (length) => holding.add(length),
+  );
 }
 
 /**
@@ -242,13 +269,13 @@ function consume(body, convert) {
     if (isUnusable(body)) throw new TypeError("The body has already been used, or its stream is locked.");
     const finish = (content) => {
       try {
-        resolve(convert(content));
+        resolve(convert(typeof content === "function" ? content() : content));
       } catch (error) {
         reject(error);
       }
     };
     if (body === null) finish("");
-    else if (body.stream !== null) readAllBytes(body.stream, (chunks, length) => finish(concat(chunks, length)), reject);
+    else if (body.stream !== null) readStream(body.stream, finish, reject);
     else {
       body.isTaken = true;
       if (isWhole(body.source)) finish(body.source);

@@ -47,6 +47,10 @@ export function onReply(id, failed, meta, body) {
   if (op === undefined) return;
   waiting.delete(id);
   const fields = JSON.parse(meta);
+  if (body === null) {
+    op.reject(new RangeError("The memory of the worker is full: what the binding answered does not fit."));
+    return;
+  }
   if (!failed) {
     op.resolve({ meta: fields, body });
     return;

@@ -2,6 +2,7 @@
 import { crypto as webcrypto } from "../crypto/crypto.js";
 import { createCipheriv, createDecipheriv, getCiphers, Cipheriv, Decipheriv } from "./crypto_cipher.js";
 import { hkdf, hkdfSync, pbkdf2, pbkdf2Sync, scrypt, scryptSync } from "./crypto_derive.js";
+import { generateKey, generateKeyPair, generateKeyPairSync, generateKeySync } from "./crypto_generate.js";
 import { createHash, createHmac, getHashes, Hash, hash, Hmac } from "./crypto_hash.js";
 import { createPrivateKey, createPublicKey, createSecretKey, KeyObject } from "./crypto_keys.js";
 import { randomBytes, randomFill, randomFillSync, randomInt, randomUUID, timingSafeEqual } from "./crypto_random.js";
@@ -23,7 +24,7 @@ export const constants = {
 
 export {
   Cipheriv, createCipheriv, createDecipheriv, createHash, createHmac, createPrivateKey, createPublicKey, createSecretKey, createSign,
-  createVerify, Decipheriv, getCiphers, getHashes, Hash, hash, hkdf, hkdfSync, Hmac, KeyObject, pbkdf2, pbkdf2Sync, randomBytes,
-  randomBytes as pseudoRandomBytes, randomFill, randomFillSync, randomInt, randomUUID, scrypt, scryptSync, Sign, sign, timingSafeEqual,
+  createVerify, Decipheriv, generateKey, generateKeyPair, generateKeyPairSync, generateKeySync, getCiphers, getHashes, Hash, hash, hkdf,
+  hkdfSync, Hmac, KeyObject, pbkdf2, pbkdf2Sync, randomBytes, randomBytes as pseudoRandomBytes, randomFill, randomFillSync, randomInt, randomUUID, scrypt, scryptSync, Sign, sign, timingSafeEqual,
   Verify, verify, webcrypto,
 };

@@ -60,7 +60,7 @@ export class KeyObject {
     return other instanceof KeyObject && this.type === other.type && this.export(options).equals(other.export(options));
   }
 
-  /** https://nodejs.org/api/crypto.html#keyobjectexportoptions. Other formats than the general ones are for reading only. */
+  /** https://nodejs.org/api/crypto.html#keyobjectexportoptions */
   export(options = {}) {
     const { type, secret, handle } = this.#state;
     const { format } = options;
@@ -68,14 +68,11 @@ export class KeyObject {
       if (format === "jwk") return { kty: "oct", k: Buffer.from(secret).toString("base64url") };
       return Buffer.from(secret);
     }
-    const wanted = type === "public" ? "spki" : "pkcs8";
-    if (options.type !== undefined && options.type !== wanted) {
-      throw codedError(Error, "ERR_CRYPTO_INCOMPATIBLE_KEY_OPTIONS", `A ${type} key is exported as "${wanted}" only.`);
-    }
-    const der = Buffer.from(native.exportDer(handle, type === "private"));
+    if (format === "jwk") return exportJwk(this.#state);
+    const general = Buffer.from(native.exportDer(handle, type === "private"));
+    const { der, label } = inForm(general, this.#state, options.type);
     if (format === "der") return der;
     if (format !== undefined && format !== "pem") throw codedError(Error, "ERR_CRYPTO_INCOMPATIBLE_KEY_OPTIONS", `Unknown format "${format}".`);
-    const label = type === "public" ? "PUBLIC KEY" : "PRIVATE KEY";
     return `-----BEGIN ${label}-----\n${der.toString("base64").replace(/.{64}(?=.)/g, "$&\n")}\n-----END ${label}-----\n`;
   }
 
@@ -106,6 +103,69 @@ const WRAPPERS = {
     return sequence(0x30, Buffer.from([2, 1, 0]), algorithm, sequence(0x04, der));
   },
 };
+
+/** The elements of a sequence, each with its tag and without: `{ tag, whole, content }`. */
+function elements(der) {
+  const list = [];
+  for (let at = 0; at < der.length; ) {
+    const long = der[at + 1] & 0x80 ? der[at + 1] & 0x7f : 0;
+    const start = at + 2 + long;
+    const size = long === 0 ? der[at + 1] : der.readUIntBE(at + 2, long);
+    list.push({ tag: der[at], whole: der.subarray(at, start + size), content: der.subarray(start, start + size) });
+    at = start + size;
+  }
+  return list;
+}
+
+/** A key in the form a worker asks for: the general one, or what of it is RSA's or EC's own. */
+function inForm(general, { type, kind, curve }, wanted) {
+  const isPublic = type === "public";
+  if (wanted === undefined || wanted === (isPublic ? "spki" : "pkcs8")) {
+    return { der: general, label: isPublic ? "PUBLIC KEY" : "PRIVATE KEY" };
+  }
+  const parts = elements(elements(general)[0].content);
+  if (wanted === "pkcs1" && kind === 0) {
+    return isPublic
+      ? { der: parts[1].content.subarray(1), label: "RSA PUBLIC KEY" }
+      : { der: parts[2].content, label: "RSA PRIVATE KEY" };
+  }
+  if (wanted === "sec1" && kind === 1 && !isPublic) {
+    // Inside the general form the curve is left out, since that says it before.
+    const [version, secret, ...rest] = elements(elements(parts[2].content)[0].content);
+    const named = sequence(0xa0, sequence(0x06, Buffer.from(CURVES[curve].oid, "hex")));
+    const point = rest.filter(({ tag }) => tag === 0xa1).map(({ whole }) => whole);
+    return { der: sequence(0x30, version.whole, secret.whole, named, ...point), label: "EC PRIVATE KEY" };
+  }
+  throw codedError(Error, "ERR_CRYPTO_INCOMPATIBLE_KEY_OPTIONS", `A ${type} key of ${KINDS[kind].type} cannot be exported as "${wanted}".`);
+}
+
+function exportJwk({ type, kind, curve, handle }) {
+  const isPrivate = type === "private";
+  const text = (bytes) => Buffer.from(bytes).toString("base64url");
+  if (kind === 0) {
+    const parts = native.rsaParts(handle, isPrivate);
+    const names = ["n", "e", "d", "p", "q", "dp", "dq", "qi"].slice(0, parts.length);
+    return { kty: "RSA", ...Object.fromEntries(names.map((name, index) => [name, text(parts[index])])) };
+  }
+  if (kind === 1) {
+    const { jwk: crv, bytes } = CURVES[curve];
+    const point = Buffer.from(native.ecPoint(handle));
+    const jwk = { kty: "EC", x: text(point.subarray(1, 1 + bytes)), y: text(point.subarray(1 + bytes)), crv };
+    return isPrivate ? { ...jwk, d: text(native.ecSecret(handle, curve)) } : jwk;
+  }
+  const jwk = { crv: kind === 2 ? "Ed25519" : "X25519", x: text(native.rawKey(handle, false)), kty: "OKP" };
+  return isPrivate ? { ...jwk, d: text(native.rawKey(handle, true)) } : jwk;
+}
+
+/** The number of a curve by one of its names, -1 if it has none. */
+export function findCurve(name) {
+  return CURVES.findIndex((curve) => curve.name === name || curve.jwk === name);
+}
+
+/** A private key that was just made. */
+export function generatedKey(kind, curve, handle) {
+  return new KeyObject(INTERNAL, { type: "private", kind, curve, handle });
+}
 
 function importDer(der, isPrivate) {
   // Which kind it is, is said near the beginning; OpenSSL then reads the key and checks that it is one.

@@ -1,4 +1,4 @@
-// How long streams will be, of those that know: the readable side of a FixedLengthStream.
+// How long streams will be, of those that know: the readable side of a FixedLengthStream, and a fetched body.
 const lengths = new WeakMap();
 
 export function setLength(stream, length) {

@@ -136,9 +136,9 @@ export function readNext(reader) {
 
 /**
  * https://streams.spec.whatwg.org/#readablestreamdefaultreader-read-all-bytes: `success(chunks, length)` or `failure(error)` is called
- * once. There are no promises on the way.
+ * once. There are no promises on the way. `refuse(length)` is asked for each chunk, and ends it by returning an error.
  */
-export function readAllBytes(stream, success, failure) {
+export function readAllBytes(stream, success, failure, refuse) {
   const reader = getReader.call(stream);
   const chunks = [];
   let length = 0;
@@ -148,6 +148,13 @@ export function readAllBytes(stream, success, failure) {
     _chunkSteps(chunk) {
       if (!(chunk instanceof Uint8Array)) {
         failure(new TypeError("A body's stream may only hold Uint8Arrays."));
+        return;
+      }
+      const error = refuse(chunk.length);
+      if (error !== null) {
+        chunks.length = 0;
+        failure(error);
+        reader.cancel(error).catch(() => {});
         return;
       }
       chunks.push(chunk);

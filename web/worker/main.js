@@ -3,6 +3,7 @@
 import { installGlobals } from "../globals.js";
 import { tameLanguage } from "../language.js";
 import { startClock } from "../internal/clock.js";
+import { readAll } from "../internal/lazy.js";
 import { opNames, onReply } from "../internal/ops.js";
 import { Event } from "../internal/wire.gen.js";
 import { builtIn } from "../node/modules.js";
@@ -92,6 +93,7 @@ export const entry = {
   },
   reply: onReply,
   timer: onTimer,
+  readAll,
   warm() {
     makeEnv({ NAME: "value" }, []);
     setFlags("9999-12-31", []);

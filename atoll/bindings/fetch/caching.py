@@ -15,7 +15,8 @@ from atoll.bindings.cache.freshness import Headers, directives
 from atoll.bindings.cache.http_cache import Hit, HttpCache, Upload
 from atoll.bindings.cache.store import Place
 from atoll.bindings.fetch.fetching import Answerer
-from atoll.bindings.fetch.messages import OF_CONNECTION, Wanted
+from atoll.bindings.fetch.messages import OF_CONNECTION, Wanted, lines
+from atoll.egress.exchange import pairs_of
 from atoll.errors import InvalidArgument, NetworkError
 
 CACHE = "fetch"
@@ -81,12 +82,9 @@ def is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def kept(
-    cache: HttpCache, rule: Rule, answerer: Answerer, status: int, headers: Sequence[tuple[bytes, bytes]]
-) -> Answerer:
+def kept(cache: HttpCache, rule: Rule, answerer: Answerer, status: int, lines: bytes) -> Answerer:
     """The same response, which goes to the cache while it is read if the rule and the response allow it."""
-    pairs = [(name.decode("latin-1").lower(), value.decode("latin-1").strip(" \t")) for name, value in headers]
-    response = Headers(pair for pair in pairs if pair[0] not in OF_CONNECTION)
+    response = Headers(pair for pair in pairs_of(lines) if pair[0] not in OF_CONNECTION)
     ttl = rule.seconds(status)
     if ttl is None and rule.request.get("authorization") is not None:
         # https://www.rfc-editor.org/rfc/rfc9111#name-storing-responses-to-authen
@@ -106,8 +104,8 @@ class CachedAnswer:
         self._rest = hit.rest
 
     @property
-    def headers(self) -> list[tuple[bytes, bytes]]:
-        return [(name.encode("latin-1"), value.encode("latin-1")) for name, value in self.hit.headers.pairs]
+    def lines(self) -> bytes:
+        return lines(self.hit.headers.pairs).encode("latin-1")
 
     async def read(self) -> bytes:
         if self._rest is None:

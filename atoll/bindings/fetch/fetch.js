@@ -160,7 +160,7 @@ class Fetch {
     // https://fetch.spec.whatwg.org/#concept-main-fetch, step 20
     const isSocket = meta.status === 101;
     const isEmpty = this.method === "HEAD" || NULL_BODY_STATUS.includes(meta.status);
-    if (!meta.ended && !isEmpty) this.body = new FetchedBody(this.number, first, meta.coding);
+    if (!meta.ended && !isEmpty) this.body = new FetchedBody(this.number, first, meta.coding, list.get("content-length"));
     else if (!meta.ended && !isSocket) FetchedBody.drop(this.number);
     return makeResponse({
       status: meta.status,

@@ -1,5 +1,6 @@
 // The body of a response that fetch() brought, as the platform reads bodies: read() until null.
 import { defineOp } from "#web/internal/ops.js";
+import { setLength } from "#web/streams/lengths.js";
 
 export const read = defineOp("fetch.read");
 const send = defineOp("fetch.send");
@@ -13,20 +14,24 @@ export class FetchedBody {
   #failure = null; // { error }
   #isRaw = false;
   #coding;
+  #length;
   /** Set by whoever must hear at once that nothing more will come: (error) => void. */
   onBroken = null;
 
-  /** `coding` is the content coding that the headers name and reading undoes; "" for none. */
-  constructor(number, first, coding) {
+  /** `coding` is the content coding that the headers name and reading undoes, "" for none; `length` what they say of it, or null. */
+  constructor(number, first, coding, length) {
     this.#number = number;
     this.#first = first.length > 0 ? first : null;
     this.#coding = coding;
+    this.#length = length !== null && /^\d{1,15}$/.test(length) ? Number(length) : undefined;
+    if (coding === "") setLength(this, this.#length);
   }
 
   /** Nobody has read yet, and it may leave as it came, in the coding it came in: read() gives just that from now on. */
   sendEncoded(coding) {
     if (coding === "" || coding !== this.#coding) return false;
     this.#isRaw = true;
+    setLength(this, this.#length);
     return true;
   }
 

@@ -1,13 +1,13 @@
 """One fetch under way: its request body, its response and the place it holds among the connections of its call.
 
-What answers is another server (egress/connection.py) or a worker of this node (engine/inner.py): to both it says read,
+What answers is another server (egress/exchange.py) or a worker of this node (engine/inner.py): to both it says read,
 write and close.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Protocol, TypeAlias
 
 from atoll.bindings.fetch.decode import Decoding
@@ -29,7 +29,7 @@ class Answerer(Protocol):
     def close(self) -> None: ...
 
 
-Keep: TypeAlias = Callable[[Answerer, int, Sequence[tuple[bytes, bytes]]], Answerer]
+Keep: TypeAlias = Callable[[Answerer, int, bytes], Answerer]
 
 
 class Fetching:
@@ -40,13 +40,12 @@ class Fetching:
         # the request
         self._left = length  # bytes of a body of known length that are still to come
         self._is_sent = False
-        self._begun: asyncio.Future[None] = (
-            asyncio.get_running_loop().create_future()
-        )  # it can be written to, or is over
+        self._begun: asyncio.Future[None] | None = None  # who wants to write to it before it has begun waits for this
         # the response
         self.answerer: Answerer | None = None
         self.keep: Keep | None = None  # what wants to see the response go by: the cache
         self.decoding: Decoding | None = None
+        self.has_head = False
         self._undecodable: NetworkError | None = None  # the body is not in the coding it claims to be in
         self.is_reading = False
         self.is_socket = False  # it has become a WebSocket: read and write carry messages
@@ -62,13 +61,14 @@ class Fetching:
         self._wake()
 
     def _wake(self) -> None:
-        if not self._begun.done():
+        if self._begun is not None and not self._begun.done():
             self._begun.set_result(None)
 
-    def hand_over(self, status: int, headers: Sequence[tuple[bytes, bytes]]) -> None:
+    def hand_over(self, status: int, lines: bytes) -> None:
         """The head of the response is here, and nothing of its body was read."""
+        self.has_head = True
         if self.keep is not None and self.answerer is not None:
-            self.answerer = self.keep(self.answerer, status, headers)
+            self.answerer = self.keep(self.answerer, status, lines)
 
     async def write(self, chunk: bytes, ended: bool) -> bool:
         """More of the request body. False: nobody wants more of it."""
@@ -80,7 +80,9 @@ class Fetching:
                 self.close(InvalidArgument("fetch: the body is not as long as its Content-Length says"))
                 return False
         self._is_sent = ended
-        await self._begun
+        if self.answerer is None and self.error is None:
+            self._begun = asyncio.get_running_loop().create_future()
+            await self._begun
         return self.answerer is not None and await self.answerer.write(chunk, ended)
 
     def first(self) -> bytes:

@@ -25,11 +25,16 @@ class Lane:
         self._has_moved = False  # one was read from since somebody began to wait
 
     def add(self, number: object, fetching: Fetching) -> int:
+        checked = self.checked(number)
+        self._fetches[checked] = fetching
+        return checked
+
+    def checked(self, number: object) -> int:
+        """A number for one more fetch, as the worker gave it."""
         if isinstance(number, bool) or not isinstance(number, int) or number in self._fetches:
             raise InvalidArgument("fetch: a fetch needs a number of its own")
         if len(self._fetches) >= MAX_OPEN:
             raise QuotaExceeded(f"more than {MAX_OPEN} fetches are open in one request: read or cancel their bodies")
-        self._fetches[number] = fetching
         return number
 
     def find(self, number: object) -> Fetching:
@@ -37,6 +42,14 @@ class Lane:
         if found is None:
             raise InvalidArgument("the fetch is over, or it belongs to another request")
         return found
+
+    @property
+    def has_place(self) -> bool:
+        """Whether a fetch may begin without waiting."""
+        return len(self._places) < AT_ONCE and not self._waiters
+
+    def take_place(self, fetching: Fetching) -> None:
+        self._places[fetching] = None
 
     async def enter(self, fetching: Fetching) -> None:
         """Wait for a place among the connections of the call."""
@@ -63,7 +76,7 @@ class Lane:
             raise QuotaExceeded(
                 f"the {AT_ONCE} connections that a request may hold are all WebSockets: close one of them first"
             )
-        if self._has_moved or any(fetching.answerer is None or fetching.is_reading for fetching in fetches):
+        if self._has_moved or any(not fetching.has_head or fetching.is_reading for fetching in fetches):
             return  # something moves
         oldest = fetches[0]
         oldest.close(

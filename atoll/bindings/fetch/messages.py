@@ -13,6 +13,7 @@ from typing import Any
 
 from atoll.bindings.fetch.decode import CODINGS
 from atoll.egress.client import Target
+from atoll.egress.exchange import pairs_of
 from atoll.errors import InvalidArgument
 
 METHOD = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,64}")
@@ -21,6 +22,7 @@ URL = re.compile(r"(https?)://(\[[0-9a-f:.]+\]|[a-z0-9._~!$&'()*+,;=%-]+)(?::(\d
 HEAD = re.compile(r"(?:[!#$%&'*+\-.^_`|~0-9A-Za-z]+: ?[^\0\r\n\u0100-\U0010ffff]*\r\n)*")
 MAX_HEAD = 128 << 10
 MAX_URL = 64 << 10
+NOT_IN_VALUE = re.compile(r"[\r\n\0]")
 FORBIDDEN_METHODS = frozenset({"CONNECT", "TRACE", "TRACK"})
 
 # Headers of a connection, or about the message: ours to say.
@@ -42,6 +44,8 @@ OF_CONNECTION = frozenset({
     "connection", "keep-alive", "proxy-connection", "proxy-authenticate", "transfer-encoding", "te", "trailer",
     "upgrade",
 })  # fmt: skip
+# Headers of a response that are not simply handed on.
+LOOKED_AT = ("\ncontent-encoding:", "\nupgrade:", "\nproxy-authenticate:")
 # What we ask for when the worker has no wish of its own, and then undo before it sees the body.
 ACCEPT_ENCODING = "gzip, br, zstd"
 USER_AGENT = "Atoll"  # unless the worker says something else: some servers answer nobody who does not say who he is
@@ -125,19 +129,26 @@ def lines(pairs: Iterable[tuple[str, str]]) -> str:
 
 def request_bytes(wanted: Wanted, body: bytes, hops: int, zone: str, handshake: str = "") -> bytes:
     """The request as it goes to a server, with the body unless that is streamed."""
-    framing = handshake
-    if wanted.chunked:
-        framing = "transfer-encoding: chunked\r\n"
-    elif wanted.streamed:
-        framing = f"content-length: {wanted.length}\r\n"
-    elif body or wanted.method in METHODS_WITH_BODY:
-        framing = f"content-length: {len(body)}\r\n"
+    framing = handshake.encode() or framing_of(wanted.method, body)
+    if wanted.streamed:
+        length = wanted.length
+        framing = b"transfer-encoding: chunked\r\n" if length is None else b"content-length: %d\r\n" % length
+    start = f"{wanted.method} {wanted.path}".encode()
+    return b"".join((start, common_lines(wanted, hops, zone), framing, b"\r\n", body))
+
+
+def common_lines(wanted: Wanted, hops: int, zone: str) -> bytes:
+    """All of a request head that has nothing to do with its path and its body."""
     ours = f"accept-encoding: {ACCEPT_ENCODING}\r\n" if wanted.is_ours else ""
-    head = (
-        f"{wanted.method} {wanted.path} HTTP/1.1\r\nhost: {wanted.authority}\r\n{lines(wanted.headers)}{ours}{framing}"
-        f"cf-worker: {zone}\r\ncf-ew-via: {hops + 1}\r\ncdn-loop: atoll; loops={hops + 1}\r\n\r\n"
-    )
-    return head.encode("latin-1") + body
+    return (
+        f" HTTP/1.1\r\nhost: {wanted.authority}\r\n{lines(wanted.headers)}{ours}"
+        f"cf-worker: {zone}\r\ncf-ew-via: {hops + 1}\r\ncdn-loop: atoll; loops={hops + 1}\r\n"
+    ).encode("latin-1")
+
+
+def framing_of(method: str, body: bytes) -> bytes:
+    """What says where a body ends that is all here."""
+    return b"content-length: %d\r\n" % len(body) if body or method in METHODS_WITH_BODY else b""
 
 
 def inner_head(wanted: Wanted, zone: str, body_length: int | None) -> bytes:
@@ -151,30 +162,25 @@ def inner_head(wanted: Wanted, zone: str, body_length: int | None) -> bytes:
     return f"{wanted.method} {wanted.url}\n{headers}".encode("latin-1")
 
 
-def response_text(headers: Iterable[tuple[bytes, bytes]]) -> tuple[list[tuple[str, str]], str]:
-    """The headers a worker sees, and the coding of the body ("" when it has none, or one that we cannot undo)."""
-    pairs: list[tuple[str, str]] = []
-    codings: list[str] = []
-    for raw_name, raw_value in headers:
-        name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1").strip(" \t")
-        if name in OF_CONNECTION or METHOD.fullmatch(name) is None or "\r" in value or "\n" in value or "\0" in value:
-            continue
-        pairs.append((name, value))
-        if name == "content-encoding":
-            codings += [coding.strip().lower() for coding in value.split(",")]
+def response_text(raw: bytes, is_ours: bool = False) -> tuple[str, str]:
+    """The header lines a worker sees, and the coding of the body ("" when it has none, or one that we cannot undo).
+
+    A coding that was ours to ask for (`is_ours`) and is undone before the worker reads is not told. Headers of the
+    connection that every worker's Headers leave out (web/fetch/header_list.py) may still be there.
+    """
+    text = raw.decode("latin-1")
+    lower = f"\n{text.lower()}"
+    if not any(name in lower for name in LOOKED_AT) and HEAD.fullmatch(text) is not None:
+        return text, ""
+    pairs = [
+        (name, value)
+        for name, value in pairs_of(raw)
+        if name not in OF_CONNECTION and METHOD.fullmatch(name) is not None and NOT_IN_VALUE.search(value) is None
+    ]
+    codings = [
+        coding.strip().lower() for name, value in pairs if name == "content-encoding" for coding in value.split(",")
+    ]
     coding = CODINGS.get(codings[0], "") if len(codings) == 1 else ""
-    return pairs, coding
-
-
-def inner_pairs(head: bytes) -> list[tuple[bytes, bytes]]:
-    """The header lines that an engine sent."""
-    pairs = []
-    for line in head.split(b"\r\n"):
-        name, mark, value = line.partition(b":")
-        if mark:
-            pairs.append((name, value))
-    return pairs
-
-
-def without(pairs: list[tuple[str, str]], *names: str) -> list[tuple[str, str]]:
-    return [pair for pair in pairs if pair[0] not in names]
+    if coding and is_ours:
+        pairs = [pair for pair in pairs if pair[0] not in ("content-encoding", "content-length")]
+    return lines(pairs), coding

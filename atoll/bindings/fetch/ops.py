@@ -13,8 +13,9 @@ by the JavaScript half, hop by hop: each is a fetch.start, and so is checked and
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable
 
-from atoll.bindings.base import Binding, OpCall, Reply, op, own_task
+from atoll.bindings.base import Binding, Later, OpCall, Reply, op, own_task
 from atoll.bindings.cache.http_cache import HttpCache
 from atoll.bindings.fetch.caching import CachedAnswer, Rule, kept, read_rule
 from atoll.bindings.fetch.decode import Decoding
@@ -23,23 +24,21 @@ from atoll.bindings.fetch.lane import Lane
 from atoll.bindings.fetch.messages import (
     Wanted,
     inner_head,
-    inner_pairs,
-    lines,
     read_wanted,
     request_bytes,
     response_text,
-    without,
 )
+from atoll.bindings.fetch.quick import QuickFetch
+from atoll.bindings.fetch.stencils import Stencils
 from atoll.bindings.fetch.upgrade import InnerSocket, switched
-from atoll.bindings.scope import QUIET, Scope
+from atoll.bindings.scope import Scope, check_hops
 from atoll.bindings.service.target import Target, callee_of, target_of
 from atoll.bindings.services import InnerResponse, Services
 from atoll.egress.client import HttpClient
 from atoll.egress.websocket import Handshake, ServerSocket
-from atoll.errors import CalleeFailed, InvalidArgument, LoopDetected, NetworkError
+from atoll.errors import CalleeFailed, InvalidArgument, NetworkError
 from atoll.workers import Version
 
-MAX_HOPS = 16
 MAX_WRITE = 1 << 20
 
 
@@ -53,10 +52,10 @@ class Fetch(Binding):
         self._routes = services.routes
         self._inner = services.inner
         self._workers = services.workers
-        self._base = settings.base_domain
         self._ports = {80, 443, settings.port}  # on which a host of this node means this node
         self.gate = services.gate
         self.client = HttpClient(settings, self.gate)
+        self._stencils = Stencils(self.client, settings.base_domain)
 
     async def close(self) -> None:
         self.client.close()
@@ -64,13 +63,31 @@ class Fetch(Binding):
     # --- ops ---
 
     @op("fetch.start")
-    async def start(self, call: OpCall) -> Reply:
+    def start(self, call: OpCall) -> Later | Awaitable[Reply]:
+        check_hops(call.scope.hops)
+        return self._start_quick(call) or self._start(call)
+
+    def _start_quick(self, call: OpCall) -> Later | None:
+        """The short way, for what was asked before of a server that is connected."""
+        scope, lane = call.scope, call.scope.local(Lane)
+        found = self._stencils.find(call.meta, scope, self.gate.edition)
+        if found is None or not lane.has_place:
+            return None
+        stencil, path = found
+        if stencil.target.port in self._ports and self._routes.find(stencil.authority, path) is not None:
+            return None
+        number = lane.checked(call.meta["fetch"])
+        data = stencil.request(path, call.body)
+        exchange = self.client.send_kept(stencil.pool, data, method=stencil.method)
+        if exchange is None:
+            return None
+        quick = QuickFetch(self.client, self._reply, scope.version, stencil, data, exchange)
+        quick.begin(lane, number)
+        return quick
+
+    async def _start(self, call: OpCall) -> Reply:
         wanted = read_wanted(call.meta)
         scope, lane = call.scope, call.scope.local(Lane)
-        if scope.hops % QUIET >= MAX_HOPS:
-            raise LoopDetected(
-                f"error 1019: workers called each other {MAX_HOPS} times in one chain: it looks like a loop"
-            )
         fetching = Fetching(str(wanted.target), wanted.length)
         number = lane.add(call.meta.get("fetch"), fetching)
         try:
@@ -81,7 +98,9 @@ class Fetch(Binding):
                 raise fetching.error
             rule = read_rule(call.meta.get("cf"), wanted, scope.version.tenant)
             if rule is None:
+                edition = self.gate.edition
                 reply = await self._answer(wanted, scope, fetching, call.body)
+                self._stencils.remember(call.meta, scope, edition)
             else:
                 reply = await self._answer_cached(rule, wanted, scope, fetching)
         except BaseException as error:
@@ -148,11 +167,11 @@ class Fetch(Binding):
         self.gate.check_host(scope.version, wanted.target.host, wanted.target.port)
         hit = await self._cache.match(rule.place, rule.request)
         if hit is None:
-            fetching.keep = lambda answerer, status, headers: kept(self._cache, rule, answerer, status, headers)
+            fetching.keep = lambda answerer, status, lines: kept(self._cache, rule, answerer, status, lines)
             return await self._answer(wanted, scope, fetching, b"")
         answer = CachedAnswer(hit)
         fetching.begin(answer)
-        return self._reply(wanted, fetching, hit.status, "", answer.headers)
+        return self._reply(wanted.is_ours, fetching, hit.status, "", answer.lines)
 
     async def _answer(self, wanted: Wanted, scope: Scope, fetching: Fetching, body: bytes) -> Reply:
         if wanted.service is not None:
@@ -162,10 +181,9 @@ class Fetch(Binding):
         served = self._callee(wanted, scope.version)
         if served is not None:
             return await self._ask_worker(served, None, wanted, scope, fetching, body)
-        zone = f"{scope.version.worker_name}.{self._base}"
         if wanted.upgrade:
-            return await self._upgrade(wanted, scope, fetching, zone)
-        data = request_bytes(wanted, body, scope.hops, zone)
+            return await self._upgrade(wanted, scope, fetching)
+        data = request_bytes(wanted, body, scope.hops, self._stencils.zone(scope))
         version, target, method = scope.version, wanted.target, wanted.method
         if wanted.streamed:
             exchange = await self.client.request(
@@ -176,17 +194,17 @@ class Fetch(Binding):
         else:
             exchange = await self.client.answered(version, target, data, method=method)
             fetching.begin(exchange)
-        return self._reply(wanted, fetching, exchange.status, exchange.reason, exchange.headers)
+        return self._reply(wanted.is_ours, fetching, exchange.status, exchange.reason, exchange.lines)
 
-    async def _upgrade(self, wanted: Wanted, scope: Scope, fetching: Fetching, zone: str) -> Reply:
+    async def _upgrade(self, wanted: Wanted, scope: Scope, fetching: Fetching) -> Reply:
         """Ask a server for a WebSocket. What it answers instead is a response like any other."""
         handshake = Handshake(wanted.protocols)
-        data = request_bytes(wanted, b"", scope.hops, zone, handshake.lines())
+        data = request_bytes(wanted, b"", scope.hops, self._stencils.zone(scope), handshake.lines())
         answer = await self.client.upgrade(scope.version, wanted.target, data, handshake)
         fetching.begin(answer)
         if isinstance(answer, ServerSocket):
-            return switched(fetching, answer, answer.headers)
-        return self._reply(wanted, fetching, answer.status, answer.reason, answer.headers)
+            return switched(fetching, answer, answer.lines)
+        return self._reply(wanted.is_ours, fetching, answer.status, answer.reason, answer.lines)
 
     def _callee(self, wanted: Wanted, version: Version) -> Version | None:
         """The worker of this node that answers on the host of a request."""
@@ -200,8 +218,7 @@ class Fetch(Binding):
     async def _ask_worker(
         self, callee: Version, bound: Target | None, wanted: Wanted, scope: Scope, fetching: Fetching, body: bytes
     ) -> Reply:
-        zone = f"{scope.version.worker_name}.{self._base}"
-        head, event = inner_head(wanted, zone, len(body)), 0
+        head, event = inner_head(wanted, self._stencils.zone(scope), len(body)), 0
         if bound is not None:
             head, event = bound.head(head)
         ended = not (wanted.streamed or wanted.upgrade)
@@ -217,22 +234,20 @@ class Fetch(Binding):
             meta = {"status": facts.status, "reason": "", "head": "content-type: text/plain\r\n", "coding": ""}
             return Reply({**meta, "ended": True}, text)
         if response.status == 101 and wanted.upgrade:
-            return switched(fetching, InnerSocket(call), inner_pairs(response.head))
+            return switched(fetching, InnerSocket(call), response.head)
         check_status(response, wanted)
-        return self._reply(wanted, fetching, response.status, "", inner_pairs(response.head))
+        return self._reply(wanted.is_ours, fetching, response.status, "", response.head)
 
-    def _reply(
-        self, wanted: Wanted, fetching: Fetching, status: int, reason: str, headers: list[tuple[bytes, bytes]]
-    ) -> Reply:
-        fetching.hand_over(status, headers)
-        pairs, coding = response_text(headers)
+    def _reply(self, is_ours: bool, fetching: Fetching, status: int, reason: str, lines: bytes) -> Reply:
+        fetching.hand_over(status, lines)
+        head, coding = response_text(lines, is_ours)
         if coding and not fetching.at_end:
             fetching.decoding = Decoding(coding, fetching.where)
-        if coding and wanted.is_ours:  # ours alone: the worker sees the body and the headers without it
-            pairs, coding = without(pairs, "content-encoding", "content-length"), ""
+        if is_ours:  # the worker sees the body without it
+            coding = ""
         first = b"" if coding else fetching.first()
-        meta = {"status": status, "reason": reason, "head": lines(pairs), "coding": coding}
-        return Reply({**meta, "ended": fetching.at_end}, first)
+        meta = {"status": status, "reason": reason, "head": head, "coding": coding, "ended": fetching.at_end}
+        return Reply(meta, first)
 
 
 def check_status(response: InnerResponse, wanted: Wanted) -> None:

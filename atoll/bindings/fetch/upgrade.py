@@ -6,11 +6,9 @@ frames: nothing is encoded on the way.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from atoll.bindings.base import Reply
 from atoll.bindings.fetch.fetching import Answerer, Fetching
-from atoll.bindings.fetch.messages import lines, response_text
+from atoll.bindings.fetch.messages import response_text
 from atoll.bindings.services import InnerCall
 from atoll.wire.sockets import CLOSE_SECONDS, GOING_AWAY, pack_close
 
@@ -33,10 +31,11 @@ class InnerSocket:
         self._call.leave(pack_close(GOING_AWAY), CLOSE_SECONDS)
 
 
-def switched(fetching: Fetching, socket: Answerer, headers: Iterable[tuple[bytes, bytes]]) -> Reply:
+def switched(fetching: Fetching, socket: Answerer, lines: bytes) -> Reply:
     """The answer to a request that has become a WebSocket."""
     fetching.answerer = socket
     fetching.is_socket = True
-    pairs, _ = response_text(headers)
-    meta = {"status": 101, "reason": "Switching Protocols", "head": lines(pairs), "coding": "", "ended": False}
+    fetching.has_head = True
+    head, _ = response_text(lines)
+    meta = {"status": 101, "reason": "Switching Protocols", "head": head, "coding": "", "ended": False}
     return Reply(meta)

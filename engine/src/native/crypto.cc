@@ -78,6 +78,11 @@ namespace {
 thread_local bool on_the_spot = false;
 }  // namespace
 
+bool IsOutOfTime(v8::Isolate* isolate) {
+  const Worker* worker = Realm::Of(isolate).worker();
+  return worker != nullptr && worker->IsEnding();
+}
+
 Operation::OnTheSpot::OnTheSpot() : before_(on_the_spot) { on_the_spot = true; }
 
 Operation::OnTheSpot::~OnTheSpot() { on_the_spot = before_; }

@@ -130,6 +130,9 @@ class Input final {
 };
 
 // One call of a function in these tables.
+// For work on the spot: whether the entry into the isolate that it is part of has used up its time.
+bool IsOutOfTime(v8::Isolate* isolate);
+
 class Operation final {
  public:
   explicit Operation(const Arguments& args) : args_(args) {}

@@ -122,9 +122,15 @@ void RsaParts(const Arguments& args) {
   op.FinishWithList({list, count});
 }
 
+// Who says that it has taken long enough: the job, or on the spot the isolate's own clock.
+struct Patience {
+  const Job* job;
+  v8::Isolate* isolate;
+};
+
 int KeepGenerating(EVP_PKEY_CTX* context) {
-  const Job* job = static_cast<const Job*>(EVP_PKEY_CTX_get_app_data(context));
-  return job == nullptr || !job->MustStop();
+  const Patience* patience = static_cast<const Patience*>(EVP_PKEY_CTX_get_app_data(context));
+  return patience->job == nullptr ? !IsOutOfTime(patience->isolate) : !patience->job->MustStop();
 }
 
 // generateRsa(bits, public exponent) -> handle
@@ -134,12 +140,10 @@ void GenerateRsa(const Arguments& args) {
   const uint32_t bits = op.Integer(0);
   const Input exponent = op.View(1);
   if (op.Refused()) return;
-  // Never on the spot, where nothing could stop it.
-  if (!op.IsAway()) return;
   if (bits < 512 || bits > kMostBits || exponent.size() > 64) return;
   Number e(BN_bin2bn(exponent.data(), static_cast<int>(exponent.size()), nullptr));
   if (e == nullptr || !BN_is_odd(e.get()) || BN_is_one(e.get()) || BN_num_bits(e.get()) > 64) return;
-  op.Finish([bits, e = std::move(e)](const Job* job) -> Result {
+  op.Finish([bits, e = std::move(e), isolate = args.GetIsolate()](const Job* job) -> Result {
     const PkeyContext context(EVP_PKEY_CTX_new_from_name(nullptr, "RSA", nullptr));
     EVP_PKEY* pkey = nullptr;
     if (context == nullptr || EVP_PKEY_keygen_init(context.get()) != 1 ||
@@ -147,7 +151,8 @@ void GenerateRsa(const Arguments& args) {
         EVP_PKEY_CTX_set1_rsa_keygen_pubexp(context.get(), e.get()) != 1) {
       return Failed();
     }
-    EVP_PKEY_CTX_set_app_data(context.get(), const_cast<Job*>(job));
+    Patience patience{job, isolate};
+    EVP_PKEY_CTX_set_app_data(context.get(), &patience);
     EVP_PKEY_CTX_set_cb(context.get(), KeepGenerating);
     if (EVP_PKEY_generate(context.get(), &pkey) != 1) return Failed();
     return Pkey(pkey);

@@ -159,7 +159,7 @@ def test_a_server_is_not_read_faster_than_the_client_reads(node: Atoll, upstream
         while before != upstream.sent:  # until nothing more goes out
             before = upstream.sent
             time.sleep(0.2)
-        assert 0 < upstream.sent < 20_000_000  # what the buffers of two sockets and three windows hold
+        assert 0 < upstream.sent < 100_000_000  # what the system's buffers of two sockets and our three windows hold
     node.wait_until(lambda: node.pool()["in_flight"] == 0)
 
 

@@ -1,0 +1,110 @@
+"""A fetch whose like was made before, to a server with a connection that is open: by callbacks, without a task.
+
+It is answered with the head of the response, and with the body too when that is small and follows at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TypeAlias
+
+from atoll.bindings.base import Later, Reply
+from atoll.bindings.fetch.fetching import Fetching
+from atoll.bindings.fetch.lane import Lane
+from atoll.bindings.fetch.stencils import Stencil
+from atoll.egress.client import HttpClient
+from atoll.egress.exchange import Exchange
+from atoll.errors import NetworkError
+from atoll.workers import Version
+
+SMALL = 64 << 10  # a body up to here is waited for,
+SMALL_SECONDS = 0.002  # for so long: servers often send the head and the body in two pieces
+
+Describe: TypeAlias = Callable[[bool, Fetching, int, str, bytes], Reply]
+
+
+class QuickFetch(Later):
+    __slots__ = (
+        "_client", "_data", "_describe", "_exchange", "_fetching", "_lane", "_number", "_stencil", "_timer", "_version",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        client: HttpClient,
+        describe: Describe,
+        version: Version,
+        stencil: Stencil,
+        data: bytes,
+        exchange: Exchange,
+    ) -> None:
+        super().__init__()
+        self._client = client
+        self._describe = describe
+        self._version = version
+        self._stencil = stencil
+        self._data = data  # the request, should it have to be sent again
+        self._exchange = exchange
+        self._fetching = Fetching(exchange.where, None)
+        self._timer: asyncio.TimerHandle | None = None
+        self._fetching.begin(exchange)
+
+    def begin(self, lane: Lane, number: object) -> None:
+        self._lane = lane
+        self._number = lane.add(number, self._fetching)
+        lane.take_place(self._fetching)
+        self._exchange.listen(self._on_news)
+
+    def _on_news(self) -> None:
+        exchange, fetching = self._exchange, self._fetching
+        if fetching.error is not None:
+            self._fail(fetching.error)
+        elif exchange.error is not None and not exchange.has_head:
+            if self._client.may_repeat(exchange, self._stencil.method):
+                fetching.task = asyncio.ensure_future(self._repeat())
+            else:
+                self._client.stats.failures += 1
+                self._fail(exchange.error)
+        elif exchange.has_ended or exchange.error is not None or not 0 < (exchange.length or 0) <= SMALL:
+            self._answer()
+        elif self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(SMALL_SECONDS, self._answer)
+
+    def _answer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        exchange = self._exchange
+        exchange.listen(None)
+        try:
+            reply = self._describe(
+                self._stencil.is_ours, self._fetching, exchange.status, exchange.reason, exchange.lines
+            )
+        except Exception as error:
+            self._fail(error)
+            return
+        if reply.meta["ended"]:
+            self._lane.drop(self._number)
+        self.settle(reply)
+
+    def _fail(self, error: Exception) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._exchange.listen(None)
+        self._lane.drop(self._number)
+        self.settle(error)
+
+    async def _repeat(self) -> None:
+        """The server had closed the connection: once more, on another one."""
+        fetching, stencil = self._fetching, self._stencil
+        try:
+            self._exchange = await self._client.repeated(
+                self._version, stencil.target, self._data, method=stencil.method
+            )
+            fetching.begin(self._exchange)
+        except asyncio.CancelledError:
+            self._fail(fetching.error or NetworkError("the fetch was aborted"))
+        except Exception as error:
+            self._fail(error)
+        else:
+            fetching.task = None
+            self._answer()

@@ -1,0 +1,45 @@
+"""Built-in modules: compiled when the snapshot is made, and nothing in them outlives the limits of a call."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+from atoll.engine.process import ensure_snapshot, find_files
+from tests.running import Atoll
+
+NAMES = ("assert", "buffer", "crypto", "events", "http", "process", "stream", "url", "util", "zlib")
+
+
+def parts_of(snapshot: bytes) -> tuple[bytes, bytes]:
+    """The code caches and the source: each has its size behind it (engine/src/snapshot.cc)."""
+    found = []
+    for _ in range(2):
+        (size,) = struct.unpack("<I", snapshot[-4:])
+        found.append(snapshot[-4 - size : -4])
+        snapshot = snapshot[: -4 - size]
+    return found[1], found[0]
+
+
+def test_the_code_cache_of_every_module_is_made_and_taken(atoll: Atoll, tmp_path: Path) -> None:
+    caches, source = parts_of(ensure_snapshot(find_files(), tmp_path).read_bytes())
+    assert b"node/crypto.js" in caches and b"url/pattern.js" in caches
+    assert b"atoll:lazy" in source
+    imports = "".join(f'import * as m{index} from "node:{name}";' for index, name in enumerate(NAMES))
+    atoll.deploy("importer", f"{imports} export default {{ fetch() {{ return new Response(typeof m0); }} }};")
+    assert atoll.get("importer").text == "object"
+    assert "code cache" not in atoll.log()  # "… was refused"
+
+
+def test_making_a_key_ends_with_the_time_of_its_call(atoll: Atoll) -> None:
+    script = """
+        import { generateKeyPairSync } from "node:crypto";
+        export default { fetch(request) {
+          if (new URL(request.url).pathname === "/") return new Response("fine");
+          for (;;) generateKeyPairSync("rsa", { modulusLength: 8192 });
+        } };"""
+    atoll.deploy("maker", script, limits={"cpu_ms": 300})
+    engines = atoll.engines()
+    assert atoll.get("maker", "/keys").status == 503
+    assert atoll.get("maker").text == "fine"
+    assert atoll.engines() == engines  # none was stuck and replaced
