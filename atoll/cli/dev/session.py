@@ -91,8 +91,9 @@ class Session:
         took = (time.monotonic() - began) * 1000
         shown = f"\n  {paint(self._project.name, bold=True)} is on {paint(self.url, fg='cyan')}, ready in {took:.0f} ms"
         shown += f"\n  {paint(KEYS, dim=True)}\n"
-        self.terminal.tell("ready", shown, url=self.url, ms=round(took), control=f"http://{CONTROL_HOST}:{self.port}")
-        with Keys(self._on_key):
+        control = f"http://{CONTROL_HOST}:{self.port}"
+        with Keys(self._on_key):  # before it says which there are
+            self.terminal.tell("ready", shown, url=self.url, ms=round(took), control=control)
             await self._follow()
         self.terminal.tell("stopping", "")
 
