@@ -12,7 +12,6 @@ import logging
 import os
 import signal
 import sys
-import tomllib
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
@@ -33,10 +32,9 @@ from atoll.bindings.services import Services
 from atoll.broker import Broker
 from atoll.config import Settings
 from atoll.control.access import Access
-from atoll.control.check import DeployBody
 from atoll.control.deploy import Deployer
+from atoll.control.examples import deploy_example
 from atoll.control.quotas import caps_of, kv_bound
-from atoll.control.refusals import Refused
 from atoll.control.tenants import Tenant
 from atoll.control.vault import VARIABLE, Vault
 from atoll.control.workers import WorkerStore
@@ -45,14 +43,16 @@ from atoll.db.sqlite import Database, damaged
 from atoll.egress.gate import Gate
 from atoll.engine.early import EarlyEngine
 from atoll.engine.inner import InnerCalls
+from atoll.engine.measures import EVENT_CPU_MS
 from atoll.engine.pool import Pool, PoolLimits
-from atoll.engine.process import built_folders
 from atoll.engine.report import pool_report
+from atoll.engine.slices import ask_for_short_slices
 from atoll.engine.supervisor import Supervisor
 from atoll.engine.upkeep import UpkeepLimits
-from atoll.errors import StartError, StorageFailed
+from atoll.engine.warming import Warming
+from atoll.errors import StorageFailed
 from atoll.front.control import Message, Receive, Send
-from atoll.front.heap import keep_freed_memory
+from atoll.front.heap import collect_seldom, keep_freed_memory
 from atoll.front.pages import Detail
 from atoll.front.peer import Proxies
 from atoll.front.server import Listening, Server, listen
@@ -68,6 +68,7 @@ from atoll.triggers.queues import QueueTriggers
 from atoll.triggers.sqlite import SqliteCronHistory
 from atoll.triggers.tail import TailTriggers
 from atoll.triggers.triggers import Triggers
+from atoll.wire.generated import Outcome
 from atoll.workers import Version
 
 if TYPE_CHECKING:
@@ -166,6 +167,9 @@ class Node:
         restored = self.deployer.restore()
         if restored:
             log.info("%d workers restored", restored)
+        warming = Warming(settings.data / "recent.json", self.pool, self.deployer.active)
+        warming.start()
+        undo.push_async_callback(warming.close)
         self.first_token = await self.access.gate.make_first_token(settings.data)
         if listening is not None:
             await self._open(listening)
@@ -205,6 +209,13 @@ class Node:
         if self.phase != "serving":
             return self.phase
         return "ok" if self.pool.stats().engines else "no engine"
+
+    def _skim(self, version: Version, outcome: Outcome, status: int, cpu_us: int, wall_us: int) -> bool:
+        """A call is over that said nothing: count it, unless somebody wants to know more of it."""
+        if self.tracer is not None or version.tail_consumers or self.logs.wants(version.worker_id):
+            return False
+        self.meter.count(version, outcome, status, cpu_us, wall_us)
+        return True
 
     def _record(self, record: Invocation) -> None:
         self.meter.record(record)
@@ -255,10 +266,12 @@ class Node:
             own_engines=settings.own_engines,
             quarantine_seconds=settings.quarantine_seconds,
             blocked_seconds=settings.blocked_seconds,
+            event_cpu_ms=min(EVENT_CPU_MS, settings.max_cpu_ms),
         )
         return Pool(
             broker,
             self._record,
+            skim=self._skim,
             limits=limits,
             load_code_cache=store.load_code,
             save_code_cache=store.save_code,
@@ -348,22 +361,6 @@ class Node:
     def _cap_tenant(self, tenant: Tenant) -> None:
         self.pool.set_caps(tenant.name, caps_of(tenant.quotas, self.pool.tenants.usual))
 
-    async def deploy_example(self, name: str) -> None:
-        """Deploy one of the examples that come with Atoll, unless a worker has its name."""
-        if any(deployment.name == name for deployment in self.deployer.all()):
-            return
-        for folder in built_folders():
-            example = folder / "_examples" / name
-            if example.is_dir():
-                config = tomllib.loads((example / "atoll.toml").read_text("utf-8"))
-                script = (example / config["main"]).read_text("utf-8")
-                try:
-                    await self.deployer.create(DeployBody(name=name, script=script, env=config.get("vars", {})))
-                except Refused as refused:
-                    raise StartError(f"the example {name} was refused: {refused}", "start without --example") from None
-                return
-        raise StartError(f"the example {name} did not come with this Atoll", "leave out --example")
-
 
 async def serve(settings: Settings, examples: Sequence[str], greet: Callable[[Node], None]) -> None:
     node = Node(settings)
@@ -374,8 +371,9 @@ async def serve(settings: Settings, examples: Sequence[str], greet: Callable[[No
     await node.start()
     try:
         for example in examples:
-            await node.deploy_example(example)
+            await deploy_example(node.deployer, example)
         greet(node)
+        collect_seldom()
         await stopping.wait()
         for number in (signal.SIGTERM, signal.SIGINT):  # a second one is not patient
             loop.remove_signal_handler(number)
@@ -386,9 +384,8 @@ async def serve(settings: Settings, examples: Sequence[str], greet: Callable[[No
 
 def run(settings: Settings, greet: Callable[[Node], None], *, examples: Sequence[str] = ()) -> None:
     """Run a node in this process until it is told to stop. `greet` says that it serves."""
-    logging.basicConfig(
-        stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)-7s %(name)s: %(message)s"
-    )
+    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format=LOG_FORMAT)
     keep_freed_memory()
+    ask_for_short_slices()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(serve(settings, examples, greet))

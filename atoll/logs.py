@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -10,6 +10,10 @@ from atoll.errors import Failure
 from atoll.tallies import OpSpan
 from atoll.wire.generated import Level, Outcome
 from atoll.workers import Version
+
+# A call is over that said nothing and asked nothing: version, outcome, status, CPU and wall microseconds. True if it
+# was counted and nobody wants to know more of it; else it gets a record. Most calls of a busy worker get none.
+Skim = Callable[[Version, Outcome, int, int, int], bool]
 
 NO_OPS: Mapping[str, int] = {}
 LINE_BYTES = 150  # a log line without its text, as Python holds it

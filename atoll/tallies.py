@@ -5,24 +5,51 @@ A Prometheus client would take 0.8 to 3 us per count; an increment in a list tak
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_right
 from collections.abc import Sequence
 from typing import NamedTuple
+
+# So many values wait in a list before they are counted: sorting them takes a fifth of looking for the place of each.
+RECENT = 4096
 
 
 class Histogram:
     """How often a value was at most each of some bounds. The last count is of what was above all of them."""
 
-    __slots__ = ("bounds", "counts", "total")
+    __slots__ = ("_counts", "_total", "bounds", "recent")
 
     def __init__(self, bounds: Sequence[int]) -> None:
         self.bounds = bounds
-        self.counts = [0] * (len(bounds) + 1)
-        self.total = 0
+        self.recent: list[int] = []  # whoever is in a hurry appends here, and calls fold() when there are RECENT
+        self._counts = [0] * (len(bounds) + 1)
+        self._total = 0
 
     def add(self, value: int) -> None:
-        self.counts[bisect_left(self.bounds, value)] += 1
-        self.total += value
+        self.recent.append(value)
+        if len(self.recent) >= RECENT:
+            self.fold()
+
+    def fold(self) -> None:
+        """Count what has come since the last time."""
+        values = sorted(self.recent)
+        self.recent.clear()
+        self._total += sum(values)
+        below = 0
+        for place, bound in enumerate(self.bounds):
+            at = bisect_right(values, bound, below)
+            self._counts[place] += at - below
+            below = at
+        self._counts[-1] += len(values) - below
+
+    @property
+    def counts(self) -> list[int]:
+        self.fold()
+        return self._counts
+
+    @property
+    def total(self) -> int:
+        self.fold()
+        return self._total
 
 
 OP_BOUNDS = (50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 50_000, 250_000, 1_000_000, 10_000_000)  # us

@@ -14,6 +14,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Self
 
+from bench import sockets
 from bench.harness import Atoll, BenchError, Server, fetch, rss_of
 from bench.load import wrk
 from bench.report import Options, Row, main
@@ -166,6 +167,7 @@ def run(options: Options) -> list[Row]:
         Row("CPU of a subrequest that is read, beyond hello", "us", {"atoll": read_cost - hello_cost}),
         Row("subrequests to a worker of the node", "req/s", {"atoll": inner_rate}),
         Row("CPU of one of them, beyond hello", "us", {"atoll": inner_cost - hello_cost}),
+        *sockets.rows(options),
     ]
 
 

@@ -45,6 +45,12 @@ DEBUG_PRINT = {
     ".h": re.compile(r"std::(cout|cerr|clog)\b|(?<![a-z_])printf\("),
 }
 EMPTY_NAME = re.compile(r"(Manager|Helper|Helpers|Utils|Util)$")
+BACKENDS = [
+    *(ROOT / "atoll/bindings").glob("*/sqlite.py"),
+    *(ROOT / "atoll/bindings").glob("*/memory.py"),
+    ROOT / "atoll/bindings/cache/disk.py",
+    ROOT / "atoll/triggers/sqlite.py",
+]
 OP_IN_PYTHON = re.compile(r'@op\("([^"]+)"')
 OP_IN_JS = re.compile(r'defineOp\("([^"]+)"\)')
 
@@ -89,6 +95,13 @@ def room_of(parts: tuple[str, ...]) -> str:
     return parts[0].removesuffix(".py") if parts else ""
 
 
+def imports_of(path: Path) -> set[str]:
+    """The modules a file imports, by their whole names."""
+    nodes = list(ast.walk(ast.parse(path.read_text())))
+    plain = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    return plain | {node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module}
+
+
 def imported_rooms(tree: ast.Module) -> Iterator[tuple[int, str]]:
     """The rooms of `atoll` that a file imports, wherever in it the import stands."""
     for node in ast.walk(tree):
@@ -129,6 +142,22 @@ def test_no_two_test_files_have_the_same_name() -> None:
 def test_generated_files_match_the_wire_definition() -> None:
     stale = [named(path) for path, text in outputs().items() if not path.exists() or path.read_text("utf-8") != text]
     assert not stale, "run `make wire`"
+
+
+def test_bindings_and_triggers_know_what_they_keep_only_by_its_protocol() -> None:
+    """Another backend is a file beside store.py: nothing but the lists that make things may name one."""
+    backends = {f"atoll.{named(p)[6:-3].replace('/', '.')}" for p in BACKENDS}
+    makers = {"atoll/app.py", "atoll/bindings/__init__.py"}
+    strays = [
+        f"{named(path)}: {module}"
+        for path in sources("atoll", suffixes=(".py",))
+        if named(path) not in makers
+        for module in imports_of(path)
+        if module in backends
+    ]
+    assert len(backends) >= 5 and not strays
+    for protocol in [*(ROOT / "atoll/bindings").glob("*/store.py"), ROOT / "atoll/triggers/history.py"]:
+        assert not {module for module in imports_of(protocol) if module.split(".")[0] == "apsw" or ".db" in module}
 
 
 def test_both_halves_of_a_binding_name_the_same_ops() -> None:

@@ -12,13 +12,15 @@ const MARK = "\n//# atoll:lazy\n";
 
 const LAZY = [
   /^node\/(?!modules\.js|globals\.js)\w+\.js$/,
+  /^(console_format|console_table)\.js$/,
   /^dom\/(broadcast_channel|message_event|message_port|progress_event)\.js$/,
   /^encoding\/(labels|text_streams)\.js$/,
   /^fetch\/integrity\.js$/,
   /^file\/(file_reader|multipart|object_url)\.js$/,
   /^streams\/(compression|gated|identity|transfer)\.js$/,
+  /^internal\/inspect\w*\.js$/,
   /^sockets\/\w+\.js$/,
-  /^worker\/(cloudflare_workers|parcel|socket_port)\.js$/,
+  /^worker\/(cloudflare_workers|parcel|socket_port|thrown)\.js$/,
   /^(performance_entries|performance_observer|url\/pattern\w*)\.js$/,
 ];
 
@@ -93,10 +95,11 @@ export async function buildLazyModules(build, { root, packages, inject }) {
     absWorkingDir: root,
     logLevel: "warning",
   });
-  const table = {};
+  // ";key,start,end;key,start,end;": one text to search, since an object of it would be in every heap.
+  let table = ";";
   let texts = "";
   for (const { path, text } of outputFiles) {
-    table[relative("/lazy", path).replaceAll("\\", "/")] = [texts.length, texts.length + text.length];
+    table += `${relative("/lazy", path).replaceAll("\\", "/")},${texts.length},${texts.length + text.length};`;
     texts += text;
   }
   const keys = [...sharedKeys].sort();
@@ -110,7 +113,7 @@ export async function buildLazyModules(build, { root, packages, inject }) {
   });
   const shared = `${modules.map((module) => module.import).join("\n")}
     export const shared = () => ({ __proto__: null, ${modules.map((module) => module.entry).join(",\n")} });`;
-  return { text: `${MARK}${JSON.stringify(table)}\n${texts}`, shared };
+  return { text: `${MARK}${table}\n${texts}`, shared };
 }
 
 /** A plugin for the main bundle: it gives the module "#shared", and sees that no lazy module comes in. */

@@ -1,8 +1,7 @@
 // https://console.spec.whatwg.org/
-import { formatTable } from "./console_table.js";
-import { formatArguments } from "./console_format.js";
-import { inspect } from "./internal/inspect.js";
+import { lazy } from "./internal/lazy.js";
 import { native } from "./internal/native.js";
+import { inspect } from "./internal/show.js";
 import { Level } from "./internal/wire.gen.js";
 
 const { captureStackTrace } = Error;
@@ -11,6 +10,11 @@ const { captureStackTrace } = Error;
 const counts = new Map();
 const timers = new Map();
 let indent = "";
+
+/** https://console.spec.whatwg.org/#formatter: most lines are one text, which needs no reading of the rest. */
+function formatArguments(data) {
+  return data.length === 1 && typeof data[0] === "string" ? data[0] : lazy("console_format.js").formatArguments(data);
+}
 
 /** https://console.spec.whatwg.org/#printer */
 function print(level, text) {
@@ -95,7 +99,7 @@ const methods = {
   table(data = undefined, properties = undefined) {
     let table = null;
     try {
-      table = formatTable(data, properties);
+      table = lazy("console_table.js").formatTable(data, properties);
     } catch {
       // A getter or a proxy threw when it was looked at: then it is no table.
     }

@@ -4,6 +4,7 @@
 // then it is done on the spot, because V8's own threads would do it at nobody's expense. Memory to share with other threads is
 // refused here.
 import { isResponse } from "./fetch/outgoing.js";
+import { native } from "./internal/native.js";
 
 /** https://webassembly.github.io/spec/web-api/#compile-a-potential-webassembly-response */
 async function bytesOf(source, where) {
@@ -17,6 +18,7 @@ async function bytesOf(source, where) {
 }
 
 const { construct } = Reflect;
+let waits = false;
 const DESCRIPTOR = ["address", "index", "initial", "minimum", "maximum"];
 
 /** https://webassembly.github.io/spec/js-api/#memories, of one thread only. */
@@ -36,8 +38,18 @@ function refuseShared(WebAssembly) {
   Object.defineProperty(WebAssembly, "Memory", constructor);
 }
 
-/** Called when an isolate gets its worker. */
-export function tameWebAssembly(WebAssembly) {
+/**
+ * Called when an isolate gets its worker. Until that looks at WebAssembly it cannot do anything with it, not even with a module
+ * it imports; few do, so all this waits until then.
+ */
+export function tameWebAssembly() {
+  if (waits || !("WebAssembly" in globalThis)) return; // there is none while the snapshot is made
+  waits = true;
+  const { WebAssembly } = globalThis;
+  native.defineLazyGlobal("WebAssembly", () => tame(WebAssembly));
+}
+
+function tame(WebAssembly) {
   refuseShared(WebAssembly);
   const { Module, instantiate: instantiateModule } = WebAssembly;
   const compile = async (bytes) => new Module(bytes);
@@ -63,4 +75,5 @@ export function tameWebAssembly(WebAssembly) {
   for (const [name, value] of Object.entries(functions)) {
     Object.defineProperty(WebAssembly, name, { value, writable: true, enumerable: true, configurable: true });
   }
+  return WebAssembly;
 }

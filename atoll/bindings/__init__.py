@@ -10,6 +10,7 @@ from atoll.bindings.echo.ops import Echo
 from atoll.bindings.fetch.ops import Fetch
 from atoll.bindings.kv.ops import KV
 from atoll.bindings.kv.sqlite import SqliteKV
+from atoll.bindings.pipe.ops import PipeBinding
 from atoll.bindings.queue.ops import QueueBinding
 from atoll.bindings.ratelimit.memory import MemoryCounters
 from atoll.bindings.ratelimit.ops import RateLimit
@@ -22,12 +23,14 @@ def make_bindings(services: Services) -> list[Binding]:
     """One of each kind, for the life of a node."""
     settings = services.settings
     cache = HttpCache(CacheDisk(settings.data / "cache", settings.cache_bytes), settings.cache_object_bytes)
+    pipes = PipeBinding()
     return [
         Echo(),
         Fetch(services, cache),
         KV(SqliteKV(settings.data / "kv.db")),
         QueueBinding(services.queues),
-        Service(services),
+        pipes,
+        Service(services, pipes),
         Cache(cache),
         RateLimit(MemoryCounters()),
         VersionMetadata(),

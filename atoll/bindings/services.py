@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -10,7 +10,6 @@ from atoll.bindings.queue.store import QueueStore
 from atoll.config import Settings
 from atoll.db.sqlite import Database
 from atoll.egress.gate import Gate
-from atoll.wire.generated import Event
 from atoll.workers import Version
 
 
@@ -46,6 +45,18 @@ class InnerCall(Protocol):
     def close(self) -> None: ...
 
 
+class MethodCall(Protocol):
+    """A call of a method of another worker, under way."""
+
+    on_end: Callable[[], None] | None  # called when it is over: streams in its value have been sent by then
+    thrown: dict[str, Any]  # what besides name and message is told of an exception that it threw
+
+    async def value(self) -> bytes:
+        """What the method returned. CalleeFailed if it threw, or ended in another way."""
+
+    def close(self) -> None: ...
+
+
 class InnerCalls(Protocol):
     """Calls between the workers of this node, past every socket (engine/inner.py)."""
 
@@ -54,10 +65,8 @@ class InnerCalls(Protocol):
     ) -> InnerCall:
         """Call a worker. `head` is that of a CALL frame; `hops` is that of the scope that asks."""
 
-    async def run(
-        self, version: Version, event: Event, label: str, meta: Mapping[str, Any], body: bytes, hops: int
-    ) -> bytes:
-        """Run another event than fetch of a worker; returns what it answers. CalleeFailed if it did not end well."""
+    def method(self, version: Version, label: str, meta: Mapping[str, Any], body: bytes, hops: int) -> MethodCall:
+        """Call a method of a worker. `label` is for the logs."""
 
 
 class Workers(Protocol):

@@ -15,6 +15,7 @@ from atoll.control.refusals import ApiCode, Refused
 from atoll.observe.records import iso_time
 
 URL = Query("url", "Only this one", {"type": "string"})
+TAG = Query("tag", "Only what has this tag in its Cache-Tag header", {"type": "string"})
 MAX_LISTED = 1_000
 
 
@@ -51,7 +52,7 @@ class CachesApi:
         return [
             Route("GET", "/api/caches", self.caches, Scope.READ, "The caches of a tenant", gives=CachesAnswer),
             Route("GET", one, self.list, Scope.READ, "What is in a cache", gives=KeptsAnswer, query=page),
-            Route("DELETE", one, self.clear, Scope.DEPLOY, "Forget what is in a cache", status=204, query=(URL,)),
+            Route("DELETE", one, self.clear, Scope.DEPLOY, "Forget what is in a cache", status=204, query=(URL, TAG)),
         ]
 
     async def caches(self, request: Request) -> Response:
@@ -69,14 +70,18 @@ class CachesApi:
 
     async def clear(self, request: Request) -> Response:
         tenant, name = caller_of(request).tenant, request.path_params["cache"]
-        url = request.query_params.get("url")
-        if url is None:
-            found = await self._store.clear(tenant, name)
-        else:
+        url, tag = request.query_params.get("url"), request.query_params.get("tag")
+        what = f"the cache `{name[:80]}`"
+        if url is not None:
+            what = f"`{url[:200]}` in {what}"
             found = await self._store.remove(Place(tenant, name, url))
+        elif tag is not None:
+            what = f"the tag `{tag[:200]}` in {what}"
+            found = await self._store.remove_tagged(tenant, name, tag)
+        else:
+            found = await self._store.clear(tenant, name)
         if not found:
-            cache = f"the cache `{name[:80]}`"
-            raise nothing_kept(cache if url is None else f"`{url[:200]}` in {cache}")
+            raise nothing_kept(what)
         return no_content()
 
 

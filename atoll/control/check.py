@@ -296,7 +296,7 @@ def checked_limits(wanted: WantedLimits, settings: Settings) -> Limits:
             raise Refused(
                 ApiCode.BAD_LIMIT,
                 f"`limits.{name}` is {value}, but must be a whole number from {lowest} to {cap}",
-                f"the cap is this node's setting max_{name}",
+                f"the cap is this node's setting max_{name}, or the tenant's quota of that name",
             )
         values[name] = value
     return Limits(**values)

@@ -27,7 +27,7 @@ from atoll.control.callers import LOCAL, Caller
 from atoll.control.check import DeployBody, checked_name
 from atoll.control.draft import Identity, changed_draft, new_draft, secret_draft
 from atoll.control.ids import random_id
-from atoll.control.quotas import QuotaRules, script_bytes
+from atoll.control.quotas import QuotaRules, script_bytes, settings_of
 from atoll.control.refusals import ApiCode, Refused, load_refusal
 from atoll.control.routes import RouteRules
 from atoll.control.secret_rows import SealedSecret
@@ -127,6 +127,11 @@ class Deployer:
                 "GET /api/workers lists them; POST /api/workers makes one",
             )
         return deployment
+
+    def active(self, worker_id: str) -> Version | None:
+        """The version of a worker that answers now."""
+        deployment = self._live.get(worker_id)
+        return deployment.version if deployment is not None else None
 
     def version(self, deployment: Deployment, reference: str) -> Deployment:
         """One of the versions of a worker, by id or number; `deployment` is the worker."""
@@ -259,14 +264,14 @@ class Deployer:
             raise Refused(ApiCode.NAME_TAKEN, f"a worker named `{name}` exists already", hint)
         self._quotas.refuse_one_more(by.tenant, self.all(by.tenant))
         identity = Identity(self._new_id("worker"), name, by.tenant, self._new_id("version"), by.name, self._clock())
-        draft = new_draft(body, identity, self._settings, self._router, self._kinds)
+        draft = new_draft(body, identity, self._settings_of(by.tenant), self._router, self._kinds)
         return await self._activate(draft, self._store.create, by)
 
     async def _update(self, name: str, body: DeployBody, by: Caller) -> Deployment:
         current = self.find(name, by)
         identity = Identity(current.id, name, by.tenant, self._new_id("version"), by.name, self._clock())
         maps = self._store.source_maps(current.version.id)
-        draft = changed_draft(body, identity, current, maps, self._settings, self._router, self._kinds)
+        draft = changed_draft(body, identity, current, maps, self._settings_of(by.tenant), self._router, self._kinds)
         return await self._activate(draft, self._store.update, by)
 
     async def _change_secret(self, name: str, secret: str, value: str | None, by: Caller) -> Deployment:
@@ -373,9 +378,12 @@ class Deployer:
         self._logs.open(deployment.id)
         self._triggers.put(deployment.version)
 
+    def _settings_of(self, tenant: str) -> Settings:
+        return settings_of(self._settings, self._tenants.quotas(tenant))
+
     def _capped(self, stored: Deployment) -> Deployment:
-        """A stored version within the node's caps, which may have become lower since it was made."""
-        top, limits = self._settings, stored.version.limits
+        """A stored version within the caps of node and tenant, which may have become lower since it was made."""
+        top, limits = self._settings_of(stored.version.tenant), stored.version.limits
         capped = Limits(
             cpu_ms=min(limits.cpu_ms, top.max_cpu_ms),
             wall_ms=min(limits.wall_ms, top.max_wall_ms),

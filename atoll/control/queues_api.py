@@ -211,10 +211,14 @@ def checked_retention(seconds: int) -> int:
 
 
 def _shown_message(message: Waiting) -> MessageAnswer:
+    body: Any = message.body.decode("utf-8", "replace")  # an engine may have called something text that is none
     if message.type == "json":
-        body: Any = msgspec.Raw(message.body)
-    else:
-        body = message.body.decode() if message.type == "text" else base64.b64encode(message.body).decode()
+        try:
+            body = msgspec.json.decode(message.body)
+        except msgspec.DecodeError:
+            pass
+    elif message.type != "text":
+        body = base64.b64encode(message.body).decode()
     return MessageAnswer(
         id=message.id,
         content_type=message.type,

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from atoll.bindings.kv.store import Bound
+from atoll.config import Settings
 from atoll.control.refusals import ApiCode, Refused
 from atoll.control.tenants import Quotas, Tenants
 from atoll.control.version_rows import Deployment
@@ -13,6 +15,16 @@ from atoll.engine.tenants import TenantCaps
 
 def script_bytes(deployment: Deployment) -> int:
     return sum(len(module.source) for module in deployment.version.modules)
+
+
+def settings_of(settings: Settings, quotas: Quotas) -> Settings:
+    """The node's settings as they are for a tenant whose workers may be allowed less than others."""
+    lower: dict[str, int] = {}
+    for name in ("cpu_ms", "wall_ms", "memory_mb"):
+        most: int | None = getattr(quotas, f"max_{name}")
+        if most is not None:
+            lower |= {each: min(most, getattr(settings, each)) for each in (name, f"max_{name}")}
+    return replace(settings, **lower) if lower else settings  # type: ignore[arg-type]  # all of these are numbers
 
 
 def caps_of(quotas: Quotas, usual: TenantCaps) -> TenantCaps:

@@ -30,6 +30,9 @@ class Quotas(msgspec.Struct, frozen=True, omit_defaults=True):
     loaded_workers: int | None = None  # isolates
     kv_keys: int | None = None  # in all its namespaces
     kv_bytes: int | None = None  # of values
+    max_cpu_ms: int | None = None  # the most its workers may ask for as limits.cpu_ms, and so on
+    max_wall_ms: int | None = None
+    max_memory_mb: int | None = None
     own_engine: bool | None = None  # all its workers run in an engine process of its own
 
 

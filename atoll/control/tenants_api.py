@@ -28,6 +28,7 @@ MAX_LISTED = 10
 
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
 Rate = Annotated[int, msgspec.Meta(ge=1, le=10_000_000)]
+Memory = Annotated[int, msgspec.Meta(ge=8, le=1_000_000)]  # an isolate with less cannot even start
 Seconds = Annotated[float, msgspec.Meta(gt=0, le=1_000_000)]
 Hosts = Annotated[list[str], msgspec.Meta(max_length=MAX_HOSTS)]
 
@@ -43,6 +44,9 @@ class WantedQuotas(msgspec.Struct, forbid_unknown_fields=True):
     loaded_workers: Rate | None | UnsetType = UNSET
     kv_keys: Count | None | UnsetType = UNSET
     kv_bytes: Count | None | UnsetType = UNSET
+    max_cpu_ms: Rate | None | UnsetType = UNSET
+    max_wall_ms: Rate | None | UnsetType = UNSET
+    max_memory_mb: Memory | None | UnsetType = UNSET
     own_engine: bool | None | UnsetType = UNSET
 
 
@@ -68,6 +72,9 @@ class QuotasAnswer(msgspec.Struct):
     loaded_workers: int | None
     kv_keys: int | None
     kv_bytes: int | None
+    max_cpu_ms: int | None
+    max_wall_ms: int | None
+    max_memory_mb: int | None
     own_engine: bool | None
 
 

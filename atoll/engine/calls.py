@@ -160,7 +160,8 @@ class Call:
         """More of the request body. The caller keeps within the credit it was given."""
         state = self.state
         if self.echo is not None:
-            self.echo.take(chunk, ended)
+            if state == RESPONDED:
+                self.echo.take(chunk, ended)
         elif state == QUEUED:
             if self.backlog is None:
                 self.backlog = []
@@ -174,10 +175,10 @@ class Call:
 
     def grant(self, amount: int) -> None:
         """The client took `amount` bytes of the response body: the engine may send as many more."""
+        if self.state != RESPONDED:
+            return
         if self.echo is not None and self.echo.is_open:
             self.echo.grant(amount)
-            return
-        if self.state != RESPONDED:
             return
         if self.direct is not None:
             self.direct.on_grant(amount)

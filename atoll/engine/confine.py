@@ -34,6 +34,8 @@ NEW_MOUNTS, NEW_CGROUP, NEW_UTS, NEW_IPC, NEW_USER, NEW_NET = (
 )
 NEW_ALL = NEW_MOUNTS | NEW_CGROUP | NEW_UTS | NEW_IPC | NEW_NET
 
+NO_NAMESPACES = "a container without the right to, or user namespaces are off"
+
 # linux/mount.h
 READ_ONLY, NO_SUID, NO_DEV, NO_EXEC = 1, 2, 4, 8
 REMOUNT, BIND, RECURSIVE, PRIVATE = 32, 4096, 16384, 1 << 18
@@ -57,6 +59,7 @@ MOUNT_POINTS = ("/mnt", "/media", "/srv", "/sys", "/opt", "/tmp")
 THREADS = 512  # of one engine: 64 of ours at most, and V8's
 THREADS_COUNTED_APART = (5, 14)  # from here on in each user namespace; before, together with all else of the user
 DESCRIPTORS = 64
+OOM_SCORE = "500"  # when the machine is out of memory, an engine goes and not the node
 
 libc = ctypes.CDLL(None, use_errno=True)
 libc.syscall.restype = ctypes.c_long
@@ -72,18 +75,21 @@ def check(result: int) -> int:
 class Confinement:
     """The layers of one process, as they are put on."""
 
-    def __init__(self, files: list[str], *, without: Iterable[str] = ()) -> None:
+    def __init__(self, files: list[str], *, data_bytes: int = 0, without: Iterable[str] = ()) -> None:
         self._files = files  # all that node has to read to start, itself first
+        self._data_bytes = data_bytes  # memory that it may write to; 0: as much as there is
         self._without = frozenset(without)  # layers that a test leaves out, to see that the others hold alone
         self._proc = os.open("/proc/self", os.O_PATH | os.O_DIRECTORY)
         self._outer_uid = os.getuid()
         self._own_mounts = False  # in a mount namespace
         self._own_files = False  # in a root of its own
         self._own_users = False  # in a user namespace
+        self._stays: OSError | None = None  # why the kernel would rather end the node when memory runs out
         self.report: list[str] = []
 
     def apply(self) -> str:
         """Put on what this kernel and user allow. Returns a line per layer: `+name detail` or `-name: reason`."""
+        self._go_first()
         self._try(NAMESPACES, self._namespaces)
         self._try(PRIVATE_ROOT, self._private_root)
         self._try(UID, self._leave_user)
@@ -112,7 +118,10 @@ class Confinement:
         """No network but a dead loopback, no shared memory or host name of others, mounts of its own."""
         uid, gid = os.getuid(), os.getgid()
         if uid != 0 or libc.unshare(NEW_ALL) != 0:  # a user, or root in a container without the rights of root
-            check(libc.unshare(NEW_ALL | NEW_USER))
+            try:
+                check(libc.unshare(NEW_ALL | NEW_USER))
+            except OSError as error:
+                raise OSError(0, f"none may be made here ({error.strerror}); {NO_NAMESPACES}") from None
             self._map_user(uid, gid)
         self._own_mounts = True
 
@@ -124,11 +133,7 @@ class Confinement:
             ("uid_map", f"{NOBODY} {uid} 1"),
             ("gid_map", f"{NOBODY} {gid} 1"),
         ):
-            fd = os.open(name, os.O_WRONLY, dir_fd=self._proc)
-            try:
-                os.write(fd, text.encode())
-            finally:
-                os.close(fd)
+            write_self(self._proc, name, text)
 
     # --- files ---
 
@@ -187,12 +192,17 @@ class Confinement:
             return str(self._outer_uid)
         if self._own_users:
             raise OSError(0, "root outside of its user namespace: the real one may not be left here")
-        if not self._own_files and not self._nobody_can_read():
+        try:
+            can_read = self._own_files or self._nobody_can_read()
+            if can_read:
+                drop_bound()
+                os.setgroups([])
+                os.setresgid(NOBODY, NOBODY, NOBODY)
+                os.setresuid(NOBODY, NOBODY, NOBODY)
+        except OSError as error:
+            raise OSError(0, f"root may not become {NOBODY} here ({error.strerror}); it stays rightless root") from None
+        if not can_read:
             raise OSError(0, "the files of the engine cannot be read by other users; it stays root without its rights")
-        drop_bound()
-        os.setgroups([])
-        os.setresgid(NOBODY, NOBODY, NOBODY)
-        os.setresuid(NOBODY, NOBODY, NOBODY)
         try:  # a user namespace too, so that its threads are counted apart from those of other engines
             prctl(SET_DUMPABLE, 1)  # else its own files in /proc are root's now
             check(libc.unshare(NEW_USER))
@@ -220,7 +230,16 @@ class Confinement:
         header = struct.pack("=Ii", CAPABILITY_VERSION, 0)
         check(libc.capset(header, bytes(24)))
 
+    def _go_first(self) -> None:
+        """When memory runs out. At once: later the files of this process in /proc are root's."""
+        try:
+            write_self(self._proc, "oom_score_adj", OOM_SCORE)
+        except OSError as error:
+            self._stays = error
+
     def _limits(self) -> None:
+        if self._stays is not None:
+            raise self._stays
         limits = {
             resource.RLIMIT_CORE: 0,
             resource.RLIMIT_FSIZE: 0,  # its output is a pipe: a file would fail at the first line
@@ -228,6 +247,8 @@ class Confinement:
             resource.RLIMIT_MSGQUEUE: 0,
             resource.RLIMIT_NOFILE: DESCRIPTORS,
         }
+        if self._data_bytes:
+            limits[resource.RLIMIT_DATA] = self._data_bytes
         if self._own_users and kernel() >= THREADS_COUNTED_APART:
             limits[resource.RLIMIT_NPROC] = THREADS
         for limit, most in limits.items():
@@ -239,6 +260,15 @@ class Confinement:
 def kernel() -> tuple[int, ...]:
     major, minor = os.uname().release.split(".")[:2]
     return int(major), int("".join(filter(str.isdigit, minor)))
+
+
+def write_self(proc: int, name: str, text: str) -> None:
+    """To one of the files of this process in /proc."""
+    fd = os.open(name, os.O_WRONLY, dir_fd=proc)
+    try:
+        os.write(fd, text.encode())
+    finally:
+        os.close(fd)
 
 
 def prctl(option: int, value: int) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from atoll.engine import sandbox
 from atoll.engine.ledger import Ledger
+from atoll.engine.memory import engine_bytes
 from atoll.engine.process import EngineCommand, EngineFiles, Launched, ensure_snapshot, find_files
 
 
@@ -21,6 +22,7 @@ def prepared(
     pbkdf2_iterations: int,
     heap_initial_mb: int,
     sandbox_mode: str,
+    memory_bytes: int | None = None,
     files: EngineFiles | None = None,
     shared: Path | None = None,
 ) -> EngineCommand:
@@ -36,7 +38,17 @@ def prepared(
             raise
         snapshot = ensure_snapshot(files, data)
     readable = () if sandbox_mode == sandbox.OFF else sandbox.needed_files(files.node, files.main, files.addon)
-    return EngineCommand(files, snapshot, threads, spares, pbkdf2_iterations, heap_initial_mb, sandbox_mode, readable)
+    return EngineCommand(
+        files,
+        snapshot,
+        threads,
+        spares,
+        pbkdf2_iterations,
+        heap_initial_mb,
+        sandbox_mode,
+        readable,
+        engine_bytes() if memory_bytes is None else memory_bytes,
+    )
 
 
 class EarlyEngine:

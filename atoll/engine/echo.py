@@ -1,8 +1,9 @@
 """A request body that is the response body too, and goes from the client back to the client past the engine.
 
 A worker that answers with the body of its request and never looked at it has nothing to do with its bytes. When the
-engine says so (ECHO), it is told that the request body ends where it is; it sends back what it has got of it, ends the
-response, and is done with the call. What comes from the client after that is handed to the client here.
+engine says so (ECHO), it gets no more of them; it sends back what it has, and gives credit for that after it. With the
+last of this credit its part is over, and what comes from the client is handed to the client here. The call goes on: the
+end of the body is told to the engine, which then ends the response.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
+from atoll.wire.codec import encode_body
 from atoll.wire.generated import WINDOW
 
 if TYPE_CHECKING:
@@ -27,14 +29,13 @@ class Echo:
         # What came before it was open: no more than the window, since no credit was given for it.
         self._waiting: deque[tuple[bytes, bool]] = deque()
 
-    def open(self) -> None:
-        """The engine's part has gone out, and it takes and sends nothing more."""
+    def on_engine_credit(self) -> None:
+        """See whether the engine has sent back all that it got."""
         call = self._call
+        if self.is_open or call.uncredited:
+            return
         self._before = WINDOW - call.allowed - call.ungranted
         self.is_open = True
-        uncredited, call.uncredited = call.uncredited, 0
-        if uncredited:
-            call.caller.on_upload_credit(uncredited)
         self._hand()
 
     def take(self, chunk: bytes, ended: bool) -> None:
@@ -55,6 +56,11 @@ class Echo:
         if self._is_handing:
             return
         self._is_handing = True
+        call = self._call
         while self._waiting:
-            self._call.caller.on_body(*self._waiting.popleft())
+            chunk, ended = self._waiting.popleft()
+            if chunk:
+                call.caller.on_body(chunk, False)
+            if ended and call.table is not None:
+                call.table.link.send(encode_body(call.worker, call.id, b"", True))
         self._is_handing = False

@@ -22,6 +22,7 @@ from atoll.workers import Version
 T = TypeVar("T")
 
 MAX_TEXT = 8_192  # of a message or a stack that a worker tells
+MAX_OWN = 96 << 10  # of the properties of an exception
 
 
 class Calls(Protocol):
@@ -55,6 +56,24 @@ class Thrown(msgspec.Struct):
     message: str = ""
     stack: str = ""
     said: msgspec.Raw = msgspec.Raw()
+    dom: bool = False  # it is a DOMException
+    own: str | None = None  # its own properties, as workers write them
+
+    @property
+    def failure(self) -> Failure:
+        texts = self.message[:MAX_TEXT], self.name[:MAX_TEXT], self.stack[:MAX_TEXT]
+        return Failure(ErrorCode.EXCEPTION, *texts)
+
+
+def read_thrown(body: bytes) -> Thrown:
+    """What an engine tells of an exception."""
+    try:
+        thrown = msgspec.json.decode(body, type=Thrown)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return Thrown(message="an exception that cannot be read")
+    if thrown.own is not None and len(thrown.own) > MAX_OWN:
+        thrown.own = None
+    return thrown
 
 
 async def run_event(
@@ -115,13 +134,8 @@ class EventEar:
             if not self.answer.done():
                 self.answer.set_result(body)
             return
-        try:
-            thrown = msgspec.json.decode(body, type=Thrown)
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            thrown = Thrown(message="an exception that cannot be read")
-        failure = Failure(
-            ErrorCode.EXCEPTION, thrown.message[:MAX_TEXT], thrown.name[:MAX_TEXT], thrown.stack[:MAX_TEXT]
-        )
+        thrown = read_thrown(body)
+        failure = thrown.failure
         if self.call is not None and self.call.failure is None:
             self.call.failure = failure  # before DONE, so that the record of the call has it
         self._fail(failure, bytes(thrown.said))

@@ -7,16 +7,18 @@ the request body, close. At most one window of body waits here in either directi
 from __future__ import annotations
 
 import asyncio
+import json
+import re
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from atoll.bindings.scope import check_hops
 from atoll.bindings.services import InnerResponse
 from atoll.engine.calls import Call
-from atoll.engine.events import Calls, EventFailed, run_event
+from atoll.engine.events import Calls, read_thrown
 from atoll.errors import CalleeFailed, Failure
-from atoll.wire.generated import CHUNK, INLINE_BODY, WINDOW, Event
+from atoll.wire.generated import CHUNK, INLINE_BODY, MAX_PAYLOAD, WINDOW, ErrorCode, Event
 from atoll.workers import Version
 
 READ_BYTES = 2 * CHUNK  # the most that one read gives
@@ -44,15 +46,13 @@ class InnerCalls:
             call.begin_upload(body, ended)
         return call
 
-    async def run(
-        self, version: Version, event: Event, label: str, meta: Mapping[str, Any], body: bytes, hops: int
-    ) -> bytes:
-        """Run another event than fetch of a worker. LoopDetected, and CalleeFailed if it did not end well."""
+    def method(self, version: Version, label: str, meta: Mapping[str, Any], body: bytes, hops: int) -> MethodCall:
+        """Call a method of a worker. LoopDetected; all else that goes wrong is raised by `value`."""
         calls = self._calls_after(hops)
-        try:
-            return await run_event(calls, version, event, label, meta, body, hops + 1)
-        except EventFailed as error:
-            raise CalleeFailed(error.failure) from None
+        call = MethodCall()
+        head = label.replace("\n", " ").encode("ascii", "replace") + b"\n" + json.dumps(meta).encode("ascii")
+        call.call = calls.call(version, head, body, True, call, int(Event.RPC), hops + 1)
+        return call
 
     def _calls_after(self, hops: int) -> Calls:
         check_hops(hops)
@@ -218,3 +218,64 @@ class WorkerCall:
         self._stopped = True
         self._waiting.clear()
         self._wake()
+
+
+MAX_THROWN = 1 << 20  # bytes that describe an exception
+VALUE_LENGTH = re.compile(rb"value-length: (\d{1,9})\r\n")
+
+
+class MethodCall(WorkerCall):
+    """A call of a method. The response is its value, and stays open while streams in the value are sent."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.on_end: Callable[[], None] | None = None
+        self.thrown: dict[str, Any] = {}
+        self._told: bytearray | None = None  # what has come of the description of an exception
+
+    async def value(self) -> bytes:
+        """What the method returned. CalleeFailed if it threw, or ended in another way."""
+        found = VALUE_LENGTH.search((await self.response()).head)
+        length = min(int(found[1]), MAX_PAYLOAD) if found is not None else MAX_PAYLOAD
+        parts: list[bytes] = []
+        size = 0
+        while size < length and (chunk := await self.read()):
+            parts.append(chunk)
+            size += len(chunk)
+        if size > length or (found is not None and size < length):
+            self.close()
+            raise CalleeFailed(Failure(ErrorCode.INTERNAL, "the value of the method has another length than was said"))
+        return b"".join(parts)
+
+    def on_response(self, status: int, head: bytes, body: bytes, ended: bool) -> None:
+        if status == 200 or self.is_closed:
+            super().on_response(status, head, body, ended)
+            return
+        self._told = bytearray()
+        self.on_body(body, ended)
+
+    def on_body(self, chunk: bytes, ended: bool) -> None:
+        if self._told is None:
+            super().on_body(chunk, ended)
+            return
+        self._told += chunk
+        if not ended and len(self._told) <= MAX_THROWN and self.call is not None:
+            self.call.grant(len(chunk))
+            return
+        thrown = read_thrown(bytes(self._told))
+        if self.call is not None and self.call.failure is None:
+            self.call.failure = thrown.failure  # before DONE, so that the record of the call has it
+        self.thrown = {"dom": thrown.dom, "own": thrown.own}
+        self.on_failure(thrown.failure)
+
+    def on_failure(self, failure: Failure) -> None:
+        super().on_failure(failure)
+        self._over()
+
+    def _end(self) -> None:
+        super()._end()
+        self._over()
+
+    def _over(self) -> None:
+        if self.on_end is not None:
+            self.on_end()

@@ -6,7 +6,8 @@ Between the fork and the exec is the only place where an engine can be given exa
 environment and the rights it may have, and doing it in a fresh process instead of a forked copy of the node keeps it
 simple and safe. Fd 3 is the socket, 4 the snapshot, 5 the ledger, and nothing else of ours is open in an engine.
 
-PLAN is empty (no sandbox), or a line of layers to leave out, for tests, and a line per file that node has to read.
+PLAN is empty (no sandbox), or a line of layers to leave out, for tests, one with the bytes of memory that may be
+written to, and a line per file that node has to read.
 Which layers hold is written to REPORT, which is closed before node begins: no engine can have forged what it says.
 """
 
@@ -36,8 +37,8 @@ def confine(plan: str) -> str:
     sys.path.append(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
     from atoll.engine.confine import Confinement
 
-    without, *files = plan.split("\n")
-    return Confinement(files, without=filter(None, without.split(","))).apply()
+    without, data_bytes, *files = plan.split("\n")
+    return Confinement(files, data_bytes=int(data_bytes), without=filter(None, without.split(","))).apply()
 
 
 def move_high(fd: int) -> int:

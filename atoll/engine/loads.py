@@ -163,18 +163,19 @@ def read_loaded(data: bytes, logs: Lines | None) -> LoadReport:
     )
 
 
-def load_meta(version: Version, cache: CodeCache) -> dict[str, object]:
+def load_meta(version: Version, cache: CodeCache, event_cpu_ms: int) -> dict[str, object]:
     """The description in a LOAD frame. Resources behind grants stay in Python: the engine learns names and kinds."""
     limits, values = version.limits, values_of(version)
     grants = [grant for grant in version.grants.values() if grant.name not in values]
     return {
         "name": version.worker_name,
+        "tenant": version.tenant,
         "main": version.main,
         "format": version.format.value,
         "modules": [{"path": m.path, "kind": m.kind.value, "size": len(m.source)} for m in version.modules],
         "env": {**version.env, **version.secrets, **values},
         "grants": [{"name": grant.name, "kind": grant.kind} for grant in grants],
-        "limits": {"cpu_ms": limits.cpu_ms, "timer_ms": limits.timer_ms},
+        "limits": {"cpu_ms": limits.cpu_ms, "event_cpu_ms": event_cpu_ms, "timer_ms": limits.timer_ms},
         "isolation": version.isolation.value,
         "switches": asdict(version.switches),
         "compatibility_date": version.compatibility_date,
@@ -183,13 +184,13 @@ def load_meta(version: Version, cache: CodeCache) -> dict[str, object]:
     }
 
 
-def pack_load(version: Version, cache: CodeCache) -> bytes:
+def pack_load(version: Version, cache: CodeCache, event_cpu_ms: int) -> bytes:
     """The payload of the LOAD for a version; LoadFailed if it cannot fit a frame."""
     sources = [module.source for module in version.modules]
     try:
-        payload = load_payload(load_meta(version, cache), [*sources, *cache])
+        payload = load_payload(load_meta(version, cache, event_cpu_ms), [*sources, *cache])
         if len(payload) > MAX_PAYLOAD and cache:
-            payload = load_payload(load_meta(version, ()), sources)
+            payload = load_payload(load_meta(version, (), event_cpu_ms), sources)
     except (TypeError, ValueError, RecursionError) as error:
         raise LoadFailed(Failure(ErrorCode.INVALID_ARGUMENT, f"`env` cannot be sent as JSON: {error}")) from None
     if len(payload) > MAX_PAYLOAD:
@@ -203,8 +204,9 @@ def pack_load(version: Version, cache: CodeCache) -> bytes:
 class LoadFrames:
     """LOAD payloads by version, ready to send: a cold start encodes nothing. The least recently used ones go."""
 
-    def __init__(self, load_code_cache: LoadCodeCache | None) -> None:
+    def __init__(self, load_code_cache: LoadCodeCache | None, event_cpu_ms: int) -> None:
         self._load_code_cache = load_code_cache
+        self._event_cpu_ms = event_cpu_ms
         self._kept: OrderedDict[tuple[Version, str], tuple[bytes, bool]] = OrderedDict()
         self._bytes = 0
 
@@ -216,7 +218,7 @@ class LoadFrames:
             self._kept.move_to_end(key)
             return kept
         cache = self._cache_of(version, v8)
-        kept = self._kept[key] = (pack_load(version, cache), bool(cache))
+        kept = self._kept[key] = (pack_load(version, cache, self._event_cpu_ms), bool(cache))
         self._bytes += len(kept[0])
         while self._bytes > FRAME_BYTES and len(self._kept) > 1:
             self._bytes -= len(self._kept.popitem(last=False)[1][0])

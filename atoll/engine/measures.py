@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+EVENT_CPU_MS = 30_000
+
 
 @dataclass(frozen=True, slots=True)
 class PoolLimits:
@@ -20,6 +22,7 @@ class PoolLimits:
     quarantine_seconds: float = 3600.0  # how long a worker that ended engines stays in one of its own
     blocked_seconds: float = 600.0  # how long one that went on there is refused
     ops_per_call: int = 64  # ops of one call under way; more wait in line
+    event_cpu_ms: int = EVENT_CPU_MS  # CPU time of a cron or queue event, if its worker may not use more anyway
 
 
 @dataclass(slots=True)

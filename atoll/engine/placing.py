@@ -47,7 +47,7 @@ class Placer:
         self._limits = limits
         self._counts = counts
         self._clock = clock
-        self._frames = LoadFrames(load_code_cache)
+        self._frames = LoadFrames(load_code_cache, limits.event_cpu_ms)
         self._save_code_cache = save_code_cache
         self.tenants = Tenants(TenantCaps(limits.tenant_calls, limits.tenant_loaded))
         self.offences = Offences(quarantine_seconds=limits.quarantine_seconds, blocked_seconds=limits.blocked_seconds)
@@ -78,6 +78,21 @@ class Placer:
                 placement.session.ask_code(placement)
             return report
         raise AssertionError("unreachable")
+
+    async def warm(self, version: Version) -> bool:
+        """Load a version that nobody has asked for, unless another would have to go. LoadFailed if it cannot be."""
+        cell, tenant = self.cell_of(version), self.tenants.of(version.tenant)
+        has_room = self.homes.loaded < self._limits.max_loaded and tenant.loaded < tenant.caps.loaded
+        if version in self.homes or not cell.is_open or not has_room:
+            return False
+        waiter: asyncio.Future[LoadReport] = asyncio.get_running_loop().create_future()
+        self.place(version, cell).placements[0].waiters.append(waiter)
+        await waiter
+        return True
+
+    def recent(self) -> list[str]:
+        """The workers that are loaded, by id, the most recently used first."""
+        return [home.version.worker_id for home in reversed(list(self.homes))]
 
     def retire(self, version: Version) -> None:
         """Nothing routes to the version any more: unload it once its calls are over."""

@@ -27,7 +27,7 @@ from atoll.engine.session import Session
 from atoll.engine.solo import is_solo, solo_placement, spend
 from atoll.engine.tenants import TenantCaps
 from atoll.errors import Failure, LoadFailed
-from atoll.logs import Invocation, Said
+from atoll.logs import Invocation, Said, Skim
 from atoll.wire.generated import ErrorCode, Outcome
 from atoll.workers import Version
 
@@ -47,6 +47,7 @@ class Pool:
         broker: Broker,
         record: Callable[[Invocation], None],
         *,
+        skim: Skim = lambda *_: False,
         limits: PoolLimits | None = None,
         load_code_cache: LoadCodeCache | None = None,
         save_code_cache: SaveCodeCache | None = None,
@@ -54,6 +55,7 @@ class Pool:
     ) -> None:
         self._broker = broker
         self._record = record
+        self._skim = skim
         self.limits = limits = limits or PoolLimits()
         self._clock = clock
         self._counts = PoolStats()
@@ -70,6 +72,8 @@ class Pool:
         self.offences = self._placer.offences
         self.check = self._placer.check
         self.retire = self._placer.retire
+        self.warm = self._placer.warm
+        self.recent = self._placer.recent
 
     # --- calls ---
 
@@ -267,7 +271,9 @@ class Pool:
 
     def session(self, cell: Cell, ledger: Ledger | None = None) -> Session:
         """A session for an engine about to start; `add` it once it has said HELLO."""
-        return Session(self, cell, self._broker, self._record, self._clock, self.limits.ops_per_call, ledger)
+        return Session(
+            self, cell, self._broker, self._record, self._skim, self._clock, self.limits.ops_per_call, ledger
+        )
 
     def add(self, session: Session) -> None:
         """An engine is ready: it takes calls from now on, first those that waited."""

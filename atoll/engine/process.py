@@ -34,6 +34,7 @@ TAIL_BYTES = 16 << 10  # of an engine's output, kept to explain a failed start
 OUTPUT_BYTES = 1 << 20  # of an engine's output, passed on to our log in its whole life
 REPORT_BYTES = 16 << 10  # of the launcher
 SNAPSHOT_SECONDS = 60
+UNUSED_DATA = 1280 << 20  # what V8 sets aside in every engine as memory that may be written to, and never uses
 UNUSED_SECONDS = 30 * 86_400  # after which a snapshot in a shared folder goes
 # How a process ends by itself: V8 gives up, memory is wrong, the sandbox caught it.
 CRASHES = frozenset(
@@ -140,10 +141,13 @@ class EngineCommand:
     heap_initial_mb: int = 0
     sandbox: str = OFF
     readable: tuple[str, ...] = ()  # what a confined engine may read to start
+    memory_bytes: int = 0  # the most one may use; 0: as much as there is
 
     def plan(self) -> str:
         """What the launcher has to do to confine it."""
-        return "" if self.sandbox == OFF else plan(self.readable)
+        if self.sandbox == OFF:
+            return ""
+        return plan(self.readable, data_bytes=self.memory_bytes and self.memory_bytes + UNUSED_DATA)
 
     def arguments(self) -> list[str]:
         numbers = {
@@ -178,7 +182,10 @@ class Launched:
                 stdout=output,
                 stderr=output,
                 pass_fds=passed,
-                start_new_session=True,  # Ctrl-C in a terminal is for us alone: engines end when we say so
+                # Ctrl-C in a terminal is for us alone: engines end when we say so. Not a session of their own: kernels
+                # that group processes by session (autogroup) would weigh an engine as a whole against us, and the low
+                # priority of threads that compute would count for nothing.
+                process_group=0,
             )
         except BaseException:
             self._close()

@@ -48,9 +48,9 @@ def needed_files(node: Path, *ours: Path) -> tuple[str, ...]:
     return tuple(file for file in dict.fromkeys(files) if os.path.exists(file))
 
 
-def plan(files: tuple[str, ...], *, without: tuple[str, ...] = ()) -> str:
+def plan(files: tuple[str, ...], *, data_bytes: int = 0, without: tuple[str, ...] = ()) -> str:
     """For launch.py."""
-    return "\n".join((",".join(without), *files))
+    return "\n".join((",".join(without), str(data_bytes), *files))
 
 
 def read_layers(report: str, pid: int) -> Layers:

@@ -21,7 +21,7 @@ from atoll.engine.spread import Waiting
 from atoll.engine.table import CallTable
 from atoll.engine.tenants import Tenant
 from atoll.errors import EngineError, Failure
-from atoll.logs import Invocation, LogLine, Said
+from atoll.logs import Invocation, LogLine, Said, Skim
 from atoll.wire.codec import (
     Handler,
     encode_code,
@@ -63,6 +63,7 @@ class Session:
         cell: Cell,
         broker: Broker,
         record: Callable[[Invocation], None],
+        skim: Skim,
         clock: Callable[[], float],
         ops_per_call: int,
         ledger: Ledger | None = None,
@@ -74,7 +75,7 @@ class Session:
         self.loads: dict[int, Placement] = {}
         self._last_load = 0
         self.ledger = ledger or Ledger()
-        self.calls = CallTable(self.link, self.ledger, self._is_gone, record, clock)
+        self.calls = CallTable(self.link, self.ledger, self._is_gone, record, skim, clock)
         self.ops = Ops(self.link, self.calls, broker, ops_per_call)
         self.v8 = ""
         self.waiting = Waiting()  # as the pool last saw it

@@ -64,7 +64,8 @@ class Supervisor:
     ) -> None:
         self._pool = pool
         self._early = early  # the first engine, begun before all this; used once
-        self.upkeep = Upkeep(pool, upkeep or UpkeepLimits(), time.monotonic)
+        self._upkeep_limits = upkeep or UpkeepLimits()
+        self.upkeep = Upkeep(pool, self._upkeep_limits, time.monotonic)
         self._heartbeat_seconds = heartbeat_seconds
         self._heap_initial_mb = heap_initial_mb
         self._data = data
@@ -124,6 +125,7 @@ class Supervisor:
                 pbkdf2_iterations=self._pbkdf2_iterations,
                 heap_initial_mb=self._heap_initial_mb,
                 sandbox_mode=self._sandbox,
+                memory_bytes=self._upkeep_limits.engine_bytes,
             )
         loop = asyncio.get_running_loop()
         first: list[asyncio.Future[None]] = []

@@ -25,9 +25,8 @@ from atoll.engine.ledger import Ledger
 from atoll.engine.link import Link
 from atoll.engine.loads import Placement
 from atoll.errors import EngineError, Failure
-from atoll.logs import Invocation
+from atoll.logs import Invocation, Skim
 from atoll.wire.codec import (
-    encode_body,
     encode_call,
     encode_cancel,
     read_credit,
@@ -59,12 +58,14 @@ class CallTable:
         ledger: Ledger,
         is_gone: Callable[[int], bool],
         record: Callable[[Invocation], None],
+        skim: Skim,
         clock: Callable[[], float],
     ) -> None:
         self.link = link
         self._ledger = ledger
         self._is_gone = is_gone  # whether a worker was loaded once and is no more
         self._record = record
+        self._skim = skim
         self._clock = clock
         self.calls: dict[int, Call] = {}
         self._free: list[int] = []  # ids of calls that are over
@@ -158,7 +159,9 @@ class CallTable:
         call.status = status
         if flags & _DONE:
             self._over(call, _OK, cpu_us)
-            call.caller.on_response(status, head, body, True)
+            # The two hold each other: letting go here frees both at once, without the garbage collector.
+            caller, call.caller = call.caller, NOBODY
+            caller.on_response(status, head, body, True)
         elif flags & _END:
             call.state = ENDED
             call.deadline = self._clock() + WAIT_UNTIL_SECONDS
@@ -194,11 +197,6 @@ class CallTable:
         if ended:
             call.state = ENDED
             call.deadline = self._clock() + WAIT_UNTIL_SECONDS
-            if call.echo is not None:
-                if end > start:
-                    call.caller.on_body(data[start:end], False)
-                call.echo.open()
-                return
         call.caller.on_body(data[start:end], ended)
 
     def on_echo(self, flags: int, worker: int, number: int, data: bytes, start: int, end: int) -> None:
@@ -210,7 +208,7 @@ class CallTable:
         if call.uploaded:
             return  # the end of the request body crossed it
         call.echo = Echo(call)
-        self.link.send(encode_body(worker, number, b"", True))
+        call.echo.on_engine_credit()
 
     def on_done(self, flags: int, worker: int, number: int, data: bytes, start: int, end: int) -> None:
         if self._is_gone(worker):
@@ -245,8 +243,11 @@ class CallTable:
         if amount > call.uncredited:
             raise EngineError(f"CREDIT for call {number} for more than it was sent")
         call.uncredited -= amount
-        if call.state != CANCELLED:
-            call.caller.on_upload_credit(amount)
+        if call.state == CANCELLED:
+            return
+        call.caller.on_upload_credit(amount)
+        if call.echo is not None:
+            call.echo.on_engine_credit()
 
     def on_cancel(self, flags: int, worker: int, number: int, data: bytes, start: int, end: int) -> None:
         call = self._find("CANCEL", worker, number)
@@ -269,7 +270,10 @@ class CallTable:
         placement.cpu_us += cpu_us
         placement.tenant.cpu_us += cpu_us
         if not call.silent:
-            self._record(call.invocation(outcome, cpu_us, now))
+            said = call.failure or call.logs or call.scope or placement.logs or call.cancelled
+            wall_us = int((now - call.started) * 1e6)
+            if said or not self._skim(call.version, outcome, call.status, cpu_us, wall_us):
+                self._record(call.invocation(outcome, cpu_us, now))
         if placement.watched:
             call.owner.on_watched(placement)
 

@@ -2,17 +2,19 @@
 
 `look` is called about once a second. Engines are replaced one at a time, and without losing a call: the new one runs
 before the old one is left, and the old one stays until its last call is over (supervisor.py). What an engine may use
-is restart_memory_mb and ISOLATE_MB for each of its isolates: an engine full of workers is large for a good reason.
+is restart_memory_mb and ISOLATE_MB for each of its isolates: an engine full of workers is large for a good reason. No
+engine may use more than three quarters of the machine's memory, so that one worker cannot take the node with it.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from atoll.engine.memory import available_bytes, resident_bytes
+from atoll.engine.memory import available_bytes, engine_bytes, resident_bytes
 from atoll.engine.pool import Pool
+from atoll.engine.process import UNUSED_DATA
 from atoll.engine.session import Session
 
 log = logging.getLogger("atoll.supervisor")
@@ -29,6 +31,7 @@ class UpkeepLimits:
     restart_memory_mb: int = 256  # beyond what its isolates may use; 0: engines may grow
     restart_hours: float = 24.0  # 0: engines may grow old
     min_free_mb: int = 256  # with less the node is short of memory; 0: it never is
+    engine_bytes: int = field(default_factory=engine_bytes)  # no engine uses more; 0: it may
 
 
 class Upkeep:
@@ -60,6 +63,7 @@ class Upkeep:
         self._large = {
             session: self._large.get(session, 0) + 1 for session, size in sizes.items() if self._is_large(session, size)
         }
+        self._end_largest(sizes)
         if not may_restart or now < self._last_restart + PAUSE_SECONDS:
             return
         for session in running:
@@ -68,6 +72,13 @@ class Upkeep:
                 self._last_restart = now
                 session.condemn(reason, is_urgent=False)
                 return
+
+    def _end_largest(self, sizes: Mapping[Session, int]) -> None:
+        """The kernel keeps engines below their bound (confine.py): one far above it knows a way around."""
+        most = self._limits.engine_bytes
+        for session, size in sizes.items():
+            if most and size > most + UNUSED_DATA:
+                session.link.break_off(f"it uses {size // MB} MB of memory, more than the {most // MB} it may")
 
     def age(self, session: Session) -> float:
         """Seconds since an engine was first seen."""

@@ -14,7 +14,7 @@ from atoll.egress.client import ClientStats
 from atoll.engine.measures import PoolStats
 from atoll.logs import Invocation
 from atoll.observe.processes import ProcessUse
-from atoll.tallies import Histogram, OpTally
+from atoll.tallies import RECENT, Histogram, OpTally
 from atoll.wire.generated import OUTCOME_NAMES
 from atoll.workers import Version
 
@@ -48,15 +48,21 @@ class Meter:
         self.outcomes = [0] * (max(OUTCOME_NAMES) + 1)  # of all calls since the start
 
     def record(self, record: Invocation) -> None:
-        tally = self._tallies.get(record.version.worker_id)
+        self.count(record.version, record.outcome, record.status, record.cpu_us, record.wall_us)
+
+    def count(self, version: Version, outcome: int, status: int, cpu_us: int, wall_us: int) -> None:
+        tally = self._tallies.get(version.worker_id)
         if tally is None:
-            tally = self._add(record.version)
-        outcome = record.outcome
-        key = outcome * STATUS_CLASSES + record.status // 100
+            tally = self._add(version)
+        key = outcome * STATUS_CLASSES + status // 100
         counts = tally.counts
         counts[key] = counts.get(key, 0) + 1
-        tally.wall.add(record.wall_us)
-        tally.cpu.add(record.cpu_us)
+        walls = tally.wall.recent
+        walls.append(wall_us)
+        tally.cpu.recent.append(cpu_us)
+        if len(walls) >= RECENT:
+            tally.wall.fold()
+            tally.cpu.fold()
         self.outcomes[outcome] += 1
 
     def _add(self, version: Version) -> Tally:

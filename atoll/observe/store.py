@@ -111,6 +111,16 @@ class LogStore:
 
     # Recording
 
+    def wants(self, worker_id: str) -> bool:
+        """Whether a call that said nothing would get a record. If not, it is counted as one that did not."""
+        book = self._books.get(worker_id)
+        if book is None:
+            return False
+        if book.listeners or (book.taken < self._share and self._weight <= WAITING_BYTES):
+            return True
+        book.dropped += 1
+        return False
+
     def record(self, record: Invocation) -> None:
         book = self._books.get(record.version.worker_id)
         if book is None:

@@ -28,6 +28,7 @@ BACK_OFF = 10  # seconds before a second attempt, doubled for each further one
 MAX_BACK_OFF = 600
 SWEEP_SECONDS = 60.0
 FIRST_SWEEP = 3_600.0  # after a start: by then a clock that was wrong at boot has been set right
+REST_SECONDS = 0.002  # between two looks at a queue that had no batch ready
 AGAIN_SECONDS = 2.0  # until the next try when the store fails
 
 
@@ -154,6 +155,7 @@ class _Line:
                 seconds = AGAIN_SECONDS
             if seconds:
                 await _wait(self._changed, seconds)
+                await asyncio.sleep(REST_SECONDS)  # many messages come at once: one look for all of them
 
     async def _step(self) -> float:
         """Start a batch if one is due; returns how long nothing will be, 0 for look again."""

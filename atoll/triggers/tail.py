@@ -147,7 +147,7 @@ def _event(record: Invocation) -> dict[str, Any]:
     method, _, url = address.decode("latin-1").partition(" ")
     if record.event != "fetch":
         field = _WORDS.get(record.event)
-        return {"type": record.event} | ({field: url} if field else {})
+        return {"type": record.event} | ({field: url} if field else {}) | _told(record.event, block)
     return {
         "type": "fetch",
         "request": {
@@ -163,6 +163,15 @@ def _event(record: Invocation) -> dict[str, Any]:
 
 # What the words after the name of an event are, in the line it has for the logs
 _WORDS = {"scheduled": "cron", "queue": "queue", "rpc": "rpcMethod"}
+
+
+def _told(event: str, meta: bytes) -> dict[str, Any]:
+    """What else is told of an event that began with JSON of ours."""
+    if event == "scheduled":
+        return {"scheduledTime": msgspec.json.decode(meta)["scheduledTime"]}
+    if event == "queue":
+        return {"batchSize": len(msgspec.json.decode(meta)["messages"])}
+    return {}
 
 
 def _headers(block: bytes) -> dict[str, str]:

@@ -3,7 +3,7 @@
 from enum import IntEnum, IntFlag
 from typing import NamedTuple
 
-WIRE_HASH = "a2b9af7a66dfbf38"
+WIRE_HASH = "35599b199e3914eb"
 HEADER_LAYOUT = "<IBBHII"  # length, kind, flags, spare, worker, call
 MAX_PAYLOAD = 67108864
 INLINE_BODY = 65536
@@ -54,7 +54,7 @@ class Frame(IntEnum):
     PONG = 17
     # engine: Code of a worker can be neither run nor ended {code, message}: its calls have failed, and the process must be replaced. `call` is the one that ran, or 0. Only UNLOADED may follow for this worker.
     STUCK = 19
-    # engine: The rest of the request body is the rest of the response body: Python ends the former with an empty BODY, the engine sends back what it has and ends the latter, and Python does the rest itself.
+    # engine: The rest of the request body is the rest of the response body: the engine sends back what it has of it, Python does the rest itself and tells only the end.
     ECHO = 20
     # both: Python asks for the V8 code cache of a loaded version; the engine answers with it (u32 length per module, then blobs).
     CODE = 18

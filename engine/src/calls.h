@@ -25,6 +25,7 @@ struct Call {
   bool responded = false;
   bool body_open = false;
   bool is_socket = false;  // it became a WebSocket
+  bool is_event = false;   // of a clock or a queue: nobody waits for it, so it may compute for longer
   int64_t credit = wire::kWindow;
 
   // What the call waits for. Together they are its pending I/O.
@@ -84,7 +85,7 @@ class Calls final {
 
   // From now on what comes of the request body is sent on as the response body; `bytes` is what had come before.
   void BeginPipe(uint32_t id, std::string_view bytes, bool last);
-  // Tells Python that it may do the rest itself: the request body then ends soon, and with it our part of the response.
+  // Tells Python that it may do the rest itself: nothing but the end of the request body comes then.
   void Echo(uint32_t id);
   // More of it, or more credit. True when the last byte has gone.
   bool Pipe(uint32_t id, std::string_view bytes, bool last);

@@ -39,6 +39,7 @@ void Worker::BeginCall(const Mail& mail) {
     return;
   }
   engine_.ledger().Begun(mail.call);
+  call->is_event = begins_event_;
   v8::Isolate* isolate = realm_->isolate();
   bool streaming = (mail.flags & wire::kFlagEnd) == 0;
   call->upload_open = streaming;

@@ -34,7 +34,7 @@ Engine::Engine(const EngineOptions& options)
       link_(options.socket_fd),
       ledger_(options.ledger_fd),
       watchdog_(
-          ledger_, options.measures, [this] { scheduler_.Look(); },
+          ledger_, options.measures, [this](uint32_t slowed) { scheduler_.Look(slowed); },
           [this](const Account& account, uint64_t cost_ns) {
             Failure failure = TooMuchCpu(account.used_ns + cost_ns, account.limit_ns);
             if (account.starting) failure.message = "top-level code " + failure.message;
@@ -203,6 +203,11 @@ void Engine::ReportStuck(uint32_t worker, uint32_t call, const Failure& failure)
   wire::Writer out;
   out.Whole(wire::Frame::kStuck, 0, worker, call, failure.Json());
   link_.Send(out.bytes());
+}
+
+Appetite& Engine::AppetiteOf(const std::string& tenant) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return appetites_[tenant];
 }
 
 void Engine::SetAlarm(const std::shared_ptr<Worker>& worker, uint64_t due_ns) {

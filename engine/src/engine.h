@@ -8,6 +8,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "appetite.h"
 #include "jobs.h"
 #include "ledger.h"
 #include "link.h"
@@ -52,6 +53,8 @@ class Engine final {
   Spares& spares() { return spares_; }
   Jobs& jobs() { return jobs_; }
   void Schedule(std::shared_ptr<Worker> worker) { scheduler_.Push(std::move(worker)); }
+  // Lives as long as the process: there are not more of them than tenants.
+  Appetite& AppetiteOf(const std::string& tenant);
   void SetAlarm(const std::shared_ptr<Worker>& worker, uint64_t due_ns);
   uint32_t NextOp() { return next_op_.fetch_add(1, std::memory_order_relaxed); }
   void Remove(uint32_t worker_id);
@@ -82,6 +85,7 @@ class Engine final {
 
   std::mutex mutex_;
   std::unordered_map<uint32_t, std::shared_ptr<Worker>> workers_;
+  std::unordered_map<std::string, Appetite> appetites_;
   std::atomic<uint32_t> next_op_{1};
 };
 

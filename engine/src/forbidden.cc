@@ -107,6 +107,7 @@ const Forbidden kForbidden[] = {
     {"write the parent's memory", [] { return Call(SYS_process_vm_writev, kParent, 0, 0, 0, 0, 0); }, false},
     {"slow the parent down", [] { return Call(SYS_setpriority, PRIO_PROCESS, kParent, 0); }, false},
     {"slow its group down", [] { return Call(SYS_setpriority, PRIO_PGRP, 0, 0); }, false},
+    {"change the parent's slices", [] { return Call(SYS_sched_setattr, kParent, nullptr, 0); }, false},
     {"limit the parent", [] { return Call(SYS_prlimit64, kParent, 9999, nullptr, nullptr); }, false},
     {"move the parent", [] { return Call(SYS_sched_setaffinity, kParent, 0, nullptr); }, false},
     // Rights

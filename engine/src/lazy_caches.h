@@ -23,6 +23,7 @@ class LazyCaches final {
 
   // From now on compiled modules are remembered, by their outer functions, until Write().
   void Record() { recording_ = true; }
+  bool is_recording() const { return recording_; }
   void Compiled(v8::Isolate* isolate, std::string name, v8::Local<v8::Function> function);
 
   // The caches of all that were remembered, with what of them has run by now.

@@ -221,8 +221,9 @@ void CompileLazy(const Info& info) {
                                  : new Cached(reinterpret_cast<const uint8_t*>(cache.data()),
                                               static_cast<int>(cache.size()), Cached::BufferNotOwned);
   v8::ScriptCompiler::Source code(source, origin, cached);  // which owns `cached`
-  const auto options =
-      cached == nullptr ? v8::ScriptCompiler::kNoCompileOptions : v8::ScriptCompiler::kConsumeCodeCache;
+  auto options = v8::ScriptCompiler::kNoCompileOptions;
+  if (cached != nullptr) options = v8::ScriptCompiler::kConsumeCodeCache;
+  if (caches.is_recording()) options = v8::ScriptCompiler::kEagerCompile;  // for the cache to hold all functions
   v8::Local<v8::String> names[] = {ToV8(isolate, "require"), ToV8(isolate, "module"), ToV8(isolate, "exports")};
   v8::Local<v8::Function> function;
   if (!v8::ScriptCompiler::CompileFunction(isolate->GetCurrentContext(), &code, 3, names, 0, nullptr, options)

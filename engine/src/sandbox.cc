@@ -275,9 +275,10 @@ Filter AllowList(uint32_t pid) {
             SECCOMP_RET_ERRNO | ENOSYS);           // its flags are out of a filter's sight; glibc falls back to clone
   filter.OnArgument(SYS_tgkill, 0, pid, kRefuse);  // abort()
   filter.OnArgumentOf(SYS_prctl, 0, PR_SET_NAME, kSetVma, kRefuse);
-  filter.OnZeros(SYS_setpriority, kRefuse);         // of the calling thread, not of its group or user
-  filter.OnArgument(SYS_prlimit64, 0, 0, kRefuse);  // of this process
-  filter.On(SYS_seccomp, SECCOMP_RET_ALLOW);        // until the second filter
+  filter.OnArgument(SYS_sched_setattr, 0, 0, kRefuse);  // of the calling thread, which has no right to raise it
+  filter.OnZeros(SYS_setpriority, kRefuse);             // of the calling thread, not of its group or user
+  filter.OnArgument(SYS_prlimit64, 0, 0, kRefuse);      // of this process
+  filter.On(SYS_seccomp, SECCOMP_RET_ALLOW);            // until the second filter
   filter.OnEach(kNoFiles, SECCOMP_RET_ERRNO | EACCES);
   filter.Return(kRefuse);
   return filter;

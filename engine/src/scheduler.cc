@@ -12,8 +12,8 @@ namespace {
 // V8 lets JavaScript use about 1 MB of stack and wants room beyond it.
 constexpr size_t kStackBytes = 4 * 1024 * 1024;
 
-// On the scheduler's own threads: what they push they will come to run themselves.
-thread_local bool runs_workers = false;
+// On the scheduler's own threads: the lane they run. What they push there they will come to run themselves.
+thread_local const void* own_lane = nullptr;
 
 }  // namespace
 
@@ -22,38 +22,48 @@ Scheduler::Scheduler(std::function<void()> read, std::function<void()> interrupt
 
 void Scheduler::Start(uint32_t threads, Watchdog& watchdog) {
   watchdog_ = &watchdog;
-  for (uint32_t i = 0; i < threads; i++) StartThread();
+  usual_threads_ = threads;
+  for (uint32_t i = 0; i < threads; i++) StartThread(quick_);
 }
 
-void Scheduler::StartThread() {
+void Scheduler::StartThread(Lane& lane) {
   struct Start {
     Scheduler* scheduler;
     Watchdog::Slot* slot;
+    bool slow;
   };
   auto run = [](void* data) -> void* {
     std::unique_ptr<Start> start(static_cast<Start*>(data));
-    start->scheduler->RunThread(*start->slot);
+    start->slot->Adopt(start->slow);
+    if (!start->slow) start->scheduler->RunThread(*start->slot);
+    start->scheduler->RunSlowThread(*start->slot);
     return nullptr;
   };
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
   pthread_attr_setstacksize(&attributes, kStackBytes);
   pthread_t thread;
-  if (pthread_create(&thread, &attributes, run, new Start{this, &watchdog_->AddSlot()}) == 0) {
+  Watchdog::Slot& slot = watchdog_->TakeSlot();
+  if (pthread_create(&thread, &attributes, run, new Start{this, &slot, &lane == &slow_}) == 0) {
     pthread_detach(thread);
     std::lock_guard<std::mutex> lock(mutex_);
-    threads_++;
+    lane.threads++;
   }
   pthread_attr_destroy(&attributes);
 }
 
 void Scheduler::Push(std::shared_ptr<Worker> worker) {
   std::unique_lock<std::mutex> lock(mutex_);
-  ready_.push_back(std::move(worker));
-  if (runs_workers) return;
-  if (sleeping_ > 0) {
+  Lane& lane = worker->IsHungry() ? slow_ : quick_;
+  lane.ready.push_back(std::move(worker));
+  if (own_lane == &lane) return;
+  if (lane.sleeping > 0) {
     lock.unlock();
-    wake_.notify_one();
+    lane.wake.notify_one();
+  } else if (&lane == &slow_) {
+    bool more = slow_.threads < usual_threads_;
+    lock.unlock();
+    if (more) StartThread(slow_);
   } else if (reading_) {
     lock.unlock();
     interrupt_();
@@ -69,19 +79,23 @@ void Scheduler::InterruptReading() {
   if (reading) interrupt_();
 }
 
+void Scheduler::RunNext(Lane& lane, Watchdog::Slot& slot, std::unique_lock<std::mutex>& lock) {
+  std::shared_ptr<Worker> worker = std::move(lane.ready.front());
+  lane.ready.pop_front();
+  lane.turns++;
+  lock.unlock();
+  if (worker->Turn(slot)) Push(std::move(worker));
+  worker.reset();
+  lock.lock();
+}
+
+// Until it is slowed.
 void Scheduler::RunThread(Watchdog::Slot& slot) {
-  slot.Adopt();
-  runs_workers = true;
+  own_lane = &quick_;
   std::unique_lock<std::mutex> lock(mutex_);
-  for (;;) {
-    if (!ready_.empty()) {
-      std::shared_ptr<Worker> worker = std::move(ready_.front());
-      ready_.pop_front();
-      turns_++;
-      lock.unlock();
-      if (worker->Turn(slot)) Push(std::move(worker));
-      worker.reset();
-      lock.lock();
+  while (!slot.is_slow()) {
+    if (!quick_.ready.empty()) {
+      RunNext(quick_, slot, lock);
     } else if (!reading_) {
       reading_ = true;
       reads_++;
@@ -90,11 +104,31 @@ void Scheduler::RunThread(Watchdog::Slot& slot) {
       lock.lock();
       reading_ = false;
     } else {
-      sleeping_++;
-      wake_.wait(lock);
-      sleeping_--;
+      quick_.sleeping++;
+      quick_.wake.wait(lock);
+      quick_.sleeping--;
     }
   }
+}
+
+// Until there are too many of them.
+void Scheduler::RunSlowThread(Watchdog::Slot& slot) {
+  own_lane = &slow_;
+  std::unique_lock<std::mutex> lock(mutex_);
+  for (;;) {
+    if (!slow_.ready.empty()) {
+      RunNext(slow_, slot, lock);
+    } else if (slow_.threads > usual_threads_) {
+      break;
+    } else {
+      slow_.sleeping++;
+      slow_.wake.wait(lock);
+      slow_.sleeping--;
+    }
+  }
+  slow_.threads--;
+  lock.unlock();
+  watchdog_->GiveBack(slot);
 }
 
 void Scheduler::StandBy() {
@@ -103,7 +137,7 @@ void Scheduler::StandBy() {
     standby_.wait(lock, [this] { return standby_needed_; });
     standby_needed_ = false;
     // Until a thread is free to read: from then on it is better at it.
-    while (!reading_ && sleeping_ == 0) {
+    while (!reading_ && quick_.sleeping == 0) {
       reading_ = true;
       reads_++;
       lock.unlock();
@@ -111,26 +145,44 @@ void Scheduler::StandBy() {
       lock.lock();
       reading_ = false;
     }
-    if (sleeping_ > 0) wake_.notify_one();
+    if (quick_.sleeping > 0) quick_.wake.notify_one();
   }
 }
 
-void Scheduler::Look() {
-  bool more;
+void Scheduler::Look(uint32_t slowed) {
+  bool more_slow;
+  bool more_quick;
   {
     std::lock_guard<std::mutex> lock(mutex_);
-    bool read_since = std::exchange(seen_reads_, reads_) != reads_;
-    bool ran_since = std::exchange(seen_turns_, turns_) != turns_;
-    bool unread = !reading_ && !read_since;
-    bool unrun = !ready_.empty() && !ran_since;
-    more = unrun && sleeping_ == 0 && threads_ < kMaxThreads;
-    if ((unread || unrun) && sleeping_ > 0) wake_.notify_one();
-    if (unread && sleeping_ == 0) {
-      standby_needed_ = true;
-      standby_.notify_one();
-    }
+    quick_.threads -= slowed;
+    slow_.threads += slowed;
+    more_slow = MustStartSlow();
+    more_quick = MustStartQuick();
   }
-  if (more) StartThread();
+  for (uint32_t i = 0; i < slowed; i++) StartThread(quick_);
+  if (more_quick) StartThread(quick_);
+  if (more_slow) StartThread(slow_);
+}
+
+bool Scheduler::MustStartQuick() {
+  bool read_since = std::exchange(seen_reads_, reads_) != reads_;
+  bool ran_since = std::exchange(quick_.seen_turns, quick_.turns) != quick_.turns;
+  bool unread = !reading_ && !read_since;
+  bool unrun = !quick_.ready.empty() && !ran_since;
+  if ((unread || unrun) && quick_.sleeping > 0) quick_.wake.notify_one();
+  if (unread && quick_.sleeping == 0) {
+    standby_needed_ = true;
+    standby_.notify_one();
+  }
+  return unrun && quick_.sleeping == 0 && quick_.threads < kMaxThreads;
+}
+
+bool Scheduler::MustStartSlow() {
+  bool ran_since = std::exchange(slow_.seen_turns, slow_.turns) != slow_.turns;
+  slow_looks_ = slow_.ready.empty() || ran_since ? 0 : slow_looks_ + 1;
+  if (slow_looks_ < kPatience || slow_.sleeping > 0 || slow_.threads >= kMaxThreads) return false;
+  slow_looks_ = 0;
+  return true;
 }
 
 }  // namespace engine

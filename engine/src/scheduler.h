@@ -4,6 +4,11 @@
 // no other thread has to be woken, which in a virtual machine costs more than a small request. So that a long turn
 // never keeps the socket unread or another worker waiting, the watchdog looks every few milliseconds whether things
 // move; if not it wakes a thread that sleeps, or the main thread, which reads but never runs a worker.
+//
+// Workers of tenants that compute much (appetite.h) have threads of their own, to which the kernel gives what all
+// others leave. Nobody knows beforehand who will compute: when a turn on a usual thread takes long, the watchdog lowers
+// the thread's priority while it runs. It cannot be raised again without the rights of root, so from then on it is one
+// of the slow ones, and a fresh thread takes its place.
 #pragma once
 
 #include <condition_variable>
@@ -38,14 +43,32 @@ class Scheduler final {
   // On the main thread: stands by for when nobody else reads. Never returns.
   [[noreturn]] void StandBy();
 
-  // On the watchdog's thread, every few milliseconds while workers run.
-  void Look();
+  // On the watchdog's thread, every few milliseconds while workers run. So many threads have been slowed since.
+  void Look(uint32_t slowed);
 
  private:
-  static constexpr uint32_t kMaxThreads = 32;
+  static constexpr uint32_t kMaxThreads = 32;  // in each lane
+  // A slow thread more when none was free for so many looks.
+  static constexpr uint32_t kPatience = 25;
 
-  void StartThread();
+  // Threads of one priority and the workers that wait for them.
+  struct Lane {
+    std::deque<std::shared_ptr<Worker>> ready;
+    std::condition_variable wake;
+    uint32_t threads = 0;
+    uint32_t sleeping = 0;
+    // How often a thread began to run a worker, and how often when the watchdog last looked.
+    uint64_t turns = 0;
+    uint64_t seen_turns = 0;
+  };
+
+  void StartThread(Lane& lane);
   void RunThread(Watchdog::Slot& slot);
+  void RunSlowThread(Watchdog::Slot& slot);
+  // Runs the next worker of a lane. Called and left with the lock held.
+  void RunNext(Lane& lane, Watchdog::Slot& slot, std::unique_lock<std::mutex>& lock);
+  bool MustStartQuick();
+  bool MustStartSlow();
 
   const std::function<void()> read_;
   const std::function<void()> interrupt_;
@@ -53,18 +76,15 @@ class Scheduler final {
   Watchdog* watchdog_ = nullptr;
 
   std::mutex mutex_;
-  std::condition_variable wake_;
+  Lane quick_;
+  Lane slow_;
+  uint32_t usual_threads_ = 0;
+  uint32_t slow_looks_ = 0;  // in a row that found slow workers waiting
   std::condition_variable standby_;
-  std::deque<std::shared_ptr<Worker>> ready_;
-  uint32_t threads_ = 0;
-  uint32_t sleeping_ = 0;
   bool reading_ = false;
   bool standby_needed_ = false;
-  // How often a thread began to read, and to run a worker; and how often when the watchdog last looked.
-  uint64_t reads_ = 0;
-  uint64_t turns_ = 0;
+  uint64_t reads_ = 0;  // how often a thread began to read, and how often when the watchdog last looked
   uint64_t seen_reads_ = 0;
-  uint64_t seen_turns_ = 0;
 };
 
 }  // namespace engine

@@ -1,5 +1,6 @@
 // How a worker comes to life: read the description, compile, run the top-level code, find the handlers.
 // (The other half of class Worker; its turns and calls are in worker.cc.)
+#include <algorithm>
 #include <utility>
 
 #include "engine.h"
@@ -83,11 +84,14 @@ bool Worker::ReadMeta(std::string_view payload) {
   }
   v8::Local<v8::Object> meta = parsed.As<v8::Object>();
   meta_.Reset(isolate, meta);
+  appetite_.store(&engine_.AppetiteOf(TextField(context, meta, "tenant")), std::memory_order_relaxed);
   main_path_ = TextField(context, meta, "main");
   format_ = TextField(context, meta, "format");
   v8::Local<v8::Value> limits = Field(context, meta, "limits");
   if (!limits->IsObject()) return false;
   cpu_limit_ns_ = uint64_t{NumberField(context, limits.As<v8::Object>(), "cpu_ms")} * 1'000'000;
+  uint64_t event_ms = NumberField(context, limits.As<v8::Object>(), "event_cpu_ms");
+  event_limit_ns_ = std::max(event_ms * 1'000'000, cpu_limit_ns_);
   longest_timer_ms_ = NumberField(context, limits.As<v8::Object>(), "timer_ms");
   renews_ = TextField(context, meta, "isolation") == "context";
   v8::Local<v8::Value> switches = Field(context, meta, "switches");

@@ -1,28 +1,63 @@
 #include "watchdog.h"
 
+#include <errno.h>
+#include <signal.h>
+
 #include <algorithm>
 #include <chrono>
 #include <utility>
 
+#include "appetite.h"
 #include "clock.h"
+#include "priority.h"
 
 namespace engine {
+namespace {
 
-void Watchdog::Slot::Adopt() {
-  std::lock_guard<std::mutex> lock(mutex_);
-  pthread_getcpuclockid(pthread_self(), &cpu_clock_);
+constexpr int kSlowSignal = SIGUSR2;
+
+void OnSlowSignal(int) {
+  int error = errno;
+  LowerPriority();
+  errno = error;
 }
 
-Watchdog::Watchdog(Ledger& ledger, bool measures, std::function<void()> also,
+}  // namespace
+
+void Watchdog::Slot::Adopt(bool slow) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  thread_ = pthread_self();
+  pthread_getcpuclockid(thread_, &cpu_clock_);
+  base_ns_ = 0;
+  slow_.store(slow);
+  if (slow) LowerPriority();
+}
+
+Watchdog::Watchdog(Ledger& ledger, bool measures, std::function<void(uint32_t)> also,
                    std::function<void(const Account&, uint64_t)> stuck)
     : ledger_(ledger), measures_(measures), also_(std::move(also)), stuck_(std::move(stuck)) {
+  struct sigaction action = {};
+  action.sa_handler = OnSlowSignal;
+  action.sa_flags = SA_RESTART;
+  sigaction(kSlowSignal, &action, nullptr);
   std::thread([this] { Run(); }).detach();
 }
 
-Watchdog::Slot& Watchdog::AddSlot() {
+Watchdog::Slot& Watchdog::TakeSlot() {
   std::lock_guard<std::mutex> lock(mutex_);
+  if (!free_slots_.empty()) {
+    Slot& slot = *free_slots_.back();
+    free_slots_.pop_back();
+    return slot;
+  }
   slots_.push_back(std::make_unique<Slot>(*this, static_cast<uint32_t>(slots_.size())));
   return *slots_.back();
+}
+
+void Watchdog::GiveBack(Slot& slot) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  slot.slow_.store(false);
+  free_slots_.push_back(&slot);
 }
 
 void Watchdog::Run() {
@@ -32,13 +67,15 @@ void Watchdog::Run() {
     bool busy = false;
     for (auto& slot : slots_) busy = Look(*slot) || busy;
     if (busy) {
+      uint32_t slowed = std::exchange(slowed_, 0);
       lock.unlock();
-      also_();
+      also_(slowed);
       lock.lock();
     }
     idle_looks = busy ? 0 : idle_looks + 1;
     if (idle_looks < kLooksBeforeSleep) {
-      wake_.wait_for(lock, std::chrono::nanoseconds(kLookEveryNs));
+      wake_.wait_for(lock, std::chrono::nanoseconds(often_ > 0 ? kLookOftenNs : kLookSeldomNs));
+      if (often_ > 0) often_--;
       continue;
     }
     asleep_.store(true);
@@ -52,20 +89,37 @@ bool Watchdog::Look(Slot& slot) {
   if (slot.isolate_ == nullptr) return false;
   if (slot.disowned_) return true;
   uint64_t now = MonotonicNs();
-  if (now - slot.entered_ns_ <= slot.account_.budget_ns) return true;
+  uint64_t elapsed = now - slot.entered_ns_;
+  if (elapsed > kShortNs || slot.account_.limit_ns < kLowLimitNs) often_ = kOftenLooks;
+  bool may_slow = elapsed > Appetite::kLongNs && !slot.is_slow();
+  if (elapsed <= slot.account_.budget_ns && !may_slow) return true;
   uint64_t cost = Cost(slot, now);
+  if (may_slow && cost > Appetite::kLongNs) SlowDown(slot);
   if (!slot.fired_) {
     if (cost <= slot.account_.budget_ns) return true;
     slot.fired_ = true;
     slot.fired_ns_ = now;
     slot.fired_cost_ns_ = cost;
     slot.isolate_->TerminateExecution();
-  } else if (cost - slot.fired_cost_ns_ > kStuckCpuNs || now - slot.fired_ns_ > kStuckNs) {
+  } else if (IsStuck(now - slot.fired_ns_, cost - slot.fired_cost_ns_)) {
     // Told under the lock: should the entry end just now, its worker's last frame comes after this one.
     slot.disowned_ = true;
     stuck_(slot.account_, cost);
   }
   return true;
+}
+
+bool Watchdog::IsStuck(uint64_t since_ns, uint64_t cpu_ns) {
+  return cpu_ns > kStuckCpuNs || (since_ns > kLateNs && cpu_ns > kLateCpuNs) || since_ns > kStuckNs;
+}
+
+// The signal is sent before the slot is let go, so it comes before the thread can begin anything else.
+void Watchdog::SlowDown(Slot& slot) {
+  auto is_slow = [](const std::unique_ptr<Slot>& each) { return each->is_slow(); };
+  if (std::count_if(slots_.begin(), slots_.end(), is_slow) >= kMaxSlow) return;
+  slot.slow_.store(true);
+  slowed_++;
+  pthread_kill(slot.thread_, kSlowSignal);
 }
 
 uint64_t Watchdog::Cost(const Slot& slot, uint64_t now_ns) {

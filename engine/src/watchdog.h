@@ -6,6 +6,9 @@
 // did not run, because others had the core, is never charged. One mutex per slot keeps a termination from landing after
 // the entry it was meant for is over.
 //
+// An entry that takes long lowers the priority of its thread (scheduler.h): a signal makes the thread do that itself,
+// because its own priority is the only one that the sandbox lets it change.
+//
 // Some built-in functions of V8 ignore a termination (`[].indexOf.call({length: 2 ** 53 - 1}, 1)`). An entry that goes
 // on long after its end was ordered is told to Python, which replaces the process, and is disowned: what its worker may
 // still have to say is no longer said.
@@ -44,7 +47,9 @@ class Watchdog final {
    public:
     Slot(Watchdog& watchdog, uint32_t number) : watchdog_(watchdog), number_(number) {}
     // From the thread that owns the slot, when it starts to run.
-    void Adopt();
+    void Adopt(bool slow);
+    // From that thread: whether its priority is low.
+    bool is_slow() const { return slow_.load(std::memory_order_relaxed); }
 
    private:
     friend class Watchdog;
@@ -52,7 +57,9 @@ class Watchdog final {
     Watchdog& watchdog_;
     const uint32_t number_;
     std::mutex mutex_;
+    pthread_t thread_{};
     clockid_t cpu_clock_ = 0;
+    std::atomic<bool> slow_{false};
     v8::Isolate* isolate_ = nullptr;
     uint64_t entered_ns_ = 0;
     Account account_{};
@@ -92,35 +99,53 @@ class Watchdog final {
     uint64_t cost_ns_ = 0;
   };
 
-  // `also` runs at every look. `stuck` is told of an entry that does not end, and what it has cost.
-  // Without `measures` nothing is timed and nothing ended: to find out what that costs.
-  Watchdog(Ledger& ledger, bool measures, std::function<void()> also,
+  // `also` runs at every look and is told how many threads were slowed in it. `stuck` is told of an entry that does not
+  // end, and what it has cost. Without `measures` nothing is timed and nothing ended: to find out what that costs.
+  Watchdog(Ledger& ledger, bool measures, std::function<void(uint32_t)> also,
            std::function<void(const Account&, uint64_t)> stuck);
-  Slot& AddSlot();
+  // For a thread that starts, and from one that ends.
+  Slot& TakeSlot();
+  void GiveBack(Slot& slot);
 
  private:
-  static constexpr uint64_t kLookEveryNs = 2'000'000;
+  // Each look wakes a thread, which costs as much as serving several small requests. So looks are frequent only for a
+  // while after one found that something takes long, or that a limit is so low that a rare look would come too late.
+  static constexpr uint64_t kLookOftenNs = 2'000'000;
+  static constexpr uint64_t kLookSeldomNs = 8'000'000;
+  static constexpr uint64_t kLowLimitNs = 20'000'000;
+  static constexpr int kOftenLooks = 100;
   static constexpr uint64_t kBaseEveryNs = 10'000'000;
   static constexpr uint64_t kShortNs = 1'000'000;
-  static constexpr int kLooksBeforeSleep = 500;
+  static constexpr int kLooksBeforeSleep = 125;
   // JavaScript ends within some milliseconds of being told to, a long collection of garbage within a few hundred. What
-  // has had so much CPU time since, or so much time at all, never will.
+  // has had so much CPU time since, or so much time at all, never will. On a busy machine, where a slow thread gets
+  // little CPU time, somewhat less of it is enough after a while: whoever waits for the answer has waited long.
   static constexpr uint64_t kStuckCpuNs = 400'000'000;
+  static constexpr uint64_t kLateNs = 1'200'000'000;
+  static constexpr uint64_t kLateCpuNs = 100'000'000;
   static constexpr uint64_t kStuckNs = 10'000'000'000;
+  // Beyond so many slow threads none is slowed: the usual ones must not run out.
+  static constexpr uint32_t kMaxSlow = 32;
   void Run();
   // True when the slot is in use.
   bool Look(Slot& slot);
+  void SlowDown(Slot& slot);
+  // Of an entry that has been told to end: so long ago, and what it has used since.
+  static bool IsStuck(uint64_t since_ns, uint64_t cpu_ns);
   static uint64_t Cost(const Slot& slot, uint64_t now_ns);
   void WakeUp();
 
   Ledger& ledger_;
   const bool measures_;
-  const std::function<void()> also_;
+  const std::function<void(uint32_t)> also_;
   const std::function<void(const Account&, uint64_t)> stuck_;
   std::mutex mutex_;
   std::condition_variable wake_;
   std::atomic<bool> asleep_{false};
   std::vector<std::unique_ptr<Slot>> slots_;
+  std::vector<Slot*> free_slots_;
+  int often_ = 0;        // looks that still follow each other quickly
+  uint32_t slowed_ = 0;  // in this look
 };
 
 }  // namespace engine

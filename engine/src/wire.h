@@ -131,6 +131,12 @@ inline std::optional<CallParts> ParseCall(std::string_view payload) {
   return parts;
 }
 
+// Whether the payload of a CALL is an event that nobody waits for.
+inline bool IsLongEvent(std::string_view payload) {
+  Event event = static_cast<Event>(Reader(payload).U8());
+  return event == Event::kScheduled || event == Event::kQueue;
+}
+
 // LOAD and REPLY: a JSON description and the bytes it describes.
 struct MetaParts {
   std::string_view meta;

@@ -145,6 +145,7 @@ void Worker::Handle(Mail& mail, Watchdog::Slot& slot) {
         break;
       }
       served_ = true;
+      begins_event_ = wire::IsLongEvent(mail.payload);
       Run(slot, mail.call, [&] { BeginCall(mail); });
       break;
     case Mail::Kind::kBody:
@@ -223,10 +224,11 @@ void Worker::Run(Watchdog::Slot& slot, uint32_t call_id, Enter&& enter) {
   }
   if (Call* call = calls_.Find(call_id)) {
     call->cpu_ns += cost;
-  } else if (call_id != 0) {
+  } else if (call_id != 0 && account.limit_ns == cpu_limit_ns_) {
     Settle(account.used_ns + cost);
   }
   if (account.starting) startup_ns_ += cost;
+  if (Appetite* appetite = appetite_.load(std::memory_order_relaxed)) appetite->Add(cost);
   if (disowned) Vanish();
   if (state_ == State::kGone) return;
   if (realm_->out_of_memory()) {
@@ -250,8 +252,12 @@ Account Worker::AccountOf(uint32_t call_id) const {
     account.limit_ns = kHousekeepingNs;
   } else if (const Call* call = calls_.Find(call_id)) {
     account.used_ns = call->is_socket ? 0 : call->cpu_ns;  // a socket lives long: each event has the whole limit
+    if (call->is_event) account.limit_ns = event_limit_ns_;
+  } else if (begins_event_) {
+    account.limit_ns = event_limit_ns_;
   }
-  uint64_t most = account.limit_ns + (account.starting || call_id == 0 ? 0 : spare_ns_);
+  bool may_overdraw = account.limit_ns == cpu_limit_ns_ && !account.starting && call_id != 0;
+  uint64_t most = account.limit_ns + (may_overdraw ? spare_ns_ : 0);
   account.budget_ns = most > account.used_ns ? most - account.used_ns : 1;
   return account;
 }

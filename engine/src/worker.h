@@ -17,6 +17,7 @@
 #include <string_view>
 #include <vector>
 
+#include "appetite.h"
 #include "calls.h"
 #include "jobs.h"
 #include "modules.h"
@@ -69,6 +70,11 @@ class Worker final : public std::enable_shared_from_this<Worker> {
 
   uint32_t id() const { return id_; }
   size_t memory_bytes() const { return memory_bytes_; }
+  // Whether its tenant has computed so much lately that it has to let others go first. From any thread.
+  bool IsHungry() const {
+    const Appetite* appetite = appetite_.load(std::memory_order_relaxed);
+    return appetite != nullptr && appetite->is_large();
+  }
   // JS heap and array buffers after the last collection of garbage. From any thread.
   size_t used_bytes() const { return used_bytes_.load(std::memory_order_relaxed); }
   void set_used_bytes(size_t bytes) { used_bytes_.store(bytes, std::memory_order_relaxed); }
@@ -170,6 +176,7 @@ class Worker final : public std::enable_shared_from_this<Worker> {
   bool gone_ = false;
 
   std::atomic<size_t> used_bytes_{0};
+  std::atomic<Appetite*> appetite_{nullptr};  // its tenant's, once it is known
 
   // Inside a turn only.
   State state_ = State::kNew;
@@ -191,7 +198,9 @@ class Worker final : public std::enable_shared_from_this<Worker> {
   v8::Global<v8::Object> meta_;
   v8::Global<v8::Promise> starting_;
   uint64_t cpu_limit_ns_ = 50'000'000;
-  uint64_t spare_ns_ = 0;  // what calls that stayed below the limit have earned for those that do not
+  uint64_t event_limit_ns_ = 0;  // for calls that are events; never less than the limit of others
+  bool begins_event_ = false;    // the call that is about to begin is one
+  uint64_t spare_ns_ = 0;        // what calls that stayed below the limit have earned for those that do not
   uint64_t startup_ns_ = 0;
   double longest_timer_ms_ = 30'000;
   std::vector<Mail> early_;                     // of calls that came before the top-level code was done

@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import os
-import shutil
-import socket
-import subprocess
-import time
-import urllib.request
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-import pytest
+from tests.browser import Tab, browser, tab
+from tests.cli.dev_session import Dev
 
-from tests.cli.dev_session import SECONDS, Dev
-from tests.running import free_port
+__all__ = ["browser", "tab"]
 
 CONFIG = 'name = "page"\nmain = "index.ts"\ncompatibility_date = "2026-01-01"\n'
 GOOD = """
@@ -36,118 +27,6 @@ THROWS = """export default {
 };
 """
 HANGS = "export default { fetch() { for (;;); } };"
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-
-
-@pytest.fixture(scope="session")
-def browser() -> str:
-    found = next((path for name in BROWSERS if (path := shutil.which(name))), None)
-    if found is None and os.geteuid() == 0 and shutil.which("apt-get"):
-        subprocess.run(["apt-get", "install", "-y", "-q", "chromium"], capture_output=True, check=False, timeout=600)
-        found = shutil.which("chromium")
-    if found is None:
-        pytest.skip("no Chromium here, and it cannot be installed")
-    return found
-
-
-class Tab:
-    """A page of a headless browser, driven over its debugging socket with just enough WebSocket for that."""
-
-    def __init__(self, browser: str, folder: Path) -> None:
-        port = free_port()
-        flags = [
-            "--headless=new",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--disable-dev-shm-usage",
-            f"--user-data-dir={folder}",
-        ]
-        self.process = subprocess.Popen(
-            [
-                browser,
-                *flags,
-                f"--user-data-dir={folder}",
-                f"--remote-debugging-port={port}",
-                "--window-size=1000,700",
-                "about:blank",
-            ],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        self.number = 0
-        target = self._target(port)
-        path = target.split(str(port), 1)[1]
-        self.socket = socket.create_connection(("127.0.0.1", port), SECONDS)
-        head = f"GET {path} HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-        self.socket.sendall(f"{head}Sec-WebSocket-Key: {'A' * 22}==\r\nSec-WebSocket-Version: 13\r\n\r\n".encode())
-        self.buffer = b""
-        while b"\r\n\r\n" not in self.buffer:
-            self.buffer += self.socket.recv(4096)
-        self.buffer = self.buffer.split(b"\r\n\r\n", 1)[1]
-
-    def _target(self, port: int) -> str:
-        deadline = time.monotonic() + SECONDS
-        while True:
-            try:
-                with urllib.request.urlopen(f"http://127.0.0.1:{port}/json") as response:
-                    pages = [page for page in json.load(response) if page["type"] == "page"]
-                    if pages:
-                        return str(pages[0]["webSocketDebuggerUrl"])
-            except OSError:
-                pass
-            assert time.monotonic() < deadline, "the browser does not start"
-
-    def send(self, method: str, **params: Any) -> Any:
-        self.number += 1
-        data = json.dumps({"id": self.number, "method": method, "params": params}).encode()
-        size = bytes([0x80 | 126]) + len(data).to_bytes(2, "big") if len(data) > 125 else bytes([0x80 | len(data)])
-        self.socket.sendall(b"\x81" + size + bytes(4) + data)  # a mask of zeros
-        while True:
-            answer = json.loads(self._frame())
-            if answer.get("id") == self.number:
-                return answer["result"]
-
-    def _frame(self) -> bytes:
-        head = self._take(2)
-        size = head[1] & 127
-        if size >= 126:
-            size = int.from_bytes(self._take(2 if size == 126 else 8), "big")
-        body = self._take(size)
-        return body if head[0] & 0x80 else body + self._frame()
-
-    def _take(self, count: int) -> bytes:
-        while len(self.buffer) < count:
-            self.buffer += self.socket.recv(65536)
-        taken, self.buffer = self.buffer[:count], self.buffer[count:]
-        return taken
-
-    def text(self) -> str:
-        result = self.send("Runtime.evaluate", expression="document.body?.innerText ?? ''")
-        return str(result["result"].get("value", ""))
-
-    def wait_for(self, words: str) -> str:
-        deadline = time.monotonic() + SECONDS
-        while words not in (text := self.text()):
-            assert time.monotonic() < deadline, text
-            time.sleep(0.02)
-        return text
-
-    def screenshot(self, path: Path) -> None:
-        import base64
-
-        path.write_bytes(base64.b64decode(self.send("Page.captureScreenshot", format="png")["data"]))
-
-    def close(self) -> None:
-        self.socket.close()
-        self.process.terminate()
-        self.process.wait(SECONDS)
-
-
-@pytest.fixture
-def tab(browser: str, tmp_path: Path) -> Iterator[Tab]:
-    tab = Tab(browser, tmp_path / "browser")
-    yield tab
-    tab.close()
 
 
 def test_the_page_of_an_error_goes_away_when_it_is_corrected(tab: Tab, tmp_path: Path) -> None:

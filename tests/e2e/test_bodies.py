@@ -6,7 +6,6 @@ import gzip
 import hashlib
 import http.client
 import os
-import signal
 import threading
 import time
 
@@ -78,23 +77,25 @@ def test_100_mb_pass_through_with_bounded_memory(atoll: Atoll) -> None:
     assert most < 80, f"some process grew by {most} MB"
 
 
-def test_a_body_sent_back_unread_needs_no_engine_any_more(atoll: Atoll) -> None:
-    atoll.deploy("echo", ECHO)
-    block = os.urandom(MB)
+def test_a_client_that_leaves_while_its_body_comes_back_cancels_the_call(atoll: Atoll) -> None:
+    script = """
+        let aborted = "no";
+        export default { fetch(request) {
+          if (request.url.endsWith("/state")) return new Response(aborted);
+          request.signal.addEventListener("abort", () => { aborted = "yes"; });
+          return new Response(request.body);
+        } };"""
+    atoll.deploy("echo-leaver", script)
     with atoll.connect() as client:
-        head = f"POST / HTTP/1.1\r\nHost: {atoll.host('echo')}\r\nContent-Length: {8 * MB}\r\n\r\n"
-        client.sendall(head.encode() + block)
+        head = f"POST / HTTP/1.1\r\nHost: {atoll.host('echo-leaver')}\r\nContent-Length: {8 * MB}\r\n\r\n"
+        client.sendall(head.encode() + bytes(MB))
         response = http.client.HTTPResponse(client, method="POST")
         response.begin()
-        assert response.read(MB) == block
-        atoll.wait_until(lambda: "ok" in [record["outcome"] for record in atoll.logs("echo")])
-        for pid in atoll.engines():
-            os.kill(pid, signal.SIGKILL)
-        for _ in range(7):
-            client.sendall(block)
-            assert response.read(MB) == block
-        assert response.read() == b""
-    assert atoll.post("echo", body=b"again").body == b"again"  # the pool has started another
+        assert response.read(MB) == bytes(MB)
+        assert atoll.logs("echo-leaver") == []  # it is under way
+        response.close()
+    atoll.wait_until(lambda: atoll.get("echo-leaver", "/state").text == "yes")
+    assert "canceled" in [record["outcome"] for record in atoll.logs("echo-leaver")]
 
 
 def test_a_client_that_does_not_read_what_comes_back_cannot_send_on(atoll: Atoll) -> None:

@@ -51,6 +51,15 @@ def test_a_queue_is_looked_at_and_changed_over_http(atoll: Atoll) -> None:
     assert sent.status == 201 and len(sent.json["ids"]) == 2
     shown = atoll.control("GET", "/api/queues/by-hand").json
     assert (shown["waiting"], shown["delayed"], shown["consumer"]) == (1, 1, None)
+    looked = atoll.control("GET", "/api/queues/by-hand/messages?limit=1").json
+    assert [(seen["body"], seen["attempts"], seen["leased"]) for seen in looked["messages"]] == [({"a": 1}, 0, False)]
+    rest = atoll.control("GET", f"/api/queues/by-hand/messages?cursor={looked['cursor']}").json
+    assert [(seen["body"], seen["content_type"]) for seen in rest["messages"]] == [
+        ("aGk=", "bytes")
+    ] and "cursor" not in rest
+    changed = atoll.control("PATCH", "/api/queues/by-hand", {"retention_seconds": 120})
+    assert changed.json["retention_seconds"] == 120
+    assert atoll.control("PATCH", "/api/queues/by-hand", {"retention_seconds": 5}).status == 400
     assert atoll.control("POST", "/api/queues/by-hand/pause").json["paused"] is True
     assert atoll.control("POST", "/api/queues/by-hand/purge").json == {"purged": 2}
     assert atoll.control("POST", "/api/queues/by-hand/messages", {"messages": []}).status == 400

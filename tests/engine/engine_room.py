@@ -125,6 +125,7 @@ class EngineRoom:
         clock: Callable[[], float] = time.monotonic,
         upkeep: UpkeepLimits | None = None,
         heartbeat_seconds: float = 1.0,
+        heap_initial_mb: int = 0,
         settings: Settings | None = None,
         kinds: tuple[str, ...] = (),
     ) -> None:
@@ -146,7 +147,7 @@ class EngineRoom:
         self.pool = Pool(
             Broker(binding for binding in self.bindings if not kinds or binding.kind in kinds),
             self.records.append,
-            limits=limits,
+            limits=limits or PoolLimits(event_cpu_ms=2_000),  # 30 s are too long for a test
             load_code_cache=lambda version, v8: self.caches.get(version.id + v8),
             save_code_cache=self._save,
             clock=clock,
@@ -162,6 +163,7 @@ class EngineRoom:
             files=files,
             upkeep=upkeep,
             heartbeat_seconds=heartbeat_seconds,
+            heap_initial_mb=heap_initial_mb,
         )
 
     def find_worker(self, tenant: str, name: str) -> Version | None:

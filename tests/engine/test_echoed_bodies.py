@@ -4,28 +4,34 @@ from __future__ import annotations
 
 from engine_room import EngineRoom, script
 
-from atoll.engine.calls import OVER
+from atoll.engine.calls import RESPONDED
 from atoll.front.flow import Upload
 from atoll.wire.generated import CHUNK, WINDOW
 
 PIPE = "export default { fetch(request) { return new Response(request.body); } };"
-PIPE_AND_GO_ON = """export default { fetch(request, env, ctx) {
-  ctx.waitUntil(new Promise((resolve) => setTimeout(resolve, 50)).then(() => console.log("later")));
-  return new Response(request.body);
-} };"""
 
 
-async def test_the_call_is_over_before_its_body(room: EngineRoom) -> None:
-    ear = room.call(script(PIPE_AND_GO_ON), open_body=True)
+async def test_the_engine_sees_a_beginning_and_the_end(room: EngineRoom) -> None:
+    ear = room.call(script(PIPE), open_body=True)
     assert ear.call is not None
     ear.call.send_body(b"first", False)
-    await room.until(lambda: room.records, "the call is over")
-    (record,) = room.records
-    assert [line.text for line in record.logs] == ["later"]
-    assert (ear.body, ear.ended, ear.call.state) == (b"first", False, OVER)
+    await ear.until(lambda: ear.credit and ear.call is not None and ear.call.echo)
+    assert ear.body == b"first"
     ear.call.send_body(b", second", False)
+    assert ear.body == b"first, second"  # at once: no engine was asked
+    assert (ear.call.state, ear.call.uncredited, room.records) == (RESPONDED, 0, [])
     ear.call.send_body(b", last", True)
-    assert (ear.body, ear.ended) == (b"first, second, last", True)
+    await ear.over()
+    assert ear.body == b"first, second, last"
+    await room.until(lambda: room.records, "the call is over")
+
+
+async def test_a_body_that_ends_before_the_engine_says_so_is_the_engines(room: EngineRoom) -> None:
+    ear = room.call(script(PIPE), open_body=True)
+    assert ear.call is not None
+    ear.call.send_body(b"all of it", True)
+    await ear.over()
+    assert (ear.body, ear.failure, ear.call.echo) == (b"all of it", None, None)
 
 
 async def test_what_the_client_takes_is_credit_for_what_it_may_send(room: EngineRoom) -> None:
@@ -33,7 +39,7 @@ async def test_what_the_client_takes_is_credit_for_what_it_may_send(room: Engine
     assert ear.call is not None
     ear.grants = False
     ear.call.send_body(b"x" * CHUNK, False)
-    await room.until(lambda: room.records, "the call is over")
+    await ear.until(lambda: ear.credit and ear.call is not None and ear.call.echo)
     assert ear.credit == CHUNK  # from the engine, which took it
     ear.call.send_body(b"y" * CHUNK, False)
     ear.call.grant(CHUNK)

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from atoll.engine.events import EventFailed, run_event
+from atoll.engine.pool import PoolLimits
 from atoll.wire.generated import ErrorCode, Event, Outcome
 from atoll.workers import Limits
 from tests.engine.engine_room import EngineRoom, script
@@ -91,3 +95,26 @@ async def test_an_event_may_take_longer_than_a_request(room: EngineRoom) -> None
     )
     answer = await run_event(room.pool, version, Event.SCHEDULED, "CRON * * * * *", META)
     assert json.loads(answer) == {"noRetry": False}
+
+
+BURN = "for (let i = 0; i < 3e8; i++);"  # far more than 10 ms and far less than a second
+
+
+@pytest.mark.parametrize("event", [Event.SCHEDULED, Event.QUEUE])
+async def test_an_event_nobody_waits_for_may_compute_longer_than_a_request(room: EngineRoom, event: Event) -> None:
+    source = f"export default {{ fetch() {{ {BURN} }}, scheduled() {{ {BURN} }}, async queue() {{ await 0; {BURN} }} }}"
+    version = script(source, limits=Limits(cpu_ms=10))
+    meta = META if event == Event.SCHEDULED else {"queue": "q", "messages": []}
+    await run_event(room.pool, version, event, "LABEL", meta)
+    await room.until(lambda: not room.pool.busy, "DONE")
+    assert room.records[-1].outcome == Outcome.OK and room.records[-1].cpu_us > 10_000
+    assert (await room.get(version)).code == "CPU", "a request of the same worker may not"
+
+
+async def test_an_endless_event_ends_at_what_the_node_allows(open_room: Callable[..., Any]) -> None:
+    room: EngineRoom = await open_room(limits=PoolLimits(event_cpu_ms=200))
+    version = script("export default { scheduled() { for (;;); } }", limits=Limits(cpu_ms=10))
+    with pytest.raises(EventFailed) as caught:
+        await run_event(room.pool, version, Event.SCHEDULED, "LABEL", META)
+    found = re.fullmatch(r"used (\d+) ms of CPU, limit 200 ms", caught.value.failure.message)
+    assert found is not None and 200 < int(found[1]) <= 300

@@ -20,8 +20,10 @@ import pytest
 from engine_room import HELLO, EngineRoom, script
 
 from atoll.engine import confine, launch, process, sandbox
+from atoll.engine.memory import engine_bytes
 from atoll.engine.process import find_files
 from atoll.errors import StartError
+from tests import running
 from tests.running import COMMAND, Atoll
 
 SOURCE = Path(__file__).resolve().parents[2] / "engine" / "src" / "forbidden.cc"
@@ -55,6 +57,7 @@ ANSWERED = {
     "clone3": errno.ENOSYS,
     "slow the parent down": errno.EPERM,
     "slow its group down": errno.EPERM,
+    "change the parent's slices": errno.EPERM,
     "limit the parent": errno.EPERM,
     "move the parent": errno.EPERM,
     "become dumpable": errno.EPERM,
@@ -255,6 +258,47 @@ def test_a_node_that_must_and_cannot_confine_its_engines_does_not_start(tmp_path
     assert "hint: docs/concepts/security.md" in done.stderr
 
 
+# A user namespace in which no other may be made, without any right of root: what a container leaves at best.
+CONTAINER = 'echo 0 > /proc/sys/user/max_user_namespaces && exec setpriv --bounding-set=-all --inh-caps=-all "$@"'
+
+
+def in_container(*command: str) -> list[str]:
+    return ["unshare", "--user", "--map-root-user", "sh", "-c", CONTAINER, "sh", *command]
+
+
+def has_containers() -> bool:
+    return subprocess.run(in_container("true"), capture_output=True, check=False).returncode == 0
+
+
+@pytest.mark.skipif(not has_containers(), reason="no user namespace can be made here")
+def test_in_a_container_require_names_what_is_missing_and_refuses(tmp_path: Path) -> None:
+    command = [*COMMAND, "--port=0", f"--data={tmp_path}", "--engines=1", "--sandbox=require"]
+    done = subprocess.run(in_container(*command), capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1
+    assert "the sandbox of the engine is not whole: namespaces: none may be made here" in done.stderr
+    for missing in ("a container without the right to", "private root: needs namespaces", "uid: root may not become"):
+        assert missing in done.stderr
+
+
+@pytest.mark.skipif(not has_containers(), reason="no user namespace can be made here")
+def test_in_a_container_try_serves_with_all_other_layers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(running, "COMMAND", in_container(*COMMAND))
+    node = Atoll(tmp_path, sandbox="try", engines=1)
+    node.start()
+    try:
+        node.deploy("hello", HELLO)
+        assert node.get("hello").text == "hello"
+        node.wait_until(lambda: "  sandbox: " in node.log())
+        held = re.search(r"  sandbox: (.*)\n", node.log())
+        assert held is not None and held[1].startswith("no capabilities, limits, no new privileges, landlock ABI"), (
+            held[1]
+        )
+        assert ", seccomp" in held[1] and "missing: namespaces: none may be made here" in held[1]
+        assert "IS NOT FULLY CONFINED" in node.log()
+    finally:
+        assert node.stop() == 0
+
+
 # --- a running engine, seen from outside ---
 
 
@@ -279,8 +323,15 @@ async def test_the_kernel_shows_a_confined_engine(open_room: Callable[..., Any])
         assert os.readlink(folder / "ns" / kind) != os.readlink(f"/proc/self/ns/{kind}"), kind
     kinds = {os.readlink(fd).split(":")[0] for fd in (folder / "fd").iterdir()}
     assert kinds <= {"/dev/null", "pipe", "socket", "anon_inode", "/memfd"} | {k for k in kinds if "snapshot" in k}
+    assert (folder / "oom_score_adj").read_text().strip() == confine.OOM_SCORE
     limits = (folder / "limits").read_text()
-    for name, most in (("core file size", 0), ("file size", 0), ("open files", confine.DESCRIPTORS)):
+    data = engine_bytes() + process.UNUSED_DATA
+    for name, most in (
+        ("core file size", 0),
+        ("file size", 0),
+        ("open files", confine.DESCRIPTORS),
+        ("data size", data),
+    ):
         assert re.search(rf"Max {name} +{most} +{most}", limits), name
 
 

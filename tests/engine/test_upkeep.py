@@ -213,3 +213,48 @@ def test_this_machine_has_memory() -> None:
     assert 1 << 20 < memory.available_bytes() < 1 << 60
     assert memory.resident_bytes(os.getpid()) > 1 << 20
     assert memory.resident_bytes(2**22 + 1) == 0
+
+
+BOMB = """export default { fetch() {
+  const kept = [];
+  try { for (;;) kept.push(new Uint8Array(32 << 20).fill(1)); }
+  catch (error) { return new Response(`${error.name} after ${kept.length}`); }
+} };"""
+
+
+async def test_no_worker_can_take_more_memory_than_an_engine_may_have(open_room: Callable[..., Any]) -> None:
+    """Whatever its own limit says: this one may ask for 32 GB."""
+    room: EngineRoom = await open_room(upkeep=UpkeepLimits(engine_bytes=512 * upkeep.MB), sandbox="require")
+    (pid,) = room.supervisor.pids
+    largest = 0
+    ear = room.call(script(BOMB, "bomb", Limits(cpu_ms=30_000, memory_mb=32 << 10)))
+    while not ear.ended and ear.failure is None:
+        largest = max(largest, memory.resident_bytes(pid))
+        await asyncio.sleep(0.005)
+    assert ear.failure is not None or ear.body.startswith(b"RangeError after"), ear.body
+    assert largest < 1000 * upkeep.MB
+    await room.until(lambda: room.supervisor.pids, "an engine")
+    assert (await room.get(script(HELLO))).body == b"hello"
+
+
+async def test_an_engine_that_found_a_way_around_its_bound_is_ended(
+    open_room: Callable[..., Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    room: EngineRoom = await open_room(upkeep=UpkeepLimits(engine_bytes=512 * upkeep.MB))
+    (pid,) = room.supervisor.pids
+    room.supervisor.upkeep._resident = lambda of: 1 << 33 if of == pid else 0
+    await room.until(lambda: room.supervisor.pids not in ([], [pid]), "the replacement")
+    assert any("it uses 8192 MB of memory, more than the 512 it may" in text for text in caplog.messages)
+    assert (await room.get(script(HELLO))).body == b"hello"
+
+
+def test_the_memory_there_is_is_the_least_of_machine_and_group(tmp_path: Path) -> None:
+    (tmp_path / "proc/self").mkdir(parents=True)
+    (tmp_path / "sys/fs/cgroup/ours").mkdir(parents=True)
+    (tmp_path / "proc/meminfo").write_text("MemTotal:       8000 kB\nMemAvailable:   4000 kB\n")
+    (tmp_path / "proc/self/cgroup").write_text("0::/ours\n")
+    assert memory.total_bytes(tmp_path) == 8000 * 1024
+    (tmp_path / "sys/fs/cgroup/ours/memory.max").write_text("max\n")
+    assert memory.total_bytes(tmp_path) == 8000 * 1024
+    (tmp_path / "sys/fs/cgroup/ours/memory.max").write_text("4096000\n")
+    assert memory.total_bytes(tmp_path) == 4_096_000

@@ -12,7 +12,7 @@ from atoll.logs import Invocation
 from atoll.observe.meter import Meter, Sources
 from atoll.observe.metrics import Metrics
 from atoll.observe.processes import use_of, uses_of
-from atoll.tallies import Histogram, OpTally
+from atoll.tallies import RECENT, Histogram, OpTally
 from atoll.wire.generated import Outcome
 from atoll.workers import Version
 
@@ -108,6 +108,18 @@ def test_a_value_on_a_bound_is_within_it() -> None:
     for value in (0, 10, 11, 20, 21):
         histogram.add(value)
     assert (histogram.counts, histogram.total) == ([2, 2, 1], 62)
+
+
+def test_values_are_counted_in_batches_and_none_is_lost() -> None:
+    histogram = Histogram((10, 20))
+    for value in range(2 * RECENT + 5):
+        histogram.add(value % 30)
+    assert len(histogram.recent) == 5
+    values = [value % 30 for value in range(2 * RECENT + 5)]
+    assert histogram.counts == [
+        sum(value in part for value in values) for part in (range(11), range(11, 21), range(21, 30))
+    ]
+    assert histogram.recent == []
 
 
 def test_a_process_that_is_gone_uses_nothing() -> None:

@@ -10,9 +10,11 @@ from dataclasses import replace
 import pytest
 
 from atoll.bindings.scope import QUIET
+from atoll.engine.events import run_event
 from atoll.logs import Invocation
 from atoll.triggers import tail as tail_module
 from atoll.triggers.tail import TailTriggers
+from atoll.wire.generated import Event
 from atoll.workers import TailConsumer, Version
 from tests.engine.engine_room import EngineRoom, script
 
@@ -55,6 +57,20 @@ async def test_a_tail_worker_is_told_what_happened(room: EngineRoom, tails: Tail
     assert event["request"]["url"] == "http://shop.example/a?b"  # type: ignore[index]
     assert item["scriptVersion"] == {"id": watched(source).id, "tag": "v1"}
     assert item["cpuTime"] >= 0 and item["wallTime"] > 0 and item["truncated"] is False  # type: ignore[operator]
+
+
+async def test_runs_of_crons_and_batches_are_told_with_what_began_them(room: EngineRoom, tails: TailTriggers) -> None:
+    version = watched("export default { scheduled() {}, queue() {} }")
+    await run_event(room.pool, version, Event.SCHEDULED, "CRON 0 9 * * 2", {"cron": "0 9 * * 2", "scheduledTime": 5})
+    message = {"id": "0", "timestamp": 0, "attempts": 1, "type": "text", "size": 1}
+    meta = {"queue": "jobs", "messages": [message, message]}
+    await run_event(room.pool, version, Event.QUEUE, "QUEUE jobs", meta, b"ab")
+    await room.until(lambda: not room.pool.busy, "DONE")
+    for record in list(room.records):
+        tails.take(record)
+    cron, batch = await told(room)
+    assert cron["event"] == {"type": "scheduled", "cron": "0 9 * * 2", "scheduledTime": 5}
+    assert batch["event"] == {"type": "queue", "queue": "jobs", "batchSize": 2}
 
 
 async def test_an_exception_is_told_with_its_stack(room: EngineRoom, tails: TailTriggers) -> None:

@@ -4,7 +4,7 @@ import { countListeners, fireEvent } from "./event_target.js";
 import { DOMException } from "./exception.js";
 import { setExceptionHandler } from "./report.js";
 import { native } from "../internal/native.js";
-import { inspect } from "../internal/inspect.js";
+import { inspect } from "../internal/show.js";
 import { Level } from "../internal/wire.gen.js";
 import { defineInterface } from "../internal/platform.js";
 import { requireArguments, toDictionary } from "../internal/webidl.js";

@@ -2,24 +2,40 @@
 import { native } from "./native.js";
 import { shared } from "#shared";
 
-let table = null; // key -> where its text begins and ends
+let table = null; // where the text of each begins and ends: ";key,start,end;key,start,end;"
 let main = null; // key -> function that gives the exports, of modules of the main bundle
 const made = new Map(); // key -> exports
+
+/** Gets ready for the first. */
+export function prepareLazy() {
+  table ??= native.lazyTable();
+  main ??= shared();
+}
+
+/** For the code caches, which hold what has run: every module is read, in an isolate that has no worker. */
+export function readAll() {
+  prepareLazy();
+  for (const entry of table.split(";").slice(1, -1)) lazy(entry.slice(0, entry.indexOf(",")));
+}
+
+function compile(key) {
+  const at = table.indexOf(`;${key},`);
+  const [, start, end] = table.slice(at + 1, table.indexOf(";", at + 1)).split(",");
+  return native.compileLazy(key, Number(start), Number(end));
+}
 
 /** The exports of a module, named by its path below web/. */
 export function lazy(key) {
   const known = made.get(key);
   if (known !== undefined) return known;
-  table ??= JSON.parse(native.lazyTable());
-  main ??= shared();
+  prepareLazy();
   if (key in main) {
     const exports = main[key]();
     made.set(key, exports);
     return exports;
   }
   const module = { exports: {} };
-  const [start, end] = table[key];
-  const run = native.compileLazy(key, start, end);
+  const run = compile(key);
   // While it runs, what it imports may ask for it in turn, and gets what it has put there.
   made.set(key, module.exports);
   run((other) => lazy(other), {
@@ -32,10 +48,4 @@ export function lazy(key) {
     },
   }, module.exports);
   return module.exports;
-}
-
-/** For the code caches, which hold what has run: every module is read, in an isolate that has no worker. */
-export function readAll() {
-  table ??= JSON.parse(native.lazyTable());
-  for (const key of Object.keys(table)) lazy(key);
 }

@@ -52,6 +52,7 @@ export function Buffer(value, encodingOrOffset, length) {
 }
 
 Object.setPrototypeOf(Buffer, Uint8Array);
+Object.defineProperty(Buffer, "name", { value: "Buffer", configurable: true }); // the bundler calls it otherwise
 Buffer.prototype = FastBuffer.prototype;
 Object.defineProperty(Buffer.prototype, "constructor", { value: Buffer, writable: true, configurable: true });
 Object.defineProperty(Buffer, Symbol.species, { get: () => FastBuffer, configurable: true });

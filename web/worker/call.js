@@ -4,7 +4,7 @@ import { DOMException } from "../dom/exception.js";
 import { createFetchEvent, dispatchGlobal, responseOf } from "../dom/global_scope.js";
 import { makeIncomingRequest } from "../fetch/incoming.js";
 import { describeResponse, isResponse } from "../fetch/outgoing.js";
-import { inspect } from "../internal/inspect.js";
+import { inspect } from "../internal/show.js";
 import { lazy } from "../internal/lazy.js";
 import { native } from "../internal/native.js";
 import { encodeText } from "../internal/text.js";
@@ -99,6 +99,20 @@ export class Call {
     new Promise((resolve) => resolve(run(this))).then(
       (value) => settle({ value, failure: null }),
       (error) => settle({ failure: { error } }),
+    );
+  }
+
+  /** A method that another worker called. Its value leaves at once; streams in it are sent while the response stays open. */
+  startMethod(run) {
+    latest = this;
+    calls.set(this.id, this);
+    new Promise((resolve) => resolve(run(this))).then(
+      ({ bytes, sent }) => {
+        if (this.canceled) return;
+        if (sent.length === 0) this.tell(200, bytes);
+        else this.stream(200, `value-length: ${bytes.length}\r\n`, sourceOfValue(bytes, Promise.all(sent)));
+      },
+      (error) => this.tell(500, lazy("worker/thrown.js").describeThrown(error)),
     );
   }
 
@@ -256,14 +270,22 @@ function sourceOf(body) {
   return isReadableStream(body) ? sourceOfStream(body) : body;
 }
 
-/** What Python is told of an exception, whatever the value does when it is looked at. */
+/** Bytes, and then nothing more until a promise is settled. */
+function sourceOfValue(bytes, end) {
+  const first = sourceOfBytes(bytes);
+  return {
+    read: async () => {
+      const chunk = await first.read();
+      if (chunk === null) await end;
+      return chunk;
+    },
+    cancel: () => {},
+  };
+}
+
+/** What Python is told of an exception. */
 function describeFailure(error, said) {
-  try {
-    if (error instanceof Error) return { name: `${error.name}`, message: `${error.message}`, stack: `${error.stack}`, said };
-    return { name: "", message: inspect(error), stack: "", said };
-  } catch {
-    return { name: "Error", message: "an exception that cannot be read", stack: "", said };
-  }
+  return { ...lazy("worker/thrown.js").describeThrown(error), own: undefined, said };
 }
 
 function isThenable(value) {

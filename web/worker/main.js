@@ -3,11 +3,11 @@
 import { installGlobals } from "../globals.js";
 import { tameLanguage } from "../language.js";
 import { startClock } from "../internal/clock.js";
-import { readAll } from "../internal/lazy.js";
+import { prepareLazy, readAll } from "../internal/lazy.js";
 import { opNames, onReply } from "../internal/ops.js";
 import { Event } from "../internal/wire.gen.js";
 import { builtIn } from "../node/modules.js";
-import { exposeNodeGlobals } from "../node/globals.js";
+import { chooseNodeGlobals, exposeNodeGlobals } from "../node/globals.js";
 import { onRejection } from "../dom/rejections.js";
 import { WorkerGlobalScope } from "../dom/worker_global_scope.js";
 import { onTimer } from "../timers.js";
@@ -24,6 +24,7 @@ import { warmUp } from "./warmup.js";
 
 tameLanguage(globalThis);
 installGlobals(globalThis);
+exposeNodeGlobals(globalThis);
 
 let run = null; // (request, call) => Response or promise, of the worker that was loaded
 let target = null; // its default export; null for a service-worker script
@@ -33,9 +34,9 @@ function prepare(vars, grants, date, flags) {
   startClock();
   makeEnv(vars, grants);
   setFlags(date, flags);
-  exposeNodeGlobals(globalThis);
+  chooseNodeGlobals(globalThis);
   if (isOff("global_navigator")) delete WorkerGlobalScope.prototype.navigator;
-  tameWebAssembly(globalThis.WebAssembly);
+  tameWebAssembly();
 }
 
 /** The worker's code is a service-worker script: its variables and bindings are globals. */
@@ -79,6 +80,7 @@ export const entry = {
   },
   event(id, event, head, body, streaming) {
     if (event === Event.ENTRYPOINT) startEntrypoint(id, head, body, streaming);
+    else if (event === Event.RPC) new Call(id).startMethod(eventRunner(event, head, body, target));
     else new Call(id).startEvent(eventRunner(event, head, body, target));
   },
   body(id, chunk) {
@@ -95,10 +97,8 @@ export const entry = {
   timer: onTimer,
   readAll,
   warm() {
-    makeEnv({ NAME: "value" }, []);
-    setFlags("9999-12-31", []);
-    exposeNodeGlobals({});
-    tameWebAssembly({ Memory: class {}, Module: class {} });
+    prepareLazy();
+    prepare({ NAME: "value" }, [], "9999-12-31", []);
     warmUp(load, entry.fetch);
   },
 };

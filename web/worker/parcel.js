@@ -1,42 +1,68 @@
 // Values on their way between workers: V8's structured clone, and beside it what that does not know: Request, Response,
-// Headers, streams. A body travels whole, as bytes after the value.
+// Headers, streams. A small body travels along, as bytes after the value; any other is a stream, and goes through a pipe.
 //
 //     u32 length, the value | u32 length, JSON of the platform objects | their bytes
+import { PipedBody, sendThroughPipe } from "#bindings/pipe/pipe.js";
 import { deserialize, serialize } from "../dom/clone.js";
 import { DOMException } from "../dom/exception.js";
+import { Body, extractBody, isUnusable, streamOf, takeBody } from "../fetch/body.js";
 import { Headers } from "../fetch/headers.js";
-import { isRequest, Request } from "../fetch/request.js";
-import { isResponse, Response } from "../fetch/response.js";
+import { isRequest, Request, requestState } from "../fetch/request.js";
+import { isResponse, Response, responseState } from "../fetch/response.js";
 import { decodeText, encodeText } from "../internal/text.js";
-import { isReadableStream } from "../streams/streams.js";
+import { isDisturbed, isReadableStream } from "../streams/streams.js";
+import { sourceOfBytes, sourceOfStream } from "./bodies.js";
 
 const MOST_BYTES = 32 * 1024 * 1024;
+const SMALL = 64 * 1024; // bodies up to here travel along
 
-/** How a platform object is told: JSON facts, and the stream or promise of bytes that go with it. */
+function refuse(message) {
+  throw new DOMException(message, "DataCloneError");
+}
+
+/** How a platform object is told: JSON facts, and `take()`, which gives the bytes or the source that go with it. */
 function describe(object) {
-  if (object instanceof Headers) return { facts: { kind: "headers", list: [...object] } };
-  if (isReadableStream(object)) return { facts: { kind: "stream" }, bytes: () => new Response(object).bytes() };
+  if (object instanceof Headers) return { facts: { kind: "headers", list: [...object] }, take: () => null };
+  if (isReadableStream(object)) {
+    if (object.locked || isDisturbed(object)) refuse("A ReadableStream that is locked or was read from cannot be sent to another worker.");
+    return { facts: { kind: "stream" }, take: () => takeBody(extractBody(object)) };
+  }
   if (isResponse(object)) {
-    const { status, statusText, headers, body } = object;
-    return { facts: { kind: "response", status, statusText, list: [...headers], bare: body === null }, bytes: () => object.bytes() };
+    const { status, statusText, headers } = object;
+    const { body, webSocket } = responseState(object);
+    if (webSocket !== null) refuse("A Response with a webSocket cannot be sent to another worker by a method call: use fetch().");
+    return describeBody({ kind: "response", status, statusText, list: [...headers] }, body);
   }
   if (isRequest(object)) {
-    const { method, url, redirect, headers, body } = object;
-    return { facts: { kind: "request", method, url, redirect, list: [...headers], bare: body === null }, bytes: () => object.bytes() };
+    const { method, url, redirect, headers } = object;
+    return describeBody({ kind: "request", method, url, redirect, list: [...headers] }, requestState(object).body);
   }
-  throw new DOMException(`A ${object.constructor.name} cannot be sent to another worker.`, "DataCloneError");
+  return refuse(`A ${object.constructor.name} cannot be sent to another worker.`);
+}
+
+function describeBody(facts, body) {
+  if (isUnusable(body)) refuse(`A ${facts.kind} whose body was used cannot be sent to another worker.`);
+  return { facts, take: () => takeBody(body) };
 }
 
 const MAKERS = {
   __proto__: null,
   headers: ({ list }) => new Headers(list),
-  stream: (facts, bytes) => new Response(bytes).body,
-  response: ({ status, statusText, list, bare }, bytes) => new Response(bare ? null : bytes, { status, statusText, headers: list }),
-  request: ({ method, url, redirect, list, bare }, bytes) =>
-    new Request(url, { method, redirect, headers: list, body: bare ? undefined : bytes }),
+  stream: (facts, body) => body ?? new Response("").body,
+  response: ({ status, statusText, list }, body) => new Response(body, { status, statusText, headers: list }),
+  request: ({ method, url, redirect, list }, body) =>
+    new Request(url, { method, redirect, headers: list, body: body ?? undefined, duplex: body === null ? undefined : "half" }),
 };
 
-/** A value as bytes. */
+/** Bytes that travel along, or a source that is sent through a pipe. */
+function partOf(content) {
+  const whole = typeof content === "string" ? encodeText(content) : content;
+  if (whole === null) return { form: "none" };
+  if (!(whole instanceof Uint8Array)) return { form: "pipe", source: isReadableStream(whole) ? sourceOfStream(whole) : whole };
+  return whole.length <= SMALL ? { form: "here", bytes: whole } : { form: "pipe", source: sourceOfBytes(whole) };
+}
+
+/** A value as bytes: { bytes, pipes, sent }, with the names of the pipes its streams go through, and the promises of their ends. */
 export async function writeValue(value) {
   const found = [];
   const { bytes } = serialize(value, (object) => {
@@ -44,9 +70,27 @@ export async function writeValue(value) {
     found.push(host);
     return host;
   });
-  const bodies = await Promise.all(found.map((host) => (host.bytes === undefined || host.facts.bare ? new Uint8Array() : host.bytes())));
-  const facts = encodeText(JSON.stringify(found.map(({ facts }, i) => ({ ...facts, size: bodies[i].length }))));
-  const parts = [lengthOf(bytes), bytes, lengthOf(facts), facts, ...bodies];
+  const pipes = [];
+  const sent = [];
+  const facts = [];
+  const bodies = [];
+  for (const host of found) {
+    const { form, bytes: body = new Uint8Array(), source } = partOf(host.take());
+    const fact = { ...host.facts, form, size: body.length };
+    if (form === "pipe") {
+      const sending = await sendThroughPipe(source);
+      fact.pipe = sending.pipe;
+      pipes.push(sending.pipe);
+      sent.push(sending.sent);
+    }
+    bodies.push(body);
+    facts.push(fact);
+  }
+  const text = encodeText(JSON.stringify(facts));
+  return { bytes: concat([lengthOf(bytes), bytes, lengthOf(text), text, ...bodies]), pipes, sent };
+}
+
+function concat(parts) {
   const size = parts.reduce((sum, part) => sum + part.length, 0);
   if (size > MOST_BYTES) throw new RangeError(`A value of ${size} bytes is too large to be sent to another worker: the limit is 32 MiB.`);
   const whole = new Uint8Array(size);
@@ -74,6 +118,10 @@ export function readValue(whole) {
   };
   const bytes = sized();
   const facts = JSON.parse(decodeText(sized()));
-  const hosts = facts.map((fact) => MAKERS[fact.kind](fact, take(fact.size).slice()));
+  const hosts = facts.map((fact) => {
+    const body = take(fact.size);
+    const source = fact.form === "pipe" ? new PipedBody(fact.pipe) : body.slice();
+    return MAKERS[fact.kind](fact, fact.form === "none" ? null : streamOf(new Body(source)));
+  });
   return deserialize(bytes, hosts);
 }

@@ -13,6 +13,7 @@ import os
 import secrets
 import time
 from collections.abc import Sequence
+from functools import partial
 from importlib import resources
 from pathlib import Path
 from typing import NamedTuple
@@ -20,6 +21,8 @@ from typing import NamedTuple
 import apsw
 
 from atoll.bindings.cache.files import FileReader, FileWriter
+from atoll.bindings.cache.freshness import Headers, names_in
+from atoll.bindings.cache.hot import Hot
 from atoll.bindings.cache.store import MAX_VARIANTS, CacheSize, Kept, Place, Stored
 from atoll.db.sqlite import Database, rows
 
@@ -48,6 +51,7 @@ class CacheDisk:
         self._tenant_bytes = tenant_bytes
         self._database = _open(folder)
         self._touched: dict[int, int] = {}
+        self._hot = Hot()
         self._used: dict[str, int] = {  # on the writer thread
             str(tenant): int(str(cost))
             for tenant, cost in self._database.read(lambda connection: connection.execute(COSTS).fetchall())
@@ -57,8 +61,12 @@ class CacheDisk:
     # Reading
 
     async def find(self, place: Place) -> list[Stored]:
-        found = self._database.read(lambda connection: rows(connection, Stored, FIND, *place, MAX_VARIANTS))
-        return found if len(found) < 2 else sorted(found, key=lambda stored: -stored.id)
+        found = self._hot.get(place)
+        if found is None:
+            found = self._database.read(lambda connection: rows(connection, Stored, FIND, *place, MAX_VARIANTS))
+            found.sort(key=lambda stored: -stored.id)
+            self._hot.put(place, found)
+        return found
 
     def touch(self, number: int) -> None:
         self._touched[number] = int(time.time())
@@ -100,7 +108,7 @@ class CacheDisk:
         touched, self._touched = self._touched, {}
         cost = stored.size + len(stored.head) + len(place.url) + OVERHEAD
 
-        def act(connection: apsw.Connection) -> list[str]:
+        def act(connection: apsw.Connection) -> list[_Gone]:
             _note_uses(connection, touched)
             gone = self._drop(connection, "tenant = ? AND cache = ? AND url = ? AND vary = ?", (*place, stored.vary))
             values = (*stored[1:7], stored.stored_at, cost, *stored[7:])
@@ -108,30 +116,39 @@ class CacheDisk:
             self._used[place.tenant] = self._used.get(place.tenant, 0) + cost
             return gone + self._make_room(connection, place, stored.stored_at)
 
-        await self._unlink(await self._database.write(act))
+        gone = await self._database.write(act)
+        self._hot.drop(place)
+        await self._let_go(gone)
 
     async def remove(self, place: Place) -> bool:
-        def act(connection: apsw.Connection) -> tuple[int, list[str]]:
+        def act(connection: apsw.Connection) -> tuple[int, list[_Gone]]:
             sql = "SELECT count(*) FROM responses WHERE tenant = ? AND cache = ? AND url = ? AND expires_at > ?"
             [count] = rows(connection, int, sql, *place, int(time.time()))
             return count, self._drop(connection, "tenant = ? AND cache = ? AND url = ?", place)
 
-        count, files = await self._database.write(act)
-        await self._unlink(files)
+        count, gone = await self._database.write(act)
+        await self._let_go(gone)
         return count > 0
+
+    async def remove_tagged(self, tenant: str, cache: str, tag: str) -> bool:
+        sql = "SELECT id, head FROM responses WHERE tenant = ? AND cache = ? AND head LIKE '%cache-tag:%'"
+        heads = await self._database.search(lambda connection: rows(connection, _Head, sql, tenant, cache))
+        gone: list[_Gone] = []
+        for row in heads:
+            if tag.lower() in names_in(Headers.parse(row.head).get("cache-tag")):
+                gone += await self._database.write(partial(self._drop, which="id = ?", values=(row.id,)))
+        await self._let_go(gone)
+        return len(gone) > 0
 
     async def clear(self, tenant: str, cache: str) -> bool:
-        def act(connection: apsw.Connection) -> tuple[int, list[str]]:
-            files = self._drop(connection, "tenant = ? AND cache = ?", (tenant, cache))
-            return connection.changes(), files
-
-        count, files = await self._database.write(act)
-        await self._unlink(files)
-        return count > 0
+        which, values = "tenant = ? AND cache = ?", (tenant, cache)
+        gone = await self._database.write(lambda connection: self._drop(connection, which, values))
+        await self._let_go(gone)
+        return len(gone) > 0
 
     async def forget(self, tenant: str) -> None:
-        files = await self._database.write(lambda connection: self._drop(connection, "tenant = ?", (tenant,)))
-        await self._unlink(files)
+        gone = await self._database.write(lambda connection: self._drop(connection, "tenant = ?", (tenant,)))
+        await self._let_go(gone)
 
     async def close(self) -> None:
         await self._cleaning
@@ -141,7 +158,7 @@ class CacheDisk:
 
     # On the writer thread
 
-    def _make_room(self, connection: apsw.Connection, place: Place, now: int) -> list[str]:
+    def _make_room(self, connection: apsw.Connection, place: Place, now: int) -> list[_Gone]:
         tenant = place.tenant
         sql = "id IN (SELECT id FROM responses WHERE tenant = ? AND expires_at <= ? LIMIT ?)"
         gone = self._drop(connection, sql, (tenant, now, EXPIRED))
@@ -157,17 +174,20 @@ class CacheDisk:
                 self._used[tenant] = 0
         return gone
 
-    def _drop(self, connection: apsw.Connection, which: str, values: Sequence[str | int]) -> list[str]:
-        """Delete rows; the files that are nobody's any more."""
-        sql = f"DELETE FROM responses WHERE {which} RETURNING tenant, cost, file"
+    def _drop(self, connection: apsw.Connection, which: str, values: Sequence[str | int]) -> list[_Gone]:
+        """Delete rows; their files are nobody's any more."""
+        sql = f"DELETE FROM responses WHERE {which} RETURNING tenant, cache, url, cost, file"
         gone = rows(connection, _Gone, sql, *values)
         for row in gone:
             self._used[row.tenant] -= row.cost
-        return [row.file for row in gone if row.file]
+        return gone
 
     # Files
 
-    async def _unlink(self, files: Sequence[str]) -> None:
+    async def _let_go(self, gone: Sequence[_Gone]) -> None:
+        for row in gone:
+            self._hot.drop(Place(row.tenant, row.cache, row.url))
+        files = [row.file for row in gone if row.file]
         if files:
             await asyncio.to_thread(self.unlink_all, files)
 
@@ -192,8 +212,15 @@ class CacheDisk:
             log.warning("the folder of the cache could not be tidied: %s", error)
 
 
+class _Head(NamedTuple):
+    id: int
+    head: str
+
+
 class _Gone(NamedTuple):
     tenant: str
+    cache: str
+    url: str
     cost: int
     file: str
 

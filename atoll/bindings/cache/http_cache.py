@@ -217,4 +217,4 @@ def vary_text(pairs: Sequence[tuple[str, str | None]]) -> str:
 
 
 def vary_pairs(text: str) -> list[tuple[str, str | None]]:
-    return msgspec.json.decode(text, type=list[tuple[str, str | None]])
+    return [] if text == "[]" else msgspec.json.decode(text, type=list[tuple[str, str | None]])

@@ -92,6 +92,9 @@ class CacheStore(Protocol):
     async def remove(self, place: Place) -> bool:
         """Forget a URL in all its variants; whether it was there."""
 
+    async def remove_tagged(self, tenant: str, cache: str, tag: str) -> bool:
+        """Forget what has a tag in its Cache-Tag header; whether there was any."""
+
     async def clear(self, tenant: str, cache: str) -> bool:
         """Forget a whole cache; whether anything was in it."""
 

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from atoll.bindings.base import Binding, OpCall, Reply, op
-from atoll.bindings.queue.store import NewMessage, QueueStore
+from atoll.bindings.queue.store import NewMessage, NoQueue, QueueStore
 from atoll.errors import InvalidArgument, StorageFailed
 
 MAX_MESSAGE = 128 * 1000
@@ -56,7 +56,7 @@ class QueueBinding(Binding):
         messages = _messages(call.meta, call.body, int(delay))
         queue = await self._store.find(call.scope.version.tenant, name)
         if queue is None:
-            raise InvalidArgument(f"there is no queue `{name}` any more: deploy the worker again to make it")
+            raise NoQueue
         try:
             await self._store.send(queue.id, messages)
         except StorageFailed as error:

@@ -16,13 +16,14 @@ from pathlib import Path
 import apsw
 
 from atoll.bindings.clock import SteadyClock
-from atoll.bindings.queue.store import RETENTION, Depth, Message, NewMessage, Queue, Settlement, Waiting
+from atoll.bindings.queue.store import RETENTION, Depth, Message, NewMessage, NoQueue, Queue, Settlement, Waiting
 from atoll.db.sqlite import Database, rows
 
 log = logging.getLogger("atoll.queues")
 
 SWEEP_ROWS = 1_000  # messages one sweep deletes at most, so that no write waits long for it
 
+INSERT = "INSERT INTO messages (queue_id, id, type, body, sent_at, visible_at) VALUES (?, ?, ?, ?, ?, ?)"
 _QUEUE = "SELECT id, tenant, name, paused, retention, dropped, created_at FROM queues"
 
 
@@ -31,6 +32,9 @@ class SqliteQueues:
         self._database = Database(path, migrations=resources.files("atoll.bindings.queue") / "migrations")
         self._clock = clock or SteadyClock()
         self._listeners: list[Callable[[int], None]] = []  # told the id of a queue that changed
+        self._known: dict[tuple[str, str], Queue] = {}  # by tenant and name: nobody else changes the file
+        for queue in self._database.read(lambda c: rows(c, _queue, _QUEUE)):
+            self._known[queue.tenant, queue.name] = queue
         self._is_ready = False  # what the last process left has been seen to
 
     def on_change(self, listener: Callable[[int], None]) -> None:
@@ -62,23 +66,26 @@ class SqliteQueues:
         now = self.now()
 
         def act(connection: apsw.Connection) -> Queue:
+            _execute(connection, "DELETE FROM queue_ids")  # the last one is remembered by SQLite
+            _execute(connection, "INSERT INTO queue_ids DEFAULT VALUES")
             _execute(
                 connection,
-                "INSERT INTO queues (tenant, name, retention, created_at) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
-                tenant, name, retention, now,
+                "INSERT INTO queues (id, tenant, name, retention, created_at) VALUES (?, ?, ?, ?, ?)"
+                " ON CONFLICT DO NOTHING",
+                connection.last_insert_rowid(), tenant, name, retention, now,
             )  # fmt: skip
             return rows(connection, _queue, f"{_QUEUE} WHERE tenant = ? AND name = ?", tenant, name)[0]
 
-        return await self._database.write(act)
+        known = self._known.get((tenant, name))
+        if known is None:
+            known = self._known[tenant, name] = await self._database.write(act)
+        return known
 
     async def find(self, tenant: str, name: str) -> Queue | None:
-        found = self._database.read(lambda c: rows(c, _queue, f"{_QUEUE} WHERE tenant = ? AND name = ?", tenant, name))
-        return found[0] if found else None
+        return self._known.get((tenant, name))
 
     async def all(self, tenant: str | None = None) -> list[Queue]:
-        if tenant is None:
-            return self._database.read(lambda c: rows(c, _queue, f"{_QUEUE} ORDER BY tenant, name"))
-        return self._database.read(lambda c: rows(c, _queue, f"{_QUEUE} WHERE tenant = ? ORDER BY name", tenant))
+        return [queue for _, queue in sorted(self._known.items()) if tenant in (None, queue.tenant)]
 
     async def delete(self, queue_id: int) -> None:
         await self._write(queue_id, "DELETE FROM queues WHERE id = ?", queue_id)
@@ -116,9 +123,13 @@ class SqliteQueues:
         ]
 
         def act(connection: apsw.Connection) -> None:
-            connection.executemany(
-                "INSERT INTO messages (queue_id, id, type, body, sent_at, visible_at) VALUES (?, ?, ?, ?, ?, ?)", values
-            )
+            try:
+                if len(values) == 1:
+                    connection.execute(INSERT, values[0])
+                else:
+                    connection.executemany(INSERT, values)
+            except apsw.ConstraintError:  # it was deleted while this write waited
+                raise NoQueue from None
 
         await self._database.write(act)
         self._tell(queue_id)
@@ -165,6 +176,8 @@ class SqliteQueues:
             )
 
         await self._database.write(act)
+        if settlement.dead and settlement.dead_letters is None:
+            self._refresh(queue_id)
         self._tell(queue_id)
         if settlement.dead and settlement.dead_letters is not None:
             self._tell(settlement.dead_letters)
@@ -199,7 +212,15 @@ class SqliteQueues:
 
     async def _write(self, queue_id: int, sql: str, *values: str | int) -> None:
         await self._database.write(lambda connection: _execute(connection, sql, *values))
+        self._refresh(queue_id)
         self._tell(queue_id)
+
+    def _refresh(self, queue_id: int) -> None:
+        """Know a queue as it is now, or that it is gone."""
+        for key in [key for key, queue in self._known.items() if queue.id == queue_id]:
+            del self._known[key]
+        for queue in self._database.read(lambda c: rows(c, _queue, f"{_QUEUE} WHERE id = ?", queue_id)):
+            self._known[queue.tenant, queue.name] = queue
 
     def _tell(self, queue_id: int) -> None:
         for listener in self._listeners:

@@ -13,6 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
+from atoll.errors import InvalidArgument
+
 RETENTION = 4 * 86_400  # seconds, unless a queue says otherwise
 
 
@@ -24,6 +26,13 @@ class Queue(NamedTuple):
     retention: int
     dropped: int
     created_at: int
+
+
+class NoQueue(InvalidArgument):
+    """A message was sent to a queue that is not there any more."""
+
+    def __init__(self) -> None:
+        super().__init__("the queue does not exist any more: deploy the worker again to make it anew")
 
 
 class NewMessage(NamedTuple):
@@ -104,7 +113,7 @@ class QueueStore(Protocol):
     # Messages
 
     async def send(self, queue_id: int, messages: Sequence[NewMessage]) -> list[str]:
-        """Store messages; returns their ids once they are safe."""
+        """Store messages; returns their ids once they are safe. NoQueue if the queue was deleted."""
 
     async def lease(self, queue_id: int, limit: int) -> list[Message]:
         """Take up to `limit` messages that are due, oldest first; each counts an attempt."""

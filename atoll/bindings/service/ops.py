@@ -1,6 +1,7 @@
 """service: methods of another worker's entry points. Its fetch() is fetch.start with the name of the binding.
 
 Arguments and results pass through as bytes that only engines understand: Python knows whom they are for, and no more.
+Streams in them are pipes (bindings/pipe), and while the streams of a result are sent the call of its method goes on.
 """
 
 from __future__ import annotations
@@ -8,10 +9,11 @@ from __future__ import annotations
 import re
 
 from atoll.bindings.base import Binding, OpCall, Reply, op, own_task
+from atoll.bindings.pipe.ops import PipeBinding
 from atoll.bindings.service.target import Target, callee_of, target_of
 from atoll.bindings.services import Services
 from atoll.errors import CalleeFailed, InvalidArgument
-from atoll.wire.generated import ErrorCode, Event
+from atoll.wire.generated import ErrorCode
 
 NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 IDENTIFIER = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]{0,254}")
@@ -23,9 +25,10 @@ class Service(Binding):
     kind = "service"
     Entry = Target
 
-    def __init__(self, services: Services) -> None:
+    def __init__(self, services: Services, pipes: PipeBinding) -> None:
         self._workers = services.workers
         self._inner = services.inner
+        self._pipes = pipes
 
     def claim(self, tenant: str, entry: Target) -> str:
         if not NAME.fullmatch(entry.service):
@@ -51,14 +54,16 @@ class Service(Binding):
         callee = callee_of(self._workers, scope.version, target)
         label = f"RPC {target.entrypoint or 'default'}.{method}"
         await own_task()
+        inner = self._inner.method(callee, label, {**target.address(), "method": method}, call.body, scope.hops)
+        number = scope.keep(inner)  # it ends with this call, if not before
+        inner.on_end = lambda: scope.forget(number)
         try:
-            result = await self._inner.run(
-                callee, Event.RPC, label, {**target.address(), "method": method}, call.body, scope.hops
-            )
+            return Reply({}, await inner.value())
         except CalleeFailed as failed:
             failure = failed.failure
             if failure.code != ErrorCode.EXCEPTION:
                 raise
             # What it threw is thrown again; where it was thrown is nobody else's business.
-            return Reply({"thrown": {"name": failure.name, "message": failure.message}})
-        return Reply({}, result)
+            return Reply({"thrown": {"name": failure.name, "message": failure.message, **inner.thrown}})
+        finally:
+            self._pipes.drop_unread(call.meta.get("pipes"))

@@ -8,16 +8,12 @@ import { defineInterface } from "#web/internal/platform.js";
 
 const call = defineOp("service.call");
 
-const ERRORS = { __proto__: null, Error, TypeError, RangeError, SyntaxError, ReferenceError, EvalError, URIError };
-
 async function callMethod(binding, method, args) {
   const { readValue, writeValue } = lazy("worker/parcel.js");
-  const { meta, body } = await call({ binding, method }, await writeValue(args));
+  const { bytes, pipes } = await writeValue(args);
+  const { meta, body } = await call({ binding, method, pipes: pipes.length > 0 ? pipes : undefined }, bytes);
   if (meta.thrown === undefined) return readValue(body);
-  const { name, message } = meta.thrown;
-  const error = new (ERRORS[name] ?? Error)(message);
-  if (!(name in ERRORS) && name !== "") error.name = name;
-  throw error;
+  throw lazy("worker/thrown.js").makeThrown(meta.thrown);
 }
 
 class Fetcher {

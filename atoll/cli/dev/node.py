@@ -32,6 +32,7 @@ from atoll.front.pages import Detail
 from atoll.front.server import Listening, Server
 from atoll.logs import Invocation, Said
 from atoll.router import LOCAL_HOSTS, Outcome, Router, host_name
+from atoll.wire.generated import Outcome as WireOutcome
 from atoll.workers import Version
 
 if TYPE_CHECKING:
@@ -220,6 +221,9 @@ class DevNode(Node):
         server = super()._make_server()
         server.shared.explain = self.explained
         return server
+
+    def _skim(self, version: Version, outcome: WireOutcome, status: int, cpu_us: int, wall_us: int) -> bool:
+        return False  # every call is a line
 
     def _record(self, record: Invocation) -> None:
         super()._record(record)

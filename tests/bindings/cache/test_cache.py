@@ -173,3 +173,28 @@ def test_caches_are_shown_and_cleared_over_http(atoll: Atoll) -> None:
     url = f"http%3A%2F%2Fcache-shelf.localhost%3A{atoll.port}%2F"
     assert atoll.control("DELETE", f"/api/caches/shelf?url={url}").status == 204
     assert atoll.get("cache-shelf").text == "put"
+
+
+def test_what_is_kept_is_looked_at_and_forgotten_over_http(atoll: Atoll) -> None:
+    script = """export default { async fetch(request) {
+      const cache = await caches.open("over http");
+      const headers = { "cache-tag": "even" };
+      for (let i = 0; i < 5; i++) {
+        await cache.put(`http://kept/${i}`, new Response("x".repeat(i), i % 2 ? {} : { headers }));
+      }
+      return new Response((await cache.match("http://kept/1")) ? "hit" : "miss");
+    } }"""
+    atoll.deploy("shelf", script)
+    assert atoll.get("shelf").text == "hit"
+    path = "/api/caches/over%20http"
+    assert {"name": "over http", "responses": 5, "bytes": 10} in atoll.control("GET", "/api/caches").json["caches"]
+    first = atoll.control("GET", f"{path}?limit=3").json
+    rest = atoll.control("GET", f"{path}?limit=3&cursor={first['cursor']}").json
+    assert [kept["url"] for kept in first["responses"] + rest["responses"]] == [f"http://kept/{i}" for i in range(5)]
+    assert "cursor" not in rest and rest["responses"][-1]["bytes"] == 4 and rest["responses"][-1]["status"] == 200
+    assert atoll.control("GET", f"{path}?limit=0").status == atoll.control("GET", f"{path}?cursor=x").status == 400
+    assert atoll.control("DELETE", f"{path}?url=http://kept/1").status == 204
+    assert atoll.control("DELETE", f"{path}?tag=even").status == 204
+    assert atoll.control("DELETE", f"{path}?tag=even").status == 404
+    assert [kept["url"] for kept in atoll.control("GET", path).json["responses"]] == ["http://kept/3"]
+    assert atoll.control("DELETE", path).status == 204 and atoll.control("GET", path).status == 404

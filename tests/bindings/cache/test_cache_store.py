@@ -23,11 +23,13 @@ async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
     await made.close()
 
 
-async def save(store: CacheStore, place: Place, *pieces: bytes, vary: str = "[]", at: int = NOW) -> None:
+async def save(
+    store: CacheStore, place: Place, *pieces: bytes, vary: str = "[]", at: int = NOW, head: str = "a: b\r\n"
+) -> None:
     writer = store.create()
     for piece in pieces:
         await writer.write(piece)
-    await writer.save(place, Stored(0, vary, 200, "a: b\r\n", False, at, at + 60, 0, None, ""))
+    await writer.save(place, Stored(0, vary, 200, head, False, at, at + 60, 0, None, ""))
     writer.close()
 
 
@@ -86,6 +88,33 @@ async def test_tenants_and_caches_do_not_meet(store: CacheStore) -> None:
     assert await store.remove(places[2]) is False, "its time is over"
     await store.forget("alice")
     assert await store.measure("alice") == [] and len(await store.find(places[1])) == 1
+
+
+async def test_what_was_just_looked_at_is_not_given_after_it_changed(store: CacheStore) -> None:
+    places = [PLACE._replace(url=f"http://{i}/") for i in range(5)]
+    for place in places:
+        await save(store, place, b"old", at=4_000_000_000)
+        assert [stored.body for stored in await store.find(place) * 2] == [b"old"] * 2
+    await save(store, places[0], b"new", at=4_000_000_000)
+    assert [stored.body for stored in await store.find(places[0])] == [b"new"]
+    await store.remove(places[1])
+    assert await store.find(places[1]) == []
+    await save(store, places[2], bytes(TENANT_BYTES - 1000), at=4_000_000_001)
+    assert [await store.find(place) for place in places[3:]] == [[], []], "there was no room for them any more"
+    await store.clear("alice", "default")
+    assert [await store.find(place) for place in places] == [[]] * 5
+
+
+async def test_responses_are_forgotten_by_a_tag(store: CacheStore) -> None:
+    tags = ["red, Blue", "blue", "bluegreen", "red"]
+    for i, tag in enumerate(tags):
+        await save(store, PLACE._replace(url=f"http://{i}/"), b"x", head=f"cache-tag: {tag}\r\n")
+    await save(store, PLACE._replace(tenant="bob"), b"x", head="cache-tag: blue\r\n")
+    assert await store.remove_tagged("alice", "default", "blue") and not await store.remove_tagged(
+        "alice", "default", "blue"
+    )
+    assert [kept.url for kept in await store.kept("alice", "default", 0, 9)] == ["http://2/", "http://3/"]
+    assert len(await store.find(PLACE._replace(tenant="bob"))) == 1
 
 
 async def test_a_cache_is_listed_in_pages(store: CacheStore) -> None:

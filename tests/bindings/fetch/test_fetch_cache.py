@@ -73,7 +73,8 @@ def test_a_response_is_cached_as_the_request_says(
     assert answers[0][1] == "-", "the first answer is the server's own"
     assert (answers[-1][1] == "HIT") is cached
     if cached:
-        assert answers[-1] == [answers[-2][0], "HIT", answers[-2][2]]
+        # Of one of the answers before: what is kept of the last one may be stored after the next was asked for.
+        assert [answers[-1][0], answers[-1][2]] in [[text, size] for text, _, size in answers[:-1]]
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import resource
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,34 +12,23 @@ import pytest
 from atoll.bindings.kv.sqlite import SqliteKV
 from atoll.bindings.kv.store import Entry, Space
 from atoll.errors import StorageFailed
-from tests.running import COMMAND, Atoll
+from tests.disks import SmallDisk, small_disk
+from tests.running import COMMAND
 
 SPACE = Space("alice", "things")
 NOW = 1_800_000_000.0
-PUTTER = """export default { async fetch(request, env) {
-  const { pathname } = new URL(request.url);
-  if (request.method === "GET") return new Response(await env.KV.get(pathname, "stream"));
-  try { await env.KV.put(pathname, request.body); return new Response("stored"); }
-  catch (error) { return new Response(`${error}`, { status: 507 }); }
-} }"""
 
 
 @pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 40 MB of the test's own."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=40m", "tmpfs", str(folder)], capture_output=True)
-    if mounted.returncode:
-        pytest.skip(f"a small file system cannot be mounted here: {mounted.stderr.decode().strip()}")
-    yield folder
-    subprocess.run(["umount", "-l", str(folder)], check=True)
+def disk(tmp_path: Path) -> Iterator[SmallDisk]:
+    with small_disk(tmp_path / "disk", 40) as made:
+        yield made
 
 
-async def test_a_full_disk_is_told_and_loses_nothing_and_recovers(small_disk: Path) -> None:
-    ballast = small_disk / "ballast"
+async def test_a_full_disk_is_told_and_loses_nothing_and_recovers(disk: SmallDisk) -> None:
+    ballast = disk.folder / "other"
     ballast.write_bytes(bytes(20 << 20))
-    store = SqliteKV(small_disk / "kv.db")
+    store = SqliteKV(disk.folder / "kv.db")
     await store.create(SPACE, NOW)
     stored = 0
     with pytest.raises(StorageFailed, match="full"):
@@ -56,29 +45,10 @@ async def test_a_full_disk_is_told_and_loses_nothing_and_recovers(small_disk: Pa
     await store.close()
 
 
-def test_a_node_on_a_full_disk_goes_on_and_recovers(small_disk: Path, new_atoll: Callable[..., Atoll]) -> None:
-    ballast = small_disk / "ballast"
-    ballast.write_bytes(bytes(15 << 20))
-    node = new_atoll(data=small_disk / "data", engines=1)
-    node.deploy("putter", PUTTER, bindings=[{"type": "kv", "name": "KV", "namespace": "full"}])
-    piece = bytes(1 << 20)
-    stored = 0
-    while (answer := node.post("putter", f"/{stored}", piece)).status == 200:
-        stored += 1
-    assert answer.text == "Error: KV PUT failed: 507 the disk of this node is full"
-    assert all(node.get("putter", f"/{i}").body == piece for i in range(stored)), "reading goes on"
-    refused = node.request("PUT", f"localhost:{node.port}", "/api/kv/full/values/more", piece)
-    assert refused.status == 507 and refused.json["error"]["code"] == 19030
-    ballast.unlink()
-    assert node.post("putter", "/after", piece).text == "stored"
-    assert node.get("putter", "/after").body == piece
-    assert node.is_healthy()
-
-
-def test_a_data_folder_that_cannot_be_written_to_is_said_at_the_start(small_disk: Path) -> None:
-    data = small_disk / "data"
+def test_a_data_folder_that_cannot_be_written_to_is_said_at_the_start(disk: SmallDisk) -> None:
+    data = disk.folder / "data"
     data.mkdir()
-    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
+    subprocess.run(["mount", "-o", "remount,ro", str(disk.folder)], check=True)
     done = subprocess.run([*COMMAND, "--port=0", f"--data={data}"], capture_output=True, text=True, timeout=60)
     assert done.returncode == 1
     assert "cannot be used: Read-only file system" in done.stderr and "hint:" in done.stderr

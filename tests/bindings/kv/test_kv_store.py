@@ -6,12 +6,15 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
+import apsw
 import pytest
 
 from atoll.bindings.clock import ClockWatch
+from atoll.bindings.kv import ops
 from atoll.bindings.kv.ops import KV, SWEPT_AFTER
 from atoll.bindings.kv.sqlite import INLINE_VALUE, SqliteKV
 from atoll.bindings.kv.store import Bound, Entry, KVStore, NoNamespace, OverQuota, Size, Space
+from tests.eventually import eventually
 
 ALICE = Space("alice", "things")
 BOB = Space("bob", "things")
@@ -199,6 +202,26 @@ async def test_a_sweep_leaves_what_expired_within_the_hour(tmp_path: Path) -> No
     now += 2
     await kv.sweep()
     assert (await kv.store.measure(ALICE)).keys == 0
+    await kv.close()
+
+
+async def test_in_the_hour_after_a_start_only_what_was_dropped_is_swept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ops, "SWEEP_SECONDS", 0.01)
+    kv = KV(SqliteKV(tmp_path / "kv.db"), clock=lambda: NOW)  # a clock that may be years ahead
+    for space in (ALICE, BOB):
+        await kv.prepare(*space)
+        await kv.store.put(space, [(b"a", Entry(b"", None, 1000))])
+    await kv.store.drop(BOB)
+    database = apsw.Connection(str(tmp_path / "kv.db"), flags=apsw.SQLITE_OPEN_READONLY)
+
+    async def is_swept() -> bool:
+        return database.execute("SELECT count(*) FROM dropped").fetchall() == [(0,)]
+
+    await eventually(is_swept, "a sweep")
+    assert (await kv.store.measure(ALICE)).keys == 1
+    database.close()
     await kv.close()
 
 

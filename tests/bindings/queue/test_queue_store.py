@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 
 from atoll.bindings.clock import SteadyClock
 from atoll.bindings.queue.sqlite import SqliteQueues
-from atoll.bindings.queue.store import NewMessage, Queue, QueueStore, Settlement
+from atoll.bindings.queue.store import NewMessage, NoQueue, Queue, QueueStore, Settlement
 
 BACKENDS: dict[str, Callable[[Path, Callable[[], float]], QueueStore]] = {
     "sqlite": lambda folder, clock: SqliteQueues(folder / "queues.db", clock=clock)
@@ -120,6 +121,20 @@ async def test_a_queue_is_made_once_paused_retained_and_deleted(opened: Opened, 
     await store.delete(jobs.id)
     assert await store.find("alice", "jobs") is None
     assert set(told) == {jobs.id}
+
+
+async def test_a_message_that_waited_while_its_queue_was_deleted_is_refused(opened: Opened, jobs: Queue) -> None:
+    store = opened.store
+    deleted, sent = asyncio.gather(store.delete(jobs.id)), asyncio.gather(store.send(jobs.id, [message(b"late")]))
+    await deleted
+    with pytest.raises(NoQueue):
+        await sent
+    again = await store.ensure("alice", "jobs")
+    assert await store.find("alice", "jobs") == again and await bodies(store, again) == []
+    assert again.id != jobs.id, "nor does it come to another queue: numbers are never used twice"
+    await store.delete(again.id)
+    store = await opened.reopen()
+    assert (await store.ensure("bob", "jobs")).id not in (jobs.id, again.id)
 
 
 async def test_looking_at_messages_changes_nothing(opened: Opened, jobs: Queue) -> None:

@@ -170,10 +170,9 @@ async def test_the_callee_has_a_record_of_its_own(room: EngineRoom) -> None:
 async def test_bytes_that_no_worker_would_send_harm_only_the_call(room: EngineRoom, garbage: str) -> None:
     """A hostile engine could send anything as arguments: here the op is called with garbage."""
     from atoll.errors import CalleeFailed
-    from atoll.wire.generated import Event
 
     body = {"new Uint8Array(0)": b"", "new Uint8Array(8).fill(255)": b"\xff" * 8}.get(garbage, bytes(64))
     meta = {"entrypoint": None, "props": {}, "method": "add"}
     with pytest.raises(CalleeFailed):
-        await room.inner.run(room.workers["api"], Event.RPC, "RPC add", meta, body, 0)
+        await room.inner.method(room.workers["api"], "RPC add", meta, body, 0).value()
     assert (await room.get(caller("return show(await env.API.add(1, 1));", API={"service": "api"}))).body == b"2"

@@ -1,0 +1,157 @@
+"""WebSockets and calls between workers: what 10,000 idle sockets take, and what a call through a service binding takes.
+
+The sockets are held by this process. Memory is resident bytes, of Python and of the engine apart; workerd has one
+process, and two files open for each socket, so that it is asked to hold fewer.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import socket
+import statistics
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from bench.harness import WORKERD, Atoll, BenchError, Server, Workerd, fetch, rss_of
+from bench.report import Options, Row
+
+SOCKETS = 10_000
+PEER_SOCKETS = 5_000
+BATCH = 200
+CALLS = 500  # of one request
+KINDS = {"/fetch": "fetch of a service binding", "/rpc": "method of a service binding"}
+KEEPER = """export default { fetch(request) {
+  if (request.headers.get("Upgrade") !== "websocket") return new Response("ready");
+  const { 0: client, 1: server } = new WebSocketPair();
+  server.accept();
+  server.addEventListener("message", ({ data }) => server.send(data));
+  return new Response(null, { status: 101, webSocket: client });
+} };"""
+CALLEE = """import { WorkerEntrypoint } from "cloudflare:workers";
+export default class extends WorkerEntrypoint {
+  fetch() { return new Response("x".repeat(100)); }
+  add(a, b) { return a + b; }
+}"""
+CALLER = f"""export default {{ async fetch(request, env) {{
+  const kind = new URL(request.url).pathname;
+  for (let i = 0; i < {CALLS}; i++) {{
+    if (kind === "/fetch") await (await env.API.fetch("http://x/")).text();
+    if (kind === "/rpc") await env.API.add(1, i);
+  }}
+  return new Response("ready");
+}} }};"""
+
+
+class BoundWorkerd(Workerd):
+    """workerd with a worker that has the other as a service binding."""
+
+    def service(self, name: str, source: str, more: str = "") -> str:
+        bound = ', bindings = [(name = "API", service = "callee")]' if name == "caller" else ""
+        return super().service(name, source, bound)
+
+
+def cpu_seconds(pids: list[int]) -> float:
+    total = 0.0
+    for pid in pids:
+        fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+        total += (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return total
+
+
+@contextmanager
+def held(port: int, host: str, count: int) -> Iterator[list[socket.socket]]:
+    """So many open WebSockets."""
+    key = base64.b64encode(os.urandom(16)).decode()
+    head = (
+        f"GET / HTTP/1.1\r\nHost: {host}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
+    )
+    request = f"{head}Sec-WebSocket-Key: {key}\r\n\r\n".encode()
+    sockets: list[socket.socket] = []
+    try:
+        for at in range(0, count, BATCH):
+            batch = [socket.create_connection(("127.0.0.1", port), 30) for _ in range(min(BATCH, count - at))]
+            sockets += batch
+            for each in batch:
+                each.sendall(request)
+            for each in batch:
+                answer = each.recv(4096)
+                if not answer.startswith(b"HTTP/1.1 101"):
+                    raise BenchError(f"no WebSocket, but {answer[:100]!r}")
+        yield sockets
+    finally:
+        for each in sockets:
+            with suppress(OSError):
+                each.close()
+
+
+def echoes(sockets: list[socket.socket]) -> None:
+    """Every hundredth of them is alive."""
+    for each in sockets[::100]:
+        each.sendall(b"\x82\x84\0\0\0\0ping")
+        answer = each.recv(100)
+        if answer != b"\x82\x04ping":
+            raise BenchError(f"a socket answered {answer!r}")
+
+
+def idle_memory(server: Server, worker: str, count: int, apart: list[int]) -> tuple[float, ...]:
+    """KB per idle socket in each of these processes."""
+    port, host = server.address(worker)
+    fetch(port, host)
+    with held(port, host, 300):  # what is made once is not counted
+        pass
+    before = [rss_of(pid) for pid in apart]
+    with held(port, host, count) as sockets:
+        echoes(sockets)
+        time.sleep(2)
+        return tuple((rss_of(pid) - start) / count / 1024 for pid, start in zip(apart, before, strict=True))
+
+
+def latency(server: Server, kind: str, rounds: int) -> tuple[float, float]:
+    """Microseconds of one call after the other: of the clock, and of CPU."""
+    port, host = server.address("caller")
+    fetch(port, host, kind)
+    times, pids = [], server.pids()
+    before = cpu_seconds(pids)
+    for _ in range(rounds):
+        began = time.perf_counter()
+        status, _ = fetch(port, host, kind)
+        times.append((time.perf_counter() - began) / CALLS * 1e6)
+        if status != 200:
+            raise BenchError(f"{server.name} answered {kind} with {status}")
+    return statistics.median(times), (cpu_seconds(pids) - before) / rounds / CALLS * 1e6
+
+
+def rows(options: Options) -> list[Row]:
+    """The part of bench/network.py that is about sockets and service bindings."""
+    settings: dict[str, Any] = {"engines": 1, "socket_timeout": 0}
+    with Atoll({"keeper": KEEPER}, **settings) as atoll:
+        python, engine = idle_memory(atoll, "keeper", SOCKETS, [atoll.pids()[0], atoll.engines()[0]])
+    memory = {"atoll": python + engine}
+    if WORKERD.exists():
+        with Workerd({"keeper": KEEPER}) as peer:
+            (memory["workerd"],) = idle_memory(peer, "keeper", PEER_SOCKETS, peer.pids()[:1])
+    found = [
+        Row(f"an idle WebSocket, of {SOCKETS:,}", "KB RSS", memory),
+        Row("an idle WebSocket, in Python", "KB RSS", {"atoll": python}),
+        Row("an idle WebSocket, in the engine", "KB RSS", {"atoll": engine}),
+    ]
+    rounds = max(3, options.rounds * options.seconds)
+    took: dict[str, dict[str, tuple[float, float]]] = {}
+    with Atoll({}, engines=1) as atoll:
+        atoll.deploy({"callee": CALLEE})
+        bound = [{"type": "service", "name": "API", "service": "callee"}]
+        atoll.deploy({"caller": CALLER}, bindings=bound, limits={"subrequests": 2 * CALLS, "cpu_ms": 30_000})
+        took["atoll"] = {kind: latency(atoll, kind, rounds) for kind in KINDS}
+    if WORKERD.exists():
+        with BoundWorkerd({"callee": CALLEE, "caller": CALLER}) as peer:
+            took["workerd"] = {kind: latency(peer, kind, rounds) for kind in KINDS}
+    for kind, what in KINDS.items():
+        found += [
+            Row(f"{what}, one after the other", "us", {name: times[kind][0] for name, times in took.items()}),
+            Row(f"{what}, CPU", "us", {name: times[kind][1] for name, times in took.items()}),
+        ]
+    return found

@@ -1,0 +1,50 @@
+// How much the workers of one tenant have computed lately, in stretches of a millisecond and more.
+//
+// A bucket that leaks: what they compute fills it, and it drains at a twentieth of a core. While more is in it than one
+// long call may leave, the tenant's workers run on threads of low priority (scheduler.h): they get all that others
+// leave idle, and make nobody wait who has little to do. It is the tenant's and not the worker's, so that many workers
+// of one tenant get no further than one.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+
+#include "clock.h"
+
+namespace engine {
+
+class Appetite final {
+ public:
+  // Computed for so long at a time. Less is not counted: it would cost more to count than it takes.
+  static constexpr uint64_t kCountedNs = 1'000'000;
+  static constexpr uint64_t kLongNs = 5'000'000;
+
+  // From any thread.
+  bool is_large() const {
+    uint64_t until = large_until_ns_.load(std::memory_order_relaxed);
+    return until != 0 && MonotonicNs() < until;
+  }
+
+  void Add(uint64_t cost_ns) {
+    if (cost_ns < kCountedNs) return;
+    std::lock_guard<std::mutex> lock(mutex_);
+    uint64_t now = MonotonicNs();
+    level_ns_ -= std::min(level_ns_, (now - filled_ns_) / kDrain);
+    level_ns_ = std::min(level_ns_ + cost_ns, kMostNs);
+    filled_ns_ = now;
+    large_until_ns_.store(level_ns_ > kLongNs ? now + (level_ns_ - kLongNs) * kDrain : 0, std::memory_order_relaxed);
+  }
+
+ private:
+  static constexpr uint64_t kDrain = 20;
+  static constexpr uint64_t kMostNs = kLongNs + 100'000'000;  // forgotten after two seconds
+
+  std::mutex mutex_;
+  uint64_t level_ns_ = 0;
+  uint64_t filled_ns_ = 0;
+  std::atomic<uint64_t> large_until_ns_{0};
+};
+
+}  // namespace engine

@@ -1,0 +1,56 @@
+// What one worker threw, on its way to another: class, message and own properties; where it was thrown is nobody else's business.
+import { deserialize, serialize } from "../dom/clone.js";
+import { DOMException } from "../dom/exception.js";
+import { inspect } from "../internal/inspect.js";
+import { native } from "../internal/native.js";
+
+const ERRORS = { __proto__: null, Error, TypeError, RangeError, SyntaxError, ReferenceError, EvalError, URIError };
+const MOST_BYTES = 64 * 1024; // of own properties
+const NOT_OWN = ["name", "message", "stack"];
+
+/** Facts as JSON has them, whatever the value does when it is looked at. */
+export function describeThrown(error) {
+  try {
+    if (!(error instanceof Error)) return { name: "", message: inspect(error), stack: "" };
+    const { name, message, stack } = error;
+    return { name: `${name}`, message: `${message}`, stack: `${stack}`, dom: error instanceof DOMException, own: ownProperties(error) };
+  } catch {
+    return { name: "Error", message: "an exception that cannot be read", stack: "" };
+  }
+}
+
+/** Own properties as a structured clone in base64; those that cannot be cloned are left out. */
+function ownProperties(error) {
+  const own = {};
+  const keys = Object.keys(error);
+  for (const key of ["cause", "errors"]) if (Object.hasOwn(error, key) && !keys.includes(key)) keys.push(key);
+  for (const key of keys) {
+    if (NOT_OWN.includes(key)) continue;
+    try {
+      const value = error[key];
+      serialize(value);
+      Object.defineProperty(own, key, { value, enumerable: true });
+    } catch {
+      // It stays behind.
+    }
+  }
+  if (Object.keys(own).length === 0) return undefined;
+  const { bytes } = serialize(own);
+  return bytes.length > MOST_BYTES ? undefined : native.btoa(String.fromCharCode(...bytes));
+}
+
+/** The error to throw in the place of one that another worker threw. */
+export function makeThrown({ name, message, dom, own }) {
+  const error = dom === true ? new DOMException(message, name) : new (ERRORS[name] ?? Error)(message);
+  if (dom !== true && !(name in ERRORS) && name !== "") {
+    Object.defineProperty(error, "name", { value: name, writable: true, configurable: true });
+  }
+  if (typeof own !== "string") return error;
+  const text = native.atob(own);
+  const bytes = Uint8Array.from(text, (char) => char.charCodeAt(0));
+  for (const [key, value] of Object.entries(deserialize(bytes))) {
+    const enumerable = key !== "cause" && key !== "errors";
+    Object.defineProperty(error, key, { value, writable: true, enumerable, configurable: true });
+  }
+  return error;
+}
