@@ -54,9 +54,10 @@ bench: setup
 bench-peers: $(VENV)/.made
 	$(NPM) install --prefix build/peers --ignore-scripts --no-audit --no-fund --loglevel=error workerd@1 miniflare@4 wrangler@4
 
-# Run web-platform-tests inside workers: make wpt WPT=/path/to/a/checkout [UNDER="streams url"] [PEER=workerd]
-wpt: dev
-	$(BIN)/python -m tools.wpt "$(or $(WPT),build/wpt)" $(UNDER) --verbose $(if $(PEER),--peer $(PEER))
+# Run web-platform-tests in Atoll and in workerd, and write docs/reference/web-platform-tests.md. They are fetched, unless there is
+# WPT=/path/to/a/checkout. Some folders, test by test and without the page: make wpt UNDER="streams url" [PEER=workerd]
+wpt: dev $(if $(UNDER),,bench-peers)
+	$(BIN)/python -m tools.wpt "$(or $(WPT),build/wpt)" $(if $(UNDER),$(UNDER) --verbose $(if $(PEER),--peer $(PEER)),--peer workerd --page)
 
 # Remove all that make made
 clean:

@@ -1,6 +1,6 @@
-"""Runs web-platform-tests inside real isolates: `make wpt WPT=/path/to/wpt`, or `python -m tools.wpt ROOT [UNDER …]`.
+"""Runs web-platform-tests inside real isolates: `make wpt`, or `python -m tools.wpt ROOT [UNDER …]`.
 
-ROOT is a checkout of https://github.com/web-platform-tests/wpt; nothing of it is kept here. What runs are
+ROOT is a checkout of https://github.com/web-platform-tests/wpt, or build/wpt, which is fetched. What runs are
 `*.any.js` and `*.worker.js` files that are meant for workers; each becomes a worker of its own, with testharness.js and
 the scripts it asks for, and may fetch from the suite's own server. With `--peer workerd` they run there too.
 """
@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from bench.harness import WORKERD
+from tools import wpt_report, wpt_source
 from tools.wpt_runtimes import InAtoll, InWorkerd, Outcome, peer
 from tools.wpt_suite import Job, Suite
 
@@ -24,6 +25,7 @@ FOLDERS = (
     *("mimesniff", "performance-timeline", "streams", "url", "urlpattern", "user-timing", "wasm/jsapi", "webidl"),
     *("webmessaging", "websockets", "xhr/formdata"),
 )
+FETCHED = Path("build/wpt")
 
 
 class Comparison:
@@ -76,13 +78,15 @@ def main() -> None:
     parser.add_argument("--peer", choices=["workerd"], help="run the same tests there too (see make bench-peers)")
     parser.add_argument("--wasm", action="store_true", help="let Atoll's workers compile WebAssembly from bytes")
     parser.add_argument("--jobs", type=int, default=4, help="tests at a time")
+    parser.add_argument("--page", action="store_true", help="write the numbers into the documentation")
     parser.add_argument("--json", type=Path, help="write every result to this file")
     options = parser.parse_args()
+    if options.root == FETCHED and not options.root.exists():
+        wpt_source.fetch(options.root.resolve(), FOLDERS)
     if not (options.root / "resources/testharness.js").is_file():
-        sys.exit(
-            f"error: {options.root} has no resources/testharness.js\n"
-            "hint: git clone --depth 1 https://github.com/web-platform-tests/wpt, then make wpt WPT=wpt"
-        )
+        sys.exit(f"error: {options.root} has no resources/testharness.js\n{wpt_source.HINT}")
+    if options.page and (options.under or options.peer is None):
+        sys.exit("error: the page is about all folders and both runtimes\nhint: --page --peer workerd, and no folders")
     if options.peer is not None and not WORKERD.exists():
         sys.exit(f"error: {WORKERD} is not there\nhint: make bench-peers")
     found = []
@@ -96,9 +100,12 @@ def main() -> None:
         for one in threads.map(lambda job: compare(suite, atoll, other, job), jobs):
             one.show(options.verbose)
             found.append(one)
+    table = summary(found)
     print(f"\n{'Atoll':>7}{'workerd':>9}{'tests':>8}")
-    for folder, ours, theirs, total in summary(found):
+    for folder, ours, theirs, total in table:
         print(f"{ours:7}{theirs if options.peer else '-':>9}{total:8} {ours / total:7.1%}  {folder}")
+    if options.page:
+        wpt_report.write(table, InWorkerd.version(), wpt_source.version_of(options.root))
     if options.json is not None:
         results = {
             one.ours.path: {

@@ -26,7 +26,7 @@ function makeScope() {
       return Reflect.apply(target, self, given.length > 0 ? [absolute(url), ...status] : given);
     },
   });
-  globalThis.fetch = new Proxy(realFetch, {
+  replace("fetch", new Proxy(realFetch, {
     apply(target, self, given) {
       const [input, ...init] = given;
       if (given.length === 0 || input instanceof RealRequest) return Reflect.apply(target, self, given);
@@ -36,7 +36,14 @@ function makeScope() {
         return Promise.reject(error);
       }
     },
-  });
+  }));
+}
+
+/** Put another value where a global is found: on the global object, or on one that it inherits from. */
+function replace(name, value) {
+  let holder = globalThis;
+  while (!Object.hasOwn(holder, name)) holder = Object.getPrototypeOf(holder);
+  Object.defineProperty(holder, name, { ...Object.getOwnPropertyDescriptor(holder, name), value });
 }
 
 /** Where nothing is an instance of these, testharness.js takes the scope for a plain shell and waits for no service worker. */

@@ -18,7 +18,7 @@ from bench.harness import WORKERD
 from tests.running import Atoll, free_port
 
 STATUS = ("pass", "fail", "timeout", "notrun", "precondition")
-LIMITS = {"cpu_ms": 30_000, "wall_ms": 60_000, "memory_mb": 256}
+LIMITS = {"cpu_ms": 15_000, "wall_ms": 55_000, "memory_mb": 256}
 START_SECONDS = 30.0
 
 
@@ -70,6 +70,8 @@ class InAtoll:
             return Outcome(path, f"error: {answer.json['error']['message']}", {})
         try:
             answer = self.atoll.get(name)
+        except (OSError, http.client.HTTPException) as error:
+            return Outcome(path, f"error: {error!r}", {})
         finally:
             self.atoll.control("DELETE", f"/api/workers/{name}")
         return Outcome.of(path, answer.status, answer.body)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import socket
 import sys
+import threading
 import uuid
 
 ROOT = sys.argv[1]
@@ -21,6 +22,17 @@ def free_port() -> int:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
         return port
+
+
+def serve_sockets(port: int) -> None:
+    """The suite's WebSocket server, with the handlers of its tests."""
+    from pywebsocket3 import standalone  # type: ignore[import-not-found]
+
+    folder = f"{ROOT}/websockets/handlers"
+    options, _ = standalone._parse_args_and_config(["-H", "127.0.0.1", "-p", str(port), "-d", folder, "-w", folder])
+    options.cgi_directories = []
+    options.is_executable_method = None
+    threading.Thread(target=standalone.WebSocketServer(options).serve_forever, daemon=True).start()
 
 
 def main() -> None:
@@ -53,6 +65,7 @@ def main() -> None:
             server.WebTestHttpd(
                 "127.0.0.1", port, doc_root=ROOT, rewrites=REWRITES, config=settings, bind_address=True
             ).start()
+        serve_sockets(ports["ws"][0])
         print(*ports["http"], flush=True)
         sys.stdin.read()
 

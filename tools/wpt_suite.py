@@ -20,6 +20,8 @@ PATIENCE_MS = {"normal": 20_000, "long": 45_000}  # twice to four times what bro
 SERVERLESS = {"WebCryptoAPI", "compression", "html"}  # folders whose tests bring all they need
 WORKERS = {"worker", "dedicatedworker", "serviceworker", "sharedworker", "jsshell"}  # what a test may call its scope
 
+NOT_SERVED = {"?wss", "?wpt_flags=h2"}  # variants that need TLS or HTTP/2
+
 META = re.compile(r"^//\s*META:\s*(\w+)=(.*?)\s*$", re.MULTILINE)
 DECLARED = re.compile(r"^(?:async )?function\s*\*?\s*(\w+)", re.MULTILINE)
 OBJECTS = re.compile(r"add_objects\((.*?)\)\s*;?\s*$", re.DOTALL | re.MULTILINE)
@@ -95,7 +97,8 @@ class Suite:
         if file.name.endswith(".worker.js") or not scopes or scopes & WORKERS:
             path = file.relative_to(self.root).as_posix()
             for variant in [value for key, value in meta if key == "variant"] or [""]:
-                yield Job(path, variant)
+                if variant not in NOT_SERVED:
+                    yield Job(path, variant)
 
     def worker(self, job: Job) -> str:
         """The worker that runs one test: a classic script, since that is what tests are."""

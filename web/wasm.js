@@ -1,10 +1,11 @@
 // https://webassembly.github.io/spec/web-api/#streaming-modules
 //
 // V8 installs WebAssembly itself, in every isolate anew. Compiling from bytes is refused by the engine unless the worker may;
-// then it is done on the spot, because V8's own threads would do it at nobody's expense. Memory to share with other threads is
-// refused here.
+// then it is done on the spot, because V8's own threads would do it at nobody's expense. V8 counts memory that threads
+// could share for nobody: we do, and refuse modules that bring their own.
 import { isResponse } from "./fetch/outgoing.js";
 import { native } from "./internal/native.js";
+import { copyBytes, isBufferSource } from "./internal/webidl.js";
 
 /** https://webassembly.github.io/spec/web-api/#compile-a-potential-webassembly-response */
 async function bytesOf(source, where) {
@@ -19,23 +20,55 @@ async function bytesOf(source, where) {
 
 const { construct } = Reflect;
 let waits = false;
-const DESCRIPTOR = ["address", "index", "initial", "minimum", "maximum"];
+const MEMBERS = ["address", "index", "initial", "minimum"];
+const isObject = (value) => (typeof value === "object" && value !== null) || typeof value === "function";
 
-/** https://webassembly.github.io/spec/js-api/#memories, of one thread only. */
-function refuseShared(WebAssembly) {
-  const Original = WebAssembly.Memory;
-  function Memory(descriptor) {
-    if (new.target === undefined) throw new TypeError("WebAssembly.Memory must be invoked with 'new'");
-    if (typeof descriptor !== "object" || descriptor === null) return construct(Original, [descriptor]);
-    if (descriptor.shared) throw new TypeError("WebAssembly.Memory: shared memory is not available, since there are no threads.");
-    const copy = {}; // whose getters cannot say something else the second time
-    for (const name of DESCRIPTOR) if (descriptor[name] !== undefined) copy[name] = descriptor[name];
-    return construct(Original, [copy], new.target);
-  }
-  Object.defineProperty(Memory, "prototype", { value: Original.prototype, writable: false });
-  const constructor = { value: Memory, writable: true, enumerable: false, configurable: true };
+/** Put a constructor in the place of `namespace[name]` that is like it, but made by `make(Original, arguments, new.target)`. */
+function replaceConstructor(namespace, name, make) {
+  const Original = namespace[name];
+  const value = new Proxy(Original, { construct: make });
+  const constructor = { value, writable: true, enumerable: false, configurable: true };
   Object.defineProperty(Original.prototype, "constructor", constructor);
-  Object.defineProperty(WebAssembly, "Memory", constructor);
+  Object.defineProperty(namespace, name, constructor);
+}
+
+const PAGE = 65_536;
+const counted = []; // as much memory as there can be shared memory: V8 counts it for nobody, and never says when it is gone
+
+/** https://webassembly.github.io/spec/js-api/#memories. Shared memory takes all it may grow to off the worker's limit, for good. */
+function makeMemory(Original, given, newTarget) {
+  const [descriptor] = given;
+  if (!isObject(descriptor)) return construct(Original, given, newTarget);
+  let maximum = 0;
+  const reader = {
+    // V8 asks for it last, and before it makes anything.
+    get shared() {
+      const isShared = !!descriptor.shared;
+      if (isShared) counted.push(new ArrayBuffer(Math.ceil(Number(maximum)) * PAGE));
+      return isShared;
+    },
+    get maximum() {
+      const value = descriptor.maximum;
+      if (value !== undefined) maximum = typeof value === "bigint" ? value : Number(value);
+      return value === undefined ? value : maximum;
+    },
+  };
+  for (const name of MEMBERS) Object.defineProperty(reader, name, { get: () => descriptor[name] });
+  return construct(Original, [reader], newTarget);
+}
+
+/** https://webassembly.github.io/spec/js-api/#modules */
+function makeModule(Original, given, newTarget, CompileError) {
+  if (!isBufferSource(given[0])) return construct(Original, given, newTarget);
+  const bytes = copyBytes(given[0]);
+  if (native.declaresSharedMemory(bytes)) {
+    throw new CompileError("WebAssembly.Module(): a module may not declare shared memory, only import it.");
+  }
+  return construct(Original, [bytes], newTarget);
+}
+
+function requireBytes(bytes, where) {
+  if (!isBufferSource(bytes)) throw new TypeError(`${where}: the argument is neither an ArrayBuffer nor a view of one.`);
 }
 
 /**
@@ -46,16 +79,24 @@ export function tameWebAssembly() {
   if (waits || !("WebAssembly" in globalThis)) return; // there is none while the snapshot is made
   waits = true;
   const { WebAssembly } = globalThis;
+  delete WebAssembly.Module.prototype.constructor; // the way there from a module that is imported
   native.defineLazyGlobal("WebAssembly", () => tame(WebAssembly));
 }
 
 function tame(WebAssembly) {
-  refuseShared(WebAssembly);
+  replaceConstructor(WebAssembly, "Memory", makeMemory);
+  const { CompileError } = WebAssembly;
+  replaceConstructor(WebAssembly, "Module", (Original, given, newTarget) => makeModule(Original, given, newTarget, CompileError));
   const { Module, instantiate: instantiateModule } = WebAssembly;
-  const compile = async (bytes) => new Module(bytes);
+  const compile = async (bytes) => {
+    requireBytes(bytes, "WebAssembly.compile");
+    return new Module(bytes);
+  };
   const instantiate = async (source, imports) => {
+    if (imports !== undefined && !isObject(imports)) throw new TypeError("WebAssembly.instantiate: the imports are not an object.");
     if (source instanceof Module) return instantiateModule(source, imports);
-    const module = await compile(source);
+    requireBytes(source, "WebAssembly.instantiate");
+    const module = new Module(source);
     return { module, instance: await instantiateModule(module, imports) };
   };
   const functions = {

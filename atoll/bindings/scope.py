@@ -52,6 +52,7 @@ class Scope:
         "_last",
         "_locals",
         "_open",
+        "caller",
         "hops",
         "is_over",
         "line",
@@ -68,6 +69,7 @@ class Scope:
         self.response = response
         self.hops = hops  # workers that called each other before this call: loops end at a limit
         self.subrequests = 0
+        self.caller: Scope | None = None  # of the worker that called through a service binding: its budget counts too
         self.ops: dict[str, int] = {}  # how often each op was answered, for the logs
         self.spans: list[OpSpan] | None = None  # what its ops took, where calls are traced
         self.is_over = False
@@ -78,10 +80,12 @@ class Scope:
         self._locals: dict[type[Closable], Closable] = {}
 
     def spend(self) -> None:
-        """Count one subrequest. QuotaExceeded when the call has had all of them."""
+        """Count one subrequest. QuotaExceeded when the call, or one that led to it, has had all of them."""
         limit = self.version.limits.subrequests
         if self.subrequests >= limit:
             raise QuotaExceeded(f"Too many subrequests: one request may make {limit} (`limits.subrequests`).")
+        if self.caller is not None:
+            self.caller.spend()
         self.subrequests += 1
 
     def local(self, kind: type[T]) -> T:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 from atoll.bindings.queue.store import QueueStore
+from atoll.bindings.scope import Scope
 from atoll.config import Settings
 from atoll.db.sqlite import Database
 from atoll.egress.gate import Gate
@@ -61,11 +62,20 @@ class InnerCalls(Protocol):
     """Calls between the workers of this node, past every socket (engine/inner.py)."""
 
     def start(
-        self, version: Version, head: bytes, body: bytes, *, ended: bool = True, hops: int = 0, event: int = 0
+        self,
+        version: Version,
+        head: bytes,
+        body: bytes,
+        *,
+        ended: bool = True,
+        hops: int = 0,
+        event: int = 0,
+        within: Scope | None = None,
     ) -> InnerCall:
-        """Call a worker. `head` is that of a CALL frame; `hops` is that of the scope that asks."""
+        """Call a worker. `head` is that of a CALL frame; `hops` is that of the scope that asks, and `within` that scope
+        itself if what the worker asks for counts as its own."""
 
-    def method(self, version: Version, label: str, meta: Mapping[str, Any], body: bytes, hops: int) -> MethodCall:
+    def method(self, version: Version, label: str, meta: Mapping[str, Any], body: bytes, scope: Scope) -> MethodCall:
         """Call a method of a worker. `label` is for the logs."""
 
 

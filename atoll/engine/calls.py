@@ -100,6 +100,7 @@ class Call:
         "ungranted",
         "uploaded",
         "version",
+        "within",
         "worker",
     )
 
@@ -125,6 +126,7 @@ class Call:
         self.started = now
         self.event = event  # an Event; 0 is fetch
         self.hops = hops
+        self.within: Scope | None = None  # that of the call of another worker which made this one
         self.moves = 0
 
         # Where it is

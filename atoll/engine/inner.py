@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from atoll.bindings.scope import check_hops
+from atoll.bindings.scope import Scope, check_hops
 from atoll.bindings.services import InnerResponse
 from atoll.engine.calls import Call
 from atoll.engine.events import Calls, read_thrown
@@ -31,9 +31,18 @@ class InnerCalls:
         self.calls: Calls | None = None
 
     def start(
-        self, version: Version, head: bytes, body: bytes, *, ended: bool = True, hops: int = 0, event: int = 0
+        self,
+        version: Version,
+        head: bytes,
+        body: bytes,
+        *,
+        ended: bool = True,
+        hops: int = 0,
+        event: int = 0,
+        within: Scope | None = None,
     ) -> WorkerCall:
         """Call a worker. `hops` is that of the scope that asks; unless `ended` more of the body follows by `write`.
+        Subrequests of the call count as those of `within` too.
 
         LoopDetected when too many workers have called each other. All else that goes wrong is raised by `response`.
         """
@@ -42,16 +51,19 @@ class InnerCalls:
         inline = body if ended and len(body) <= INLINE_BODY else b""
         whole = ended and len(inline) == len(body)
         call.call = calls.call(version, head, inline, whole, call, event, hops + 1)
+        call.call.within = within
         if not whole:
             call.begin_upload(body, ended)
         return call
 
-    def method(self, version: Version, label: str, meta: Mapping[str, Any], body: bytes, hops: int) -> MethodCall:
+    def method(self, version: Version, label: str, meta: Mapping[str, Any], body: bytes, scope: Scope) -> MethodCall:
         """Call a method of a worker. LoopDetected; all else that goes wrong is raised by `value`."""
+        hops = scope.hops
         calls = self._calls_after(hops)
         call = MethodCall()
         head = label.replace("\n", " ").encode("ascii", "replace") + b"\n" + json.dumps(meta).encode("ascii")
         call.call = calls.call(version, head, body, True, call, int(Event.RPC), hops + 1)
+        call.call.within = scope
         return call
 
     def _calls_after(self, hops: int) -> Calls:
@@ -235,7 +247,7 @@ class MethodCall(WorkerCall):
 
     async def value(self) -> bytes:
         """What the method returned. CalleeFailed if it threw, or ended in another way."""
-        found = VALUE_LENGTH.search((await self.response()).head)
+        found = VALUE_LENGTH.search((await self._response).head)
         length = min(int(found[1]), MAX_PAYLOAD) if found is not None else MAX_PAYLOAD
         parts: list[bytes] = []
         size = 0

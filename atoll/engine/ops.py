@@ -57,6 +57,7 @@ class Ops:
         if call.scope is None:
             hops = call.hops if call.event else max(call.hops, hops_of(call.head))
             call.scope = Scope(call.version, hops, DirectBody(call))
+            call.scope.caller = call.within
             if self._broker.traces:
                 call.scope.spans = []
         pending, line, op = call.scope.pending, call.scope.line, self._by_index[index]

@@ -1,8 +1,10 @@
 #include "modules.h"
 
 #include <cstring>
+#include <span>
 
 #include "realm.h"
+#include "wasm_memory.h"
 #include "worker.h"
 
 namespace engine {
@@ -52,6 +54,8 @@ v8::MaybeLocal<v8::Value> Resolved(v8::Local<v8::Context> context) {
 v8::ScriptOrigin Origin(v8::Isolate* isolate, const std::string& path, bool is_module) {
   return v8::ScriptOrigin(ToV8(isolate, path), 0, 0, false, -1, v8::Local<v8::Value>(), false, false, is_module);
 }
+
+constexpr char kSharedMemory[] = " declares shared memory; a module may only import it";
 
 v8::ScriptCompiler::CachedData* Cached(const std::string& bytes) {
   if (bytes.empty()) return nullptr;
@@ -142,11 +146,16 @@ v8::MaybeLocal<v8::Value> Modules::MakeValue(v8::Local<v8::Context> context, Ent
       return buffer;
     }
     case Kind::kWasm: {
+      const std::span bytes(reinterpret_cast<const uint8_t*>(entry.source.data()), entry.source.size());
+      if (DeclaresSharedMemory(bytes)) {
+        isolate_->ThrowException(v8::Exception::WasmCompileError(ToV8(isolate_, entry.path + kSharedMemory)));
+        return {};
+      }
       Realm& realm = Realm::Of(isolate_);
       bool allowed = realm.wasm_allowed();
       realm.set_wasm_allowed(true);
-      v8::MaybeLocal<v8::WasmModuleObject> module = v8::WasmModuleObject::Compile(
-          isolate_, {reinterpret_cast<const uint8_t*>(entry.source.data()), entry.source.size()});
+      v8::MaybeLocal<v8::WasmModuleObject> module =
+          v8::WasmModuleObject::Compile(isolate_, {bytes.data(), bytes.size()});
       realm.set_wasm_allowed(allowed);
       v8::Local<v8::WasmModuleObject> value;
       if (!module.ToLocal(&value)) return {};

@@ -279,7 +279,8 @@ std::vector<std::span<const native::Function>> Tables() {
           native::SignatureFunctions(),
           native::CipherFunctions(),
           native::PostQuantumFunctions(),
-          native::LazyFunctions()};
+          native::LazyFunctions(),
+          native::WasmFunctions()};
 }
 
 }  // namespace

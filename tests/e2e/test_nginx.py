@@ -15,12 +15,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from websockets.asyncio.client import connect
 
 from tests.certificates import make_authority, make_certificate, require_openssl
 from tests.running import Atoll, free_port
 
 CONFIG = Path(__file__).parents[2] / "deploy/nginx/atoll.conf"
 SHOW = """export default { async fetch(request) {
+  if (request.headers.get("upgrade") === "websocket") {
+    const { 0: client, 1: server } = new WebSocketPair();
+    server.accept();
+    server.addEventListener("message", ({ data }) => data === "bye" ? server.close(4000, "done") : server.send(data));
+    return new Response(null, { status: 101, webSocket: client });
+  }
   if (request.method === "POST") return new Response(request.body);
   const names = ["cf-connecting-ip", "x-real-ip", "x-forwarded-for", "x-forwarded-proto", "connection"];
   return Response.json([request.url, ...names.map((name) => request.headers.get(name))]);
@@ -112,6 +119,18 @@ def test_bodies_stream_through_nginx_in_both_directions(site: Site) -> None:
     connection.send(b"4\r\nlast\r\n0\r\n\r\n")
     assert response.read() == b"last"
     connection.close()
+
+
+async def test_websockets_pass_through_nginx(site: Site) -> None:
+    trust = ssl.create_default_context(cafile=str(site.folder / "ca.pem"))
+    where = {"host": "127.0.0.1", "port": site.port, "proxy": None, "ssl": trust}
+    async with connect("wss://show.workers.example/", **where) as ws:
+        for message in ("text", bytes(100_000)):
+            await ws.send(message)
+            assert await ws.recv() == message
+        await ws.send("bye")
+        await ws.wait_closed()
+        assert (ws.close_code, ws.close_reason) == (4000, "done")
 
 
 def test_connections_to_atoll_are_kept(site: Site) -> None:

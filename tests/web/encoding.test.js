@@ -143,4 +143,20 @@ export const tests = {
     throws(() => atob(), TypeError);
     ok(btoa("x".repeat(10_000_000)).length > 13_000_000);
   },
+  "what was given away is empty": () => {
+    const buffer = u8(1, 2, 3, 4).buffer;
+    const view = new DataView(buffer, 1);
+    structuredClone(buffer, { transfer: [buffer] });
+    equal(new TextDecoder().decode(buffer), "");
+    equal(new TextDecoder().decode(view), "");
+  },
+  "shared memory is read and written where the standard allows it": () => {
+    const memory = new WebAssembly.Memory({ initial: 1, maximum: 1, shared: true });
+    const bytes = new Uint8Array(memory.buffer, 4, 8);
+    equal(Object.prototype.toString.call(memory.buffer), "[object SharedArrayBuffer]");
+    deepEqual(new TextEncoder().encodeInto("h\u00e9", bytes), { read: 2, written: 3 });
+    equal(new TextDecoder().decode(bytes.subarray(0, 3)), "h\u00e9");
+    equal(new TextDecoder().decode(memory.buffer).length, 65_535);
+    equal(typeof SharedArrayBuffer, "undefined");
+  },
 };

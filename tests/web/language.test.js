@@ -75,15 +75,27 @@ export const tests = {
     throws(() => Intl.DateTimeFormat.prototype.format.call({}), TypeError);
     equal(new Date(0).toLocaleDateString("en-GB", { timeZone: "UTC" }), "01/01/1970");
   },
-  "there is no memory to share": () => {
+  "memory to share has nobody to share it with": () => {
     equal(typeof SharedArrayBuffer, "undefined");
-    throws(() => new WebAssembly.Memory({ initial: 1, maximum: 1, shared: true }), TypeError);
-    let asked = 0;
-    const descriptor = { initial: 1, maximum: 1, get shared() { return asked++ > 0; } };
-    equal(new WebAssembly.Memory(descriptor).buffer.constructor, ArrayBuffer);
-    throws(() => new (new WebAssembly.Memory({ initial: 1 }).constructor)({ initial: 1, maximum: 1, shared: true }), TypeError);
-    throws(() => Atomics.wait(new Int32Array(4), 0, 0, 1), TypeError);
+    const { buffer } = new WebAssembly.Memory({ initial: 1, maximum: 1, shared: true });
+    throws(() => structuredClone(buffer), DOMException);
+    throws(() => new MessageChannel().port1.postMessage(buffer), DOMException);
+    throws(() => Atomics.wait(new Int32Array(buffer), 0, 0, 1), TypeError);
     equal(Atomics.waitAsync, undefined);
+  },
+  "memory to share is counted with all it may become": () => {
+    const { Memory } = WebAssembly;
+    throws(() => new Memory({ initial: 1, maximum: 2048, shared: true }), RangeError);
+    throws(() => new (new Memory({ initial: 1 }).constructor)({ initial: 1, maximum: 2048, shared: true }), RangeError);
+    throws(() => Reflect.construct(Memory, [{ initial: 1, maximum: 2048, shared: true }], class {}), RangeError);
+    let asked = 0;
+    const descriptor = { initial: 1, maximum: 2048, get shared() { return asked++ > 0; } };
+    equal(new Memory(descriptor).buffer.constructor, ArrayBuffer);
+    const order = [];
+    const told = (name, value) => ({ valueOf: () => (order.push(name), value) });
+    throws(() => new Memory({ initial: told("initial", 0), maximum: told("maximum", 2048), shared: true }), RangeError);
+    deepEqual(order, ["initial", "maximum"]);
+    ok(new Memory({ initial: 0, maximum: 0, shared: true }) instanceof Memory);
   },
   "a memory is what it was": () => {
     const memory = new WebAssembly.Memory({ initial: 1, maximum: 3 });

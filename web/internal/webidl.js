@@ -142,9 +142,10 @@ export function isBufferSource(value) {
   return isView(value) || isArrayBuffer(value);
 }
 
-/** The bytes under a BufferSource (or a SharedArrayBuffer), without a copy. */
+/** The bytes under a BufferSource (or a SharedArrayBuffer), without a copy; none if they were given away. */
 export function bytesOf(source) {
   if (source instanceof Uint8Array) return source;
+  if ((isView(source) ? source.buffer : source).detached) return new Uint8Array(0);
   if (isView(source)) return new Uint8Array(source.buffer, source.byteOffset, source.byteLength);
   return new Uint8Array(source);
 }

@@ -69,6 +69,7 @@ function requireCacheable(method, response) {
   if (!isResponse(response)) throw new TypeError("Cache.put: the second argument is not a Response.");
   const state = responseState(response);
   if (method !== "GET") throw new TypeError("Cannot cache response to non-GET request.");
+  if (state.status === 101) throw new TypeError("Cannot cache WebSocket upgrade response.");
   if (state.status === 206) throw new TypeError("Cannot cache response to a range request (206 Partial Content).");
   if (headerList(state).get("vary")?.split(",").some((name) => name.trim() === "*")) {
     throw new TypeError("Cannot cache response with 'Vary: *' header.");

@@ -218,7 +218,9 @@ function begin(state, service) {
   }
   listOf(state);
   if (/^wss?:/.test(state.url) && isUpgrade(state)) state.url = state.url.replace(/^ws/, "http");
-  const { integrity } = state.options;
+  const { cache, integrity } = state.options;
+  // https://fetch.spec.whatwg.org/#concept-http-network-or-cache-fetch, step 10.1, where there is no cache of that kind.
+  if (cache === "only-if-cached") throw new TypeError('fetch: nothing is cached that cache: "only-if-cached" could give.');
   const answer = answerTo(state, service);
   return integrity === "" ? answer : lazy("fetch/integrity.js").verified(answer, integrity);
 }

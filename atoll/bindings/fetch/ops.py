@@ -222,7 +222,9 @@ class Fetch(Binding):
         if bound is not None:
             head, event = bound.head(head)
         ended = not (wanted.streamed or wanted.upgrade)
-        call = self._inner.start(callee, head, body, ended=ended, hops=scope.hops, event=event)
+        # What a bound worker asks for is of the request it is bound to; one that is found by its host may be anybody's.
+        within = scope if bound is not None else None
+        call = self._inner.start(callee, head, body, ended=ended, hops=scope.hops, event=event, within=within)
         fetching.begin(call)
         try:
             response = await call.response()

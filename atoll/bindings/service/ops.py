@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from atoll.bindings.base import Binding, OpCall, Reply, op, own_task
+from atoll.bindings.base import Binding, OpCall, Reply, op
 from atoll.bindings.pipe.ops import PipeBinding
 from atoll.bindings.service.target import Target, callee_of, target_of
 from atoll.bindings.services import Services
@@ -53,13 +53,13 @@ class Service(Binding):
         target = target_of(scope.version, call.grant.name)
         callee = callee_of(self._workers, scope.version, target)
         label = f"RPC {target.entrypoint or 'default'}.{method}"
-        await own_task()
-        inner = self._inner.method(callee, label, {**target.address(), "method": method}, call.body, scope.hops)
+        inner = self._inner.method(callee, label, {**target.address(), "method": method}, call.body, scope)
         number = scope.keep(inner)  # it ends with this call, if not before
         inner.on_end = lambda: scope.forget(number)
         try:
             return Reply({}, await inner.value())
         except CalleeFailed as failed:
+            scope.forget(number)  # it is over; if it never began, before on_end was there
             failure = failed.failure
             if failure.code != ErrorCode.EXCEPTION:
                 raise

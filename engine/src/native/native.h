@@ -34,6 +34,7 @@ std::span<const Function> SignatureFunctions();
 std::span<const Function> CipherFunctions();
 std::span<const Function> PostQuantumFunctions();
 std::span<const Function> LazyFunctions();
+std::span<const Function> WasmFunctions();
 
 // The getter behind defineLazyGlobal: an external reference of the snapshot too.
 void MakeLazyGlobal(v8::Local<v8::Name> name, const v8::PropertyCallbackInfo<v8::Value>& info);

@@ -77,6 +77,7 @@ def test_what_cannot_be_cached_is_a_type_error_and_what_may_not_is_passed_over(a
         {
             "post": 'await cache.put(new Request("http://x/", {method: "POST"}), new Response(""));',
             "partial": 'await cache.put("http://x/", new Response("", {status: 206}));',
+            "socket": 'await cache.put("http://x/", new Response(null, {status: 101, webSocket: new WebSocketPair()[0]}));',
             "star": 'await cache.put("http://x/", new Response("", {headers: {vary: "Accept, *"}}));',
             "used": 'const r = new Response("a"); await r.text(); await cache.put("http://x/", r);',
             "none": 'await cache.put("http://x/", {});',
@@ -98,6 +99,7 @@ def test_what_cannot_be_cached_is_a_type_error_and_what_may_not_is_passed_over(a
     )
     assert run("post") == "TypeError: Cannot cache response to non-GET request."
     assert run("partial") == "TypeError: Cannot cache response to a range request (206 Partial Content)."
+    assert run("socket") == "TypeError: Cannot cache WebSocket upgrade response."
     assert run("star") == "TypeError: Cannot cache response with 'Vary: *' header."
     assert run("used").startswith("TypeError: Cache.put: the body")
     assert run("none").startswith("TypeError: Cache.put: the second")

@@ -123,3 +123,12 @@ def test_a_broken_response_is_heard_of_without_reading(run: Run) -> None:
         "await reader.read(); return new Response(await reader.closed.catch((error) => error.name))"
     )
     assert answer.text == "TypeError"
+
+
+def test_only_what_is_cached_is_nothing(run: Run, upstream: Upstream) -> None:
+    before = len(upstream.seen)
+    init = "{ cache: 'only-if-cached', mode: 'same-origin' }"
+    assert (
+        run(f"return new Response(await fetch(UP + '/fine', {init}).catch((error) => error.name))").text == "TypeError"
+    )
+    assert len(upstream.seen) == before

@@ -75,9 +75,9 @@ def test_counts_are_looked_at_and_forgotten_over_http(atoll: Atoll) -> None:
     script = """export default { async fetch(request, env) {
       return Response.json(await env.RL.limit({ key: await request.text() })); } }"""
     bindings = [{"type": "ratelimit", "name": "RL", "namespace": "over http", "limit": 2, "period": 60}]
-    atoll.deploy("counted", script, bindings=bindings)
+    atoll.deploy("limit-counted", script, bindings=bindings)
     while True:
-        counts = [atoll.post("counted", body=key).json["success"] for key in (b"a", b"a", b"a", b"b")]
+        counts = [atoll.post("limit-counted", body=key).json["success"] for key in (b"a", b"a", b"a", b"b")]
         listed = atoll.control("GET", "/api/ratelimits").json["ratelimits"]
         [shown] = [each for each in listed if each["namespace"] == "over http"]
         found = atoll.control("GET", "/api/ratelimits/over%20http?key=a")
@@ -87,7 +87,7 @@ def test_counts_are_looked_at_and_forgotten_over_http(atoll: Atoll) -> None:
     assert found.json["counts"][0]["count"] >= 3 and found.json["counts"][0]["ends_at"] == shown["ends_at"]
     assert atoll.control("DELETE", "/api/ratelimits/over%20http?key=a").status == 204
     assert atoll.control("GET", "/api/ratelimits/over%20http?key=a").status == 404
-    assert atoll.post("counted", body=b"a").json["success"] is True
+    assert atoll.post("limit-counted", body=b"a").json["success"] is True
     assert atoll.control("DELETE", "/api/ratelimits/over%20http").status == 204
     assert atoll.control("DELETE", "/api/ratelimits/nope").status == 404
     assert atoll.control("GET", "/api/ratelimits/over%20http").status == 404

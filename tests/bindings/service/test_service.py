@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from atoll.bindings.scope import Scope
 from atoll.bindings.service.target import Target
 from atoll.wire.generated import Outcome
 from atoll.workers import Grant, Limits, Version
@@ -152,6 +153,21 @@ async def test_workers_that_call_each_other_for_ever_are_stopped(room: EngineRoo
     assert text.startswith("17 ") and "looks like a loop" in text
 
 
+async def test_what_a_bound_worker_asks_for_counts_for_its_caller(room: EngineRoom) -> None:
+    """Or three workers with 50 subrequests each could make 125,000 of one request."""
+    inner = """import { WorkerEntrypoint } from "cloudflare:workers";
+      export default class extends WorkerEntrypoint {
+        async many(n) { let made = 0; try { for (; made < n; made++) await this.env.API.add(1, 1); } catch (e) { return `${made} ${e.message}`; } return made; }
+        async fetch() { return new Response(await this.many(5)); }
+      }"""
+    grants = {"API": Grant("API", "service", Target("api").encode())}
+    room.workers["middle"] = script(inner, name="middle", grants=grants, limits=Limits(subrequests=50))
+    code = "return show([await env.M.many(3), await (await env.M.fetch('http://x/')).text(), await env.M.many(9)]);"
+    version = replace(caller(code, M={"service": "middle"}), limits=Limits(cpu_ms=5000, subrequests=13))
+    answer = (await room.get(version)).body.decode()
+    assert answer.startswith('[3,"5","2 Too many subrequests: one request may make 13')  # and three for the calls of it
+
+
 async def test_a_worker_of_another_tenant_is_not_there(room: EngineRoom) -> None:
     room.workers["api"] = replace(room.workers["api"], tenant="other")
     answer = await room.get(caller("await env.API.add(1);", API={"service": "api"}))
@@ -174,5 +190,5 @@ async def test_bytes_that_no_worker_would_send_harm_only_the_call(room: EngineRo
     body = {"new Uint8Array(0)": b"", "new Uint8Array(8).fill(255)": b"\xff" * 8}.get(garbage, bytes(64))
     meta = {"entrypoint": None, "props": {}, "method": "add"}
     with pytest.raises(CalleeFailed):
-        await room.inner.method(room.workers["api"], "RPC add", meta, body, 0).value()
+        await room.inner.method(room.workers["api"], "RPC add", meta, body, Scope(room.workers["api"])).value()
     assert (await room.get(caller("return show(await env.API.add(1, 1));", API={"service": "api"}))).body == b"2"
