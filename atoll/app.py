@@ -144,7 +144,6 @@ class Node:
         kinds = {binding.kind: binding for binding in bindings}
         store = WorkerStore(database, kinds, Vault(settings.data, os.environ.get(VARIABLE)))
         self.inner.calls = self.pool = self._make_pool(store, broker)
-        self.logs.want_lines = self._want_lines
         self.supervisor = self._make_supervisor()
         self.triggers = self._make_triggers(queues)
         undo.push_async_callback(self.triggers.close)
@@ -157,8 +156,6 @@ class Node:
             settings, store, self.pool, self.router, self.logs, kinds, self.triggers, self.access.tenants
         )
         self._prepare_control: Callable[[], ControlApi] = lambda: self._make_control(store, broker, bindings, queues)
-        if self.wants_control:
-            _ = self.control
         self.server = self._make_server()
 
         await self.supervisor.start()
@@ -255,6 +252,7 @@ class Node:
 
     def _make_pool(self, store: WorkerStore, broker: Broker) -> Pool:
         settings = self.settings
+        self.logs.want_lines = self._want_lines
         limits = PoolLimits(
             max_loaded=settings.max_loaded,
             idle_seconds=settings.idle_seconds,
@@ -333,6 +331,8 @@ class Node:
 
     def _make_server(self) -> Server:
         settings = self.settings
+        if self.wants_control:
+            _ = self.control
         return Server(
             pool=self.pool,
             router=self.router,
