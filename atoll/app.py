@@ -12,11 +12,11 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import click
 import uvloop
@@ -76,6 +76,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("atoll")
 
+Origins: TypeAlias = Mapping[str, str] | None
 LOG_FORMAT = "%(asctime)s %(levelname)-7s %(name)s: %(message)s"
 
 
@@ -84,11 +85,15 @@ class Node:
 
     wants_control = True  # from the start; else the control API is made when it is first asked
 
-    def __init__(self, settings: Settings, *, detail: Detail | None = None, listens: bool = True) -> None:
+    def __init__(
+        self, settings: Settings, *, detail: Detail | None = None, listens: bool = True, origins: Origins = None
+    ) -> None:
         """`detail` is how much error pages tell; by default that depends on who can read them.
 
-        A node that does not listen is reached by `inner` alone, from the program it is part of.
+        A node that does not listen is reached by `inner` alone, from the program it is part of. `origins` tell
+        where each setting comes from that is not the default.
         """
+        self.origins = origins
         self.settings = settings
         self.listens = listens
         # On localhost whoever reads an error page is the one who wrote the worker.
@@ -139,7 +144,7 @@ class Node:
         broker = Broker(bindings)
         if settings.otlp_endpoint:
             self.tracer = Tracer(settings.otlp_endpoint, settings.trace_share)
-            broker.traces = True
+            broker.trace_share = settings.trace_share
             undo.push_async_callback(asyncio.to_thread, self.tracer.close)
         kinds = {binding.kind: binding for binding in bindings}
         store = WorkerStore(database, kinds, Vault(settings.data, os.environ.get(VARIABLE)))
@@ -282,6 +287,7 @@ class Node:
         from atoll.control.api import ControlApi
         from atoll.control.backup_api import BackupApi
         from atoll.control.binding_apis import binding_routes
+        from atoll.control.config_api import ConfigApi
         from atoll.control.crons_api import CronsApi
         from atoll.control.metrics_api import MetricsApi
         from atoll.control.queues_api import QueuesApi
@@ -299,10 +305,11 @@ class Node:
             port=lambda: self.server.port,
             more=[
                 *metrics.routes(),
-                *BackupApi(self.settings.data).routes(),
-                *binding_routes(bindings),
-                *CronsApi(self.deployer, self.triggers.crons).routes(),
-                *QueuesApi(queues, self.triggers.queues).routes(),
+                *ConfigApi(self.settings, self.origins).routes(),
+                *BackupApi(self.settings.data, self.access.audit).routes(),
+                *binding_routes(bindings, self.access.audit),
+                *CronsApi(self.deployer, self.triggers.crons, self.access.audit).routes(),
+                *QueuesApi(queues, self.triggers.queues, self.access.audit).routes(),
             ],
         )
 
@@ -362,8 +369,8 @@ class Node:
         self.pool.set_caps(tenant.name, caps_of(tenant.quotas, self.pool.tenants.usual))
 
 
-async def serve(settings: Settings, examples: Sequence[str], greet: Callable[[Node], None]) -> None:
-    node = Node(settings)
+async def serve(settings: Settings, examples: Sequence[str], greet: Callable[[Node], None], origins: Origins) -> None:
+    node = Node(settings, origins=origins)
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -382,10 +389,12 @@ async def serve(settings: Settings, examples: Sequence[str], greet: Callable[[No
         await node.stop()
 
 
-def run(settings: Settings, greet: Callable[[Node], None], *, examples: Sequence[str] = ()) -> None:
+def run(
+    settings: Settings, greet: Callable[[Node], None], *, examples: Sequence[str] = (), origins: Origins = None
+) -> None:
     """Run a node in this process until it is told to stop. `greet` says that it serves."""
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format=LOG_FORMAT)
     keep_freed_memory()
     ask_for_short_slices()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(serve(settings, examples, greet))
+        runner.run(serve(settings, examples, greet, origins))

@@ -47,7 +47,7 @@ Respond: TypeAlias = Callable[["Reply | Refusal"], None]
 
 class Broker:
     def __init__(self, bindings: Iterable[Binding]) -> None:
-        self.traces = False  # whether each call remembers what its ops took
+        self.trace_share = 0.0  # of the calls: those that remember what their ops took
         self._ops: dict[str, Op] = {}
         for binding in bindings:
             ambient = Grant("", binding.kind) if binding.ambient else None

@@ -11,18 +11,22 @@ import dataclasses
 import difflib
 import os
 import re
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from atoll.config_file import find_file, nearest, read_file
 from atoll.errors import StartError
 
 T = TypeVar("T")
 
 MB = 1024 * 1024
-CONFIG_FILE = "atoll.toml"
+# Names in the environment that are not of settings.
+OTHER_VARIABLES = frozenset({
+    "ATOLL_API", "ATOLL_COMPLETE", "ATOLL_CONFIG", "ATOLL_ESBUILD", "ATOLL_PROFILE", "ATOLL_ROOT_KEY", "ATOLL_TENANT",
+    "ATOLL_TOKEN",
+})  # fmt: skip
 HOST_NAME = re.compile(r"(?=.{1,253}$)[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*")
 
 
@@ -94,7 +98,7 @@ class Settings:
     log_days: float = setting(7.0, "Days for which the log records of calls are kept.", low=0.001, high=36_500)
     log_bytes: int = setting(512 * MB, "Size of all log records; beyond it the largest tenant's oldest go.", low=MB)
     log_rate: int = setting(
-        300,
+        1_000,
         "Log records kept per second and worker; more are counted and not kept. Twice as many if they say something.",
     )
 
@@ -260,8 +264,13 @@ def load_with_origins(
     """The same, and where each value comes from that is not the default: a line of a file, a variable or a flag."""
     values: dict[str, object] = {}
     origins: dict[str, str] = {}
-    for name, value, place in _from_file(_config_file(config, env)):
-        values[name], origins[name] = value, place
+    path = find_file(config, env)
+    for name, raw, place in read_file(path, FIELDS) if path is not None else ():
+        value = _value(name, raw, f"`{name}` in {place}")
+        # A path in a file means the same wherever Atoll is started from.
+        values[name] = path.parent / value if path is not None and isinstance(value, Path) else value
+        origins[name] = place
+    _refuse_mistyped(env)
     for name in FIELDS:
         for variable in env_names(name):
             if env.get(variable, "") != "":
@@ -292,57 +301,14 @@ def shown_value(value: object) -> str:
     return ",".join(value) if isinstance(value, tuple) else str(value)
 
 
-def _config_file(config: Path | None, env: Mapping[str, str]) -> Path | None:
-    """The file that was named, which must exist, or the one that happens to be here."""
-    if config is None and env.get("ATOLL_CONFIG", "") != "":
-        config = Path(env["ATOLL_CONFIG"])
-    if config is None:
-        return Path(CONFIG_FILE) if Path(CONFIG_FILE).is_file() else None
-    if not config.is_file():
-        raise StartError(f"there is no file {config}", "name an existing atoll.toml with --config, or leave it out")
-    return config
-
-
-def _from_file(path: Path | None) -> Iterator[tuple[str, object, str]]:
-    """Name, value and place of each setting in a file."""
-    if path is None:
-        return
-    try:
-        text = path.read_text("utf-8")
-        tables = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise StartError(f"{path} is not TOML: {error}", "see https://toml.io for the format") from None
-    except OSError as error:
-        raise StartError(f"{path} cannot be read: {error.strerror}", "check its permissions") from None
-    node = tables.get("node", {})
-    if not isinstance(node, dict):
-        raise StartError(f"`node` in {path} is not a table", "write [node] on a line of its own, settings below it")
-    for name, raw in node.items():
-        line = line_of(text, "node", name)
-        place = f"{path}:{line}" if line else str(path)
-        if name not in FIELDS:
-            raise StartError(f"{place} sets `{name}` in [node], which is no setting", nearest(name, FIELDS))
-        value = _value(name, raw, f"`{name}` in {place}")
-        # A path in a file means the same wherever Atoll is started from.
-        yield name, path.parent / value if isinstance(value, Path) else value, place
-
-
-def line_of(text: str, table: str, key: str) -> int:
-    """The line of a TOML file on which a key of a table stands, 0 if it stands there in a way that is not usual."""
-    inside = False
-    for number, line in enumerate(text.splitlines(), 1):
-        header = re.match(r"\s*\[\s*([^\[\]]+?)\s*\]", line)
-        if header is not None:
-            inside = header[1] == table
-        elif inside and re.match(rf"\s*[\"']?{re.escape(key)}[\"']?\s*=", line):
-            return number
-    return 0
-
-
-def nearest(name: str, known: Mapping[str, object]) -> str:
-    """A hint for a name that does not exist."""
-    close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-    return f"did you mean `{close[0]}`?" if close else f"the known ones are {', '.join(known)}"
+def _refuse_mistyped(env: Mapping[str, str]) -> None:
+    """A variable that is almost the name of a setting. Others are somebody else's, such as those Kubernetes makes."""
+    names = [variable for name in FIELDS for variable in env_names(name)]
+    for variable in env:
+        if variable.startswith("ATOLL_") and variable not in names and variable not in OTHER_VARIABLES:
+            close = difflib.get_close_matches(variable, names, n=1, cutoff=0.85)
+            if close:
+                raise StartError(f"the variable {variable} is no setting", f"did you mean {close[0]}?")
 
 
 def _value(name: str, raw: object, called: str) -> object:

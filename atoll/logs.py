@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from atoll.errors import Failure
 from atoll.tallies import OpSpan
+from atoll.tracing import Trace
 from atoll.wire.generated import Level, Outcome
 from atoll.workers import Version
 
@@ -56,6 +57,9 @@ class Invocation(NamedTuple):
     hops: int = 0  # workers that called each other before
     ops: Mapping[str, int] = NO_OPS  # how often it asked for each op
     spans: Sequence[OpSpan] = ()  # only where calls are traced
+    trace: Trace | None = None  # where calls are traced, of a call that had ops
+    subrequests: int = 0  # what it asked of bindings and other servers
+    skipped: int = 0  # calls of the worker before it that have no record: filled in by the log store
 
     def weight(self) -> int:
         """About how many bytes its words are. Nothing of a record changes, so neither does this."""

@@ -1,4 +1,5 @@
-"""The control plane: from a deploy to its first answer, deploys per second, and a switch of versions under full load.
+"""The control plane: from a deploy to its first answer, deploys per second, a switch of versions under full load, a
+question over a million log records, and what somebody who watches costs a busy worker.
 
 The switch is measured with wrk on all connections while the worker is deployed again and again: not one request may be
 refused or broken off. What becomes of its rate is shown beside the rate without deploys.
@@ -15,6 +16,7 @@ import time
 from bench.cold_start import realistic_worker
 from bench.harness import Atoll, BenchError
 from bench.load import Load, wrk
+from bench.logs import control_figures
 from bench.report import Options, Row, main
 
 BUNDLE = 300 * 1024
@@ -113,6 +115,7 @@ def run(options: Options) -> list[Row]:
         Row("requests without deploys", "1/s", {"atoll": quiet.rate}),
         Row(f"requests during {switches} switches of the version", "1/s", {"atoll": busy.rate}),
         Row("requests lost by them", "requests", {"atoll": lost}, bar="0", met=lost == 0),
+        *control_figures(options),
     ]
 
 

@@ -37,6 +37,11 @@ def run(options: Options) -> list[Row]:
     return [*questions(), *costs(options)]
 
 
+def control_figures(options: Options) -> list[Row]:
+    """The two of the control plane's five: a question by worker and time, and what a live listener costs."""
+    return [questions()[0], costs(options)[1]]
+
+
 # A question
 
 
@@ -107,7 +112,7 @@ def costs(options: Options) -> list[Row]:
     tail = (listened / plain - 1) * 100
     return [
         Row("hello, CPU of the node", "us/req", {"atoll": plain}),
-        Row("hello, cost of a live listener", "% of CPU", {"atoll": tail}, bar="at most 5", met=tail <= 5),
+        Row("cost of a live listener on a busy worker", "% of CPU", {"atoll": tail}, bar="at most 5", met=tail <= 5),
         Row("hello, cost of keeping log records", "% of CPU", {"atoll": (plain / unlogged - 1) * 100}),
     ]
 

@@ -45,7 +45,7 @@ def test_settings_cannot_change_later() -> None:
 
 def test_every_type_of_setting_can_come_from_everywhere() -> None:
     text = 'control_hosts = ["A.example", "b.example."]\nheader_timeout = 2\ndata = "d"\nbase_domain = "X.Example"'
-    from_file = load(write(f"[node]\n{text}\n[other]\nx = 1"), {}, {})
+    from_file = load(write(f"name = 'x'\n[node]\n{text}\n[other]\nx = 1"), {}, {})
     flags = {"control_hosts": "a.example, b.example", "header_timeout": "2.0", "data": "d", "base_domain": "x.example"}
     from_flags = load(None, {}, flags)
     from_env = load(None, {f"ATOLL_{name.upper()}": value for name, value in flags.items()}, {})
@@ -124,12 +124,24 @@ def test_a_bad_value_is_told_with_the_name_it_came_under(name: str, value: str, 
         ("[node]\ncontrol_hosts = [1]", "not a list of names", "in a file"),
         ("[node", "is not TOML", "toml.io"),
         ("node = 1", "is not a table", "[node]"),
+        ("# a comment\nport = 1", "node.toml:2 has `port` outside of [node]", "below [node]"),
+        ("prot = 1", "node.toml:1 has `prot` outside", "did you mean `port`?"),
+        ("[node]\nport = 1\n\n[nodes]\nspares = 1", "node.toml:4 has a table [nodes]", "below [node]"),
+        ("[[server]]\nport = 1", "node.toml:1", "below [node]"),
     ],
 )
 def test_a_bad_file_is_told_with_what_to_do(text: str, says: str, hint: str) -> None:
     with pytest.raises(StartError) as error:
         load(write(text), {}, {})
     assert says in str(error.value) and hint in error.value.hint
+
+
+def test_a_variable_that_is_almost_one_is_refused_and_others_are_not_ours() -> None:
+    with pytest.raises(StartError, match="ATOLL_PROT") as error:
+        load(None, {"ATOLL_PROT": "1"}, {})
+    assert error.value.hint == "did you mean ATOLL_PORT?"
+    others = {"ATOLL_TOKEN": "x", "ATOLL_SERVICE_HOST": "10.0.0.1", "ATOLL_PORT_8080_TCP": "tcp://x", "PORT": "1"}
+    assert load(None, others, {}) == Settings()
 
 
 def test_values_are_told_with_their_origin() -> None:

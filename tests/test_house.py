@@ -34,7 +34,7 @@ LAYERS: list[set[str]] = [
     {"bindings"},
     {"egress"},
     {"db"},
-    {"config", "errors", "logs", "tallies", "wire", "workers"},
+    {"config", "config_file", "errors", "logs", "tallies", "tracing", "wire", "workers"},
 ]
 LAYER_OF = {room: depth for depth, rooms in enumerate(LAYERS) for room in rooms}
 

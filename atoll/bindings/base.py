@@ -131,6 +131,10 @@ class Binding:
     async def prepare(self, tenant: str, resource: str) -> None:
         """A version with this grant is about to be deployed: make what it names and is not there yet."""
 
+    async def exists(self, tenant: str, resource: str) -> bool:
+        """Whether what a grant names is there. A rollback asks: nobody wants an empty one for what was deleted."""
+        return True
+
     async def holdings(self, tenant: str) -> list[str]:
         """What a tenant has stored here, by name. A tenant that has something is not deleted: the next of that name
         would find it."""

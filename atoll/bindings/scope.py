@@ -8,10 +8,12 @@ nothing a worker opened outlives the call that opened it.
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 from atoll.errors import InvalidArgument, LoopDetected, QuotaExceeded
 from atoll.tallies import OpSpan
+from atoll.tracing import Trace
 from atoll.workers import Version
 
 log = logging.getLogger("atoll.bindings")
@@ -61,6 +63,7 @@ class Scope:
         "response",
         "spans",
         "subrequests",
+        "trace",
         "version",
     )
 
@@ -71,7 +74,8 @@ class Scope:
         self.subrequests = 0
         self.caller: Scope | None = None  # of the worker that called through a service binding: its budget counts too
         self.ops: dict[str, int] = {}  # how often each op was answered, for the logs
-        self.spans: list[OpSpan] | None = None  # what its ops took, where calls are traced
+        self.trace: Trace | None = None  # where calls are traced
+        self.spans: list[OpSpan] | None = None  # what its ops took, if its trace is kept
         self.is_over = False
         self.pending: dict[int, Cancellable | None] = {}  # ops under way, by op id
         self.line: dict[int, tuple[Any, bytes, bytes]] = {}  # ops that wait for their turn, by op id: what, meta, body
@@ -87,6 +91,10 @@ class Scope:
         if self.caller is not None:
             self.caller.spend()
         self.subrequests += 1
+
+    def told(self) -> tuple[Mapping[str, int], Sequence[OpSpan], Trace | None, int]:
+        """What the record of the call tells of its ops."""
+        return self.ops, self.spans or (), self.trace, self.subrequests
 
     def local(self, kind: type[T]) -> T:
         """What one kind of binding keeps for the whole call; made when it is first asked for, closed with the call."""

@@ -11,6 +11,7 @@ from atoll.bindings.scope import Scope
 from atoll.config import Settings
 from atoll.db.sqlite import Database
 from atoll.egress.gate import Gate
+from atoll.errors import Failure
 from atoll.workers import Version
 
 
@@ -26,6 +27,13 @@ class InnerCall(Protocol):
 
     async def response(self) -> InnerResponse:
         """Status and header lines. CalleeFailed when the call ended without them."""
+
+    @property
+    def answer(self) -> InnerResponse | Failure | None:
+        """The same, or how the call ended without it; None: it is not known yet."""
+
+    def listen(self, listener: Callable[[], None]) -> None:
+        """Who is told, once, when `answer` is known or the call was closed."""
 
     async def read(self) -> bytes:
         """More of the response body; b"" at its end. CalleeFailed when it broke off. One read at a time."""

@@ -56,6 +56,9 @@ def greet(node: Node) -> None:
         if node.first_token is not None:
             token = f' -H "Authorization: Bearer $(cat {node.first_token})"'
             click.echo(f"  token   the control API needs one: an admin's is in {node.first_token}", err=True)
+    elif settings.base_domain != "localhost":
+        hint = "open to whoever asks this machine for localhost: behind a proxy or tunnel set control_auth to token"
+        click.echo(f"  {say('note', fg='yellow')}    the control API is {hint}", err=True)
     if names:
         click.echo(f"  try     curl {node.control.url_of(names[0])}", err=True)
     click.echo(f"  deploy  curl -X POST {base}/api/workers -H 'Content-Type: application/json'{token} \\", err=True)

@@ -9,7 +9,8 @@ from pathlib import Path
 import click
 
 from atoll.cli.talk import Failed
-from atoll.config import CONFIG_FILE, FIELDS, Settings, facts_of, flag_name, load, shown_default
+from atoll.config import FIELDS, Settings, facts_of, flag_name, load_with_origins, shown_default
+from atoll.config_file import CONFIG_FILE
 from atoll.errors import StartError
 
 EXAMPLE = "hello-world"
@@ -45,13 +46,14 @@ def serve(config: Path | None, example: bool, as_json: bool, **flags: str | None
     """
     try:
         given = {name: value for name, value in flags.items() if value is not None}
-        run(load(config, os.environ, given), [EXAMPLE] if example else [], as_json=as_json)
+        settings, origins = load_with_origins(config, os.environ, given)
+        run(settings, origins, [EXAMPLE] if example else [], as_json=as_json)
     except StartError as error:
         raise Failed(str(error), error.hint) from None
 
 
-def run(settings: Settings, examples: list[str], *, as_json: bool) -> None:
+def run(settings: Settings, origins: dict[str, str], examples: list[str], *, as_json: bool) -> None:
     from atoll.app import run as run_node  # the whole node: imported once the settings are known to be good
     from atoll.cli.greeting import greet, greet_script
 
-    run_node(settings, greet_script if as_json else greet, examples=examples)
+    run_node(settings, greet_script if as_json else greet, examples=examples, origins=origins)

@@ -18,5 +18,5 @@ class Access:
         self.clock = clock
         self.tenants = Tenants(database)
         self.tokens = Tokens(database, clock)
-        self.audit = AuditLog(database)
+        self.audit = AuditLog(database, clock)
         self.gate = Gate(settings, self.tokens, self.tenants, clock)

@@ -1,10 +1,13 @@
-"""Every change that anybody made: who, when, what. Written in the transaction of the change itself, so none is missing.
+"""Every change that anybody made: who, when, what. None is missing: the line of a change is written in its transaction,
+and that of a change to what is kept elsewhere (KV, queues, caches) before it.
 
-The newest KEPT lines stay. What is secret never gets here: a line names things and tells no values.
+The newest KEPT lines of each tenant stay: nobody's many changes hide another's. What is secret never gets here: a line
+names things and tells no values.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -14,6 +17,8 @@ from atoll.control.callers import Caller
 from atoll.db.sqlite import Database, rows
 
 KEPT = 100_000
+TRIM_EVERY = 500  # lines
+MAX_NAME = 300  # letters of what a line is about
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +40,12 @@ class Mark:
             "INSERT INTO audit (at, tenant, actor, action, target, detail) VALUES (?, ?, ?, ?, ?, ?)",
             (self.at, self.tenant, self.actor, action, target, ": ".join(filter(None, (detail, self.note)))),
         )
-        connection.execute("DELETE FROM audit WHERE id <= ?", (connection.last_insert_rowid() - KEPT,))
+        if connection.last_insert_rowid() % TRIM_EVERY == 0:
+            connection.execute(
+                "DELETE FROM audit WHERE tenant = ?1 AND id <= "
+                "(SELECT id FROM audit WHERE tenant = ?1 ORDER BY id DESC LIMIT 1 OFFSET ?2)",
+                (self.tenant, KEPT),
+            )
 
 
 class Line(NamedTuple):
@@ -49,8 +59,16 @@ class Line(NamedTuple):
 
 
 class AuditLog:
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, clock: Callable[[], float]) -> None:
         self._database = database
+        self._clock = clock
+
+    async def note(self, caller: Caller, action: str, target: str, detail: str = "") -> None:
+        """Add the line of a change that is about to be made to what is not in this database."""
+        mark = Mark.of(caller, self._clock())
+        await self._database.write(
+            lambda connection: mark.write(connection, action, target[:MAX_NAME], detail[:MAX_NAME])
+        )
 
     def page(self, tenant: str | None, before: int, limit: int) -> list[Line]:
         """Lines older than the one numbered `before`, newest first; of one tenant, or of all."""

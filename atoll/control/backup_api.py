@@ -11,7 +11,8 @@ from pathlib import Path
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from atoll.control.boundary import HEADERS, Query, Route
+from atoll.control.audit import AuditLog
+from atoll.control.boundary import HEADERS, Query, Route, caller_of
 from atoll.control.callers import Scope
 from atoll.control.check import bad_body
 from atoll.control.refusals import ApiCode, Refused
@@ -21,8 +22,9 @@ WITHOUT_LOGS = Query("logs", "`false` leaves out the logs of workers", {"enum": 
 
 
 class BackupApi:
-    def __init__(self, data: Path) -> None:
+    def __init__(self, data: Path, audit: AuditLog) -> None:
         self._data = data
+        self._audit = audit
         self._busy = False  # one at a time: each takes as much room as the data
 
     def routes(self) -> list[Route]:
@@ -48,6 +50,7 @@ class BackupApi:
         self._busy = True
         work = None
         try:
+            await self._audit.note(caller_of(request), "node.backup", "node")  # no change, but everything leaves
             work = await asyncio.to_thread(work_folder, self._data)
             manifest = await asyncio.to_thread(copy_folder, self._data, Path(work.name), logs=logs == "true")
         except BaseException:

@@ -13,11 +13,11 @@ from typing import Any
 import msgspec
 
 from atoll.bindings.base import Binding
-from atoll.config import nearest
+from atoll.config_file import nearest
 from atoll.control.check import IDENTIFIER, MAX_PATH, bad_body
 from atoll.control.refusals import ApiCode, Refused
 from atoll.errors import InvalidArgument
-from atoll.workers import Grant, Json
+from atoll.workers import Grant, Json, Version
 
 MAX_BINDINGS = 128
 
@@ -60,6 +60,18 @@ def checked_binding(entry: Mapping[str, Any], kinds: Kinds, tenant: str) -> Gran
     except InvalidArgument as error:
         raise bad_body(f"the binding `{name}` does not fit: {error}") from None
     return Grant(name, binding.kind, resource, fields)
+
+
+async def refuse_gone_bindings(version: Version, kinds: Kinds) -> None:
+    """Refuse a version whose namespaces, queues or other workers are not all there any more."""
+    grants = version.grants.values()
+    gone = [grant.name for grant in grants if not await kinds[grant.kind].exists(version.tenant, grant.resource)]
+    if gone:
+        raise Refused(
+            ApiCode.BINDING_GONE,
+            f"what the version is bound to is not there any more: {', '.join(gone)[:400]}",
+            "with force it comes back with new, empty ones",
+        )
 
 
 def shown_bindings(grants: Mapping[str, Grant]) -> list[dict[str, Json]]:

@@ -118,7 +118,7 @@ class Boundary:
     async def _answer(self, route: Route, request: Request) -> Response:
         """The error boundary: a client learns what it did wrong, or that we did, and never how."""
         try:
-            self._refuse_strangers(request)
+            self._refuse_strangers(request, route)
             caller = self._identify(request)
             refuse_powerless(caller, route)
             request.scope[CALLER] = caller
@@ -133,7 +133,7 @@ class Boundary:
             log.exception("%s %s failed", request.method, request.url.path)
             return refusal(Refused(ApiCode.INTERNAL, "internal error", "the node's own log has the details"))
 
-    def _refuse_strangers(self, request: Request) -> None:
+    def _refuse_strangers(self, request: Request, route: Route) -> None:
         host = request.headers.get("host", "")
         if not self._is_control(host.encode("latin-1")):  # a name that someone made point here: DNS rebinding
             raise Refused(
@@ -148,7 +148,9 @@ class Boundary:
             )
         # Browsers tell it even where they send no Origin; `none` is the address bar, everyone else does not say it.
         site = request.headers.get("sec-fetch-site", "none")
-        navigates = request.method == "GET" and request.headers.get("sec-fetch-mode") == "navigate"
+        # A link may lead here, since no page can read what it finds; but not to a GET that does something.
+        is_looking = request.method == "GET" and route.scope in (Scope.PUBLIC, Scope.READ)
+        navigates = is_looking and request.headers.get("sec-fetch-mode") == "navigate"
         if site not in ("none", "same-origin") and not navigates:
             raise Refused(ApiCode.FORBIDDEN_ORIGIN, f"requests from a page that is {site[:20]} are refused", "use curl")
 

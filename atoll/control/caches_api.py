@@ -8,6 +8,7 @@ from starlette.responses import Response
 
 from atoll.bindings.cache.http_cache import HttpCache
 from atoll.bindings.cache.store import Kept, Place
+from atoll.control.audit import AuditLog
 from atoll.control.boundary import Query, Route, caller_of, json_answer, no_content
 from atoll.control.callers import Scope
 from atoll.control.paging import page_of, page_query
@@ -43,8 +44,9 @@ class KeptsAnswer(msgspec.Struct, omit_defaults=True):
 
 
 class CachesApi:
-    def __init__(self, cache: HttpCache) -> None:
+    def __init__(self, cache: HttpCache, audit: AuditLog) -> None:
         self._store = cache.store
+        self._audit = audit
 
     def routes(self) -> list[Route]:
         one = "/api/caches/{cache:path}"
@@ -71,6 +73,7 @@ class CachesApi:
     async def clear(self, request: Request) -> Response:
         tenant, name = caller_of(request).tenant, request.path_params["cache"]
         url, tag = request.query_params.get("url"), request.query_params.get("tag")
+        await self._audit.note(caller_of(request), "cache.clear", name, url or (f"tag {tag}" if tag else ""))
         what = f"the cache `{name[:80]}`"
         if url is not None:
             what = f"`{url[:200]}` in {what}"

@@ -17,7 +17,8 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from atoll.config import Settings, nearest
+from atoll.config import Settings
+from atoll.config_file import nearest
 from atoll.control.refusals import ApiCode, Refused
 from atoll.egress.rules import parse_rules
 from atoll.workers import (
@@ -91,6 +92,7 @@ class DeployBody(msgspec.Struct, forbid_unknown_fields=True):
     main: str | UnsetType = UNSET
     routes: list[str] | UnsetType = UNSET
     env: dict[str, Any] | UnsetType = UNSET
+    secrets: dict[str, str] | UnsetType = UNSET  # beside those that are there: a deploy takes none away
     bindings: list[dict[str, Any]] | UnsetType = UNSET
     limits: WantedLimits | UnsetType = UNSET
     isolation: str | UnsetType = UNSET

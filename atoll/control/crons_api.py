@@ -8,6 +8,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
+from atoll.control.audit import AuditLog
 from atoll.control.boundary import HEADERS, Query, Route, caller_of, json_answer, read_shape
 from atoll.control.callers import Caller, Scope
 from atoll.control.check import bad_body
@@ -54,10 +55,11 @@ class RanAnswer(msgspec.Struct):
 
 
 class CronsApi:
-    def __init__(self, deployer: Deployer, triggers: CronTriggers) -> None:
+    def __init__(self, deployer: Deployer, triggers: CronTriggers, audit: AuditLog) -> None:
         self._deployer = deployer
         self._find: Callable[[str, Caller], Deployment] = deployer.find
         self._triggers = triggers
+        self._audit = audit
 
     def routes(self) -> list[Route]:
         path = "/api/workers/{worker}/crons"
@@ -91,7 +93,8 @@ class CronsApi:
     async def run(self, request: Request) -> Response:
         deployment = self._find(request.path_params["worker"], caller_of(request))
         wanted = await read_shape(request, WantedRun, empty=True)
-        return json_answer(RanAnswer(*await self._run(deployment, wanted.cron, wanted.scheduled_time)))
+        ran = await self._run(deployment, wanted.cron, wanted.scheduled_time, caller_of(request))
+        return json_answer(RanAnswer(*ran))
 
     async def run_as_miniflare(self, request: Request) -> Response:
         given = request.query_params
@@ -99,10 +102,11 @@ class CronsApi:
         time = given.get("time")
         if time is not None and not (time.isascii() and time.isdigit() and len(time) < 16):
             raise bad_body("`time` is not a number of milliseconds since 1970")
-        outcome, _ = await self._run(deployment, given.get("cron"), None if time is None else int(time))
+        slot = None if time is None else int(time)
+        outcome, _ = await self._run(deployment, given.get("cron"), slot, caller_of(request))
         return PlainTextResponse(outcome, 200 if outcome == "ok" else 500, headers=HEADERS)
 
-    async def _run(self, deployment: Deployment, cron: str | None, time: int | None) -> tuple[str, str]:
+    async def _run(self, deployment: Deployment, cron: str | None, time: int | None, by: Caller) -> tuple[str, str]:
         if "scheduled" not in deployment.handlers:
             raise Refused(
                 ApiCode.NO_HANDLERS, f"`{deployment.name}` has no scheduled() handler", "export one and deploy again"
@@ -112,6 +116,7 @@ class CronsApi:
         slot = self._triggers.now() if time is None else time
         if not 0 <= slot <= LATEST or len(told) > 200:
             raise bad_body("`cron` or the time is longer than any that is")
+        await self._audit.note(by, "cron.run", deployment.name, told)
         return await self._triggers.run(deployment.version, told, slot, by_hand=True)
 
     def _chosen(self, name: str | None, caller: Caller) -> Deployment:

@@ -16,21 +16,21 @@ import time
 from collections import Counter
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Protocol, TypeAlias, TypeVar
 
 from msgspec import UNSET
 
 from atoll.config import Settings
 from atoll.control.audit import Mark
-from atoll.control.bindings import Kinds
+from atoll.control.bindings import Kinds, refuse_gone_bindings
 from atoll.control.callers import LOCAL, Caller
 from atoll.control.check import DeployBody, checked_name
 from atoll.control.draft import Identity, changed_draft, new_draft, secret_draft
 from atoll.control.ids import random_id
 from atoll.control.quotas import QuotaRules, script_bytes, settings_of
-from atoll.control.refusals import ApiCode, Refused, load_refusal
+from atoll.control.refusals import ApiCode, Refused, load_refusal, refuse_uncallable
 from atoll.control.routes import RouteRules
-from atoll.control.secret_rows import SealedSecret
 from atoll.control.tenants import Tenants
 from atoll.control.workers import KEPT_VERSIONS, Deployment, WorkerStore
 from atoll.errors import EngineError, LoadFailed
@@ -279,17 +279,9 @@ class Deployer:
         if value is None and secret not in current.secrets:
             raise Refused(ApiCode.NOT_FOUND, f"`{name}` has no secret `{secret[:80]}`", "GET …/secrets lists them")
         identity = Identity(current.id, name, by.tenant, self._new_id("version"), by.name, self._clock())
-        secret_id = self._new_id("secret")
-        draft = secret_draft(current, identity, secret, value, secret_id)
+        draft = secret_draft(current, identity, secret, value)
         maps = self._store.source_maps(current.version.id)
-
-        async def save(checked: Deployment, mark: Mark) -> Deployment:
-            action, sealed = f"secret.{'delete' if value is None else 'put'}", None
-            if value is not None:
-                box = self._store.vault.seal(value, by.tenant, current.id, secret)
-                sealed = SealedSecret(secret_id, secret, box, identity.now_ms)
-            return await self._store.update(checked, mark, action, sealed)
-
+        save = partial(self._store.update, action=f"secret.{'delete' if value is None else 'put'}")
         return await self._activate(replace(draft, source_maps=maps), save, by, secret)
 
     async def _return_to(self, name: str, reference: str, by: Caller, note: str, force: bool) -> Deployment:
@@ -304,6 +296,8 @@ class Deployer:
                 f"secrets have changed since: {', '.join(dict.fromkeys(secret for secret, _ in changed))}",
                 "with force the version comes back with the secrets it had then",
             )
+        if not force:
+            await refuse_gone_bindings(wanted.version, self._kinds)
         draft = replace(wanted, updated_at=int(self._clock() * 1000))
         return await self._activate(draft, self._store.activate, by, note)
 
@@ -329,6 +323,7 @@ class Deployer:
         self._quotas.refuse_too_large(draft, self.all(by.tenant))
         loaded = await self._check(draft)
         try:
+            refuse_uncallable(loaded.handlers)
             self._check_triggers(draft.version, loaded)
             for grant in draft.version.grants.values():
                 await self._kinds[grant.kind].prepare(draft.version.tenant, grant.resource)
@@ -348,6 +343,9 @@ class Deployer:
             raise
         if old is not None:
             self._checker.retire(old.version)
+        most = self._tenants.quotas(by.tenant).script_bytes
+        if most is not None:
+            await self._store.trim_history(by.tenant, most)
         log.info("%s answers with version %d (%s)", stored.name, stored.number, stored.version.id)
         return stored
 

@@ -40,6 +40,7 @@ from atoll.control.check_events import (
     checked_words,
 )
 from atoll.control.refusals import ApiCode, Refused
+from atoll.control.secret_rows import new_secret_id
 from atoll.control.workers import Deployment
 from atoll.router import BadPattern, Router, parse_pattern
 from atoll.workers import Version
@@ -135,6 +136,10 @@ def _with_fields(
         version = replace(version, egress=checked_egress(body.egress))
     if body.env is not UNSET:
         version = replace(version, env=checked_env(body.env))
+    if body.secrets is not UNSET:
+        for name, value in body.secrets.items():
+            draft = with_secret(draft, name, value)
+        version = replace(version, secrets=draft.version.secrets)
     if body.bindings is not UNSET:
         version = replace(version, grants=checked_bindings(body.bindings, kinds, version.tenant))
     refuse_twofold(version)
@@ -146,23 +151,27 @@ def _with_fields(
     return _with_words(replace(draft, version=_with_events(version, body), routes=patterns), body, settings)
 
 
-def secret_draft(current: Deployment, identity: Identity, name: str, value: str | None, secret_id: str) -> Deployment:
-    """The next version of a worker, where one secret has another value, or is gone."""
-    known = {each: text for each, text in current.version.secrets.items() if each != name}
-    ids = {each: found for each, found in current.secrets.items() if each != name}
+def with_secret(draft: Deployment, name: str, value: str | None) -> Deployment:
+    """A draft in which one secret has another value, or is gone."""
+    known = {each: text for each, text in draft.version.secrets.items() if each != name}
+    ids = {each: found for each, found in draft.secrets.items() if each != name}
     if value is not None:
         checked_env({name: value})
-        known[name], ids[name] = value, secret_id
-    if len(known) + len(current.version.env) > MAX_VARS:
+        known[name], ids[name] = value, new_secret_id(draft.version.id, name)
+    if len(known) + len(draft.version.env) > MAX_VARS:
         raise Refused(
             ApiCode.TOO_MANY_VARS, f"`env` would have more than {MAX_VARS} variables and secrets", "join some"
         )
-    version = replace(current.version, id=identity.version_id, tag="", created_at=identity.now_ms, secrets=known)
-    refuse_twofold(version)
+    return replace(draft, version=replace(draft.version, secrets=known), secrets=ids)
+
+
+def secret_draft(current: Deployment, identity: Identity, name: str, value: str | None) -> Deployment:
+    """The next version of a worker, where one secret has another value, or is gone."""
+    version = replace(current.version, id=identity.version_id, tag="", created_at=identity.now_ms)
+    draft = with_secret(replace(current, version=version), name, value)
+    refuse_twofold(draft.version)
     return replace(
-        current,
-        version=version,
-        secrets=ids,
+        draft,
         updated_at=identity.now_ms,
         author=identity.author,
         message=f"secret {name} {'set' if value is not None else 'deleted'}",

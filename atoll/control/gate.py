@@ -7,6 +7,9 @@
 
 A node is open when it listens on a loopback address only, is asked for by one of its local names and not through a
 proxy, and the setting `control_auth` does not say otherwise. Whoever can do that could as well read its data folder.
+Proxies give themselves away by headers they add, by the public name they pass on, or, as nginx does unless it is told
+otherwise, by HTTP/1.0. A tunnel that adds nothing (ssh -R, socat) cannot be told from a local tool: for that there is
+`control_auth`.
 """
 
 from __future__ import annotations
@@ -34,7 +37,10 @@ if TYPE_CHECKING:
 log = logging.getLogger("atoll.control")
 
 TENANT_HEADER = "x-atoll-tenant"
-PROXY_HEADERS = ("forwarded", "x-forwarded-for", "x-real-ip", "via")
+PROXY_HEADERS = (
+    "forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-forwarded-port", "x-real-ip",
+    "x-client-ip", "true-client-ip", "cf-connecting-ip", "cf-ray", "cdn-loop", "x-envoy-external-address",
+)  # fmt: skip
 TOKEN_FILE = "admin-token"
 MAX_TOKEN = 200
 
@@ -139,4 +145,5 @@ def is_loopback(host: str) -> bool:
 def _is_local(request: Request) -> bool:
     name = (host_name(request.headers.get("host", "").encode("latin-1")) or b"").decode()
     by_local_name = name in LOCAL_HOSTS or name.endswith(".localhost")  # which is nobody's to point elsewhere
-    return by_local_name and not any(header in request.headers for header in PROXY_HEADERS)
+    is_old = request.scope.get("http_version") == "1.0"  # no tool of our days speaks it by itself
+    return by_local_name and not is_old and not any(header in request.headers for header in PROXY_HEADERS)

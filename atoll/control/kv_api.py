@@ -21,6 +21,7 @@ from starlette.responses import Response, StreamingResponse
 from atoll.bindings.kv import limits
 from atoll.bindings.kv.ops import NAME, shown
 from atoll.bindings.kv.store import Entry, KVStore, Listed, Space
+from atoll.control.audit import AuditLog
 from atoll.control.boundary import (
     HEADERS,
     Query,
@@ -105,8 +106,9 @@ class DeletedAnswer(msgspec.Struct):
 
 
 class KvApi:
-    def __init__(self, store: KVStore, *, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, store: KVStore, audit: AuditLog, *, clock: Callable[[], float] = time.time) -> None:
         self._store = store
+        self._audit = audit
         self._clock = clock
 
     def routes(self) -> list[Route]:
@@ -137,9 +139,13 @@ class KvApi:
         body = decoded(await read_json(request), NewNamespace)
         if not NAME.fullmatch(body.name):
             raise bad_body(f"`name` is {body.name!r:.80}", "use up to 128 letters, digits, dots, dashes and _")
-        now = self._clock()
-        if not await self._store.create(Space(caller_of(request).tenant, body.name), now):
-            raise Refused(ApiCode.NAME_TAKEN, f"there is a namespace `{body.name}` already")
+        now, space = self._clock(), Space(caller_of(request).tenant, body.name)
+        taken = Refused(ApiCode.NAME_TAKEN, f"there is a namespace `{body.name}` already")
+        if await self._store.exists(space):
+            raise taken
+        await self._audit.note(caller_of(request), "kv.create", body.name)
+        if not await self._store.create(space, now):
+            raise taken
         answer = NamespaceAnswer(body.name, iso_seconds(now))
         return json_answer(answer, status=201, headers={"location": f"/api/kv/{body.name}"})
 
@@ -151,7 +157,9 @@ class KvApi:
         return json_answer(SizedNamespaceAnswer(space.namespace, iso_seconds(created_at), size.keys, size.bytes))
 
     async def drop(self, request: Request) -> Response:
-        await self._store.drop(await self._space(request))
+        space = await self._space(request)
+        await self._audit.note(caller_of(request), "kv.drop", space.namespace)
+        await self._store.drop(space)
         return no_content()
 
     # Single values
@@ -186,11 +194,14 @@ class KvApi:
         expires_at = limits.checked_expiry(asked.get("expiration_ttl"), asked.get("expiration"), self._clock())
         metadata = limits.checked_metadata(asked.get("metadata"))
         value = await read_body(request, limits.MAX_VALUE, "a value has 25 MiB at most")
+        await self._audit.note(caller_of(request), "kv.put", space.namespace, key.decode())
         await self._store.put(space, [(key, Entry(value, metadata, expires_at))])
         return no_content()
 
     async def delete(self, request: Request) -> Response:
-        await self._store.delete(await self._space(request), [limits.checked_key(request.path_params["key"])])
+        space, key = await self._space(request), limits.checked_key(request.path_params["key"])
+        await self._audit.note(caller_of(request), "kv.delete", space.namespace, key.decode())
+        await self._store.delete(space, [key])
         return no_content()
 
     # Many
@@ -198,11 +209,14 @@ class KvApi:
     async def put_many(self, request: Request) -> Response:
         space = await self._space(request)
         if media_type(request) == LINES:
+            await self._audit.note(caller_of(request), "kv.bulk-put", space.namespace, "lines")
             return json_answer(WrittenAnswer(await self._put_lines(space, request)))
         pairs = decoded(await read_json(request, MAX_BULK, AS_LINES), list[Pair])
         if len(pairs) > MAX_PAIRS:
             raise bad_body(f"{len(pairs)} pairs are more than {MAX_PAIRS}", AS_LINES)
-        await self._store.put(space, [self._entry(pair, f"pair {i}") for i, pair in enumerate(pairs)])
+        entries = [self._entry(pair, f"pair {i}") for i, pair in enumerate(pairs)]
+        await self._audit.note(caller_of(request), "kv.bulk-put", space.namespace, f"{len(pairs)} keys")
+        await self._store.put(space, entries)
         return json_answer(WrittenAnswer(len(pairs)))
 
     async def _put_lines(self, space: Space, request: Request) -> int:
@@ -223,7 +237,9 @@ class KvApi:
         keys = decoded(await read_json(request, MAX_BULK), list[str])
         if len(keys) > MAX_PAIRS:
             raise bad_body(f"{len(keys)} keys are more than {MAX_PAIRS}", "send them in parts")
-        await self._store.delete(await self._space(request), [limits.checked_key(key) for key in keys])
+        space, checked = await self._space(request), [limits.checked_key(key) for key in keys]
+        await self._audit.note(caller_of(request), "kv.bulk-delete", space.namespace, f"{len(keys)} keys")
+        await self._store.delete(space, checked)
         return json_answer(DeletedAnswer(len(keys)))
 
     async def export(self, request: Request) -> Response:

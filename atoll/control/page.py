@@ -35,8 +35,8 @@ PAGE = """<!doctype html>
 <pre>curl -X POST {control}/api/workers \\
   -H "Content-Type: application/json" \\
   -d '{{"name":"hello","script":"export default {{ fetch() {{ return new Response(\\"Hello!\\"); }} }}"}}'</pre>
-<p class="soft">See also <a href="/api/workers">/api/workers</a>, <a href="/health">/health</a> and
-<a href="/admin/pool">/admin/pool</a>.</p>
+<p class="soft">See also <a href="/api">the control API</a>, <a href="/api/workers">/api/workers</a>,
+<a href="/metrics">/metrics</a>, <a href="/readyz">/readyz</a> and <a href="/admin/pool">/admin/pool</a>.</p>
 </html>
 """
 

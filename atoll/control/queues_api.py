@@ -12,6 +12,7 @@ from starlette.responses import Response
 
 from atoll.bindings.queue.ops import MAX_BATCH, MAX_DELAY, MAX_MESSAGE, checked_queue_name
 from atoll.bindings.queue.store import RETENTION, NewMessage, Queue, QueueStore, Waiting
+from atoll.control.audit import AuditLog
 from atoll.control.boundary import Route, caller_of, json_answer, no_content, read_shape
 from atoll.control.callers import Scope
 from atoll.control.check import bad_body
@@ -88,9 +89,10 @@ class MessagesAnswer(msgspec.Struct, omit_defaults=True):
 
 
 class QueuesApi:
-    def __init__(self, store: QueueStore, triggers: QueueTriggers) -> None:
+    def __init__(self, store: QueueStore, triggers: QueueTriggers, audit: AuditLog) -> None:
         self._store = store
         self._triggers = triggers
+        self._audit = audit
 
     def routes(self) -> list[Route]:
         one = "/api/queues/{queue}"
@@ -131,6 +133,7 @@ class QueuesApi:
         retention = checked_retention(wanted.retention_seconds)
         if await self._store.find(tenant, name) is not None:
             raise Refused(ApiCode.NAME_TAKEN, f"a queue named `{name}` exists already")
+        await self._audit.note(caller_of(request), "queue.create", name)
         queue = await self._store.ensure(tenant, name, retention)
         return json_answer(await self._shown(queue), status=201)
 
@@ -140,6 +143,7 @@ class QueuesApi:
     async def change(self, request: Request) -> Response:
         queue = await self._found(request)
         retention = checked_retention((await read_shape(request, ChangedQueue)).retention_seconds)
+        await self._audit.note(caller_of(request), "queue.change", queue.name, f"retention {retention} s")
         await self._store.retain(queue.id, retention)
         return json_answer(await self._shown(queue._replace(retention=retention)))
 
@@ -150,6 +154,7 @@ class QueuesApi:
             raise Refused(
                 ApiCode.TRIGGER_TAKEN, f"the worker `{consumer}` consumes the queue", "deploy it without, then delete"
             )
+        await self._audit.note(caller_of(request), "queue.delete", queue.name)
         await self._store.delete(queue.id)
         return no_content()
 
@@ -165,7 +170,9 @@ class QueuesApi:
         posted = await read_shape(request, PostedMessages)
         if not 1 <= len(posted.messages) <= MAX_BATCH:
             raise bad_body(f"`messages` has {len(posted.messages)} entries, but must have from 1 to {MAX_BATCH}")
-        return json_answer(Posted(await self._store.send(queue.id, [_message(m) for m in posted.messages])), status=201)
+        messages = [_message(message) for message in posted.messages]
+        await self._audit.note(caller_of(request), "queue.send", queue.name, f"{len(messages)} messages")
+        return json_answer(Posted(await self._store.send(queue.id, messages)), status=201)
 
     async def pause(self, request: Request) -> Response:
         return await self._set_paused(request, True)
@@ -174,10 +181,13 @@ class QueuesApi:
         return await self._set_paused(request, False)
 
     async def purge(self, request: Request) -> Response:
-        return json_answer(Purged(await self._store.purge((await self._found(request)).id)))
+        queue = await self._found(request)
+        await self._audit.note(caller_of(request), "queue.purge", queue.name)
+        return json_answer(Purged(await self._store.purge(queue.id)))
 
     async def _set_paused(self, request: Request, paused: bool) -> Response:
         queue = await self._found(request)
+        await self._audit.note(caller_of(request), "queue.pause" if paused else "queue.resume", queue.name)
         await self._store.pause(queue.id, paused)
         return json_answer(await self._shown(queue._replace(paused=paused)))
 

@@ -8,6 +8,7 @@ from starlette.responses import Response
 
 from atoll.bindings.ratelimit.ops import MAX_NAME
 from atoll.bindings.ratelimit.store import Bucket, Counters
+from atoll.control.audit import AuditLog
 from atoll.control.boundary import Query, Route, caller_of, json_answer, no_content
 from atoll.control.callers import Scope
 from atoll.control.refusals import ApiCode, Refused
@@ -39,8 +40,9 @@ class CountsAnswer(msgspec.Struct):
 
 
 class RateLimitsApi:
-    def __init__(self, counters: Counters) -> None:
+    def __init__(self, counters: Counters, audit: AuditLog) -> None:
         self._counters = counters
+        self._audit = audit
 
     def routes(self) -> list[Route]:
         one = "/api/ratelimits/{limiter:path}"
@@ -71,6 +73,7 @@ class RateLimitsApi:
 
     async def reset(self, request: Request) -> Response:
         tenant, namespace, key = self._asked(request)
+        await self._audit.note(caller_of(request), "ratelimit.reset", namespace, key or "")
         if not await self._counters.reset(tenant, namespace, key):
             raise nothing_counted(namespace, key)
         return no_content()

@@ -6,6 +6,7 @@ from 19000 are Atoll's own. Clients and tests match on the code, never on the te
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -25,8 +26,10 @@ class ApiCode(IntEnum):
     BINDING_NAME = 10052
     VAR_TOO_BIG = 10054
     TOO_MANY_VARS = 10055
+    BINDING_GONE = 10056
     TOO_MANY_WORKERS = 10037
     NO_HANDLERS = 10068
+    UNSUPPORTED_HANDLERS = 10069
     NO_WORKER = 10090
     SECRETS_CHANGED = 10220
     INTERNAL = 19001
@@ -65,6 +68,10 @@ API_ERRORS: dict[ApiCode, ApiFacts] = {
     ApiCode.BINDING_NAME: ApiFacts(400, "binding_name", "A binding has no name, or one that `env` cannot have."),
     ApiCode.VAR_TOO_BIG: ApiFacts(400, "var_too_big", "A variable of `env` is larger than 5 KB."),
     ApiCode.TOO_MANY_VARS: ApiFacts(400, "too_many_vars", "`env` has more than 128 variables."),
+    ApiCode.BINDING_GONE: ApiFacts(409, "binding_gone", "What the version to go back to is bound to was deleted."),
+    ApiCode.UNSUPPORTED_HANDLERS: ApiFacts(
+        422, "unsupported_handlers", "The script has handlers, but none that this node could call."
+    ),
     ApiCode.NO_HANDLERS: ApiFacts(422, "no_handlers", "The script has no handler that could be called."),
     ApiCode.NO_WORKER: ApiFacts(404, "no_worker", "There is no such worker."),
     ApiCode.SECRETS_CHANGED: ApiFacts(409, "secrets_changed", "The version to go back to had other secrets."),
@@ -136,6 +143,20 @@ def binding_refusal(error: BindingRefused | StorageFailed) -> Refused:
         return Refused(ApiCode.STORAGE, str(error), "the node's own log has the details; try again when that is mended")
     status, _, words = str(error).partition(" ")
     return Refused(BINDING_FAILURES.get(status, ApiCode.BAD_BODY), words)
+
+
+# What a node calls in a worker: requests, triggers, other workers.
+CALLED = frozenset({"fetch", "scheduled", "queue", "tail", "rpc"})
+
+
+def refuse_uncallable(handlers: Sequence[str]) -> None:
+    """A worker that has only handlers of kinds Atoll does not know would never run."""
+    if not CALLED & set(handlers):
+        raise Refused(
+            ApiCode.UNSUPPORTED_HANDLERS,
+            f"this node calls none of the worker's handlers: {', '.join(handlers)[:200]}",
+            "give it fetch, scheduled, queue or tail",
+        )
 
 
 def load_refusal(failure: Failure) -> Refused:

@@ -31,6 +31,15 @@ class Located(NamedTuple):
     sealed: bytes
 
 
+def new_secret_id(version_id: str, name: str) -> str:
+    """The id of a secret that a version is the first to have."""
+    return f"{version_id}/{name}"
+
+
+def is_new_in(version_id: str, secret_id: str) -> bool:
+    return secret_id.startswith(f"{version_id}/")
+
+
 def insert_secret(connection: apsw.Connection, worker_id: str, secret: SealedSecret) -> None:
     connection.execute(
         "INSERT INTO secrets (id, worker_id, name, sealed, created_at) VALUES (?, ?, ?, ?, ?)",

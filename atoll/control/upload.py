@@ -5,7 +5,7 @@
 
 The name of a part is the path of its module. Its content type says what it is, in the words that Cloudflare's upload
 uses; when it says nothing known the extension does. `main_module` may stand for `main`, and bindings of the types
-`plain_text` and `json` for variables.
+`plain_text` and `json` for variables, `secret_text` for secrets.
 
 A form is the one kind of body that a page of another site could send. So it must come with a header that no form can
 have: Authorization or X-Atoll-Tenant.
@@ -30,6 +30,9 @@ METADATA = "metadata"
 MEDIA_TYPE = "multipart/form-data"
 SOURCE_MAP = "application/source-map"
 HEADERS_NO_FORM_HAS = ("authorization", "x-atoll-tenant")
+
+# Bindings that are values: where each has it, and the field of a JSON body that holds such values.
+VALUES = {"plain_text": ("text", "env"), "json": ("json", "env"), "secret_text": ("text", "secrets")}
 
 KIND_OF_TYPE: dict[str, ModuleKind] = {
     "application/javascript+module": ModuleKind.ESM,
@@ -132,17 +135,27 @@ def _metadata(content: bytes) -> dict[str, Any]:
         fields["main"] = fields.pop("main_module")
     bindings = fields.get("bindings")
     if isinstance(bindings, list):
-        variables = [entry for entry in bindings if _value_field(entry)]
-        if variables:
-            fields["bindings"] = [entry for entry in bindings if not _value_field(entry)]
-            given = fields.get("env", {})
-            if not isinstance(given, dict):
-                raise bad_body("`env` is not an object")
-            fields["env"] = given | {str(entry.get("name")): entry.get(_value_field(entry)) for entry in variables}
+        fields["bindings"] = [entry for entry in bindings if _kind(entry) not in VALUES]
+        for entry in bindings:
+            if _kind(entry) in VALUES:
+                _take_value(entry, fields)
     return fields
 
 
-def _value_field(entry: object) -> str:
-    """Where a binding that is a variable has its value; nothing if it is none."""
+def _kind(entry: object) -> str:
     kind = entry.get("type") if isinstance(entry, dict) else None
-    return {"plain_text": "text", "json": "json"}.get(kind, "") if isinstance(kind, str) else ""
+    return kind if isinstance(kind, str) else ""
+
+
+def _take_value(entry: dict[str, Any], fields: dict[str, Any]) -> None:
+    """A binding that is a value becomes a variable or a secret."""
+    field, holds = VALUES[_kind(entry)]
+    name = entry.get("name")
+    if not isinstance(name, str) or field not in entry:
+        raise bad_body(f"a binding of the type {_kind(entry)} has no `name` or no `{field}`")
+    values = fields.setdefault(holds, {})
+    if not isinstance(values, dict):
+        raise bad_body(f"`{holds}` is not an object")
+    if name in values:
+        raise bad_body(f"`{name}` is given twice", "a name in `env` can mean one thing only")
+    values[name] = entry[field]

@@ -19,6 +19,7 @@ from atoll.control.secret_rows import (
     SealedSecret,
     drop_unused_secrets,
     insert_secret,
+    is_new_in,
     seal_anew,
     secrets_of,
 )
@@ -44,6 +45,12 @@ KEPT_VERSIONS = 100  # per worker; older ones are deleted by the deploy that mak
 class CodeRow(NamedTuple):
     path: str
     code: bytes
+
+
+class StoredVersion(NamedTuple):
+    id: str
+    is_active: int
+    bytes: int
 
 
 class WorkerStore:
@@ -84,6 +91,7 @@ class WorkerStore:
 
     async def create(self, deployment: Deployment, mark: Mark) -> Deployment:
         """Store a new worker with its first version."""
+        sealed = self._sealed(deployment)
 
         def act(connection: apsw.Connection) -> Deployment:
             new, at = deployment, deployment.updated_at
@@ -92,18 +100,22 @@ class WorkerStore:
                 (new.id, new.name, new.version.tenant, at, at),
             )
             mark.write(connection, "worker.create", new.name, new.version.id)
+            for secret in sealed:
+                insert_secret(connection, new.id, secret)
+                mark.write(connection, "secret.put", new.name, f"{new.version.id}: {secret.name}")
             return _activate(connection, insert_version(connection, new, number=1))
 
         return await self._database.write(act)
 
-    async def update(
-        self, deployment: Deployment, mark: Mark, action: str = "worker.update", secret: SealedSecret | None = None
-    ) -> Deployment:
-        """Store a new version of a worker, with a secret that is new in it, and make it the active one."""
+    async def update(self, deployment: Deployment, mark: Mark, action: str = "worker.update") -> Deployment:
+        """Store a new version of a worker, with the secrets that are new in it, and make it the active one."""
+        sealed = self._sealed(deployment)
 
         def act(connection: apsw.Connection) -> Deployment:
-            if secret is not None:
+            for secret in sealed:
                 insert_secret(connection, deployment.id, secret)
+                if action == "worker.update":
+                    mark.write(connection, "secret.put", deployment.name, f"{deployment.version.id}: {secret.name}")
             [last] = rows(connection, int, "SELECT max(number) FROM versions WHERE worker_id = ?", deployment.id)
             stored = _activate(connection, insert_version(connection, deployment, number=last + 1))
             connection.execute(
@@ -114,6 +126,38 @@ class WorkerStore:
             return stored
 
         return await self._database.write(act)
+
+    def _sealed(self, deployment: Deployment) -> list[SealedSecret]:
+        """The secrets that a version is the first to have."""
+        version = deployment.version
+        return [
+            SealedSecret(
+                secret_id,
+                name,
+                self.vault.seal(version.secrets[name], version.tenant, version.worker_id, name),
+                version.created_at,
+            )
+            for name, secret_id in deployment.secrets.items()
+            if is_new_in(version.id, secret_id)
+        ]
+
+    async def trim_history(self, tenant: str, max_bytes: int) -> None:
+        """Let go of a tenant's oldest versions that do not answer, until all its code is within a bound."""
+
+        def act(connection: apsw.Connection) -> None:
+            sql = (
+                "SELECT versions.id, versions.id = active_version, sum(length(source) + ifnull(length(source_map), 0))"
+                " FROM workers JOIN versions ON worker_id = workers.id JOIN modules ON version_id = versions.id"
+                " WHERE tenant = ? GROUP BY versions.id ORDER BY versions.created_at, number"
+            )
+            stored = rows(connection, StoredVersion, sql, tenant)
+            size = sum(version.bytes for version in stored)
+            for version in stored:
+                if size > max_bytes and not version.is_active:
+                    _run(connection, "DELETE FROM versions WHERE id = ?", version.id)
+                    size -= version.bytes
+
+        await self._database.write(act)
 
     async def activate(self, deployment: Deployment, mark: Mark) -> Deployment:
         """Let a worker answer with a version that it has already."""

@@ -133,6 +133,7 @@ class HttpClient:
             self._watch()
         connection.begin(exchange)
         if not exchange.is_sent:  # a body follows, maybe at once
+            exchange.is_out = True
             connection.transport.write(data)
             return
         if not self._out:
@@ -146,6 +147,7 @@ class HttpClient:
         for exchange, data in out:
             connection = exchange.connection
             if connection is not None and not connection.is_lost:
+                exchange.is_out = True
                 connection.transport.write(data)
 
     async def answered(
@@ -178,7 +180,7 @@ class HttpClient:
 
     def may_repeat(self, exchange: Exchange, method: str) -> bool:
         """Whether a request that failed was acted upon by nobody, or may be acted upon twice without harm."""
-        return exchange.is_reused and exchange.is_new and method in REPEATABLE
+        return exchange.is_reused and exchange.is_new and (method in REPEATABLE or not exchange.is_out)
 
     async def repeated(self, version: Version, target: Target, data: bytes, *, method: str) -> Exchange:
         """Send a whole request once more, on a new connection, and wait for the head of its response."""

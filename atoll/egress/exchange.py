@@ -43,6 +43,7 @@ class Exchange:
     connection: Connection | None = None
     is_upgrade = False  # a WebSocket was asked for: 101 is an answer
     is_reused = False  # it went out on a connection that had served before
+    is_out = False  # some of it was written
     # of the response
     status = 0
     reason = ""

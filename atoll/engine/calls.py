@@ -9,6 +9,7 @@ DONE. There is no task, future or timer per call: frames drive it, and a sweep f
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
@@ -35,6 +36,7 @@ WAIT_UNTIL_SECONDS = 35.0  # the engine ends waitUntil after 30 s; this is for a
 CANCEL_SECONDS = 45.0
 MAX_MOVES = 2  # how often a call that never started may be tried in another engine
 EVENT_NAMES = tuple(event.name.lower() for event in Event)
+NOTHING_TOLD = (NO_OPS, (), None, 0)  # as Scope.told() of a call without ops
 GRANT_BATCH = CHUNK  # credit goes back in steps of this size: a quarter of the window
 
 
@@ -232,11 +234,13 @@ class Call:
             truncated = False
         else:
             lines, truncated = self._said()
-        scope = self.scope
+        head, event, entrypoint = self.head, EVENT_NAMES[self.event], ""
+        if self.event >= Event.RPC:
+            head, event, entrypoint = addressed(head, event)
+        told = self.scope.told() if self.scope is not None else NOTHING_TOLD
         return Invocation(
-            version, outcome, status, cpu_us, int(wall * 1e6), time.time() - wall, self.head, lines, failure, truncated,
-            EVENT_NAMES[self.event], "", self.hops, scope.ops if scope is not None else NO_OPS,
-            scope.spans or () if scope is not None else (),
+            version, outcome, status, cpu_us, int(wall * 1e6), time.time() - wall, head, lines, failure, truncated,
+            event, entrypoint, self.hops, *told,
         )  # fmt: skip
 
     def _said(self) -> tuple[Sequence[LogLine], bool]:
@@ -252,6 +256,17 @@ class Call:
             lines += self.logs.lines
             truncated = truncated or self.logs.truncated
         return lines, truncated
+
+
+def addressed(head: bytes, event: str) -> tuple[bytes, str, str]:
+    """Head, event and entry point of a call through a service binding: its second line tells whom it is for.
+
+    A fetch of a named entry point is a fetch as people know it.
+    """
+    line, _, rest = head.partition(b"\n")
+    address, _, block = rest.partition(b"\n")
+    name = str(json.loads(address).get("entrypoint") or "")
+    return (head, event, name) if event == "rpc" else (line + b"\n" + block, "fetch", name)
 
 
 class Nobody:

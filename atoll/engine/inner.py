@@ -87,11 +87,13 @@ class WorkerCall:
         self._ended = False
         self._failure: Failure | None = None
         self._reader: asyncio.Future[None] | None = None
+        self._listener: Callable[[], None] | None = None
 
         # The request body
         self._credit = WINDOW
         self._waiting: deque[tuple[bytes, bool]] = deque()
         self._stopped = False
+        self._is_refused = False  # and some of it was left
         self._writer: asyncio.Future[None] | None = None
 
     # --- what a binding does with it ---
@@ -99,6 +101,22 @@ class WorkerCall:
     async def response(self) -> InnerResponse:
         """Status and header lines. CalleeFailed when the call ended without them."""
         return await asyncio.shield(self._response)
+
+    def listen(self, listener: Callable[[], None]) -> None:
+        """Who is told, once, when `answer` is known or the call was closed."""
+        self._listener = listener
+
+    def _tell(self) -> None:
+        listener, self._listener = self._listener, None
+        if listener is not None:
+            listener()
+
+    @property
+    def answer(self) -> InnerResponse | Failure | None:
+        """Status and header lines, or how the call ended without them; None: it is not known yet."""
+        if self._response.done() and not self._response.cancelled():
+            return self._response.result() if self._response.exception() is None else self._failure
+        return None
 
     async def read(self) -> bytes:
         """More of the response body; b"" at its end. CalleeFailed when it broke off. One read at a time."""
@@ -135,7 +153,7 @@ class WorkerCall:
         while self._waiting and not self._stopped and not self.is_closed:
             self._writer = asyncio.get_running_loop().create_future()
             await self._writer
-        return not self._stopped
+        return not self._stopped or (ended and not self._is_refused)
 
     def begin_upload(self, chunk: bytes, ended: bool) -> None:
         if self._stopped or self.is_closed:
@@ -168,6 +186,7 @@ class WorkerCall:
         if not self._response.done():
             self._response.cancel()
         self._wake()
+        self._tell()
 
     def _send(self) -> None:
         assert self.call is not None
@@ -192,6 +211,7 @@ class WorkerCall:
         self._response.set_result(InnerResponse(status, head))
         if ended:
             self._end()
+        self._tell()
 
     def on_body(self, chunk: bytes, ended: bool) -> None:
         if self.is_closed:
@@ -218,6 +238,7 @@ class WorkerCall:
             self._response.set_exception(CalleeFailed(failure))
             self._response.exception()  # whoever asks still gets it; nobody asking is no error
         self._wake()
+        self._tell()
 
     def on_upload_credit(self, amount: int) -> None:
         self._credit = min(self._credit + max(amount, 0), WINDOW)
@@ -228,6 +249,7 @@ class WorkerCall:
 
     def on_upload_stop(self) -> None:
         self._stopped = True
+        self._is_refused = self._is_refused or bool(self._waiting)
         self._waiting.clear()
         self._wake()
 

@@ -16,6 +16,7 @@ from atoll.engine.loads import Placement
 from atoll.engine.table import CallTable
 from atoll.errors import EngineError
 from atoll.tallies import OpSpan
+from atoll.tracing import trace_of
 from atoll.wire.codec import encode_reply, read_op
 from atoll.wire.generated import ErrorCode, Flag
 
@@ -58,8 +59,9 @@ class Ops:
             hops = call.hops if call.event else max(call.hops, hops_of(call.head))
             call.scope = Scope(call.version, hops, DirectBody(call))
             call.scope.caller = call.within
-            if self._broker.traces:
-                call.scope.spans = []
+            if self._broker.trace_share:
+                trace = call.scope.trace = trace_of(call.head, self._broker.trace_share)
+                call.scope.spans = [] if trace.is_kept else None
         pending, line, op = call.scope.pending, call.scope.line, self._by_index[index]
         if number in pending or number in line:
             raise EngineError(f"a second OP {number} while the first waits")

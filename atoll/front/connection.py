@@ -23,9 +23,9 @@ from atoll.front.http1 import (
     MAX_HEADER_LINES,
     Refusal,
     check_size,
-    header,
     keeps_alive,
     request_head,
+    waits_for_invitation,
 )
 from atoll.front.pages import refusal_bytes
 from atoll.front.shared import Shared
@@ -48,7 +48,7 @@ class Connection(asyncio.Protocol):
     __slots__ = (
         "body_seen", "buffer", "discarded", "exchange", "framing",
         "is_busy", "is_closing", "is_held", "is_lost", "is_pumping", "is_reading", "is_write_paused",
-        "peer", "searched", "shared", "touched", "transport", "unsent",
+        "last", "peer", "searched", "shared", "touched", "transport", "unsent",
     )  # fmt: skip
 
     transport: asyncio.Transport
@@ -60,6 +60,7 @@ class Connection(asyncio.Protocol):
         self.buffer = bytearray()
         self.searched = 0  # bytes of `buffer` known to hold no empty line
         self.touched = 0.0
+        self.last = (b"", b"", b"", b"")  # the last plain request: its head, and host, target and CALL head made of it
         self.unsent = 0  # the write buffer when the client last made progress
         self.is_busy = False  # False: nothing waits and nothing is under way, the next byte begins a head
         self.is_pumping = False
@@ -179,6 +180,13 @@ class Connection(asyncio.Protocol):
     def begin(self, head: bytes) -> None:
         """A whole head is here: route it, and call the worker when there is no body or it is here too."""
         shared = self.shared
+        known, host, target, call_head = self.last
+        if head == known:  # word for word as before: it has been judged
+            version = shared.router.find(host, target)
+            if version is not None:
+                exchange = self.exchange = Exchange(self, version, call_head, 1, True, True)
+                exchange.call = shared.pool.call(version, call_head, b"", True, exchange)
+                return
         framing = self.framing
         bounds = shared.bounds
         try:
@@ -204,8 +212,10 @@ class Connection(asyncio.Protocol):
         except Refusal as refusal:
             self.refuse(refusal)
             return
-        exchange = Exchange(self, version, call_head, minor, keeps, keeps and minor == 1 and method != b"HEAD")
-        self.exchange = exchange
+        is_plain = keeps and minor == 1 and method != b"HEAD"
+        if is_plain and not body and len(head) <= SMALL_HEAD:
+            self.last = head, host, target, call_head
+        exchange = self.exchange = Exchange(self, version, call_head, minor, keeps, is_plain)
         exchange.call = shared.pool.call(version, call_head, body, True, exchange)
 
     def begin_rare(
@@ -232,19 +242,11 @@ class Connection(asyncio.Protocol):
         elif not has_body:
             exchange.start(b"", ended=True)
         else:
-            self.meet_expectation(lower, minor)
+            if waits_for_invitation(lower, minor) and not self.buffer:  # a body that is here needs none
+                shared.send(self, CONTINUE)
             exchange.expect_body(length == CHUNKED or length > INLINE_BODY)
             if not self.buffer:
                 exchange.on_request_body(b"", ended=False)
-
-    def meet_expectation(self, lower: bytes, minor: int) -> None:
-        expectation = header(lower, b"expect")
-        if expectation is None or minor == 0:
-            return
-        if expectation != b"100-continue":
-            raise Refusal(417, "the only expectation met is `100-continue`")
-        if not self.buffer:  # a body that is already here needs no invitation
-            self.shared.send(self, CONTINUE)
 
     def read_body(self, data: bytes) -> int:
         """Take what belongs to the body of this request; returns how many bytes that were."""

@@ -138,6 +138,16 @@ def keeps_alive(lower: bytes, minor: int) -> bool:
     return b"close" not in wishes if minor else b"keep-alive" in wishes
 
 
+def waits_for_invitation(lower: bytes, minor: int) -> bool:
+    """Does the client wait to be told that it may send its body? Raises Refusal when it expects anything else."""
+    expectation = header(lower, b"expect")
+    if expectation is None or minor == 0:
+        return False
+    if expectation != b"100-continue":
+        raise Refusal(417, "the only expectation met is `100-continue`")
+    return True
+
+
 def body_length(lower: bytes, minor: int) -> int:
     """How long the body is that llhttp says follows: a number of bytes, or CHUNKED."""
     coding = header(lower, b"transfer-encoding")

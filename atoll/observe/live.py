@@ -25,6 +25,10 @@ class Listener:
         self._closed = False
         self.dropped = 0  # since the last look
 
+    @property
+    def has_room(self) -> bool:
+        return len(self._box) < BOX
+
     def put(self, record: Invocation | Said) -> None:
         box = self._box
         if len(box) >= BOX:

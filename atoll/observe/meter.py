@@ -28,7 +28,7 @@ CPU_BOUNDS = (100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_00
 class Tally:
     """The calls of one worker."""
 
-    __slots__ = ("counts", "cpu", "tenant", "wall", "worker")
+    __slots__ = ("counts", "cpu", "subrequests", "tenant", "wall", "worker")
 
     def __init__(self, tenant: str, worker: str) -> None:
         self.tenant = tenant
@@ -36,6 +36,7 @@ class Tally:
         self.counts: dict[int, int] = {}  # by outcome and class of status
         self.wall = Histogram(WALL_BOUNDS)
         self.cpu = Histogram(CPU_BOUNDS)
+        self.subrequests = 0
 
 
 class Meter:
@@ -49,6 +50,8 @@ class Meter:
 
     def record(self, record: Invocation) -> None:
         self.count(record.version, record.outcome, record.status, record.cpu_us, record.wall_us)
+        if record.subrequests:
+            self._tallies.get(record.version.worker_id, self._others).subrequests += record.subrequests
 
     def count(self, version: Version, outcome: int, status: int, cpu_us: int, wall_us: int) -> None:
         tally = self._tallies.get(version.worker_id)

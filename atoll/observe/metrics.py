@@ -23,7 +23,7 @@ from atoll.wire.generated import OUTCOME_NAMES, Outcome
 # Why Atoll ends code that would go on: the outcomes that are its own doing.
 TERMINATIONS = (Outcome.EXCEEDED_CPU, Outcome.EXCEEDED_MEMORY, Outcome.EXCEEDED_WALL_TIME)
 
-# Names for what the pool counts. What is not named here is shown as atoll_pool_<field>.
+# Names for what the pool counts, all of it.
 POOL_GAUGES = {
     "engines": ("atoll_engines", "Engine processes that serve."),
     "loaded": ("atoll_isolates", "Versions of workers that are loaded."),
@@ -37,6 +37,10 @@ POOL_COUNTERS = {
     "load_failures": ("atoll_load_failures", "Loads that failed."),
     "evictions": ("atoll_evictions", "Versions that were unloaded to make room for another."),
     "condemned": ("atoll_isolates_condemned", "Isolates that an engine had to give up, with all their calls."),
+    "offences": ("atoll_isolates_stuck", "Isolates that did not end and cost their engine."),
+    "spreads": ("atoll_spreads", "Loads of a version that was loaded already, because it was busy."),
+    "refused": ("atoll_calls_refused", "Calls that were refused because there were too many."),
+    "crashes": ("atoll_engine_crashes", "Engines that died of what ran in them."),
     "moves": ("atoll_calls_moved", "Calls that had not begun and were sent to another engine."),
     "engines_lost": ("atoll_engines_lost", "Engines that ended without being asked to."),
 }
@@ -123,6 +127,9 @@ def request_metrics(tallies: Iterable[Tally]) -> Iterator[Metric]:
     requests = CounterMetricFamily("atoll_requests", "Calls that are over.", labels=[*labels, "outcome", "status"])
     wall = HistogramMetricFamily("atoll_request_duration_seconds", "From request to end of call.", labels=labels)
     cpu = HistogramMetricFamily("atoll_request_cpu_seconds", "CPU time of a call.", labels=labels)
+    subrequests = CounterMetricFamily(
+        "atoll_subrequests", "What calls asked of bindings and other servers.", labels=labels
+    )
     for tally in tallies:
         names = [tally.tenant, tally.worker]
         for key, count in sorted(tally.counts.items()):
@@ -130,7 +137,8 @@ def request_metrics(tallies: Iterable[Tally]) -> Iterator[Metric]:
             requests.add_metric([*names, OUTCOME_NAMES[outcome], f"{status}xx"], count)
         wall.add_metric(names, *_buckets(tally.wall))
         cpu.add_metric(names, *_buckets(tally.cpu))
-    yield from (requests, wall, cpu)
+        subrequests.add_metric(names, tally.subrequests)
+    yield from (requests, wall, cpu, subrequests)
 
 
 def pool_metrics(stats: PoolStats) -> Iterator[Metric]:
@@ -138,9 +146,8 @@ def pool_metrics(stats: PoolStats) -> Iterator[Metric]:
         value = getattr(stats, field.name)
         if field.name in POOL_COUNTERS:
             yield CounterMetricFamily(*POOL_COUNTERS[field.name], value)
-        elif isinstance(value, int | float):
-            name, meaning = POOL_GAUGES.get(field.name, (f"atoll_pool_{field.name}", "Counted by the pool."))
-            yield GaugeMetricFamily(name, meaning, value)
+        else:
+            yield GaugeMetricFamily(*POOL_GAUGES[field.name], value)
 
 
 def op_metrics(ops: Iterable[tuple[str, str, OpTally]]) -> Iterator[Metric]:

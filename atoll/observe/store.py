@@ -1,7 +1,8 @@
 """The logs of every worker: recorded on the request path, stored by a thread, asked for by people.
 
 `record` runs once per call on the event loop, so it only appends to a bounded list; twice a second the list goes to
-the writer of logs.db. What does not fit is counted, never waited for. There are three bounds: records per second of one
+the writer of logs.db. What does not fit is counted, never waited for: the next record that is kept tells how many were
+not, so that every call is in a record or in such a number. There are three bounds: records per second of one
 worker (a call that said something has twice the room of one that did not), bytes that wait, and bytes on disk, where
 the largest tenant pays. Only workers that were opened are kept, so that a call which ends after its worker was deleted
 leaves nothing behind.
@@ -38,11 +39,12 @@ RECORD_BYTES = 400  # of a record beside its words
 class Book:
     """What is known of one worker's records while the node runs."""
 
-    __slots__ = ("dropped", "listeners", "taken")
+    __slots__ = ("dropped", "listeners", "skipped", "taken")
 
     def __init__(self) -> None:
         self.taken = 0  # records since the last flush
         self.dropped = 0  # records that were not kept, since the node started
+        self.skipped = 0  # those of them since the last record that was kept, which the next one tells
         self.listeners: tuple[Listener, ...] = ()
 
 
@@ -116,9 +118,15 @@ class LogStore:
         book = self._books.get(worker_id)
         if book is None:
             return False
-        if book.listeners or (book.taken < self._share and self._weight <= WAITING_BYTES):
+        if book.taken < self._share and self._weight <= WAITING_BYTES:
             return True
+        for listener in book.listeners:
+            if listener.has_room:
+                return True
+        for listener in book.listeners:
+            listener.dropped += 1
         book.dropped += 1
+        book.skipped += 1
         return False
 
     def record(self, record: Invocation) -> None:
@@ -130,8 +138,11 @@ class LogStore:
         spoke = record.logs or record.failure is not None
         if book.taken >= (2 * self._share if spoke else self._share) or self._weight > WAITING_BYTES:
             book.dropped += 1
+            book.skipped += 1
             return
         book.taken += 1
+        if book.skipped:
+            record, book.skipped = record._replace(skipped=book.skipped), 0
         self._weight += RECORD_BYTES + (record.weight() if spoke else len(record.head))
         waiting = self._waiting
         waiting.append(record)
@@ -174,6 +185,7 @@ class LogStore:
                 book = self._books.get(record.version.worker_id)
                 if book is not None:
                     book.dropped += 1
+                    book.skipped += 1 + record.skipped
         finally:
             self._writing = None
 

@@ -6,9 +6,10 @@ cursor from which the next call goes on, instead of holding a thread until it ha
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -21,6 +22,8 @@ STEP = 20_000  # rows looked at in one go
 QUERY_SECONDS = 2.0  # a step may be the last one after so long
 ERASE_ROWS = 2_000  # rows deleted in one transaction
 FOREVER = 2**62
+ROWS_AT_ONCE = 50  # in one statement: while SQLite runs it the event loop has Python to itself
+MARKS = f"({','.join('?' * len(Row._fields))})"
 
 
 class Place(NamedTuple):
@@ -59,14 +62,17 @@ def insert(connection: apsw.Connection, records: Sequence[Invocation]) -> None:
     counts: Counter[str] = Counter()
     sizes: Counter[str] = Counter()
 
-    def rows() -> Iterable[Row]:  # made one by one: the event loop gets its turn between two of them
+    def rows() -> Iterator[Row]:  # made one by one: the event loop gets its turn between two of them
         for record in records:
             row = row_of(record)
             counts[row.worker] += 1
             sizes[row.worker] += row.bytes
             yield row
 
-    connection.executemany("INSERT INTO records VALUES (?,?,?,?,?,?,?,?,?,?,?,?)", rows())
+    made = rows()
+    while some := list(itertools.islice(made, ROWS_AT_ONCE)):
+        values = ",".join([MARKS] * len(some))
+        connection.execute(f"INSERT INTO records VALUES {values}", list(itertools.chain.from_iterable(some)))
     tenants = {record.version.worker_id: record.version.tenant for record in records}
     connection.executemany(
         "INSERT INTO totals VALUES (?1, ?2, ?3, ?4) "

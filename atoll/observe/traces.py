@@ -1,13 +1,12 @@
 """Traces for OpenTelemetry: a span for each call that is chosen, and one below it for each op the worker asked for.
 
 It is an extra (`pip install 'atoll[otel]'`) and off unless `otlp_endpoint` is set. A span costs some 40 us, so the
-event loop only puts a chosen record into a bounded box; a thread makes the spans and sends them.
+event loop only puts a chosen record into a bounded box; a thread makes the spans and sends them. What a call fetches
+is told its trace in `traceparent` (atoll/tracing.py), so ids are chosen when the call begins and not by OpenTelemetry.
 """
 
 from __future__ import annotations
 
-import random
-import re
 import threading
 import time
 from typing import TYPE_CHECKING
@@ -16,6 +15,7 @@ from atoll import __version__
 from atoll.errors import StartError
 from atoll.logs import Invocation
 from atoll.observe.redact import redacted_url
+from atoll.tracing import Trace, trace_of
 from atoll.wire.generated import OUTCOME_NAMES, Outcome
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 BOX = 2_000  # records that wait for the thread
 REST_SECONDS = 0.5
-TRACEPARENT = re.compile(rb"\r?\ntraceparent: *00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})", re.IGNORECASE)
 
 
 class Tracer:
@@ -35,22 +34,37 @@ class Tracer:
             from opentelemetry.sdk.resources import Resource
             from opentelemetry.sdk.trace import TracerProvider
             from opentelemetry.sdk.trace.export import BatchSpanProcessor
+            from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
         except ImportError:
             raise StartError("the setting otlp_endpoint needs OpenTelemetry", "pip install 'atoll[otel]'") from None
         resource = Resource.create({"service.name": "atoll", "service.version": __version__})
-        self._provider = TracerProvider(resource=resource, shutdown_on_exit=False)
+
+        class Ids(RandomIdGenerator):
+            """Random, but for the call whose turn it is: those were told to others already."""
+
+            call: Trace | None = None
+
+            def generate_trace_id(self) -> int:
+                return super().generate_trace_id() if self.call is None else self.call.id
+
+            def generate_span_id(self) -> int:
+                return super().generate_span_id() if self.call is None else self.call.span
+
+        self._ids = Ids()
+        self._provider = TracerProvider(resource=resource, id_generator=self._ids, shutdown_on_exit=False)
         self._provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(endpoint=endpoint, timeout=5)))
         self._tracer = self._provider.get_tracer("atoll", __version__)
         self._share = share
         self._epoch_ns = time.time_ns() - time.perf_counter_ns()  # ops are timed with the clock that never jumps
-        self._box: list[Invocation] = []
+        self._box: list[tuple[Invocation, Trace]] = []
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._work, name="traces", daemon=True)
         self._thread.start()
 
     def record(self, record: Invocation) -> None:
-        if random.random() < self._share and len(self._box) < BOX:
-            self._box.append(record)
+        trace = record.trace or trace_of(record.head, self._share)
+        if trace.is_kept and len(self._box) < BOX:
+            self._box.append((record, trace))
 
     def close(self) -> None:
         """Waits for the network, a few seconds at most: call it in a thread."""
@@ -65,18 +79,19 @@ class Tracer:
 
     def _empty(self) -> None:
         box, self._box = self._box, []
-        for record in box:
-            self._tell(record)
+        for record, trace in box:
+            self._tell(record, trace)
 
-    def _tell(self, record: Invocation) -> None:
+    def _tell(self, record: Invocation, trace: Trace) -> None:
         from opentelemetry.trace import SpanKind, Status, StatusCode, set_span_in_context
 
         address, _, _ = record.head.partition(b"\n")
         method, _, url = address.decode("latin-1").partition(" ")
         start = int(record.started_at * 1e9)
+        self._ids.call = trace
         span = self._tracer.start_span(
             f"{record.event} {record.version.worker_name}",
-            context=parent_of(record.head) if record.event == "fetch" else None,
+            context=parent_of(trace),
             kind=SpanKind.SERVER,
             start_time=start,
             attributes={
@@ -90,6 +105,7 @@ class Tracer:
                 "atoll.cpu_ms": record.cpu_us / 1000,
             },
         )
+        self._ids.call = None
         if record.outcome not in (Outcome.OK, Outcome.CANCELED):
             message = record.failure.message if record.failure is not None else OUTCOME_NAMES[record.outcome]
             span.set_status(Status(StatusCode.ERROR, message[:500]))
@@ -103,14 +119,11 @@ class Tracer:
         span.end(start + record.wall_us * 1000)
 
 
-def parent_of(head: bytes) -> Context | None:
+def parent_of(trace: Trace) -> Context | None:
     """The span that the client said the call belongs to."""
     from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, set_span_in_context
 
-    found = TRACEPARENT.search(head)
-    if found is None:
+    if not trace.parent:
         return None
-    context = SpanContext(
-        int(found[1], 16), int(found[2], 16), is_remote=True, trace_flags=TraceFlags(TraceFlags.SAMPLED)
-    )
-    return set_span_in_context(NonRecordingSpan(context)) if context.is_valid else None
+    context = SpanContext(trace.id, trace.parent, is_remote=True, trace_flags=TraceFlags(TraceFlags.SAMPLED))
+    return set_span_in_context(NonRecordingSpan(context))

@@ -147,6 +147,8 @@ def _event(record: Invocation) -> dict[str, Any]:
     method, _, url = address.decode("latin-1").partition(" ")
     if record.event != "fetch":
         field = _WORDS.get(record.event)
+        if record.event == "rpc":
+            url = url.rpartition(".")[2]  # after the entry point, which the item names itself
         return {"type": record.event} | ({field: url} if field else {}) | _told(record.event, block)
     return {
         "type": "fetch",

@@ -19,7 +19,7 @@ from struct import Struct
 from typing import Any, TypeAlias
 
 from atoll.errors import EngineError, Failure
-from atoll.wire.fields import int_field, read_json, text_field, to_json
+from atoll.wire.fields import int_field, read_json, text_field, to_exact_json, to_json
 from atoll.wire.generated import (
     CHUNK,
     HEADER_LAYOUT,
@@ -79,7 +79,7 @@ def encode_hello(fields: dict[str, str | int]) -> bytes:
 
 def load_payload(meta: dict[str, Any], blobs: Sequence[bytes]) -> bytes:
     """The payload of a LOAD, without its header: the same for every engine, so the pool keeps it."""
-    text = to_json(meta)
+    text = to_exact_json(meta)
     return b"".join((_U32.pack(len(text)), text, *blobs))
 
 

@@ -22,7 +22,11 @@ def to_json(value: object) -> bytes:
             return text
     except (ValueError, TypeError):
         pass
-    # Slower, and ASCII only: lone surrogates, legal in JavaScript strings, survive as escapes.
+    return to_exact_json(value)
+
+
+def to_exact_json(value: object) -> bytes:
+    """Slower. Lone surrogates, legal in JavaScript strings, survive as escapes, and NaN is an error, not null."""
     return json.dumps(value, separators=(",", ":"), allow_nan=False).encode("ascii")
 
 

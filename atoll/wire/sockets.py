@@ -19,7 +19,7 @@ from websockets.extensions.base import Extension
 from websockets.frames import Frame, Opcode
 from websockets.protocol import CLIENT, SERVER, Protocol, Side, State
 
-__all__ = ["CLIENT", "SERVER", "BadMessage", "Codec", "pack_close"]
+__all__ = ["CLIENT", "SERVER", "BadMessage", "Codec", "FrameCheck", "pack_close"]
 
 QUIET_LOG = logging.getLogger("atoll.websockets")  # the package tells of every connection
 QUIET_LOG.setLevel(logging.CRITICAL)
@@ -42,6 +42,35 @@ def pack_close(code: int, reason: str = "") -> bytes:
     """The frame that tells a worker, or the other end of an inner call, of a close."""
     payload = _CODE.pack(code) + reason.encode()
     return _HEAD.pack(_CLOSE, len(payload)) + payload
+
+
+class FrameCheck:
+    """Looks at messages that go from one engine to another: none may claim to be longer than one may be."""
+
+    __slots__ = ("_head", "_left")
+
+    def __init__(self) -> None:
+        self._head = b""  # the beginning of a head that is not whole
+        self._left = 0  # bytes of a message that are still to come
+
+    def look(self, chunk: bytes) -> bytes:
+        """The chunk, if it goes on as it should. BadMessage otherwise."""
+        at = min(self._left, len(chunk))
+        self._left -= at
+        while at < len(chunk):
+            start = at - len(self._head)
+            head = self._head + chunk[at : start + _HEAD.size]
+            if len(head) < _HEAD.size:
+                self._head = head
+                break
+            self._head = b""
+            kind, length = _HEAD.unpack(head)
+            if kind not in (_TEXT, _BINARY, _CLOSE) or length > MAX_MESSAGE:
+                raise BadMessage("the engine sent what is no message")
+            end = start + _HEAD.size + length
+            self._left = max(0, end - len(chunk))
+            at = min(end, len(chunk))
+        return chunk
 
 
 class Codec:

@@ -6,12 +6,11 @@
 
 #include "json.h"
 #include "realm.h"
+#include "stacks.h"
 
 namespace engine {
 namespace {
 
-// The name under which the web platform's own code is compiled.
-constexpr char kPlatform[] = "atoll:web";
 constexpr size_t kMaxText = 8 * 1024;
 constexpr size_t kMaxStack = 32 * 1024;
 
@@ -34,7 +33,7 @@ std::string Field(v8::Local<v8::Context> context, v8::Local<v8::Object> object, 
 void Locate(v8::Local<v8::Context> context, v8::Local<v8::Message> message, Failure* failure) {
   if (message.IsEmpty()) return;
   std::string file = FromV8(context->GetIsolate(), message->GetScriptResourceName());
-  if (file == "undefined" || file.starts_with(kPlatform)) return;
+  if (file == "undefined" || file.starts_with(kPlatformScript)) return;
   failure->file = file;
   failure->line = static_cast<uint32_t>(message->GetLineNumber(context).FromMaybe(0));
   failure->column = static_cast<uint32_t>(message->GetStartColumn(context).FromMaybe(-1) + 1);
@@ -59,22 +58,15 @@ bool ParsePosition(std::string_view line, Failure* failure) {
   return true;
 }
 
-// Leaves out the frames of the web platform's own code, and finds the position in the first frame of the worker's.
-void ReadStack(Failure* failure) {
-  std::string kept;
+// Finds the position in the first frame of a stack; those of the web platform's own code are not in it (stacks.h).
+void LocateInStack(Failure* failure) {
   std::string_view rest = failure->stack;
-  const std::string ours = std::string(kPlatform);
-  while (!rest.empty()) {
+  while (!rest.empty() && failure->file.empty()) {
     size_t end = rest.find('\n');
     std::string_view line = rest.substr(0, end);
     rest = end == std::string_view::npos ? std::string_view() : rest.substr(end + 1);
-    bool frame = line.starts_with("    at ");
-    if (frame && line.find(ours) != std::string_view::npos) continue;
-    if (frame && failure->file.empty()) ParsePosition(line, failure);
-    if (!kept.empty()) kept += '\n';
-    kept += line;
+    if (line.starts_with("    at ")) ParsePosition(line, failure);
   }
-  failure->stack = std::move(kept);
 }
 
 }  // namespace
@@ -101,7 +93,7 @@ Failure Describe(v8::Local<v8::Context> context, wire::Error code, v8::Local<v8:
     failure.name = Field(context, object, "name");
     failure.message = Field(context, object, "message");
     failure.stack = Field(context, object, "stack");
-    if (thrown->IsNativeError()) ReadStack(&failure);
+    if (thrown->IsNativeError()) LocateInStack(&failure);
   }
   if (failure.message.empty()) {
     v8::TryCatch ignored(isolate);

@@ -4,6 +4,7 @@
 
 #include "modules.h"
 #include "natives.h"
+#include "stacks.h"
 #include "worker.h"
 
 namespace engine {
@@ -69,6 +70,7 @@ Realm::Realm(const RealmFactory& factory, size_t memory_bytes)
   isolate_->SetData(kSlot, this);
   isolate_->SetMicrotasksPolicy(v8::MicrotasksPolicy::kExplicit);
   isolate_->SetCaptureStackTraceForUncaughtExceptions(true, 10);
+  isolate_->SetPrepareStackTraceCallback(PrepareStack);
   isolate_->SetAllowWasmCodeGenerationCallback(AllowWasm);
   isolate_->SetPromiseRejectCallback(engine::OnPromiseReject);
   isolate_->SetHostImportModuleDynamicallyCallback(Modules::ImportDynamically);

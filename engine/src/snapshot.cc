@@ -6,6 +6,7 @@
 
 #include "natives.h"
 #include "realm.h"
+#include "stacks.h"
 #include "tasks.h"
 
 namespace engine {
@@ -42,7 +43,7 @@ void AppendToEnd(std::string& file, std::string_view part) {
 // Compiles the bundle as the body of a function of `native` and calls it; what it returns are the entry points.
 v8::MaybeLocal<v8::Object> RunBundle(v8::Local<v8::Context> context, const std::string& source) {
   v8::Isolate* isolate = context->GetIsolate();
-  v8::ScriptOrigin origin(ToV8(isolate, "atoll:web"));
+  v8::ScriptOrigin origin(ToV8(isolate, kPlatformScript));
   TakeSource(source, {});
   v8::Local<v8::String> text;
   if (!v8::String::NewExternalOneByte(isolate, &BundleText::Get()).ToLocal(&text)) return {};

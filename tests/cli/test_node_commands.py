@@ -154,6 +154,11 @@ def test_doctor_and_config_ask_a_node_elsewhere(new_atoll: Callable[..., Atoll],
     assert not [text for _, text in told if text.startswith("an engine starts")]  # not on this machine
     assert ("warning", "its engines are not confined") in told
     assert any(text.startswith("V8 1") for _, text in told)
+    assert any(text.startswith("a call may use: cpu_ms 77, wall_ms 30000") for _, text in told)
+    rows = json.loads(run(tmp_path, "config", "cpu_ms", "port", "--api", there["ATOLL_API"], "--json", **admin).stdout)
+    assert [(row["name"], row["value"]) for row in rows] == [("port", str(node.port)), ("cpu_ms", "77")]
+    assert [row["value"] for row in json.loads(run(tmp_path, "config", "cpu_ms", "--json", **admin).stdout)] == ["50"]
+    assert "cpu_ms" in run(tmp_path, "config", "--node", "--changed", **admin).stdout
     gone = run(tmp_path, "doctor", "--json", code=1, ATOLL_API="http://127.0.0.2:1")
     assert [check["level"] for check in json.loads(gone.stdout) if check["about"] == "node"] == ["error"]
 

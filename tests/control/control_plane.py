@@ -49,6 +49,7 @@ class Engines:
     """What a deploy needs of the engines: likes everything, or raises `failure`. Loads nothing."""
 
     failure: Exception | None = None
+    handlers: tuple[str, ...] = ("fetch",)
     gate: asyncio.Event | None = None  # when set, a check waits for it
     stats: PoolStats = field(default_factory=lambda: PoolStats(engines=2))
     checked: list[Version] = field(default_factory=list)
@@ -63,7 +64,7 @@ class Engines:
             await self.gate.wait()
         if self.failure is not None:
             raise self.failure
-        return Report()
+        return Report(self.handlers)
 
     async def until_checked(self, count: int) -> None:
         """Wait until so many checks have begun."""
@@ -128,7 +129,14 @@ class Node:
         return self.router.find(host.encode(), path.encode())
 
     async def ask(
-        self, method: str, path: str, body: object = None, *, raw: bytes | None = None, **headers: str
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        *,
+        raw: bytes | None = None,
+        http_version: str = "1.1",
+        **headers: str,
     ) -> Answer:
         """One request to the API, as the front would hand it over. `body` is sent as JSON."""
         content = raw if raw is not None else b"" if body is None else json.dumps(body).encode()
@@ -138,7 +146,7 @@ class Node:
         scope = {
             "type": "http",
             "asgi": {"version": "3.0"},
-            "http_version": "1.1",
+            "http_version": http_version,
             "method": method,
             "scheme": "http",
             "path": path,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from control_plane import HELLO, Node
+from control_plane import HELLO, Engines, Node
 
 from atoll.control.refusals import ApiCode
 from atoll.workers import QueueConsumer, TailConsumer
@@ -90,10 +90,21 @@ async def test_a_field_that_makes_no_sense_is_refused(node: Node, fields: dict[s
     assert node.deployer.all() == []
 
 
+async def test_a_worker_that_nothing_would_call_is_refused(node: Node, engines: Engines) -> None:
+    engines.handlers = ("email", "trace")
+    answer = await node.post(name="mail", script=HELLO)
+    assert (answer.status, answer.code) == (422, ApiCode.UNSUPPORTED_HANDLERS)
+    assert "email, trace" in answer.json["error"]["message"] and len(engines.retired) == 1
+    engines.handlers = ("email", "scheduled")
+    assert (await node.post(name="mail", script=HELLO)).status == 201
+
+
 async def test_a_request_from_another_sites_page_is_refused_even_without_an_origin(node: Node) -> None:
     for site in ("cross-site", "same-site"):
         answer = await node.ask("POST", "/api/workers", {"name": "a", "script": HELLO}, sec_fetch_site=site)
         assert (answer.status, answer.code) == (403, ApiCode.FORBIDDEN_ORIGIN)
         link = await node.ask("GET", "/", sec_fetch_site=site, sec_fetch_mode="navigate")
         assert link.status == 200
+        deed = await node.ask("GET", "/api/tokens", sec_fetch_site=site, sec_fetch_mode="navigate")
+        assert deed.code == ApiCode.FORBIDDEN_ORIGIN, "a link may look, not more"
     assert (await node.ask("GET", "/api/workers", sec_fetch_site="same-origin")).status == 200

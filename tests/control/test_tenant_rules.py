@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from control_plane import HELLO, Answer, Node
 
+from atoll.control import audit
 from atoll.control.refusals import ApiCode
 from atoll.router import hosts_meet
 
@@ -159,6 +160,34 @@ async def test_quotas_of_workers_and_code_hold(start: Start) -> None:
         assert (await acme.ask("PATCH", "/api/tenants/acme", {"quotas": {}})).code == ApiCode.FORBIDDEN
     async with start() as node:
         assert (await node.ask("GET", "/api/tenants/acme")).json["quotas"] == quotas
+
+
+async def test_the_history_of_a_tenants_code_is_within_its_quota(node: Node) -> None:
+    acme = await new_tenant(node, "acme", quotas={"script_bytes": 5 * len(HELLO)})
+    for name in ("one", "two"):
+        assert (await acme.deploy(name)).status == 201
+    for number in range(6):
+        assert (await acme.ask("PUT", "/api/workers/two", {"env": {"N": number}})).status == 200, "history makes room"
+    kept = {name: (await acme.ask("GET", f"/api/workers/{name}/versions")).json["versions"] for name in ("one", "two")}
+    assert [version["number"] for version in kept["one"]] == [1], "what answers is never let go"
+    assert [version["number"] for version in kept["two"]] == [7, 6, 5, 4]
+    assert (await acme.ask("POST", "/api/workers/two/rollback", {})).status == 200
+    large = await acme.ask("PUT", "/api/workers/two", {"script": HELLO + " " * 4 * len(HELLO)})
+    assert (large.status, large.code) == (403, ApiCode.QUOTA)
+
+
+async def test_nobodys_many_changes_push_out_anothers_lines(
+    node: Node, acme: Tenant, globex: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(audit, "KEPT", 10)
+    monkeypatch.setattr(audit, "TRIM_EVERY", 1)
+    await acme.deploy("quiet")
+    await globex.deploy("loud")
+    for number in range(15):
+        await globex.ask("PUT", "/api/workers/loud", {"env": {"N": number}})
+    assert len((await globex.ask("GET", "/api/audit")).json["audit"]) == 10
+    actions = [line["action"] for line in (await acme.ask("GET", "/api/audit")).json["audit"]]
+    assert "worker.create" in actions
 
 
 async def test_a_tenant_goes_when_it_has_nothing_any_more(node: Node, acme: Tenant) -> None:

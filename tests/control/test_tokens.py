@@ -159,8 +159,9 @@ async def test_elsewhere_nothing_works_without_a_token(start: Start, settings: S
 async def test_through_a_proxy_or_by_another_name_the_door_is_closed(node: Node) -> None:
     assert (await node.ask("GET", "/api/workers")).status == 200
     assert (await node.ask("GET", "/api/workers", host="control.example")).status == 401
-    for header in ("x_forwarded_for", "forwarded", "x_real_ip", "via"):
+    for header in ("x_forwarded_for", "forwarded", "x_real_ip", "via", "x_forwarded_proto", "cf_ray", "true_client_ip"):
         assert (await node.ask("GET", "/api/workers", **{header: "198.51.100.7"})).status == 401
+    assert (await node.ask("GET", "/api/workers", http_version="1.0")).status == 401, "as nginx asks by default"
     token = (await made(node, "read"))["token"]
     assert (await ask(node, token, "GET", "/api/workers", host="control.example")).status == 200
 

@@ -92,7 +92,8 @@ async def test_a_form_that_a_web_page_could_send_is_refused(node: Node) -> None:
         ([("metadata", "", b'{"name": "a", "main": "a.js"}'), ("a.js", "", b"")], "no file"),
         ([("metadata", "", b'{"name": "a", "main": "../a.js"}'), ("../a.js", "text/javascript", b"")], "relative"),
         ([("metadata", "", b'{"name": "a", "main": "a.js"}'), ("a.js", "text/javascript", b"\xff")], "UTF-8"),
-        ([("metadata", "", b'{"name": "a", "env": 1, "bindings": [{"type": "json", "name": "X"}]}')], "`env`"),
+        ([("metadata", "", b'{"env": 1, "bindings": [{"type": "json", "name": "X", "json": 1}]}')], "`env`"),
+        ([("metadata", "", b'{"name": "a", "bindings": [{"type": "secret_text", "name": "X"}]}')], "no `text`"),
     ],
 )
 async def test_a_form_that_makes_no_sense_is_refused(node: Node, parts: list[Part], says: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import re
 import signal
 import threading
 import time
@@ -55,6 +56,34 @@ def test_logs_outlive_the_node_and_hold_no_credentials(new_atoll: Callable[..., 
     assert b"hunter2" not in b"".join(file.read_bytes() for file in (atoll.folder / "data").glob("logs.db*"))
     found = atoll.control("GET", "/api/workers/talks/logs?text=bad%20day&outcome=exception&level=error").json
     assert [record["url"] for record in found["logs"]] == [bad["url"]]
+
+
+CALLER = """export default { async fetch(request, env) {
+  await env.KV.put("a", "1");
+  await (await env.API.fetch("http://api/x", { headers: { "x-a": "b" } })).text();
+  return new Response(await env.API.add(1, 2));
+} }"""
+API = """import { WorkerEntrypoint } from "cloudflare:workers";
+export class Admin extends WorkerEntrypoint { fetch() { return new Response("hi"); } add(a, b) { return a + b; } }
+export default { fetch() { return new Response("default"); } };"""
+
+
+def test_records_tell_the_entry_point_and_how_much_was_asked_for(atoll: Atoll) -> None:
+    atoll.deploy("api", API)
+    bindings = [
+        {"type": "kv", "name": "KV", "namespace": "asked"},
+        {"type": "service", "name": "API", "service": "api", "entrypoint": "Admin"},
+    ]
+    atoll.deploy("caller", CALLER, bindings=bindings)
+    assert atoll.get("caller").text == "3"
+    [caller] = atoll.logs("caller")
+    assert caller["subrequests"] == 3 and "entrypoint" not in caller
+    rpc, fetched = atoll.logs("api")
+    assert (rpc["event"], rpc["entrypoint"], rpc["url"]) == ("rpc", "Admin", "Admin.add")
+    assert (fetched["event"], fetched["entrypoint"], fetched["method"]) == ("fetch", "Admin", "GET")
+    assert fetched["url"] == "http://api/x" and fetched["headers"]["x-a"] == "b"
+    told = atoll.control("GET", "/metrics").text
+    assert re.search(r'atoll_subrequests_total\{tenant="\w+",worker="caller"\} 3', told)
 
 
 def test_a_live_stream_follows_the_calls(atoll: Atoll) -> None:

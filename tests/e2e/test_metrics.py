@@ -66,7 +66,7 @@ def test_the_page_about_metrics_names_them_all(atoll: Atoll) -> None:
     told = atoll.control("GET", "/metrics").text
     for family in text_string_to_metric_families(told):
         name = f"{family.name}_total" if family.type == "counter" else family.name
-        assert f"`{name}`" in page or name.startswith("atoll_pool_"), name
+        assert f"`{name}`" in page, name
 
 
 def test_a_node_says_that_it_drains_before_it_stops(new_atoll: Callable[..., Atoll]) -> None:

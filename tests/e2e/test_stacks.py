@@ -96,3 +96,50 @@ def test_a_refused_deploy_names_the_file_that_was_written(atoll: Atoll, tmp_path
     error = atoll.control("POST", "/api/workers", body).json["error"]
     assert (error["file"], error["line"]) == ("src/index.ts", 4)
     assert "src/index.ts:4:" in error["stack"]
+
+
+INSIDE = """class Own extends Error { toString() { return "not this"; } }
+const stacks = {
+  plain: () => new Error("plain").stack,
+  own: () => new Own("own").stack,
+  platform: () => { try { new URL("::"); } catch (error) { return error.stack; } },
+  holder: () => { const holder = {}; Error.captureStackTrace(holder); return holder.stack; },
+  later: async () => { await null; try { await (async () => { await 1; throw new RangeError("later"); })(); } catch (error) { return error.stack; } },
+  sites: () => {
+    Error.prepareStackTrace = (error, sites) => sites.map((site) => site.getFileName()).join();
+    try { return new Error("sites").stack; } finally { delete Error.prepareStackTrace; }
+  },
+  throws: () => {
+    Error.prepareStackTrace = () => { throw new Error("of its own making"); };
+    try { return new Error("throws").stack; } catch (error) { return error.message; } finally { delete Error.prepareStackTrace; }
+  },
+};
+export default { async fetch(request) {
+  console.error(new Error("said"));
+  console.trace("traced");
+  return new Response(await stacks[new URL(request.url).pathname.slice(1)]());
+} };
+"""  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "first", "file"),
+    [
+        ("plain", "Error: plain", "worker.js:3:16"),
+        ("own", "Error: own", "worker.js:4:14"),
+        ("platform", "TypeError: Invalid URL: ::", "worker.js:5:27"),
+        ("holder", "Error", "worker.js:6:44"),
+        ("later", "RangeError: later", "worker.js:7:"),
+        ("sites", "worker.js,worker.js", ""),
+        ("throws", "of its own making", ""),
+    ],
+)
+def test_a_stack_has_no_frames_of_ours(atoll: Atoll, name: str, first: str, file: str) -> None:
+    atoll.deploy("inside", INSIDE)
+    stack = atoll.get("inside", f"/{name}").text
+    assert stack.splitlines()[0] == first and file in stack
+    assert "atoll:" not in stack
+    said = [line["message"] for line in atoll.logs("inside")[0]["logs"]]
+    assert said[0].startswith("Error: said\n    at Object.fetch (worker.js:18:")
+    assert said[1].startswith("Trace: traced\n")
+    assert "atoll:" not in "".join(said)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from engine_room import EngineRoom, script
 
 from atoll.errors import LoadFailed
-from atoll.workers import Limits, Switches, Version
+from atoll.workers import Limits, Module, ModuleKind, Switches, Version
 
 # Does as many rounds as the path says: the worker has no clock that moves, so it is told how fast it is.
 BURN = """
@@ -132,6 +133,40 @@ async def test_wasm_from_bytes_is_for_those_who_may(room: EngineRoom) -> None:
     assert (await room.get(script(source))).body == b'["CompileError","CompileError","CompileError"]'
     ear = await room.get(script(source, "may", switches=Switches(allow_wasm_compile=True)))
     assert ear.body == b'["Module","Module","Module"]'
+
+
+# (module (memory (export "m") 256 1024 shared)), and the same without `shared`
+SHARED = bytes([0, 97, 115, 109, 1, 0, 0, 0, 5, 6, 1, 3, 128, 2, 128, 8, 7, 5, 1, 1, 109, 2, 0])
+OWN = SHARED[:11] + b"\1" + SHARED[12:]
+
+
+def with_module(bytes_: bytes, source: str, name: str) -> Version:
+    version = script(source, name, switches=Switches(allow_wasm_compile=True))
+    return replace(version, modules=(*version.modules, Module("m.wasm", ModuleKind.WASM, bytes_)))
+
+
+async def test_a_module_brings_no_shared_memory(room: EngineRoom) -> None:
+    source = 'import given from "./m.wasm"; export default { fetch: () => new Response(String(given)) };'
+    assert (await room.get(with_module(OWN, source, "own"))).body == b"[object WebAssembly.Module]"
+    with pytest.raises(LoadFailed, match=re.escape("m.wasm declares shared memory")):
+        await room.pool.check(with_module(SHARED, source, "shared"))
+
+
+async def test_an_imported_module_is_no_way_around(room: EngineRoom) -> None:
+    source = f"""import given from "./m.wasm";
+    const Early = given.constructor; // before anybody looked at WebAssembly
+    export default {{ fetch() {{
+      const {{ exports }} = new WebAssembly.Instance(given);
+      const names = [Early, given.constructor].map((Module) => {{
+        try {{
+          return `${{new Module(new Uint8Array({list(SHARED)}))}}`;
+        }} catch (error) {{
+          return error.name;
+        }}
+      }});
+      return Response.json([exports.m.buffer.byteLength, ...names]);
+    }} }};"""
+    assert (await room.get(with_module(OWN, source, "around"))).body == b'[16777216,"TypeError","CompileError"]'
 
 
 async def test_isolates_collect_their_garbage_when_memory_is_short(room: EngineRoom) -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 import pytest
-from scripted import PLAIN, Front, ScriptedCall, echo
+from scripted import PLAIN, Front, ScriptedCall, echo, version
 
 from atoll.errors import Failure
 from atoll.wire.generated import ErrorCode
@@ -50,6 +51,29 @@ async def test_the_call_carries_the_url_and_the_raw_headers(front: Front) -> Non
     assert told
     assert head == b"GET http://w.localhost:8080/a/b?c=d\nhOST:  W.localhost:8080 \r\nX-A: 1\r\nx-a:2\r\n"
     assert call.inline == (b"", True)
+
+
+async def test_the_same_head_again_is_routed_anew(front: Front) -> None:
+    """What was judged once is not judged again; where it goes is asked each time."""
+    client = await front.connect()
+    request = b"GET /again HTTP/1.1\r\nHost: w.localhost\r\n\r\n"
+    with_body = request.replace(b"\r\n\r\n", b"\r\nContent-Length: 4\r\n\r\nbody")
+    older, newer = front.router.find(b"w.localhost", b"/"), replace(version("w"), id="w-2")
+    client.send(request + request)
+    for _ in range(2):
+        assert (await client.response()).status == 200
+    front.router.put("w", newer)
+    client.send(request + with_body + request)
+    for _ in range(3):
+        assert (await client.response()).status == 200
+    assert [(call.version, call.inline[0]) for call in front.pool.calls] == [
+        *((older, b""), (older, b"")),
+        *((newer, b""), (newer, b"body"), (newer, b"")),
+    ]
+    assert len({bytes(call.head) for call in front.pool.calls if not call.inline[0]}) == 1
+    front.router.drop("w")
+    client.send(request)
+    assert (await client.response()).status == 404
 
 
 async def test_pipelined_requests_are_answered_in_order(front: Front) -> None:

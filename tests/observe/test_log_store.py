@@ -145,6 +145,32 @@ async def test_a_busy_worker_is_sampled_and_the_rest_counted(opened: Callable[..
     assert (logs.dropped("busy"), logs.dropped("quiet")) == (90, 0)
 
 
+async def test_every_call_is_in_a_record_or_in_the_number_that_the_next_record_tells(
+    opened: Callable[..., LogStore], tmp_path: Path
+) -> None:
+    logs = opened(rate=20)
+    for _ in range(3):
+        for status in range(100):
+            logs.record(call(status=status))
+        logs.record(call(text="it said something"))
+        await logs.settle()
+    logs.record(call(status=204))
+    await logs.close()
+    entries = (await opened().find(Question("w", limit=1_000))).entries
+    assert len(entries) + sum(entry.skipped for entry in entries) == 304
+    assert [entry.skipped for entry in entries if entry.skipped] == [90, 90, 90]
+
+
+async def test_records_that_could_not_be_stored_are_told_by_the_next_one(opened: Callable[..., LogStore]) -> None:
+    logs = opened()
+    logs.record(call()._replace(cpu_us=2**70))  # more than SQLite has room for
+    logs.record(call())
+    await logs.settle()
+    logs.record(call(status=201))
+    [entry] = (await logs.find(Question("w"))).entries
+    assert (entry.status, entry.skipped, logs.dropped("w")) == (201, 2, 2)
+
+
 async def test_what_waits_to_be_stored_is_bounded(
     opened: Callable[..., LogStore], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -235,3 +261,20 @@ async def test_recording_is_quick(opened: Callable[..., LogStore]) -> None:
             record(one)
         best = min(best, (time.process_time() - start) / 2_000)
     assert best < 5e-6  # it is about 0.5 us on the machine it was written on; a slow one must not fail the test
+
+
+async def test_a_call_nobody_has_room_for_is_counted_by_all(opened: Callable[..., LogStore]) -> None:
+    logs = opened(rate=2)
+    listener = logs.listen("w")
+    asked = 0
+    while logs.wants("w"):
+        logs.record(call(status=asked))
+        asked += 1
+    assert asked == live.BOX, "a listener with room hears of a call that is not kept"
+    came = await listener.next(1)
+    assert came is not None and (len(came[0]), came[1]) == (live.BOX, 1)
+    assert logs.wants("w"), "there is room again"
+    await logs.settle()
+    logs.record(call())
+    newest = (await logs.find(Question("w"))).entries[0]
+    assert newest.skipped == logs.dropped("w") == live.BOX

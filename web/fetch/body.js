@@ -35,6 +35,7 @@ export class Body {
   stream = null;
   isTaken = false; // consumed by other means than its stream
   isShared = false; // a clone or a Blob has the same source
+  isOfGet = false; // a client sent it with a GET or HEAD, which no standard forbids; it may be passed on with one
   type = null; // the Content-Type that goes with it, or null
 
   constructor(source, type = null) {
@@ -197,6 +198,11 @@ export function takeBody(body) {
   body.stream.getReader(); // for ever: nobody looked at the stream, and now its source goes another way
   known.isTaken = true;
   return known.source;
+}
+
+/** Whether a Body or a stream is what a client sent with a GET or HEAD. */
+export function isBodyOfGet(body) {
+  return (body instanceof Body ? body : bodyOfStream.get(body))?.isOfGet ?? false;
 }
 
 /** Whether the body, of which nobody has read, will be taken in the content coding it came in. */

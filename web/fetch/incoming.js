@@ -58,6 +58,9 @@ export function makeIncomingRequest(head, body, signalFactory) {
   state.head = head;
   state.guard = "immutable";
   state.makeSignal = signalFactory;
-  if (body !== null) state.body = new Body(body);
+  if (body !== null) {
+    state.body = new Body(body);
+    state.body.isOfGet = head.startsWith("GET ") || head.startsWith("HEAD ");
+  }
   return createRequest(state);
 }

@@ -1,5 +1,5 @@
 // https://fetch.spec.whatwg.org/#request-class
-import { cloneBody, extractBody, isUnusable, moveBody } from "./body.js";
+import { cloneBody, extractBody, isBodyOfGet, isUnusable, moveBody } from "./body.js";
 import { includeBody } from "./body_mixin.js";
 import { HeaderList } from "./header_list.js";
 import { createHeaders, fillHeaders } from "./headers.js";
@@ -83,7 +83,8 @@ function readBody(state, init, input) {
   const inputBody = input === null ? null : input.body;
   const isBody = body !== undefined && body !== null;
   // Step 35.
-  if ((isBody || inputBody !== null) && (state.method === "GET" || state.method === "HEAD")) {
+  const isOfGet = (isBody || inputBody !== null) && (state.method === "GET" || state.method === "HEAD");
+  if (isOfGet && !isBodyOfGet(body ?? inputBody)) {
     throw new TypeError(`Request: a ${state.method} request cannot have a body.`);
   }
   if (isBody) {
@@ -105,6 +106,7 @@ function readBody(state, init, input) {
     if (isUnusable(inputBody)) throw new TypeError("Request: the body of the given request has already been used.");
     state.body = moveBody(inputBody);
   }
+  if (isOfGet) state.body.isOfGet = true;
 }
 
 /** https://fetch.spec.whatwg.org/#dom-request */

@@ -15,6 +15,7 @@ from atoll.bindings.fetch.decode import CODINGS
 from atoll.egress.client import Target
 from atoll.egress.exchange import pairs_of
 from atoll.errors import InvalidArgument
+from atoll.tracing import Trace
 
 METHOD = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,64}")
 URL = re.compile(r"(https?)://(\[[0-9a-f:.]+\]|[a-z0-9._~!$&'()*+,;=%-]+)(?::(\d{1,5}))?(/[!-~]*|\?[!-~]*)?", re.ASCII)
@@ -81,6 +82,13 @@ class Wanted:
     @property
     def chunked(self) -> bool:
         return self.streamed and self.length is None
+
+    def tell_trace(self, trace: Trace) -> None:
+        """Let the trace go on where the request goes. A worker that keeps a trace of its own is not meddled with."""
+        told = [value for name, value in self.headers if name.lower() == "traceparent"]
+        if all(f"-{trace.id:032x}-" in value.lower() for value in told):
+            self.headers = [pair for pair in self.headers if pair[0].lower() != "traceparent"]
+            self.headers.append(("traceparent", trace.header))
 
 
 def read_wanted(meta: Mapping[str, Any]) -> Wanted:

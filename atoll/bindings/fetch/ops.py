@@ -28,15 +28,15 @@ from atoll.bindings.fetch.messages import (
     request_bytes,
     response_text,
 )
-from atoll.bindings.fetch.quick import QuickFetch
+from atoll.bindings.fetch.quick import QuickFetch, QuickInner
 from atoll.bindings.fetch.stencils import Stencils
 from atoll.bindings.fetch.upgrade import InnerSocket, switched
 from atoll.bindings.scope import Scope, check_hops
 from atoll.bindings.service.target import Target, callee_of, target_of
-from atoll.bindings.services import InnerResponse, Services
+from atoll.bindings.services import InnerCall, InnerResponse, Services
 from atoll.egress.client import HttpClient
 from atoll.egress.websocket import Handshake, ServerSocket
-from atoll.errors import CalleeFailed, InvalidArgument, NetworkError
+from atoll.errors import CalleeFailed, Failure, InvalidArgument, NetworkError
 from atoll.workers import Version
 
 MAX_WRITE = 1 << 20
@@ -65,11 +65,17 @@ class Fetch(Binding):
     @op("fetch.start")
     def start(self, call: OpCall) -> Later | Awaitable[Reply]:
         check_hops(call.scope.hops)
-        return self._start_quick(call) or self._start(call)
+        quick = self._start_quick(call)
+        if quick is not None:
+            return quick
+        wanted = read_wanted(call.meta)
+        return self._start_inner(call, wanted) or self._start(call, wanted)
 
     def _start_quick(self, call: OpCall) -> Later | None:
         """The short way, for what was asked before of a server that is connected."""
         scope, lane = call.scope, call.scope.local(Lane)
+        if scope.trace is not None and scope.trace.is_kept:
+            return None  # its head names a span of its own
         found = self._stencils.find(call.meta, scope, self.gate.edition)
         if found is None or not lane.has_place:
             return None
@@ -85,9 +91,28 @@ class Fetch(Binding):
         quick.begin(lane, number)
         return quick
 
-    async def _start(self, call: OpCall) -> Reply:
-        wanted = read_wanted(call.meta)
+    def _start_inner(self, call: OpCall, wanted: Wanted) -> Later | None:
+        """The short way to a worker of this node."""
         scope, lane = call.scope, call.scope.local(Lane)
+        if wanted.streamed or wanted.upgrade or "cf" in call.meta or not lane.has_place:
+            return None
+        if wanted.service is not None:
+            bound = target_of(scope.version, wanted.service)
+            callee: Version | None = callee_of(self._workers, scope.version, bound)
+        else:
+            bound, callee = None, self._callee(wanted, scope.version)
+        if callee is None:
+            return None
+        number = lane.checked(call.meta.get("fetch"))
+        inner = self._call_worker(callee, bound, wanted, scope, call.body)
+        quick = QuickInner(self._inner_reply, wanted, inner)
+        quick.begin(lane, number)
+        return quick
+
+    async def _start(self, call: OpCall, wanted: Wanted) -> Reply:
+        scope, lane = call.scope, call.scope.local(Lane)
+        if scope.trace is not None and scope.trace.is_kept:
+            wanted.tell_trace(scope.trace)
         fetching = Fetching(str(wanted.target), wanted.length)
         number = lane.add(call.meta.get("fetch"), fetching)
         try:
@@ -218,27 +243,36 @@ class Fetch(Binding):
     async def _ask_worker(
         self, callee: Version, bound: Target | None, wanted: Wanted, scope: Scope, fetching: Fetching, body: bytes
     ) -> Reply:
+        call = self._call_worker(callee, bound, wanted, scope, body)
+        fetching.begin(call)
+        try:
+            response = await call.response()
+        except CalleeFailed as failed:
+            call.close()
+            return self._inner_reply(wanted, fetching, failed.failure)
+        if response.status == 101 and wanted.upgrade:
+            return switched(fetching, InnerSocket(call), response.head)
+        return self._inner_reply(wanted, fetching, response)
+
+    def _call_worker(
+        self, callee: Version, bound: Target | None, wanted: Wanted, scope: Scope, body: bytes
+    ) -> InnerCall:
         head, event = inner_head(wanted, self._stencils.zone(scope), len(body)), 0
         if bound is not None:
             head, event = bound.head(head)
         ended = not (wanted.streamed or wanted.upgrade)
         # What a bound worker asks for is of the request it is bound to; one that is found by its host may be anybody's.
         within = scope if bound is not None else None
-        call = self._inner.start(callee, head, body, ended=ended, hops=scope.hops, event=event, within=within)
-        fetching.begin(call)
-        try:
-            response = await call.response()
-        except CalleeFailed as failed:
-            # What a client of that worker would get.
-            facts = failed.failure.facts
-            call.close()
+        return self._inner.start(callee, head, body, ended=ended, hops=scope.hops, event=event, within=within)
+
+    def _inner_reply(self, wanted: Wanted, fetching: Fetching, answer: InnerResponse | Failure) -> Reply:
+        if isinstance(answer, Failure):  # what a client of that worker would get
+            facts = answer.facts
             text = f"error code: {facts.page}".encode()
             meta = {"status": facts.status, "reason": "", "head": "content-type: text/plain\r\n", "coding": ""}
             return Reply({**meta, "ended": True}, text)
-        if response.status == 101 and wanted.upgrade:
-            return switched(fetching, InnerSocket(call), response.head)
-        check_status(response, wanted)
-        return self._reply(wanted.is_ours, fetching, response.status, "", response.head)
+        check_status(answer, wanted)
+        return self._reply(wanted.is_ours, fetching, answer.status, "", answer.head)
 
     def _reply(self, is_ours: bool, fetching: Fetching, status: int, reason: str, lines: bytes) -> Reply:
         fetching.hand_over(status, lines)

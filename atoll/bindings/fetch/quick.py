@@ -1,6 +1,7 @@
-"""A fetch whose like was made before, to a server with a connection that is open: by callbacks, without a task.
+"""Fetches by callbacks, without a task: to a server with a connection that is open, and to a worker of this node.
 
-It is answered with the head of the response, and with the body too when that is small and follows at once.
+The first is for requests whose like was made before. It is answered with the head of the response, and with the body
+too when that is small and follows at once.
 """
 
 from __future__ import annotations
@@ -12,15 +13,18 @@ from typing import TypeAlias
 from atoll.bindings.base import Later, Reply
 from atoll.bindings.fetch.fetching import Fetching
 from atoll.bindings.fetch.lane import Lane
+from atoll.bindings.fetch.messages import Wanted
 from atoll.bindings.fetch.stencils import Stencil
+from atoll.bindings.services import InnerCall, InnerResponse
 from atoll.egress.client import HttpClient
 from atoll.egress.exchange import Exchange
-from atoll.errors import NetworkError
+from atoll.errors import Failure, NetworkError
 from atoll.workers import Version
 
 SMALL = 64 << 10  # a body up to here is waited for,
 SMALL_SECONDS = 0.002  # for so long: servers often send the head and the body in two pieces
 
+DescribeInner: TypeAlias = Callable[[Wanted, Fetching, "InnerResponse | Failure"], Reply]
 Describe: TypeAlias = Callable[[bool, Fetching, int, str, bytes], Reply]
 
 
@@ -108,3 +112,40 @@ class QuickFetch(Later):
         else:
             fetching.task = None
             self._answer()
+
+
+class QuickInner(Later):
+    """A request to a worker of this node."""
+
+    __slots__ = ("_call", "_describe", "_fetching", "_lane", "_number", "_wanted")
+
+    def __init__(self, describe: DescribeInner, wanted: Wanted, call: InnerCall) -> None:
+        super().__init__()
+        self._describe = describe
+        self._wanted = wanted
+        self._call = call
+        self._fetching = Fetching(str(wanted.target), None)
+        self._fetching.begin(call)
+
+    def begin(self, lane: Lane, number: object) -> None:
+        self._lane = lane
+        self._number = lane.add(number, self._fetching)
+        lane.take_place(self._fetching)
+        if self._call.answer is None:
+            self._call.listen(self._on_answer)
+        else:  # it was refused at once; an op must not be answered before it has returned
+            asyncio.get_running_loop().call_soon(self._on_answer)
+
+    def _on_answer(self) -> None:
+        fetching, answer = self._fetching, self._call.answer
+        reply: Reply | Exception
+        if fetching.error is not None or answer is None:
+            reply = fetching.error or NetworkError("the fetch was aborted")
+        else:
+            try:
+                reply = self._describe(self._wanted, fetching, answer)
+            except Exception as error:
+                reply = error
+        if not isinstance(reply, Reply) or reply.meta["ended"]:
+            self._lane.drop(self._number)
+        self.settle(reply)

@@ -10,17 +10,33 @@ from atoll.bindings.base import Reply
 from atoll.bindings.fetch.fetching import Answerer, Fetching
 from atoll.bindings.fetch.messages import response_text
 from atoll.bindings.services import InnerCall
-from atoll.wire.sockets import CLOSE_SECONDS, GOING_AWAY, pack_close
+from atoll.errors import NetworkError
+from atoll.wire.sockets import CLOSE_SECONDS, GOING_AWAY, BadMessage, FrameCheck, pack_close
 
 
 class InnerSocket:
-    """A WebSocket to a worker of this node."""
+    """A WebSocket to a worker of this node. Neither engine is believed what it says to the other."""
 
     def __init__(self, call: InnerCall) -> None:
         self._call = call
-        self.read = call.read
-        self.read_nowait = call.read_nowait
-        self.write = call.write
+        self._from_worker = FrameCheck()
+        self._to_worker = FrameCheck()
+
+    async def read(self) -> bytes:
+        return self._checked(self._from_worker, await self._call.read())
+
+    def read_nowait(self) -> bytes:
+        return self._checked(self._from_worker, self._call.read_nowait())
+
+    async def write(self, chunk: bytes, ended: bool) -> bool:
+        return await self._call.write(self._checked(self._to_worker, chunk), ended)
+
+    def _checked(self, check: FrameCheck, chunk: bytes) -> bytes:
+        try:
+            return check.look(chunk)
+        except BadMessage as error:
+            self._call.close()
+            raise NetworkError(f"WebSocket: {error}") from None
 
     @property
     def at_end(self) -> bool:

@@ -72,6 +72,9 @@ class KV(Binding):
     async def prepare(self, tenant: str, resource: str) -> None:
         await self.store.create(Space(tenant, resource), self._clock())
 
+    async def exists(self, tenant: str, resource: str) -> bool:
+        return await self.store.exists(Space(tenant, resource))
+
     async def holdings(self, tenant: str) -> list[str]:
         return [namespace.name for namespace in await self.store.namespaces(tenant)]
 

@@ -43,6 +43,9 @@ class QueueBinding(Binding):
         checked_queue_name(entry.queue)
         return f"{_checked_delay(entry.delivery_delay)} {entry.queue}"
 
+    async def exists(self, tenant: str, resource: str) -> bool:
+        return await self._store.find(tenant, resource.partition(" ")[2]) is not None
+
     async def holdings(self, tenant: str) -> list[str]:
         return [queue.name for queue in await self._store.all(tenant)]
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 
+import msgspec
+
 from atoll.bindings.base import Binding, OpCall, Reply, op
 from atoll.bindings.pipe.ops import PipeBinding
 from atoll.bindings.service.target import Target, callee_of, target_of
@@ -41,6 +43,9 @@ class Service(Binding):
         if len(resource) > MAX_PROPS:
             raise InvalidArgument(f"`props` is larger than {MAX_PROPS >> 10} KB")
         return resource
+
+    async def exists(self, tenant: str, resource: str) -> bool:
+        return self._workers.find_worker(tenant, msgspec.json.decode(resource, type=Target).service) is not None
 
     @op("service.call")
     async def call(self, call: OpCall) -> Reply:

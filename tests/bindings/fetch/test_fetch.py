@@ -82,6 +82,16 @@ def test_a_request_is_passed_on_as_it_came(run: Run, upstream: Upstream) -> None
     assert (seen.get("x-a"), seen.get("content-type"), seen.get("content-length")) == ("b", "x/y", str(len(data)))
 
 
+@pytest.mark.parametrize("how", ["fetch(UP + '/echo', request)", "fetch(new Request(UP + '/echo', request))"])
+def test_a_get_that_has_a_body_is_passed_on_with_it(node: Atoll, upstream: Upstream, how: str) -> None:
+    """No standard forbids it, and search engines live by it."""
+    node.deploy("get-body", f"const UP = '{upstream.url}'; export default {{ fetch(request) {{ return {how} }} }}")
+    assert node.request("GET", node.host("get-body"), "/", b"a query").text == "a query"
+    assert upstream.last().line == "GET /echo HTTP/1.1" and upstream.last().get("content-length") == "7"
+    large = bytes(300_000)
+    assert node.request("GET", node.host("get-body"), "/", large).body == large
+
+
 def test_a_body_shorter_than_its_length_is_an_error_and_nothing_more(run: Run) -> None:
     answer = run("""const body = new ReadableStream({ start(c) { c.enqueue(new Uint8Array(3)); c.close(); } });
       try { await fetch(UP + "/echo", { method: "POST", body, duplex: "half", headers: { "content-length": "10" } }); }

@@ -138,3 +138,44 @@ def test_rules_that_change_hold_for_what_was_asked_before(node: Atoll, upstream:
     assert node.get("asks").text == "GET /fine"
     node.deploy("asks", egress={"deny": [f"*:{upstream.port}"]})
     assert "of the deny list of the worker" in node.get("asks").text
+
+
+# --- to workers of the same node ---
+
+CALLEE = """let aborted = 0; export default { async fetch(request) {
+  if (request.url.endsWith("/aborted")) return new Response(aborted);
+  if (request.url.endsWith("/never")) {
+    request.signal.addEventListener("abort", () => aborted++);
+    await scheduler.wait(20_000);
+  }
+  if (request.url.endsWith("/throws")) throw new Error("no");
+  return new Response(`${request.method} ${await request.text()}`, { status: 201, headers: { "x-a": "b" } });
+} };"""
+
+
+def test_a_worker_of_the_node_answers_with_status_headers_and_body(node: Atoll, run: Run) -> None:
+    node.deploy("callee", CALLEE)
+    answer = run(f"""const r = await fetch("http://{node.host("callee")}/", {{ method: "PUT", body: "abc" }});
+      const broken = await fetch("http://{node.host("callee")}/throws");
+      return Response.json([r.status, r.headers.get("x-a"), await r.text(), broken.status, await broken.text()])""")
+    assert answer.json == [201, "b", "PUT abc", 500, "error code: 1101"]
+
+
+def test_a_fetch_of_a_worker_of_the_node_can_be_aborted(node: Atoll, run: Run) -> None:
+    node.deploy("callee", CALLEE)
+    answer = run(f"""const controller = new AbortController(); setTimeout(() => controller.abort(), 50);
+      try {{ await fetch("http://{node.host("callee")}/never", {{ signal: controller.signal }}) }}
+      catch (error) {{ return new Response(error.name) }}""")
+    assert answer.text == "AbortError"
+    node.wait_until(lambda: node.get("callee", "/aborted").text != "0")
+
+
+def test_a_call_that_ends_takes_its_fetches_of_other_workers_along(node: Atoll, run: Run) -> None:
+    node.deploy("callee", CALLEE)
+    before = int(node.get("callee", "/aborted").text)
+    assert (
+        run(f"""fetch("http://{node.host("callee")}/never").catch(() => {{}}); return new Response("gone")""").text
+        == "gone"
+    )
+    node.wait_until(lambda: node.pool()["in_flight"] == 0)
+    assert int(node.get("callee", "/aborted").text) in (before, before + 1)

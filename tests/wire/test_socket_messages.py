@@ -1,0 +1,38 @@
+"""Messages of sockets as engines send them: in pieces, and made up."""
+
+from __future__ import annotations
+
+import random
+import struct
+
+import pytest
+
+from atoll.wire.sockets import MAX_MESSAGE, SERVER, BadMessage, Codec, FrameCheck, pack_close
+
+
+def message(kind: int, payload: bytes) -> bytes:
+    return struct.pack("<BI", kind, len(payload)) + payload
+
+
+def test_messages_pass_however_they_are_cut() -> None:
+    chance = random.Random(7)
+    whole = b"".join(message(chance.choice((1, 2)), bytes(chance.choice((0, 1, 4, 5, 300)))) for _ in range(300))
+    whole += pack_close(1000, "bye")
+    for _ in range(30):
+        check, codec, rest = FrameCheck(), Codec(SERVER, []), whole
+        while rest:
+            size = chance.choice((1, 2, 4, 5, 6, 50, 1000))
+            assert check.look(rest[:size]) == rest[:size]
+            codec.speak(rest[:size])
+            rest = rest[size:]
+        assert not codec.is_open  # the close was the last of them
+
+
+@pytest.mark.parametrize("bad", [message(4, b""), message(0, b"x"), struct.pack("<BI", 2, MAX_MESSAGE + 1)])
+@pytest.mark.parametrize("cut", [1, 4, 5, 100])
+def test_what_is_no_message_is_refused(bad: bytes, cut: int) -> None:
+    data = message(1, b"fine") + bad
+    for check in (FrameCheck().look, Codec(SERVER, []).speak):
+        with pytest.raises(BadMessage):
+            for at in range(0, len(data), cut):
+                check(data[at : at + cut])
