@@ -46,7 +46,6 @@ from atoll.engine.inner import InnerCalls
 from atoll.engine.measures import EVENT_CPU_MS
 from atoll.engine.pool import Pool, PoolLimits
 from atoll.engine.report import pool_report
-from atoll.engine.slices import ask_for_short_slices
 from atoll.engine.supervisor import Supervisor
 from atoll.engine.upkeep import UpkeepLimits
 from atoll.engine.warming import Warming
@@ -395,6 +394,5 @@ def run(
     """Run a node in this process until it is told to stop. `greet` says that it serves."""
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format=LOG_FORMAT)
     keep_freed_memory()
-    ask_for_short_slices()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(serve(settings, examples, greet, origins))

@@ -1,4 +1,4 @@
-// How much the workers of one tenant have computed lately, in stretches of a millisecond and more.
+// How much the workers of one tenant have computed lately, in stretches long enough for the watchdog to see.
 //
 // A bucket that leaks: what they compute fills it, and it drains at a twentieth of a core. While more is in it than one
 // long call may leave, the tenant's workers run on threads of low priority (scheduler.h): they get all that others
@@ -17,9 +17,9 @@ namespace engine {
 
 class Appetite final {
  public:
-  // Computed for so long at a time. Less is not counted: it would cost more to count than it takes.
-  static constexpr uint64_t kCountedNs = 1'000'000;
-  static constexpr uint64_t kLongNs = 5'000'000;
+  // CPU time in one go, from when the watchdog found it to take long, that makes a thread slow; and what may be in the
+  // bucket of a tenant that counts as quick.
+  static constexpr uint64_t kLongNs = 4'000'000;
 
   // From any thread.
   bool is_large() const {
@@ -28,7 +28,7 @@ class Appetite final {
   }
 
   void Add(uint64_t cost_ns) {
-    if (cost_ns < kCountedNs) return;
+    if (cost_ns == 0) return;
     std::lock_guard<std::mutex> lock(mutex_);
     uint64_t now = MonotonicNs();
     level_ns_ -= std::min(level_ns_, (now - filled_ns_) / kDrain);

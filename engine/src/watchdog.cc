@@ -91,10 +91,10 @@ bool Watchdog::Look(Slot& slot) {
   uint64_t now = MonotonicNs();
   uint64_t elapsed = now - slot.entered_ns_;
   if (elapsed > kShortNs || slot.account_.limit_ns < kLowLimitNs) often_ = kOftenLooks;
-  bool may_slow = elapsed > Appetite::kLongNs && !slot.is_slow();
-  if (elapsed <= slot.account_.budget_ns && !may_slow) return true;
+  if (elapsed > kShortNs && slot.seen_cpu_ns_ == 0) slot.seen_cpu_ns_ = Nanoseconds(slot.cpu_clock_);
+  if (!slot.is_slow() && Surely(slot) > Appetite::kLongNs) SlowDown(slot);
+  if (elapsed <= slot.account_.budget_ns) return true;
   uint64_t cost = Cost(slot, now);
-  if (may_slow && cost > Appetite::kLongNs) SlowDown(slot);
   if (!slot.fired_) {
     if (cost <= slot.account_.budget_ns) return true;
     slot.fired_ = true;
@@ -122,6 +122,10 @@ void Watchdog::SlowDown(Slot& slot) {
   pthread_kill(slot.thread_, kSlowSignal);
 }
 
+uint64_t Watchdog::Surely(const Slot& slot) {
+  return slot.seen_cpu_ns_ == 0 ? 0 : Nanoseconds(slot.cpu_clock_) - slot.seen_cpu_ns_;
+}
+
 uint64_t Watchdog::Cost(const Slot& slot, uint64_t now_ns) {
   uint64_t elapsed = now_ns - slot.entered_ns_;
   if (elapsed < kShortNs) return elapsed;
@@ -144,6 +148,7 @@ Watchdog::Charge::Charge(Slot& slot, v8::Isolate* isolate, const Account& accoun
     slot_.isolate_ = isolate;
     slot_.entered_ns_ = MonotonicNs();
     slot_.account_ = account;
+    slot_.seen_cpu_ns_ = 0;
     slot_.fired_ = slot_.disowned_ = false;
     if (slot_.entered_ns_ - slot_.base_ns_ > kBaseEveryNs) {
       slot_.base_ns_ = slot_.entered_ns_;
@@ -163,6 +168,7 @@ uint64_t Watchdog::Charge::Stop() {
   std::lock_guard<std::mutex> lock(slot_.mutex_);
   cost_ns_ = Cost(slot_, MonotonicNs());
   slot_.charged_ns_ += cost_ns_;
+  surely_ns_ = Surely(slot_);
   fired_ = slot_.fired_;
   disowned_ = slot_.disowned_;
   slot_.isolate_ = nullptr;

@@ -66,6 +66,7 @@ class Watchdog final {
     uint64_t base_ns_ = 0;      // when the CPU clock was last read,
     uint64_t base_cpu_ns_ = 0;  // what it said,
     uint64_t charged_ns_ = 0;   // and what entries were charged since
+    uint64_t seen_cpu_ns_ = 0;  // what the CPU clock said when the watchdog first found this entry long; 0: it did not
     bool fired_ = false;
     uint64_t fired_ns_ = 0;       // when,
     uint64_t fired_cost_ns_ = 0;  // and what the entry had cost by then
@@ -87,6 +88,9 @@ class Watchdog final {
     bool fired() const { return fired_; }
     bool HasFired() const;  // before Stop()
     bool disowned() const { return disowned_; }
+    // CPU time since the watchdog found the entry long. Never too much, unlike what it costs, which may hold some of
+    // what the thread did besides: a thread or a tenant must not lose its priority by mistake.
+    uint64_t surely_ns() const { return surely_ns_; }
     uint32_t call() const { return slot_.account_.call; }
     // The entry can never end: from the thread that is in it. False when it was disowned before.
     bool Disown();
@@ -97,6 +101,7 @@ class Watchdog final {
     bool fired_ = false;
     bool disowned_ = false;
     uint64_t cost_ns_ = 0;
+    uint64_t surely_ns_ = 0;
   };
 
   // `also` runs at every look and is told how many threads were slowed in it. `stuck` is told of an entry that does not
@@ -132,6 +137,7 @@ class Watchdog final {
   void SlowDown(Slot& slot);
   // Of an entry that has been told to end: so long ago, and what it has used since.
   static bool IsStuck(uint64_t since_ns, uint64_t cpu_ns);
+  static uint64_t Surely(const Slot& slot);
   static uint64_t Cost(const Slot& slot, uint64_t now_ns);
   void WakeUp();
 

@@ -205,6 +205,7 @@ void Worker::Run(Watchdog::Slot& slot, uint32_t call_id, Enter&& enter) {
   if (call_id != 0) isolate->SetContinuationPreservedEmbedderData(v8::Integer::NewFromUnsigned(isolate, call_id));
   Account account = AccountOf(call_id);
   uint64_t cost;
+  uint64_t surely;
   bool too_long;
   bool disowned;
   {
@@ -219,6 +220,7 @@ void Worker::Run(Watchdog::Slot& slot, uint32_t call_id, Enter&& enter) {
     }
     charge_ = nullptr;
     cost = charge.Stop();
+    surely = charge.surely_ns();
     too_long = charge.fired();
     disowned = charge.disowned();
   }
@@ -228,7 +230,7 @@ void Worker::Run(Watchdog::Slot& slot, uint32_t call_id, Enter&& enter) {
     Settle(account.used_ns + cost);
   }
   if (account.starting) startup_ns_ += cost;
-  if (Appetite* appetite = appetite_.load(std::memory_order_relaxed)) appetite->Add(cost);
+  if (Appetite* appetite = appetite_.load(std::memory_order_relaxed)) appetite->Add(surely);
   if (disowned) Vanish();
   if (state_ == State::kGone) return;
   if (realm_->out_of_memory()) {
