@@ -69,6 +69,9 @@ class Fetch(Binding):
         if quick is not None:
             return quick
         wanted = read_wanted(call.meta)
+        trace = call.scope.trace
+        if trace is not None and trace.is_kept:
+            wanted.tell_trace(trace)
         return self._start_inner(call, wanted) or self._start(call, wanted)
 
     def _start_quick(self, call: OpCall) -> Later | None:
@@ -111,8 +114,6 @@ class Fetch(Binding):
 
     async def _start(self, call: OpCall, wanted: Wanted) -> Reply:
         scope, lane = call.scope, call.scope.local(Lane)
-        if scope.trace is not None and scope.trace.is_kept:
-            wanted.tell_trace(scope.trace)
         fetching = Fetching(str(wanted.target), wanted.length)
         number = lane.add(call.meta.get("fetch"), fetching)
         try:
