@@ -12,11 +12,11 @@ import logging
 import os
 import signal
 import sys
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
-from typing import TypeAlias
+from functools import cached_property
+from typing import TYPE_CHECKING, TypeAlias
 
 import click
 import uvloop
@@ -32,17 +32,9 @@ from atoll.bindings.services import Services
 from atoll.broker import Broker
 from atoll.config import Settings
 from atoll.control.access import Access
-from atoll.control.api import ControlApi
-from atoll.control.backup_api import BackupApi
-from atoll.control.binding_apis import binding_routes
-from atoll.control.check import DeployBody
-from atoll.control.config_api import ConfigApi
-from atoll.control.crons_api import CronsApi
 from atoll.control.deploy import Deployer
-from atoll.control.metrics_api import MetricsApi
-from atoll.control.queues_api import QueuesApi
+from atoll.control.examples import deploy_example
 from atoll.control.quotas import caps_of, kv_bound
-from atoll.control.refusals import Refused
 from atoll.control.tenants import Tenant
 from atoll.control.vault import VARIABLE, Vault
 from atoll.control.workers import WorkerStore
@@ -53,12 +45,12 @@ from atoll.engine.early import EarlyEngine
 from atoll.engine.inner import InnerCalls
 from atoll.engine.measures import EVENT_CPU_MS
 from atoll.engine.pool import Pool, PoolLimits
-from atoll.engine.process import built_folders
 from atoll.engine.report import pool_report
 from atoll.engine.supervisor import Supervisor
 from atoll.engine.upkeep import UpkeepLimits
 from atoll.engine.warming import Warming
-from atoll.errors import StartError, StorageFailed
+from atoll.errors import StorageFailed
+from atoll.front.control import Message, Receive, Send
 from atoll.front.heap import collect_seldom, keep_freed_memory
 from atoll.front.pages import Detail
 from atoll.front.peer import Proxies
@@ -78,6 +70,9 @@ from atoll.triggers.triggers import Triggers
 from atoll.wire.generated import Outcome
 from atoll.workers import Version
 
+if TYPE_CHECKING:
+    from atoll.control.api import ControlApi
+
 log = logging.getLogger("atoll")
 
 Origins: TypeAlias = Mapping[str, str] | None
@@ -86,6 +81,8 @@ LOG_FORMAT = "%(asctime)s %(levelname)-7s %(name)s: %(message)s"
 
 class Node:
     """Everything one `atoll serve` is made of. `start`, then it serves until `stop`."""
+
+    wants_control = True  # from the start; else the control API is made when it is first asked
 
     def __init__(
         self, settings: Settings, *, detail: Detail | None = None, listens: bool = True, origins: Origins = None
@@ -162,7 +159,7 @@ class Node:
         self.deployer = Deployer(
             settings, store, self.pool, self.router, self.logs, kinds, self.triggers, self.access.tenants
         )
-        self.control = self._make_control(store, broker, bindings, queues)
+        self._prepare_control: Callable[[], ControlApi] = lambda: self._make_control(store, broker, bindings, queues)
         self.server = self._make_server()
 
         await self.supervisor.start()
@@ -200,6 +197,14 @@ class Node:
         """From here on clients are answered; those that came since `listen` have waited."""
         await self.server.startup(listening)
 
+    @cached_property
+    def control(self) -> ControlApi:
+        return self._prepare_control()
+
+    async def _ask_control(self, scope: Message, receive: Receive, send: Send) -> None:
+        """The control API as the front calls it."""
+        await self.control.app(scope, receive, send)
+
     def state(self) -> str:
         """ "ok", or why no request should be sent here."""
         if self.phase != "serving":
@@ -220,6 +225,10 @@ class Node:
             self.tracer.record(record)
         if record.version.tail_consumers:
             self.triggers.tails.take(record)
+
+    def _want_lines(self, wanted: bool) -> None:
+        """Console lines are passed on at once only while somebody listens."""
+        self.pool.hears = self.logs.hear if wanted else None
 
     def find_worker(self, tenant: str, name: str) -> Version | None:
         """The active version of a worker of a tenant."""
@@ -247,6 +256,7 @@ class Node:
 
     def _make_pool(self, store: WorkerStore, broker: Broker) -> Pool:
         settings = self.settings
+        self.logs.want_lines = self._want_lines
         limits = PoolLimits(
             max_loaded=settings.max_loaded,
             idle_seconds=settings.idle_seconds,
@@ -272,6 +282,15 @@ class Node:
     def _make_control(
         self, store: WorkerStore, broker: Broker, bindings: Sequence[Binding], queues: QueueStore
     ) -> ControlApi:
+        # Half of what a node imports, and a session of `atoll dev` may never ask for any of it
+        from atoll.control.api import ControlApi
+        from atoll.control.backup_api import BackupApi
+        from atoll.control.binding_apis import binding_routes
+        from atoll.control.config_api import ConfigApi
+        from atoll.control.crons_api import CronsApi
+        from atoll.control.metrics_api import MetricsApi
+        from atoll.control.queues_api import QueuesApi
+
         metrics = MetricsApi(self.meter, self._sources(broker, bindings), queues, self.state)
         return ControlApi(
             self.settings,
@@ -318,10 +337,12 @@ class Node:
 
     def _make_server(self) -> Server:
         settings = self.settings
+        if self.wants_control:
+            _ = self.control
         return Server(
             pool=self.pool,
             router=self.router,
-            control=self.control.app,
+            control=self._ask_control,
             header_bytes=settings.header_bytes,
             url_bytes=settings.url_bytes,
             body_bytes=settings.body_bytes,
@@ -346,22 +367,6 @@ class Node:
     def _cap_tenant(self, tenant: Tenant) -> None:
         self.pool.set_caps(tenant.name, caps_of(tenant.quotas, self.pool.tenants.usual))
 
-    async def deploy_example(self, name: str) -> None:
-        """Deploy one of the examples that come with Atoll, unless a worker has its name."""
-        if any(deployment.name == name for deployment in self.deployer.all()):
-            return
-        for folder in built_folders():
-            example = folder / "_examples" / name
-            if example.is_dir():
-                config = tomllib.loads((example / "atoll.toml").read_text("utf-8"))
-                script = (example / config["main"]).read_text("utf-8")
-                try:
-                    await self.deployer.create(DeployBody(name=name, script=script, env=config.get("vars", {})))
-                except Refused as refused:
-                    raise StartError(f"the example {name} was refused: {refused}", "start without --example") from None
-                return
-        raise StartError(f"the example {name} did not come with this Atoll", "leave out --example")
-
 
 async def serve(settings: Settings, examples: Sequence[str], greet: Callable[[Node], None], origins: Origins) -> None:
     node = Node(settings, origins=origins)
@@ -372,7 +377,7 @@ async def serve(settings: Settings, examples: Sequence[str], greet: Callable[[No
     await node.start()
     try:
         for example in examples:
-            await node.deploy_example(example)
+            await deploy_example(node.deployer, example)
         greet(node)
         collect_seldom()
         await stopping.wait()

@@ -16,7 +16,7 @@ from pathlib import Path
 
 PACKAGE = "firefox-esr"
 INSIDE = "*/testing/web-platform/tests"
-SUPPORT = ("resources", "common", "interfaces", "tools", "service-workers/cache-storage/resources", "wpt", "wpt.py")
+SUPPORT = ("resources", "common", "interfaces", "tools", "xhr/resources", "cookies/resources", "wpt", "wpt.py")
 SOURCES = """\
 Types: deb-src
 URIs: {mirror}

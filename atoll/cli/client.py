@@ -130,9 +130,14 @@ class Client:
         except (OSError, http.client.HTTPException) as error:
             fail(f"the connection to {self.target.api} broke: {error}", "try again")
 
+    @property
+    def is_local(self) -> bool:
+        """Whether the node is on this machine."""
+        return self._parts.hostname in ("localhost", "127.0.0.1", "::1")
+
     def _unreachable(self) -> str:
-        local = self._parts.hostname in ("localhost", "127.0.0.1", "::1")
-        return "start a node with `atoll serve`, or name another with --api" if local else "check --api or the profile"
+        here = "start a node with `atoll serve`, or name another with --api"
+        return here if self.is_local else "check --api or the profile"
 
 
 def _error_of(raw: bytes, status: int) -> dict[str, Any]:

@@ -1,16 +1,22 @@
-"""`atoll config`: what a node started here would be set to, and why."""
+"""`atoll config`: what a node started here would be set to, or what a running one is set to, and why."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
+from atoll.cli.options import json_option, node_options
 from atoll.cli.talk import Failed, show_json, show_table
 from atoll.config import FIELDS, env_names, facts_of, load_with_origins, shown_value
 from atoll.config_file import CONFIG_FILE
 from atoll.errors import StartError
+
+if TYPE_CHECKING:
+    from atoll.cli.client import Client
 
 
 @click.command()
@@ -18,33 +24,61 @@ from atoll.errors import StartError
 @click.option(
     "--config", "file", type=click.Path(path_type=Path), metavar="FILE", help=f"Settings.  [default: ./{CONFIG_FILE}]"
 )
+@click.option("--node", is_flag=True, help="Ask the running node; so do --api and --profile.")
 @click.option("--changed", is_flag=True, help="Only those that are not the default.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def config(names: tuple[str, ...], file: Path | None, changed: bool, as_json: bool) -> None:
-    """Print the settings `atoll serve` would have here, and where each comes from: default, file or environment.
+@node_options
+@json_option
+@click.pass_context
+def config(
+    ctx: click.Context,
+    client: Client,
+    names: tuple[str, ...],
+    file: Path | None,
+    node: bool,
+    changed: bool,
+    as_json: bool,
+) -> None:
+    """Print settings, and where each comes from: default, file, environment or flag.
+
+    Those that `atoll serve` would have here, or with --node those of the node that commands speak to.
 
     \b
     Examples:
       atoll config
       atoll config port data
       ATOLL_PORT=9000 atoll config --changed
+      atoll config --profile home cpu_ms
     """
+    named = any(ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE for name in ("api", "profile"))
+    if (node or named) and file is not None:
+        raise Failed("--config is a file here, and a node has its own", "leave out one of them")
+    rows = client.get("/api/config")["settings"] if node or named else _here(file)
+    known = [row["name"] for row in rows]
+    wanted = [name.replace("-", "_") for name in names] or known
+    for name in wanted:
+        if name not in known:
+            raise Failed(f"there is no setting `{name}`", "`atoll config` lists them all")
+    rows = [row for row in rows if row["name"] in wanted and not (changed and row["origin"] == "default")]
+    if as_json:
+        show_json(rows)
+        return
+    cells = [(row["name"], row["value"], row["origin"]) for row in rows]
+    show_table(("setting", "value", "origin"), cells, "every setting has its default")
+
+
+def _here(file: Path | None) -> list[dict[str, Any]]:
+    """What a node started here would be set to, as GET /api/config tells it of one that runs."""
     try:
         settings, origins = load_with_origins(file, os.environ, {})
     except StartError as error:
         raise Failed(str(error), error.hint) from None
-    wanted = [name.replace("-", "_") for name in names] or list(FIELDS)
-    for name in wanted:
-        if name not in FIELDS:
-            raise Failed(f"there is no setting `{name}`", "`atoll config` lists them all")
-    rows = [
-        {"name": name, "value": shown_value(getattr(settings, name)), "origin": origins.get(name, "default")}
-        for name in wanted
-        if not changed or name in origins
+    return [
+        {
+            "name": name,
+            "value": shown_value(getattr(settings, name)),
+            "origin": origins.get(name, "default"),
+            "env": list(env_names(name))[-1],
+            "doc": facts_of(name).doc,
+        }
+        for name in FIELDS
     ]
-    if as_json:
-        more = {name: {"env": list(env_names(name))[-1], "doc": facts_of(name).doc} for name in wanted}
-        show_json([row | more[row["name"]] for row in rows])
-        return
-    cells = [(row["name"], row["value"], row["origin"]) for row in rows]
-    show_table(("setting", "value", "origin"), cells, "every setting has its default")

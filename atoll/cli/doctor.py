@@ -6,9 +6,9 @@ import asyncio
 import logging
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -19,6 +19,9 @@ from atoll.cli.talk import Failed, paint, show_json
 if TYPE_CHECKING:
     from atoll.cli.client import Client
 
+SECURITY_PAGE = "docs/concepts/security.md says what it needs"
+LIMITS = ("cpu_ms", "wall_ms", "memory_mb", "subrequests", "body_bytes")
+MOST = frozenset({"max_cpu_ms", "max_wall_ms", "max_memory_mb", "max_subrequests", "script_bytes"})
 MARKS = {"ok": ("✓", "green"), "note": ("·", "cyan"), "warning": ("!", "yellow"), "error": ("✗", "red")}
 
 
@@ -40,8 +43,9 @@ class Check(NamedTuple):
 def doctor(client: Client, path: Path | None, environment: str, sandbox: bool, as_json: bool) -> None:
     """Look at the project at PATH (by default here), at this machine, and at the node commands speak to.
 
-    Every field of a wrangler config that Atoll does not use is named before anything runs. Ends with 1 when something
-    is an error.
+    Every field of a wrangler config that Atoll does not use is named before anything runs. The node is asked for its
+    versions, for what confines its engines and for the limits of calls. Unless that is another machine, an engine is
+    started here too, to see what would confine it. Ends with 1 when something is an error.
 
     \b
     Examples:
@@ -50,7 +54,7 @@ def doctor(client: Client, path: Path | None, environment: str, sandbox: bool, a
       atoll doctor --api https://atoll.example
     """
     checks: list[Check] = []
-    for part in (_project(path, environment), _machine(sandbox), _node(client)):
+    for part in (_project(path, environment), _machine(sandbox and client.is_local), _node(client)):
         for check in part:
             checks.append(check)
             if not as_json:
@@ -122,7 +126,7 @@ def _machine(sandbox: bool) -> Iterator[Check]:
         return
     yield Check("machine", "ok", f"an engine starts; confined by {', '.join(held) or 'nothing'}")
     for layer in missing:
-        yield Check("machine", "warning", f"not confined by {layer}", "docs/concepts/security.md says what it needs")
+        yield Check("machine", "warning", f"not confined by {layer}", SECURITY_PAGE)
 
 
 async def _layers() -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -145,16 +149,49 @@ def _node(client: Client) -> Iterator[Check]:
     client.timeout = 5
     try:
         health = client.get("/health")
+        if not isinstance(health, dict) or "version" not in health:
+            raise Failed(f"{client.target.api} answers, but not as a node of Atoll", "check --api or the profile")
     except Failed as failed:
-        yield Check("node", "note", failed.message, failed.hint)
+        level = "note" if client.is_local else "error"  # who names a node wants it; nobody needs one here
+        yield Check("node", level, failed.message, failed.hint)
         return
     level = "ok" if health["version"] == __version__ else "warning"
-    yield Check("node", level, f"{client.target.api}: {health['status']}, version {health['version']}")
+    differs = "" if level == "ok" else f"this command is {__version__}: install the same on both"
+    text = f"{client.target.api}: {health['status']}, {health['engines']} engines, Atoll {health['version']}"
+    yield Check("node", level if health["status"] == "ok" else "error", text, differs)
+    yield from _asked(client, "/admin/pool", _pool)
+    yield from _asked(client, "/api/config", _limits)
+
+
+def _asked(client: Client, path: str, told: Callable[[dict[str, Any]], Iterator[Check]]) -> Iterator[Check]:
+    """What an answer of the node tells; that it gives none is told too."""
     try:
-        pool = client.get("/admin/pool")
-        text = (
-            f"{pool['engines']} engines, {pool['cached']} of {pool['total']} workers loaded, {pool['in_flight']} calls"
-        )
-        yield Check("node", "ok", text)
+        yield from told(client.get(path))
     except Failed as failed:
-        yield Check("node", "note", failed.message, failed.hint)
+        yield Check("node", "note", f"{path}: {failed.message}", failed.hint)
+
+
+def _pool(pool: dict[str, Any]) -> Iterator[Check]:
+    load = f"{pool['cached']} of {pool['total']} workers loaded, {pool['in_flight']} calls under way"
+    lost = f", {pool['engines_lost']} engines lost" if pool["engines_lost"] else ""
+    yield Check("node", "ok", f"V8 {pool.get('v8') or 'unknown'}; {load}{lost}")
+    if pool.get("is_short_of_memory"):
+        yield Check("node", "warning", f"short of memory: {pool['free_mb']} MB are free", "see min_free_mb")
+    layers = pool.get("sandbox")
+    if layers is None:
+        yield Check("node", "note", "it does not say what confines its engines: it is older than this command")
+        return
+    if layers["held"]:
+        yield Check("node", "ok", f"its engines are confined by {', '.join(layers['held'])}")
+    else:
+        yield Check("node", "warning", "its engines are not confined", "start it with --sandbox=require")
+    for layer in layers["missing"]:
+        yield Check("node", "warning", f"its engines are not confined by {layer}", SECURITY_PAGE)
+
+
+def _limits(config: dict[str, Any]) -> Iterator[Check]:
+    values = {each["name"]: each["value"] for each in config["settings"]}
+    shown = ", ".join(f"{name} {values[name]}" for name in LIMITS if name in values)
+    yield Check("node", "ok", f"a call may use: {shown}")
+    most = ", ".join(f"{name} {values[name]}" for name in values if name in MOST)
+    yield Check("node", "ok", f"a worker may ask for: {most}")

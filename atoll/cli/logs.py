@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 LEVEL_COLOURS = {"debug": "bright_black", "warn": "yellow", "error": "red"}
 
 
-def show_invocation(record: dict[str, Any]) -> None:
-    """One call: what was asked and how it ended, then what it said and threw."""
+def show_invocation(record: dict[str, Any], *, lines: bool = True) -> None:
+    """One call: what was asked and how it ended, then what it said, unless that was shown before, and threw."""
     good = record["outcome"] == "ok" and record["status"] < 500
     what = f"{record['method']} {record['url']}" if record["event"] == "fetch" else record["event"]
     costs = f"cpu {record['cpu_ms']:.1f} ms, wall {record['wall_ms']:.1f} ms"
     outcome = record["outcome"] if record["outcome"] != "ok" else str(record["status"] or "ok")
     time = record["timestamp"][11:23]
     click.echo(f"{time}  {paint(outcome, fg='green' if good else 'red')}  {what}  {paint(costs, dim=True)}")
-    for line in record["logs"]:
+    for line in record["logs"] if lines else ():
         level = line["level"]
         click.echo(f"    {paint(level, fg=LEVEL_COLOURS.get(level, 'cyan'))}  {indented(line['message'])}")
     if record.get("truncated"):
@@ -64,14 +64,23 @@ def logs(client: Client, worker: str | None, limit: int, as_json: bool) -> None:
         say("no calls yet")
 
 
-def show_event(kind: str, data: str, *, as_json: bool) -> None:
-    """One event of a live stream."""
+def show_line(line: dict[str, Any]) -> None:
+    """A console line of a call that goes on."""
+    level = paint(f"{line['level']:<5}", fg=LEVEL_COLOURS.get(line["level"], "cyan"))
+    whose = paint(f"{line['method']} {line['url']}".strip() or "top level", dim=True)
+    click.echo(f"{line['timestamp'][11:23]}  {level}  {indented(line['message'])}  {whose}")
+
+
+def show_event(kind: str, data: str, *, as_json: bool, lines: bool) -> None:
+    """One event of a live stream; `lines`: the console was told line by line."""
     if as_json and kind == "invocation":
         click.echo(data)
     elif kind == "invocation":
-        show_invocation(json.loads(data))
+        show_invocation(json.loads(data), lines=not lines)
+    elif kind == "line":
+        show_line(json.loads(data))
     elif kind == "dropped":
-        say(f"… {json.loads(data)['count']} calls more")
+        say(f"… {json.loads(data)['count']} more")
 
 
 @click.command()
@@ -84,7 +93,10 @@ def show_event(kind: str, data: str, *, as_json: bool) -> None:
 def tail(
     client: Client, worker: str | None, outcome: str | None, level: str | None, text: str | None, as_json: bool
 ) -> None:
-    """Show the calls of WORKER (by default the project's here) as they happen, until Ctrl-C. JSON is a line per call.
+    """Show the calls of WORKER (by default the project's here) as they happen, until Ctrl-C.
+
+    What a call writes to the console is shown as it is said, and the call when it is over. With a filter, or as JSON,
+    there is one record per call, with all that it said.
 
     \b
     Examples:
@@ -96,15 +108,16 @@ def tail(
 
     name = worker_named(worker)
     kind = ""
-    lines = client.lines(f"/api/workers/{segment(name)}/logs/live", outcome=outcome, level=level, text=text)
+    lines = not (as_json or outcome or level or text)
+    query = {"outcome": outcome, "level": level, "text": text, "lines": "true" if lines else ""}
     try:
-        for line in lines:
+        for line in client.lines(f"/api/workers/{segment(name)}/logs/live", **query):
             if line == ": listening":
                 say(f"listening to {name} on {client.target.api}; Ctrl-C ends")
             elif line.startswith("event: "):
                 kind = line[7:]
             elif line.startswith("data: "):
-                show_event(kind, line[6:], as_json=as_json)
+                show_event(kind, line[6:], as_json=as_json, lines=lines)
     except KeyboardInterrupt:  # how it is meant to end
         return
     fail("the node ended the stream", "it stops, or the worker was deleted")

@@ -24,7 +24,7 @@ from atoll.control.deploy import Deployer
 from atoll.control.logs_api import LogsApi
 from atoll.control.node_api import NodeApi
 from atoll.control.openapi import OpenApi
-from atoll.control.routes import RoutesApi
+from atoll.control.routes_api import RoutesApi
 from atoll.control.secrets_api import SecretsApi
 from atoll.control.tenants_api import TenantsApi
 from atoll.control.tokens_api import TokensApi

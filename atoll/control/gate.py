@@ -21,8 +21,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-
-from starlette.requests import Request
+from typing import TYPE_CHECKING
 
 from atoll.config import Settings
 from atoll.control.audit import Mark
@@ -31,6 +30,9 @@ from atoll.control.refusals import ApiCode, Refused
 from atoll.control.tenants import Tenants
 from atoll.control.tokens import Tokens, new_text
 from atoll.router import LOCAL_HOSTS, host_name
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
 
 log = logging.getLogger("atoll.control")
 

@@ -1,8 +1,9 @@
 """The logs of a worker over HTTP: a page of what is stored, and a stream of what happens now.
 
-The stream is server-sent events: one way, plain HTTP, and every proxy knows it. It tells `invocation` with the record
-and `dropped` with a count when calls came faster than a listener is given; a comment now and then keeps proxies from
-taking silence for death. It ends when the client goes, the worker is deleted or the node stops.
+The stream is server-sent events: one way, plain HTTP, and every proxy knows it. It tells `invocation` with the record,
+`line` with what a call says on its way, to those who ask for that, and `dropped` with a count when they came faster
+than a listener is given; a comment now and then keeps proxies from taking silence for death. It ends when the client
+goes, the worker is deleted or the node stops.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ from atoll.control.boundary import HEADERS, Query, Route, caller_of, json_answer
 from atoll.control.callers import Caller, Scope
 from atoll.control.check import bad_body
 from atoll.control.workers import Deployment
-from atoll.logs import Invocation
+from atoll.logs import Invocation, Said
 from atoll.observe.live import REST_SECONDS, Listener
 from atoll.observe.records import LogEntry, entry_of, row_of, says
 from atoll.observe.sourcemaps import SourceMaps
 from atoll.observe.store import LogStore
 from atoll.observe.table import FOREVER, Place, Question
-from atoll.wire.generated import OUTCOME_NAMES, Level
+from atoll.wire.generated import OUTCOME_NAMES, Level, Outcome
 
 MAX_LOGS = 1_000
 DEFAULT_LOGS = 100
@@ -39,7 +40,7 @@ OUTCOMES = {name: number for number, name in OUTCOME_NAMES.items()}
 LEVELS = {level.name.lower(): int(level) for level in Level}
 CURSOR = re.compile(r"(\d{1,15})-(\d{1,18})", re.ASCII)
 PARAMETERS = ("limit", "cursor", "since", "until", "outcome", "level", "text", "version")
-LIVE_PARAMETERS = ("outcome", "level", "text", "version")
+LIVE_PARAMETERS = ("outcome", "level", "text", "version", "lines")
 TEXT: dict[str, Any] = {"type": "string"}
 QUERIES: dict[str, tuple[str, dict[str, Any]]] = {  # what each means, and its JSON Schema
     "limit": ("How many", {"type": "integer", "minimum": 1, "maximum": MAX_LOGS}),
@@ -50,6 +51,7 @@ QUERIES: dict[str, tuple[str, dict[str, Any]]] = {  # what each means, and its J
     "level": ("Said something at least so serious", {"enum": list(LEVELS)}),
     "text": ("Said or failed with these words", TEXT),
     "version": ("Id of the version that ran", TEXT),
+    "lines": ("Each console line too, when it is said", {"enum": ["true", "false"]}),
 }
 
 
@@ -93,20 +95,24 @@ class LogsApi:
         """GET /api/workers/{worker}/logs/live"""
         worker = self._find(request.path_params["worker"], caller_of(request))
         question = asked(request, worker.id, LIVE_PARAMETERS)
+        lines = _word("lines", request.query_params.get("lines", "false"), {"false": 0, "true": 1})
         return StreamingResponse(
-            self._events(request, question), headers=STREAM_HEADERS, media_type="text/event-stream"
+            self._events(request, question, lines=bool(lines)), headers=STREAM_HEADERS, media_type="text/event-stream"
         )
 
-    async def _events(self, request: Request, question: Question) -> AsyncIterator[bytes]:
-        listener = self._logs.listen(question.worker)
+    async def _events(self, request: Request, question: Question, *, lines: bool) -> AsyncIterator[bytes]:
+        listener = self._logs.listen(question.worker, lines=lines)
         watch = asyncio.ensure_future(_close_with_client(request, listener))
         try:
             yield b": listening\n\n"  # the head of the response leaves with the first piece
             while (came := await listener.next(SILENCE_SECONDS)) is not None:
                 records, dropped = came
-                entries = [entry for record in records if (entry := wanted(record, question))]
-                await self._maps.map_entries(entries)
-                events = [_event("invocation", entry) for entry in entries]
+                found = [(record, entry) for record in records if (entry := wanted(record, question))]
+                await self._maps.map_entries([entry for _, entry in found])
+                events = [
+                    _event("line", _line(entry)) if isinstance(record, Said) else _event("invocation", entry)
+                    for record, entry in found
+                ]
                 if dropped:
                     events.append(_event("dropped", {"count": dropped}))
                 yield b"".join(events) or b": nothing new\n\n"
@@ -123,8 +129,28 @@ async def _close_with_client(request: Request, listener: Listener) -> None:
     listener.close()
 
 
-def wanted(record: Invocation, question: Question) -> LogEntry | None:
-    """A record as it is shown, if it is one that the listener asked for."""
+class LineEvent(msgspec.Struct):
+    """A console line of a call that goes on."""
+
+    timestamp: str
+    level: str
+    message: str
+    event: str
+    version_id: str
+    method: str
+    url: str
+
+
+def _line(entry: LogEntry) -> LineEvent:
+    said = entry.logs[0]
+    return LineEvent(said.timestamp, said.level, said.message, entry.event, entry.version_id, entry.method, entry.url)
+
+
+def wanted(record: Invocation | Said, question: Question) -> LogEntry | None:
+    """A record as it is shown, if it is one that the listener asked for. A line is one of a call without an end."""
+    if isinstance(record, Said):
+        at = record.line.timestamp_ms / 1000
+        record = Invocation(record.version, Outcome.OK, 0, 0, 0, at, record.head, (record.line,), event=record.event)
     if question.outcome is not None and record.outcome != question.outcome:
         return None
     if question.version and record.version.id != question.version:

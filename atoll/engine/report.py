@@ -33,6 +33,8 @@ def pool_report(pool: Pool, supervisor: Supervisor) -> dict[str, object]:
         "moves": stats.moves,
         "engines_lost": stats.engines_lost,
         "restarts": supervisor.restarts,
+        "v8": next((session.v8 for session in supervisor.running), ""),
+        "sandbox": {"held": supervisor.layers.held, "missing": supervisor.layers.missing},
         "free_mb": available_bytes() // MB,
         "is_short_of_memory": supervisor.upkeep.is_short,
         "processes": [_engine(session, pid, supervisor) for session, pid in supervisor.running.items()],

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import html
 import json
+import re
 from enum import IntEnum
 from http import HTTPStatus
 from typing import NamedTuple
@@ -63,6 +64,8 @@ PAGE = """<!doctype html>
   p {{ color: var(--soft); margin: .5rem 0 }}
   pre {{ background: var(--card); border: 1px solid var(--line); border-radius: 8px; padding: .85rem 1rem;
         overflow-x: auto; white-space: pre-wrap; overflow-wrap: anywhere; font: 13.5px/1.5 ui-monospace, monospace }}
+  pre b {{ color: #c92a2a }}
+  @media (prefers-color-scheme: dark) {{ pre b {{ color: #ff8787 }} }}
 </style>
 <main>
   <small>ERROR {code} · HTTP {status}</small>
@@ -74,6 +77,10 @@ PAGE = """<!doctype html>
 
 # A developer's page that comes back when there is something new to see; `atoll dev` answers at that path.
 RELOAD = '<script>new EventSource("/cdn-cgi/atoll/events").onmessage = () => location.reload()</script>'
+
+
+GOES_AWAY = "This page goes away when it is corrected."
+MARKED = re.compile(r"  &gt; +\d+ \||     +\| +\^")  # the line of a code frame that is at fault, and the one below it
 
 
 class Detail(IntEnum):
@@ -102,7 +109,8 @@ def error_page(failure: Failure, accept: bytes, detail: Detail) -> Page:
     title = TITLES.get(failure.code, facts.meaning.rstrip("."))
     message, hint = explained(failure, detail)
     stack = failure.stack[:MAX_STACK] if detail == Detail.STACKS else ""
-    kind, body = rendered(accept, facts.status, facts.page, title, message, hint, stack, failure.code.name)
+    after = RELOAD if detail == Detail.STACKS else ""
+    kind, body = rendered(accept, facts.status, facts.page, title, message, hint, stack, failure.code.name, after)
     block = b"content-type: %b\r\nx-atoll-error: %d\r\ncache-control: no-store\r\n" % (kind, facts.page)
     if facts.status in (HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.TOO_MANY_REQUESTS):
         block += b"retry-after: %d\r\n" % failure.retry_after
@@ -124,21 +132,29 @@ def explained(failure: Failure, detail: Detail) -> tuple[str, str]:
     message = failure.message[:MAX_MESSAGE]
     if failure.name and not message.startswith(failure.name):
         message = f"{failure.name}: {message}"
-    if failure.file and detail == Detail.STACKS:
+    if failure.file and detail == Detail.STACKS and not failure.stack:
         message += f"\n    at {failure.file}:{failure.line}:{failure.column}"
     return message or failure.facts.meaning, ""
 
 
+def framed(text: str) -> str:
+    """A text as HTML, in which the marked line of a code frame stands out."""
+    lines = [f"<b>{line}</b>" if MARKED.match(line) else line for line in html.escape(text, quote=False).split("\n")]
+    return "<pre>" + "\n".join(lines) + "</pre>"
+
+
 def rendered(
-    accept: bytes, status: int, code: int, title: str, message: str, hint: str, stack: str, name: str
+    accept: bytes, status: int, code: int, title: str, message: str, hint: str, stack: str, name: str, after: str = ""
 ) -> tuple[bytes, bytes]:
     wishes = accept.lower()
     if b"text/html" in wishes:
-        details = [f"<pre>{html.escape(message)}</pre>"]
+        details = [framed(message)]
         if hint:
             details.append(f"<p>{html.escape(hint)}</p>")
         if stack:
-            details += [f"<pre>{html.escape(stack)}</pre>", RELOAD]
+            details.append(framed(stack))
+        if after:
+            details += [f"<p>{GOES_AWAY}</p>", after]
         page = PAGE.format(status=status, code=code, title=html.escape(title), details="\n  ".join(details))
         return b"text/html; charset=utf-8", page.encode("utf-8", "replace")
     if b"json" in wishes:

@@ -9,17 +9,18 @@ from __future__ import annotations
 
 import asyncio
 
-from atoll.logs import Invocation
+from atoll.logs import Invocation, Said
 
-BOX = 50  # records between two looks: 250 a second cost a busy worker some per cent
+BOX = 50  # records and lines between two looks: 250 a second cost a busy worker some per cent
 REST_SECONDS = 0.2
 
 
 class Listener:
-    __slots__ = ("_arrived", "_box", "_closed", "dropped")
+    __slots__ = ("_arrived", "_box", "_closed", "dropped", "wants_lines")
 
-    def __init__(self) -> None:
-        self._box: list[Invocation] = []
+    def __init__(self, *, wants_lines: bool = False) -> None:
+        self.wants_lines = wants_lines  # each console line when it is said, not only with its record
+        self._box: list[Invocation | Said] = []
         self._arrived = asyncio.Event()
         self._closed = False
         self.dropped = 0  # since the last look
@@ -28,7 +29,7 @@ class Listener:
     def has_room(self) -> bool:
         return len(self._box) < BOX
 
-    def put(self, record: Invocation) -> None:
+    def put(self, record: Invocation | Said) -> None:
         box = self._box
         if len(box) >= BOX:
             self.dropped += 1
@@ -42,7 +43,7 @@ class Listener:
         self._closed = True
         self._arrived.set()
 
-    async def next(self, seconds: float) -> tuple[list[Invocation], int] | None:
+    async def next(self, seconds: float) -> tuple[list[Invocation | Said], int] | None:
         """What came since the last call and how much was dropped; both empty after so long in silence, None at the end.
 
         Resting is the reader's to do: see REST_SECONDS.

@@ -21,7 +21,7 @@ import apsw
 from atoll.bindings.clock import SteadyClock
 from atoll.db.sqlite import Database
 from atoll.errors import StorageFailed
-from atoll.logs import Invocation
+from atoll.logs import Invocation, Said
 from atoll.observe import table
 from atoll.observe.live import Listener
 from atoll.observe.table import Found, Question
@@ -71,6 +71,7 @@ class LogStore:
         self._books: dict[str, Book] = {}  # by worker id
         self._next_trim = 0.0
         self._hung_up = False
+        self.want_lines: Callable[[bool], None] = lambda wanted: None  # called when somebody begins or nobody is left
         self._dropped_before = 0  # records of workers that are gone
         # Until the next flush
         self._waiting: list[Invocation] = []
@@ -148,6 +149,13 @@ class LogStore:
         if self._timer is None:
             self._timer = self._loop.call_later(FLUSH_SECONDS, self._flush)
 
+    def hear(self, said: Said) -> None:
+        """A console line, for those who want it at once; it is stored with the record of its call."""
+        book = self._books.get(said.version.worker_id)
+        for listener in book.listeners if book is not None else ():
+            if listener.wants_lines:
+                listener.put(said)
+
     def dropped(self, worker_id: str) -> int:
         """How many records of a worker were not kept since the node started."""
         book = self._books.get(worker_id)
@@ -207,20 +215,24 @@ class LogStore:
             if self._writing is not None:
                 await asyncio.shield(self._writing)
 
-    def listen(self, worker_id: str) -> Listener:
-        """Hear of the calls of a worker from now on, until `unlisten`."""
-        listener = Listener()
+    def listen(self, worker_id: str, *, lines: bool = False) -> Listener:
+        """Hear of the calls of a worker from now on, and of what they say on their way, until `unlisten`."""
+        listener = Listener(wants_lines=lines)
         book = self._books.get(worker_id)
         if book is None or self._hung_up:
             listener.close()
         else:
             book.listeners += (listener,)
+            if lines:
+                self.want_lines(True)
         return listener
 
     def unlisten(self, worker_id: str, listener: Listener) -> None:
         book = self._books.get(worker_id)
         if book is not None:
             book.listeners = tuple(other for other in book.listeners if other is not listener)
+        if listener.wants_lines and not any(o.wants_lines for book in self._books.values() for o in book.listeners):
+            self.want_lines(False)
 
     def counts(self) -> tuple[int, int]:
         """Records of all workers that were not kept, and listeners that are there."""

@@ -26,7 +26,10 @@ function described(value) {
 
 export default {
   fetch() {
-    const names = Object.getOwnPropertyNames(globalThis).filter((name) => !LANGUAGE.includes(name));
+    const names = [];
+    for (let scope = globalThis; scope !== Object.prototype; scope = Object.getPrototypeOf(scope)) {
+      names.push(...Object.getOwnPropertyNames(scope).filter((name) => ![...LANGUAGE, "constructor"].includes(name)));
+    }
     return Response.json(Object.fromEntries(names.map((name) => [name, described(globalThis[name])])));
   },
 };

@@ -197,6 +197,16 @@ def test_a_deleted_file_and_a_broken_config_are_survived(start: Start) -> None:
     assert dev.get() == (200, "other")
 
 
+def test_a_config_that_asks_for_more_is_told_what_it_does_not_get(start: Start) -> None:
+    dev = start()
+    dev.save("atoll.toml", CONFIG + 'routez = 1\n[ai]\nbinding = "AI"\n')
+    told = [dev.wait_for("finding")["message"] for _ in range(2)]
+    assert "`routez` is no field that Atoll knows" in told[0] and "did you mean `route`?" in told[0]
+    assert "`ai` is not supported" in told[1]
+    dev.save("index.ts", says("two"))  # which says nothing of it again
+    assert dev.wait_for("finding", "reloaded")["event"] == "reloaded"
+
+
 def test_variables_for_development_are_read_and_followed(start: Start) -> None:
     worker = "export default { fetch(_: Request, env: any) { return new Response(env.WORD) } }"
     dev = start(**{"index.ts": worker, "atoll.toml": CONFIG + '[vars]\nWORD = "config"\n', ".dev.vars": "WORD=mine"})

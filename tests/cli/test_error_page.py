@@ -26,6 +26,7 @@ THROWS = """export default {
   },
 };
 """
+HANGS = "export default { fetch() { for (;;); } };"
 
 
 def test_the_page_of_an_error_goes_away_when_it_is_corrected(tab: Tab, tmp_path: Path) -> None:
@@ -43,6 +44,8 @@ def test_the_page_of_an_error_goes_away_when_it_is_corrected(tab: Tab, tmp_path:
         page = tab.wait_for("The worker threw an exception")
         assert "Error: no GET" in page and "> 3 |     throw new Error(`no ${request.method}`);" in page
         tab.screenshot(tmp_path / "run-error.png")
+        dev.save("index.ts", HANGS)  # and one that has no stack to show
+        page = tab.wait_for("The worker used too much CPU time")
         dev.save("index.ts", GOOD)
         assert tab.wait_for("All good") == "All good"
     finally:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
+import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 
@@ -50,6 +51,43 @@ def test_tail_shows_calls_as_they_happen(atoll: Atoll, tmp_path: Path) -> None:
         assert record["url"].endswith("/seen") and record["logs"][0]["message"] == "say hello"
         tail.send_signal(signal.SIGINT)
         assert "Traceback" not in tail.stderr.read()
+
+
+def test_tail_shows_what_a_call_says_before_it_is_over(atoll: Atoll, tmp_path: Path) -> None:
+    worker = """
+    export default {
+      fetch() {
+        let n = 0;
+        const pull = async (controller) => {
+          console.log("piece", ++n);
+          controller.enqueue(new Uint8Array([48 + n]));
+          await scheduler.wait(20);
+        };
+        return new Response(new ReadableStream({ pull }));
+      },
+    };
+    """
+    atoll.deploy("cli-streams", worker)
+    command = [ATOLL, "tail", "cli-streams", "--api", f"http://localhost:{atoll.port}"]
+    with subprocess.Popen(
+        command, env=environment(tmp_path), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as tail:
+        assert tail.stdout is not None and tail.stderr is not None
+        assert tail.stderr.readline().startswith("listening to cli-streams")
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{atoll.port}/x", headers={"Host": atoll.host("cli-streams")}
+        )
+        with urllib.request.urlopen(request) as response:
+            for n in (1, 2, 3):
+                assert response.read(1) == str(n).encode()
+                assert f"log    piece {n}  GET http://" in tail.stdout.readline()
+        while "piece" in (line := tail.stdout.readline()):
+            pass
+        assert "canceled  GET http://" in line  # and the lines are not told again below it
+        tail.send_signal(signal.SIGINT)
+        assert "piece" not in tail.stdout.read()
+        assert "Traceback" not in tail.stderr.read() and tail.wait(40) == 0
+    assert "Live streams" in atoll.control("GET", "/metrics").text
 
 
 def test_values_go_in_and_out_of_kv_byte_for_byte(atoll: Atoll, tmp_path: Path) -> None:
@@ -98,11 +136,31 @@ def test_doctor_explains_a_cloudflare_project_before_it_runs(atoll: Atoll, tmp_p
     assert ("project", "ok", "env.KV") in found
     assert ("project", "note", "`compatibility_flags` `strange_flag` is accepted, and changes nothing here") in found
     assert any(check["text"].startswith("an engine starts; confined by") for check in checks)
-    assert any(check["about"] == "node" and "ok, version" in check["text"] for check in checks)
+    assert any(check["about"] == "node" and "ok, 2 engines, Atoll" in check["text"] for check in checks)
+    assert any(check["about"] == "node" and "its engines are confined by" in check["text"] for check in checks)
     with (tmp_path / "wrangler.toml").open("a") as file:
         file.write('[[d1_databases]]\nbinding = "DB"\n')
     ran = run(tmp_path, "doctor", "--no-sandbox", code=1, **node)
     assert "✗ `d1_databases` is not supported: D1 is not there yet" in ran.stdout
+
+
+def test_doctor_and_config_ask_a_node_elsewhere(new_atoll: Callable[..., Atoll], tmp_path: Path) -> None:
+    node = new_atoll(host="0.0.0.0", control_hosts="127.0.0.2", control_auth="token", cpu_ms=77, sandbox="off")
+    there = {"ATOLL_API": f"http://127.0.0.2:{node.port}"}
+    lines = json.loads(run(tmp_path, "doctor", "--json", **there).stdout)
+    assert [(c["level"], c["hint"] != "") for c in lines if c["text"].startswith("/admin/pool")] == [("note", True)]
+    admin = {**there, "ATOLL_TOKEN": (node.folder / "data" / "admin-token").read_text().strip()}
+    told = [(check["level"], check["text"]) for check in json.loads(run(tmp_path, "doctor", "--json", **admin).stdout)]
+    assert not [text for _, text in told if text.startswith("an engine starts")]  # not on this machine
+    assert ("warning", "its engines are not confined") in told
+    assert any(text.startswith("V8 1") for _, text in told)
+    assert any(text.startswith("a call may use: cpu_ms 77, wall_ms 30000") for _, text in told)
+    rows = json.loads(run(tmp_path, "config", "cpu_ms", "port", "--api", there["ATOLL_API"], "--json", **admin).stdout)
+    assert [(row["name"], row["value"]) for row in rows] == [("port", str(node.port)), ("cpu_ms", "77")]
+    assert [row["value"] for row in json.loads(run(tmp_path, "config", "cpu_ms", "--json", **admin).stdout)] == ["50"]
+    assert "cpu_ms" in run(tmp_path, "config", "--node", "--changed", **admin).stdout
+    gone = run(tmp_path, "doctor", "--json", code=1, ATOLL_API="http://127.0.0.2:1")
+    assert [check["level"] for check in json.loads(gone.stdout) if check["about"] == "node"] == ["error"]
 
 
 def test_a_cron_runs_when_it_is_asked_to(atoll: Atoll, tmp_path: Path) -> None:

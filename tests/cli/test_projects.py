@@ -99,3 +99,12 @@ def test_a_shell_can_complete_commands(tmp_path: Path) -> None:
     assert "_ATOLL_COMPLETE" in run(tmp_path, "completion", "bash").stdout
     asked = {"_ATOLL_COMPLETE": "bash_complete", "COMP_WORDS": "atoll bu", "COMP_CWORD": "1"}
     assert "build" in run(tmp_path, **asked).stdout
+
+
+def test_help_imports_nothing_heavy(tmp_path: Path) -> None:
+    """Commands and what they need are imported when they are called."""
+    heavy = {"asyncio", "msgspec", "starlette", "apsw", "uvloop", "watchfiles", "prometheus_client", "cryptography"}
+    script = "import sys; from atoll.cli.main import main; sys.argv = ['atoll', '--help']\n"
+    script += f"try: main()\nexcept SystemExit: print(sorted({heavy!r} & set(sys.modules)), file=sys.stderr)"
+    ran = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert ran.stderr == "[]\n" and "Start a project from a template" in ran.stdout

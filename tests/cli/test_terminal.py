@@ -7,6 +7,7 @@ import pty
 import re
 import select
 import signal
+import socket
 import subprocess
 import termios
 import time
@@ -17,6 +18,8 @@ from pathlib import Path
 import pytest
 
 from tests.cli.dev_session import ATOLL, SECONDS, environment
+from tests.cli.test_dev import family
+from tests.running import alive, command_line
 
 WORKER = """export default {
   fetch(request) {
@@ -107,8 +110,63 @@ def test_what_a_developer_sees_and_presses(screen: Screen, tmp_path: Path) -> No
     assert "Traceback" not in screen.text
 
 
-def test_control_c_ends_it_quietly(screen: Screen) -> None:
-    screen.wait_for("ready in")
+def test_control_c_ends_it_quietly_and_leaves_nothing_behind(screen: Screen, tmp_path: Path) -> None:
+    port = int(screen.wait_for(r"http://localhost:(\d+)/, ready in")[1])
+    processes = family(screen.process.pid)
+    assert len(processes) >= 3  # itself, an engine, the reader of sources
+    before = {path.name for path in tmp_path.iterdir()}
     screen.press("\x03")
     assert screen.process.wait(SECONDS) == 0
     assert "Traceback" not in screen.text and "Aborted" not in screen.text
+    assert not [pid for pid in processes if alive(pid)]
+    with socket.socket() as probe, pytest.raises(ConnectionRefusedError):
+        probe.connect(("127.0.0.1", port))
+    assert {path.name for path in tmp_path.iterdir()} == before == {"atoll.toml", "worker.js", ".atoll"}
+    assert not [path for path in (tmp_path / ".atoll").rglob("*") if path.name.endswith((".tmp", "-wal", ".sock"))]
+    assert termios.tcgetattr(screen.main)[3] == screen.before[3]
+
+
+def test_the_key_o_opens_a_browser_if_there_is_one(screen: Screen, tmp_path: Path) -> None:
+    screen.wait_for("ready in")
+    screen.press("o")
+    screen.wait_for(r"there is no browser here: open http://localhost:\d+/ where there is one")
+    screen.press("q")
+    assert screen.process.wait(SECONDS) == 0
+    browser = tmp_path / "browser"
+    browser.write_text(f'#!/bin/sh\necho "$1" > {tmp_path}/opened.tmp; mv {tmp_path}/opened.tmp {tmp_path}/opened\n')
+    browser.chmod(0o755)
+    second = Screen(tmp_path, BROWSER=str(browser))
+    try:
+        url = second.wait_for(r"app is on (http://localhost:\d+/)")[1]
+        second.press("o")
+        deadline = time.monotonic() + SECONDS
+        while not (tmp_path / "opened").exists():
+            assert time.monotonic() < deadline, second.text
+        assert (tmp_path / "opened").read_text() == f"{url}\n"
+    finally:
+        second.process.send_signal(signal.SIGTERM)
+        second.process.wait(SECONDS)
+        os.close(second.main)
+
+
+def test_control_c_before_it_serves_leaves_nothing_behind(screen: Screen, tmp_path: Path) -> None:
+    """While it imports, builds and starts its engine."""
+    deadline = time.monotonic() + SECONDS
+    while len(processes := family(screen.process.pid)) < 2:
+        assert time.monotonic() < deadline
+    screen.press("\x03")
+    assert screen.process.wait(SECONDS) in (0, 130)
+    while [pid for pid in processes if alive(pid)]:
+        assert time.monotonic() < deadline
+    assert "Traceback" not in screen.text
+
+
+def test_a_crash_of_its_engine_is_told_and_survived(screen: Screen) -> None:
+    url = screen.wait_for(r"app is on (http://localhost:\d+/)")[1]
+    for pid in family(screen.process.pid):
+        if b"main.cjs" in command_line(pid):
+            os.kill(pid, signal.SIGKILL)
+    screen.wait_for(r"error: engine 1 ended: killed by signal 9; it restarts in \d")
+    with urllib.request.urlopen(url, timeout=SECONDS) as response:
+        assert response.read() == b"one"
+    screen.wait_for(r"GET /  200  .* cold\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import re
 import time
 from dataclasses import replace
@@ -52,6 +53,7 @@ def dev(
       curl "http://localhost:8787/cdn-cgi/handler/scheduled?cron=*+*+*+*+*"
     """
     began = time.monotonic()
+    gc.disable()  # until it serves: nothing of what is imported is ever thrown away
     project = load_project(path, environment, allow_missing=allow_missing_bindings, for_dev=True)
     wanted = port if port is not None else project.dev_port
     settings = Settings(

@@ -10,18 +10,15 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
 
 import msgspec
-from starlette.responses import PlainTextResponse, Response, StreamingResponse
-from starlette.types import ASGIApp, Receive, Scope, Send
 
 from atoll.app import Node
 from atoll.broker import Broker
 from atoll.cli.dev.command import CONTROL_HOST
 from atoll.cli.dev.first import FirstEngine
-from atoll.cli.dev.page import build_page
 from atoll.cli.dev.places import Places
 from atoll.config import Settings
 from atoll.control.check import parse_body
@@ -30,11 +27,16 @@ from atoll.engine.early import EarlyEngine
 from atoll.engine.pool import Pool
 from atoll.engine.supervisor import Supervisor
 from atoll.errors import Failure
+from atoll.front.control import AsgiApp, Message, Receive, Send
 from atoll.front.pages import Detail
 from atoll.front.server import Listening, Server
 from atoll.logs import Invocation, Said
 from atoll.router import LOCAL_HOSTS, Outcome, Router, host_name
+from atoll.wire.generated import Outcome as WireOutcome
 from atoll.workers import Version
+
+if TYPE_CHECKING:
+    from starlette.responses import Response
 
 LOCAL = frozenset(name.encode() for name in LOCAL_HOSTS)
 TOOLS = b"/cdn-cgi/"
@@ -70,13 +72,13 @@ class DevRouter(Router):
 class Tools:
     """What answers under /cdn-cgi/ and in place of a project that does not build; the rest is the control API's."""
 
-    def __init__(self, control: ASGIApp) -> None:
+    def __init__(self, control: AsgiApp) -> None:
         self._control = control
         self._listeners: set[asyncio.Queue[str]] = set()
         self.build_error = ""  # as text with its frames; empty when the project builds
         self.run_cron: Callable[[str, float | None], Awaitable[str]] | None = None
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         host = next((value for name, value in scope.get("headers", ()) if name == b"host"), b"")
         if scope["type"] != "http" or host_name(host) == CONTROL_HOST.encode():
             await self._control(scope, receive, send)
@@ -84,7 +86,9 @@ class Tools:
         response = await self._answer(scope)
         await response(scope, receive, send)
 
-    async def _answer(self, scope: Scope) -> Response:
+    async def _answer(self, scope: Message) -> Response:
+        from starlette.responses import PlainTextResponse, StreamingResponse
+
         path = scope["path"]
         if path == EVENTS:
             return StreamingResponse(
@@ -93,6 +97,8 @@ class Tools:
         if path in SCHEDULED and self.run_cron is not None:
             return await self._scheduled(parse_qs(scope["query_string"].decode("latin-1")))
         if self.build_error:
+            from atoll.cli.dev.page import build_page
+
             accept = next((value for name, value in scope["headers"] if name == b"accept"), b"")
             return build_page(self.build_error, accept.decode("latin-1"))
         return PlainTextResponse(f"there is nothing at {path[:200]}\n", 404)
@@ -124,6 +130,8 @@ class Tools:
             self._listeners.discard(listener)
 
     async def _scheduled(self, query: dict[str, list[str]]) -> Response:
+        from starlette.responses import PlainTextResponse, Response
+
         assert self.run_cron is not None
         cron, time = query.get("cron", [""])[0], query.get("time", [""])[0]
         try:
@@ -140,6 +148,7 @@ class DevNode(Node):
     """`on_call` is told of every call of the project that is over, `on_line` of what it says on its way."""
 
     router: DevRouter
+    wants_control = False
 
     def __init__(
         self,
@@ -195,15 +204,26 @@ class DevNode(Node):
 
     def _make_pool(self, store: WorkerStore, broker: Broker) -> Pool:
         pool = super()._make_pool(store, broker)
-        pool.hears = self._on_line
+        pool.hears = self._hear
         return pool
 
+    def _want_lines(self, wanted: bool) -> None: ...  # always: see _hear
+
+    def _hear(self, said: Said) -> None:
+        self._on_line(said)
+        self.logs.hear(said)
+
+    async def _ask_control(self, scope: Message, receive: Receive, send: Send) -> None:
+        await self.tools(scope, receive, send)
+
     def _make_server(self) -> Server:
-        self.tools = Tools(self.control.app)
-        self.control.app = self.tools  # type: ignore[assignment]  # as an ASGI application they are the same
+        self.tools = Tools(super()._ask_control)
         server = super()._make_server()
         server.shared.explain = self.explained
         return server
+
+    def _skim(self, version: Version, outcome: WireOutcome, status: int, cpu_us: int, wall_us: int) -> bool:
+        return False  # every call is a line
 
     def _record(self, record: Invocation) -> None:
         super()._record(record)

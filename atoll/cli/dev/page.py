@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import html
 import json
 
 from starlette.responses import Response
 
-from atoll.front.pages import PAGE, RELOAD
+from atoll.front.pages import GOES_AWAY, PAGE, RELOAD, framed
 
 TITLE = "The project does not build"
 
@@ -16,7 +15,7 @@ def build_page(error: str, accept: str) -> Response:
     """As HTML for browsers, JSON or text for others; always 500, never kept."""
     headers = {"cache-control": "no-store", "x-atoll-error": "build"}
     if "text/html" in accept:
-        details = f"<pre>{html.escape(error)}</pre>\n  <p>This page goes away when it builds.</p>\n  {RELOAD}"
+        details = f"{framed(error)}\n  <p>{GOES_AWAY}</p>\n  {RELOAD}"
         page = PAGE.format(status=500, code="build", title=TITLE, details=details)
         return Response(page, 500, headers, "text/html")
     if "application/json" in accept:

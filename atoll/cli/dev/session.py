@@ -7,7 +7,10 @@ that says so, calls in flight finish with the version they have, and the node, i
 from __future__ import annotations
 
 import asyncio
+import gc
+import os
 import signal
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +21,7 @@ from atoll.cli.dev.node import DevNode
 from atoll.cli.dev.terminal import Keys, Terminal
 from atoll.cli.dev.watch import Reason, Watcher
 from atoll.cli.profiles import Target
-from atoll.cli.talk import Failed, paint
+from atoll.cli.talk import LEVEL_COLOURS, Failed, paint
 from atoll.config import Settings
 from atoll.control.refusals import Refused
 from atoll.logs import Invocation, Said
@@ -26,7 +29,7 @@ from atoll.observe.sourcemaps import mapped_failure
 from atoll.project.build import Builder
 from atoll.project.built import Built
 from atoll.project.bundle import deploy_body
-from atoll.project.model import Level, ProjectError
+from atoll.project.model import Finding, Level, ProjectError
 from atoll.project.read import read_project
 
 if TYPE_CHECKING:
@@ -52,6 +55,7 @@ class Session:
         self._project = project = first.project
         self._builder = first.builder
         self._deployed: dict[str, Any] = {}  # the body of the last deploy
+        self._news: list[Finding] = []  # what there is to say about a config that was changed
         self._watcher = Watcher(project)
         self._tasks: set[asyncio.Task[None]] = set()
         self.node = DevNode(settings, project.name, self._on_call, self._on_line, self._first_deploy, engine)
@@ -81,12 +85,15 @@ class Session:
             self._watcher.poke(Reason.SOURCES)
 
     async def _serve(self, began: float) -> None:
+        gc.freeze()  # what was made so far stays, and need not be looked through again
+        gc.enable()
         self.node.tools.run_cron = self._run_cron
         took = (time.monotonic() - began) * 1000
         shown = f"\n  {paint(self._project.name, bold=True)} is on {paint(self.url, fg='cyan')}, ready in {took:.0f} ms"
         shown += f"\n  {paint(KEYS, dim=True)}\n"
-        self.terminal.tell("ready", shown, url=self.url, ms=round(took), control=f"http://{CONTROL_HOST}:{self.port}")
-        with Keys(self._on_key):
+        control = f"http://{CONTROL_HOST}:{self.port}"
+        with Keys(self._on_key):  # before it says which there are
+            self.terminal.tell("ready", shown, url=self.url, ms=round(took), control=control)
             await self._follow()
         self.terminal.tell("stopping", "")
 
@@ -118,6 +125,7 @@ class Session:
             except ProjectError as error:
                 return error
             project.name = self._project.name  # its data and its address stay while this runs
+            self._news = [finding for finding in project.findings if finding not in self._project.findings]
             self._builder.close()
             self._project = project
             self._builder = Builder(project, dev=True, say=self._say)
@@ -128,9 +136,13 @@ class Session:
         if isinstance(result, ProjectError):
             self._broke("build_failed", str(result), result.hint)
             return False
-        for finding in self._project.findings:
-            if finding.level is Level.ERROR and not self._deployed:
-                self.terminal.tell("missing", f"{paint('warning:', fg='yellow')} `{finding.field}` {finding.text}")
+        for finding in self._news:
+            level = "warning" if finding.level is Level.ERROR else str(finding.level)  # a session goes on without it
+            text = f"`{finding.field}` {finding.text}" + (f" ({finding.hint})" if finding.hint else "")
+            self.terminal.tell(
+                "finding", f"{paint(level + ':', fg=LEVEL_COLOURS[level])} {text}", level=level, message=text
+            )
+        self._news = []
         self.node.places.learn(result, self._project.folder)
         body = deploy_body(self._project.settings(), result.main, result.modules)
         if body == self._deployed and not forced and not self.node.tools.build_error:
@@ -179,14 +191,19 @@ class Session:
             self._watcher.poke(Reason.STOPPING)
         elif key == "r":
             self._watcher.poke(Reason.ASKED)
-        elif key == "o":
-            import webbrowser
-
-            webbrowser.open(self.url)
-        elif key == "t":
-            task = asyncio.ensure_future(self._run_crons())
+        elif key in ("o", "t"):
+            task = asyncio.ensure_future(self._open_browser() if key == "o" else self._run_crons())
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
+
+    async def _open_browser(self) -> None:
+        """A browser with windows, that is: one for terminals would take this one over."""
+        import webbrowser
+
+        windows = any(os.environ.get(name) for name in ("BROWSER", "DISPLAY", "WAYLAND_DISPLAY"))
+        opened = (windows or sys.platform == "darwin") and await asyncio.to_thread(webbrowser.open, self.url)
+        if not opened:
+            self.terminal.tell("no_browser", f"  there is no browser here: open {self.url} where there is one")
 
     async def _run_crons(self) -> None:
         if not self._project.crons:

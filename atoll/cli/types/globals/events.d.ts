@@ -251,6 +251,20 @@ declare class MessageChannel {
   readonly port2: MessagePort;
 }
 
+interface BroadcastChannelEvents extends Record<string, Event> {
+  message: MessageEvent;
+  messageerror: MessageEvent;
+}
+
+declare class BroadcastChannel extends EventTarget<BroadcastChannelEvents> {
+  constructor(name: string);
+  readonly name: string;
+  onmessage: EventHandlerOf<BroadcastChannel, MessageEvent>;
+  onmessageerror: EventHandlerOf<BroadcastChannel, MessageEvent>;
+  postMessage(message: any): void;
+  close(): void;
+}
+
 declare function structuredClone<Value>(value: Value, options?: StructuredSerializeOptions): Value;
 
 // WebSockets: https://websockets.spec.whatwg.org/ and https://developers.cloudflare.com/workers/runtime-apis/websockets/
@@ -266,7 +280,7 @@ interface WebSocketEvents extends Record<string, Event> {
   open: Event;
   message: MessageEvent<string | ArrayBuffer | Blob>;
   close: CloseEvent;
-  error: Event;
+  error: ErrorEvent;
 }
 
 declare class WebSocket extends EventTarget<WebSocketEvents> {
@@ -288,7 +302,7 @@ declare class WebSocket extends EventTarget<WebSocketEvents> {
   onopen: EventHandlerOf<WebSocket, Event>;
   onmessage: EventHandlerOf<WebSocket, WebSocketEvents["message"]>;
   onclose: EventHandlerOf<WebSocket, CloseEvent>;
-  onerror: EventHandlerOf<WebSocket, Event>;
+  onerror: EventHandlerOf<WebSocket, ErrorEvent>;
   /** Begin to deliver messages to this end of a WebSocketPair. */
   accept(): void;
   send(message: string | ArrayBuffer | ArrayBufferView): void;

@@ -163,6 +163,14 @@ declare class File extends Blob {
   readonly lastModified: number;
 }
 
+declare class FileList implements Iterable<File> {
+  private constructor();
+  readonly length: number;
+  item(index: number): File | null;
+  readonly [index: number]: File;
+  [Symbol.iterator](): IterableIterator<File>;
+}
+
 interface FileReaderEvents extends Record<string, Event> {
   abort: ProgressEvent;
   error: ProgressEvent;
@@ -218,6 +226,8 @@ declare class FormData implements Iterable<[string, FormDataEntryValue]> {
 
 declare class URL {
   constructor(url: string | URL, base?: string | URL);
+  static createObjectURL(blob: Blob): string;
+  static revokeObjectURL(url: string): void;
   static canParse(url: string | URL, base?: string | URL): boolean;
   static parse(url: string | URL, base?: string | URL): URL | null;
   href: string;

@@ -37,6 +37,8 @@ declare class PerformanceEntry {
   readonly entryType: string;
   readonly startTime: number;
   readonly duration: number;
+  readonly id: number;
+  readonly navigationId: number;
   toJSON(): any;
 }
 
@@ -88,6 +90,11 @@ declare class Navigator {
   readonly hardwareConcurrency: number;
   readonly language: string;
   readonly userAgent: string;
+  readonly appCodeName: string;
+  readonly appName: string;
+  readonly appVersion: string;
+  readonly platform: string;
+  readonly product: string;
 }
 declare var navigator: Navigator;
 
