@@ -23,6 +23,7 @@ def prepared(
     heap_initial_mb: int,
     sandbox_mode: str,
     memory_bytes: int | None = None,
+    isolates: int = 1000,
     files: EngineFiles | None = None,
     shared: Path | None = None,
 ) -> EngineCommand:
@@ -48,6 +49,7 @@ def prepared(
         sandbox_mode,
         readable,
         engine_bytes() if memory_bytes is None else memory_bytes,
+        isolates,
     )
 
 

@@ -34,7 +34,9 @@ TAIL_BYTES = 16 << 10  # of an engine's output, kept to explain a failed start
 OUTPUT_BYTES = 1 << 20  # of an engine's output, passed on to our log in its whole life
 REPORT_BYTES = 16 << 10  # of the launcher
 SNAPSHOT_SECONDS = 60
-UNUSED_DATA = 1280 << 20  # what V8 sets aside in every engine as memory that may be written to, and never uses
+# What V8 sets aside as memory that may be written to, and hardly uses: in every engine, and for every isolate.
+UNUSED_DATA = 1280 << 20
+ISOLATE_DATA = 24 << 20
 UNUSED_SECONDS = 30 * 86_400  # after which a snapshot in a shared folder goes
 # How a process ends by itself: V8 gives up, memory is wrong, the sandbox caught it.
 CRASHES = frozenset(
@@ -142,12 +144,14 @@ class EngineCommand:
     sandbox: str = OFF
     readable: tuple[str, ...] = ()  # what a confined engine may read to start
     memory_bytes: int = 0  # the most one may use; 0: as much as there is
+    isolates: int = 1000  # that may be in one
 
     def plan(self) -> str:
         """What the launcher has to do to confine it."""
         if self.sandbox == OFF:
             return ""
-        return plan(self.readable, data_bytes=self.memory_bytes and self.memory_bytes + UNUSED_DATA)
+        set_aside = UNUSED_DATA + ISOLATE_DATA * (self.isolates + self.spares)
+        return plan(self.readable, data_bytes=self.memory_bytes and self.memory_bytes + set_aside)
 
     def arguments(self) -> list[str]:
         numbers = {

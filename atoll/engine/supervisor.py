@@ -126,6 +126,7 @@ class Supervisor:
                 heap_initial_mb=self._heap_initial_mb,
                 sandbox_mode=self._sandbox,
                 memory_bytes=self._upkeep_limits.engine_bytes,
+                isolates=self._pool.limits.max_loaded,
             )
         loop = asyncio.get_running_loop()
         first: list[asyncio.Future[None]] = []

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 
 from atoll.engine.memory import available_bytes, engine_bytes, resident_bytes
 from atoll.engine.pool import Pool
-from atoll.engine.process import UNUSED_DATA
 from atoll.engine.session import Session
 
 log = logging.getLogger("atoll.supervisor")
@@ -74,10 +73,10 @@ class Upkeep:
                 return
 
     def _end_largest(self, sizes: Mapping[Session, int]) -> None:
-        """The kernel keeps engines below their bound (confine.py): one far above it knows a way around."""
+        """The kernel's bound (confine.py) leaves room for addresses that V8 sets aside: here only what is used counts."""
         most = self._limits.engine_bytes
         for session, size in sizes.items():
-            if most and size > most + UNUSED_DATA:
+            if most and size > most:
                 session.link.break_off(f"it uses {size // MB} MB of memory, more than the {most // MB} it may")
 
     def age(self, session: Session) -> float:

@@ -13,6 +13,9 @@ namespace {
 // Gone from every realm: shared memory and blocking waits make high-resolution clocks out of threads (Spectre).
 constexpr const char* kRemovedGlobals[] = {"SharedArrayBuffer"};
 
+// Addresses set aside for compiled code, which count as memory of the process though hardly any is used. V8 takes 128 MB.
+constexpr size_t kCodeRangeBytes = size_t{16} << 20;
+
 constexpr char kNoWasm[] = "compiling code from bytes is not allowed: deploy the .wasm file as a module and import it";
 
 v8::Isolate::CreateParams Params(const RealmFactory& factory, CountingAllocator& allocator, size_t memory_bytes) {
@@ -22,6 +25,7 @@ v8::Isolate::CreateParams Params(const RealmFactory& factory, CountingAllocator&
   params.external_references = ExternalReferences();
   params.allow_atomics_wait = false;
   params.constraints.ConfigureDefaultsFromHeapSize(std::min(factory.initial_bytes, memory_bytes), memory_bytes);
+  params.constraints.set_code_range_size_in_bytes(kCodeRangeBytes);
   return params;
 }
 

@@ -21,6 +21,7 @@ from engine_room import HELLO, EngineRoom, script
 
 from atoll.engine import confine, launch, process, sandbox
 from atoll.engine.memory import engine_bytes
+from atoll.engine.pool import PoolLimits
 from atoll.engine.process import find_files
 from atoll.errors import StartError
 from tests import running
@@ -325,7 +326,8 @@ async def test_the_kernel_shows_a_confined_engine(open_room: Callable[..., Any])
     assert kinds <= {"/dev/null", "pipe", "socket", "anon_inode", "/memfd"} | {k for k in kinds if "snapshot" in k}
     assert (folder / "oom_score_adj").read_text().strip() == confine.OOM_SCORE
     limits = (folder / "limits").read_text()
-    data = engine_bytes() + process.UNUSED_DATA
+    isolates = PoolLimits().max_loaded + 1  # the room has one spare
+    data = engine_bytes() + process.UNUSED_DATA + isolates * process.ISOLATE_DATA
     for name, most in (
         ("core file size", 0),
         ("file size", 0),

@@ -224,7 +224,9 @@ BOMB = """export default { fetch() {
 
 async def test_no_worker_can_take_more_memory_than_an_engine_may_have(open_room: Callable[..., Any]) -> None:
     """Whatever its own limit says: this one may ask for 32 GB."""
-    room: EngineRoom = await open_room(upkeep=UpkeepLimits(engine_bytes=512 * upkeep.MB), sandbox="require")
+    room: EngineRoom = await open_room(
+        upkeep=UpkeepLimits(engine_bytes=512 * upkeep.MB), sandbox="require", limits=PoolLimits(max_loaded=2)
+    )
     (pid,) = room.supervisor.pids
     largest = 0
     ear = room.call(script(BOMB, "bomb", Limits(cpu_ms=30_000, memory_mb=32 << 10)))
