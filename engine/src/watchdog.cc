@@ -90,7 +90,8 @@ bool Watchdog::Look(Slot& slot) {
   if (slot.disowned_) return true;
   uint64_t now = MonotonicNs();
   uint64_t elapsed = now - slot.entered_ns_;
-  if (elapsed > kShortNs || slot.account_.limit_ns < kLowLimitNs) often_ = kOftenLooks;
+  // Long is what computes: an entry that only waits for a core, on a busy machine, is no reason to look more often.
+  if (Surely(slot) > kShortNs || slot.account_.limit_ns < kLowLimitNs) often_ = kOftenLooks;
   if (elapsed > kShortNs && slot.seen_cpu_ns_ == 0) slot.seen_cpu_ns_ = Nanoseconds(slot.cpu_clock_);
   if (!slot.is_slow() && Surely(slot) > Appetite::kLongNs) SlowDown(slot);
   if (elapsed <= slot.account_.budget_ns) return true;
