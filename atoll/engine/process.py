@@ -35,7 +35,7 @@ OUTPUT_BYTES = 1 << 20  # of an engine's output, passed on to our log in its who
 REPORT_BYTES = 16 << 10  # of the launcher
 SNAPSHOT_SECONDS = 60
 # What V8 sets aside as memory that may be written to, and hardly uses: in every engine, and for every isolate.
-UNUSED_DATA = 1280 << 20
+UNUSED_DATA = 1050 << 20
 ISOLATE_DATA = 24 << 20
 UNUSED_SECONDS = 30 * 86_400  # after which a snapshot in a shared folder goes
 # How a process ends by itself: V8 gives up, memory is wrong, the sandbox caught it.

@@ -73,7 +73,7 @@ class Upkeep:
                 return
 
     def _end_largest(self, sizes: Mapping[Session, int]) -> None:
-        """The kernel's bound (confine.py) leaves room for addresses that V8 sets aside: here only what is used counts."""
+        """The kernel's bound (confine.py) leaves room for what V8 sets aside: here only what is used counts."""
         most = self._limits.engine_bytes
         for session, size in sizes.items():
             if most and size > most:
