@@ -13,7 +13,8 @@ namespace {
 // Gone from every realm: shared memory and blocking waits make high-resolution clocks out of threads (Spectre).
 constexpr const char* kRemovedGlobals[] = {"SharedArrayBuffer"};
 
-// Addresses set aside for compiled code, which count as memory of the process though hardly any is used. V8 takes 128 MB.
+// Addresses set aside for compiled code, which count as memory of the process though hardly any is used. V8 takes 128
+// MB.
 constexpr size_t kCodeRangeBytes = size_t{16} << 20;
 
 constexpr char kNoWasm[] = "compiling code from bytes is not allowed: deploy the .wasm file as a module and import it";

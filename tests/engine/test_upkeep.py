@@ -234,7 +234,7 @@ async def test_no_worker_can_take_more_memory_than_an_engine_may_have(open_room:
         largest = max(largest, memory.resident_bytes(pid))
         await asyncio.sleep(0.005)
     assert ear.failure is not None or ear.body.startswith(b"RangeError after"), ear.body
-    assert largest < 1000 * upkeep.MB
+    assert largest < 1200 * upkeep.MB
     await room.until(lambda: room.supervisor.pids, "an engine")
     assert (await room.get(script(HELLO))).body == b"hello"
 
