@@ -210,8 +210,9 @@ class Atoll(Server):
             raise BenchError(f"atoll refused to make {name}: {response.status} {answer.decode(errors='replace')}")
 
     def restart(self) -> None:
-        """Stop and start on the same data: every worker is stored, none is loaded."""
+        """Stop and start on the same data: every worker is stored, none is loaded, nor will be before it is asked."""
         self.stop()
+        (Path(self.folder.name) / "data" / "recent.json").unlink(missing_ok=True)
         self.start()
 
     def pool(self) -> dict[str, Any]:
