@@ -356,6 +356,20 @@ def test_a_flood_of_fragments_pings_and_sockets_leaves_the_node_well(echo: Atoll
     assert echo.memory_mb() - before < 64
 
 
+def test_pings_whose_answers_nobody_reads_do_not_fill_the_memory(echo: Atoll) -> None:
+    """The node stops to read from such a client, so that it can send no more."""
+    before = echo.memory_mb()
+    pings = frame(9, b"p" * 125) * 1000
+    with handshake(echo, "ws-echo") as raw:
+        raw.settimeout(1.0)
+        sent = 0
+        with pytest.raises(TimeoutError):
+            while sent < 400_000_000:
+                sent += raw.send(pings)
+        assert echo.memory_mb() - before < 32
+    assert echo.get("ws-echo").status == 200
+
+
 def test_a_pair_within_one_worker_is_linked(atoll: Atoll) -> None:
     script = """export default { async fetch() {
       const [a, b] = Object.values(new WebSocketPair());
