@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 # So many values wait in a list before they are counted: sorting them takes a fifth of looking for the place of each.
-RECENT = 4096
+RECENT = 256
 
 
 class Histogram:
