@@ -161,6 +161,35 @@ def test_control_c_before_it_serves_leaves_nothing_behind(screen: Screen, tmp_pa
     assert "Traceback" not in screen.text
 
 
+# Sends Ctrl-C's signal at the import of the node, in a place whose errors Python prints and forgets.
+DEAF = """
+import os, signal, sys
+
+class Deaf:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGINT)
+
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == "atoll.app":
+            Deaf()
+
+sys.meta_path.insert(0, Finder())
+"""
+
+
+def test_control_c_that_an_import_swallowed_is_not_lost(tmp_path: Path) -> None:
+    (tmp_path / "atoll.toml").write_text(CONFIG)
+    (tmp_path / "worker.js").write_text(WORKER)
+    (tmp_path / "sitecustomize.py").write_text(DEAF)
+    screen = Screen(tmp_path, PYTHONPATH=str(tmp_path))
+    try:
+        assert screen.process.wait(SECONDS) == 0
+    finally:
+        screen.process.kill()
+        os.close(screen.main)
+
+
 def test_a_crash_of_its_engine_is_told_and_survived(screen: Screen) -> None:
     url = screen.wait_for(r"app is on (http://localhost:\d+/)")[1]
     for pid in family(screen.process.pid):

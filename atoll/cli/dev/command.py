@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from atoll.cli.dev.first import FirstBuild, FirstEngine
+from atoll.cli.dev.first import Begun, FirstBuild, FirstEngine, Interrupt
 from atoll.cli.options import json_option, load_project, project_options
 from atoll.cli.talk import Failed, paint, say
 from atoll.config import Settings
@@ -65,13 +65,13 @@ def dev(
         spares=2,
         drain_seconds=2.0,
     )
-    with FirstBuild(project) as first, FirstEngine(settings) as engine:
+    with Interrupt() as interrupt, FirstBuild(project) as build, FirstEngine(settings) as engine:
         from atoll.cli.dev.run import run_session  # the whole node: a quarter of a second, while the others work
 
         try:
             if wanted is None:
                 settings = replace(settings, port=free_port(settings.host))
-            run_session(path, environment, settings, first, engine, began, as_json=as_json)
+            run_session(path, environment, settings, Begun(began, build, engine, interrupt), as_json=as_json)
         except StartError as error:
             raise _told(error) from None
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import uvloop
 
-from atoll.cli.dev.first import FirstBuild, FirstEngine
+from atoll.cli.dev.first import Begun
 from atoll.cli.dev.session import Session
 from atoll.cli.talk import paint
 from atoll.config import Settings
@@ -22,23 +22,14 @@ class ShortFormat(logging.Formatter):
         return f"{paint(record.levelname.lower() + ':', fg='yellow')} {record.getMessage()}"
 
 
-def run_session(
-    path: Path | None,
-    environment: str,
-    settings: Settings,
-    first: FirstBuild,
-    engine: FirstEngine,
-    began: float,
-    *,
-    as_json: bool,
-) -> None:
+def run_session(path: Path | None, environment: str, settings: Settings, begun: Begun, *, as_json: bool) -> None:
     """Raises StartError."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(ShortFormat())
     logging.basicConfig(level=logging.WARNING, handlers=[handler])
 
     async def main() -> None:
-        await Session(path, environment, settings, first, engine, as_json=as_json).run(began)
+        await Session(path, environment, settings, begun, as_json=as_json).run()
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(main())

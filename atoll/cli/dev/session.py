@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from atoll.cli.dev.command import CONTROL_HOST
-from atoll.cli.dev.first import FirstBuild, FirstEngine, build
+from atoll.cli.dev.first import Begun, build
 from atoll.cli.dev.node import DevNode
 from atoll.cli.dev.terminal import Keys, Terminal
 from atoll.cli.dev.watch import Reason, Watcher
@@ -40,36 +40,31 @@ KEYS = "o open   r reload   t run crons   q quit"
 
 class Session:
     def __init__(
-        self,
-        path: Path | None,
-        environment: str,
-        settings: Settings,
-        first: FirstBuild,
-        engine: FirstEngine,
-        *,
-        as_json: bool,
+        self, path: Path | None, environment: str, settings: Settings, begun: Begun, *, as_json: bool
     ) -> None:
         self._path = path
         self._environment = environment
-        self._first = first
-        self._project = project = first.project
-        self._builder = first.builder
+        self._begun = begun
+        self._project = project = begun.build.project
+        self._builder = begun.build.builder
         self._deployed: dict[str, Any] = {}  # the body of the last deploy
         self._news: list[Finding] = []  # what there is to say about a config that was changed
         self._watcher = Watcher(project)
         self._tasks: set[asyncio.Task[None]] = set()
-        self.node = DevNode(settings, project.name, self._on_call, self._on_line, self._first_deploy, engine)
+        self.node = DevNode(settings, project.name, self._on_call, self._on_line, self._first_deploy, begun.engine)
         self.terminal = Terminal(self.node, as_json=as_json)
 
-    async def run(self, began: float) -> None:
+    async def run(self) -> None:
         """Serve until it is told to stop. Raises StartError."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             loop.add_signal_handler(number, self._watcher.poke, Reason.STOPPING)
+        if self._begun.interrupt.came:
+            self._watcher.poke(Reason.STOPPING)
         try:
             await self.node.start()
             try:
-                await self._serve(began)
+                await self._serve()
             finally:
                 for task in self._tasks:
                     task.cancel()
@@ -79,16 +74,16 @@ class Session:
             await asyncio.to_thread(self._builder.close)
 
     async def _first_deploy(self) -> None:
-        result = await asyncio.wrap_future(self._first.result)
+        result = await asyncio.wrap_future(self._begun.build.result)
         await self._deploy(result)
-        if isinstance(result, Built) and self._first.is_stale(result):
+        if isinstance(result, Built) and self._begun.build.is_stale(result):
             self._watcher.poke(Reason.SOURCES)
 
-    async def _serve(self, began: float) -> None:
+    async def _serve(self) -> None:
         gc.freeze()  # what was made so far stays, and need not be looked through again
         gc.enable()
         self.node.tools.run_cron = self._run_cron
-        took = (time.monotonic() - began) * 1000
+        took = (time.monotonic() - self._begun.at) * 1000
         shown = f"\n  {paint(self._project.name, bold=True)} is on {paint(self.url, fg='cyan')}, ready in {took:.0f} ms"
         shown += f"\n  {paint(KEYS, dim=True)}\n"
         control = f"http://{CONTROL_HOST}:{self.port}"
