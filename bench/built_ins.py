@@ -1,4 +1,4 @@
-"""What the first use of a built-in module, or of an API that is read when it is asked for, costs an isolate, in CPU time.
+"""What the first use of a built-in module, or of an API of the web, costs an isolate, in CPU time of the engine.
 
 Each sample is the first call of a worker that was never loaded; beside it, one that uses nothing. The engine
 measures the time itself (`cpu_ms` of the invocation), so that a busy machine disturbs it little.

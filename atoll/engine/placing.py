@@ -254,7 +254,7 @@ class Placer:
             log.exception("keeping the code cache of %s failed", placement.version.id)
             return
         self._frames.forget(placement.version)
-        if not placement.retired:
+        if placement.version in self.homes and not placement.retired:
             self._frames.prepare(placement.version, placement.session.v8, cache)
 
     def ask_code(self, placement: Placement) -> None:
