@@ -53,6 +53,8 @@ def serve(config: Path | None, example: bool, as_json: bool, **flags: str | None
 
 
 def run(settings: Settings, origins: dict[str, str], examples: list[str], *, as_json: bool) -> None:
+    import atoll.bindings.fetch.upgrade  # what a first WebSocket would wait for
+    import atoll.front.sockets  # noqa: F401
     from atoll.app import run as run_node  # the whole node: imported once the settings are known to be good
     from atoll.cli.greeting import greet, greet_script
 

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from email.utils import formatdate
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
+from msgspec import Struct
+
 from atoll.errors import Failure
 from atoll.front.pages import Detail
 from atoll.front.peer import Proxies
@@ -47,8 +49,7 @@ class Pool(Protocol):
 Explain: TypeAlias = Callable[[str, Failure], Failure]  # by id of the version
 
 
-@dataclass(frozen=True)
-class Bounds:
+class Bounds(Struct, frozen=True):
     """How much and how long a client may. Bytes and seconds."""
 
     header_bytes: int = 131_072

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct, field
 
 from atoll.errors import AtollError
 from atoll.workers import Json
@@ -25,8 +26,7 @@ class Level(StrEnum):
     NOTE = "note"  # done differently, or not needed here
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Struct, frozen=True):
     """One thing to tell about a config, by the name of its field."""
 
     level: Level
@@ -35,16 +35,14 @@ class Finding:
     hint: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(Struct, frozen=True):
     """Which files are what kind of module: the `rules` of wrangler."""
 
     type: str  # ESModule, CommonJS, CompiledWasm, Text, Data
     globs: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class BuildOptions:
+class BuildOptions(Struct, frozen=True):
     """How sources become modules."""
 
     command: str = ""  # run first, in `cwd`
@@ -61,8 +59,7 @@ class BuildOptions:
     jsx_fragment: str = ""
 
 
-@dataclass
-class Project:
+class Project(Struct):
     """Everything a config says, in the words of the control API where it has them."""
 
     name: str

@@ -7,7 +7,6 @@ a project in its format means that. In atoll.toml an environment inherits everyt
 from __future__ import annotations
 
 import datetime
-import difflib
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +77,8 @@ def _chosen(config: dict[str, Any], path: Path, environment: str, findings: list
     known = config.get("env", {})
     if not isinstance(known, dict) or not isinstance(known.get(environment), dict):
         names = list(known) if isinstance(known, dict) else []
+        import difflib
+
         close = difflib.get_close_matches(environment, names, n=1)
         hint = f"did you mean `{close[0]}`?" if close else f"it has {', '.join(names) or 'none'}"
         raise ProjectError(f"{path.name} has no environment `{environment}`", hint)
@@ -126,6 +127,8 @@ def _checked(name: str, raw: Any, path: Path, findings: list[Finding]) -> Any:
     """The value of a field in its shape, or None when it is not used; then that is told."""
     field = FIELDS.get(name)
     if field is None or (name in OURS and path.name != "atoll.toml"):
+        import difflib
+
         close = difflib.get_close_matches(name, FIELDS, n=1)
         hint = f"did you mean `{close[0]}`?" if close else "leave it out"
         findings.append(Finding(Level.WARNING, name, "is no field that Atoll knows, so nothing is done with it", hint))
