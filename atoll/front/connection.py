@@ -26,10 +26,10 @@ from atoll.front.http1 import (
     keeps_alive,
     request_head,
     waits_for_invitation,
-    wants_socket,
 )
 from atoll.front.pages import refusal_bytes
 from atoll.front.shared import Shared
+from atoll.front.upgrade import became_socket
 from atoll.router import host_name
 from atoll.wire.generated import INLINE_BODY, ErrorCode
 from atoll.workers import Version
@@ -197,12 +197,9 @@ class Connection(asyncio.Protocol):
                 framing.feed(head)
             except NOT_PLAIN as error:
                 framing.judge(head, error)
-                if wants_socket(head):
-                    from atoll.front.sockets import begin_socket  # late: many nodes never have one
-
-                    if begin_socket(self, head):
-                        framing.kept = None
-                        return
+                if became_socket(self, head):
+                    framing.kept = None
+                    return
             version = shared.router.find(host, target)
             body = b""
             if framing.kept is None and version is not None and self.buffer:

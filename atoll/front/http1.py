@@ -235,8 +235,3 @@ def response_head(status: int, block: bytes, framing: bytes, date: bytes, connec
     if dated is None:
         dated = check_block(block)
     return b"%b%b%b%b%b\r\n" % (line, block, b"" if dated else date, connection, framing)
-
-
-def wants_socket(head: bytes) -> bool:
-    """Whether a head asks to become a WebSocket."""
-    return head.startswith(b"GET ") and header(head.lower(), b"upgrade") == b"websocket"

@@ -12,8 +12,6 @@ from dataclasses import dataclass, field
 from email.utils import formatdate
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-from msgspec import Struct
-
 from atoll.errors import Failure
 from atoll.front.pages import Detail
 from atoll.front.peer import Proxies
@@ -49,7 +47,8 @@ class Pool(Protocol):
 Explain: TypeAlias = Callable[[str, Failure], Failure]  # by id of the version
 
 
-class Bounds(Struct, frozen=True):
+@dataclass(frozen=True)
+class Bounds:
     """How much and how long a client may. Bytes and seconds."""
 
     header_bytes: int = 131_072

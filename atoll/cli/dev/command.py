@@ -10,7 +10,8 @@ from pathlib import Path
 
 import click
 
-from atoll.cli.dev.first import Begun, FirstBuild, FirstEngine, Interrupt
+from atoll.cli.dev.first import Begun, FirstBuild, FirstEngine
+from atoll.cli.interrupt import Interrupt
 from atoll.cli.options import json_option, load_project, project_options
 from atoll.cli.talk import Failed, paint, say
 from atoll.config import Settings

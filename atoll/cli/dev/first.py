@@ -1,15 +1,14 @@
 """What begins before the node is even imported, because it is the work of other processes: the first build, and an
-engine. On a machine with two cores both are done when the imports are. And what may come as early: Ctrl-C.
+engine. On a machine with two cores both are done when the imports are.
 """
 
 from __future__ import annotations
 
 import os
-import signal
 from concurrent.futures import Future, ThreadPoolExecutor
-from types import FrameType
 from typing import TYPE_CHECKING, NamedTuple
 
+from atoll.cli.interrupt import Interrupt
 from atoll.cli.talk import say
 from atoll.config import Settings
 from atoll.engine.early import EarlyEngine, prepared
@@ -99,26 +98,6 @@ class FirstEngine:
         self._thread.shutdown()
         if self.result.exception() is None:
             self.result.result().close()
-
-
-class Interrupt:
-    """Ctrl-C until a session handles it. Python raises it wherever it stands, and where that is a callback (imports
-    have them), the error is printed and lost: so it is remembered too, and the session looks.
-    """
-
-    def __init__(self) -> None:
-        self.came = False
-
-    def __enter__(self) -> Interrupt:
-        self._before = signal.signal(signal.SIGINT, self._on_signal)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        signal.signal(signal.SIGINT, self._before)
-
-    def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        self.came = True
-        signal.default_int_handler(number, frame)
 
 
 class Begun(NamedTuple):

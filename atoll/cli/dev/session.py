@@ -58,7 +58,7 @@ class Session:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             loop.add_signal_handler(number, self._watcher.poke, Reason.STOPPING)
         if self._begun.interrupt.came:
-            self._watcher.poke(Reason.STOPPING)
+            return
         try:
             await self.node.start()
             try:
