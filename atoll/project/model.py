@@ -83,10 +83,20 @@ class Project(Struct):
     dev_ip: str = "localhost"
     dev_port: int | None = None
     findings: list[Finding] = field(default_factory=list)
+    missing: dict[str, str] = field(
+        default_factory=dict
+    )  # bindings Atoll does not have -> the field that asks for them
 
     @property
     def errors(self) -> list[Finding]:
         return [finding for finding in self.findings if finding.level is Level.ERROR]
+
+    def go_without(self) -> None:
+        """Bindings that Atoll does not have become ones that say so when they are used."""
+        taken = {*self.vars, *(binding["name"] for binding in self.bindings)}
+        for name, where in self.missing.items():
+            if name not in taken:
+                self.bindings.append({"type": "missing", "name": name, "field": where})
 
     def settings(self) -> dict[str, Any]:
         """The body of a deploy without its code. An empty list is sent too: the file is the source of truth."""

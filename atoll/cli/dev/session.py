@@ -124,6 +124,7 @@ class Session:
             except ProjectError as error:
                 return error
             project.name = self._project.name  # its data and its address stay while this runs
+            project.go_without()  # a session does not end because of them: what is missing is told
             self._news = [finding for finding in project.findings if finding not in self._project.findings]
             self._builder.close()
             self._project = project
