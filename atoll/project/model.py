@@ -83,9 +83,7 @@ class Project(Struct):
     dev_ip: str = "localhost"
     dev_port: int | None = None
     findings: list[Finding] = field(default_factory=list)
-    missing: dict[str, str] = field(
-        default_factory=dict
-    )  # bindings Atoll does not have -> the field that asks for them
+    missing: dict[str, str] = field(default_factory=dict)  # binding -> field, of what Atoll does not have
 
     @property
     def errors(self) -> list[Finding]:

@@ -280,7 +280,8 @@ export default {
     if (new URL(request.url).pathname === "/other") return Response.json([TEXT, typeof DB, !!ROOM, await AI === AI]);
     console.log("env is", env);
     const said = [];
-    for (const use of [() => DB.prepare("SELECT 1"), () => ROOM.idFromName("a"), () => AI.run("m"), () => { DB.x = 1; }]) {
+    const uses = [() => DB.prepare("SELECT 1"), () => ROOM.idFromName("a"), () => AI.run("m"), () => { DB.x = 1; }];
+    for (const use of uses) {
       try { use(); said.push("worked"); } catch (error) { said.push(error.message); }
     }
     return Response.json(said);
