@@ -29,12 +29,12 @@ function toNumber(value) {
   }
 }
 
-function toJson(value) {
+function toJson(value, show) {
   try {
     return JSON.stringify(value);
   } catch (error) {
-    if (/circular structure/.test(error?.message)) return "[Circular]";
-    throw error;
+    // A line of the log does not fail: what JSON cannot say is shown as it is.
+    return /circular structure/.test(error?.message) ? "[Circular]" : show(value);
   }
 }
 

@@ -59,7 +59,7 @@ export const tests = {
   },
 
   "it connects again, after the time the server names, and says what it heard last": async () => {
-    const fetcher = service(events("retry: 1\nid: caf\u00e9\ndata: first\n\n"), events("data: second\n\n"));
+    const fetcher = service(events("retry: 1\nid: caf\u00e9\ndata: first\n\nid: of an event that does not end\n"), events("data: second\n\n"));
     const source = new EventSource("https://example.com/news", { fetcher });
     const states = [];
     const got = [];

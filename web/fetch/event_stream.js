@@ -13,9 +13,10 @@ export class EventStreamParser {
   #rest = ""; // the line that is not over
   #data = "";
   #type = "";
+  #id; // counts when the event it belongs to is over
 
   constructor(lastEventId, { onEvent, onRetry }) {
-    this.lastEventId = lastEventId;
+    this.#id = this.lastEventId = lastEventId;
     this.onEvent = onEvent;
     this.onRetry = onRetry;
   }
@@ -49,7 +50,7 @@ export class EventStreamParser {
   #processField(name, value) {
     if (name === "event") this.#type = value;
     else if (name === "data") this.#data += `${value}\n`;
-    else if (name === "id" && !value.includes("\0")) this.lastEventId = value;
+    else if (name === "id" && !value.includes("\0")) this.#id = value;
     else if (name === "retry" && /^[0-9]+$/.test(value)) this.onRetry(Number(value));
   }
 
@@ -58,6 +59,7 @@ export class EventStreamParser {
     const data = this.#data;
     const type = this.#type === "" ? "message" : this.#type;
     this.#data = this.#type = "";
+    this.lastEventId = this.#id;
     if (data !== "") this.onEvent({ type, data: data.slice(0, -1), lastEventId: this.lastEventId });
   }
 }

@@ -1,10 +1,10 @@
 // What `node:` modules do in a worker and in Node: the same script runs in both. See tests/e2e/test_beside_node.py.
 import { cases as buffer } from "./buffer.js";
+import { cases as inspecting } from "./inspecting.js";
 import { outcomes } from "./run.js";
 import { cases as small } from "./small.js";
-import { cases as util } from "./util.js";
 
-const suites = { buffer, small, util };
+const suites = { buffer, inspecting, small };
 
 export default {
   async fetch(request) {

@@ -62,8 +62,8 @@ const OPTIONS = [
   { numericSeparator: true }, { depth: 1, compact: 3, breakLength: 20 },
 ];
 
-// Node throws where these are shown as a number.
-const UNCONVERTIBLE = ["bare", "bareFunction", "boxedSymbol"];
+// Node throws where these are shown as a number or as JSON.
+const UNCONVERTIBLE = ["bare", "bareFunction", "bigint", "boxedBigint", "boxedSymbol", "mixed"];
 const shown = {};
 for (const [name, value] of Object.entries(VALUES)) {
   // Node's own classes of the web lay themselves out, whatever the options say.
