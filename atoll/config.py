@@ -92,7 +92,7 @@ class Settings:
         200, "Workers with series of their own in /metrics; the others share one.", high=10_000
     )
     otlp_endpoint: str = setting(
-        "", "Where traces go, such as http://localhost:4318/v1/traces; needs `pip install 'atoll[otel]'`.", shown="none"
+        "", "Where traces go, such as http://localhost:4318/v1/traces; needs `pip install '.[otel]'`.", shown="none"
     )
     trace_share: float = setting(0.01, "Part of the calls that are traced, if otlp_endpoint is set.", high=1)
     log_days: float = setting(7.0, "Days for which the log records of calls are kept.", low=0.001, high=36_500)
@@ -360,7 +360,7 @@ def _host_name(raw: str, called: str) -> str:
 
 def _check_together(settings: Settings) -> None:
     """What no single value shows: a default above its own cap."""
-    for name in ("cpu_ms", "wall_ms", "memory_mb", "subrequests"):
+    for name in ("cpu_ms", "wall_ms", "memory_mb", "subrequests", "timer_ms"):
         value, cap = getattr(settings, name), getattr(settings, f"max_{name}")
         if value > cap:
             raise StartError(

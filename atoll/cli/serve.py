@@ -16,12 +16,13 @@ from atoll.errors import StartError
 
 EXAMPLE = "hello-world"
 METAVARS = {int: "N", float: "SECONDS", str: "TEXT", tuple: "NAMES"}
+UNITS = {"days": "DAYS", "hours": "HOURS", "share": "SHARE"}  # by the last word of a name
 
 
 def settings_options(command: Callable[..., None]) -> Callable[..., None]:
     """One option per setting, as text: config.py converts it, so that a flag and a file err in the same words."""
     for name in reversed(FIELDS):
-        metavar = "DAYS" if name.endswith("_days") else METAVARS.get(type(FIELDS[name].default), "DIR")
+        metavar = UNITS.get(name.rpartition("_")[2]) or METAVARS.get(type(FIELDS[name].default), "DIR")
         help_text = f"{facts_of(name).doc}  [default: {shown_default(name)}]"
         command = click.option(flag_name(name), name, metavar=metavar, help=help_text)(command)
     return command

@@ -13,8 +13,9 @@ from atoll.project.model import ProjectError
 CONFIGS = ("atoll.toml", "wrangler.json", "wrangler.jsonc", "wrangler.toml")  # the first that is there counts
 SCRIPTS = (".js", ".mjs", ".cjs", ".ts", ".mts", ".cts", ".jsx", ".tsx")
 
-# Strings are matched first, so that what looks like a comment inside one stays.
-JSONC = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|/\*.*?\*/|,(?=(?:\s|//[^\n]*|/\*.*?\*/)*[}\]])', re.DOTALL)
+# Strings are matched first, so that what looks like a comment inside one stays. A comment is skipped whole or not at
+# all ((?>…)): a bracket inside one ends nothing.
+JSONC = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|/\*.*?\*/|,(?=(?>(?:\s|//[^\n]*|/\*.*?\*/)*)[}\]])', re.DOTALL)
 DOTENV = re.compile(
     r"""^[ \t]*(?:export[ \t]+)?([\w.-]+)[ \t]*=[ \t]*
     (?:'([^']*)'|"((?:[^"\\]|\\.)*)"|`([^`]*)`|([^#\n]*?))[ \t]*(?:\#[^\n]*)?$""",
