@@ -16,7 +16,7 @@ const LAZY = [
   /^crypto\/(?!(crypto|errors|idl|key|registry|subtle)\.js)\w+\.js$/,
   /^dom\/(broadcast_channel|message_event|message_port|progress_event)\.js$/,
   /^encoding\/(labels|text_streams)\.js$/,
-  /^fetch\/integrity\.js$/,
+  /^fetch\/(event_source|event_stream|integrity)\.js$/,
   /^file\/(file_reader|multipart|object_url)\.js$/,
   /^streams\/(compression|gated|identity|transfer)\.js$/,
   /^internal\/inspect\w*\.js$/,
