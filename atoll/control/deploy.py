@@ -128,9 +128,9 @@ class Deployer:
             )
         return deployment
 
-    def active(self, worker_id: str) -> Version | None:
-        """The version of a worker that answers now."""
-        deployment = self._live.get(worker_id)
+    def active(self, id_or_name: str) -> Version | None:
+        """The version of a worker that answers now, whosever it is."""
+        deployment = self._live.get(self._ids.get(id_or_name, id_or_name))
         return deployment.version if deployment is not None else None
 
     def version(self, deployment: Deployment, reference: str) -> Deployment:

@@ -10,8 +10,9 @@ import pytest
 import pytest_asyncio
 
 from atoll.bindings.scope import Scope
+from atoll.bindings.services import InnerRequest
 from atoll.bindings.service.target import Target
-from atoll.wire.generated import Outcome
+from atoll.wire.generated import Event, Outcome
 from atoll.workers import Grant, Limits, Version
 from tests.engine.conftest import open_room, snapshots
 from tests.engine.engine_room import EngineRoom, script
@@ -188,7 +189,8 @@ async def test_bytes_that_no_worker_would_send_harm_only_the_call(room: EngineRo
     from atoll.errors import CalleeFailed
 
     body = {"new Uint8Array(0)": b"", "new Uint8Array(8).fill(255)": b"\xff" * 8}.get(garbage, bytes(64))
-    meta = {"entrypoint": None, "props": {}, "method": "add"}
+    head = b'RPC add\n{"entrypoint": null, "props": {}, "method": "add"}'
+    api = room.workers["api"]
     with pytest.raises(CalleeFailed):
-        await room.inner.method(room.workers["api"], "RPC add", meta, body, Scope(room.workers["api"])).value()
+        await room.inner.method(InnerRequest(api, head, body, event=int(Event.RPC), within=Scope(api))).value()
     assert (await room.get(caller("return show(await env.API.add(1, 1));", API={"service": "api"}))).body == b"2"
