@@ -41,6 +41,8 @@ class Upstream:
         self.connections = 0
         self.sent = 0  # by `/endless`
         self.release = threading.Event()  # what `/wait` waits for
+        self.held = self.most_held = 0  # requests of `/held` at this moment, and the most there were
+        self.counting = threading.Lock()
         outer = self
 
         class Handler(socketserver.BaseRequestHandler):
@@ -244,6 +246,17 @@ class Conversation:
         self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.sock.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: 13\r\n\r\n")
         self.sock.sendall(b"in two pieces")
+
+    def do_held(self, path: str, body: bytes) -> None:
+        """Takes a moment, and counts how many are here at once."""
+        upstream = self.upstream
+        with upstream.counting:
+            upstream.held += 1
+            upstream.most_held = max(upstream.most_held, upstream.held)
+        time.sleep(0.05)
+        with upstream.counting:
+            upstream.held -= 1
+        self.respond(b"held")
 
     def do_silent(self, path: str, body: bytes) -> None:
         self.upstream.release.wait(30)

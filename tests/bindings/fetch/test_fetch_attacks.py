@@ -233,6 +233,48 @@ def test_six_connections_at_once_and_the_rest_wait(run: Run, upstream: Upstream)
     upstream.release.set()
 
 
+SHARED = """import {{ WorkerEntrypoint }} from "cloudflare:workers";
+const UP = "{url}";
+async function two(path) {{
+  const all = await Promise.all([0, 1].map((i) => fetch(UP + path + i)));
+  return (await Promise.all(all.map((each) => each.text()))).join();
+}}
+export default class extends WorkerEntrypoint {{
+  async fetch(request) {{ return new Response(await two(new URL(request.url).pathname)); }}
+  two(path) {{ return two(path); }}
+}}"""
+
+
+def shared(node: Atoll, upstream: Upstream) -> list[dict[str, str]]:
+    """A worker that makes two fetches for each call, as a service binding."""
+    node.deploy("shares", SHARED.format(url=upstream.url))
+    return [{"type": "service", "name": "API", "service": "shares"}]
+
+
+def test_workers_behind_service_bindings_share_the_six(node: Atoll, run: Run, upstream: Upstream) -> None:
+    upstream.most_held = 0
+    answer = run(
+        """const own = Array.from({ length: 4 }, async (_, i) => (await fetch(UP + "/held?" + i)).text());
+      const fetched = Array.from({ length: 4 }, async () => (await env.API.fetch("http://api/held/")).text());
+      const called = Array.from({ length: 4 }, () => env.API.two("/held?"));
+      return new Response((await Promise.all([...own, ...fetched, ...called])).join())""",
+        bindings=shared(node, upstream),
+    )
+    assert answer.text == ",".join(["held"] * 20)
+    assert 2 <= upstream.most_held <= 6
+
+
+def test_calls_through_service_bindings_take_none_of_the_six(node: Atoll, run: Run, upstream: Upstream) -> None:
+    """Else those that were called could not do what their callers wait for."""
+    answer = run(
+        """const all = await Promise.all(Array.from({ length: 12 }, async (_, i) =>
+        i % 2 ? env.API.two("/n" + i) : (await env.API.fetch("http://api/n" + i)).text()));
+      return new Response(`${all.length} ${all[10]} ${all[11]}`)""",
+        bindings=shared(node, upstream),
+    )
+    assert answer.text == "12 GET /n100,GET /n101 GET /n110,GET /n111"
+
+
 def test_many_small_fetches_at_once_all_succeed(run: Run) -> None:
     answer = run("""const all = await Promise.all(Array.from({ length: 60 }, async (_, i) => (await fetch(UP + "/n" + i)).text()));
       return new Response(all.length + all[59])""")
