@@ -14,6 +14,7 @@ import time
 import zlib
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import unquote
 
 import brotli
 from backports import zstd
@@ -288,6 +289,20 @@ class Conversation:
 
     def do_raw_keep(self, path: str, body: bytes) -> None:
         self.sock.sendall(body)
+
+    def do_raw_head(self, path: str, body: bytes) -> None:
+        """Answers with what a header says, though it should be a head alone."""
+        self.sock.sendall(unquote(self.upstream.last().get("x-raw") or "").encode())
+
+    def do_endless_trailer(self, path: str, body: bytes) -> None:
+        self.sock.sendall(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\na\r\n0\r\n")
+        while True:
+            self.sock.sendall(b"x-more: " + b"y" * 1000 + b"\r\n")
+
+    def do_endless_extension(self, path: str, body: bytes) -> None:
+        self.sock.sendall(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1;a=")
+        while True:
+            self.sock.sendall(b"y" * 1000)
 
     def do_once(self, path: str, body: bytes) -> None:
         """Answers as if the connection could be used again, and closes it."""

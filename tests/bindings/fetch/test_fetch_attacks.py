@@ -140,6 +140,22 @@ def test_an_endless_head_ends(run: Run, path: str) -> None:
     assert "longer than 128 KB" in attempt(run, f"UP + '/{path}'")
 
 
+@pytest.mark.parametrize("path", ["endless-trailer", "endless-extension"])
+def test_a_chunked_body_that_is_all_framing_ends(run: Run, path: str) -> None:
+    assert "more framing than content" in attempt(run, f"UP + '/{path}'")
+
+
+def test_a_body_of_a_head_is_not_taken_for_the_next_response(run: Run) -> None:
+    evil = "HTTP/1.1 200 OK\\r\\ncontent-length: 4\\r\\n\\r\\nevil"
+    answer = run(f"""const all = [];
+      for (let i = 0; i < 5; i++) {{
+        await fetch(UP + "/raw-head", {{ method: "HEAD", headers: {{ "x-raw": encodeURIComponent("{evil}") }} }});
+        all.push(await (await fetch(UP + "/fine")).text());
+      }}
+      return new Response([...new Set(all)].join())""")
+    assert answer.text == "GET /fine"
+
+
 @pytest.mark.parametrize("read", ["text()", "arrayBuffer()", "clone().text()", "json()", "blob()", "formData()"])
 def test_an_endless_body_is_an_error_for_its_reader_only(node: Atoll, upstream: Upstream, read: str) -> None:
     """Read whole it would fill the isolate: who wants that gets an error, and who is served beside it notices nothing."""
