@@ -69,7 +69,8 @@ class Fetch(Binding):
         trace = call.scope.trace
         is_traced = trace is not None and trace.is_kept
         if not is_traced:  # else its head names a span of its own
-            quick = self._start_bound(call) or self._start_quick(call)
+            quick = None if "service" in call.meta else self._start_quick(call)
+            quick = quick or self._start_bound(call)
             if quick is not None:
                 return quick
         wanted = read_wanted(call.meta)
