@@ -232,8 +232,7 @@ class Node:
 
     def find_worker(self, tenant: str, name: str) -> Version | None:
         """The active version of a worker of a tenant."""
-        found = self.deployer.active(name)
-        return found if found is not None and found.tenant == tenant and found.worker_name == name else None
+        return self.deployer.active_named(tenant, name)
 
     def _sources(self, broker: Broker, bindings: Sequence[Binding]) -> Sources:
         fetches = [binding.client.stats for binding in bindings if isinstance(binding, Fetch)]
