@@ -8,13 +8,14 @@ wrong with a value is found here, before anything has started, and is told with 
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
+
+from msgspec import Struct
 
 from atoll.config_file import find_file, nearest, read_file
 from atoll.errors import StartError
@@ -30,8 +31,7 @@ OTHER_VARIABLES = frozenset({
 HOST_NAME = re.compile(r"(?=.{1,253}$)[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*")
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(Struct, frozen=True):
     """What is known about a setting besides its value."""
 
     doc: str
@@ -306,6 +306,8 @@ def _refuse_mistyped(env: Mapping[str, str]) -> None:
     names = [variable for name in FIELDS for variable in env_names(name)]
     for variable in env:
         if variable.startswith("ATOLL_") and variable not in names and variable not in OTHER_VARIABLES:
+            import difflib
+
             close = difflib.get_close_matches(variable, names, n=1, cutoff=0.85)
             if close:
                 raise StartError(f"the variable {variable} is no setting", f"did you mean {close[0]}?")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from atoll.cli.interrupt import Interrupt
 from atoll.cli.talk import Failed
 from atoll.config import FIELDS, Settings, facts_of, flag_name, load_with_origins, shown_default
 from atoll.config_file import CONFIG_FILE
@@ -54,7 +55,12 @@ def serve(config: Path | None, example: bool, as_json: bool, **flags: str | None
 
 
 def run(settings: Settings, origins: dict[str, str], examples: list[str], *, as_json: bool) -> None:
-    from atoll.app import run as run_node  # the whole node: imported once the settings are known to be good
-    from atoll.cli.greeting import greet, greet_script
+    with Interrupt() as interrupt:
+        import atoll.bindings.fetch.upgrade  # what a first WebSocket would wait for
+        import atoll.front.sockets  # noqa: F401
+        from atoll.app import run as run_node  # the whole node: imported once the settings are known to be good
+        from atoll.cli.greeting import greet, greet_script
+    if interrupt.came:
+        raise click.Abort
 
     run_node(settings, greet_script if as_json else greet, examples=examples, origins=origins)

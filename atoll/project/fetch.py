@@ -12,7 +12,6 @@ import os
 import re
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
@@ -78,6 +77,8 @@ def _fetch(target: Path) -> Path:
 
 
 def _install(target: Path) -> Path:
+    import tempfile  # seldom needed
+
     with tempfile.TemporaryDirectory(dir=target.parent) as temporary:
         room = Path(temporary) / "room"
         room.mkdir()
