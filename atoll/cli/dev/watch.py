@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 # Folders that hold what tools made
 IGNORED = {"node_modules", ".git", ".atoll", ".wrangler", "dist", "__pycache__", ".venv", "build", "coverage", ".cache"}
-IGNORED_ENDINGS = ("~", ".swp", ".swx", ".tmp", ".map")
+IGNORED_ENDINGS = ("~", ".swp", ".swx", ".tmp", ".map", ".log")
 MOST_FOLDERS = 2_000  # somebody may have started it in a home folder
 DEBOUNCE_MS = 40
 STEP_MS = 10
