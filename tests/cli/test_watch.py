@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -140,3 +142,35 @@ def test_a_home_folder_is_not_watched_to_its_last_corner(tmp_path: Path) -> None
 def test_folders_of_tools_are_not_even_looked_into(project: Project) -> None:
     names = {path.name for path in folders_of([project.folder])}
     assert names == {"shop", "src", "deep"} and not names & IGNORED
+
+
+# Two folders, and a kernel that lets nobody watch more than one. Times are far apart, since looking sees seconds.
+WITHOUT_THE_KERNEL = """
+import asyncio, os, sys, threading
+from pathlib import Path
+from atoll.cli.dev.watch import Watcher
+from atoll.project.model import Project
+
+async def main(folder: Path) -> None:
+    watcher, begun = Watcher(Project("x", folder, folder / "src/index.ts"), print), threading.Event()
+    watcher.start(begun.set)
+    assert await asyncio.to_thread(begun.wait, 30)
+    os.utime(folder / "src/index.ts", (1, 1))
+    print(await asyncio.wait_for(anext(watcher.reasons()), 30))
+    await watcher.close()
+
+asyncio.run(main(Path(sys.argv[1])))
+"""
+
+
+def test_where_the_kernel_gives_no_more_watches_files_are_looked_at(project: Project) -> None:
+    limited = ["unshare", "--user", "--map-root-user", "sh", "-c"]
+    bound = "echo 1 > /proc/sys/user/max_inotify_watches"
+    if subprocess.run([*limited, bound], capture_output=True, check=False).returncode:
+        pytest.skip("this kernel lets us make no user namespace with a bound of its own")
+    program = [sys.executable, "-c", WITHOUT_THE_KERNEL, str(project.folder)]
+    ran = subprocess.run(
+        [*limited, f'{bound} && exec "$@"', "sh", *program], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert ran.stdout.startswith("the system does not tell of changes (OS file watch limit reached.)"), ran.stderr
+    assert ran.stdout.endswith(f"{int(Reason.SOURCES)}\n"), ran.stdout
