@@ -37,6 +37,7 @@ class QueueAnswer(msgspec.Struct):
     waiting: int  # messages that could be delivered now
     delayed: int  # messages whose time has not come
     leased: int  # messages a consumer has
+    bytes: int  # of all of them: a message counts for 128 more than its body
     oldest_at: str | None
     dropped: int  # messages that failed too often, with no dead-letter queue to catch them
     retention_seconds: int
@@ -207,6 +208,7 @@ class QueuesApi:
             waiting=depth.waiting,
             delayed=depth.delayed,
             leased=depth.leased,
+            bytes=depth.bytes,
             oldest_at=None if depth.oldest_at is None else iso_time(depth.oldest_at),
             dropped=queue.dropped,
             retention_seconds=queue.retention,

@@ -63,6 +63,14 @@ class NamespaceRow(NamedTuple):
     created_at: int
 
 
+class Room(NamedTuple):
+    """How much a tenant may surely add before what it has must be looked at: what it deletes meanwhile comes on top."""
+
+    bound: Bound
+    keys: int
+    bytes: int
+
+
 class SqliteKV:
     def __init__(self, path: Path) -> None:
         folder = resources.files("atoll.bindings.kv") / "migrations"
@@ -72,6 +80,7 @@ class SqliteKV:
             for row in self._database.read(lambda connection: rows(connection, NamespaceRow, NAMESPACES))
         }
         self._bounds: dict[str, Bound] = {}  # of tenants that have one
+        self._rooms: dict[str, Room] = {}  # by tenant; on the writer thread
         self._dropped: set[int] = set()  # namespaces, since the start; on the writer thread
 
     def bound(self, tenant: str, bound: Bound) -> None:
@@ -147,7 +156,9 @@ class SqliteKV:
         def act(connection: apsw.Connection) -> None:
             if number in self._dropped:  # while this write waited
                 raise NoNamespace(space.namespace)
-            before = None if bound is None else rows(connection, Size, TOTAL, space.tenant)[0]
+            before = None
+            if bound is not None and not self._has_room(space.tenant, bound, entries):
+                [before] = rows(connection, Size, TOTAL, space.tenant)
             if len(values) == 1:
                 connection.execute(PUT, values[0])
             else:
@@ -156,8 +167,22 @@ class SqliteKV:
                 [total] = rows(connection, Size, TOTAL, space.tenant)
                 if over(total, bound) and (total.keys > before.keys or total.bytes > before.bytes):
                     raise OverQuota(total, bound)
+                self._rooms[space.tenant] = _room(bound, total)
 
-        await self._database.write(act)
+        try:
+            await self._database.write(act)
+        except StorageFailed:
+            self._rooms.pop(space.tenant, None)  # what was counted with it may not be as counted
+            raise
+
+    def _has_room(self, tenant: str, bound: Bound, entries: Sequence[tuple[bytes, Entry]]) -> bool:
+        """Whether they surely fit, so that nothing needs to be summed up. On the writer thread."""
+        room = self._rooms.get(tenant)
+        size = sum(len(key) + len(entry.value) + len((entry.metadata or "").encode()) for key, entry in entries)
+        if room is None or room.bound is not bound or room.keys < len(entries) or room.bytes < size:
+            return False
+        self._rooms[tenant] = Room(bound, room.keys - len(entries), room.bytes - size)
+        return True
 
     async def delete(self, space: Space, keys: Sequence[bytes]) -> None:
         number = self._id(space)
@@ -212,6 +237,11 @@ class SqliteKV:
         if known is None:
             raise NoNamespace(space.namespace)
         return known.id
+
+
+def _room(bound: Bound, total: Size) -> Room:
+    keys = ANY_SIZE if bound.keys is None else bound.keys - total.keys
+    return Room(bound, keys, ANY_SIZE if bound.bytes is None else bound.bytes - total.bytes)
 
 
 def _listed(sql: str, number: int, start: bytes, end: bytes, most: int, connection: apsw.Connection) -> list[Listed]:

@@ -48,7 +48,7 @@ class Size(NamedTuple):
     """How much is stored: what has expired counts until it is swept."""
 
     keys: int
-    bytes: int  # of values
+    bytes: int  # of keys, values and metadata
 
 
 class Bound(NamedTuple):

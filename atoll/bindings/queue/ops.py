@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
 from atoll.bindings.base import Binding, OpCall, Reply, op
-from atoll.bindings.queue.store import NewMessage, NoQueue, QueueStore
-from atoll.errors import InvalidArgument, StorageFailed
+from atoll.bindings.queue.store import NewMessage, NoQueue, OverQuota, QueueStore
+from atoll.errors import BindingRefused, InvalidArgument, StorageFailed
 
 MAX_MESSAGE = 128 * 1000
 MAX_BATCH = 100
@@ -49,6 +50,12 @@ class QueueBinding(Binding):
     async def holdings(self, tenant: str) -> list[str]:
         return [queue.name for queue in await self._store.all(tenant)]
 
+    async def usage(self, tenant: str) -> dict[str, int]:
+        return {"queue_bytes": await self._store.total(tenant)}
+
+    def bound(self, tenant: str, most: Mapping[str, int | None]) -> None:
+        self._store.bound(tenant, most["queue_bytes"])
+
     async def prepare(self, tenant: str, resource: str) -> None:
         await self._store.ensure(tenant, resource.partition(" ")[2])
 
@@ -62,6 +69,8 @@ class QueueBinding(Binding):
             raise NoQueue
         try:
             await self._store.send(queue.id, messages)
+        except OverQuota as error:
+            raise BindingRefused(f"Queue send failed: {error}") from None
         except StorageFailed as error:
             raise StorageFailed(f"Queue send failed: {error}") from None
         return Reply()

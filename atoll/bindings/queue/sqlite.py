@@ -16,14 +16,27 @@ from pathlib import Path
 import apsw
 
 from atoll.bindings.clock import SteadyClock
-from atoll.bindings.queue.store import RETENTION, Depth, Message, NewMessage, NoQueue, Queue, Settlement, Waiting
+from atoll.bindings.queue.store import (
+    RETENTION,
+    Depth,
+    Message,
+    NewMessage,
+    NoQueue,
+    OverQuota,
+    Queue,
+    Settlement,
+    Waiting,
+)
 from atoll.db.sqlite import Database, rows
+from atoll.errors import StorageFailed
 
 log = logging.getLogger("atoll.queues")
 
+MESSAGE_BYTES = 128  # that a message counts for besides its body, as in migrations/0003_bytes.sql
 SWEEP_ROWS = 1_000  # messages one sweep deletes at most, so that no write waits long for it
 
 INSERT = "INSERT INTO messages (queue_id, id, type, body, sent_at, visible_at) VALUES (?, ?, ?, ?, ?, ?)"
+TOTAL = "SELECT coalesce(sum(bytes), 0) FROM queues WHERE tenant = ?"
 _QUEUE = "SELECT id, tenant, name, paused, retention, dropped, created_at FROM queues"
 
 
@@ -33,8 +46,11 @@ class SqliteQueues:
         self._clock = clock or SteadyClock()
         self._listeners: list[Callable[[int], None]] = []  # told the id of a queue that changed
         self._known: dict[tuple[str, str], Queue] = {}  # by tenant and name: nobody else changes the file
+        self._owners: dict[int, str] = {}  # tenants by the id of a queue
         for queue in self._database.read(lambda c: rows(c, _queue, _QUEUE)):
-            self._known[queue.tenant, queue.name] = queue
+            self._know(queue)
+        self._bounds: dict[str, int] = {}  # of tenants that have one
+        self._rooms: dict[str, tuple[int, int]] = {}  # a tenant's bound, and what surely fits; on the writer thread
         self._is_ready = False  # what the last process left has been seen to
 
     def on_change(self, listener: Callable[[int], None]) -> None:
@@ -42,6 +58,15 @@ class SqliteQueues:
 
     def now(self) -> int:
         return int(self._clock() * 1000)
+
+    def bound(self, tenant: str, most: int | None) -> None:
+        if most is None:
+            self._bounds.pop(tenant, None)
+        else:
+            self._bounds[tenant] = most
+
+    async def total(self, tenant: str) -> int:
+        return self._database.read(lambda c: rows(c, int, TOTAL, tenant))[0]
 
     async def _get_ready(self) -> None:
         """Done by the first who needs it, and again by the next one if the disk was full then."""
@@ -78,7 +103,8 @@ class SqliteQueues:
 
         known = self._known.get((tenant, name))
         if known is None:
-            known = self._known[tenant, name] = await self._database.write(act)
+            known = await self._database.write(act)
+            self._know(known)
         return known
 
     async def find(self, tenant: str, name: str) -> Queue | None:
@@ -106,8 +132,8 @@ class SqliteQueues:
     async def depth(self, queue_id: int) -> Depth:
         sql = (
             "SELECT count(*) FILTER (WHERE leased = 0 AND visible_at <= ?1),"
-            " count(*) FILTER (WHERE leased = 0 AND visible_at > ?1), count(*) FILTER (WHERE leased = 1), min(sent_at)"
-            " FROM messages WHERE queue_id = ?2"
+            " count(*) FILTER (WHERE leased = 0 AND visible_at > ?1), count(*) FILTER (WHERE leased = 1), min(sent_at),"
+            " (SELECT coalesce(sum(bytes), 0) FROM queues WHERE id = ?2) FROM messages WHERE queue_id = ?2"
         )
         now = self.now()
         return (await self._database.search(lambda c: rows(c, Depth, sql, now, queue_id)))[0]
@@ -122,7 +148,13 @@ class SqliteQueues:
             for number, message in zip(ids, messages, strict=True)
         ]
 
+        tenant = self._owners.get(queue_id, "")
+        most = self._bounds.get(tenant)
+        size = sum(len(message.body) + MESSAGE_BYTES for message in messages)
+
         def act(connection: apsw.Connection) -> None:
+            if most is not None:
+                self._find_room(connection, tenant, most, size)
             try:
                 if len(values) == 1:
                     connection.execute(INSERT, values[0])
@@ -131,9 +163,23 @@ class SqliteQueues:
             except apsw.ConstraintError:  # it was deleted while this write waited
                 raise NoQueue from None
 
-        await self._database.write(act)
+        try:
+            await self._database.write(act)
+        except StorageFailed:
+            self._rooms.pop(tenant, None)  # what was counted with it may not be as counted
+            raise
         self._tell(queue_id)
         return ids
+
+    def _find_room(self, connection: apsw.Connection, tenant: str, most: int, size: int) -> None:
+        """Count messages that are to be stored. What there is in all is summed up only when it may be too much."""
+        bound, left = self._rooms.get(tenant, (most, 0))
+        if bound != most or left < size:
+            [total] = rows(connection, int, TOTAL, tenant)
+            if total + size > most:
+                raise OverQuota(total + size, most)
+            left = most - total
+        self._rooms[tenant] = (most, left - size)
 
     async def lease(self, queue_id: int, limit: int) -> list[Message]:
         await self._get_ready()
@@ -218,9 +264,13 @@ class SqliteQueues:
     def _refresh(self, queue_id: int) -> None:
         """Know a queue as it is now, or that it is gone."""
         for key in [key for key, queue in self._known.items() if queue.id == queue_id]:
-            del self._known[key]
+            del self._known[key], self._owners[queue_id]
         for queue in self._database.read(lambda c: rows(c, _queue, f"{_QUEUE} WHERE id = ?", queue_id)):
-            self._known[queue.tenant, queue.name] = queue
+            self._know(queue)
+
+    def _know(self, queue: Queue) -> None:
+        self._known[queue.tenant, queue.name] = queue
+        self._owners[queue.id] = queue.tenant
 
     def _tell(self, queue_id: int) -> None:
         for listener in self._listeners:
