@@ -13,6 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.running import Atoll
 
 DASHBOARD = Path(__file__).resolve().parents[2] / "deploy/grafana/atoll.json"
+ALERTS = DASHBOARD.parents[1] / "prometheus/atoll-alerts.yml"
 LABELS = (
     "tenant",
     "worker",
@@ -98,14 +99,26 @@ def test_worker_hosts_have_no_metrics_of_ours(atoll: Atoll) -> None:
         assert atoll.request("GET", "nobody.example", path).status == 404
 
 
-def test_every_number_of_the_dashboard_is_told(atoll: Atoll) -> None:
-    wanted = set(re.findall(r"\batoll_\w+", DASHBOARD.read_text("utf-8")))
+def told_names(atoll: Atoll) -> set[str]:
     told = atoll.control("GET", "/metrics").text
     families = {family.name: family.type for family in text_string_to_metric_families(told)}
     parts = {"counter": ("_total",), "histogram": ("_bucket", "_sum", "_count"), "gauge": ("",)}
-    names = {name + part for name, kind in families.items() for part in parts[kind]}
-    assert len(wanted) > 20 and not wanted - names
+    return {name + part for name, kind in families.items() for part in parts[kind]}
+
+
+def test_every_number_of_the_dashboard_is_told(atoll: Atoll) -> None:
+    wanted = set(re.findall(r"\batoll_\w+", DASHBOARD.read_text("utf-8")))
+    assert len(wanted) > 20 and not wanted - told_names(atoll)
     assert len({panel["id"] for panel in json.loads(DASHBOARD.read_text("utf-8"))["panels"]}) > 15
+
+
+def test_every_number_of_the_alerts_is_told_and_every_alert_explained(atoll: Atoll) -> None:
+    alerts = ALERTS.read_text("utf-8")
+    wanted = set(re.findall(r"\batoll_\w+", alerts))
+    assert len(wanted) > 10 and not wanted - told_names(atoll)
+    page = (DASHBOARD.parents[2] / "docs/guides/operate.md").read_text("utf-8")
+    names = re.findall(r"alert: (\w+)", alerts)
+    assert len(names) > 10 and all(f"`{name}`" in page for name in names)
 
 
 def test_the_page_about_metrics_names_them_all(atoll: Atoll) -> None:
