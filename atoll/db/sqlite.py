@@ -23,6 +23,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
+from contextlib import suppress
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from queue import SimpleQueue
@@ -182,7 +183,7 @@ class Database:
         self._reader.close()
         with self._searching:
             self._searcher.close()
-        with self._writing:
+        with self._writing, suppress(apsw.Error):
             self._writer.close(True)  # last, so that it folds the write-ahead log into the file, if the disk takes it
 
     # While the disk is away

@@ -82,7 +82,10 @@ class Load:
     def check(self) -> None:
         """All that was acknowledged is there."""
         node = self.node
-        node.wait_until(lambda: waiting(node) == 0, 40)
+        try:
+            node.wait_until(lambda: waiting(node) == 0, 40)
+        except AssertionError:
+            raise AssertionError(f"{node.control('GET', '/api/queues/faults').text}\n{node.log()[-3000:]}") from None
         for key in self.stored:
             assert node.get("faults", f"/get?key={key}").body == PIECE
         for key in self.sent:

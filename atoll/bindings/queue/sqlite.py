@@ -51,7 +51,8 @@ class SqliteQueues:
             self._know(queue)
         self._bounds: dict[str, int] = {}  # of tenants that have one
         self._rooms: dict[str, tuple[int, int]] = {}  # a tenant's bound, and what surely fits; on the writer thread
-        self._is_ready = False  # what the last process left has been seen to
+        self._leased: set[int] = set()  # messages that somebody has: their seq
+        self._is_ready = False  # leases that nobody has, the last process's or those of a failed write, are undone
 
     def on_change(self, listener: Callable[[int], None]) -> None:
         self._listeners.append(listener)
@@ -69,11 +70,13 @@ class SqliteQueues:
         return self._database.read(lambda c: rows(c, int, TOTAL, tenant))[0]
 
     async def _get_ready(self) -> None:
-        """Done by the first who needs it, and again by the next one if the disk was full then."""
+        """Done by the first who needs it, and again by the next one if the disk failed then."""
         now = self.now()
 
         def act(connection: apsw.Connection) -> None:
-            _execute(connection, "UPDATE messages SET leased = 0 WHERE leased = 1")
+            marked = rows(connection, int, "SELECT seq FROM messages WHERE leased = 1")
+            lost = [(seq,) for seq in marked if seq not in self._leased]
+            connection.executemany("UPDATE messages SET leased = 0 WHERE seq = ?", lost)
             sql = "SELECT max((SELECT max(sent_at) FROM messages WHERE queue_id = queues.id)) FROM queues"
             [newest] = rows(connection, lambda at: at, sql)
             ahead = (newest or 0) - now
@@ -184,9 +187,10 @@ class SqliteQueues:
     async def lease(self, queue_id: int, limit: int) -> list[Message]:
         await self._get_ready()
         now = self.now()
+        taken: list[Message] = []
 
-        def act(connection: apsw.Connection) -> list[Message]:
-            taken = rows(
+        def act(connection: apsw.Connection) -> None:
+            taken[:] = rows(
                 connection,
                 Message,
                 "SELECT seq, id, type, body, sent_at, attempts + 1 FROM messages"
@@ -196,9 +200,15 @@ class SqliteQueues:
             connection.executemany(
                 "UPDATE messages SET leased = 1, attempts = attempts + 1 WHERE seq = ?", [(m.seq,) for m in taken]
             )
-            return taken
+            self._leased.update(message.seq for message in taken)
 
-        return await self._database.write(act)
+        try:
+            await self._database.write(act)
+        except StorageFailed:  # it may or may not be on the disk: what it took must not stay leased by nobody
+            self._leased.difference_update(message.seq for message in taken)
+            self._is_ready = False
+            raise
+        return taken
 
     async def settle(self, queue_id: int, settlement: Settlement) -> None:
         now = self.now()
@@ -222,6 +232,7 @@ class SqliteQueues:
             )
 
         await self._database.write(act)
+        self._leased.difference_update(settlement.done, settlement.dead, (seq for seq, _ in settlement.again))
         if settlement.dead and settlement.dead_letters is None:
             self._refresh(queue_id)
         self._tell(queue_id)
