@@ -183,7 +183,7 @@ def test_a_disk_that_turns_read_only_is_told_repaired_and_taken_up_again(
         os.kill(engine, signal.SIGKILL)
         node.wait_until(lambda: node.get("faults").status == 200, 20)
         disk.repair()
-        node.wait_until(lambda: "is back" in node.log(), 20)
+        node.wait_until(lambda: "/data is back" in node.log(), 20)
         assert node.control("POST", "/api/queues/faults/resume").status == 200
         load.all_well()
         load.check()
