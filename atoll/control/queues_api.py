@@ -10,7 +10,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from atoll.bindings.queue.ops import MAX_BATCH, MAX_DELAY, MAX_MESSAGE, checked_queue_name
+from atoll.bindings.queue.ops import MAX_BATCH, MAX_DELAY, MAX_MESSAGE, checked_queue_name, refuse_one_more
 from atoll.bindings.queue.store import RETENTION, NewMessage, Queue, QueueStore, Waiting
 from atoll.control.audit import AuditLog
 from atoll.control.boundary import Route, caller_of, json_answer, no_content, read_shape
@@ -134,6 +134,7 @@ class QueuesApi:
         retention = checked_retention(wanted.retention_seconds)
         if await self._store.find(tenant, name) is not None:
             raise Refused(ApiCode.NAME_TAKEN, f"a queue named `{name}` exists already")
+        await refuse_one_more(self._store, tenant)
         await self._audit.note(caller_of(request), "queue.create", name)
         queue = await self._store.ensure(tenant, name, retention)
         return json_answer(await self._shown(queue), status=201)

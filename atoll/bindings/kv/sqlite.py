@@ -16,6 +16,7 @@ from typing import NamedTuple, TypeAlias
 import apsw
 
 from atoll.bindings.kv.store import (
+    MAX_NAMESPACES,
     Bound,
     Entry,
     Listed,
@@ -25,6 +26,7 @@ from atoll.bindings.kv.store import (
     Page,
     Size,
     Space,
+    TooManyNamespaces,
     after_prefix,
     over,
 )
@@ -98,6 +100,8 @@ class SqliteKV:
     async def create(self, space: Space, now: float) -> bool:
         if space in self._known:
             return False
+        if sum(known.tenant == space.tenant for known in self._known) >= MAX_NAMESPACES:
+            raise TooManyNamespaces
 
         def act(connection: apsw.Connection) -> bool:
             sql = "INSERT INTO namespaces (tenant, name, created_at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"

@@ -10,10 +10,10 @@ import apsw
 import pytest
 
 from atoll.bindings.clock import ClockWatch
-from atoll.bindings.kv import ops
+from atoll.bindings.kv import ops, sqlite
 from atoll.bindings.kv.ops import KV, SWEPT_AFTER
 from atoll.bindings.kv.sqlite import INLINE_VALUE, SqliteKV
-from atoll.bindings.kv.store import Bound, Entry, KVStore, NoNamespace, OverQuota, Size, Space
+from atoll.bindings.kv.store import Bound, Entry, KVStore, NoNamespace, OverQuota, Size, Space, TooManyNamespaces
 from tests.eventually import eventually
 
 ALICE = Space("alice", "things")
@@ -202,6 +202,17 @@ async def test_a_bound_holds_to_the_byte_however_the_store_came_there(store: KVS
         await store.put(ALICE, [(b"l", Entry(bytes(left)))])
     await store.put(ALICE, [(b"l", Entry(bytes(left - 1)))])
     assert (await store.total("alice")).bytes == 1_000
+
+
+async def test_a_tenant_has_no_more_namespaces_than_it_may(store: KVStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite, "MAX_NAMESPACES", 2)
+    assert await store.create(Space("alice", "second"), NOW)
+    with pytest.raises(TooManyNamespaces, match=r"^403 "):
+        await store.create(Space("alice", "third"), NOW)
+    assert not await store.create(ALICE, NOW), "what is there is no one more"
+    assert await store.create(Space("bob", "second"), NOW)
+    await store.drop(ALICE)
+    assert await store.create(Space("alice", "third"), NOW)
 
 
 async def test_a_write_that_waited_while_its_namespace_was_dropped_is_refused(store: KVStore) -> None:
