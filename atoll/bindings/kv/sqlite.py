@@ -156,12 +156,13 @@ class SqliteKV:
     async def put(self, space: Space, entries: Sequence[tuple[bytes, Entry]]) -> None:
         number, bound = self._id(space), self._bounds.get(space.tenant)
         values = [_row(number, key, entry) for key, entry in entries]
+        size = sum([row[4] for row in values])
 
         def act(connection: apsw.Connection) -> None:
             if number in self._dropped:  # while this write waited
                 raise NoNamespace(space.namespace)
             before = None
-            if bound is not None and not self._has_room(space.tenant, bound, entries):
+            if bound is not None and not self._has_room(space.tenant, bound, len(values), size):
                 [before] = rows(connection, Size, TOTAL, space.tenant)
             if len(values) == 1:
                 connection.execute(PUT, values[0])
@@ -179,13 +180,12 @@ class SqliteKV:
             self._rooms.pop(space.tenant, None)  # what was counted with it may not be as counted
             raise
 
-    def _has_room(self, tenant: str, bound: Bound, entries: Sequence[tuple[bytes, Entry]]) -> bool:
+    def _has_room(self, tenant: str, bound: Bound, keys: int, size: int) -> bool:
         """Whether they surely fit, so that nothing needs to be summed up. On the writer thread."""
         room = self._rooms.get(tenant)
-        size = sum(len(key) + len(entry.value) + len((entry.metadata or "").encode()) for key, entry in entries)
-        if room is None or room.bound is not bound or room.keys < len(entries) or room.bytes < size:
+        if room is None or room.bound is not bound or room.keys < keys or room.bytes < size:
             return False
-        self._rooms[tenant] = Room(bound, room.keys - len(entries), room.bytes - size)
+        self._rooms[tenant] = Room(bound, room.keys - keys, room.bytes - size)
         return True
 
     async def delete(self, space: Space, keys: Sequence[bytes]) -> None:
@@ -253,7 +253,8 @@ def _listed(sql: str, number: int, start: bytes, end: bytes, most: int, connecti
 
 
 def _row(number: int, key: bytes, entry: Entry) -> tuple[int, bytes, int | None, str | None, int, bytes]:
-    return number, key, entry.expires_at, entry.metadata, len(entry.value), entry.value
+    size = len(key) + len(entry.value) + (len(entry.metadata.encode()) if entry.metadata else 0)
+    return number, key, entry.expires_at, entry.metadata, size, entry.value
 
 
 def _together(connection: apsw.Connection, look: Look, largest: int) -> Found:

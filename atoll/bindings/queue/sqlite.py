@@ -33,10 +33,12 @@ from atoll.errors import StorageFailed
 log = logging.getLogger("atoll.queues")
 
 MESSAGE_BYTES = 128  # that a message counts for besides its body, as in migrations/0003_bytes.sql
+SIZE = f"coalesce(sum(length(body) + {MESSAGE_BYTES}), 0)"
 SWEEP_ROWS = 1_000  # messages one sweep deletes at most, so that no write waits long for it
 
 INSERT = "INSERT INTO messages (queue_id, id, type, body, sent_at, visible_at) VALUES (?, ?, ?, ?, ?, ?)"
 TOTAL = "SELECT coalesce(sum(bytes), 0) FROM queues WHERE tenant = ?"
+GROW = "UPDATE queues SET bytes = bytes + ? WHERE id = ?"
 _QUEUE = "SELECT id, tenant, name, paused, retention, dropped, created_at FROM queues"
 
 
@@ -127,8 +129,12 @@ class SqliteQueues:
 
     async def purge(self, queue_id: int) -> int:
         def act(connection: apsw.Connection) -> int:
-            _execute(connection, "DELETE FROM messages WHERE queue_id = ? AND leased = 0", queue_id)
-            return connection.changes()
+            where = "FROM messages WHERE queue_id = ? AND leased = 0"
+            [size] = rows(connection, int, f"SELECT {SIZE} {where}", queue_id)
+            _execute(connection, f"DELETE {where}", queue_id)
+            purged = connection.changes()
+            _execute(connection, GROW, -size, queue_id)
+            return purged
 
         return await self._database.write(act)
 
@@ -165,6 +171,7 @@ class SqliteQueues:
                     connection.executemany(INSERT, values)
             except apsw.ConstraintError:  # it was deleted while this write waited
                 raise NoQueue from None
+            _execute(connection, GROW, size, queue_id)
 
         try:
             await self._database.write(act)
@@ -214,7 +221,9 @@ class SqliteQueues:
         now = self.now()
 
         def act(connection: apsw.Connection) -> None:
+            _execute(connection, GROW, -_size(connection, (*settlement.done, *settlement.dead)), queue_id)
             if settlement.dead_letters is not None:
+                _execute(connection, GROW, _size(connection, settlement.dead), settlement.dead_letters)
                 connection.executemany(
                     "INSERT INTO messages (queue_id, id, type, body, sent_at, visible_at)"
                     " SELECT ?, id, type, body, ?, ? FROM messages WHERE seq = ?",
@@ -255,12 +264,13 @@ class SqliteQueues:
         now = self.now()
 
         def act(connection: apsw.Connection) -> None:
-            _execute(
-                connection,
+            swept = connection.execute(
                 "DELETE FROM messages WHERE seq IN (SELECT seq FROM messages JOIN queues ON queues.id = queue_id"
-                " WHERE leased = 0 AND sent_at < ? - retention * 1000 LIMIT ?)",
-                now, SWEEP_ROWS,
-            )  # fmt: skip
+                f" WHERE leased = 0 AND sent_at < ? - retention * 1000 LIMIT ?)"
+                f" RETURNING -length(body) - {MESSAGE_BYTES}, queue_id",
+                (now, SWEEP_ROWS),
+            ).fetchall()
+            connection.executemany(GROW, swept)
 
         await self._database.write(act)
 
@@ -291,6 +301,12 @@ class SqliteQueues:
 def _queue(*columns: str | int) -> Queue:
     queue = Queue(*columns)  # type: ignore[arg-type]  # the table is STRICT
     return queue._replace(paused=bool(queue.paused))
+
+
+def _size(connection: apsw.Connection, messages: Sequence[int]) -> int:
+    """What messages, by their seq, count for."""
+    sql = f"SELECT {SIZE} FROM messages WHERE seq IN (SELECT value FROM json_each(?))"
+    return rows(connection, int, sql, f"[{','.join(map(str, messages))}]")[0]
 
 
 def _execute(connection: apsw.Connection, sql: str, *values: str | int) -> None:
