@@ -39,6 +39,11 @@ def test_every_template_builds(tmp_path: Path, template: str) -> None:
     assert (tmp_path / "my-app/dist/modules" / manifest["main"]).is_file()
 
 
+def test_what_init_says_next_can_be_pasted_whatever_the_folder_is_called(tmp_path: Path) -> None:
+    said = run(tmp_path, "init", "hello", "my first worker").stderr
+    assert "\n  cd 'my first worker'\n" in said
+
+
 def test_init_never_writes_over_a_project(tmp_path: Path) -> None:
     run(tmp_path, "init", "hello")
     ran = run(tmp_path, "init", "hello", code=1)
