@@ -152,7 +152,13 @@ async def test_quotas_of_workers_and_code_hold(start: Start) -> None:
         assert (large.status, large.code) == (403, ApiCode.QUOTA)
         assert (await acme.ask("PUT", "/api/workers/one", {"script": HELLO + "//" + "x" * 10})).status == 200
         shown = (await acme.ask("GET", "/api/tenants/acme")).json
-        assert shown["usage"] == {"workers": 2, "script_bytes": 2 * len(HELLO) + 12, "kv_keys": 0, "kv_bytes": 0}
+        assert shown["usage"] == {
+            "workers": 2,
+            "script_bytes": 2 * len(HELLO) + 12,
+            "kv_keys": 0,
+            "kv_bytes": 0,
+            "queue_bytes": 0,
+        }
         assert shown["quotas"]["workers"] == 2 and shown["quotas"]["requests_per_second"] is None
         await node.ask("PATCH", "/api/tenants/acme", {"quotas": {"workers": None}})
         quotas = (await acme.ask("GET", "/api/tenants/acme")).json["quotas"]

@@ -121,7 +121,8 @@ export class Call {
   /** The outcome of an event: bytes as they are, anything else as JSON. */
   tell(status, value) {
     const body = value instanceof Uint8Array ? value : JSON.stringify(value ?? {});
-    if (native.respond(this.id, status, "", body, false)) {
+    const done = status === 200 && this.waits === 0; // Python reads what went wrong before it hears of the end
+    if (native.respond(this.id, status, "", body, done)) {
       this.answered = true;
       this.finishIfDone();
     } else {
