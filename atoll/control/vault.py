@@ -5,8 +5,9 @@
     bound to tenant, worker and name: a row that was moved to another of them does not open
 
 The root keys are in the file `root-key` of the data folder, readable by its owner alone, or in the environment as
-ATOLL_ROOT_KEY, then whoever steals the folder has nothing. Each has a number; the last one seals, all of them open. A
-rotation adds one, seals everything anew in one transaction, and only then drops the others.
+ATOLL_ROOT_KEY, then whoever steals the folder has nothing. The first secret makes the first key: a node that cannot find
+its own must not leave a wrong one in its place. Each has a number; the last one seals, all of them open. A rotation
+adds one, seals everything anew in one transaction, and only then drops the others.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class Vault:
     def __init__(self, folder: Path, variable: str | None = None) -> None:
         self._path = folder / KEY_FILE
         self.is_from_environment = bool(variable)
-        self._roots: RootKeys = parse_keys(variable, VARIABLE) if variable else self._read_or_make()
+        self._roots: RootKeys = parse_keys(variable, VARIABLE) if variable else self._read()
         self._derived: dict[tuple[int, str], AESGCM] = {}
 
     @property
@@ -50,6 +51,8 @@ class Vault:
         return list(self._roots)[-1]
 
     def seal(self, value: str, tenant: str, worker_id: str, name: str) -> bytes:
+        if not self._roots:
+            self.add_key()
         nonce = os.urandom(NONCE_BYTES)
         key_id = self.key_id
         box = self._box(key_id, tenant).encrypt(nonce, value.encode(), _place(tenant, worker_id, name))
@@ -89,12 +92,11 @@ class Vault:
         self._write({self.key_id: self._roots[self.key_id]})
         self._derived.clear()
 
-    def _read_or_make(self) -> RootKeys:
+    def _read(self) -> RootKeys:
         try:
             return parse_keys(self._path.read_text("ascii"), str(self._path))
         except FileNotFoundError:
-            self._write({1: os.urandom(KEY_BYTES)})
-            return self._roots
+            return {}
         except (OSError, UnicodeDecodeError) as error:
             raise StartError(f"{self._path} cannot be read: {error}", "it has the root key of all secrets") from None
 

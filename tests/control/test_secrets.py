@@ -166,13 +166,14 @@ async def test_with_another_root_key_the_node_does_not_start(start: Start, tmp_p
     with pytest.raises(StartError, match="cannot be opened"):
         async with start():
             pass
+    assert not (tmp_path / KEY_FILE).exists()  # a new one in its place would be mistaken for it
 
 
 # The vault itself
 
 
 def test_the_key_file_is_for_its_owner_alone(tmp_path: Path) -> None:
-    Vault(tmp_path)
+    Vault(tmp_path).seal("x", "acme", "w", "N")
     assert stat.S_IMODE((tmp_path / KEY_FILE).stat().st_mode) == 0o600
 
 
