@@ -9,6 +9,7 @@ import os
 import signal
 import socket
 import struct
+import zlib
 from collections.abc import Callable
 from typing import Any
 
@@ -274,9 +275,9 @@ def request_for(atoll: Atoll, name: str, **changes: str | None) -> bytes:
     return f"GET / HTTP/1.1\r\n{lines}\r\n".encode()
 
 
-def handshake(atoll: Atoll, name: str) -> socket.socket:
+def handshake(atoll: Atoll, name: str, **changes: str) -> socket.socket:
     raw = socket.create_connection(("127.0.0.1", atoll.port), 10)
-    raw.sendall(request_for(atoll, name))
+    raw.sendall(request_for(atoll, name, **changes))
     data = b""
     while b"\r\n\r\n" not in data:
         data += raw.recv(4096)
@@ -317,6 +318,11 @@ def frame(opcode: int, payload: bytes, *, fin: bool = True, masked: bool = True,
         (frame(2, b"", length=1 << 40), 1009),
         (frame(8, struct.pack(">H", 1005)), 1002),
         (frame(8, b"\x03"), 1002),
+        (frame(8, struct.pack(">H", 999)), 1002),
+        (frame(8, struct.pack(">H", 5000)), 1002),
+        (frame(8, struct.pack(">H", 1000) + b"\xff"), 1007),
+        (frame(9, b"a ping in parts", fin=False), 1002),
+        (frame(1, b"\xe2\x82", fin=False) + frame(0, b"no third byte"), 1007),
         (bytes([0xC1, 0x80]) + b"\0\0\0\0", 1002),  # a reserved bit without an extension
     ],
 )
@@ -327,6 +333,39 @@ def test_a_client_that_breaks_the_protocol_is_closed_with_the_right_code(echo: A
         while chunk := raw.recv(4096):
             data += chunk
         assert data[0] == 0x88 and struct.unpack(">H", data[2:4])[0] == code
+    assert echo.get("ws-echo").status == 200
+
+
+def test_a_character_may_be_cut_in_two_by_fragments(echo: Atoll) -> None:
+    with handshake(echo, "ws-echo") as raw:
+        raw.sendall(
+            frame(1, b"\xf0\x9f", fin=False) + frame(9, b"between") + frame(0, b"\x98", fin=False) + frame(0, b"\x80")
+        )
+        wanted = [b"\x8a\x07between", b"\x81\x04" + "\U0001f600".encode()]
+        data = b""
+        while len(data) < len(b"".join(wanted)):
+            data += raw.recv(4096)
+        assert data == b"".join(wanted)
+
+
+def test_a_message_that_grows_without_end_is_closed_with_1009(echo: Atoll) -> None:
+    """200 MB of zeros in 200 KB, whole and in parts."""
+    packer = zlib.compressobj(9, zlib.DEFLATED, -15)
+    bomb = packer.compress(bytes(200 << 20)) + packer.flush(zlib.Z_SYNC_FLUSH)
+    half = len(bomb) // 2
+    compressed = 0x40
+    for data in (
+        frame(compressed | 2, bomb[:-4]),
+        frame(compressed | 2, bomb[:half], fin=False) + frame(0, bomb[half:-4]),
+    ):
+        before = echo.memory_mb()
+        with handshake(echo, "ws-echo", Sec_WebSocket_Extensions="permessage-deflate") as raw:
+            raw.sendall(data)
+            said = b""
+            while len(said) < 4 and (chunk := read(raw, 4096)):
+                said += chunk
+            assert said[0] == 0x88 and struct.unpack(">H", said[2:4])[0] == 1009
+        assert echo.memory_mb() - before < 150
     assert echo.get("ws-echo").status == 200
 
 
