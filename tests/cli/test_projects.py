@@ -96,6 +96,13 @@ def test_profiles_name_nodes_and_keep_their_tokens_to_themselves(tmp_path: Path)
     assert "there is no profile `home`" in run(tmp_path, "workers", "list", "--profile", "home", code=1).stderr
 
 
+def test_a_port_that_is_none_is_told_wherever_it_stands(tmp_path: Path) -> None:
+    (tmp_path / "worker.js").write_text("export default { fetch() { return new Response() } }")
+    assert "65535" in run(tmp_path, "dev", "worker.js", "--port", "99999", code=2).stderr
+    (tmp_path / "atoll.toml").write_text('main = "worker.js"\n[dev]\nport = 99999\n')
+    assert "error: `dev.port` is 99999\nhint: ports are" in run(tmp_path, "dev", code=1).stderr
+
+
 def test_a_command_that_does_not_exist_has_a_near_one(tmp_path: Path) -> None:
     assert "did you mean `build`?" in run(tmp_path, "biuld", code=2).stderr
 
