@@ -387,6 +387,7 @@ class Deployer:
             wall_ms=min(limits.wall_ms, top.max_wall_ms),
             memory_mb=min(limits.memory_mb, top.max_memory_mb),
             subrequests=min(limits.subrequests, top.max_subrequests),
+            internal_subrequests=min(limits.internal_subrequests, top.max_internal_subrequests),
             timer_ms=min(limits.timer_ms, top.max_timer_ms),
         )
         return replace(stored, version=replace(stored.version, limits=capped))

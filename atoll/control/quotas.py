@@ -20,7 +20,7 @@ def script_bytes(deployment: Deployment) -> int:
 def settings_of(settings: Settings, quotas: Quotas) -> Settings:
     """The node's settings as they are for a tenant whose workers may be allowed less than others."""
     lower: dict[str, int] = {}
-    for name in ("cpu_ms", "wall_ms", "memory_mb"):
+    for name in ("cpu_ms", "wall_ms", "memory_mb", "subrequests", "internal_subrequests"):
         most: int | None = getattr(quotas, f"max_{name}")
         if most is not None:
             lower |= {each: min(most, getattr(settings, each)) for each in (name, f"max_{name}")}

@@ -58,7 +58,7 @@ int Engine::Run() {
   if (!Confine(options_.sandbox)) return 1;
   SendHello();
   spares_.Start();
-  scheduler_.Start(options_.threads, watchdog_);
+  scheduler_.Start(options_.threads, options_.slow_threads, watchdog_);
   scheduler_.StandBy();
 }
 

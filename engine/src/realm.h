@@ -73,6 +73,8 @@ class Realm final {
 
   // JS heap and array buffers in use. Needs the realm to be locked.
   size_t UsedBytes() const;
+  // What counts for the memory limit: WebAssembly memory too.
+  size_t CountedBytes() const;
 
   // Null for code of a context that is no longer this realm's: a finalizer or a finished compilation may still run
   // some.
@@ -105,7 +107,6 @@ class Realm final {
   static size_t OnNearHeapLimit(void* realm, size_t current, size_t initial);
   static void AfterGc(v8::Isolate* isolate, v8::GCType type, v8::GCCallbackFlags flags, void* realm);
   static void Collect(v8::Isolate* isolate, void* realm);
-  size_t CountedBytes() const;
   void RunOut();
   void TakeEntryPoints(v8::Local<v8::Context> context);
 

@@ -62,8 +62,9 @@ class Fetch(Binding):
 
     # --- ops ---
 
-    @op("fetch.start")
+    @op("fetch.start", free=True)
     def start(self, call: OpCall) -> Later | Awaitable[Reply]:
+        call.scope.spend(external=call.meta.get("service") is None)
         check_hops(call.scope.hops)
         quick = self._start_quick(call)
         if quick is not None:

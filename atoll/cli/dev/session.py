@@ -39,9 +39,7 @@ KEYS = "o open   r reload   t run crons   q quit"
 
 
 class Session:
-    def __init__(
-        self, path: Path | None, environment: str, settings: Settings, begun: Begun, *, as_json: bool
-    ) -> None:
+    def __init__(self, path: Path | None, environment: str, settings: Settings, begun: Begun, *, as_json: bool) -> None:
         self._path = path
         self._environment = environment
         self._begun = begun

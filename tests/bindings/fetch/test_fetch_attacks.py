@@ -234,8 +234,11 @@ def test_six_connections_at_once_and_the_rest_wait(run: Run, upstream: Upstream)
 
 
 def test_many_small_fetches_at_once_all_succeed(run: Run) -> None:
-    answer = run("""const all = await Promise.all(Array.from({ length: 60 }, async (_, i) => (await fetch(UP + "/n" + i)).text()));
-      return new Response(all.length + all[59])""")
+    answer = run(
+        """const all = await Promise.all(Array.from({ length: 60 }, async (_, i) => (await fetch(UP + "/n" + i)).text()));
+      return new Response(all.length + all[59])""",
+        limits={"subrequests": 60, "cpu_ms": 1000},
+    )
     assert answer.text == "60GET /n59"
 
 
