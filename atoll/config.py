@@ -8,13 +8,14 @@ wrong with a value is found here, before anything has started, and is told with 
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
+
+from msgspec import Struct
 
 from atoll.config_file import find_file, nearest, read_file
 from atoll.errors import StartError
@@ -30,8 +31,7 @@ OTHER_VARIABLES = frozenset({
 HOST_NAME = re.compile(r"(?=.{1,253}$)[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*")
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(Struct, frozen=True):
     """What is known about a setting besides its value."""
 
     doc: str
@@ -92,7 +92,7 @@ class Settings:
         200, "Workers with series of their own in /metrics; the others share one.", high=10_000
     )
     otlp_endpoint: str = setting(
-        "", "Where traces go, such as http://localhost:4318/v1/traces; needs `pip install 'atoll[otel]'`.", shown="none"
+        "", "Where traces go, such as http://localhost:4318/v1/traces; needs `pip install '.[otel]'`.", shown="none"
     )
     trace_share: float = setting(0.01, "Part of the calls that are traced, if otlp_endpoint is set.", high=1)
     log_days: float = setting(7.0, "Days for which the log records of calls are kept.", low=0.001, high=36_500)
@@ -310,6 +310,8 @@ def _refuse_mistyped(env: Mapping[str, str]) -> None:
     names = [variable for name in FIELDS for variable in env_names(name)]
     for variable in env:
         if variable.startswith("ATOLL_") and variable not in names and variable not in OTHER_VARIABLES:
+            import difflib
+
             close = difflib.get_close_matches(variable, names, n=1, cutoff=0.85)
             if close:
                 raise StartError(f"the variable {variable} is no setting", f"did you mean {close[0]}?")

@@ -6,9 +6,7 @@ In one that is a node's alone, whatever stands outside of `[node]` is a mistake,
 
 from __future__ import annotations
 
-import difflib
 import re
-import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -31,6 +29,8 @@ def find_file(config: Path | None, env: Mapping[str, str]) -> Path | None:
 
 def read_file(path: Path, known: Mapping[str, object]) -> Iterator[tuple[str, object, str]]:
     """Name, value and place of each setting in a file."""
+    import tomllib  # here, as below: `atoll dev` starts the sooner without it
+
     try:
         text = path.read_text("utf-8")
         tables = tomllib.loads(text)
@@ -92,5 +92,7 @@ def header_line(text: str, table: str) -> int:
 
 def nearest(name: str, known: Mapping[str, object]) -> str:
     """A hint for a name that does not exist."""
+    import difflib
+
     close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
     return f"did you mean `{close[0]}`?" if close else f"the known ones are {', '.join(known)}"

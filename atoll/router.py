@@ -21,8 +21,9 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from typing import TypeAlias
+
+from msgspec import Struct, field
 
 from atoll.workers import Version
 
@@ -49,8 +50,7 @@ class RouteTaken(ValueError):
         self.owner = owner
 
 
-@dataclass(frozen=True, slots=True)
-class Pattern:
+class Pattern(Struct, frozen=True):
     """A parsed route. Two texts that mean the same give equal Patterns."""
 
     host: str  # without the star
@@ -133,8 +133,7 @@ def resolved(target: bytes) -> bytes:
     return b"/" + b"/".join(segments) + mark + query
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(Struct, frozen=True):
     """A path of one host pattern, and where it leads. No version: requests that match are nobody's."""
 
     path: bytes
@@ -145,8 +144,7 @@ class Rule:
         return target.startswith(self.path) if self.is_prefix else target == self.path
 
 
-@dataclass(slots=True)
-class Entry:
+class Entry(Struct):
     """What one worker put into the table."""
 
     version: Version | None

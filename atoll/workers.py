@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeAlias
 
+from msgspec import Struct
+
 LOCAL_TENANT = "default"  # whose workers are that nobody deployed for another tenant
 
 Json: TypeAlias = "str | int | float | bool | None | list[Json] | dict[str, Json]"
@@ -43,8 +45,7 @@ class Isolation(StrEnum):
     PROCESS = "process"  # an isolate and its globals, in an engine process that is its tenant's alone
 
 
-@dataclass(frozen=True, slots=True)
-class Module:
+class Module(Struct, frozen=True):
     """One file of a worker, under the path that imports resolve against."""
 
     path: str
@@ -52,8 +53,7 @@ class Module:
     source: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(Struct, frozen=True):
     """What one version may use. The node's configuration caps each of them."""
 
     cpu_ms: int = 50
@@ -64,24 +64,21 @@ class Limits:
     timer_ms: int = 30_000  # the longest delay of a timer
 
 
-@dataclass(frozen=True, slots=True)
-class Switches:
+class Switches(Struct, frozen=True):
     """What is off for a worker unless its deploy turns it on."""
 
     allow_eval: bool = False  # eval, new Function and timers with code in a string, once the worker has started
     allow_wasm_compile: bool = False  # WebAssembly from bytes, not only from modules
 
 
-@dataclass(frozen=True, slots=True)
-class EgressRules:
+class EgressRules(Struct, frozen=True):
     """Where a worker may connect to, beside what the node allows: the lists of egress/rules.py as they were written."""
 
     allow: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Grant:
+class Grant(Struct, frozen=True):
     """A binding a worker was given: the name it sees in `env`, the kind, and the resource only Python knows.
 
     `fields` is the entry of the deploy it came from, without type and name: what the API shows and the store keeps.
@@ -90,11 +87,10 @@ class Grant:
     name: str
     kind: str
     resource: str = ""
-    fields: Mapping[str, Json] = field(default_factory=dict)
+    fields: Mapping[str, Json] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class QueueConsumer:
+class QueueConsumer(Struct, frozen=True):
     """A queue whose messages a worker takes, and how. Times are seconds."""
 
     queue: str
@@ -106,8 +102,7 @@ class QueueConsumer:
     max_concurrency: int | None = None  # batches at the same time; None: as the node likes
 
 
-@dataclass(frozen=True, slots=True)
-class TailConsumer:
+class TailConsumer(Struct, frozen=True):
     """A worker that is told of every call of this one."""
 
     service: str

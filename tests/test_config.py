@@ -104,6 +104,7 @@ def test_an_empty_variable_is_not_set() -> None:
         ("data", " ", "not a text"),
         ("sandbox", "maybe", "--sandbox is 'maybe', not one of require, try, off"),
         ("cpu_ms", "40000", "cpu_ms is 40000, above max_cpu_ms, which is 30000"),
+        ("timer_ms", "1000000", "timer_ms is 1000000, above max_timer_ms, which is 900000"),
     ],
 )
 def test_a_bad_value_is_told_with_the_name_it_came_under(name: str, value: str, says: str) -> None:

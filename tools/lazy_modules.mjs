@@ -15,7 +15,7 @@ const LAZY = [
   /^(console_format|console_table)\.js$/,
   /^dom\/(broadcast_channel|message_event|message_port|progress_event)\.js$/,
   /^encoding\/(labels|text_streams)\.js$/,
-  /^fetch\/integrity\.js$/,
+  /^fetch\/(event_source|event_stream|integrity)\.js$/,
   /^file\/(file_reader|multipart|object_url)\.js$/,
   /^streams\/(compression|gated|identity|transfer)\.js$/,
   /^internal\/inspect\w*\.js$/,

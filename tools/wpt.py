@@ -21,8 +21,19 @@ from tools.wpt_suite import Job, Suite
 
 # The standards Atoll follows, as folders of the suite
 FOLDERS = (
-    *("FileAPI", "WebCryptoAPI", "compression", "console", "dom", "encoding", "fetch", "hr-time", "html/webappapis"),
-    *("mimesniff", "performance-timeline", "streams", "url", "urlpattern", "user-timing", "wasm/jsapi", "webidl"),
+    *("FileAPI", "WebCryptoAPI", "compression", "console", "dom", "encoding", "eventsource", "fetch", "hr-time"),
+    *(
+        "html/infrastructure",
+        "html/webappapis",
+        "mimesniff",
+        "performance-timeline",
+        "streams",
+        "url",
+        "urlpattern",
+        "user-timing",
+        "wasm/jsapi",
+        "webidl",
+    ),
     *("webmessaging", "websockets", "xhr/formdata"),
 )
 FETCHED = Path("build/wpt")

@@ -22,6 +22,7 @@ WORKERS = {"worker", "dedicatedworker", "serviceworker", "sharedworker", "jsshel
 
 NOT_SERVED = {"?wss", "?wpt_flags=h2"}  # variants that need TLS or HTTP/2
 
+STRICT = re.compile(r"""(?:\s+|//.*\n|/\*[\s\S]*?\*/)*["']use strict["']""")
 META = re.compile(r"^//\s*META:\s*(\w+)=(.*?)\s*$", re.MULTILINE)
 DECLARED = re.compile(r"^(?:async )?function\s*\*?\s*(\w+)", re.MULTILINE)
 OBJECTS = re.compile(r"add_objects\((.*?)\)\s*;?\s*$", re.DOTALL | re.MULTILINE)
@@ -110,7 +111,9 @@ class Suite:
         ]
         names = [absolute(path, name) for name in asked if "testharness" not in posixpath.basename(name)]
         scripts = [self.served(name).replace("eval(desc)", "evaluate(desc)") for name in names]
-        functions = dict.fromkeys(name for text in [*scripts, test] for name in DECLARED.findall(text))
+        functions = dict.fromkeys(
+            name for text in [*scripts, *([] if STRICT.match(test) else [test])] for name in DECLARED.findall(text)
+        )
         title = next((value for key, value in meta if key == "title"), posixpath.basename(path))
         parts = [
             f"const TEST_URL = {json.dumps(self.origin + path + job.variant)};",
@@ -124,7 +127,8 @@ class Suite:
             f"withoutWorkerScopes(function () {{ {self.served('/resources/testharness.js')} }});",
             "globalThis.reportTo();",
             *scripts,
-            test,
+            # What a script says of itself at its beginning counts only at the beginning of a function.
+            f'(function () {{ "use strict"; {test} }}());' if STRICT.match(test) else test,
             "}",
         ]
         return "\n".join(parts)

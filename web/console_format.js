@@ -1,11 +1,6 @@
 // https://console.spec.whatwg.org/#formatter
 import { inspect } from "./internal/inspect.js";
 import { native } from "./internal/native.js";
-import { interfaceOf } from "./internal/platform.js";
-
-function toText(value) {
-  return typeof value === "string" ? value : inspect(value);
-}
 
 function toInteger(value) {
   if (typeof value === "bigint") return `${value}n`;
@@ -34,11 +29,12 @@ function toNumber(value) {
   }
 }
 
-function toJson(value) {
+function toJson(value, show) {
   try {
     return JSON.stringify(value);
-  } catch {
-    return "[Circular]";
+  } catch (error) {
+    // A line of the log does not fail: what JSON cannot say is shown as it is.
+    return /circular structure/.test(error?.message) ? "[Circular]" : show(value);
   }
 }
 
@@ -46,25 +42,27 @@ const { hasOwnProperty, toString: objectToString } = Object.prototype;
 const errorToString = Error.prototype.toString;
 const dateToString = Date.prototype.toString;
 const arrayToString = Array.prototype.toString;
-const LANGUAGE = [objectToString, errorToString, dateToString, arrayToString, RegExp.prototype.toString];
+const LANGUAGE = [objectToString, errorToString, dateToString];
+for (const Class of [RegExp, Number, String, Boolean, Symbol, BigInt]) LANGUAGE.push(Class.prototype.toString);
 
 // An object that says itself how it reads: by a toString that is not the language's.
 function hasOwnText(value) {
   const { toString } = value;
+  if (toString === arrayToString) return ArrayBuffer.isView(value);
   return typeof toString === "function" && !LANGUAGE.includes(toString) && !hasOwnProperty.call(value, Symbol.toStringTag);
 }
 
 // What %s shows: texts as they are, objects on a short leash.
-function toStringText(value) {
+function toStringText(value, show) {
   if (typeof value === "bigint") return `${value}n`;
   if (Object.is(value, -0)) return "-0";
   if ((typeof value !== "object" && typeof value !== "function") || value === null) return String(value);
   try {
-    if (!native.isProxy(value) && interfaceOf(value) === undefined && hasOwnText(value)) return String(value);
+    if (!native.isProxy(value) && hasOwnText(value)) return String(value);
   } catch {
     // Then as any other object.
   }
-  return inspect(value, { depth: 0 });
+  return show(value, { depth: 0 });
 }
 
 const SPECIFIERS = {
@@ -73,13 +71,14 @@ const SPECIFIERS = {
   i: toInteger,
   f: toFloat,
   j: toJson,
-  o: (value) => inspect(value, { depth: 4 }),
-  O: (value) => inspect(value),
+  o: (value, show) => show(value, { depth: 4 }),
+  O: (value, show) => show(value),
   c: () => "", // a log has no colours
 };
 
-/** The arguments of console.log as one text. */
-export function formatArguments(data) {
+/** The arguments of console.log as one text; `show` gives that of an object. */
+export function formatArguments(data, show = inspect) {
+  const toText = (value) => (typeof value === "string" ? value : show(value));
   const [first, ...rest] = data;
   if (typeof first !== "string") return data.map(toText).join(" ");
   if (rest.length === 0) return first;
@@ -87,7 +86,7 @@ export function formatArguments(data) {
   const text = first.includes("%")
     ? first.replace(/%([sdifjoOc%])/g, (match, specifier) => {
         if (specifier === "%") return "%";
-        return used < rest.length ? SPECIFIERS[specifier](rest[used++]) : match;
+        return used < rest.length ? SPECIFIERS[specifier](rest[used++], show) : match;
       })
     : first;
   return [text, ...rest.slice(used).map(toText)].join(" ");

@@ -66,13 +66,18 @@ function exposeAttribute(name, value) {
   defineAccessor(name, () => value, replace);
 }
 
+/** An attribute that stays as it is. */
+function exposeReadOnly(name, value) {
+  defineAccessor(name, () => value);
+}
+
 // https://html.spec.whatwg.org/multipage/webappapis.html#event-handler-idl-attributes
 function exposeHandler(name, type) {
   const { get, set } = makeGlobalHandler(globalThis, type);
   defineAccessor(name, get, set);
 }
 
-function defineAccessor(name, get, set) {
+function defineAccessor(name, get, set = undefined) {
   const accessor = Object.getOwnPropertyDescriptor(
     {
       get [name]() {
@@ -85,6 +90,7 @@ function defineAccessor(name, get, set) {
     },
     name,
   );
+  if (set === undefined) accessor.set = undefined;
   Object.defineProperty(members, name, accessor);
 }
 
@@ -173,6 +179,11 @@ function exposeTimers(scope) {
 export function installGlobals(scope) {
   // https://html.spec.whatwg.org/multipage/workers.html#dom-workerglobalscope-self
   exposeAttribute("self", scope);
+  // https://html.spec.whatwg.org/multipage/webappapis.html#windoworworkerglobalscope-mixin: nobody stands between a worker and its code,
+  // it shares memory with nobody, and has no address.
+  exposeReadOnly("isSecureContext", true);
+  exposeReadOnly("crossOriginIsolated", false);
+  exposeAttribute("origin", "null");
 
   // https://webidl.spec.whatwg.org/#idl-DOMException
   exposeInterface(scope, "DOMException", DOMException);
@@ -187,6 +198,9 @@ export function installGlobals(scope) {
   exposeInterface(scope, "Headers", Headers);
   exposeInterface(scope, "Request", Request);
   exposeInterface(scope, "Response", Response);
+
+  // https://html.spec.whatwg.org/multipage/server-sent-events.html#the-eventsource-interface
+  exposeLazily("EventSource", () => lazy("fetch/event_source.js").EventSource);
 
   // https://developers.cloudflare.com/workers/runtime-apis/cache/
   exposeInterface(scope, "Cache", Cache);

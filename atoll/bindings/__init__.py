@@ -10,6 +10,7 @@ from atoll.bindings.echo.ops import Echo
 from atoll.bindings.fetch.ops import Fetch
 from atoll.bindings.kv.ops import KV
 from atoll.bindings.kv.sqlite import SqliteKV
+from atoll.bindings.missing.ops import Missing
 from atoll.bindings.pipe.ops import PipeBinding
 from atoll.bindings.queue.ops import QueueBinding
 from atoll.bindings.ratelimit.memory import MemoryCounters
@@ -34,4 +35,5 @@ def make_bindings(services: Services) -> list[Binding]:
         Cache(cache),
         RateLimit(MemoryCounters()),
         VersionMetadata(),
+        Missing(),
     ]

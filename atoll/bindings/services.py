@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
+
+from msgspec import Struct
 
 from atoll.bindings.queue.store import QueueStore
 from atoll.bindings.scope import Scope
@@ -100,8 +101,7 @@ class Routes(Protocol):
     def find(self, host: bytes, target: bytes) -> Version | None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Services:
+class Services(Struct, frozen=True):
     settings: Settings
     database: Database
     routes: Routes

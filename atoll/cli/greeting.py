@@ -39,14 +39,20 @@ def ready_facts(node: Node) -> dict[str, object]:
     }
 
 
+def counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def greet(node: Node) -> None:
     """Say what runs and what to try."""
     settings, port = node.settings, node.server.port
     base = f"http://{settings.base_domain}:{port}"
+    control = f"http://{(*settings.control_hosts, 'localhost')[0]}:{port}"  # it does not answer on the base domain
     names = [deployment.name for deployment in node.deployer.all()]
     say = click.style
     click.echo(f"\n  {say('Atoll', bold=True)} {atoll.__version__} is serving on {say(base, fg='cyan')}", err=True)
-    click.echo(f"  {settings.engines} engines, {len(names)} workers, data in {settings.data}", err=True)
+    parts = f"{counted(settings.engines, 'engine')}, {counted(len(names), 'worker')}"
+    click.echo(f"  {parts}, data in {settings.data}", err=True)
     layers = node.supervisor.layers
     held = str(layers) if layers.held and not layers.missing else say(str(layers), fg="yellow")
     click.echo(f"  sandbox: {held}\n", err=True)
@@ -61,6 +67,6 @@ def greet(node: Node) -> None:
         click.echo(f"  {say('note', fg='yellow')}    the control API is {hint}", err=True)
     if names:
         click.echo(f"  try     curl {node.control.url_of(names[0])}", err=True)
-    click.echo(f"  deploy  curl -X POST {base}/api/workers -H 'Content-Type: application/json'{token} \\", err=True)
+    click.echo(f"  deploy  curl -X POST {control}/api/workers -H 'Content-Type: application/json'{token} \\", err=True)
     click.echo(f"            -d '{EXAMPLE_BODY}'", err=True)
-    click.echo(f"  look    {base}/  (Ctrl-C stops)\n", err=True)
+    click.echo(f"  look    {control}/  (Ctrl-C stops)\n", err=True)

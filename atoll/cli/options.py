@@ -54,7 +54,9 @@ def project_options(command: Command) -> Command:
     path = click.argument("path", required=False, type=click.Path(path_type=Path))
     env = click.option("-e", "--env", "environment", default="", metavar="NAME", help="An environment of the config.")
     missing = click.option(
-        "--allow-missing-bindings", is_flag=True, help="Go on without the parts that Atoll does not have."
+        "--allow-missing-bindings",
+        is_flag=True,
+        help="Go on without the parts that Atoll does not have; they throw when they are used.",
     )
     return path(env(missing(command)))
 
@@ -69,6 +71,8 @@ def load_project(path: Path | None, environment: str, *, allow_missing: bool = F
     except ProjectError as error:
         raise Failed(str(error), error.hint) from None
     tell_findings(project, allow_missing=allow_missing)
+    if allow_missing:
+        project.go_without()
     return project
 
 

@@ -11,18 +11,17 @@ from __future__ import annotations
 
 import json
 import os
-import tomllib
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from atoll.cli.talk import fail
 
 LOCAL_API = "http://localhost:8080"
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(Struct, frozen=True):
     """A node, and who we are there."""
 
     api: str
@@ -37,6 +36,8 @@ def config_file() -> Path:
 
 def read_profiles() -> tuple[dict[str, dict[str, str]], str]:
     """The profiles by name, and the name of the default one."""
+    import tomllib
+
     path = config_file()
     if not path.is_file():
         return {}, ""

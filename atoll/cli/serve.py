@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from atoll.cli.interrupt import Interrupt
 from atoll.cli.talk import Failed
 from atoll.config import FIELDS, Settings, facts_of, flag_name, load_with_origins, shown_default
 from atoll.config_file import CONFIG_FILE
@@ -15,12 +16,13 @@ from atoll.errors import StartError
 
 EXAMPLE = "hello-world"
 METAVARS = {int: "N", float: "SECONDS", str: "TEXT", tuple: "NAMES"}
+UNITS = {"days": "DAYS", "hours": "HOURS", "share": "SHARE"}  # by the last word of a name
 
 
 def settings_options(command: Callable[..., None]) -> Callable[..., None]:
     """One option per setting, as text: config.py converts it, so that a flag and a file err in the same words."""
     for name in reversed(FIELDS):
-        metavar = "DAYS" if name.endswith("_days") else METAVARS.get(type(FIELDS[name].default), "DIR")
+        metavar = UNITS.get(name.rpartition("_")[2]) or METAVARS.get(type(FIELDS[name].default), "DIR")
         help_text = f"{facts_of(name).doc}  [default: {shown_default(name)}]"
         command = click.option(flag_name(name), name, metavar=metavar, help=help_text)(command)
     return command
@@ -53,7 +55,12 @@ def serve(config: Path | None, example: bool, as_json: bool, **flags: str | None
 
 
 def run(settings: Settings, origins: dict[str, str], examples: list[str], *, as_json: bool) -> None:
-    from atoll.app import run as run_node  # the whole node: imported once the settings are known to be good
-    from atoll.cli.greeting import greet, greet_script
+    with Interrupt() as interrupt:
+        import atoll.bindings.fetch.upgrade  # what a first WebSocket would wait for
+        import atoll.front.sockets  # noqa: F401
+        from atoll.app import run as run_node  # the whole node: imported once the settings are known to be good
+        from atoll.cli.greeting import greet, greet_script
+    if interrupt.came:
+        raise click.Abort
 
     run_node(settings, greet_script if as_json else greet, examples=examples, origins=origins)

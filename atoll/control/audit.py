@@ -8,10 +8,10 @@ names things and tells no values.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import apsw
+from msgspec import Struct
 
 from atoll.control.callers import Caller
 from atoll.db.sqlite import Database, rows
@@ -21,8 +21,7 @@ TRIM_EVERY = 500  # lines
 MAX_NAME = 300  # letters of what a line is about
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
+class Mark(Struct, frozen=True):
     """Who makes a change and when, as the line about it will tell."""
 
     actor: str

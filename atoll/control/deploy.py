@@ -28,7 +28,7 @@ from atoll.control.callers import LOCAL, Caller
 from atoll.control.check import DeployBody, checked_name
 from atoll.control.draft import Identity, changed_draft, new_draft, secret_draft
 from atoll.control.ids import random_id
-from atoll.control.quotas import QuotaRules, script_bytes, settings_of
+from atoll.control.quotas import QuotaRules, capped, script_bytes, settings_of
 from atoll.control.refusals import ApiCode, Refused, load_refusal, refuse_uncallable
 from atoll.control.routes import RouteRules
 from atoll.control.tenants import Tenants
@@ -38,7 +38,7 @@ from atoll.observe.sourcemaps import SourceMaps, decoded, mapped_failure
 from atoll.observe.store import LogStore
 from atoll.router import BadPattern, Router, RouteTaken
 from atoll.triggers.triggers import BadTrigger
-from atoll.workers import Limits, Version
+from atoll.workers import Version
 
 T = TypeVar("T")
 
@@ -132,6 +132,11 @@ class Deployer:
         """The version of a worker that answers now."""
         deployment = self._live.get(worker_id)
         return deployment.version if deployment is not None else None
+
+    def active_named(self, tenant: str, name: str) -> Version | None:
+        """The same by name, for a worker of that tenant. Every call of a service asks."""
+        version = self.active(self._ids.get(name, ""))
+        return version if version is not None and version.tenant == tenant else None
 
     def version(self, deployment: Deployment, reference: str) -> Deployment:
         """One of the versions of a worker, by id or number; `deployment` is the worker."""
@@ -381,16 +386,8 @@ class Deployer:
 
     def _capped(self, stored: Deployment) -> Deployment:
         """A stored version within the caps of node and tenant, which may have become lower since it was made."""
-        top, limits = self._settings_of(stored.version.tenant), stored.version.limits
-        capped = Limits(
-            cpu_ms=min(limits.cpu_ms, top.max_cpu_ms),
-            wall_ms=min(limits.wall_ms, top.max_wall_ms),
-            memory_mb=min(limits.memory_mb, top.max_memory_mb),
-            subrequests=min(limits.subrequests, top.max_subrequests),
-            internal_subrequests=min(limits.internal_subrequests, top.max_internal_subrequests),
-            timer_ms=min(limits.timer_ms, top.max_timer_ms),
-        )
-        return replace(stored, version=replace(stored.version, limits=capped))
+        limits = capped(stored.version.limits, self._settings_of(stored.version.tenant))
+        return replace(stored, version=replace(stored.version, limits=limits))
 
     def _refuse_control_host(self, name: str) -> None:
         host = f"{name}.{self._settings.base_domain}"

@@ -11,6 +11,7 @@ from atoll.control.refusals import ApiCode, Refused
 from atoll.control.tenants import Quotas, Tenants
 from atoll.control.version_rows import Deployment
 from atoll.engine.tenants import TenantCaps
+from atoll.workers import Limits
 
 
 def script_bytes(deployment: Deployment) -> int:
@@ -25,6 +26,18 @@ def settings_of(settings: Settings, quotas: Quotas) -> Settings:
         if most is not None:
             lower |= {each: min(most, getattr(settings, each)) for each in (name, f"max_{name}")}
     return replace(settings, **lower) if lower else settings  # type: ignore[arg-type]  # all of these are numbers
+
+
+def capped(limits: Limits, top: Settings) -> Limits:
+    """The limits of a worker, none above the most that the settings let one ask for."""
+    return Limits(
+        cpu_ms=min(limits.cpu_ms, top.max_cpu_ms),
+        wall_ms=min(limits.wall_ms, top.max_wall_ms),
+        memory_mb=min(limits.memory_mb, top.max_memory_mb),
+        subrequests=min(limits.subrequests, top.max_subrequests),
+        internal_subrequests=min(limits.internal_subrequests, top.max_internal_subrequests),
+        timer_ms=min(limits.timer_ms, top.max_timer_ms),
+    )
 
 
 def caps_of(quotas: Quotas, usual: TenantCaps) -> TenantCaps:

@@ -12,17 +12,19 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from dataclasses import dataclass
-from typing import Any, NamedTuple
-
-from websockets.extensions.base import Extension
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from atoll.config import Settings
 from atoll.egress.connection import Connection
 from atoll.egress.exchange import SWITCHING, Exchange
 from atoll.egress.gate import Gate
-from atoll.egress.websocket import Handshake, ServerSocket
 from atoll.errors import NetworkError, QuotaExceeded
 from atoll.workers import Version
+
+if TYPE_CHECKING:
+    from websockets.extensions.base import Extension
+
+    from atoll.egress.websocket import Handshake, ServerSocket
 
 IDLE_SECONDS = 15.0  # a kept connection without a request is closed after so long
 IDLE_PER_TENANT = 64  # kept connections of one tenant
@@ -224,6 +226,7 @@ class HttpClient:
 
     def _switch(self, connection: Connection, exchange: Exchange, extensions: list[Extension]) -> ServerSocket:
         """Make a socket of a connection. It counts as one of the tenant's as long as it lasts."""
+        from atoll.egress.websocket import ServerSocket  # late: many nodes never have one
 
         def release() -> None:
             self._sockets.discard(socket)

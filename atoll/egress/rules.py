@@ -13,8 +13,9 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import lru_cache
+
+from msgspec import Struct
 
 from atoll.egress.addresses import Address, hidden
 
@@ -22,8 +23,7 @@ HOST = re.compile(r"(\*|(\*\.)?[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]([a-z
 MAX_RULES = 200
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(Struct, frozen=True):
     """One line of a list. Either `host` or `network` is set."""
 
     text: str
@@ -83,8 +83,7 @@ def parse_rules(texts: tuple[str, ...]) -> tuple[Rule, ...]:
     return tuple(map(parse_rule, texts))
 
 
-@dataclass(frozen=True, slots=True)
-class Policy:
+class Policy(Struct, frozen=True):
     """The lists of one who has a say: the node, a tenant or a worker."""
 
     whose: str

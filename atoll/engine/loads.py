@@ -6,8 +6,9 @@ import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, TypeAlias
+
+from msgspec import Struct, structs
 
 from atoll.bindings.version_metadata import values_of
 from atoll.engine.tenants import Tenant
@@ -52,8 +53,7 @@ class Lines:
             self.lines.append(LogLine(timestamp_ms, level, text))
 
 
-@dataclass(frozen=True, slots=True)
-class LoadReport:
+class LoadReport(Struct, frozen=True):
     """What the engine found in a version that it could load."""
 
     handlers: tuple[str, ...]
@@ -177,7 +177,7 @@ def load_meta(version: Version, cache: CodeCache, event_cpu_ms: int) -> dict[str
         "grants": [{"name": grant.name, "kind": grant.kind} for grant in grants],
         "limits": {"cpu_ms": limits.cpu_ms, "event_cpu_ms": event_cpu_ms, "timer_ms": limits.timer_ms},
         "isolation": version.isolation.value,
-        "switches": asdict(version.switches),
+        "switches": structs.asdict(version.switches),
         "compatibility_date": version.compatibility_date,
         "compatibility_flags": list(version.compatibility_flags),
         "cache": [len(blob) for blob in cache] if cache else [0] * len(version.modules),

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from msgspec import Struct
+
 EVENT_CPU_MS = 30_000
 
 
-@dataclass(frozen=True, slots=True)
-class PoolLimits:
+class PoolLimits(Struct, frozen=True):
     """How much the pool takes on."""
 
     max_loaded: int = 1000  # isolates on the node

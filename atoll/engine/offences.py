@@ -16,7 +16,8 @@ from __future__ import annotations
 
 import logging
 import math
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from atoll.errors import Failure
 from atoll.wire.generated import ErrorCode
@@ -28,8 +29,7 @@ SUSPICIONS = 2
 MAX_BOOK = 10_000  # workers on the book; beyond it those that were suspected longest ago are forgotten
 
 
-@dataclass(slots=True)
-class Entry:
+class Entry(Struct):
     """What is held against one worker."""
 
     name: str

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import importlib.util
 import logging
@@ -13,15 +12,18 @@ import socket
 import subprocess
 import sys
 import sysconfig
-import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import atoll
 from atoll.engine.ledger import Ledger
 from atoll.engine.sandbox import OFF, plan
 from atoll.errors import StartError
+
+if TYPE_CHECKING:
+    import asyncio
 
 log = logging.getLogger("atoll.engine")
 
@@ -93,6 +95,8 @@ def ensure_snapshot(files: EngineFiles, data: Path, *, shared: bool = False) -> 
         if shared:
             os.utime(path)
         return path
+    import tempfile  # seldom needed
+
     data.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(prefix="engine-", suffix=".tmp", dir=data)
     os.close(handle)
@@ -222,6 +226,8 @@ class EngineProcess:
     """
 
     def __init__(self, name: str, launched: Launched) -> None:
+        import asyncio  # late: an engine is started before the command that starts it has an event loop
+
         self._name = name
         self._loop = asyncio.get_running_loop()
         self.exited: asyncio.Future[int] = self._loop.create_future()

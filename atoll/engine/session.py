@@ -228,13 +228,15 @@ class Session:
     def _on_stuck(self, flags: int, worker: int, number: int, data: bytes, start: int, end: int) -> None:
         failure = read_failure(data[start:end])
         if self._is_gone(worker):  # V8 ran out of memory while it took the isolate apart: one thread less
-            self.condemn(f"a worker that is gone {failure.message}")
+            gone = self.loads.get(worker)
+            name = gone.version.worker_name if gone is not None else "a worker that is gone"
+            self.condemn(f"{name}: {failure.message}")
             return
         placement = self._find("STUCK", worker)
         if not placement.failed:
             placement.failed = True
             self._owner.on_offence(placement, failure)
-        self.condemn(f"{placement.version.worker_name} {failure.message}")
+        self.condemn(f"{placement.version.worker_name}: {failure.message}")
 
     def _on_log(self, flags: int, worker: int, number: int, data: bytes, start: int, end: int) -> None:
         placement = self._find("LOG", worker)

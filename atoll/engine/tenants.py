@@ -10,14 +10,14 @@ call is over, so a bucket may go below zero; calls are refused until it is above
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from atoll.errors import Failure
 from atoll.wire.generated import ErrorCode
 
 
-@dataclass(frozen=True, slots=True)
-class TenantCaps:
+class TenantCaps(Struct, frozen=True):
     """What one tenant may have at the same time, and use in time, on this node."""
 
     calls: int = 2000  # calls under way, over all its workers

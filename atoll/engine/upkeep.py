@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from atoll.engine.memory import available_bytes, engine_bytes, resident_bytes
 from atoll.engine.pool import Pool
@@ -25,8 +26,7 @@ REMIND_SECONDS = 10.0  # between two requests to collect garbage
 PAUSE_SECONDS = 60.0  # between two engines that are replaced
 
 
-@dataclass(frozen=True, slots=True)
-class UpkeepLimits:
+class UpkeepLimits(Struct, frozen=True):
     restart_memory_mb: int = 256  # beyond what its isolates may use; 0: engines may grow
     restart_hours: float = 24.0  # 0: engines may grow old
     min_free_mb: int = 256  # with less the node is short of memory; 0: it never is

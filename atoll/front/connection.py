@@ -29,7 +29,7 @@ from atoll.front.http1 import (
 )
 from atoll.front.pages import refusal_bytes
 from atoll.front.shared import Shared
-from atoll.front.sockets import begin_socket, wants_socket
+from atoll.front.upgrade import became_socket
 from atoll.router import host_name
 from atoll.wire.generated import INLINE_BODY, ErrorCode
 from atoll.workers import Version
@@ -197,7 +197,7 @@ class Connection(asyncio.Protocol):
                 framing.feed(head)
             except NOT_PLAIN as error:
                 framing.judge(head, error)
-                if wants_socket(head) and begin_socket(self, head):
+                if became_socket(self, head):
                     framing.kept = None
                     return
             version = shared.router.find(host, target)

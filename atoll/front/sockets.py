@@ -41,11 +41,6 @@ OURS = (b"sec-websocket-accept", b"sec-websocket-extensions", b"sec-websocket-ke
 DEFLATE = ServerPerMessageDeflateFactory(server_no_context_takeover=True, client_no_context_takeover=True)
 
 
-def wants_socket(head: bytes) -> bool:
-    """Whether a head asks to become a WebSocket."""
-    return head.startswith(b"GET ") and header(head.lower(), b"upgrade") == b"websocket"
-
-
 def begin_socket(connection: Connection, head: bytes) -> bool:
     """Call the worker with a request for a WebSocket. False if no worker answers there. Raises Refusal."""
     shared = connection.shared

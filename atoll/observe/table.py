@@ -10,10 +10,10 @@ import itertools
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import apsw
+from msgspec import Struct
 
 from atoll.logs import Invocation
 from atoll.observe.records import LogEntry, Row, encode_json, entry_of, row_of, says
@@ -33,8 +33,7 @@ class Place(NamedTuple):
     id: int
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(Struct, frozen=True):
     """Which records are wanted. Times are ms since 1970; `until` does not count itself."""
 
     worker: str

@@ -1,6 +1,6 @@
 """Traces for OpenTelemetry: a span for each call that is chosen, and one below it for each op the worker asked for.
 
-It is an extra (`pip install 'atoll[otel]'`) and off unless `otlp_endpoint` is set. A span costs some 40 us, so the
+It is an extra (`pip install '.[otel]'`) and off unless `otlp_endpoint` is set. A span costs some 40 us, so the
 event loop only puts a chosen record into a bounded box; a thread makes the spans and sends them. What a call fetches
 is told its trace in `traceparent` (atoll/tracing.py), so ids are chosen when the call begins and not by OpenTelemetry.
 """
@@ -36,7 +36,7 @@ class Tracer:
             from opentelemetry.sdk.trace.export import BatchSpanProcessor
             from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
         except ImportError:
-            raise StartError("the setting otlp_endpoint needs OpenTelemetry", "pip install 'atoll[otel]'") from None
+            raise StartError("the setting otlp_endpoint needs OpenTelemetry", "pip install '.[otel]'") from None
         resource = Resource.create({"service.name": "atoll", "service.version": __version__})
 
         class Ids(RandomIdGenerator):

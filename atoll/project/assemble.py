@@ -117,6 +117,8 @@ def _unsafe(project: Project, values: dict[str, Any]) -> list[RateLimit]:
         else:
             text = f"the binding {raw.get('name')} of type {raw.get('type')} is not supported"
             project.findings.append(Finding(Level.ERROR, "unsafe.bindings", text))
+            if isinstance(raw.get("name"), str):
+                project.missing[raw["name"]] = "unsafe.bindings"
     return limits
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from atoll.project.model import ProjectError
 from atoll.workers import ModuleKind
@@ -12,16 +13,14 @@ CONTEXT_LINES = 2
 TEXT_KINDS = (ModuleKind.ESM, ModuleKind.JSON, ModuleKind.TEXT)
 
 
-@dataclass(frozen=True, slots=True)
-class BuiltModule:
+class BuiltModule(Struct, frozen=True):
     path: str
     kind: ModuleKind
     source: bytes
     source_map: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Diagnostic:
+class Diagnostic(Struct, frozen=True):
     """A message about a place in a source; without a file, about the whole build."""
 
     text: str
@@ -60,8 +59,7 @@ def _lines_of(path: Path) -> list[str]:
         return []
 
 
-@dataclass(frozen=True, slots=True)
-class Built:
+class Built(Struct, frozen=True):
     main: str
     modules: tuple[BuiltModule, ...]
     inputs: tuple[Path, ...]  # what it was made of: a change of one of them makes it stale

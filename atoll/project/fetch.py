@@ -12,7 +12,6 @@ import os
 import re
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
@@ -31,9 +30,10 @@ def node_folder() -> Path:
 
 
 def npm_command() -> list[str]:
-    """npm of the wheel, whose own bin/npm does not start."""
+    """npm of the wheel, whose own bin/npm does not start. It trusts whom the system trusts, a company's proxy too."""
     node = node_folder()
-    return [str(node / "bin" / "node"), str(node / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js")]
+    script = node / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
+    return [str(node / "bin" / "node"), "--use-system-ca", str(script)]
 
 
 def cache_folder() -> Path:
@@ -77,6 +77,8 @@ def _fetch(target: Path) -> Path:
 
 
 def _install(target: Path) -> Path:
+    import tempfile  # seldom needed
+
     with tempfile.TemporaryDirectory(dir=target.parent) as temporary:
         room = Path(temporary) / "room"
         room.mkdir()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,8 +13,9 @@ from atoll.project.model import ProjectError
 CONFIGS = ("atoll.toml", "wrangler.json", "wrangler.jsonc", "wrangler.toml")  # the first that is there counts
 SCRIPTS = (".js", ".mjs", ".cjs", ".ts", ".mts", ".cts", ".jsx", ".tsx")
 
-# Strings are matched first, so that what looks like a comment inside one stays.
-JSONC = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|/\*.*?\*/|,(?=(?:\s|//[^\n]*|/\*.*?\*/)*[}\]])', re.DOTALL)
+# Strings are matched first, so that what looks like a comment inside one stays. A comment is skipped whole or not at
+# all ((?>…)): a bracket inside one ends nothing.
+JSONC = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|/\*.*?\*/|,(?=(?>(?:\s|//[^\n]*|/\*.*?\*/)*)[}\]])', re.DOTALL)
 DOTENV = re.compile(
     r"""^[ \t]*(?:export[ \t]+)?([\w.-]+)[ \t]*=[ \t]*
     (?:'([^']*)'|"((?:[^"\\]|\\.)*)"|`([^`]*)`|([^#\n]*?))[ \t]*(?:\#[^\n]*)?$""",
@@ -47,15 +47,22 @@ def read_config(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise ProjectError(f"{path} cannot be read: {error.strerror}", "check its name and permissions") from None
     try:
-        config = tomllib.loads(text) if path.suffix == ".toml" else json.loads(JSONC.sub(_blank, text))
-    except tomllib.TOMLDecodeError as error:
-        raise ProjectError(f"{path} is not TOML: {error}", "see https://toml.io for the format") from None
+        config = _toml(path, text) if path.suffix == ".toml" else json.loads(JSONC.sub(_blank, text))
     except json.JSONDecodeError as error:
         where = f"{path}:{error.lineno}:{error.colno}"
         raise ProjectError(f"{where} is not JSON: {error.msg}", "comments and trailing commas are fine") from None
     if not isinstance(config, dict):
         raise ProjectError(f"{path} holds no object", 'write {"name": "…", "main": "…"}')
     return config
+
+
+def _toml(path: Path, text: str) -> Any:
+    import tomllib  # here: a project with wrangler.jsonc starts the sooner without it
+
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ProjectError(f"{path} is not TOML: {error}", "see https://toml.io for the format") from None
 
 
 def _blank(match: re.Match[str]) -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct, field
 
 from atoll.errors import AtollError
 from atoll.workers import Json
@@ -25,8 +26,7 @@ class Level(StrEnum):
     NOTE = "note"  # done differently, or not needed here
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Struct, frozen=True):
     """One thing to tell about a config, by the name of its field."""
 
     level: Level
@@ -35,16 +35,14 @@ class Finding:
     hint: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(Struct, frozen=True):
     """Which files are what kind of module: the `rules` of wrangler."""
 
     type: str  # ESModule, CommonJS, CompiledWasm, Text, Data
     globs: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class BuildOptions:
+class BuildOptions(Struct, frozen=True):
     """How sources become modules."""
 
     command: str = ""  # run first, in `cwd`
@@ -61,8 +59,7 @@ class BuildOptions:
     jsx_fragment: str = ""
 
 
-@dataclass
-class Project:
+class Project(Struct):
     """Everything a config says, in the words of the control API where it has them."""
 
     name: str
@@ -86,10 +83,18 @@ class Project:
     dev_ip: str = "localhost"
     dev_port: int | None = None
     findings: list[Finding] = field(default_factory=list)
+    missing: dict[str, str] = field(default_factory=dict)  # binding -> field, of what Atoll does not have
 
     @property
     def errors(self) -> list[Finding]:
         return [finding for finding in self.findings if finding.level is Level.ERROR]
+
+    def go_without(self) -> None:
+        """Bindings that Atoll does not have become ones that say so when they are used."""
+        taken = {*self.vars, *(binding["name"] for binding in self.bindings)}
+        for name, where in self.missing.items():
+            if name not in taken:
+                self.bindings.append({"type": "missing", "name": name, "field": where})
 
     def settings(self) -> dict[str, Any]:
         """The body of a deploy without its code. An empty list is sent too: the file is the source of truth."""

@@ -7,7 +7,7 @@ a project in its format means that. In atoll.toml an environment inherits everyt
 from __future__ import annotations
 
 import datetime
-import difflib
+import re
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,8 @@ from atoll.project.shapes import FIELDS, Kind, Verdict
 
 PLAIN_NAMES = {"index", "worker", "main", "server", "app", "mod"}  # the folder says more than such a file
 OURS = {"node", "strict_env"}
+NAMED = {"durable_objects", "send_email"}  # whose bindings have a `name` where all others have a `binding`
+IDENTIFIER = re.compile(r"[A-Za-z_$][\w$]*", re.ASCII)
 
 
 def read_project(path: Path | None = None, environment: str = "", *, for_dev: bool = False) -> Project:
@@ -54,6 +56,12 @@ def _of_config(path: Path, environment: str) -> Project:
     findings: list[Finding] = []
     fields = _chosen(config, path, environment, findings)
     values = {name: value for name, raw in fields.items() if (value := _checked(name, raw, path, findings)) is not None}
+    missing = {
+        binding: name
+        for name, raw in fields.items()
+        if name in FIELDS and FIELDS[name].verdict is Verdict.MISSING
+        for binding in bindings_in(name, raw)
+    }
     project = Project(
         name=_name(config, fields, path, environment),
         folder=path.parent,
@@ -62,6 +70,7 @@ def _of_config(path: Path, environment: str) -> Project:
         environment=environment,
         environments=tuple(config.get("env", {})),
         findings=findings,
+        missing=missing,
     )
     if "compatibility_date" not in values:
         project.compatibility_date = _today()
@@ -78,6 +87,8 @@ def _chosen(config: dict[str, Any], path: Path, environment: str, findings: list
     known = config.get("env", {})
     if not isinstance(known, dict) or not isinstance(known.get(environment), dict):
         names = list(known) if isinstance(known, dict) else []
+        import difflib
+
         close = difflib.get_close_matches(environment, names, n=1)
         hint = f"did you mean `{close[0]}`?" if close else f"it has {', '.join(names) or 'none'}"
         raise ProjectError(f"{path.name} has no environment `{environment}`", hint)
@@ -126,6 +137,8 @@ def _checked(name: str, raw: Any, path: Path, findings: list[Finding]) -> Any:
     """The value of a field in its shape, or None when it is not used; then that is told."""
     field = FIELDS.get(name)
     if field is None or (name in OURS and path.name != "atoll.toml"):
+        import difflib
+
         close = difflib.get_close_matches(name, FIELDS, n=1)
         hint = f"did you mean `{close[0]}`?" if close else "leave it out"
         findings.append(Finding(Level.WARNING, name, "is no field that Atoll knows, so nothing is done with it", hint))
@@ -146,6 +159,18 @@ def _checked(name: str, raw: Any, path: Path, findings: list[Finding]) -> Any:
     for place in unknown_keys(raw, value, name):
         findings.append(Finding(Level.WARNING, place, "is no field that Atoll knows, so nothing is done with it"))
     return None if field.verdict is Verdict.QUIET else value
+
+
+def bindings_in(field: str, raw: Any) -> list[str]:
+    """The names in env that a field of bindings asks for, whatever they are bindings of."""
+    if isinstance(raw, list):
+        return [name for entry in raw for name in bindings_in(field, entry)]
+    if not isinstance(raw, dict):
+        return []
+    if isinstance(raw.get("bindings"), list):
+        return bindings_in(field, raw["bindings"])
+    name = raw.get("name" if field in NAMED else "binding")
+    return [name] if isinstance(name, str) and IDENTIFIER.fullmatch(name) else []
 
 
 def unknown_keys(raw: Any, value: Any, place: str) -> list[str]:

@@ -14,8 +14,9 @@ import calendar
 import datetime
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import lru_cache
+
+from msgspec import Struct, field
 
 MONTH_NAMES = "JAN,FEB,MAR,APR,MAY,JUN,JUL,AUG,SEP,OCT,NOV,DEC"
 WEEKDAY_NAMES = "SUN,MON,TUE,WED,THU,FRI,SAT"
@@ -31,8 +32,7 @@ class BadCron(ValueError):
     """An expression that cannot be used; the text says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(Struct, frozen=True):
     name: str
     low: int
     high: int
@@ -78,8 +78,7 @@ class Field:
         return Days(frozenset(values), tuple(rules), text == "*")
 
 
-@dataclass(frozen=True, slots=True)
-class Days:
+class Days(Struct, frozen=True):
     """A field: plain values, rules that need a date, and whether it says nothing at all."""
 
     values: frozenset[int]
@@ -94,8 +93,7 @@ MONTH = Field("month", 1, 12, MONTHS)
 WEEKDAY = Field("day of the week", 1, 7, WEEKDAYS)
 
 
-@dataclass(frozen=True, slots=True)
-class Cron:
+class Cron(Struct, frozen=True):
     """A parsed expression."""
 
     text: str

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from atoll.triggers.cron import CronTriggers
 from atoll.triggers.expression import BadCron, parse_cron
@@ -22,8 +23,7 @@ class BadTrigger(ValueError):
         self.is_taken = is_taken  # another worker has it
 
 
-@dataclass(frozen=True, slots=True)
-class Triggers:
+class Triggers(Struct, frozen=True):
     crons: CronTriggers
     queues: QueueTriggers
     tails: TailTriggers

@@ -43,7 +43,7 @@ const Call* Calls::Find(uint32_t id) const {
 
 Call* Calls::Begin(uint32_t id) {
   auto [place, is_new] = calls_.try_emplace(id);
-  stray_log_bytes_ = 0;
+  stray_log_room_ = {};
   return is_new ? &place->second : nullptr;
 }
 
@@ -198,9 +198,13 @@ bool Calls::Done(uint32_t id, uint64_t unfinished_ns) {
 
 void Calls::Log(uint32_t id, wire::Level level, double time_ms, std::string_view text) {
   Call* call = Find(id);
-  size_t& said = call == nullptr ? stray_log_bytes_ : call->log_bytes;
-  if (said > kMaxLogBytes) return;
-  said += text.size() + kLogLineBytes;
+  LogRoom& room = call == nullptr ? stray_log_room_ : call->log_room;
+  LogRoom::Answer answer = room.Take(text.size());
+  if (answer == LogRoom::Answer::kNo) return;
+  if (answer == LogRoom::Answer::kNoMore) {
+    level = wire::Level::kWarn;
+    text = "more than 256 KB in a second: the rest of what this call says in it is dropped";
+  }
   text = text.substr(0, kMaxLogBytes);
   out_.Begin(wire::Frame::kLog, 0, worker_id_, call == nullptr ? 0 : id);
   out_.U32(static_cast<uint32_t>(level));

@@ -10,12 +10,45 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
+#include "clock.h"
 #include "errors.h"
 #include "wire.h"
 
 namespace engine {
+
+// How much console text is passed on: so many bytes a second, which bounds what a flood costs us. By time and not by
+// call, because a WebSocket may be one for days. Python keeps the beginning for the record of the call.
+class LogRoom final {
+ public:
+  static constexpr size_t kBytes = 256 * 1024;
+
+  enum class Answer { kYes, kNo, kNoMore };  // kNoMore: the first line of this second that is dropped
+
+  Answer Take(size_t bytes) {
+    uint64_t now = MonotonicNs();
+    if (now - since_ns_ >= kPeriodNs) {
+      since_ns_ = now;
+      said_ = 0;
+      told_ = false;
+    }
+    if (said_ <= kBytes) {
+      said_ += bytes + kLineBytes;
+      return Answer::kYes;
+    }
+    return std::exchange(told_, true) ? Answer::kNo : Answer::kNoMore;
+  }
+
+ private:
+  static constexpr uint64_t kPeriodNs = 1'000'000'000;
+  static constexpr size_t kLineBytes = 32;  // what a line counts beside its text, so that empty ones are bounded too
+
+  uint64_t since_ns_ = 0;
+  size_t said_ = 0;
+  bool told_ = false;
+};
 
 struct Call {
   uint64_t cpu_ns = 0;
@@ -49,12 +82,12 @@ struct Call {
   bool told_of_timer = false;  // that it was set for too long
   uint32_t ops_made = 0;
 
-  size_t log_bytes = 0;
+  LogRoom log_room;
 };
 
 class Calls final {
  public:
-  static constexpr size_t kMaxLogBytes = 256 * 1024;  // Python keeps half of it; this bounds what a flood costs us
+  static constexpr size_t kMaxLogBytes = LogRoom::kBytes;
 
   Calls(uint32_t worker_id, wire::Writer& out) : worker_id_(worker_id), out_(out) {}
   Calls(const Calls&) = delete;
@@ -116,12 +149,10 @@ class Calls final {
  private:
   void Head(v8::Isolate* isolate, uint16_t status, const Call& call, v8::Local<v8::String> head, Used used);
 
-  static constexpr size_t kLogLineBytes = 32;  // what a line counts beside its text, so that empty ones are bounded too
-
   const uint32_t worker_id_;
   wire::Writer& out_;
   std::unordered_map<uint32_t, Call> calls_;
-  size_t stray_log_bytes_ = 0;  // said by code of no call since the last call began
+  LogRoom stray_log_room_;  // of code of no call, since the last call began
 };
 
 }  // namespace engine

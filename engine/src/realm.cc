@@ -17,6 +17,9 @@ constexpr const char* kRemovedGlobals[] = {"SharedArrayBuffer"};
 // MB.
 constexpr size_t kCodeRangeBytes = size_t{16} << 20;
 
+constexpr char kNoEval[] =
+    "Code generation from strings disallowed for this context: eval() and new Function() need the worker's switch "
+    "allow_eval";
 constexpr char kNoWasm[] = "compiling code from bytes is not allowed: deploy the .wasm file as a module and import it";
 
 v8::Isolate::CreateParams Params(const RealmFactory& factory, CountingAllocator& allocator, size_t memory_bytes) {
@@ -93,6 +96,7 @@ void Realm::MakeContext() {
   v8::HandleScope handles(isolate_);
   v8::Local<v8::Context> context = v8::Context::New(isolate_);
   context->AllowCodeGenerationFromStrings(false);
+  context->SetErrorMessageForCodeGenerationFromStrings(ToV8(isolate_, kNoEval));
   context->SetErrorMessageForWasmCodeGeneration(ToV8(isolate_, kNoWasm));
   v8::Context::Scope scope(context);
   for (const char* name : kRemovedGlobals) Ignore(context->Global()->Delete(context, ToV8(isolate_, name)));

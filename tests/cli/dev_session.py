@@ -81,6 +81,11 @@ class Dev:
             if event["event"] in names:
                 return event
 
+    def take_events(self) -> None:
+        """Those that came by now."""
+        while not self.events.empty():
+            self.seen.append(self.events.get())
+
     @property
     def port(self) -> int:
         return int(self.url.rsplit(":", 1)[1].strip("/"))
@@ -108,3 +113,20 @@ class Dev:
             assert pipe is not None
             pipe.close()
         return code
+
+
+# As sitecustomize.py: sends Ctrl-C's signal at the import of the node, where errors are printed and forgotten.
+DEAF = """
+import os, signal, sys
+
+class Deaf:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGINT)
+
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == "atoll.app":
+            Deaf()
+
+sys.meta_path.insert(0, Finder())
+"""

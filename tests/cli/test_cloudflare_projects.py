@@ -271,3 +271,38 @@ def test_a_part_that_atoll_does_not_have_is_refused_by_its_name(atoll: Atoll, pr
         assert [c["level"] for c in checks if f"`{field}`" in c["text"]] == ["error"]
         run(folder, "deploy", "--allow-missing-bindings", **node_of(atoll))
         assert atoll.get(name).text == "runs"
+
+
+USES_WHAT_IS_MISSING = """
+export default {
+  async fetch(request, env) {
+    const { DB, ROOM, AI, TEXT } = env;
+    if (new URL(request.url).pathname === "/other") return Response.json([TEXT, typeof DB, !!ROOM, await AI === AI]);
+    console.log("env is", env);
+    const said = [];
+    const uses = [() => DB.prepare("SELECT 1"), () => ROOM.idFromName("a"), () => AI.run("m"), () => { DB.x = 1; }];
+    for (const use of uses) {
+      try { use(); said.push("worked"); } catch (error) { said.push(error.message); }
+    }
+    return Response.json(said);
+  },
+};
+"""
+
+
+def test_what_was_allowed_to_be_missing_says_so_when_it_is_used(atoll: Atoll, project: Write) -> None:
+    config = f"""{{ "name": "cf-goes-without", "main": "index.js", "compatibility_date": "{DATE}",
+      "d1_databases": [{{ "binding": "DB", "database_name": "x", "database_id": "y" }}],
+      "durable_objects": {{ "bindings": [{{ "name": "ROOM", "class_name": "Room" }}] }},
+      "ai": {{ "binding": "AI" }}, "vars": {{ "TEXT": "t" }} }}"""
+    folder = project("cf-goes-without", **{"wrangler.jsonc": config, "index.js": USES_WHAT_IS_MISSING})
+    run(folder, "deploy", "--allow-missing-bindings", **node_of(atoll))
+    assert json.loads(atoll.get("cf-goes-without", "/other").text) == ["t", "object", True, True]
+    said = json.loads(atoll.get("cf-goes-without").text)
+    assert [text.split(":")[0] for text in said] == [
+        f"env.{name} cannot be used" for name in ("DB", "ROOM", "AI", "DB")
+    ]
+    assert all("atoll doctor" in text for text in said)
+    shown = json.loads(run(folder, "workers", "show", "cf-goes-without", "--json", **node_of(atoll)).stdout)
+    fields = {binding["name"]: binding["field"] for binding in shown["bindings"]}
+    assert fields == {"DB": "d1_databases", "ROOM": "durable_objects", "AI": "ai"}

@@ -128,6 +128,42 @@ async def test_lines_of_a_websocket_come_while_it_is_open(start: Start) -> None:
             assert (said["event"], said["message"]) == ("log", f"got {word}")
 
 
+async def test_a_websocket_that_said_too_much_at_once_is_heard_again(start: Start) -> None:
+    """The bound is one of each second: a socket may live for days, and its lines with it."""
+    worker = """
+    export default {
+      fetch() {
+        const [client, server] = Object.values(new WebSocketPair());
+        server.accept();
+        server.addEventListener("message", ({ data }) => {
+          if (data === "flood") for (let i = 0; i < 100; i++) console.log("x".repeat(10_000));
+          else console.log("got", data);
+          server.send(data);
+        });
+        return new Response(null, { status: 101, webSocket: client });
+      },
+    };
+    """
+    dev = await asyncio.to_thread(start, **{"index.ts": worker})
+
+    def heard() -> list[str]:
+        return [event["message"] for event in dev.seen if event["event"] == "log"]
+
+    async with connect(dev.url.replace("http", "ws"), proxy=None) as client:
+        for round in range(2):
+            await client.send("flood")
+            assert await client.recv() == "flood"
+            while not any("dropped" in line for line in heard()):
+                await asyncio.to_thread(dev.wait_for, "log")
+            assert heard().count("x" * 10_000) < 100
+            while f"got {round}" not in heard():
+                await client.send(str(round))
+                assert await client.recv() == str(round)
+                await asyncio.sleep(0.05)
+                dev.take_events()
+            dev.seen.clear()
+
+
 def test_a_flood_of_lines_is_cut_and_counted(start: Start) -> None:
     flood = 'for (let i = 0; i < 5000; i++) console.log("x".repeat(20));'
     worker = f"export default {{ fetch() {{ {flood} return new Response() }} }}"

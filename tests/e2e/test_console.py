@@ -28,7 +28,7 @@ VALUES = [
         "Uint8Array(2) [ 1, 2 ] ArrayBuffer { [Uint8Contents]: <00 00>, [byteLength]: 2 }",
     ),
     ("[1, , 3]", "[ 1, <1 empty item>, 3 ]"),
-    ("[1, 2, 3, 4, 5, 6, 7]", "[\n  1, 2, 3, 4, 5,\n  6, 7\n]"),
+    ("[1, 2, 3, 4, 5, 6, 7]", "[\n  1, 2, 3, 4,\n  5, 6, 7\n]"),
     (
         "function named() {}, () => {}, class A extends Map {}",
         "[Function: named] [Function (anonymous)] [class A extends Map]",

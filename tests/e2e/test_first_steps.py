@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+from collections.abc import Callable
 
 from tests.running import Atoll
 
@@ -102,3 +104,16 @@ def test_a_deploy_that_cannot_work_is_refused_with_position_and_changes_nothing(
 def test_unknown_fields_are_refused_by_name(atoll: Atoll) -> None:
     answer = atoll.control("POST", "/api/workers", {"name": "x", "script": HELLO, "scirpt": 1})
     assert answer.status == 400 and "scirpt" in answer.json["error"]["message"]
+
+
+def test_the_command_that_the_greeting_shows_deploys_whatever_the_base_domain_is(
+    new_atoll: Callable[..., Atoll],
+) -> None:
+    node = new_atoll(base_domain="workers.example", engines=1)
+    node.wait_until(lambda: "(Ctrl-C stops)" in node.log())
+    assert "1 engine, 0 workers" in node.log()
+    shown = re.search(r"deploy  (curl .*?)\n  look", node.log(), re.DOTALL)
+    assert shown is not None
+    ran = subprocess.run(["bash", "-c", f"{shown[1]} --fail -sS"], capture_output=True, timeout=60, check=False)
+    assert ran.returncode == 0, ran.stderr
+    assert node.request("GET", "hello.workers.example").text == "Hello!"

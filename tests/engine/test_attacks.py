@@ -116,7 +116,7 @@ def test_an_attack_hurts_only_itself(target: Range, script: Path) -> None:
     fields["bindings"] = [{"type": "echo", "name": "ECHO"}]
     body = b"x" * int(head.get("body", "0"))
     fields["limits"] = {key: int(value) for key, value in (pair.split("=") for pair in head.get("limits", "").split())}
-    engine = target.engine
+    engine, told = target.engine, len(target.atoll.log())
     victim = Victim(target.atoll)
     victim.start()
     try:
@@ -129,7 +129,7 @@ def test_an_attack_hurts_only_itself(target: Range, script: Path) -> None:
             kinds = [result[0] for result in results]
             assert "memory" in kinds and kinds.count("answer") > 5, "it goes, and comes back with nothing kept"
         check_log(target.atoll, name, head)
-        check_engine(target, engine, head)
+        check_engine(target, engine, head, target.atoll.log()[told:])
     finally:
         victim.stop()
         target.atoll.control("DELETE", f"/api/workers/{name}")
@@ -177,11 +177,14 @@ def check_log(atoll: Atoll, name: str, head: dict[str, str]) -> None:
         atoll.wait_until(lambda: atoll.logs(name) and atoll.logs(name)[0]["truncated"], 5)
 
 
-def check_engine(target: Range, before: int, head: dict[str, str]) -> None:
+def check_engine(target: Range, before: int, head: dict[str, str], log: str) -> None:
+    """An attack that got its answer may take its engine with it a moment later, when V8 takes its isolate apart."""
     if head.get("engine", "") == "replaced":
         target.atoll.wait_until(lambda: target.engine != before and len(target.atoll.engines()) == 1, 10)
-    elif "engine" not in head:
-        assert target.engine == before, f"the engine died:\n{target.atoll.log()[-2000:]}"
+    elif "engine" not in head and target.engine != before:
+        offender = re.search(r"engine 1 is replaced: ([\w-]+):", log)
+        assert offender is not None, f"the engine died:\n{log[-2000:]}"
+        assert "engine" in head_of((FOLDER / f"{offender[1].replace('-', '_')}.js").read_text()), log[-2000:]
 
 
 def test_the_memory_of_the_node_comes_back(target: Range) -> None:

@@ -46,6 +46,20 @@ def test_a_wrangler_jsonc_is_read_with_comments_and_trailing_commas(write: Write
     assert project.crons == ["*/5 * * * *"]
 
 
+def test_what_is_commented_out_of_a_wrangler_jsonc_ends_nothing(write: Write) -> None:
+    text = """{
+      "name": "hono", "main": "index.js", "compatibility_date": "2025-01-01",
+      // "compatibility_flags": [
+      //   "nodejs_compat"
+      // ],
+      "vars": { "A": "1", /* ] } */ "B": "2", /* } */ // ]
+      },
+      // "ai": { "binding": "AI" }
+    }"""
+    project = read_project(write(**{"wrangler.jsonc": text, "index.js": WORKER}))
+    assert (project.name, project.vars, project.findings) == ("hono", {"A": "1", "B": "2"}, [])
+
+
 def test_every_kind_of_binding_is_in_the_words_of_the_api(write: Write) -> None:
     text = """
 name = "all"

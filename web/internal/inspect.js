@@ -2,9 +2,10 @@
 //
 // A log line must never fail and never run for long, whatever it is given: getters of a worker's
 // objects are not called, proxies are not entered, depth, items and characters are bounded.
-import { group, leaf } from "./inspect_layout.js";
-import { bufferContents, kindOf, primitive, propertyKey, quote, unbox } from "./inspect_values.js";
+import { group, leaf, sortByText } from "./inspect_layout.js";
+import { attributesOf, bufferContents, kindOf, primitive, propertyKey, quote, stackOf, unbox } from "./inspect_values.js";
 import { native } from "./native.js";
+import { lazy } from "./lazy.js";
 import { interfaceOf } from "./platform.js";
 
 const DEPTH = 2; // levels of objects within the value
@@ -12,6 +13,8 @@ const MOST_ITEMS = 100;
 const LINE_WIDTH = 80;
 const COMPACT_LEVELS = 3; // so many levels may share a line
 const MOST_CHARACTERS = 128 * 1024;
+const MOST_STRING = 10_000; // characters of one string
+const MOST_PROPERTIES = 1000; // of one object
 
 const CUSTOM = Symbol.for("nodejs.util.inspect.custom");
 
@@ -34,19 +37,18 @@ class Inspection {
   written = 0;
   latest = 0; // how deep the object was that was entered last
 
-  constructor({ depth = DEPTH, items = MOST_ITEMS, width = LINE_WIDTH, compact = COMPACT_LEVELS, sorted = false, custom = true }) {
-    this.depth = depth;
-    this.items = items;
-    this.width = width;
-    this.compact = compact;
-    this.sorted = sorted;
-    this.custom = custom;
+  constructor({
+    depth = DEPTH, items = MOST_ITEMS, characters = MOST_STRING, width = LINE_WIDTH, compact = COMPACT_LEVELS, sorted = false, separated = false,
+    getters = false, custom = true,
+  }) {
+    Object.assign(this, { depth, items, characters, width, compact, sorted, separated, getters, custom });
   }
 }
 
 /**
- * `depth`: how many levels of nested objects are shown, Infinity for all. `items`: how many of a list. `width`: of a line.
- * `compact`: how many levels may share a line. `sorted`: properties by name. `custom`: objects may say how they look.
+ * `depth`: how many levels of nested objects are shown, Infinity for all. `items`: how many of a list, `characters`: of a string.
+ * `width`: of a line. `compact`: how many levels may share one. `sorted`: properties by name. `separated`: 1_000 instead of 1000.
+ * `getters`: they are called ("get": those without a setter, "set": the others). `custom`: objects may say how they look.
  */
 export function inspect(value, options = {}) {
   return formatValue(new Inspection(options), value).text;
@@ -60,7 +62,7 @@ function countedLeaf(run, text) {
 
 function formatValue(run, value) {
   if ((typeof value !== "object" && typeof value !== "function") || value === null) {
-    return run.written > MOST_CHARACTERS ? leaf("…") : countedLeaf(run, primitive(value));
+    return run.written > MOST_CHARACTERS ? leaf("…") : countedLeaf(run, primitive(value, run));
   }
   if (run.written > MOST_CHARACTERS) return leaf("…");
   if (run.path.includes(value)) {
@@ -110,7 +112,12 @@ function tagOf(object) {
 function formatCustom(run, object) {
   const method = object[CUSTOM];
   if (typeof method !== "function") return undefined;
-  const result = method.call(object, run.depth - run.path.length, { depth: run.depth }, inspect);
+  const { depth, items, characters, width, compact, sorted } = run;
+  const options = {
+    depth: depth - run.path.length, maxArrayLength: items, maxStringLength: characters, breakLength: width, compact, sorted,
+    stylize: (text) => `${text}`, // a log has no colours
+  };
+  const result = method.call(object, options.depth, options, lazy("node/util_module.js").inspect);
   if (typeof result === "string") return countedLeaf(run, result);
   return result === object ? undefined : nested(run, object, () => formatValue(run, result)) ?? leaf("[Object]");
 }
@@ -151,9 +158,22 @@ function formatProperty(run, object, key) {
   const descriptor = Object.getOwnPropertyDescriptor(object, key);
   const name = propertyKey(key);
   if (descriptor === undefined) return leaf(`${name}: undefined`);
-  if (descriptor.get !== undefined) return leaf(`${name}: [Getter${descriptor.set === undefined ? "" : "/Setter"}]`);
+  if (descriptor.get !== undefined) return leaf(`${name}: ${formatGetter(run, object, descriptor)}`);
   if (descriptor.set !== undefined) return leaf(`${name}: [Setter]`);
   return leaf(`${name}: ${formatValue(run, descriptor.value).text}`);
+}
+
+function formatGetter(run, object, { get, set }) {
+  const label = set === undefined ? "Getter" : "Getter/Setter";
+  const isWanted = run.getters === true || run.getters === (set === undefined ? "get" : "set");
+  if (!isWanted) return `[${label}]`;
+  try {
+    const value = get.call(object);
+    const text = formatValue(run, value).text;
+    return typeof value === "object" && value !== null ? `[${label}] ${text}` : `[${label}: ${text}]`;
+  } catch (error) {
+    return `[${label}: <Inspection threw (${error?.message ?? error})>]`;
+  }
 }
 
 function ownEntries(run, object, skip = () => false) {
@@ -161,10 +181,12 @@ function ownEntries(run, object, skip = () => false) {
   for (const symbol of Object.getOwnPropertySymbols(object)) {
     if (Object.getOwnPropertyDescriptor(object, symbol).enumerable) keys.push(symbol);
   }
-  if (run.sorted) keys.sort((a, b) => (String(a) < String(b) ? -1 : 1));
-  const entries = keys.slice(0, run.items).map((key) => formatProperty(run, object, key));
-  if (keys.length > run.items) entries.push(more(keys.length - run.items));
-  return entries;
+  const entries = [];
+  for (const key of keys) {
+    if (run.written > MOST_CHARACTERS || entries.length >= MOST_PROPERTIES) return [...entries, more(keys.length - entries.length)];
+    entries.push(formatProperty(run, object, key));
+  }
+  return run.sorted ? sortByText(entries) : entries;
 }
 
 function more(count) {
@@ -209,7 +231,7 @@ function formatArray(run, array) {
 function formatTypedArray(run, array, kind) {
   const { length = 0 } = array;
   const items = [];
-  for (let i = 0; i < Math.min(length, run.items); i++) items.push(leaf(primitive(array[i])));
+  for (let i = 0; i < Math.min(length, run.items); i++) items.push(leaf(primitive(array[i], run)));
   if (length > run.items) items.push(more(length - run.items));
   return group(run, prefixOf(array, kind, length), ["[", "]"], items);
 }
@@ -234,16 +256,6 @@ function formatCollection(run, object, kind) {
   return entries === null ? leaf(`[${kind}]`) : group(run, prefixOf(object, kind, size), ["{", "}"], entries);
 }
 
-function stackOf(error) {
-  let stack;
-  try {
-    ({ stack } = error);
-  } catch {
-    // A getter of the worker's own that throws.
-  }
-  return typeof stack === "string" && stack !== "" ? stack : `[${errorToString.call(error)}]`;
-}
-
 function formatError(run, error) {
   const stack = stackOf(error);
   const hidden = ["stack", "message", "name"];
@@ -256,14 +268,14 @@ function formatError(run, error) {
     }
     return own;
   });
-  if (entries === null) return leaf(`[${errorToString.call(error)}]`);
-  return entries.length === 0 ? leaf(stack) : group(run, stack, ["{", "}"], entries);
+  if (entries === null && !isEmpty(error)) return leaf(`[${errorToString.call(error)}]`);
+  return entries === null || entries.length === 0 ? leaf(stack) : group(run, stack, ["{", "}"], entries);
 }
 
 function formatFunction(run, callable) {
   const isClass = /^class\b/.test(Function.prototype.toString.call(callable).slice(0, 6));
   const name = Object.getOwnPropertyDescriptor(callable, "name")?.value;
-  const kind = isClass ? "class" : (constructorName(callable) ?? "Function");
+  const kind = isClass ? "class" : (constructorName(callable) ?? "Function (null prototype)");
   const label = typeof name === "string" && name !== "" ? name : "(anonymous)";
   const separator = isClass ? " " : label === "(anonymous)" ? " " : ": ";
   const parent = isClass ? Object.getPrototypeOf(callable)?.name : "";
@@ -280,22 +292,6 @@ function formatInterface(run, object, { name, describe }) {
   });
   const shown = constructorName(object) ?? name;
   return entries === null ? leaf(`[${shown}]`) : group(run, shown, ["{", "}"], entries);
-}
-
-// The attributes of a platform object are getters of ours, safe to call.
-function attributesOf(object) {
-  const attributes = {};
-  for (let at = Object.getPrototypeOf(object); at !== null && at !== Object.prototype; at = Object.getPrototypeOf(at)) {
-    for (const [key, descriptor] of Object.entries(Object.getOwnPropertyDescriptors(at))) {
-      if (descriptor.get === undefined || key in attributes) continue;
-      try {
-        attributes[key] = descriptor.get.call(object);
-      } catch {
-        // An attribute that cannot be read now is not shown.
-      }
-    }
-  }
-  return attributes;
 }
 
 // What has a text of its own, and maybe properties beside it.
@@ -315,7 +311,8 @@ function formatBoxed(run, boxed) {
 }
 
 function formatBuffer(run, buffer) {
-  return group(run, prefixOf(buffer, "ArrayBuffer"), ["{", "}"], bufferContents(buffer).map(leaf));
+  const entries = nested(run, buffer, () => bufferContents(buffer).map(leaf));
+  return entries === null ? leaf("[ArrayBuffer]") : group(run, prefixOf(buffer, "ArrayBuffer"), ["{", "}"], entries);
 }
 
 function formatView(run, view) {
@@ -330,7 +327,7 @@ function formatView(run, view) {
 // Its target, looked at without running a trap.
 function formatProxy(run, proxy) {
   const target = native.proxyTarget(proxy);
-  return target === null ? leaf("<Revoked Proxy>") : nested(run, proxy, () => formatValue(run, target)) ?? leaf("[Proxy]");
+  return target === null ? leaf("<Revoked Proxy>") : formatValue(run, target);
 }
 
 // The items an iterator of a Map or Set has before it; looking does not move it.
@@ -347,11 +344,15 @@ function formatIterator(run, iterator, kind) {
 
 function formatPromise(run, promise) {
   const [state, result] = native.promiseState(promise);
-  if (state === 0) return leaf("Promise { <pending> }");
+  if (state === 0) return group(run, "Promise", ["{", "}"], [leaf("<pending>")]);
   const entry = nested(run, promise, () => formatValue(run, result));
   if (entry === null) return leaf("[Promise]");
   const text = state === 2 ? `<rejected> ${entry.text}` : entry.text;
   return group(run, "Promise", ["{", "}"], [{ ...entry, text }]);
+}
+
+function formatUnknown(run, object, kind) {
+  return group(run, prefixOf(object, kind), ["{", "}"], [leaf("<items unknown>")]);
 }
 
 const FORMATTERS = {
@@ -367,8 +368,8 @@ const FORMATTERS = {
   Proxy: formatProxy,
   "Map Iterator": formatIterator,
   "Set Iterator": formatIterator,
-  WeakMap: () => leaf("WeakMap { <items unknown> }"),
-  WeakSet: () => leaf("WeakSet { <items unknown> }"),
+  WeakMap: formatUnknown,
+  WeakSet: formatUnknown,
   ArrayBuffer: formatBuffer,
   DataView: formatView,
   Boxed: formatBoxed,

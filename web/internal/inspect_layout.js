@@ -1,6 +1,8 @@
 // Where the lines of an inspected value break: entries on one line if they fit, else in columns or one below the other.
 
-const MOST_COLUMNS = 12;
+const MOST_COLUMNS = 15;
+const COLUMNS_PER_LEVEL = 4; // of those that may share a line
+const HEIGHT = 2.5; // of a character, in its widths: a table comes out about square
 const SLACK = 10; // room that is left at the end of a line
 
 /** Something already written: `text`. */
@@ -14,13 +16,19 @@ function inColumns(run, texts, isNumeric) {
   const items = hasMore ? texts.slice(0, -1) : texts;
   const longest = items.reduce((most, text) => Math.max(most, text.length), 0);
   const total = items.reduce((sum, text) => sum + text.length + 2, 0);
+  const widest = longest + 2;
+  const indent = run.path.length * 2;
+  // Not worth it if one long item makes all columns wide.
+  if (widest * 3 + indent >= run.width || (longest > 6 && total / widest <= 5)) return texts;
+  // Items of very different lengths: the longest ones count for less.
+  const typical = Math.max(widest - 3 - Math.sqrt(widest - total / texts.length), 1);
   const columns = Math.min(
     MOST_COLUMNS,
-    Math.floor((run.width - run.path.length * 2) / (longest + 2)),
-    Math.ceil(Math.sqrt(2.5 * items.length)),
+    run.compact * COLUMNS_PER_LEVEL,
+    Math.floor((run.width - indent) / widest),
+    Math.round(Math.sqrt(HEIGHT * typical * items.length) / typical),
   );
-  // Not worth it if one long item makes all columns wide.
-  if (columns < 3 || (longest > 6 && total / (longest + 2) <= 5)) return texts;
+  if (columns <= 1) return texts;
   const widths = new Array(columns).fill(0);
   items.forEach((text, i) => {
     widths[i % columns] = Math.max(widths[i % columns], text.length);
@@ -37,13 +45,18 @@ function inColumns(run, texts, isNumeric) {
   return hasMore ? [...rows, texts.at(-1)] : rows;
 }
 
+export function sortByText(entries) {
+  return entries.sort((a, b) => (a.text < b.text ? -1 : 1));
+}
+
 /** `entries` as { text } between braces. `run`: the inspection; its path is what is around this value. */
 export function group(run, prefix, [open, close], entries) {
   const start = prefix === "" ? open : `${prefix} ${open}`;
   if (entries.length === 0) return leaf(`${start}${close}`);
+  if (run.sorted && open === "{") sortByText(entries);
   let texts = entries.map((entry) => entry.text);
   let isTable = false;
-  if (open === "[" && texts.length > 6 && run.latest <= run.path.length) {
+  if (open === "[" && texts.length > 6 && run.compact >= 1 && run.compact !== Infinity) {
     const items = inColumns(run, texts, entries.every((entry) => entry.isNumeric !== false && /^[-\d.]/.test(entry.text)));
     isTable = items !== texts;
     texts = items;

@@ -10,19 +10,22 @@ const typedArrayTag = Object.getOwnPropertyDescriptor(
   Symbol.toStringTag,
 ).get;
 const dateGetTime = Date.prototype.getTime;
+const errorToString = Error.prototype.toString;
 const objectToString = Object.prototype.toString;
 const weakMapHas = WeakMap.prototype.has;
 const weakSetHas = WeakSet.prototype.has;
 const UNBOX = [Number, String, Boolean, Symbol, BigInt].map((Class) => Class.prototype.valueOf);
 
-const MOST_STRING = 10_000;
 const IDENTIFIER = /^[A-Za-z_$][\w$]*$/;
 const SPECIAL = /[\0-\x1f'\\\x7f-\x9f\ud800-\udfff]/;
 const ESCAPES = { "\n": "\\n", "\r": "\\r", "\t": "\\t", "\b": "\\b", "\f": "\\f", "\v": "\\v", "\\": "\\\\" };
 
+const MOST_STRING = 10_000;
+const SHORT_STRING = 16; // up to here it stays on a line, whatever it holds
+
 /** A string as a literal: in single quotes unless it holds some. */
-export function quote(text) {
-  const shown = text.length > MOST_STRING ? text.slice(0, MOST_STRING) : text;
+export function quote(text, most = MOST_STRING) {
+  const shown = text.length > most ? text.slice(0, most) : text;
   const rest = text.length - shown.length;
   const tail = rest > 0 ? `... ${rest} more character${rest === 1 ? "" : "s"}` : "";
   if (!SPECIAL.test(shown)) return `'${shown}'${tail}`;
@@ -40,12 +43,27 @@ export function quote(text) {
   return `${mark}${body}${mark}${tail}`;
 }
 
-/** Anything that is no object. */
-export function primitive(value) {
-  if (typeof value === "string") return quote(value);
-  if (typeof value === "bigint") return `${value}n`;
+// A string of several lines, one below the other, where it would not fit beside what is around it.
+function quoteLines(run, text) {
+  const isLong = text.length > SHORT_STRING && text.length > run.width - run.path.length * 2 - 4;
+  if (run.compact === Infinity || !isLong || text.length > run.characters) return quote(text, run.characters);
+  return text.split(/(?<=\n)/).map((line) => quote(line)).join(" +\n  ");
+}
+
+function groupDigits(text) {
+  const [, sign, whole, fraction, end] = /^(-?)(\d+)(?:\.(\d+))?(n?)$/.exec(text) ?? [];
+  if (whole === undefined) return text;
+  const decimals = fraction === undefined ? "" : `.${fraction.replace(/(\d{3})(?=\d)/g, "$1_")}`;
+  return `${sign}${whole.replace(/\B(?=(\d{3})+$)/g, "_")}${decimals}${end}`;
+}
+
+/** Anything that is no object. `run`: the inspection; alone, as a literal. */
+export function primitive(value, run = undefined) {
+  if (typeof value === "string") return run === undefined ? quote(value) : quoteLines(run, value);
   if (Object.is(value, -0)) return "-0";
-  return String(value);
+  const text = typeof value === "bigint" ? `${value}n` : String(value);
+  const isNumber = typeof value === "number" || typeof value === "bigint";
+  return run?.separated && isNumber ? groupDigits(text) : text;
 }
 
 export function propertyKey(key) {
@@ -111,4 +129,32 @@ export function kindOf(object) {
   const tag = objectToString.call(object);
   if ((tag === "[object Map Iterator]" || tag === "[object Set Iterator]") && native.previewEntries(object) !== undefined) return tag.slice(8, -1);
   return "Object";
+}
+
+/** How an error shows itself: its stack, or between brackets what is left without one. */
+export function stackOf(error) {
+  let stack;
+  try {
+    ({ stack } = error);
+  } catch {
+    // A getter of the worker's own that throws.
+  }
+  if (typeof stack !== "string" || stack === "") return `[${errorToString.call(error)}]`;
+  return /\n {4}at /.test(stack) ? stack : `[${stack}]`;
+}
+
+/** The attributes of a platform object: getters of ours, safe to call. */
+export function attributesOf(object) {
+  const attributes = {};
+  for (let at = Object.getPrototypeOf(object); at !== null && at !== Object.prototype; at = Object.getPrototypeOf(at)) {
+    for (const [key, descriptor] of Object.entries(Object.getOwnPropertyDescriptors(at))) {
+      if (descriptor.get === undefined || key in attributes) continue;
+      try {
+        attributes[key] = descriptor.get.call(object);
+      } catch {
+        // An attribute that cannot be read now is not shown.
+      }
+    }
+  }
+  return attributes;
 }

@@ -66,11 +66,15 @@ function assert(value, message = undefined) {
 }
 
 export function fail(message = "Failed") {
-  refuse(message, { operator: "fail" }, fail);
+  refuse(arguments.length === 0 ? undefined : message, { operator: "fail" }, fail);
 }
 
 function comparison(operator, holds) {
-  const check = (actual, expected, message = undefined) => {
+  const check = (...given) => {
+    if (given.length < 2) {
+      throw codedError(TypeError, "ERR_MISSING_ARGS", 'The "actual" and "expected" arguments must be specified');
+    }
+    const [actual, expected, message] = given;
     if (!holds(actual, expected)) refuse(message, { actual, expected, operator }, check);
   };
   return check;

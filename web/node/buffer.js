@@ -4,10 +4,10 @@ import { Blob } from "../file/blob.js";
 import { File } from "../file/file.js";
 import { native } from "../internal/native.js";
 import { isArrayBuffer } from "../internal/webidl.js";
-import { decode, encode, encodedLength, encodingName, requireEncoding } from "./buffer_encodings.js";
+import { decode, encode, encodedLength, encodingName, requireEncoding, requireNamed } from "./buffer_encodings.js";
 import { addNumberMethods } from "./buffer_numbers.js";
 import { findIn } from "./buffer_search.js";
-import { codedError, invalidArgument, outOfRange } from "./errors.js";
+import { codedError, describe, invalidArgument, invalidValue, outOfRange } from "./errors.js";
 
 export const kMaxLength = 2 ** 30;
 export const kStringMaxLength = 2 ** 29 - 24;
@@ -17,9 +17,9 @@ export const INSPECT_MAX_BYTES = 50;
 const counts = new Uint32Array(2); // what native.encodeInto read and wrote
 const customInspect = Symbol.for("nodejs.util.inspect.custom");
 
-function requireSize(size) {
-  if (typeof size !== "number") throw invalidArgument("size", "of type number", size);
-  if (!(size >= 0 && size <= kMaxLength)) throw outOfRange("size", `>= 0 && <= ${kMaxLength}`, size);
+function requireSize(size, name = "size") {
+  if (typeof size !== "number") throw invalidArgument(name, "of type number", size);
+  if (!(size >= 0 && size <= kMaxLength)) throw outOfRange(name, `>= 0 && <= ${kMaxLength}`, size);
 }
 
 function isBytes(value) {
@@ -91,7 +91,7 @@ const statics = {
     throw codedError(
       TypeError,
       "ERR_INVALID_ARG_TYPE",
-      `The first argument must be of type string or an instance of Buffer, ArrayBuffer, or Array or an Array-like Object. Received ${value === null ? "null" : typeof value}`,
+      `The first argument must be of type string or an instance of Buffer, ArrayBuffer, or Array or an Array-like Object. Received ${describe(value)}`,
     );
   },
 
@@ -129,6 +129,7 @@ const statics = {
     if (!Array.isArray(list)) throw invalidArgument("list", "an instance of Array", list);
     list.forEach((item, i) => requireBytes(item, `list[${i}]`));
     const length = totalLength ?? list.reduce((sum, item) => sum + item.length, 0);
+    requireSize(length, "length");
     const result = Buffer.alloc(length);
     let at = 0;
     for (const item of list) {
@@ -153,7 +154,7 @@ const methods = {
   toString(encoding = undefined, start = undefined, end = undefined) {
     const from = clamp(Math.max(0, Number(start) || 0), this.length, 0);
     const to = end === undefined ? this.length : Math.min(Math.max(0, Math.trunc(Number(end)) || 0), this.length);
-    return to <= from ? "" : decode(this.subarray(from, to), requireEncoding(encoding));
+    return to <= from ? "" : decode(this.subarray(from, to), requireNamed(encoding));
   },
 
   toLocaleString(encoding = undefined, start = undefined, end = undefined) {
@@ -171,6 +172,9 @@ const methods = {
 
   compare(target, targetStart = 0, targetEnd = target.length, sourceStart = 0, sourceEnd = this.length) {
     requireBytes(target, "target");
+    for (const [name, at] of Object.entries({ targetStart, targetEnd, sourceStart, sourceEnd })) {
+      if (!(at >= 0)) throw outOfRange(name, `>= 0 && <= ${Number.MAX_SAFE_INTEGER}`, at);
+    }
     return Buffer.compare(this.subarray(sourceStart, sourceEnd), target.subarray(targetStart, targetEnd));
   },
 
@@ -212,13 +216,14 @@ const methods = {
     else if (typeof end === "string") [end, encoding] = [undefined, end];
     const from = offset ?? 0;
     const to = end ?? this.length;
-    if (from < 0 || from > this.length) throw outOfRange("offset", `>= 0 && <= ${this.length}`, from);
+    if (from < 0) throw outOfRange("offset", `>= 0 && <= ${Number.MAX_SAFE_INTEGER}`, from);
+    if (from > this.length) throw outOfRange("offset", `>= 0 && <= ${this.length}`, from);
     if (to < 0 || to > this.length) throw outOfRange("end", `>= 0 && <= ${this.length}`, to);
     if (typeof value === "string" || isBytes(value)) {
       const pattern = typeof value === "string" ? encode(value, requireEncoding(encoding)) : value;
       if (pattern.length === 0) {
         if (typeof value === "string" && value === "") return Uint8Array.prototype.fill.call(this, 0, from, to);
-        throw codedError(TypeError, "ERR_INVALID_ARG_VALUE", "The argument 'value' is invalid.");
+        throw invalidValue("value", value);
       }
       for (let i = from; i < to; i++) this[i] = pattern[(i - from) % pattern.length];
       return this;
@@ -315,7 +320,11 @@ export function isAscii(input) {
 
 export function transcode(source, fromEncoding, toEncoding) {
   requireBytes(source, "source");
-  return asBuffer(encode(decode(source, requireEncoding(fromEncoding)), requireEncoding(toEncoding)));
+  const to = requireEncoding(toEncoding);
+  const text = decode(source, requireEncoding(fromEncoding));
+  // What has no place there becomes a question mark.
+  const known = to === "latin1" ? text.replace(/[^\0-\xff]/gu, "?") : to === "ascii" ? text.replace(/[^\0-\x7f]/gu, "?") : text;
+  return asBuffer(encode(known, to));
 }
 
 export { atob, Blob, btoa, File };

@@ -15,10 +15,18 @@ export function encodingName(name) {
   return Object.hasOwn(NAMES, name) ? NAMES[name] : NAMES[`${name}`.toLowerCase()];
 }
 
-export function requireEncoding(name) {
-  const known = encodingName(name);
+function requireKnown(known, name) {
   if (known === undefined) throw codedError(TypeError, "ERR_UNKNOWN_ENCODING", `Unknown encoding: ${name}`);
   return known;
+}
+
+export function requireEncoding(name) {
+  return requireKnown(encodingName(name), name);
+}
+
+/** The same where an empty name is not the same as none. */
+export function requireNamed(name) {
+  return requireKnown(name === "" || name === null ? undefined : encodingName(name), name);
 }
 
 function latin1Bytes(text) {

@@ -16,8 +16,9 @@ function checkOffset(buffer, offset, size) {
 function checkValue(value, least, most, isBig) {
   if (isBig && typeof value !== "bigint") throw invalidArgument("value", "of type bigint", value);
   if (value < least || value > most) {
-    const n = isBig ? "n" : "";
-    throw outOfRange("value", `>= ${least}${n} and <= ${most}${n}`, value);
+    const bits = least === 0n ? 64n : 63n;
+    const from = least === 0n ? "0n" : `-(2n ** ${bits}n)`;
+    throw outOfRange("value", isBig ? `>= ${from} and < 2n ** ${bits}n` : `>= ${least} and <= ${most}`, value);
   }
 }
 

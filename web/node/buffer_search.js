@@ -1,5 +1,5 @@
 // Where a Buffer holds something. https://nodejs.org/api/buffer.html#bufindexofvalue-byteoffset-encoding
-import { encode, requireEncoding } from "./buffer_encodings.js";
+import { encode, requireNamed } from "./buffer_encodings.js";
 import { invalidArgument } from "./errors.js";
 
 const { indexOf, lastIndexOf } = Uint8Array.prototype;
@@ -37,8 +37,11 @@ export function findIn(buffer, value, byteOffset, encoding, backward) {
   if (Number.isNaN(start)) start = backward ? buffer.length - 1 : 0;
   start = Math.trunc(start);
   if (start < 0) start += buffer.length;
+  const isText = typeof value === "string";
+  const known = isText && name !== undefined ? requireNamed(name) : "utf8";
+  const needle = isText ? encode(value, known) : value;
   // Nothing is everywhere.
-  if (value?.length === 0) {
+  if (needle?.length === 0) {
     if (backward && Number.isNaN(Number(offset))) return buffer.length;
     return Math.max(0, Math.min(start, buffer.length));
   }
@@ -50,12 +53,9 @@ export function findIn(buffer, value, byteOffset, encoding, backward) {
     const byte = value & 255;
     return backward ? lastIndexOf.call(buffer, byte, start) : indexOf.call(buffer, byte, start);
   }
-  const isText = typeof value === "string";
   if (!isText && !(value instanceof Uint8Array)) {
     throw invalidArgument("value", "one of type number or string or an instance of Buffer or Uint8Array", value);
   }
-  const known = requireEncoding(name);
-  const needle = isText ? encode(value, known) : value;
   // Units of two bytes are found at even places only.
   const step = isText && known === "utf16le" ? 2 : 1;
   return backward ? findBackward(buffer, needle, start, step) : findForward(buffer, needle, start, step);

@@ -89,11 +89,14 @@ function sameTyped(a, b, run) {
   return true;
 }
 
+const tagOf = (object) => Object.prototype.toString.call(object);
+
 function same(a, b, run) {
   if (!isObject(a) || !isObject(b)) return !isObject(a) && !isObject(b) ? isSamePrimitive(a, b, run.strict) : a === b;
   if (a === b) return true;
   if (run.strict && Object.getPrototypeOf(a) !== Object.getPrototypeOf(b)) return false;
   const kind = kindOf(a);
+  if (run.strict && tagOf(a) !== tagOf(b)) return false;
   if (kind !== kindOf(b) || Array.isArray(a) !== Array.isArray(b)) return false;
   // On the way down a pair that is met again is equal if the rest is.
   if (run.path.some(([x, y]) => x === a && y === b)) return true;

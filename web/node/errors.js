@@ -10,7 +10,8 @@ export function codedError(Class, code, message) {
   return error;
 }
 
-function describe(value) {
+/** What a value is, for messages. */
+export function describe(value) {
   if (value === undefined || value === null) return `${value}`;
   if (typeof value === "function") return `function ${value.name}`;
   if (typeof value === "object") {
@@ -36,6 +37,15 @@ export function outOfRange(name, range, value) {
     "ERR_OUT_OF_RANGE",
     `The value of "${name}" is out of range. It must be ${range}. Received ${typeof value === "bigint" ? `${value}n` : String(value)}`,
   );
+}
+
+/** https://nodejs.org/api/errors.html#abort_err: Node's own, which is no DOMException. */
+export class AbortError extends Error {
+  constructor(signal) {
+    super("The operation was aborted", { cause: signal.reason });
+    this.code = "ABORT_ERR";
+    this.name = "AbortError";
+  }
 }
 
 /** https://nodejs.org/api/errors.html#err_invalid_arg_value */

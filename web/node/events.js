@@ -1,9 +1,8 @@
 // https://nodejs.org/api/events.html
 import { isAbortSignal } from "../dom/abort.js";
-import { DOMException } from "../dom/exception.js";
 import { inspect } from "../internal/inspect.js";
 import { captureStores, withStores } from "../internal/async_context.js";
-import { codedError, invalidArgument, outOfRange, requireFunction } from "./errors.js";
+import { AbortError, codedError, invalidArgument, outOfRange, requireFunction } from "./errors.js";
 
 export const errorMonitor = Symbol("events.errorMonitor");
 export const captureRejectionSymbol = Symbol.for("nodejs.rejection");
@@ -66,7 +65,7 @@ function throwUnhandled(args) {
 }
 
 function requireLimit(count, name) {
-  if (typeof count !== "number" || Number.isNaN(count) || count < 0) throw outOfRange(name, "a non-negative number", count);
+  if (typeof count !== "number" || Number.isNaN(count) || count < 0) throw outOfRange(name, ">= 0", count);
 }
 
 /** https://nodejs.org/api/events.html#class-eventemitter. A function, since older code calls it without `new`. */
@@ -170,7 +169,7 @@ const methods = {
   },
 
   setMaxListeners(count) {
-    requireLimit(count, "n");
+    requireLimit(count, "setMaxListeners");
     limits.set(this, count);
     return this;
   },
@@ -182,12 +181,6 @@ const methods = {
 
 for (const [name, method] of Object.entries(methods)) {
   Object.defineProperty(EventEmitter.prototype, name, { value: method, writable: true, enumerable: true, configurable: true });
-}
-
-function abortError(signal) {
-  const error = new DOMException("The operation was aborted", "AbortError");
-  Object.defineProperty(error, "cause", { value: signal.reason, configurable: true, writable: true });
-  return error;
 }
 
 function requireSignal(signal) {
@@ -213,7 +206,7 @@ export function once(emitter, event, options = {}) {
   return new Promise((resolve, reject) => {
     const { signal } = options;
     requireSignal(signal);
-    if (signal?.aborted) throw abortError(signal);
+    if (signal?.aborted) throw new AbortError(signal);
     const undo = [];
     const finish = (settle) => (value) => {
       for (const each of undo) each();
@@ -221,7 +214,7 @@ export function once(emitter, event, options = {}) {
     };
     undo.push(subscribe(emitter, event, (...args) => finish(resolve)(args), true));
     if (event !== "error" && typeof emitter.once === "function") undo.push(subscribe(emitter, "error", finish(reject), true));
-    if (signal !== undefined) undo.push(subscribe(signal, "abort", () => finish(reject)(abortError(signal)), true));
+    if (signal !== undefined) undo.push(subscribe(signal, "abort", () => finish(reject)(new AbortError(signal)), true));
   });
 }
 
@@ -229,7 +222,7 @@ export function once(emitter, event, options = {}) {
 export function on(emitter, event, options = {}) {
   const { signal, close = [] } = options;
   requireSignal(signal);
-  if (signal?.aborted) throw abortError(signal);
+  if (signal?.aborted) throw new AbortError(signal);
   const queue = [];
   const waiting = [];
   const undo = [];
@@ -253,7 +246,7 @@ export function on(emitter, event, options = {}) {
   }));
   if (event !== "error" && typeof emitter.on === "function") undo.push(subscribe(emitter, "error", fail));
   for (const name of close) undo.push(subscribe(emitter, name, end));
-  if (signal !== undefined) undo.push(subscribe(signal, "abort", () => fail(abortError(signal)), true));
+  if (signal !== undefined) undo.push(subscribe(signal, "abort", () => fail(new AbortError(signal)), true));
   return {
     next() {
       if (queue.length > 0) return Promise.resolve({ value: queue.shift(), done: false });

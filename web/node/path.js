@@ -136,6 +136,7 @@ function makeDialect(style, cwd) {
     basename(path, suffix = undefined) {
       requireString(path, "path");
       if (suffix !== undefined) requireString(suffix, "suffix");
+      if (suffix !== undefined && suffix !== "" && suffix === path) return "";
       const { begin, end } = lastName(style, path);
       const name = path.slice(begin, end);
       return suffix !== undefined && name !== suffix && name.endsWith(suffix) ? name.slice(0, name.length - suffix.length) : name;

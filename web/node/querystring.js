@@ -1,9 +1,12 @@
 // https://nodejs.org/api/querystring.html
 import { decodeTextKeepingMark, encodeText } from "../internal/text.js";
+import { codedError } from "./errors.js";
 
 /** Percent-encodes all but letters, digits and `-_.!~*'()`. A lone surrogate is an error. */
 export function escape(text) {
-  return encodeURIComponent(typeof text === "string" ? text : typeof text === "object" ? String(text) : `${text}`);
+  const string = typeof text === "object" ? String(text) : `${text}`;
+  if (!string.isWellFormed()) throw codedError(URIError, "ERR_INVALID_URI", "URI malformed");
+  return encodeURIComponent(string);
 }
 
 /** The bytes behind percent signs; what is no percent-encoding stays. */

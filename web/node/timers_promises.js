@@ -1,25 +1,19 @@
 // https://nodejs.org/api/timers.html#timers-promises-api
 import { isAbortSignal } from "../dom/abort.js";
-import { DOMException } from "../dom/exception.js";
 import * as timers from "../timers.js";
-import { invalidArgument } from "./errors.js";
+import { AbortError, invalidArgument } from "./errors.js";
 
 function requireSignal(signal) {
   if (signal !== undefined && !isAbortSignal(signal)) throw invalidArgument("options.signal", "an instance of AbortSignal", signal);
 }
 
-function abortError(signal) {
-  const error = new DOMException("The operation was aborted", "AbortError");
-  return Object.defineProperty(error, "cause", { value: signal.reason, writable: true, configurable: true });
-}
-
 function wait(start, value, { signal } = {}) {
   return new Promise((resolve, reject) => {
     requireSignal(signal);
-    if (signal?.aborted) throw abortError(signal);
+    if (signal?.aborted) throw new AbortError(signal);
     const onAbort = () => {
       timers.clearTimeout(id);
-      reject(abortError(signal));
+      reject(new AbortError(signal));
     };
     const id = start(() => {
       signal?.removeEventListener("abort", onAbort);
@@ -40,7 +34,7 @@ export function setImmediate(value = undefined, options = {}) {
 export async function* setInterval(delay = 1, value = undefined, options = {}) {
   const { signal } = options;
   requireSignal(signal);
-  if (signal?.aborted) throw abortError(signal);
+  if (signal?.aborted) throw new AbortError(signal);
   let due = 0;
   let wake = null;
   const ring = () => {
@@ -54,7 +48,7 @@ export async function* setInterval(delay = 1, value = undefined, options = {}) {
   signal?.addEventListener("abort", ring, { once: true });
   try {
     for (;;) {
-      if (signal?.aborted) throw abortError(signal);
+      if (signal?.aborted) throw new AbortError(signal);
       if (due > 0) {
         due--;
         yield value;

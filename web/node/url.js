@@ -137,11 +137,35 @@ export function format(address, options = {}) {
 
 /** https://nodejs.org/api/url.html#urlresolvefrom-to */
 export function resolve(from, to) {
-  const base = new URL(from, "resolve://host/");
-  const url = new URL(to, base);
-  if (url.protocol !== "resolve:") return url.href;
-  const path = `${url.pathname}${url.search}${url.hash}`;
-  return from.startsWith("/") || to.startsWith("/") ? path : path.slice(1);
+  const base = parse(from, false, true);
+  const reference = parse(to, false, true);
+  const isOfBase = reference.protocol === null || (reference.protocol === base.protocol && reference.host === null);
+  if (!isOfBase) return reference.href;
+  // https://www.rfc-editor.org/rfc/rfc3986#section-5.2.2
+  const { pathname, search, hash } = reference;
+  const { protocol } = base;
+  if (reference.host !== null) {
+    return format(Object.assign(reference, { protocol, pathname: pathname ?? (SLASHED.has(protocol) ? "/" : null) }));
+  }
+  if (pathname === null) return format(Object.assign(base, { search: search ?? base.search, hash }));
+  return format(Object.assign(base, { pathname: mergePaths(base, pathname), search, hash }));
+}
+
+/** https://www.rfc-editor.org/rfc/rfc3986#section-5.2.3 and 5.2.4; a path that begins nowhere keeps its leading dots. */
+function mergePaths(base, path) {
+  const folder = base.pathname?.slice(0, base.pathname.lastIndexOf("/") + 1) || (base.host === null ? "" : "/");
+  const merged = path.startsWith("/") ? path : `${folder}${path}`;
+  const isAbsolute = merged.startsWith("/");
+  const names = merged.slice(isAbsolute ? 1 : 0).split("/");
+  const kept = [];
+  for (const name of names) {
+    if (name === "..") {
+      if (kept.length > 0 && kept.at(-1) !== "..") kept.pop();
+      else if (!isAbsolute) kept.push(name);
+    } else if (name !== ".") kept.push(name);
+  }
+  const isFolder = ["", ".", ".."].includes(names.at(-1)) && kept.at(-1) !== "";
+  return `${isAbsolute ? "/" : ""}${kept.join("/")}${isFolder && kept.length > 0 ? "/" : ""}`;
 }
 
 export function resolveObject(from, to) {

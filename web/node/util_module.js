@@ -4,7 +4,7 @@ import { formatArguments } from "../console_format.js";
 import { TextDecoder } from "../encoding/text_decoder.js";
 import { TextEncoder } from "../encoding/text_encoder.js";
 import { inspect as inspectValue } from "../internal/inspect.js";
-import { codedError, invalidArgument, requireFunction, requireNumber, requireString } from "./errors.js";
+import { codedError, invalidArgument, requireFunction, requireNumber, requireObject, requireString } from "./errors.js";
 import { isDeepEqual } from "./deep_equal.js";
 import { MIMEParams, MIMEType } from "./mime_type.js";
 import { getBuiltIn } from "./modules.js";
@@ -21,13 +21,19 @@ export function inspect(value, options = undefined, oldDepth = undefined) {
     ...(given.maxArrayLength === undefined ? {} : { items: given.maxArrayLength ?? Infinity }),
     ...(given.breakLength === undefined ? {} : { width: given.breakLength }),
     ...(given.compact === undefined ? {} : { compact: given.compact === true ? Infinity : Number(given.compact) }),
-    ...(given.sorted ? { sorted: true } : {}),
+    ...(given.maxStringLength === undefined ? {} : { characters: given.maxStringLength ?? Infinity }),
+    sorted: !!given.sorted,
+    separated: !!given.numericSeparator,
+    getters: given.getters ?? false,
     custom: given.customInspect !== false,
   });
 }
 Object.assign(inspect, {
   custom,
-  defaultOptions: { depth: 2, maxArrayLength: 100, breakLength: 80, compact: 3, customInspect: true },
+  defaultOptions: {
+    showHidden: false, depth: 2, colors: false, customInspect: true, showProxy: false, maxArrayLength: 100, maxStringLength: 10000,
+    breakLength: 80, compact: 3, sorted: false, getters: false, numericSeparator: false,
+  },
   colors: {},
   styles: {},
 });
@@ -37,7 +43,8 @@ export function format(...args) {
 }
 
 export function formatWithOptions(options, ...args) {
-  return formatArguments(args);
+  requireObject(options, "inspectOptions");
+  return formatArguments(args, (value, more) => inspect(value, { ...options, ...more }));
 }
 
 /** https://nodejs.org/api/util.html#utilpromisifyoriginal */

@@ -45,6 +45,7 @@ export const isUint32Array = isTyped("Uint32Array");
 export const isInt8Array = isTyped("Int8Array");
 export const isInt16Array = isTyped("Int16Array");
 export const isInt32Array = isTyped("Int32Array");
+export const isFloat16Array = isTyped("Float16Array");
 export const isFloat32Array = isTyped("Float32Array");
 export const isFloat64Array = isTyped("Float64Array");
 export const isBigInt64Array = isTyped("BigInt64Array");

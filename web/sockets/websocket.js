@@ -93,6 +93,7 @@ export class WebSocket extends EventTarget {
   }
 
   set binaryType(value) {
+    this.#binaryType; // a brand check before anything else
     const type = `${value}`;
     if (type === "blob" || type === "arraybuffer") this.#binaryType = type;
   }

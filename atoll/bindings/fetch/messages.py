@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from atoll.bindings.fetch.decode import CODINGS
 from atoll.egress.client import Target
@@ -53,8 +54,7 @@ USER_AGENT = "Atoll"  # unless the worker says something else: some servers answ
 METHODS_WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
 
 
-@dataclass(slots=True)
-class Wanted:
+class Wanted(Struct):
     """One request as the worker asked for it, checked."""
 
     method: str

@@ -30,12 +30,10 @@ from atoll.bindings.fetch.messages import (
 )
 from atoll.bindings.fetch.quick import QuickFetch, QuickInner
 from atoll.bindings.fetch.stencils import Stencils
-from atoll.bindings.fetch.upgrade import InnerSocket, switched
 from atoll.bindings.scope import Scope, check_hops
 from atoll.bindings.service.target import Target, callee_of, target_of
 from atoll.bindings.services import InnerCall, InnerResponse, Services
 from atoll.egress.client import HttpClient
-from atoll.egress.websocket import Handshake, ServerSocket
 from atoll.errors import CalleeFailed, Failure, InvalidArgument, NetworkError
 from atoll.workers import Version
 
@@ -225,6 +223,9 @@ class Fetch(Binding):
 
     async def _upgrade(self, wanted: Wanted, scope: Scope, fetching: Fetching) -> Reply:
         """Ask a server for a WebSocket. What it answers instead is a response like any other."""
+        from atoll.bindings.fetch.upgrade import switched  # late: many nodes never have one
+        from atoll.egress.websocket import Handshake, ServerSocket
+
         handshake = Handshake(wanted.protocols)
         data = request_bytes(wanted, b"", scope.hops, self._stencils.zone(scope), handshake.lines())
         answer = await self.client.upgrade(scope.version, wanted.target, data, handshake)
@@ -253,6 +254,8 @@ class Fetch(Binding):
             call.close()
             return self._inner_reply(wanted, fetching, failed.failure)
         if response.status == 101 and wanted.upgrade:
+            from atoll.bindings.fetch.upgrade import InnerSocket, switched
+
             return switched(fetching, InnerSocket(call), response.head)
         return self._inner_reply(wanted, fetching, response)
 

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import click
 
-from atoll.cli.dev.first import Begun, FirstBuild, FirstEngine, Interrupt
+from atoll.cli.dev.first import Begun, FirstBuild, FirstEngine
+from atoll.cli.interrupt import Interrupt
 from atoll.cli.options import json_option, load_project, project_options
 from atoll.cli.talk import Failed, paint, say
 from atoll.config import Settings
@@ -52,7 +53,7 @@ def dev(
       atoll dev --env staging
       curl "http://localhost:8787/cdn-cgi/handler/scheduled?cron=*+*+*+*+*"
     """
-    began = time.monotonic()
+    began, clock = time.monotonic(), time.time()
     gc.disable()  # until it serves: nothing of what is imported is ever thrown away
     project = load_project(path, environment, allow_missing=allow_missing_bindings, for_dev=True)
     wanted = port if port is not None else project.dev_port
@@ -65,7 +66,7 @@ def dev(
         spares=2,
         drain_seconds=2.0,
     )
-    with Interrupt() as interrupt, FirstBuild(project) as build, FirstEngine(settings) as engine:
+    with Interrupt() as interrupt, FirstBuild(project, clock) as build, FirstEngine(settings) as engine:
         from atoll.cli.dev.run import run_session  # the whole node: a quarter of a second, while the others work
 
         try:

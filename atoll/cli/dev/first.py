@@ -1,15 +1,14 @@
 """What begins before the node is even imported, because it is the work of other processes: the first build, and an
-engine. On a machine with two cores both are done when the imports are. And what may come as early: Ctrl-C.
+engine. On a machine with two cores both are done when the imports are.
 """
 
 from __future__ import annotations
 
-import signal
-import time
+import os
 from concurrent.futures import Future, ThreadPoolExecutor
-from types import FrameType
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+from atoll.cli.interrupt import Interrupt
 from atoll.cli.talk import say
 from atoll.config import Settings
 from atoll.engine.early import EarlyEngine, prepared
@@ -17,6 +16,9 @@ from atoll.project.build import Builder
 from atoll.project.built import Built
 from atoll.project.fetch import cache_folder
 from atoll.project.model import Project, ProjectError
+
+if TYPE_CHECKING:
+    from atoll.cli.dev.watch import Reason
 
 
 def build(builder: Builder) -> Built | ProjectError:
@@ -27,12 +29,16 @@ def build(builder: Builder) -> Built | ProjectError:
         return error
 
 
+CLOCK_STEP = 0.02  # file systems tell the time in steps of some milliseconds
+
+
 class FirstBuild:
     """`result` is there in a moment. `builder` is the session's then, which closes it."""
 
-    def __init__(self, project: Project) -> None:
+    def __init__(self, project: Project, began: float) -> None:
+        """`began` is when the project was not read yet, on the clock of file systems."""
         self.project = project
-        self.began = time.time()
+        self.began = began
         self.builder = Builder(project, dev=True, say=say)
         self._thread = ThreadPoolExecutor(1)
         self.result: Future[Built | ProjectError] = self._thread.submit(build, self.builder)
@@ -44,15 +50,24 @@ class FirstBuild:
         self._thread.shutdown()
         self.builder.close()
 
-    def is_stale(self, built: Built) -> bool:
-        """Whether a source was saved while nobody watched yet."""
-        for path in built.inputs:
-            try:
-                if path.stat().st_mtime >= self.began:
-                    return True
-            except OSError:
-                return True
-        return False
+    def stale(self) -> Reason | None:
+        """What there is to do because a file was saved while nobody watched yet."""
+        from atoll.cli.dev.watch import Reason, is_config
+
+        built = self.result.result()
+        try:
+            with os.scandir(self.project.folder) as entries:
+                if any(is_config(entry.name) and self._is_new(entry.stat()) for entry in entries):
+                    return Reason.CONFIG
+            if isinstance(built, ProjectError) or any(self._is_new(path.stat()) for path in built.inputs):
+                return Reason.SOURCES  # what does not build may lack a file that is there by now
+        except OSError:
+            return Reason.SOURCES
+        return None
+
+    def _is_new(self, about: os.stat_result) -> bool:
+        """By the time of the inode: a file that is moved to its place keeps that of its contents."""
+        return about.st_ctime >= self.began - CLOCK_STEP
 
 
 class FirstEngine:
@@ -84,26 +99,6 @@ class FirstEngine:
         self._thread.shutdown()
         if self.result.exception() is None:
             self.result.result().close()
-
-
-class Interrupt:
-    """Ctrl-C until a session handles it. Python raises it wherever it stands, and where that is a callback (imports
-    have them), the error is printed and lost: so it is remembered too, and the session looks.
-    """
-
-    def __init__(self) -> None:
-        self.came = False
-
-    def __enter__(self) -> Interrupt:
-        self._before = signal.signal(signal.SIGINT, self._on_signal)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        signal.signal(signal.SIGINT, self._before)
-
-    def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        self.came = True
-        signal.default_int_handler(number, frame)
 
 
 class Begun(NamedTuple):

@@ -20,7 +20,6 @@ from atoll.cli.dev.first import Begun, build
 from atoll.cli.dev.node import DevNode
 from atoll.cli.dev.terminal import Keys, Terminal
 from atoll.cli.dev.watch import Reason, Watcher
-from atoll.cli.profiles import Target
 from atoll.cli.talk import LEVEL_COLOURS, Failed, paint
 from atoll.config import Settings
 from atoll.control.refusals import Refused
@@ -45,9 +44,10 @@ class Session:
         self._begun = begun
         self._project = project = begun.build.project
         self._builder = begun.build.builder
+        self._inputs: tuple[Path, ...] = ()  # of the last build that went well
         self._deployed: dict[str, Any] = {}  # the body of the last deploy
         self._news: list[Finding] = []  # what there is to say about a config that was changed
-        self._watcher = Watcher(project)
+        self._watcher = Watcher(project, self._say)
         self._tasks: set[asyncio.Task[None]] = set()
         self.node = DevNode(settings, project.name, self._on_call, self._on_line, self._first_deploy, begun.engine)
         self.terminal = Terminal(self.node, as_json=as_json)
@@ -58,7 +58,7 @@ class Session:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             loop.add_signal_handler(number, self._watcher.poke, Reason.STOPPING)
         if self._begun.interrupt.came:
-            self._watcher.poke(Reason.STOPPING)
+            return
         try:
             await self.node.start()
             try:
@@ -74,8 +74,7 @@ class Session:
     async def _first_deploy(self) -> None:
         result = await asyncio.wrap_future(self._begun.build.result)
         await self._deploy(result)
-        if isinstance(result, Built) and self._begun.build.is_stale(result):
-            self._watcher.poke(Reason.SOURCES)
+        self._watch(result)
 
     async def _serve(self) -> None:
         gc.freeze()  # what was made so far stays, and need not be looked through again
@@ -87,6 +86,7 @@ class Session:
         control = f"http://{CONTROL_HOST}:{self.port}"
         with Keys(self._on_key):  # before it says which there are
             self.terminal.tell("ready", shown, url=self.url, ms=round(took), control=control)
+            self._watcher.start(self._begun.build.stale)
             await self._follow()
         self.terminal.tell("stopping", "")
 
@@ -105,10 +105,16 @@ class Session:
         async for reason in self._watcher.reasons():
             began = time.monotonic()
             result = await asyncio.to_thread(self._rebuild, reason >= Reason.CONFIG)
-            self._watcher.watch(self._project)
+            self._watch(result, anew=reason is Reason.ASKED)
             if await self._deploy(result, forced=reason is Reason.ASKED):
                 took = (time.monotonic() - began) * 1000
                 self.terminal.tell("reloaded", paint(f"  reloaded in {took:.0f} ms", dim=True), ms=round(took, 1))
+
+    def _watch(self, result: Built | ProjectError, *, anew: bool = False) -> None:
+        """Follow the files it was built from; of a build that failed, those of the one before."""
+        if isinstance(result, Built):
+            self._inputs = result.inputs
+        self._watcher.watch(self._project, self._inputs, anew=anew)
 
     def _rebuild(self, anew: bool) -> Built | ProjectError:
         """In a thread. A changed config means another project, and another builder."""
@@ -118,6 +124,7 @@ class Session:
             except ProjectError as error:
                 return error
             project.name = self._project.name  # its data and its address stay while this runs
+            project.go_without()  # a session does not end because of them: what is missing is told
             self._news = [finding for finding in project.findings if finding not in self._project.findings]
             self._builder.close()
             self._project = project
@@ -156,6 +163,7 @@ class Session:
     def _client(self) -> Client:
         """Our own control API, over the loopback like any other client's."""
         from atoll.cli.client import Client
+        from atoll.cli.profiles import Target
 
         return Client(Target(f"http://127.0.0.1:{self.port}"), host=f"{CONTROL_HOST}:{self.port}")
 

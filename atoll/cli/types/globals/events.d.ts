@@ -267,6 +267,33 @@ declare class BroadcastChannel extends EventTarget<BroadcastChannelEvents> {
 
 declare function structuredClone<Value>(value: Value, options?: StructuredSerializeOptions): Value;
 
+// https://html.spec.whatwg.org/multipage/server-sent-events.html and https://developers.cloudflare.com/workers/runtime-apis/eventsource/
+
+interface EventSourceEvents extends Record<string, Event> {
+  open: Event;
+  message: MessageEvent<string>;
+  error: ErrorEvent;
+}
+
+declare class EventSource extends EventTarget<EventSourceEvents> {
+  constructor(url: string | URL, options?: { withCredentials?: boolean; fetcher?: { fetch: typeof fetch } });
+  /** The events of a stream that is there already, such as the body of a response. */
+  static from(stream: ReadableStream): EventSource;
+  static readonly CONNECTING: 0;
+  static readonly OPEN: 1;
+  static readonly CLOSED: 2;
+  readonly CONNECTING: 0;
+  readonly OPEN: 1;
+  readonly CLOSED: 2;
+  readonly url: string;
+  readonly withCredentials: boolean;
+  readonly readyState: number;
+  onopen: EventHandlerOf<EventSource, Event>;
+  onmessage: EventHandlerOf<EventSource, MessageEvent<string>>;
+  onerror: EventHandlerOf<EventSource, ErrorEvent>;
+  close(): void;
+}
+
 // WebSockets: https://websockets.spec.whatwg.org/ and https://developers.cloudflare.com/workers/runtime-apis/websockets/
 
 declare class CloseEvent extends Event {

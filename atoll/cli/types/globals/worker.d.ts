@@ -94,6 +94,9 @@ declare class ServiceWorkerGlobalScope extends WorkerGlobalScope {
   private constructor();
 }
 
+declare var isSecureContext: boolean;
+declare var crossOriginIsolated: boolean;
+declare var origin: string;
 declare var self: ServiceWorkerGlobalScope & typeof globalThis;
 declare function addEventListener<Type extends keyof WorkerEvents>(
   type: Type,

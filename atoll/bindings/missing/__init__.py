@@ -1,0 +1,1 @@
+"""A binding that stands for one Atoll does not have."""

@@ -1,0 +1,38 @@
+"""What docs and deploy/ give an operator to copy is understood by the node it is for."""
+
+from __future__ import annotations
+
+import configparser
+import re
+import shlex
+from pathlib import Path
+
+from atoll.cli.serve import serve
+from atoll.config import load
+
+ROOT = Path(__file__).resolve().parents[2]
+OPERATE = (ROOT / "docs" / "guides" / "operate.md").read_text("utf-8")
+
+
+def test_the_settings_of_the_operators_guide_are_settings(tmp_path: Path) -> None:
+    shown = re.search(r"```toml\n(.*?)```", OPERATE, re.DOTALL)
+    assert shown is not None
+    file = tmp_path / "atoll.toml"
+    file.write_text(shown[1], "utf-8")
+    settings = load(file, {}, {})
+    assert (settings.control_auth, settings.sandbox, str(settings.data)) == ("token", "require", "/var/lib/atoll")
+
+
+def test_the_unit_starts_a_node_and_leaves_it_time_to_drain() -> None:
+    unit = configparser.ConfigParser(interpolation=None, delimiters=("=",))
+    unit.optionxform = str  # type: ignore[assignment,method-assign]  # names in units have capitals
+    unit.read(ROOT / "deploy" / "systemd" / "atoll.service", "utf-8")
+    service = unit["Service"]
+    program, command, *arguments = shlex.split(service["ExecStart"])
+    assert (Path(program).name, command) == ("atoll", "serve")
+    given = serve.make_context("serve", arguments).params
+    assert f"--config {given['config']}" in OPERATE  # the file that the guide has written
+    assert given["data"] == f"/var/lib/{service['StateDirectory']}"
+    settings = load(None, {}, {})
+    assert float(service["TimeoutStopSec"]) > settings.drain_delay + settings.drain_seconds
+    assert service["KillMode"] == "mixed"  # engines are not told: they would end calls that are to finish

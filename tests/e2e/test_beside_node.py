@@ -1,0 +1,45 @@
+"""`node:` modules beside Node itself: the same calls in a worker and in the Node that the engine runs in, word for word."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from atoll.project.fetch import node_folder
+from tests.running import Atoll
+
+FOLDER = Path(__file__).parent / "beside_node"
+SUITES = ["buffer", "inspecting", "small"]
+
+
+@pytest.fixture(scope="module")
+def by_node() -> dict[str, dict[str, str]]:
+    """What Node makes of each call."""
+    code = f"console.log(JSON.stringify(await (await import({json.dumps((FOLDER / 'main.js').as_uri())})).all()))"
+    command = [node_folder() / "bin/node", "--no-warnings", "--input-type=module", "--eval", code]
+    found: dict[str, dict[str, str]] = json.loads(
+        subprocess.run(command, check=True, capture_output=True, cwd="/").stdout
+    )
+    return found
+
+
+@pytest.fixture(scope="module")
+def worker(atoll: Atoll) -> str:
+    modules = {path.name: path.read_text("utf-8") for path in FOLDER.glob("*.js")}
+    atoll.deploy("beside-node", main="main.js", modules=modules, limits={"cpu_ms": 20_000, "wall_ms": 60_000})
+    return "beside-node"
+
+
+@pytest.mark.parametrize("suite", SUITES)
+def test_a_worker_gets_what_node_gives(
+    atoll: Atoll, worker: str, by_node: dict[str, dict[str, str]], suite: str
+) -> None:
+    ours: dict[str, str] = atoll.get(worker, f"/{suite}").json
+    assert len(ours) > 1000 and ours.keys() == by_node[suite].keys()
+    different = [
+        f"{name}\n  Node:  {text}\n  Atoll: {ours[name]}" for name, text in by_node[suite].items() if ours[name] != text
+    ]
+    assert not different, f"{len(different)} of {len(ours)} differ\n" + "\n".join(different[:20])

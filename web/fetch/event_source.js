@@ -1,0 +1,185 @@
+// https://html.spec.whatwg.org/multipage/server-sent-events.html, and what Cloudflare adds to it:
+// https://developers.cloudflare.com/workers/runtime-apis/eventsource/
+import { fetch } from "#bindings/fetch/fetch.js";
+import { AbortController } from "../dom/abort.js";
+import { ErrorEvent, Event } from "../dom/event.js";
+import { EventTarget, fireEvent, HandlerSlot } from "../dom/event_target.js";
+import { DOMException } from "../dom/exception.js";
+import { MessageEvent } from "../dom/message_event.js";
+import { callOf } from "../internal/async_context.js";
+import { native } from "../internal/native.js";
+import { defineConstants, defineInterface } from "../internal/platform.js";
+import { encodeText } from "../internal/text.js";
+import { requireArguments, toDictionary, toUSVString } from "../internal/webidl.js";
+import { isReadableStream } from "../streams/streams.js";
+import { clearTimeout, startTimer } from "../timers.js";
+import { parseHref, URL } from "../url/url.js";
+import { toBytes } from "../worker/bodies.js";
+import { EventStreamParser } from "./event_stream.js";
+import { parseMimeType } from "./mime_type.js";
+
+const INTERNAL = Symbol("made by the platform");
+const HANDLERS = ["open", "message", "error"];
+const CONNECTING = 0;
+const OPEN = 1;
+const CLOSED = 2;
+const RECONNECTION_MS = 3000;
+
+export class EventSource extends EventTarget {
+  #state = CONNECTING;
+  #url = "";
+  #withCredentials = false;
+  #get = fetch; // (url, init) -> a promise of the response
+  #connection = null; // AbortController of the request under way
+  #timer = 0; // until the next
+  #reconnectionMs = RECONNECTION_MS;
+  #lastEventId = "";
+  #handlers = null;
+
+  /** https://html.spec.whatwg.org/multipage/server-sent-events.html#dom-eventsource */
+  constructor(url, options = undefined) {
+    super();
+    if (url === INTERNAL) return;
+    requireArguments(arguments.length, 1, "EventSource constructor");
+    const text = toUSVString(url);
+    const { fetcher, withCredentials } = toDictionary(options, "EventSource constructor");
+    // Steps 3 and 4. A worker has no address of its own that one could be relative to, unless it made itself one.
+    const href = parseHref(text) ?? parseHref(text, `${globalThis.location?.href}`);
+    if (href === undefined) throw new DOMException(`${text.slice(0, 100)} is no URL that events could come from.`, "SyntaxError");
+    if (callOf(native.getAsyncContext()) === undefined) {
+      throw new Error("Disallowed operation called within global scope: an EventSource can be opened only while a request is handled.");
+    }
+    this.#url = href;
+    this.#withCredentials = !!withCredentials;
+    if (fetcher !== undefined && fetcher !== null) this.#get = (...request) => fetcher.fetch(...request);
+    this.#connect();
+  }
+
+  /** Cloudflare's: the events of a stream that is there already, such as the body of a response. */
+  static from(stream) {
+    requireArguments(arguments.length, 1, "EventSource.from");
+    if (!isReadableStream(stream)) throw new TypeError("EventSource.from: the argument is not a ReadableStream.");
+    const reader = stream.getReader();
+    const source = new this(INTERNAL);
+    source.#connection = new AbortController();
+    source.#connection.signal.addEventListener("abort", () => reader.cancel().catch(() => {}));
+    source.#readAll(reader, "", source.#connection).then(
+      () => source.#fail("the stream has ended"),
+      (error) => source.#fail(error?.message ?? `${error}`),
+    );
+    return source;
+  }
+
+  get url() {
+    return this.#url;
+  }
+
+  get withCredentials() {
+    return this.#withCredentials;
+  }
+
+  get readyState() {
+    return this.#state;
+  }
+
+  /** https://html.spec.whatwg.org/multipage/server-sent-events.html#dom-eventsource-close */
+  close() {
+    this.#state = CLOSED;
+    clearTimeout(this.#timer);
+    this.#connection?.abort();
+  }
+
+  /** https://html.spec.whatwg.org/multipage/server-sent-events.html#dom-eventsource, steps 8 to 15. */
+  #connect() {
+    const connection = (this.#connection = new AbortController());
+    const headers = { accept: "text/event-stream", "cache-control": "no-cache" };
+    if (this.#lastEventId !== "") headers["last-event-id"] = asBytes(this.#lastEventId);
+    const init = { headers, signal: connection.signal, credentials: this.#withCredentials ? "include" : "same-origin" };
+    new Promise((resolve) => resolve(this.#get(this.#url, init)))
+      .then((response) => {
+        const refusal = refusalOf(response);
+        if (refusal !== null) {
+          connection.abort();
+          this.#fail(refusal);
+          return undefined;
+        }
+        const origin = new URL(response.url === "" ? this.#url : response.url).origin;
+        return this.#readAll(response.body.getReader(), origin, connection).then(() => this.#reestablish("the connection has ended"));
+      })
+      .catch((error) => this.#reestablish(error?.message ?? `${error}`));
+  }
+
+  async #readAll(reader, origin, connection) {
+    const parser = new EventStreamParser(this.#lastEventId, {
+      onEvent: ({ type, data, lastEventId }) => {
+        this.#lastEventId = lastEventId;
+        if (this.#state !== CLOSED) fireEvent(this, new MessageEvent(type, { data, origin, lastEventId }));
+      },
+      onRetry: (ms) => (this.#reconnectionMs = ms),
+    });
+    // https://html.spec.whatwg.org/multipage/server-sent-events.html#announce-the-connection; who made the source hears it.
+    await null;
+    if (this.#state === CLOSED) return;
+    this.#state = OPEN;
+    fireEvent(this, new Event("open"));
+    while (!connection.signal.aborted) {
+      const { done, value } = await reader.read();
+      if (done) return;
+      parser.write(toBytes(value));
+      this.#lastEventId = parser.lastEventId;
+    }
+  }
+
+  /** https://html.spec.whatwg.org/multipage/server-sent-events.html#reestablish-the-connection */
+  #reestablish(why) {
+    if (this.#state === CLOSED) return;
+    this.#state = CONNECTING;
+    this.#connection.abort(); // whatever is left of it
+    this.#tellError(why);
+    if (this.#state === CONNECTING) this.#timer = startTimer(() => this.#connect(), this.#reconnectionMs);
+  }
+
+  /** https://html.spec.whatwg.org/multipage/server-sent-events.html#fail-the-connection */
+  #fail(why) {
+    if (this.#state === CLOSED) return;
+    this.#state = CLOSED;
+    this.#tellError(why);
+  }
+
+  #tellError(why) {
+    const message = `EventSource: ${why}`;
+    fireEvent(this, new ErrorEvent("error", { message, error: new Error(message) }));
+  }
+
+  static {
+    for (const type of HANDLERS) {
+      const accessors = {
+        get [`on${type}`]() {
+          return this.#handlers?.[type].get() ?? null;
+        },
+        set [`on${type}`](handler) {
+          this.#handlers ??= Object.fromEntries(HANDLERS.map((each) => [each, new HandlerSlot(each)]));
+          this.#handlers[type].set(this, handler);
+        },
+      };
+      Object.defineProperties(EventSource.prototype, Object.getOwnPropertyDescriptors(accessors));
+    }
+  }
+}
+
+defineInterface(EventSource, { name: "EventSource" });
+defineConstants(EventSource, { CONNECTING, OPEN, CLOSED });
+
+/** Why a response brings no events; null if it does. */
+function refusalOf({ status, headers, body }) {
+  if (status !== 200) return `the server answered with the status ${status} instead of 200`;
+  if (parseMimeType(headers.get("content-type") ?? "")?.essence !== "text/event-stream") {
+    return "the answer is not of the type text/event-stream";
+  }
+  return body === null ? "the answer has no body" : null;
+}
+
+/** A header has bytes, and this one has those of UTF-8. */
+function asBytes(text) {
+  return Array.from(encodeText(text), (byte) => String.fromCharCode(byte)).join("");
+}
