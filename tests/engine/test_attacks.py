@@ -130,6 +130,7 @@ def test_an_attack_hurts_only_itself(target: Range, script: Path) -> None:
             assert "memory" in kinds and kinds.count("answer") > 5, "it goes, and comes back with nothing kept"
         check_log(target.atoll, name, head)
         check_engine(target, engine, head)
+        check_memory(target)
     finally:
         victim.stop()
         target.atoll.control("DELETE", f"/api/workers/{name}")
@@ -182,6 +183,16 @@ def check_engine(target: Range, before: int, head: dict[str, str]) -> None:
         target.atoll.wait_until(lambda: target.engine != before and len(target.atoll.engines()) == 1, 10)
     elif "engine" not in head:
         assert target.engine == before, f"the engine died:\n{target.atoll.log()[-2000:]}"
+
+
+def check_memory(target: Range) -> None:
+    """What the node and its engine hold is soon about what they held at first."""
+
+    def is_back() -> bool:
+        grown = target.atoll.memory_mb() - target.memory
+        return grown < 150 and target.atoll.memory_mb(target.engine) - target.engine_memory < 350
+
+    target.atoll.wait_until(is_back, 20)
 
 
 def test_the_memory_of_the_node_comes_back(target: Range) -> None:
