@@ -190,7 +190,10 @@ def check_memory(target: Range) -> None:
 
     def is_back() -> bool:
         grown = target.atoll.memory_mb() - target.memory
-        return grown < 150 and target.atoll.memory_mb(target.engine) - target.engine_memory < 350
+        try:
+            return grown < 150 and target.atoll.memory_mb(target.engine) - target.engine_memory < 350
+        except OSError:
+            return False  # the engine has just been replaced
 
     target.atoll.wait_until(is_back, 20)
 
