@@ -1,6 +1,6 @@
 // A finalizer that makes more work for finalizers, and then does not return.
 // expect: cpu
-// limits: cpu_ms=200 memory_mb=32
+// limits: memory_mb=32
 export default {
   async fetch(request, env, ctx) {
     const registry = new FinalizationRegistry(() => {

@@ -4,7 +4,7 @@
 export default {
   async fetch(request, env, ctx) {
     let leaked = 0;
-    const isNative = (value) => typeof value?.respond === "function" || typeof value?.sendBody === "function" || typeof value?.weighMemory === "function";
+    const isNative = (value) => [value, value?.native].some((each) => typeof each?.sendBody === "function" || typeof each?.weighMemory === "function");
     const { apply } = Reflect;
     const tamper = (object, name) => {
       const original = object[name];
@@ -18,12 +18,14 @@ export default {
       [Map.prototype, ["get", "set", "has", "delete"]],
       [WeakMap.prototype, ["get", "set", "has"]],
       [Array.prototype, ["push", "map", "forEach", "includes", "join"]],
-      [Object, ["defineProperty", "defineProperties", "assign", "freeze", "create", "setPrototypeOf", "entries"]],
+      [Object, ["defineProperty", "defineProperties", "assign", "freeze", "create", "setPrototypeOf", "entries", "keys", "getOwnPropertyNames", "getOwnPropertyDescriptor", "getPrototypeOf"]],
       [Reflect, ["apply", "construct", "get", "ownKeys", "defineProperty"]],
+      [Set.prototype, ["add", "has"]],
+      [WeakSet.prototype, ["add", "has"]],
     ]) {
       for (const name of names) tamper(object, name);
     }
-    Object.defineProperty(Object.prototype, "respond", { set: () => leaked++, get: () => undefined, configurable: true });
+    Object.defineProperty(Object.prototype, "weighMemory", { set: () => leaked++, get: () => undefined, configurable: true });
     const attempts = [
       () => new URLPattern({ pathname: "/:a" }).test("http://x/b"),
       () => new MessageChannel().port1.postMessage(1),

@@ -2,6 +2,6 @@
 // expect: exception The fetch handler returned
 export default {
   async fetch(request, env, ctx) {
-    return new Proxy(new Response("x"), { get: () => () => "x" });
+    return new Proxy(new Response("x"), { get: (_, name) => (name === "then" ? undefined : () => "x") });
   },
 };
