@@ -168,7 +168,7 @@ class Node:
         restored = self.deployer.restore()
         if restored:
             log.info("%d workers restored", restored)
-        warming = Warming(settings.data / "recent.json", self.pool, self.deployer.active)
+        warming = Warming(settings.data / "recent.json", self.pool, self.deployer)
         warming.start()
         undo.push_async_callback(warming.close)
         self.first_token = await self.access.gate.make_first_token(settings.data)

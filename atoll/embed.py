@@ -22,6 +22,7 @@ from typing import Any, Self
 from urllib.parse import quote, urlencode, urlsplit
 
 from atoll.app import Node
+from atoll.bindings.services import InnerRequest
 from atoll.config import Settings, settings_from
 from atoll.errors import AtollError, CalleeFailed, Failure
 from atoll.front.control import scope_of
@@ -179,7 +180,7 @@ class Atoll:
         version = node.router.find(host, target)
         if version is None:
             return _failed(Failure(ErrorCode.UNKNOWN_HOST, host.decode("latin-1")))
-        call = node.inner.start(version, head, content)
+        call = node.inner.start(InnerRequest(version, head, content))
         try:
             answer = await call.response()
             chunks = []

@@ -24,8 +24,8 @@ def make_authority(folder: Path) -> Path:
     return folder / "ca.pem"
 
 
-def make_certificate(folder: Path, name: str, *hosts: str, authority: Path) -> None:
-    """<name>.pem and <name>.key in `folder`, for hosts or addresses."""
+def make_certificate(folder: Path, name: str, *hosts: str, authority: Path, days: int = 2) -> None:
+    """<name>.pem and <name>.key in `folder`, for hosts or addresses; one of -1 days has expired."""
     folder.mkdir(exist_ok=True)
     names = ",".join(f"IP:{host}" if host[0].isdigit() else f"DNS:{host}" for host in hosts)
     (folder / "ext").write_text(f"subjectAltName={names}")
@@ -37,7 +37,7 @@ def make_certificate(folder: Path, name: str, *hosts: str, authority: Path) -> N
     _openssl(
         "x509", "-req", "-in", request, "-CA", str(authority), "-CAkey", str(authority.with_suffix(".key")),
         "-CAcreateserial",
-        "-days", "2", "-extfile", str(folder / "ext"), "-out", str(folder / f"{name}.pem"),
+        "-days", str(days), "-extfile", str(folder / "ext"), "-out", str(folder / f"{name}.pem"),
     )  # fmt: skip
 
 

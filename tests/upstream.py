@@ -14,6 +14,7 @@ import time
 import zlib
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import unquote
 
 import brotli
 from backports import zstd
@@ -41,6 +42,8 @@ class Upstream:
         self.connections = 0
         self.sent = 0  # by `/endless`
         self.release = threading.Event()  # what `/wait` waits for
+        self.held = self.most_held = 0  # requests of `/held` at this moment, and the most there were
+        self.counting = threading.Lock()
         outer = self
 
         class Handler(socketserver.BaseRequestHandler):
@@ -141,6 +144,15 @@ class Conversation:
 
     def do_echo(self, path: str, body: bytes) -> None:
         self.respond(body, x_length=str(len(body)))
+
+    def do_events(self, path: str, body: bytes) -> None:
+        """Two answers of one event each, then the word that there are no more."""
+        number = sum(seen.line.startswith("GET /events") for seen in self.upstream.seen)
+        if number > 2:
+            self.respond(b"", "204 No Content")
+            return
+        event = b"retry: 1\nid: 1\nevent: tick\ndata: one\n\n" if number == 1 else b"event: tick\ndata: two\n\n"
+        self.respond(event, content_type="text/event-stream")
 
     def do_headers(self, path: str, body: bytes) -> None:
         self.respond(json.dumps(self.upstream.last().headers).encode(), content_type="application/json")
@@ -245,6 +257,17 @@ class Conversation:
         self.sock.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: 13\r\n\r\n")
         self.sock.sendall(b"in two pieces")
 
+    def do_held(self, path: str, body: bytes) -> None:
+        """Takes a moment, and counts how many are here at once."""
+        upstream = self.upstream
+        with upstream.counting:
+            upstream.held += 1
+            upstream.most_held = max(upstream.most_held, upstream.held)
+        time.sleep(0.05)
+        with upstream.counting:
+            upstream.held -= 1
+        self.respond(b"held")
+
     def do_silent(self, path: str, body: bytes) -> None:
         self.upstream.release.wait(30)
         self.has_closed = True
@@ -275,6 +298,20 @@ class Conversation:
 
     def do_raw_keep(self, path: str, body: bytes) -> None:
         self.sock.sendall(body)
+
+    def do_raw_head(self, path: str, body: bytes) -> None:
+        """Answers with what a header says, though it should be a head alone."""
+        self.sock.sendall(unquote(self.upstream.last().get("x-raw") or "").encode())
+
+    def do_endless_trailer(self, path: str, body: bytes) -> None:
+        self.sock.sendall(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\na\r\n0\r\n")
+        while True:
+            self.sock.sendall(b"x-more: " + b"y" * 1000 + b"\r\n")
+
+    def do_endless_extension(self, path: str, body: bytes) -> None:
+        self.sock.sendall(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1;a=")
+        while True:
+            self.sock.sendall(b"y" * 1000)
 
     def do_once(self, path: str, body: bytes) -> None:
         """Answers as if the connection could be used again, and closes it."""

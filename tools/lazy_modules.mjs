@@ -13,7 +13,8 @@ const MARK = "\n//# atoll:lazy\n";
 const LAZY = [
   /^node\/(?!modules\.js|globals\.js)\w+\.js$/,
   /^(console_format|console_table)\.js$/,
-  /^dom\/(broadcast_channel|message_event|message_port|progress_event)\.js$/,
+  /^crypto\/(?!(crypto|errors|idl|key|registry|subtle)\.js)\w+\.js$/,
+  /^dom\/(broadcast_channel|message_event|message_port|observable\w*|progress_event)\.js$/,
   /^encoding\/(labels|text_streams)\.js$/,
   /^fetch\/(event_source|event_stream|integrity)\.js$/,
   /^file\/(file_reader|multipart|object_url)\.js$/,

@@ -4,7 +4,7 @@ import { fetch } from "#bindings/fetch/fetch.js";
 import { AbortController, AbortSignal } from "./dom/abort.js";
 import { structuredClone } from "./dom/clone.js";
 import { CustomEvent, ErrorEvent, Event, PromiseRejectionEvent } from "./dom/event.js";
-import { EventTarget } from "./dom/event_target.js";
+import { EventTarget, setObservables } from "./dom/event_target.js";
 import { DOMException, QuotaExceededError } from "./dom/exception.js";
 import { ExtendableEvent, FetchEvent, reportError } from "./dom/global_scope.js";
 import { makeGlobalHandler, ServiceWorkerGlobalScope, WorkerGlobalScope } from "./dom/worker_global_scope.js";
@@ -133,6 +133,10 @@ function exposeEvents(scope) {
   exposeInterface(scope, "EventTarget", EventTarget);
   exposeInterface(scope, "AbortController", AbortController);
   exposeInterface(scope, "AbortSignal", AbortSignal);
+  // https://wicg.github.io/observable/
+  setObservables(() => lazy("dom/observable.js"));
+  exposeLazily("Observable", () => lazy("dom/observable.js").Observable);
+  exposeLazily("Subscriber", () => lazy("dom/observable.js").Subscriber);
   // https://html.spec.whatwg.org/multipage/workers.html#the-workerglobalscope-common-interface
   // addEventListener, removeEventListener and dispatchEvent come from EventTarget: the global object is one.
   exposeInterface(scope, "WorkerGlobalScope", WorkerGlobalScope);

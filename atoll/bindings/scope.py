@@ -46,7 +46,14 @@ class ResponseBody(Protocol):
         """Send a piece, when there is credit. False: the response has not begun, is over, or nobody wants it."""
 
 
+class Local(Closable, Protocol):
+    """What a binding keeps for a whole call is made of its scope."""
+
+    def __init__(self, scope: Scope) -> None: ...
+
+
 T = TypeVar("T", bound=Closable)
+L = TypeVar("L", bound=Local)
 
 
 class Scope:
@@ -83,7 +90,7 @@ class Scope:
         self.line: dict[int, tuple[Any, bytes, bytes]] = {}  # ops that wait for their turn, by op id: what, meta, body
         self._open: dict[int, Closable] = {}
         self._last = 0
-        self._locals: dict[type[Closable], Closable] = {}
+        self._locals: dict[type[Local], Local] = {}
 
     def spend(self, *, external: bool = False) -> None:
         """Count one subrequest. QuotaExceeded when the call, or one that led to it, has had all of its kind."""
@@ -104,13 +111,13 @@ class Scope:
         """What the record of the call tells of its ops."""
         return self.ops, self.spans or (), self.trace, self.external + self.internal, self.external
 
-    def local(self, kind: type[T]) -> T:
+    def local(self, kind: type[L]) -> L:
         """What one kind of binding keeps for the whole call; made when it is first asked for, closed with the call."""
         found = self._locals.get(kind)
         if found is None:
             if self.is_over:
                 raise InvalidArgument("the call that asked is over")
-            found = self._locals[kind] = kind()
+            found = self._locals[kind] = kind(self)
         assert isinstance(found, kind)
         return found
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
 from msgspec import Struct
@@ -14,6 +14,18 @@ from atoll.db.sqlite import Database
 from atoll.egress.gate import Gate
 from atoll.errors import Failure
 from atoll.workers import Version
+
+
+class InnerRequest(NamedTuple):
+    """What a worker is called with. `head` is that of a CALL frame."""
+
+    version: Version
+    head: bytes
+    body: bytes = b""
+    ended: bool = True  # else more of the body follows by `write`
+    hops: int = 0  # of the scope that asks
+    event: int = 0
+    within: Scope | None = None  # the scope that asks, if what the worker asks for counts as its own
 
 
 class InnerResponse(NamedTuple):
@@ -55,37 +67,28 @@ class InnerCall(Protocol):
     def close(self) -> None: ...
 
 
-class MethodCall(Protocol):
-    """A call of a method of another worker, under way."""
+class MethodCall(InnerCall, Protocol):
+    """A call of a method of another worker, under way. `answer` has come when its value has begun to come."""
 
     on_end: Callable[[], None] | None  # called when it is over: streams in its value have been sent by then
     thrown: dict[str, Any]  # what besides name and message is told of an exception that it threw
 
+    def value_nowait(self) -> bytes | None:
+        """What the method returned, if all of it is here."""
+
     async def value(self) -> bytes:
         """What the method returned. CalleeFailed if it threw, or ended in another way."""
 
-    def close(self) -> None: ...
-
 
 class InnerCalls(Protocol):
-    """Calls between the workers of this node, past every socket (engine/inner.py)."""
+    """Calls between the workers of this node, past every socket (engine/inner.py).
 
-    def start(
-        self,
-        version: Version,
-        head: bytes,
-        body: bytes,
-        *,
-        ended: bool = True,
-        hops: int = 0,
-        event: int = 0,
-        within: Scope | None = None,
-    ) -> InnerCall:
-        """Call a worker. `head` is that of a CALL frame; `hops` is that of the scope that asks, and `within` that scope
-        itself if what the worker asks for counts as its own."""
+    LoopDetected when too many workers have called each other. All else that goes wrong is the call's answer.
+    """
 
-    def method(self, version: Version, label: str, meta: Mapping[str, Any], body: bytes, scope: Scope) -> MethodCall:
-        """Call a method of a worker. `label` is for the logs."""
+    def start(self, request: InnerRequest) -> InnerCall: ...
+
+    def method(self, request: InnerRequest) -> MethodCall: ...
 
 
 class Workers(Protocol):

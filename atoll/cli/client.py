@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import re
 import ssl
 from collections.abc import Iterator
 from typing import Any
@@ -14,6 +15,16 @@ from atoll.cli.profiles import Target
 from atoll.cli.talk import Failed, fail
 
 TIMEOUT = 60
+# What the API tells its callers to do, as those of the command line do it.
+COMMANDS = [
+    (re.compile(r"\bGET /api/workers/([^/\s]+)/versions\b"), r"`atoll versions \1`"),
+    (re.compile(r"\bGET /api/workers\b"), "`atoll workers`"),
+    (re.compile(r"\b(?:POST|PUT) /api/workers(?:/\S+)?"), "`atoll deploy`"),
+    (re.compile(r"\bGET /api/kv lists them, POST\b"), "`atoll kv namespaces` lists them, `atoll kv create`"),
+    (re.compile(r"\bGET /api/queues\b"), "`atoll queues list`"),
+    (re.compile(r"\bGET /api/tenants\b"), "`atoll tenant list`"),
+    (re.compile(r"\bGET /api/tokens\b"), "`atoll token list`"),
+]
 
 
 class Refusal(Failed):
@@ -21,7 +32,10 @@ class Refusal(Failed):
 
     def __init__(self, status: int, error: dict[str, Any]) -> None:
         place = f"\n    {error['file']}:{error['line']}:{error.get('column', 0)}" if error.get("line") else ""
-        super().__init__(str(error.get("message", f"the node answered {status}")) + place, str(error.get("hint", "")))
+        hint = str(error.get("hint", ""))
+        for pattern, command in COMMANDS:
+            hint = pattern.sub(command, hint)
+        super().__init__(str(error.get("message", f"the node answered {status}")) + place, hint)
         self.status = status
         self.code = error.get("code", 0)
         self.error = error
@@ -80,7 +94,8 @@ class Client:
         try:
             response = self._request(method, target, data, headers or {})
         except (OSError, http.client.HTTPException) as error:
-            fail(f"{self.target.api} does not answer: {str(error) or type(error).__name__}", self._unreachable())
+            why = getattr(error, "strerror", None) or str(error) or type(error).__name__
+            fail(f"{self.target.api} does not answer: {why[:1].lower()}{why[1:]}", self._unreachable())
         if response.status >= 400:
             raise Refusal(response.status, _error_of(self._read(response), response.status))
         return response

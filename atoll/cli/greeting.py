@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 from typing import TYPE_CHECKING
 
 import click
@@ -60,7 +61,7 @@ def greet(node: Node) -> None:
     if not node.access.gate.is_open:
         token = " -H 'Authorization: Bearer …'"
         if node.first_token is not None:
-            token = f' -H "Authorization: Bearer $(cat {node.first_token})"'
+            token = f' -H "Authorization: Bearer $(cat {shlex.quote(str(node.first_token))})"'
             click.echo(f"  token   the control API needs one: an admin's is in {node.first_token}", err=True)
     elif settings.base_domain != "localhost":
         hint = "open to whoever asks this machine for localhost: behind a proxy or tunnel set control_auth to token"

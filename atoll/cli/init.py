@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import re
+import shlex
 import subprocess
 from importlib.resources import files
 from pathlib import Path
@@ -67,7 +68,7 @@ def init(template: str, folder: Path | None, name: str | None, install: bool, as
         return
     for path in written:
         click.echo(folder / path)
-    say(f"\n{paint(name, bold=True)} is in {folder}. Next:\n\n  cd {folder}\n  atoll dev\n")
+    say(f"\n{paint(name, bold=True)} is in {folder}. Next:\n\n  cd {shlex.quote(str(folder))}\n  atoll dev\n")
 
 
 def write_template(template: str, folder: Path, name: str) -> list[str]:

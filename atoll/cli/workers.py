@@ -13,9 +13,17 @@ if TYPE_CHECKING:
     from atoll.cli.client import Client
 
 
-@click.group(invoke_without_command=True)
-@click.pass_context
-def workers(ctx: click.Context) -> None:
+class ListsByDefault(click.Group):
+    """`atoll workers --json` is `atoll workers list --json`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if not args or (args[0].startswith("-") and args[0] not in ctx.help_option_names):
+            args = ["list", *args]
+        return super().parse_args(ctx, args)
+
+
+@click.group(cls=ListsByDefault)
+def workers() -> None:
     """List, show and delete the workers of a node. Without a command: list.
 
     \b
@@ -24,14 +32,12 @@ def workers(ctx: click.Context) -> None:
       atoll workers show hello --json
       atoll workers delete hello
     """
-    if ctx.invoked_subcommand is None:
-        ctx.invoke(list_workers)
 
 
 @workers.command("list")
 @node_options
 @json_option
-def list_workers(client: Client, as_json: bool = False) -> None:
+def list_workers(client: Client, as_json: bool) -> None:
     """List the workers of a node."""
     found = client.get("/api/workers")["workers"]
     if as_json:

@@ -201,7 +201,7 @@ async def read_json(request: Request, limit: int = SMALL_BODY, hint: str = "") -
     if found != JSON_TYPE:
         raise Refused(
             ApiCode.MEDIA_TYPE,
-            f"the body is declared as {found[:80] or 'nothing'}",
+            f"the body is declared as {found[:80]}" if found else "the body is not declared as anything",
             "send the header Content-Type: application/json",
         )
     return await read_body(request, limit, hint)

@@ -163,7 +163,7 @@ def _refuse_unknown(fields: Mapping[str, object], shape: type, prefix: str) -> N
     for name in fields:
         if name not in known:
             hint = nearest(name, known)
-            listed = f"; the known fields are {_listed(shape)}" if hint.startswith("did") else ""
+            listed = f" The known fields are {_listed(shape)}" if hint.startswith("did") else ""
             raise bad_body(f"unknown field `{prefix}{name}`", hint + listed)
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
-
 from atoll.control.check import DeployBody
 from atoll.control.deploy import Deployer
 from atoll.control.refusals import Refused
@@ -13,6 +11,8 @@ from atoll.errors import StartError
 
 async def deploy_example(deployer: Deployer, name: str) -> None:
     """Deploy one of them, unless a worker has its name."""
+    import tomllib  # here: most nodes start without an example
+
     if any(deployment.name == name for deployment in deployer.all()):
         return
     for folder in built_folders():

@@ -18,7 +18,7 @@ from atoll.control.deploy import Deployer
 from atoll.control.version_rows import sha256
 from atoll.control.workers import Deployment, WorkerStore
 from atoll.observe.records import iso_time
-from atoll.workers import EgressRules, Limits, QueueConsumer, TailConsumer
+from atoll.workers import EgressRules, Limits, QueueConsumer, Switches, TailConsumer
 
 
 class VersionAnswer(msgspec.Struct):
@@ -54,6 +54,8 @@ class VersionDetails(ListedVersion):
     env: Mapping[str, Any]
     bindings: list[dict[str, Any]]
     limits: Limits
+    isolation: str
+    switches: Switches
     egress: EgressRules
     compatibility_date: str
     compatibility_flags: tuple[str, ...]
@@ -170,6 +172,8 @@ class VersionsApi:
             env=version.env,
             bindings=shown_bindings(version.grants),
             limits=version.limits,
+            isolation=version.isolation.value,
+            switches=version.switches,
             egress=version.egress,
             compatibility_date=version.compatibility_date,
             compatibility_flags=version.compatibility_flags,

@@ -297,8 +297,17 @@ class HttpClient:
                 async with asyncio.timeout(self._wait_seconds):
                     await waiter
             except TimeoutError:
+                self._pass_on(tenant, waiter)
                 message = f"{self._per_tenant} connections to other servers are in use (`tenant_connections`)"
                 raise QuotaExceeded(message) from None
+            except asyncio.CancelledError:
+                self._pass_on(tenant, waiter)
+                raise
+
+    def _pass_on(self, tenant: Tenant, waiter: asyncio.Future[None]) -> None:
+        """Who waited is gone: if it was told of a place, that is for the next."""
+        if waiter.done() and not waiter.cancelled():
+            self._wake(tenant)
 
     def _released(self, connection: Connection, keeps: bool) -> None:
         """A connection has lost its exchange: keep it, or count it as gone."""
@@ -323,13 +332,17 @@ class HttpClient:
         tenant.open -= 1
         pool.open -= 1
         self.stats.open -= 1
+        if not self._wake(tenant) and not tenant.open and self._tenants.get(tenant.name) is tenant:
+            del self._tenants[tenant.name]
+
+    def _wake(self, tenant: Tenant) -> bool:
+        """Tell the next who waits that there is room for a connection. False: nobody waits."""
         while tenant.waiters:
             waiter = tenant.waiters.popleft()
             if not waiter.done():
                 waiter.set_result(None)
-                return
-        if not tenant.open and self._tenants.get(tenant.name) is tenant:
-            del self._tenants[tenant.name]
+                return True
+        return False
 
     # --- time ---
 

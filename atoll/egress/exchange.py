@@ -28,6 +28,9 @@ LOW = 128 << 10  # and how few before it goes on
 READ_BYTES = 128 << 10  # the most that one read gives
 HEAD_BYTES = 128 << 10  # the longest response head
 MAX_HEADERS = 1_000
+# Bytes of chunk sizes, extensions and trailers that a chunked body may cost besides what it carries, as on the front.
+CHUNK_OVERHEAD = 8
+TRAILER_BYTES = 64 << 10
 SWITCHING = 101
 FOLD = re.compile(rb"[ \t]*\r\n[ \t]+")  # https://www.rfc-editor.org/rfc/rfc9112#name-obsolete-line-folding
 
@@ -57,6 +60,7 @@ class Exchange:
     error: AtollError | None = None
     _is_framed = False  # it said where its body ends
     _head_bytes = 0
+    _wire = 0  # bytes that came behind the head
     _size = 0  # of what waits to be read
     _is_fed = False  # llhttp is at it
     _is_news = False
@@ -182,6 +186,8 @@ class Exchange:
         if not self.has_head:
             self._head.append(data)
             self._head_bytes += len(data)
+        else:
+            self._wire += len(data)
         try:
             cast(httptools.HttpResponseParser, self._parser).feed_data(data)
         except httptools.HttpParserUpgrade as upgrade:
@@ -199,6 +205,9 @@ class Exchange:
             return False
         if not self.has_head and self._head_bytes > HEAD_BYTES:
             self.fail(self._too_long())
+        carried = self._max_bytes - self._room
+        if self._wire > TRAILER_BYTES + (CHUNK_OVERHEAD + 1) * carried:
+            self.fail(NetworkError(f"{self.where} sends a chunked body with more framing than content"))
         return True
 
     def _too_long(self) -> NetworkError:
@@ -264,10 +273,8 @@ class Exchange:
         self._is_framed = at >= 0 or b"\ntransfer-encoding:" in lower
 
     def on_body(self, chunk: bytes) -> None:
-        if self.has_ended or self.error is not None:  # of a HEAD, or nobody listens
-            if self.connection is not None:
-                self.connection.leave(False)
-            return
+        if self.has_ended or self.error is not None:
+            raise NetworkError("a body of a HEAD, or one that nobody wants")  # of a connection nobody trusts any more
         self._room -= len(chunk)
         if self._room < 0:
             raise NetworkError(f"the response of {self.where} is longer than {self._max_bytes} bytes")

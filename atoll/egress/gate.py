@@ -13,12 +13,14 @@ import socket
 import ssl
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TypeVar
 
 from atoll.config import Settings
 from atoll.egress.addresses import Address, is_own, refusal
+from atoll.egress.race import race
 from atoll.egress.rules import Policy, Rule, names, parse_rules
-from atoll.errors import AddressRefused, AtollError, HostRefused, NetworkError, StartError
+from atoll.errors import AddressRefused, HostRefused, NetworkError, StartError
 from atoll.workers import EgressRules, Version
 
 P = TypeVar("P", bound=asyncio.BaseProtocol)
@@ -128,30 +130,21 @@ class Gate:
 
     async def _socket(self, version: Version, host: str, port: int) -> socket.socket:
         """A socket connected to the first address of the host that may be reached and answers."""
-        loop = asyncio.get_running_loop()
-        failure: AtollError | None = None
+        refused: AddressRefused | None = None
+        allowed: list[Address] = []
         for address in (await self._resolve(version.tenant, host))[:MAX_ADDRESSES]:
             try:
                 self.check_address(version, host, address, port)
             except AddressRefused as error:
-                failure = error
-                continue
-            family = socket.AF_INET if address.version == 4 else socket.AF_INET6
-            found = socket.socket(family, socket.SOCK_STREAM)
-            try:
-                found.setblocking(False)
-                found.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                await loop.sock_connect(found, (str(address), port))
-            except OSError as error:
-                found.close()
-                if not isinstance(failure, AddressRefused):
-                    failure = NetworkError(f"{in_words(error)} by {host}:{port}")
-            except BaseException:
-                found.close()
-                raise
+                refused = error
             else:
-                return found
-        raise failure or NetworkError(f"{host} has no address")
+                allowed.append(address)
+        try:
+            if allowed:
+                return await race([partial(open_socket, address, port) for address in allowed])
+        except OSError as error:
+            raise refused or NetworkError(f"{in_words(error)} by {host}:{port}") from None
+        raise refused or NetworkError(f"{host} has no address")
 
     async def _resolve(self, tenant: str, host: str) -> list[Address]:
         try:
@@ -172,6 +165,19 @@ class Gate:
             raise NetworkError(f"{host} is no name that could be resolved") from None
         unique = dict.fromkeys(str(address[0]).partition("%")[0] for *_, address in found)
         return [ipaddress.ip_address(address) for address in unique]
+
+
+async def open_socket(address: Address, port: int) -> socket.socket:
+    """A socket connected to an address."""
+    found = socket.socket(socket.AF_INET if address.version == 4 else socket.AF_INET6, socket.SOCK_STREAM)
+    try:
+        found.setblocking(False)
+        found.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        await asyncio.get_running_loop().sock_connect(found, (str(address), port))
+    except BaseException:
+        found.close()
+        raise
+    return found
 
 
 def in_words(error: OSError) -> str:

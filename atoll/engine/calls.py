@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Protocol
 
 from atoll.bindings.scope import Scope
@@ -260,6 +261,11 @@ class Call:
         return lines, truncated
 
 
+@lru_cache(maxsize=256)
+def _entrypoint(address: bytes) -> str:
+    return str(json.loads(address).get("entrypoint") or "")
+
+
 def addressed(head: bytes, event: str) -> tuple[bytes, str, str]:
     """Head, event and entry point of a call through a service binding: its second line tells whom it is for.
 
@@ -267,7 +273,7 @@ def addressed(head: bytes, event: str) -> tuple[bytes, str, str]:
     """
     line, _, rest = head.partition(b"\n")
     address, _, block = rest.partition(b"\n")
-    name = str(json.loads(address).get("entrypoint") or "")
+    name = _entrypoint(address)
     return (head, event, name) if event == "rpc" else (line + b"\n" + block, "fetch", name)
 
 

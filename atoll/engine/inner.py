@@ -7,21 +7,20 @@ the request body, close. At most one window of body waits here in either directi
 from __future__ import annotations
 
 import asyncio
-import json
 import re
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
-from atoll.bindings.scope import Scope, check_hops
-from atoll.bindings.services import InnerResponse
+from atoll.bindings.scope import check_hops
+from atoll.bindings.services import InnerRequest, InnerResponse
 from atoll.engine.calls import Call
 from atoll.engine.events import Calls, read_thrown
 from atoll.errors import CalleeFailed, Failure
-from atoll.wire.generated import CHUNK, INLINE_BODY, MAX_PAYLOAD, WINDOW, ErrorCode, Event
-from atoll.workers import Version
+from atoll.wire.generated import CHUNK, INLINE_BODY, MAX_PAYLOAD, WINDOW, ErrorCode
 
 READ_BYTES = 2 * CHUNK  # the most that one read gives
+CLOSED = Failure(ErrorCode.CANCELED, "nobody waited for the call any more")
 
 
 class InnerCalls:
@@ -30,50 +29,38 @@ class InnerCalls:
     def __init__(self) -> None:
         self.calls: Calls | None = None
 
-    def start(
-        self,
-        version: Version,
-        head: bytes,
-        body: bytes,
-        *,
-        ended: bool = True,
-        hops: int = 0,
-        event: int = 0,
-        within: Scope | None = None,
-    ) -> WorkerCall:
-        """Call a worker. `hops` is that of the scope that asks; unless `ended` more of the body follows by `write`.
-        Subrequests of the call count as those of `within` too.
-
-        LoopDetected when too many workers have called each other. All else that goes wrong is raised by `response`.
-        """
-        calls = self._calls_after(hops)
+    def start(self, request: InnerRequest) -> WorkerCall:
+        """Call a worker."""
         call = WorkerCall()
-        inline = body if ended and len(body) <= INLINE_BODY else b""
-        whole = ended and len(inline) == len(body)
-        call.call = calls.call(version, head, inline, whole, call, event, hops + 1)
-        call.call.within = within
-        if not whole:
-            call.begin_upload(body, ended)
+        body = request.body
+        if not request.ended or len(body) > INLINE_BODY:
+            self._begin(request._replace(body=b"", ended=False), call)
+            call.begin_upload(body, request.ended)
+        else:
+            self._begin(request, call)
         return call
 
-    def method(self, version: Version, label: str, meta: Mapping[str, Any], body: bytes, scope: Scope) -> MethodCall:
-        """Call a method of a worker. LoopDetected; all else that goes wrong is raised by `value`."""
-        hops = scope.hops
-        calls = self._calls_after(hops)
+    def method(self, request: InnerRequest) -> MethodCall:
+        """Call a method of a worker."""
         call = MethodCall()
-        head = label.replace("\n", " ").encode("ascii", "replace") + b"\n" + json.dumps(meta).encode("ascii")
-        call.call = calls.call(version, head, body, True, call, int(Event.RPC), hops + 1)
-        call.call.within = scope
+        self._begin(request, call)
         return call
 
-    def _calls_after(self, hops: int) -> Calls:
+    def _begin(self, request: InnerRequest, caller: WorkerCall) -> None:
+        version, head, body, ended, hops, event, within = request
         check_hops(hops)
         assert self.calls is not None, "the pool is not there yet"
-        return self.calls
+        caller.call = call = self.calls.call(version, head, body, ended, caller, event, hops + 1)
+        call.within = within
 
 
 class WorkerCall:
     """The Caller of one inner call, and what a binding holds of it."""
+
+    __slots__ = (
+        "_chunks", "_credit", "_ended", "_failure", "_is_left", "_is_refused", "_listener", "_response", "_stopped",
+        "_uncounted", "_waiter", "_waiting", "_writer", "call", "is_closed",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.call: Call | None = None
@@ -81,12 +68,12 @@ class WorkerCall:
         self._is_left = False  # nobody reads any more, but it may come to its end
 
         # The response
-        self._response: asyncio.Future[InnerResponse] = asyncio.get_running_loop().create_future()
+        self._response: InnerResponse | None = None
         self._chunks: deque[bytes] = deque()
         self._uncounted = 0  # bytes of the first chunk: what a RESPONSE carries costs no credit
         self._ended = False
         self._failure: Failure | None = None
-        self._reader: asyncio.Future[None] | None = None
+        self._waiter: asyncio.Future[None] | None = None  # of who wants the response, or more of it
         self._listener: Callable[[], None] | None = None
 
         # The request body
@@ -100,7 +87,15 @@ class WorkerCall:
 
     async def response(self) -> InnerResponse:
         """Status and header lines. CalleeFailed when the call ended without them."""
-        return await asyncio.shield(self._response)
+        while self._response is None:
+            if self._failure is not None or self.is_closed:
+                raise CalleeFailed(self._failure or CLOSED)
+            await self._news()
+        return self._response
+
+    async def _news(self) -> None:
+        self._waiter = asyncio.get_running_loop().create_future()
+        await self._waiter
 
     def listen(self, listener: Callable[[], None]) -> None:
         """Who is told, once, when `answer` is known or the call was closed."""
@@ -114,9 +109,7 @@ class WorkerCall:
     @property
     def answer(self) -> InnerResponse | Failure | None:
         """Status and header lines, or how the call ended without them; None: it is not known yet."""
-        if self._response.done() and not self._response.cancelled():
-            return self._response.result() if self._response.exception() is None else self._failure
-        return None
+        return self._response or self._failure
 
     async def read(self) -> bytes:
         """More of the response body; b"" at its end. CalleeFailed when it broke off. One read at a time."""
@@ -125,8 +118,7 @@ class WorkerCall:
                 raise CalleeFailed(self._failure)
             if self._ended or self.is_closed:
                 return b""
-            self._reader = asyncio.get_running_loop().create_future()
-            await self._reader
+            await self._news()
         return self.read_nowait()
 
     def read_nowait(self) -> bytes:
@@ -183,8 +175,6 @@ class WorkerCall:
         self._chunks.clear()
         if not self._ended and self.call is not None:
             self.call.cancel()
-        if not self._response.done():
-            self._response.cancel()
         self._wake()
         self._tell()
 
@@ -196,21 +186,22 @@ class WorkerCall:
             self.call.send_body(chunk, ended)
 
     def _wake(self) -> None:
-        for waiter in (self._reader, self._writer):
+        for waiter in (self._waiter, self._writer):
             if waiter is not None and not waiter.done():
                 waiter.set_result(None)
 
     # --- the Caller side ---
 
     def on_response(self, status: int, head: bytes, body: bytes, ended: bool) -> None:
-        if self.is_closed or self._response.done():
+        if self.is_closed or self._response is not None:
             return
         if body:
             self._chunks.append(body)
             self._uncounted = len(body)
-        self._response.set_result(InnerResponse(status, head))
+        self._response = InnerResponse(status, head)
         if ended:
             self._end()
+        self._wake()
         self._tell()
 
     def on_body(self, chunk: bytes, ended: bool) -> None:
@@ -234,9 +225,6 @@ class WorkerCall:
             return
         self._failure = failure
         self._ended = self._stopped = True
-        if not self._response.done():
-            self._response.set_exception(CalleeFailed(failure))
-            self._response.exception()  # whoever asks still gets it; nobody asking is no error
         self._wake()
         self._tell()
 
@@ -261,15 +249,22 @@ VALUE_LENGTH = re.compile(rb"value-length: (\d{1,9})\r\n")
 class MethodCall(WorkerCall):
     """A call of a method. The response is its value, and stays open while streams in the value are sent."""
 
+    __slots__ = ("_told", "on_end", "thrown")
+
     def __init__(self) -> None:
         super().__init__()
         self.on_end: Callable[[], None] | None = None
         self.thrown: dict[str, Any] = {}
         self._told: bytearray | None = None  # what has come of the description of an exception
 
+    def value_nowait(self) -> bytes | None:
+        """What the method returned, if all of it is here."""
+        is_here = self._ended and self._response is not None and not self._response.head and self._failure is None
+        return b"".join(self._chunks) if is_here else None
+
     async def value(self) -> bytes:
         """What the method returned. CalleeFailed if it threw, or ended in another way."""
-        found = VALUE_LENGTH.search((await self._response).head)
+        found = VALUE_LENGTH.search((await self.response()).head)
         length = min(int(found[1]), MAX_PAYLOAD) if found is not None else MAX_PAYLOAD
         parts: list[bytes] = []
         size = 0

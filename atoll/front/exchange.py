@@ -132,20 +132,20 @@ class Exchange:
 
     def respond(self, status: int, block: bytes, body: bytes, ended: bool) -> None:
         length = -1
-        if not ended and block.startswith(LENGTH):
+        is_head = self.head.startswith(b"HEAD ")
+        if (not ended or (is_head and not body)) and block.startswith(LENGTH):
             length, block = told_length(block)
+        elif is_head and ended and body:
+            length = len(body)
         connection = self.connection
         date = connection.shared.date
-        is_head = self.head.startswith(b"HEAD ")
         is_mute = is_head or status in BODYLESS
         has_end = ended or is_mute or self.minor == 1 or length >= 0  # the client can tell where the body ends
         keeps = self.keeps and has_end and connection.can_keep()
         line = (KEEP_ALIVE if self.minor == 0 else b"") if keeps else CLOSE
         if ended and not is_mute:
             data = response_bytes(status, block, body, date, line)
-        elif ended and status not in BODYLESS:
-            data = response_head(status, block, b"content-length: %d\r\n" % len(body), date, line)
-        elif is_mute:
+        elif is_mute:  # without a body nobody knows what GET would bring: then HEAD tells no length either
             told = length >= 0 and status not in BODYLESS
             data = response_head(status, block, b"content-length: %d\r\n" % length if told else b"", date, line)
         else:

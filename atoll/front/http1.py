@@ -194,7 +194,10 @@ TOLD_LENGTH = re.compile(rb"content-length: (\d{1,15})\r\n")
 
 
 def told_length(block: bytes) -> tuple[int, bytes]:
-    """The length an engine tells in the first line of a block, for a body it streams, and the block without it."""
+    """The length an engine tells in the first line of a block, and the block without it.
+
+    That is the length of a body it streams, or, in answer to HEAD, of the one that GET would bring.
+    """
     match = TOLD_LENGTH.match(block)
     if match is None:
         raise BadResponse("the length of the body is no number")

@@ -57,6 +57,8 @@ def assemble(project: Project, values: dict[str, Any]) -> None:
         project.limits = picked(msgspec.structs.asdict(values["limits"]))
     if "dev" in values:
         project.dev_ip, project.dev_port = values["dev"].ip, values["dev"].port
+        if project.dev_port is not None and not 0 <= project.dev_port <= 65535:
+            raise ProjectError(f"`dev.port` is {project.dev_port}", "ports are numbers from 0 to 65535")
     if values.get("workers_dev") is False:
         project.findings.append(
             Finding(Level.NOTE, "workers_dev", f"the worker answers on {project.name}.<base domain> all the same")

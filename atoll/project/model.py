@@ -67,7 +67,6 @@ class Project(Struct):
     main: Path | None
     config: Path | None = None
     environment: str = ""
-    environments: tuple[str, ...] = ()
     vars: dict[str, Json] = field(default_factory=dict)
     required_secrets: tuple[str, ...] = ()
     keep_vars: bool = False

@@ -68,7 +68,6 @@ def _of_config(path: Path, environment: str) -> Project:
         main=_main(values.get("main"), path),
         config=path,
         environment=environment,
-        environments=tuple(config.get("env", {})),
         findings=findings,
         missing=missing,
     )

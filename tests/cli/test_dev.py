@@ -10,6 +10,7 @@ import socket
 import sys
 import threading
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -162,6 +163,21 @@ async def test_a_websocket_that_said_too_much_at_once_is_heard_again(start: Star
                 await asyncio.sleep(0.05)
                 dev.take_events()
             dev.seen.clear()
+
+
+def test_tools_are_not_for_pages_of_the_web(start: Start) -> None:
+    worker = "export default { fetch: () => new Response('one'), scheduled: (c) => console.log('cron', c.cron) }"
+    dev = start(**{"index.ts": worker})
+    tool = "cdn-cgi/handler/scheduled"
+    assert dev.get(tool, host="evil.example")[0] == 404  # a name that was made to lead here
+    request = urllib.request.Request(dev.url + tool, headers={"Sec-Fetch-Site": "cross-site"})
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        urllib.request.urlopen(request, timeout=60)
+    with refused.value:
+        assert refused.value.code == 403
+    for host in ("localhost", f"127.0.0.1:{dev.port}"):
+        assert dev.get(tool, host=host)[0] == 200
+    assert dev.get("page", host="evil.example") == (200, "one")  # the project itself answers everywhere
 
 
 def test_a_flood_of_lines_is_cut_and_counted(start: Start) -> None:

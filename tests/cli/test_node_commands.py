@@ -245,3 +245,19 @@ def test_secrets_go_in_and_never_come_out(atoll: Atoll, tmp_path: Path) -> None:
     run(tmp_path, "secret", "delete", "B", "--worker", "cli-secret", **node)
     assert atoll.get("cli-secret").text == "from stdinundefined"
     assert "hint: " in run(tmp_path, "secret", "delete", "B", "--worker", "cli-secret", code=1, **node).stderr
+
+
+def test_what_the_node_advises_is_said_in_commands(atoll: Atoll, tmp_path: Path) -> None:
+    node = {"ATOLL_API": f"http://localhost:{atoll.port}"}
+    advice = {
+        ("versions", "nobody"): "`atoll workers` lists them; `atoll deploy` makes one",
+        ("workers", "--tenant", "nobody"): "`atoll tenant list` lists them",
+        ("kv", "keys", "nothing"): "`atoll kv namespaces` lists them, `atoll kv create` makes one",
+        ("queues", "pause", "nothing"): "`atoll queues list` lists them",
+        ("token", "revoke", "nothing"): "`atoll token list` lists them",
+    }
+    for words, hint in advice.items():
+        assert run(tmp_path, *words, code=1, **node).stderr.splitlines()[-1] == f"hint: {hint}"
+    assert json.loads(run(tmp_path, "workers", "--json", **node).stdout) is not None
+    gone = run(tmp_path, "workers", "--api", "http://localhost:1", code=1).stderr
+    assert gone.startswith("error: http://localhost:1 does not answer: connection refused\nhint: ")

@@ -39,6 +39,11 @@ def test_every_template_builds(tmp_path: Path, template: str) -> None:
     assert (tmp_path / "my-app/dist/modules" / manifest["main"]).is_file()
 
 
+def test_what_init_says_next_can_be_pasted_whatever_the_folder_is_called(tmp_path: Path) -> None:
+    said = run(tmp_path, "init", "hello", "my first worker").stderr
+    assert "\n  cd 'my first worker'\n" in said
+
+
 def test_init_never_writes_over_a_project(tmp_path: Path) -> None:
     run(tmp_path, "init", "hello")
     ran = run(tmp_path, "init", "hello", code=1)
@@ -89,6 +94,13 @@ def test_profiles_name_nodes_and_keep_their_tokens_to_themselves(tmp_path: Path)
         {"name": "work", "api": "http://127.0.0.1:2", "token": False, "default": True}
     ]
     assert "there is no profile `home`" in run(tmp_path, "workers", "list", "--profile", "home", code=1).stderr
+
+
+def test_a_port_that_is_none_is_told_wherever_it_stands(tmp_path: Path) -> None:
+    (tmp_path / "worker.js").write_text("export default { fetch() { return new Response() } }")
+    assert "65535" in run(tmp_path, "dev", "worker.js", "--port", "99999", code=2).stderr
+    (tmp_path / "atoll.toml").write_text('main = "worker.js"\n[dev]\nport = 99999\n')
+    assert "error: `dev.port` is 99999\nhint: ports are" in run(tmp_path, "dev", code=1).stderr
 
 
 def test_a_command_that_does_not_exist_has_a_near_one(tmp_path: Path) -> None:

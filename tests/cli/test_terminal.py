@@ -135,6 +135,35 @@ def test_control_c_ends_it_quietly_and_leaves_nothing_behind(screen: Screen, tmp
     assert termios.tcgetattr(screen.main)[3] == screen.before[3]
 
 
+def test_an_error_that_goes_to_a_file_it_watches_is_told_once(tmp_path: Path) -> None:
+    """`atoll dev > out.txt` in the folder of the project would else build for ever."""
+    (tmp_path / "atoll.toml").write_text(CONFIG)
+    (tmp_path / "worker.js").write_text("export default {")
+    out = tmp_path / "out.txt"
+    with out.open("w") as file:
+        process = subprocess.Popen(
+            [ATOLL, "dev", "--port", "0"], cwd=tmp_path, env=environment(tmp_path), stdout=file, stderr=file
+        )
+
+    def wait_for(text: str) -> None:
+        deadline = time.monotonic() + SECONDS
+        while text not in out.read_text():
+            assert process.poll() is None and time.monotonic() < deadline, out.read_text()
+            time.sleep(0.02)
+
+    try:
+        wait_for("is on http://localhost")
+        wait_for("Expected")
+        (tmp_path / "unrelated.txt").write_text("a change that builds again")
+        (tmp_path / "new.tmp").write_text(WORKER)
+        (tmp_path / "new.tmp").rename(tmp_path / "worker.js")
+        wait_for("reloaded")
+        assert out.read_text().count("Expected") == 1
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.wait(SECONDS)
+
+
 def test_the_key_o_opens_a_browser_if_there_is_one(screen: Screen, tmp_path: Path) -> None:
     screen.wait_for("ready in")
     screen.press("o")

@@ -53,6 +53,7 @@ async def test_a_version_shows_its_modules_with_their_hashes(node: Node, clock: 
         }
     ]
     assert by_number["env"] == {"N": 2} and by_number["routes"] == ["two.example/*"] and not by_number["active"]
+    assert (by_number["isolation"], by_number["switches"]["allow_eval"]) == ("pool", False)
     for nothing in ("4", "0", "version_other", "9" * 30, "-1", "٣"):
         answer = await node.ask("GET", f"/api/workers/hello/versions/{nothing}")
         assert (answer.status, answer.code) == (404, ApiCode.NOT_FOUND)

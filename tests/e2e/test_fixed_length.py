@@ -55,6 +55,20 @@ def test_head_tells_the_length_and_the_connection_stays(atoll: Atoll, fixed: str
     connection.close()
 
 
+def test_head_tells_the_length_that_the_worker_or_the_server_behind_it_tells(atoll: Atoll) -> None:
+    script = """export default { fetch(request) {
+        const { pathname, host } = new URL(request.url);
+        if (pathname === "/said") return new Response(null, { headers: { "Content-Length": "1234" } });
+        if (pathname === "/passed") return fetch(`http://${host}/said`, { method: request.method });
+        return new Response(null);
+    } }"""
+    atoll.deploy("head-lengths", script)
+    for path, length in (("/said", "1234"), ("/passed", "1234"), ("/unknown", None)):
+        answer = atoll.request("HEAD", atoll.host("head-lengths"), path)
+        assert (answer.status, answer.headers["content-length"]) == (200, length)
+    assert atoll.get("head-lengths", "/said").headers["content-length"] == "0"
+
+
 def test_an_old_client_keeps_its_connection(atoll: Atoll, fixed: str) -> None:
     with atoll.connect() as client:
         for _ in range(2):

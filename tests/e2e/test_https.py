@@ -112,6 +112,8 @@ def test_fetch_trusts_the_authority_it_was_told_of_and_no_other(node: Atoll, fol
     make_certificate(tmp_path, "misnamed", "other.test", authority=folder / "ca.pem")
     good, stranger = serve(folder / "upstream/up.pem"), serve(tmp_path / "stranger.pem")
     misnamed = serve(tmp_path / "misnamed.pem")
+    make_certificate(tmp_path, "expired", "127.0.0.1", authority=folder / "ca.pem", days=-1)
+    expired = serve(tmp_path / "expired.pem")
     try:
         node.deploy(
             "https-client",
@@ -124,6 +126,7 @@ def test_fetch_trusts_the_authority_it_was_told_of_and_no_other(node: Atoll, fol
         assert ask(good.url) == "GET /some" and good.connections == 1
         assert "is not trusted: " in ask(stranger.url)
         assert "is not trusted: " in ask(misnamed.url) and "mismatch" in ask(misnamed.url)
+        assert "is not trusted: certificate has expired" in ask(expired.url)
     finally:
-        for upstream in (good, stranger, misnamed):
+        for upstream in (good, stranger, misnamed, expired):
             upstream.close()

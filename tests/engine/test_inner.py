@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from engine_room import HELLO, EngineRoom, script
 
-from atoll.bindings.services import InnerCall
+from atoll.bindings.services import InnerCall, InnerRequest
 from atoll.errors import CalleeFailed, LoopDetected
 from atoll.wire.generated import CHUNK, WINDOW, ErrorCode, Outcome
 
@@ -29,7 +29,7 @@ async def all_of(call: InnerCall) -> bytes:
 
 async def test_a_worker_answers_with_status_headers_and_body(room: EngineRoom) -> None:
     source = 'export default { fetch() { return new Response("made", { status: 201, headers: { "x-a": "b" } }); } };'
-    call = room.inner.start(script(source), HEAD, b"")
+    call = room.inner.start(InnerRequest(script(source), HEAD))
     response = await call.response()
     assert (response.status, b"x-a: b\r\n" in response.head) == (201, True)
     assert (call.read_nowait(), call.at_end) == (b"made", True)
@@ -37,12 +37,12 @@ async def test_a_worker_answers_with_status_headers_and_body(room: EngineRoom) -
 
 async def test_a_body_of_any_size_goes_in_and_comes_out(room: EngineRoom) -> None:
     body = bytes(range(256)) * 8192  # 2 MB: eight windows
-    call = room.inner.start(script(PIPE), POST, body)
+    call = room.inner.start(InnerRequest(script(PIPE), POST, body))
     assert await all_of(call) == body
 
 
 async def test_a_streamed_body_waits_for_the_worker_to_take_it(room: EngineRoom) -> None:
-    call = room.inner.start(script(PIPE), POST, b"", ended=False)
+    call = room.inner.start(InnerRequest(script(PIPE), POST, b"", ended=False))
     piece = bytes(CHUNK)
     for _ in range(WINDOW // CHUNK):
         assert await asyncio.wait_for(call.write(piece, False), 10)
@@ -55,7 +55,7 @@ async def test_a_streamed_body_waits_for_the_worker_to_take_it(room: EngineRoom)
 
 
 async def test_a_worker_nobody_reads_from_stops_at_its_window(room: EngineRoom) -> None:
-    call = room.inner.start(script(ENDLESS), HEAD, b"")
+    call = room.inner.start(InnerRequest(script(ENDLESS), HEAD))
     await call.response()
     await room.until(lambda: sum(map(len, call._chunks)) == WINDOW, "a full window")
     await asyncio.sleep(0.1)  # time in which a wrong engine would send more
@@ -67,14 +67,14 @@ async def test_a_worker_nobody_reads_from_stops_at_its_window(room: EngineRoom) 
 
 
 async def test_a_worker_that_ignores_its_body_says_so(room: EngineRoom) -> None:
-    call = room.inner.start(script(HELLO), POST, b"", ended=False)
+    call = room.inner.start(InnerRequest(script(HELLO), POST, b"", ended=False))
     while await asyncio.wait_for(call.write(bytes(CHUNK), False), 10):
         pass
     assert await all_of(call) == b"hello"
 
 
 async def test_what_the_callee_throws_reaches_the_caller(room: EngineRoom) -> None:
-    call = room.inner.start(script('export default { fetch() { throw new Error("no"); } };'), HEAD, b"")
+    call = room.inner.start(InnerRequest(script('export default { fetch() { throw new Error("no"); } };'), HEAD))
     with pytest.raises(CalleeFailed, match="no") as caught:
         await call.response()
     assert caught.value.failure.code == ErrorCode.EXCEPTION
@@ -86,7 +86,7 @@ async def test_a_body_that_breaks_off_is_told_after_what_came(room: EngineRoom) 
       await new Promise((resolve) => setTimeout(resolve, 10));
       controller.error(new Error("broken"));
     } })); } };"""
-    call = room.inner.start(script(source), HEAD, b"")
+    call = room.inner.start(InnerRequest(script(source), HEAD))
     await call.response()
     assert await call.read() == bytes(10)
     with pytest.raises(CalleeFailed, match="broken"):
@@ -94,16 +94,15 @@ async def test_a_body_that_breaks_off_is_told_after_what_came(room: EngineRoom) 
 
 
 async def test_the_seventeenth_worker_of_a_chain_is_not_called(room: EngineRoom) -> None:
-    call = room.inner.start(script(HELLO), HEAD, b"", hops=15)
+    call = room.inner.start(InnerRequest(script(HELLO), HEAD, hops=15))
     assert await all_of(call) == b"hello"
     with pytest.raises(LoopDetected):
-        room.inner.start(script(HELLO), HEAD, b"", hops=16)
+        room.inner.start(InnerRequest(script(HELLO), HEAD, hops=16))
 
 
 async def test_closing_ends_a_read_that_waits(room: EngineRoom) -> None:
-    call = room.inner.start(
-        script("export default { fetch() { return new Promise(() => setTimeout(() => {}, 9000)); } };"), HEAD, b""
-    )
+    source = "export default { fetch() { return new Promise(() => setTimeout(() => {}, 9000)); } };"
+    call = room.inner.start(InnerRequest(script(source), HEAD))
     reading = asyncio.ensure_future(call.read())
     await asyncio.sleep(0)
     call.close()

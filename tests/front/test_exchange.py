@@ -149,6 +149,19 @@ async def test_head_gets_the_length_and_no_body(front: Front) -> None:
     assert (await client.response()).body == b"Hello"
 
 
+async def test_head_without_a_body_tells_the_length_that_the_worker_told_or_none(front: Front) -> None:
+    front.pool.script = None
+    client = await front.connect()
+    for block, length in ((PLAIN, None), (b"content-length: 1234\r\n" + PLAIN, b"1234")):
+        front.pool.calls.clear()
+        client.send(HEAD)
+        (await front.pool.next_call()).answer(b"", 200, block)
+        assert (await client.response(has_body=False)).headers.get(b"content-length") == length
+    client.send(GET)
+    (await front.pool.next_call(2)).answer(b"")
+    assert (await client.response()).headers[b"content-length"] == b"0"
+
+
 async def test_head_of_a_stream_ends_at_once_and_the_worker_may_finish(front: Front) -> None:
     front.pool.script = None
     client = await front.connect()

@@ -15,6 +15,12 @@ const globalListenerLists = new Map(); // type -> listeners
 let listsOf; // (target) -> Map of type -> listeners
 let signals = null; // { isAbortSignal, addAbortAlgorithm }, given by abort.js, which builds on this file
 
+let observables = null; // gives the module of Observable, which few need
+
+export function setObservables(load) {
+  observables = load;
+}
+
 export function setSignals(functions) {
   signals = functions;
 }
@@ -143,6 +149,16 @@ export class EventTarget {
     // Steps 2 and 3.
     distrust(event);
     return dispatch(lists, event, this ?? globalThis, reportException);
+  }
+
+  /** https://wicg.github.io/observable/#dom-eventtarget-when */
+  when(type, options = undefined) {
+    requireArguments(arguments.length, 1, "EventTarget.when");
+    const lists = listsOf(this);
+    const name = toDOMString(type);
+    const { capture, passive } = flattenMore(options ?? {});
+    return observables().observeEvents((callback, signal) =>
+      addListener(lists, name, { callback, capture, passive, once: false, signal, removed: false }));
   }
 
   static {

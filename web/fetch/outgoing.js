@@ -31,8 +31,14 @@ function bodyOf(state) {
   return takeBody(state.body);
 }
 
+// How long the body would be that an answer to HEAD leaves out, if the worker, or the server it asked, says so.
+function toldLength({ body, list }) {
+  const length = body === null && list !== null ? list.get("content-length") : null;
+  return length !== null && /^\d{1,15}$/.test(length) ? length : null;
+}
+
 /**
- * Take a Response apart: { status, head, body }. `head` is "name: value\r\n" lines, a Latin-1 string; `body` is null, a string
+ * Take a Response apart: { status, head, body, webSocket, told }. `head` is "name: value\r\n" lines, a Latin-1 string; `body` is null, a string
  * (to be written as UTF-8), a Uint8Array, a source with read() and cancel(), or a ReadableStream that nobody has read from. The
  * Response's body is used from now on.
  * Throws TypeError for what is no Response or cannot be sent.
@@ -46,5 +52,5 @@ export function describeResponse(response) {
     throw new TypeError("The body of the Response has already been used; send a response.clone() instead.");
   }
   const content = bodyOf(state); // first: it may change what the headers say
-  return { status: state.status, head: writeHead(state), body: content, webSocket: state.webSocket };
+  return { status: state.status, head: writeHead(state), body: content, webSocket: state.webSocket, told: toldLength(state) };
 }

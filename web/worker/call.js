@@ -43,6 +43,7 @@ export class Call {
     this.waits = 0; // promises given to waitUntil that are not settled
     this.answered = false; // nothing more will be sent to the client
     this.canceled = false;
+    this.isHead = false; // the client asks for what a GET would bring, without its body
     this.isUpgrade = false; // the client asks for a WebSocket: its messages come where others have a request body
     this.socket = null; // SocketPort of a call that became a WebSocket
     this.rejected = null; // { error } of the first waitUntil() promise that was rejected
@@ -56,6 +57,7 @@ export class Call {
       this.incoming = new IncomingBody(this.id);
       if (body !== null) this.incoming.push(body);
     }
+    this.isHead = head.startsWith("HEAD ");
     this.isUpgrade = streaming && UPGRADE.test(head);
     const content = this.isUpgrade ? null : streaming ? this.incoming : body;
     const request = makeIncomingRequest(head, content, () => this.makeSignal());
@@ -119,7 +121,8 @@ export class Call {
   /** The outcome of an event: bytes as they are, anything else as JSON. */
   tell(status, value) {
     const body = value instanceof Uint8Array ? value : JSON.stringify(value ?? {});
-    if (native.respond(this.id, status, "", body, false)) {
+    const done = status === 200 && this.waits === 0; // Python reads what went wrong before it hears of the end
+    if (native.respond(this.id, status, "", body, done)) {
       this.answered = true;
       this.finishIfDone();
     } else {
@@ -145,7 +148,8 @@ export class Call {
       this.fail(ErrorCode.NOT_A_RESPONSE, error);
       return;
     }
-    const { status, head, body, webSocket } = parts;
+    const { status, body, webSocket, told } = parts;
+    const head = told !== null && this.isHead ? `content-length: ${told}\r\n${parts.head}` : parts.head;
     if (head.length > MAX_RESPONSE_HEAD) {
       this.fail(ErrorCode.NOT_A_RESPONSE, new RangeError("The headers of the response are longer than 128 KB."));
       return;

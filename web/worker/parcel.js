@@ -1,7 +1,7 @@
 // Values on their way between workers: V8's structured clone, and beside it what that does not know: Request, Response,
 // Headers, streams. A small body travels along, as bytes after the value; any other is a stream, and goes through a pipe.
 //
-//     u32 length, the value | u32 length, JSON of the platform objects | their bytes
+//     u32 length, the value | u32 length, JSON of the platform objects, nothing where there are none | their bytes
 import { PipedBody, sendThroughPipe } from "#bindings/pipe/pipe.js";
 import { deserialize, serialize } from "../dom/clone.js";
 import { DOMException } from "../dom/exception.js";
@@ -15,6 +15,7 @@ import { sourceOfBytes, sourceOfStream } from "./bodies.js";
 
 const MOST_BYTES = 32 * 1024 * 1024;
 const SMALL = 64 * 1024; // bodies up to here travel along
+const NONE = Object.freeze([]);
 
 function refuse(message) {
   throw new DOMException(message, "DataCloneError");
@@ -62,14 +63,34 @@ function partOf(content) {
   return whole.length <= SMALL ? { form: "here", bytes: whole } : { form: "pipe", source: sourceOfBytes(whole) };
 }
 
-/** A value as bytes: { bytes, pipes, sent }, with the names of the pipes its streams go through, and the promises of their ends. */
-export async function writeValue(value) {
+/**
+ * A value as bytes: { bytes, pipes, sent }, with the names of the pipes its streams go through, and the promises of their ends;
+ * or a promise of it, if there are platform objects in the value.
+ */
+export function writeValue(value) {
   const found = [];
   const { bytes } = serialize(value, (object) => {
     const host = describe(object);
     found.push(host);
     return host;
   });
+  return found.length > 0 ? writeHosts(bytes, found) : { bytes: parcelOf(bytes), pipes: NONE, sent: NONE };
+}
+
+/** What most values are: there is no platform object in them. */
+function parcelOf(bytes) {
+  const whole = new Uint8Array(checkSize(4 + bytes.length + 4));
+  new DataView(whole.buffer).setUint32(0, bytes.length, true);
+  whole.set(bytes, 4);
+  return whole;
+}
+
+function checkSize(size) {
+  if (size > MOST_BYTES) throw new RangeError(`A value of ${size} bytes is too large to be sent to another worker: the limit is 32 MiB.`);
+  return size;
+}
+
+async function writeHosts(bytes, found) {
   const pipes = [];
   const sent = [];
   const facts = [];
@@ -92,8 +113,7 @@ export async function writeValue(value) {
 
 function concat(parts) {
   const size = parts.reduce((sum, part) => sum + part.length, 0);
-  if (size > MOST_BYTES) throw new RangeError(`A value of ${size} bytes is too large to be sent to another worker: the limit is 32 MiB.`);
-  const whole = new Uint8Array(size);
+  const whole = new Uint8Array(checkSize(size));
   let at = 0;
   for (const part of parts) {
     whole.set(part, at);
@@ -117,7 +137,9 @@ export function readValue(whole) {
     return take(size);
   };
   const bytes = sized();
-  const facts = JSON.parse(decodeText(sized()));
+  const told = sized();
+  if (told.length === 0) return deserialize(bytes);
+  const facts = JSON.parse(decodeText(told));
   const hosts = facts.map((fact) => {
     const body = take(fact.size);
     const source = fact.form === "pipe" ? new PipedBody(fact.pipe) : body.slice();

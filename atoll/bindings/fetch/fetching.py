@@ -35,6 +35,11 @@ Keep: TypeAlias = Callable[[Answerer, int, bytes], Answerer]
 class Fetching:
     """Made before its request is sent, so that it can be written to and aborted from the first moment on."""
 
+    __slots__ = (
+        "_begun", "_is_sent", "_left", "_undecodable", "answerer", "decoding", "error", "has_head", "is_reading",
+        "is_socket", "keep", "task", "where",
+    )  # fmt: skip
+
     def __init__(self, where: str, length: int | None) -> None:
         self.where = where
         # the request

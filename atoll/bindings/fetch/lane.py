@@ -1,7 +1,8 @@
-"""The fetches of one call: by the numbers the worker gave them, six at a time.
+"""The fetches of one call, by the numbers the worker gave them, and the connections that one request may hold: six.
 
-A fetch holds its place until its response has been read, so a worker that waits for a seventh before it reads any of
-six could wait for ever. When none of the six has been read from for a while, the one left alone longest is given up.
+The six are shared with the workers that it calls through service bindings, which are no connections themselves. A fetch
+holds its place until its response has been read, so a worker that waits for a seventh before it reads any of six could
+wait for ever. When none of the six has been read from for a while, the one left alone longest is given up.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import asyncio
 from collections import deque
 
 from atoll.bindings.fetch.fetching import Fetching
+from atoll.bindings.scope import Scope
 from atoll.errors import InvalidArgument, NetworkError, QuotaExceeded
 
 AT_ONCE = 6
@@ -17,12 +19,83 @@ MAX_OPEN = 1_000
 PATIENCE = 0.5  # seconds without a read of any of the six
 
 
-class Lane:
+class Places:
+    """The connections of one request."""
+
     def __init__(self) -> None:
-        self._fetches: dict[int, Fetching] = {}
-        self._places: dict[Fetching, None] = {}  # the one left alone longest first
+        self._held: dict[Fetching, None] = {}  # the one left alone longest first
         self._waiters: deque[asyncio.Future[None]] = deque()
         self._has_moved = False  # one was read from since somebody began to wait
+
+    @property
+    def has_room(self) -> bool:
+        """Whether a fetch may begin without waiting."""
+        return len(self._held) < AT_ONCE and not self._waiters
+
+    def take(self, fetching: Fetching) -> None:
+        self._held[fetching] = None
+
+    async def enter(self, fetching: Fetching) -> None:
+        """Wait for a place."""
+        while len(self._held) >= AT_ONCE:
+            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiters.append(waiter)
+            self._has_moved = False
+            try:
+                done, _ = await asyncio.wait([waiter], timeout=PATIENCE)
+            except asyncio.CancelledError:
+                if not waiter.cancel():  # the place that it was told of is another's
+                    self._wake()
+                raise
+            finally:
+                if not waiter.done() or waiter.cancelled():
+                    self._waiters.remove(waiter)
+            if not done:
+                self._give_up_one()
+        self._held[fetching] = None
+
+    def touch(self, fetching: Fetching) -> None:
+        """It was read from."""
+        self._has_moved = True
+        if fetching in self._held:
+            del self._held[fetching]
+            self._held[fetching] = None
+
+    def _give_up_one(self) -> None:
+        fetches = [fetching for fetching in self._held if not fetching.is_socket]
+        if not fetches:
+            raise QuotaExceeded(
+                f"the {AT_ONCE} connections that a request may hold are all WebSockets: close one of them first"
+            )
+        if self._has_moved or any(not fetching.has_head or fetching.is_reading for fetching in fetches):
+            return  # something moves
+        oldest = fetches[0]
+        oldest.close(
+            NetworkError(
+                f"the response of {oldest.where} was given up: a request may hold {AT_ONCE} connections, "
+                "and more were wanted while none of them was read"
+            )
+        )
+        self.leave(oldest)
+
+    def leave(self, fetching: Fetching) -> None:
+        """Its place is another's, if it had one."""
+        if fetching in self._held:
+            del self._held[fetching]
+            self._wake()
+
+    def _wake(self) -> None:
+        if self._waiters:
+            self._waiters.popleft().set_result(None)
+
+
+class Lane:
+    """The fetches of one call."""
+
+    def __init__(self, scope: Scope) -> None:
+        self._fetches: dict[int, Fetching] = {}
+        caller = scope.caller
+        self.places: Places = Places() if caller is None or caller.is_over else caller.local(Lane).places
 
     def add(self, number: object, fetching: Fetching) -> int:
         checked = self.checked(number)
@@ -43,66 +116,15 @@ class Lane:
             raise InvalidArgument("the fetch is over, or it belongs to another request")
         return found
 
-    @property
-    def has_place(self) -> bool:
-        """Whether a fetch may begin without waiting."""
-        return len(self._places) < AT_ONCE and not self._waiters
-
-    def take_place(self, fetching: Fetching) -> None:
-        self._places[fetching] = None
-
-    async def enter(self, fetching: Fetching) -> None:
-        """Wait for a place among the connections of the call."""
-        while len(self._places) >= AT_ONCE:
-            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._waiters.append(waiter)
-            self._has_moved = False
-            done, _ = await asyncio.wait([waiter], timeout=PATIENCE)
-            if not done:
-                waiter.cancel()
-                self._give_up_one()
-        self._places[fetching] = None
-
-    def touch(self, fetching: Fetching) -> None:
-        """It was read from."""
-        self._has_moved = True
-        if fetching in self._places:
-            del self._places[fetching]
-            self._places[fetching] = None
-
-    def _give_up_one(self) -> None:
-        fetches = [fetching for fetching in self._places if not fetching.is_socket]
-        if not fetches:
-            raise QuotaExceeded(
-                f"the {AT_ONCE} connections that a request may hold are all WebSockets: close one of them first"
-            )
-        if self._has_moved or any(not fetching.has_head or fetching.is_reading for fetching in fetches):
-            return  # something moves
-        oldest = fetches[0]
-        oldest.close(
-            NetworkError(
-                f"the response of {oldest.where} was given up: a request may hold {AT_ONCE} connections, "
-                "and more were wanted while none of them was read"
-            )
-        )
-        self._leave(oldest)
-
     def drop(self, number: object) -> None:
         """A fetch is over, or nobody wants it any more."""
         fetching = self._fetches.pop(number, None) if isinstance(number, int) else None
         if fetching is not None:
             fetching.close()
-            self._leave(fetching)
-
-    def _leave(self, fetching: Fetching) -> None:
-        self._places.pop(fetching, None)
-        while self._waiters:
-            waiter = self._waiters.popleft()
-            if not waiter.done():
-                waiter.set_result(None)
-                return
+            self.places.leave(fetching)
 
     def close(self) -> None:
         fetches, self._fetches = self._fetches, {}
         for fetching in fetches.values():
             fetching.close()
+            self.places.leave(fetching)

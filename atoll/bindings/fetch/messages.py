@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any
 
 from msgspec import Struct, field
@@ -24,6 +25,7 @@ URL = re.compile(r"(https?)://(\[[0-9a-f:.]+\]|[a-z0-9._~!$&'()*+,;=%-]+)(?::(\d
 HEAD = re.compile(r"(?:[!#$%&'*+\-.^_`|~0-9A-Za-z]+: ?[^\0\r\n\u0100-\U0010ffff]*\r\n)*")
 MAX_HEAD = 128 << 10
 MAX_URL = 64 << 10
+MAX_REMEMBERED_HEAD = 256
 NOT_IN_VALUE = re.compile(r"[\r\n\0]")
 FORBIDDEN_METHODS = frozenset({"CONNECT", "TRACE", "TRACK"})
 
@@ -161,13 +163,25 @@ def framing_of(method: str, body: bytes) -> bytes:
 
 def inner_head(wanted: Wanted, zone: str, body_length: int | None) -> bytes:
     """The request as the head of a call to another worker of this node."""
-    length = wanted.length if wanted.streamed else body_length
-    framing = f"content-length: {length}\r\n" if length else ""
+    framing = inner_framing(wanted.length if wanted.streamed else body_length)
     if wanted.upgrade:
-        framing = "upgrade: websocket\r\nconnection: Upgrade\r\nsec-websocket-version: 13\r\n"
+        framing = b"upgrade: websocket\r\nconnection: Upgrade\r\nsec-websocket-version: 13\r\n"
+    return f"{wanted.method} {wanted.url}\n".encode("latin-1") + inner_lines(wanted, zone) + framing
+
+
+def inner_lines(wanted: Wanted, zone: str) -> bytes:
+    """All of such a head that has nothing to do with its URL and its body."""
     told = lines(pair for pair in wanted.headers if pair[0].lower() not in OF_CLIENT)
-    headers = f"host: {wanted.authority}\r\n{told}{framing}cf-worker: {zone}\r\n"
-    return f"{wanted.method} {wanted.url}\n{headers}".encode("latin-1")
+    return f"host: {wanted.authority}\r\n{told}cf-worker: {zone}\r\n".encode("latin-1")
+
+
+def inner_framing(length: int | None) -> bytes:
+    return b"content-length: %d\r\n" % length if length else b""
+
+
+@lru_cache(maxsize=512)
+def _remembered_text(raw: bytes, is_ours: bool) -> tuple[str, str]:
+    return _response_text(raw, is_ours)
 
 
 def response_text(raw: bytes, is_ours: bool = False) -> tuple[str, str]:
@@ -176,6 +190,11 @@ def response_text(raw: bytes, is_ours: bool = False) -> tuple[str, str]:
     A coding that was ours to ask for (`is_ours`) and is undone before the worker reads is not told. Headers of the
     connection that every worker's Headers leave out (web/fetch/header_list.py) may still be there.
     """
+    # Those of workers are mostly short, and word for word the ones before.
+    return _remembered_text(raw, is_ours) if len(raw) <= MAX_REMEMBERED_HEAD else _response_text(raw, is_ours)
+
+
+def _response_text(raw: bytes, is_ours: bool) -> tuple[str, str]:
     text = raw.decode("latin-1")
     lower = f"\n{text.lower()}"
     if not any(name in lower for name in LOOKED_AT) and HEAD.fullmatch(text) is not None:

@@ -29,10 +29,10 @@ from atoll.bindings.fetch.messages import (
     response_text,
 )
 from atoll.bindings.fetch.quick import QuickFetch, QuickInner
-from atoll.bindings.fetch.stencils import Stencils
+from atoll.bindings.fetch.stencils import InnerStencils, Stencils
 from atoll.bindings.scope import Scope, check_hops
 from atoll.bindings.service.target import Target, callee_of, target_of
-from atoll.bindings.services import InnerCall, InnerResponse, Services
+from atoll.bindings.services import InnerRequest, InnerResponse, Services
 from atoll.egress.client import HttpClient
 from atoll.errors import CalleeFailed, Failure, InvalidArgument, NetworkError
 from atoll.workers import Version
@@ -54,6 +54,7 @@ class Fetch(Binding):
         self.gate = services.gate
         self.client = HttpClient(settings, self.gate)
         self._stencils = Stencils(self.client, settings.base_domain)
+        self._inner_stencils = InnerStencils()
 
     async def close(self) -> None:
         self.client.close()
@@ -64,22 +65,23 @@ class Fetch(Binding):
     def start(self, call: OpCall) -> Later | Awaitable[Reply]:
         call.scope.spend(external=call.meta.get("service") is None)
         check_hops(call.scope.hops)
-        quick = self._start_quick(call)
-        if quick is not None:
-            return quick
-        wanted = read_wanted(call.meta)
         trace = call.scope.trace
-        if trace is not None and trace.is_kept:
+        is_traced = trace is not None and trace.is_kept
+        if not is_traced:  # else its head names a span of its own
+            quick = None if "service" in call.meta else self._start_quick(call)
+            quick = quick or self._start_bound(call)
+            if quick is not None:
+                return quick
+        wanted = read_wanted(call.meta)
+        if trace is not None and is_traced:
             wanted.tell_trace(trace)
-        return self._start_inner(call, wanted) or self._start(call, wanted)
+        return self._start_inner(call, wanted, is_traced) or self._start(call, wanted)
 
     def _start_quick(self, call: OpCall) -> Later | None:
         """The short way, for what was asked before of a server that is connected."""
         scope, lane = call.scope, call.scope.local(Lane)
-        if scope.trace is not None and scope.trace.is_kept:
-            return None  # its head names a span of its own
         found = self._stencils.find(call.meta, scope, self.gate.edition)
-        if found is None or not lane.has_place:
+        if found is None or not lane.places.has_room:
             return None
         stencil, path = found
         if stencil.target.port in self._ports and self._routes.find(stencil.authority, path) is not None:
@@ -93,10 +95,29 @@ class Fetch(Binding):
         quick.begin(lane, number)
         return quick
 
-    def _start_inner(self, call: OpCall, wanted: Wanted) -> Later | None:
-        """The short way to a worker of this node."""
-        scope, lane = call.scope, call.scope.local(Lane)
-        if wanted.streamed or wanted.upgrade or "cf" in call.meta or not lane.has_place:
+    def _start_bound(self, call: OpCall) -> Later | None:
+        """The short way, for what was asked before of a worker of this node."""
+        scope = call.scope
+        found = self._inner_stencils.find(call.meta, scope, self.gate.edition)
+        if found is None:
+            return None
+        like, path = found
+        if like.bound is not None:
+            callee: Version | None = callee_of(self._workers, scope.version, like.bound)
+        else:
+            callee = self._routes.find(like.authority, path.encode())
+        if callee is None:
+            return None
+        head = like.head(call.meta["url"], len(call.body))
+        within = scope if like.bound is not None else None
+        return self._begin_inner(
+            call, like.wanted, InnerRequest(callee, head, call.body, True, scope.hops, like.event, within)
+        )
+
+    def _start_inner(self, call: OpCall, wanted: Wanted, is_traced: bool) -> Later | None:
+        """To a worker of this node, unless bodies are streamed or one would have to wait."""
+        scope = call.scope
+        if wanted.streamed or wanted.upgrade or "cf" in call.meta:
             return None
         if wanted.service is not None:
             bound = target_of(scope.version, wanted.service)
@@ -105,10 +126,21 @@ class Fetch(Binding):
             bound, callee = None, self._callee(wanted, scope.version)
         if callee is None:
             return None
+        quick = self._begin_inner(call, wanted, self._inner_request(callee, bound, wanted, scope, call.body))
+        if quick is not None and not is_traced:
+            self._inner_stencils.remember(
+                call.meta, scope, wanted, bound, self._stencils.zone(scope), self.gate.edition
+            )
+        return quick
+
+    def _begin_inner(self, call: OpCall, wanted: Wanted, request: InnerRequest) -> Later | None:
+        lane = call.scope.local(Lane)
+        is_connection = request.within is None  # a service binding is none, or six of them could wait for each other
+        if is_connection and not lane.places.has_room:
+            return None
         number = lane.checked(call.meta.get("fetch"))
-        inner = self._call_worker(callee, bound, wanted, scope, call.body)
-        quick = QuickInner(self._inner_reply, wanted, inner)
-        quick.begin(lane, number)
+        quick = QuickInner(self._inner_reply, wanted, self._inner.start(request))
+        quick.begin(lane, number, is_connection)
         return quick
 
     async def _start(self, call: OpCall, wanted: Wanted) -> Reply:
@@ -118,7 +150,8 @@ class Fetch(Binding):
         try:
             await own_task()
             fetching.task = asyncio.current_task()
-            await lane.enter(fetching)
+            if wanted.service is None:
+                await lane.places.enter(fetching)
             if fetching.error is not None:
                 raise fetching.error
             rule = read_rule(call.meta.get("cf"), wanted, scope.version.tenant)
@@ -147,7 +180,7 @@ class Fetch(Binding):
         number = call.meta.get("fetch")
         fetching = lane.find(number)
         raw = call.meta.get("raw") is True
-        lane.touch(fetching)
+        lane.places.touch(fetching)
         try:
             chunk = await fetching.read(raw)
         except Exception:
@@ -167,7 +200,7 @@ class Fetch(Binding):
         piece = call.body or await fetching.read(raw)
         try:
             while piece and response is not None and await response.send(piece):
-                lane.touch(fetching)
+                lane.places.touch(fetching)
                 piece = await fetching.read(raw)
         finally:
             lane.drop(number)
@@ -246,7 +279,7 @@ class Fetch(Binding):
     async def _ask_worker(
         self, callee: Version, bound: Target | None, wanted: Wanted, scope: Scope, fetching: Fetching, body: bytes
     ) -> Reply:
-        call = self._call_worker(callee, bound, wanted, scope, body)
+        call = self._inner.start(self._inner_request(callee, bound, wanted, scope, body))
         fetching.begin(call)
         try:
             response = await call.response()
@@ -259,16 +292,15 @@ class Fetch(Binding):
             return switched(fetching, InnerSocket(call), response.head)
         return self._inner_reply(wanted, fetching, response)
 
-    def _call_worker(
+    def _inner_request(
         self, callee: Version, bound: Target | None, wanted: Wanted, scope: Scope, body: bytes
-    ) -> InnerCall:
+    ) -> InnerRequest:
         head, event = inner_head(wanted, self._stencils.zone(scope), len(body)), 0
         if bound is not None:
             head, event = bound.head(head)
         ended = not (wanted.streamed or wanted.upgrade)
         # What a bound worker asks for is of the request it is bound to; one that is found by its host may be anybody's.
-        within = scope if bound is not None else None
-        return self._inner.start(callee, head, body, ended=ended, hops=scope.hops, event=event, within=within)
+        return InnerRequest(callee, head, body, ended, scope.hops, event, scope if bound is not None else None)
 
     def _inner_reply(self, wanted: Wanted, fetching: Fetching, answer: InnerResponse | Failure) -> Reply:
         if isinstance(answer, Failure):  # what a client of that worker would get

@@ -56,7 +56,7 @@ class QuickFetch(Later):
     def begin(self, lane: Lane, number: object) -> None:
         self._lane = lane
         self._number = lane.add(number, self._fetching)
-        lane.take_place(self._fetching)
+        lane.places.take(self._fetching)
         self._exchange.listen(self._on_news)
 
     def _on_news(self) -> None:
@@ -127,10 +127,11 @@ class QuickInner(Later):
         self._fetching = Fetching(str(wanted.target), None)
         self._fetching.begin(call)
 
-    def begin(self, lane: Lane, number: object) -> None:
+    def begin(self, lane: Lane, number: object, is_connection: bool) -> None:
         self._lane = lane
         self._number = lane.add(number, self._fetching)
-        lane.take_place(self._fetching)
+        if is_connection:
+            lane.places.take(self._fetching)
         if self._call.answer is None:
             self._call.listen(self._on_answer)
         else:  # it was refused at once; an op must not be answered before it has returned

@@ -98,7 +98,7 @@ class Pipe:
 class Ends:
     """The pipes of one call: those it writes to and those it reads from, by name."""
 
-    def __init__(self) -> None:
+    def __init__(self, scope: Scope) -> None:
         self.written: dict[str, Pipe] = {}
         self.read: dict[str, Pipe] = {}
         self.known: dict[str, Pipe] | None = None  # all pipes of the node

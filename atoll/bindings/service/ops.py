@@ -6,21 +6,26 @@ Streams in them are pipes (bindings/pipe), and while the streams of a result are
 
 from __future__ import annotations
 
+import json
 import re
 
 import msgspec
 
-from atoll.bindings.base import Binding, OpCall, Reply, op
+from atoll.bindings.base import Binding, Later, OpCall, op
 from atoll.bindings.pipe.ops import PipeBinding
+from atoll.bindings.service.method import MethodAnswer
 from atoll.bindings.service.target import Target, callee_of, target_of
-from atoll.bindings.services import Services
-from atoll.errors import CalleeFailed, InvalidArgument
-from atoll.wire.generated import ErrorCode
+from atoll.bindings.services import InnerRequest, Services
+from atoll.errors import InvalidArgument
+from atoll.wire.generated import Event
+from atoll.workers import Version
 
 NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 IDENTIFIER = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]{0,254}")
 MAX_PROPS = 16 << 10
 MAX_ARGUMENTS = 32 << 20
+MAX_REMEMBERED = 1_024
+RPC = int(Event.RPC)
 
 
 class Service(Binding):
@@ -31,6 +36,7 @@ class Service(Binding):
         self._workers = services.workers
         self._inner = services.inner
         self._pipes = pipes
+        self._addressed: dict[tuple[str, str, str], tuple[Target, bytes]] = {}  # by version, binding and method
 
     def claim(self, tenant: str, entry: Target) -> str:
         if not NAME.fullmatch(entry.service):
@@ -48,27 +54,30 @@ class Service(Binding):
         return self._workers.find_worker(tenant, msgspec.json.decode(resource, type=Target).service) is not None
 
     @op("service.call")
-    async def call(self, call: OpCall) -> Reply:
-        method = call.meta.get("method")
-        if not isinstance(method, str) or not IDENTIFIER.fullmatch(method):
-            raise InvalidArgument("a method has the name of an identifier")
+    def call(self, call: OpCall) -> Later:
         if len(call.body) > MAX_ARGUMENTS:
             raise InvalidArgument(f"the arguments are larger than {MAX_ARGUMENTS >> 20} MB")
         scope = call.scope
-        target = target_of(scope.version, call.grant.name)
+        target, head = self._address(scope.version, call.grant.name, call.meta.get("method"))
         callee = callee_of(self._workers, scope.version, target)
+        inner = self._inner.method(InnerRequest(callee, head, call.body, True, scope.hops, RPC, scope))
+        answer = MethodAnswer(inner, self._pipes, call.meta.get("pipes"))
+        answer.begin(scope)
+        return answer
+
+    def _address(self, version: Version, binding: str, method: object) -> tuple[Target, bytes]:
+        """Whom a method call is for, and its head: the same for all calls of it."""
+        if not isinstance(method, str):
+            raise InvalidArgument("a method has the name of an identifier")
+        found = self._addressed.get((version.id, binding, method))
+        if found is not None:
+            return found
+        if not IDENTIFIER.fullmatch(method):
+            raise InvalidArgument("a method has the name of an identifier")
+        target = target_of(version, binding)
         label = f"RPC {target.entrypoint or 'default'}.{method}"
-        inner = self._inner.method(callee, label, {**target.address(), "method": method}, call.body, scope)
-        number = scope.keep(inner)  # it ends with this call, if not before
-        inner.on_end = lambda: scope.forget(number)
-        try:
-            return Reply({}, await inner.value())
-        except CalleeFailed as failed:
-            scope.forget(number)  # it is over; if it never began, before on_end was there
-            failure = failed.failure
-            if failure.code != ErrorCode.EXCEPTION:
-                raise
-            # What it threw is thrown again; where it was thrown is nobody else's business.
-            return Reply({"thrown": {"name": failure.name, "message": failure.message, **inner.thrown}})
-        finally:
-            self._pipes.drop_unread(call.meta.get("pipes"))
+        head = f"{label}\n{json.dumps({**target.address(), 'method': method})}".encode("ascii")
+        if len(self._addressed) >= MAX_REMEMBERED:
+            self._addressed.clear()
+        self._addressed[version.id, binding, method] = target, head
+        return target, head

@@ -10,7 +10,8 @@ const call = defineOp("service.call");
 
 async function callMethod(binding, method, args) {
   const { readValue, writeValue } = lazy("worker/parcel.js");
-  const { bytes, pipes } = await writeValue(args);
+  const written = writeValue(args);
+  const { bytes, pipes } = written instanceof Promise ? await written : written;
   const { meta, body } = await call({ binding, method, pipes: pipes.length > 0 ? pipes : undefined }, bytes);
   if (meta.thrown === undefined) return readValue(body);
   throw lazy("worker/thrown.js").makeThrown(meta.thrown);

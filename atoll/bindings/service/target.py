@@ -25,10 +25,15 @@ class Target(msgspec.Struct, forbid_unknown_fields=True):
 
     def head(self, head: bytes) -> tuple[bytes, int]:
         """The head and event of a call that is to arrive at this entry point. `head` is that of a fetch."""
+        address, event = self.line()
+        first, _, rest = head.partition(b"\n")
+        return b"".join((first, b"\n", address, rest)), event
+
+    def line(self) -> tuple[bytes, int]:
+        """What tells an engine which entry point is meant, as the second line of a head; and the event."""
         if self.entrypoint is None and not self.props:
-            return head, int(Event.FETCH)
-        line, _, rest = head.partition(b"\n")
-        return b"\n".join((line, json.dumps(self.address()).encode("ascii"), rest)), int(Event.ENTRYPOINT)
+            return b"", int(Event.FETCH)
+        return json.dumps(self.address()).encode("ascii") + b"\n", int(Event.ENTRYPOINT)
 
     def address(self) -> dict[str, Any]:
         return {"entrypoint": self.entrypoint, "props": self.props}

@@ -26,7 +26,11 @@ TRIED_PORTS = 50
 @click.command()
 @project_options
 @click.option(
-    "-p", "--port", type=int, metavar="N", help=f"Port to listen on; 0 takes any free one.  [default: {DEFAULT_PORT}]"
+    "-p",
+    "--port",
+    type=click.IntRange(0, 65535),
+    metavar="N",
+    help=f"Port to listen on; 0 takes any free one.  [default: {DEFAULT_PORT}]",
 )
 @click.option("--host", metavar="TEXT", help="Address to listen on.  [default: localhost]")
 @json_option

@@ -83,8 +83,17 @@ class Tools:
         if scope["type"] != "http" or host_name(host) == CONTROL_HOST.encode():
             await self._control(scope, receive, send)
             return
-        response = await self._answer(scope)
+        response = self._refusal(scope) or await self._answer(scope)
         await response(scope, receive, send)
+
+    def _refusal(self, scope: Message) -> Response | None:
+        """The tools are for people on this machine, not for pages of other sites that their browsers show."""
+        site = next((value for name, value in scope["headers"] if name == b"sec-fetch-site"), b"")
+        if site != b"cross-site" or not scope["path"].startswith(TOOLS.decode()):
+            return None
+        from starlette.responses import PlainTextResponse
+
+        return PlainTextResponse("/cdn-cgi/ answers no page of another site\n", 403)
 
     async def _answer(self, scope: Message) -> Response:
         from starlette.responses import PlainTextResponse, StreamingResponse

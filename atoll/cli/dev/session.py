@@ -176,8 +176,11 @@ class Session:
         return f"{refused}\n{frame}" if frame else str(refused)
 
     def _broke(self, event: str, text: str, hint: str) -> None:
-        self.node.broke(f"{text}\n\nhint: {hint}" if hint else text)
-        self.terminal.tell_error(event, text, hint)
+        """Told once: a file that this very text is written to may be one that is watched."""
+        shown = f"{text}\n\nhint: {hint}" if hint else text
+        if shown != self.node.tools.build_error:
+            self.node.broke(shown)
+            self.terminal.tell_error(event, text, hint)
 
     # What people and tools ask for
 

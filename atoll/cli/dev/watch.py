@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 # Folders that hold what tools made
 IGNORED = {"node_modules", ".git", ".atoll", ".wrangler", "dist", "__pycache__", ".venv", "build", "coverage", ".cache"}
-IGNORED_ENDINGS = ("~", ".swp", ".swx", ".tmp", ".map")
+IGNORED_ENDINGS = ("~", ".swp", ".swx", ".tmp", ".map", ".log")
 MOST_FOLDERS = 2_000  # somebody may have started it in a home folder
 DEBOUNCE_MS = 40
 STEP_MS = 10
@@ -124,15 +124,17 @@ class Watcher:
             folders = [str(folder) for folder in folders_of(self._roots)]
             if len(folders) == MOST_FOLDERS:
                 self._tell(f"only the first {MOST_FOLDERS} folders are watched: `r` builds anew")
-            folders += [str(folder) for folder in self._single if folder.is_dir()]
+            folders += [str(folder) for folder in self._single if folder.is_dir() and os.access(folder, os.R_OK)]
             try:
-                return RustNotify(folders, False, polls, POLL_MS, False, True)
+                # Not with `ignore_permission_denied`: it passes over every other fault too
+                return RustNotify(folders, False, polls, POLL_MS, False, False)
             except FileNotFoundError:
                 continue  # one of them went meanwhile
             except (OSError, RuntimeError) as error:  # the kernel gives only so many watches to a user
                 if polls:
                     raise
-                self._tell(f"the system does not tell of changes ({error}), so files are looked at every {POLL_MS} ms")
+                why = str(error).partition(" about [")[0]
+                self._tell(f"the system does not tell of changes ({why}), so files are looked at every {POLL_MS} ms")
                 polls = True
 
     def _tell(self, text: str) -> None:
@@ -149,12 +151,12 @@ def folders_of(roots: Iterable[Path]) -> list[Path]:
         folder = waiting.popleft()
         if folder in found:
             continue
-        found[folder] = None
         try:
             with os.scandir(folder) as entries:
                 inner = [Path(e.path) for e in entries if e.name not in IGNORED and e.is_dir(follow_symlinks=False)]
         except OSError:  # it went, or is not ours to read
             continue
+        found[folder] = None
         waiting += sorted(inner)
     return list(found)
 

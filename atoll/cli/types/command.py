@@ -30,7 +30,7 @@ HEAD = """// Written by `atoll types`. Everything a worker finds, and nothing of
 
 """
 # In reading order; a test compares them with the globals of an isolate
-PARTS = ("worker", "bindings", "fetch", "events", "streams", "crypto", "time")
+PARTS = ("worker", "bindings", "fetch", "events", "observable", "streams", "crypto", "time")
 
 
 @click.command()

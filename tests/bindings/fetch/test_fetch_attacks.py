@@ -140,6 +140,22 @@ def test_an_endless_head_ends(run: Run, path: str) -> None:
     assert "longer than 128 KB" in attempt(run, f"UP + '/{path}'")
 
 
+@pytest.mark.parametrize("path", ["endless-trailer", "endless-extension"])
+def test_a_chunked_body_that_is_all_framing_ends(run: Run, path: str) -> None:
+    assert "more framing than content" in attempt(run, f"UP + '/{path}'")
+
+
+def test_a_body_of_a_head_is_not_taken_for_the_next_response(run: Run) -> None:
+    evil = "HTTP/1.1 200 OK\\r\\ncontent-length: 4\\r\\n\\r\\nevil"
+    answer = run(f"""const all = [];
+      for (let i = 0; i < 5; i++) {{
+        await fetch(UP + "/raw-head", {{ method: "HEAD", headers: {{ "x-raw": encodeURIComponent("{evil}") }} }});
+        all.push(await (await fetch(UP + "/fine")).text());
+      }}
+      return new Response([...new Set(all)].join())""")
+    assert answer.text == "GET /fine"
+
+
 @pytest.mark.parametrize("read", ["text()", "arrayBuffer()", "clone().text()", "json()", "blob()", "formData()"])
 def test_an_endless_body_is_an_error_for_its_reader_only(node: Atoll, upstream: Upstream, read: str) -> None:
     """Read whole it would fill the isolate: who wants that gets an error, and who is served beside it notices nothing."""
@@ -231,6 +247,48 @@ def test_six_connections_at_once_and_the_rest_wait(run: Run, upstream: Upstream)
     assert answer.text == "done"
     assert len([seen for seen in upstream.seen[before:] if "/silent" in seen.line]) == 6
     upstream.release.set()
+
+
+SHARED = """import {{ WorkerEntrypoint }} from "cloudflare:workers";
+const UP = "{url}";
+async function two(path) {{
+  const all = await Promise.all([0, 1].map((i) => fetch(UP + path + i)));
+  return (await Promise.all(all.map((each) => each.text()))).join();
+}}
+export default class extends WorkerEntrypoint {{
+  async fetch(request) {{ return new Response(await two(new URL(request.url).pathname)); }}
+  two(path) {{ return two(path); }}
+}}"""
+
+
+def shared(node: Atoll, upstream: Upstream) -> list[dict[str, str]]:
+    """A worker that makes two fetches for each call, as a service binding."""
+    node.deploy("shares", SHARED.format(url=upstream.url))
+    return [{"type": "service", "name": "API", "service": "shares"}]
+
+
+def test_workers_behind_service_bindings_share_the_six(node: Atoll, run: Run, upstream: Upstream) -> None:
+    upstream.most_held = 0
+    answer = run(
+        """const own = Array.from({ length: 4 }, async (_, i) => (await fetch(UP + "/held?" + i)).text());
+      const fetched = Array.from({ length: 4 }, async () => (await env.API.fetch("http://api/held/")).text());
+      const called = Array.from({ length: 4 }, () => env.API.two("/held?"));
+      return new Response((await Promise.all([...own, ...fetched, ...called])).join())""",
+        bindings=shared(node, upstream),
+    )
+    assert answer.text == ",".join(["held"] * 20)
+    assert 2 <= upstream.most_held <= 6
+
+
+def test_calls_through_service_bindings_take_none_of_the_six(node: Atoll, run: Run, upstream: Upstream) -> None:
+    """Else those that were called could not do what their callers wait for."""
+    answer = run(
+        """const all = await Promise.all(Array.from({ length: 12 }, async (_, i) =>
+        i % 2 ? env.API.two("/n" + i) : (await env.API.fetch("http://api/n" + i)).text()));
+      return new Response(`${all.length} ${all[10]} ${all[11]}`)""",
+        bindings=shared(node, upstream),
+    )
+    assert answer.text == "12 GET /n100,GET /n101 GET /n110,GET /n111"
 
 
 def test_many_small_fetches_at_once_all_succeed(run: Run) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from typing import Any
@@ -11,7 +12,8 @@ import pytest_asyncio
 
 from atoll.bindings.scope import Scope
 from atoll.bindings.service.target import Target
-from atoll.wire.generated import Outcome
+from atoll.bindings.services import InnerRequest
+from atoll.wire.generated import Event, Outcome
 from atoll.workers import Grant, Limits, Version
 from tests.engine.conftest import open_room, snapshots
 from tests.engine.engine_room import EngineRoom, script
@@ -52,6 +54,8 @@ export class Admin extends WorkerEntrypoint {
 }
 export const plain = { fetch() { return new Response("plain"); } };
 """
+
+API_TARGET = {"service": "api"}
 
 
 def caller(code: str, name: str = "caller", **targets: Any) -> Version:
@@ -192,7 +196,41 @@ async def test_bytes_that_no_worker_would_send_harm_only_the_call(room: EngineRo
     from atoll.errors import CalleeFailed
 
     body = {"new Uint8Array(0)": b"", "new Uint8Array(8).fill(255)": b"\xff" * 8}.get(garbage, bytes(64))
-    meta = {"entrypoint": None, "props": {}, "method": "add"}
+    head = b'RPC add\n{"entrypoint": null, "props": {}, "method": "add"}'
+    api = room.workers["api"]
     with pytest.raises(CalleeFailed):
-        await room.inner.method(room.workers["api"], "RPC add", meta, body, Scope(room.workers["api"])).value()
+        await room.inner.method(InnerRequest(api, head, body, event=int(Event.RPC), within=Scope(api))).value()
     assert (await room.get(caller("return show(await env.API.add(1, 1));", API={"service": "api"}))).body == b"2"
+
+
+async def test_a_call_like_the_one_before_has_its_own_url_and_body(room: EngineRoom) -> None:
+    code = """const all = [];
+      for (const [path, body] of [["/", "a"], ["/b?c=%20", "bb"], ["/b?c=%20", ""], ["/", "a"]]) {
+        all.push(await (await env.API.fetch("http://x" + path, { method: "POST", headers: { "x-a": "1" }, body })).text());
+      }
+      all.push(await (await env.API.fetch("http://y/", { headers: { "x-a": "2" } })).text());
+      all.push(await (await env.ADMIN.fetch("http://y/", { headers: { "x-a": "2" } })).text());
+      all.push(await (await env.ADMIN.fetch("http://y/", { headers: { "x-a": "2" } })).text());
+      all.push(await (await env.PROPS.fetch("http://y/", { headers: { "x-a": "2" } })).text());
+      return show(all);"""
+    targets = {"API": {"service": "api"}, "ADMIN": {"service": "api", "entrypoint": "Admin", "props": {"a": 1}}}
+    targets["PROPS"] = {"service": "api", "entrypoint": "Admin", "props": {"a": 2}}
+    called = caller(code, **targets)
+    for _ in range(2):
+        assert json.loads((await room.get(called)).body) == [
+            "POST http://x/ 1 a", "POST http://x/b?c=%20 1 bb", "POST http://x/b?c=%20 1 ", "POST http://x/ 1 a",
+            "GET http://y/ 2 ", 'admin {"a":1}', 'admin {"a":1}', 'admin {"a":2}',
+        ]  # fmt: skip
+
+
+async def test_calls_like_the_one_before_go_to_the_version_that_is_active(room: EngineRoom) -> None:
+    called = caller(
+        "return show([await env.API.add(1, 2), (await env.API.fetch('http://x/')).status]);", API=API_TARGET
+    )
+    assert json.loads((await room.get(called)).body) == [3, 201]
+    room.workers["api"] = script(
+        API.replace("return a + b", "return a * b").replace("status: 201", "status: 202"), name="api"
+    )
+    assert json.loads((await room.get(called)).body) == [2, 202]
+    del room.workers["api"]
+    assert "the service `api` is not there" in json.loads((await room.get(called)).body)[1]

@@ -71,6 +71,7 @@ declare class EventTarget<Events extends Record<string, Event> = Record<string, 
     options?: { capture?: boolean } | boolean,
   ): void;
   dispatchEvent(event: Event): boolean;
+  when<Type extends keyof Events>(type: Type, options?: { capture?: boolean; passive?: boolean }): Observable<Events[Type]>;
 }
 
 interface AbortSignalEvents extends Record<string, Event> {

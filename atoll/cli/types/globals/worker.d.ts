@@ -109,6 +109,10 @@ declare function removeEventListener<Type extends keyof WorkerEvents>(
   options?: { capture?: boolean } | boolean,
 ): void;
 declare function dispatchEvent(event: Event): boolean;
+declare function when<Type extends keyof WorkerEvents>(
+  type: Type,
+  options?: { capture?: boolean; passive?: boolean },
+): Observable<WorkerEvents[Type]>;
 declare function reportError(error: any): void;
 declare var onerror:
   | ((message: string, file?: string, line?: number, column?: number, error?: any) => unknown)

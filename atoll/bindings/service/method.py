@@ -1,0 +1,68 @@
+"""The answer to a call of a method: by a callback, without a task, when its value comes in one piece."""
+
+from __future__ import annotations
+
+import asyncio
+
+from atoll.bindings.base import Later, Reply
+from atoll.bindings.pipe.ops import PipeBinding
+from atoll.bindings.scope import Scope
+from atoll.bindings.services import MethodCall
+from atoll.errors import CalleeFailed, Failure, NetworkError
+from atoll.wire.generated import ErrorCode
+
+
+class MethodAnswer(Later):
+    __slots__ = ("_call", "_names", "_pipes", "_task")
+
+    def __init__(self, call: MethodCall, pipes: PipeBinding, names: object) -> None:
+        super().__init__()
+        self._call = call
+        self._pipes = pipes
+        self._names = names  # of the pipes that streams in the arguments go through
+        self._task: asyncio.Task[None] | None = None
+
+    def begin(self, scope: Scope) -> None:
+        call = self._call
+        if call.answer is not None:  # it was refused at once; an op must not be answered before it has returned
+            asyncio.get_running_loop().call_soon(self._on_answer)
+            return
+        number = scope.keep(call)  # it ends with the call that made it, if not before
+        call.on_end = lambda: scope.forget(number)
+        call.listen(self._on_answer)
+
+    def _on_answer(self) -> None:
+        answer, value = self._call.answer, self._call.value_nowait()
+        if value is not None:
+            self.settle(Reply({}, value))
+        elif answer is None:
+            self.settle(NetworkError("the call of the method was given up"))
+        elif isinstance(answer, Failure):
+            self.settle(self._described(CalleeFailed(answer)))
+        else:
+            self._task = asyncio.ensure_future(self._wait())
+
+    async def _wait(self) -> None:
+        """For a value that comes in pieces."""
+        try:
+            reply: Reply | Exception = Reply({}, await self._call.value())
+        except CalleeFailed as failed:
+            reply = self._described(failed)
+        self.settle(reply)
+
+    def _described(self, failed: CalleeFailed) -> Reply | Exception:
+        failure = failed.failure
+        if failure.code != ErrorCode.EXCEPTION:
+            return failed
+        # What it threw is thrown again; where it was thrown is nobody else's business.
+        return Reply({"thrown": {"name": failure.name, "message": failure.message, **self._call.thrown}})
+
+    def cancel(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+        super().cancel()
+
+    def _end(self) -> None:
+        if not self._is_over and self._names is not None:
+            self._pipes.drop_unread(self._names)
+        super()._end()
