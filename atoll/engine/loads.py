@@ -12,7 +12,7 @@ from msgspec import Struct, structs
 
 from atoll.bindings.version_metadata import values_of
 from atoll.engine.tenants import Tenant
-from atoll.errors import EngineError, Failure, LoadFailed
+from atoll.errors import EngineError, Failure, LoadFailed, StorageFailed
 from atoll.logs import LogLine
 from atoll.wire.codec import load_payload
 from atoll.wire.fields import int_field, read_json
@@ -244,6 +244,9 @@ class LoadFrames:
             return ()
         try:
             cache = self._load_code_cache(version, v8)
+        except StorageFailed as error:  # it is slower without, and works
+            log.warning("the code cache of %s cannot be read: %s", version.id, error)
+            return ()
         except Exception:
             log.exception("reading the code cache of %s failed", version.id)
             return ()
