@@ -25,7 +25,6 @@ import atoll
 from atoll.bindings import make_bindings
 from atoll.bindings.base import Binding
 from atoll.bindings.fetch.ops import Fetch
-from atoll.bindings.kv.ops import KV
 from atoll.bindings.queue.sqlite import SqliteQueues
 from atoll.bindings.queue.store import QueueStore
 from atoll.bindings.services import Services
@@ -34,7 +33,7 @@ from atoll.config import Settings
 from atoll.control.access import Access
 from atoll.control.deploy import Deployer
 from atoll.control.examples import deploy_example
-from atoll.control.quotas import caps_of, kv_bound
+from atoll.control.quotas import bound_stores, caps_of
 from atoll.control.tenants import Tenant
 from atoll.control.vault import VARIABLE, Vault
 from atoll.control.workers import WorkerStore
@@ -45,7 +44,7 @@ from atoll.engine.early import EarlyEngine
 from atoll.engine.inner import InnerCalls
 from atoll.engine.measures import EVENT_CPU_MS
 from atoll.engine.pool import Pool, PoolLimits
-from atoll.engine.report import pool_report
+from atoll.engine.report import pool_report, worker_memory
 from atoll.engine.supervisor import Supervisor
 from atoll.engine.upkeep import UpkeepLimits
 from atoll.engine.warming import Warming
@@ -59,6 +58,7 @@ from atoll.front.tls import Certificates
 from atoll.logs import Invocation
 from atoll.observe.meter import Meter, Sources
 from atoll.observe.processes import uses_of
+from atoll.observe.storage import storage_of
 from atoll.observe.store import LogStore
 from atoll.observe.traces import Tracer
 from atoll.router import Router
@@ -124,6 +124,7 @@ class Node:
         settings = self.settings
         folder = DataFolder(settings.data)
         undo.callback(folder.close)
+        folder.watch()
         database = Database(settings.data / "atoll.db")
         undo.push_async_callback(database.close)
 
@@ -154,8 +155,7 @@ class Node:
         self.access = Access(settings, database)
         self.access.tenants.listen(lambda tenant: self.gate.set_tenant(tenant.name, tenant.egress))
         self.access.tenants.listen(self._cap_tenant)
-        [kv] = (binding for binding in bindings if isinstance(binding, KV))
-        self.access.tenants.listen(lambda tenant: kv.store.bound(tenant.name, kv_bound(tenant.quotas)))
+        self.access.tenants.listen(lambda tenant: bound_stores(bindings, settings, tenant))
         self.deployer = Deployer(
             settings, store, self.pool, self.router, self.logs, kinds, self.triggers, self.access.tenants
         )
@@ -168,7 +168,7 @@ class Node:
         restored = self.deployer.restore()
         if restored:
             log.info("%d workers restored", restored)
-        warming = Warming(settings.data / "recent.json", self.pool, self.deployer.active)
+        warming = Warming(settings.data / "recent.json", self.pool, self.deployer)
         warming.start()
         undo.push_async_callback(warming.close)
         self.first_token = await self.access.gate.make_first_token(settings.data)
@@ -248,6 +248,8 @@ class Node:
             connections=lambda: len(self.server.shared.connections),
             version=atoll.__version__,
             egress=lambda: fetches[0],
+            storage=lambda: storage_of(self.settings.data),
+            memory=lambda: worker_memory(self.supervisor),
             tails=lambda: self.triggers.tails.dropped,
         )
 

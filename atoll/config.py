@@ -104,6 +104,10 @@ class Settings:
 
     cache_bytes: int = setting(256 * MB, "What the Cache API keeps for one tenant; beyond it the oldest goes.", low=MB)
     cache_object_bytes: int = setting(16 * MB, "Largest response that the Cache API keeps.", low=1)
+    kv_bytes: int = setting(10_000 * MB, "What one tenant may have in KV, unless its quota says otherwise.", low=MB)
+    queue_bytes: int = setting(
+        1_000 * MB, "What may wait in the queues of one tenant, unless its quota says otherwise.", low=MB
+    )
 
     # Engines
     engines: int = setting(

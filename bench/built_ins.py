@@ -1,6 +1,6 @@
-"""What the first use of a built-in module costs an isolate, in CPU time of the engine.
+"""What the first use of a built-in module, or of an API of the web, costs an isolate, in CPU time of the engine.
 
-Each sample is the first call of a worker that was never loaded; beside it, one that imports nothing. The engine
+Each sample is the first call of a worker that was never loaded; beside it, one that uses nothing. The engine
 measures the time itself (`cpu_ms` of the invocation), so that a busy machine disturbs it little.
 """
 
@@ -14,12 +14,31 @@ from bench.harness import Atoll, BenchError, fetch
 from bench.report import Options, Row, main
 
 MODULES = ("node:buffer", "node:events", "node:util", "node:stream", "node:crypto")
+# What a worker may use first, with the work that this is.
+USES = {
+    "crypto.subtle.digest": 'await crypto.subtle.digest("SHA-256", new Uint8Array(8));',
+    "HMAC (importKey and sign)": """
+        const hmac = { name: "HMAC", hash: "SHA-256" };
+        const key = await crypto.subtle.importKey("raw", new Uint8Array(32), hmac, false, ["sign"]);
+        await crypto.subtle.sign("HMAC", key, new Uint8Array(8));""",
+    "AES-GCM (importKey and encrypt)": """
+        const key = await crypto.subtle.importKey("raw", new Uint8Array(16), "AES-GCM", false, ["encrypt"]);
+        await crypto.subtle.encrypt({ name: "AES-GCM", iv: new Uint8Array(12) }, key, new Uint8Array(8));""",
+    "a ReadableStream, read": """
+        const stream = new ReadableStream({ start(c) { c.enqueue("a"); c.close(); } });
+        await stream.getReader().read();""",
+    "a TransformStream, piped through": """
+        const source = new ReadableStream({ start(c) { c.enqueue("a"); c.close(); } });
+        await source.pipeThrough(new TransformStream()).getReader().read();""",
+    "URLPattern": 'new URLPattern({ pathname: "/books/:id" }).exec("https://a.b/books/1");',
+    "FormData": 'const form = new FormData(); form.append("a", "b"); await new Response(form).text();',
+    "fetch, of a data: URL": 'await (await fetch("data:,a")).text();',
+}
 SAMPLES = 15
 WAIT_SECONDS = 10.0
 
 
-def worker(module: str) -> str:
-    use = f'await import("{module}");' if module else ""
+def worker(use: str) -> str:
     return f"export default {{ async fetch() {{ {use} return new Response('done'); }} }};"
 
 
@@ -40,18 +59,18 @@ def first_call(server: Atoll, name: str) -> float:
 
 
 def run(options: Options) -> list[Row]:
-    found: dict[str, list[float]] = {module: [] for module in ("", *MODULES)}
+    uses = {"": ""}
+    uses |= {f"first import of {module}": f'await import("{module}");' for module in MODULES}
+    uses |= {f"first use of {name}": use for name, use in USES.items()}
+    found: dict[str, list[float]] = {what: [] for what in uses}
     with Atoll({}, engines=1) as server:
         for number in range(SAMPLES * options.rounds):
-            for index, (module, times) in enumerate(found.items()):
+            for index, (what, times) in enumerate(found.items()):
                 name = f"m{index}n{number}"
-                server.deploy({name: worker(module)})
+                server.deploy({name: worker(uses[what])})
                 times.append(first_call(server, name))
     empty = statistics.median(found.pop(""))
-    return [
-        Row(f"first import of {module}, CPU", "ms", {"atoll": statistics.median(times) - empty})
-        for module, times in found.items()
-    ]
+    return [Row(f"{what}, CPU", "ms", {"atoll": statistics.median(times) - empty}) for what, times in found.items()]
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@
 //   node main.cjs run --threads N --spares N --pbkdf2 N --heap-initial-mb N --sandbox MODE
 //                                             serve: fd 3 is the socket to Python, 4 the snapshot, 5 the ledger
 //   node main.cjs probe WHAT,… --sandbox MODE for tests: confined like an engine, try forbidden things
+//   node main.cjs rehearse SNAPSHOT N         for benchmarks: make N isolates, print what each step costs, as JSON
 "use strict";
 
 const engine = require("./engine.node");
@@ -41,6 +42,9 @@ switch (command) {
     break;
   case "probe":
     engine.probe(rest[0], option("--sandbox", "require"));
+    break;
+  case "rehearse":
+    console.log(engine.rehearse(require("node:fs").readFileSync(rest[0]), Number(rest[1])));
     break;
   default:
     console.error("usage: main.cjs version | snapshot WEB_JS OUT | run [--threads N] [--spares N] [--sandbox MODE]");

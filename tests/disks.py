@@ -71,6 +71,10 @@ class BreakingDisk:
         os.sync()
         trigger.write_text("a test breaks this disk")
 
+    def is_free(self) -> bool:
+        """Whether nobody has anything of it open, after it was unmounted."""
+        return not run("losetup", "-j", self._image)
+
     def repair(self) -> None:
         """Nothing may use it meanwhile."""
         self.unmount()

@@ -145,6 +145,15 @@ class Conversation:
     def do_echo(self, path: str, body: bytes) -> None:
         self.respond(body, x_length=str(len(body)))
 
+    def do_events(self, path: str, body: bytes) -> None:
+        """Two answers of one event each, then the word that there are no more."""
+        number = sum(seen.line.startswith("GET /events") for seen in self.upstream.seen)
+        if number > 2:
+            self.respond(b"", "204 No Content")
+            return
+        event = b"retry: 1\nid: 1\nevent: tick\ndata: one\n\n" if number == 1 else b"event: tick\ndata: two\n\n"
+        self.respond(event, content_type="text/event-stream")
+
     def do_headers(self, path: str, body: bytes) -> None:
         self.respond(json.dumps(self.upstream.last().headers).encode(), content_type="application/json")
 

@@ -13,6 +13,7 @@ const MARK = "\n//# atoll:lazy\n";
 const LAZY = [
   /^node\/(?!modules\.js|globals\.js)\w+\.js$/,
   /^(console_format|console_table)\.js$/,
+  /^crypto\/(?!(crypto|errors|idl|key|registry|subtle)\.js)\w+\.js$/,
   /^dom\/(broadcast_channel|message_event|message_port|observable\w*|progress_event)\.js$/,
   /^encoding\/(labels|text_streams)\.js$/,
   /^fetch\/(event_source|event_stream|integrity)\.js$/,

@@ -144,6 +144,9 @@ class Binding:
         """How much a tenant has of what a quota of this kind bounds, by the name of the quota."""
         return {}
 
+    def bound(self, tenant: str, most: Mapping[str, int | None]) -> None:
+        """From now on a tenant may have so much, by the name of the quota; None is no bound. What it has stays."""
+
     async def forget(self, tenant: str) -> None:
         """A tenant was deleted: what is left of it must not be there for another one of that name."""
 

@@ -20,6 +20,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
+from urllib.parse import unquote_to_bytes
 
 import msgspec
 from starlette import routing
@@ -119,6 +120,7 @@ class Boundary:
         """The error boundary: a client learns what it did wrong, or that we did, and never how."""
         try:
             self._refuse_strangers(request, route)
+            refuse_garbled(request)
             caller = self._identify(request)
             refuse_powerless(caller, route)
             request.scope[CALLER] = caller
@@ -153,6 +155,15 @@ class Boundary:
         navigates = is_looking and request.headers.get("sec-fetch-mode") == "navigate"
         if site not in ("none", "same-origin") and not navigates:
             raise Refused(ApiCode.FORBIDDEN_ORIGIN, f"requests from a page that is {site[:20]} are refused", "use curl")
+
+
+def refuse_garbled(request: Request) -> None:
+    """A path whose bytes are no UTF-8 was read with replacements: it might name something else than was meant."""
+    if "\ufffd" in request.scope["path"]:
+        try:
+            unquote_to_bytes(request.scope["raw_path"]).decode()
+        except UnicodeDecodeError:
+            raise Refused(ApiCode.BAD_BODY, "the path is not UTF-8", "encode it as UTF-8, then with %") from None
 
 
 def refuse_powerless(caller: Caller, route: Route) -> None:

@@ -7,8 +7,8 @@ header `X-Atoll-Tenant`. The scopes of a token are what it may be used for; `adm
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from atoll.workers import LOCAL_TENANT
@@ -41,6 +41,8 @@ class Caller:
     tenant: str
     scopes: frozenset[Scope]
     is_operator: bool = False
+    # Whether its token still lets it in: what takes long has to ask again
+    may_still: Callable[[], bool] = field(default=lambda: True, compare=False, repr=False)
 
     def may(self, scope: Scope) -> bool:
         return scope is Scope.PUBLIC or scope in self.scopes

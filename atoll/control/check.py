@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 import datetime
+import functools
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
@@ -170,6 +171,7 @@ def _listed(shape: type) -> str:
     return ", ".join(_fields(shape))
 
 
+@functools.cache  # to look at a shape takes longer than all else that a small deploy asks of the event loop
 def _fields(shape: type) -> list[str]:
     return [field.name for field in msgspec.inspect.type_info(shape).fields]  # type: ignore[attr-defined]
 

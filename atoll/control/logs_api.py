@@ -102,10 +102,11 @@ class LogsApi:
 
     async def _events(self, request: Request, question: Question, *, lines: bool) -> AsyncIterator[bytes]:
         listener = self._logs.listen(question.worker, lines=lines)
+        may_still = caller_of(request).may_still  # a token that was revoked, or has expired, sees no more
         watch = asyncio.ensure_future(_close_with_client(request, listener))
         try:
             yield b": listening\n\n"  # the head of the response leaves with the first piece
-            while (came := await listener.next(SILENCE_SECONDS)) is not None:
+            while (came := await listener.next(SILENCE_SECONDS)) is not None and may_still():
                 records, dropped = came
                 found = [(record, entry) for record in records if (entry := wanted(record, question))]
                 await self._maps.map_entries([entry for _, entry in found])

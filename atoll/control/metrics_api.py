@@ -63,7 +63,7 @@ class MetricsApi:
                 depth = await self._queues.depth(queue.id)
                 now = self._queues.now()
                 age = max(now - depth.oldest_at, 0) / 1000 if depth.oldest_at is not None else 0.0
-                states.append(QueueState(queue.tenant, queue.name, *depth[:3], age, queue.dropped))
+                states.append(QueueState(queue.tenant, queue.name, *depth[:3], age, depth.bytes, queue.dropped))
         except StorageFailed:
             pass
         return states

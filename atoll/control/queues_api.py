@@ -10,7 +10,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from atoll.bindings.queue.ops import MAX_BATCH, MAX_DELAY, MAX_MESSAGE, checked_queue_name
+from atoll.bindings.queue.ops import MAX_BATCH, MAX_DELAY, MAX_MESSAGE, checked_queue_name, refuse_one_more
 from atoll.bindings.queue.store import RETENTION, NewMessage, Queue, QueueStore, Waiting
 from atoll.control.audit import AuditLog
 from atoll.control.boundary import Route, caller_of, json_answer, no_content, read_shape
@@ -37,6 +37,7 @@ class QueueAnswer(msgspec.Struct):
     waiting: int  # messages that could be delivered now
     delayed: int  # messages whose time has not come
     leased: int  # messages a consumer has
+    bytes: int  # of all of them: a message counts for 128 more than its body
     oldest_at: str | None
     dropped: int  # messages that failed too often, with no dead-letter queue to catch them
     retention_seconds: int
@@ -133,6 +134,7 @@ class QueuesApi:
         retention = checked_retention(wanted.retention_seconds)
         if await self._store.find(tenant, name) is not None:
             raise Refused(ApiCode.NAME_TAKEN, f"a queue named `{name}` exists already")
+        await refuse_one_more(self._store, tenant)
         await self._audit.note(caller_of(request), "queue.create", name)
         queue = await self._store.ensure(tenant, name, retention)
         return json_answer(await self._shown(queue), status=201)
@@ -207,6 +209,7 @@ class QueuesApi:
             waiting=depth.waiting,
             delayed=depth.delayed,
             leased=depth.leased,
+            bytes=depth.bytes,
             oldest_at=None if depth.oldest_at is None else iso_time(depth.oldest_at),
             dropped=queue.dropped,
             retention_seconds=queue.retention,

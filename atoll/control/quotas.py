@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from atoll.bindings.kv.store import Bound
+from atoll.bindings.base import Binding
 from atoll.config import Settings
 from atoll.control.refusals import ApiCode, Refused
-from atoll.control.tenants import Quotas, Tenants
+from atoll.control.tenants import Quotas, Tenant, Tenants
 from atoll.control.version_rows import Deployment
 from atoll.engine.tenants import TenantCaps
 from atoll.workers import Limits
@@ -50,8 +50,16 @@ def caps_of(quotas: Quotas, usual: TenantCaps) -> TenantCaps:
     )
 
 
-def kv_bound(quotas: Quotas) -> Bound:
-    return Bound(quotas.kv_keys, quotas.kv_bytes)
+def bound_stores(bindings: Sequence[Binding], settings: Settings, tenant: Tenant) -> None:
+    """Tell whoever keeps something of a tenant how much that may be."""
+    quotas = tenant.quotas
+    most = {
+        "kv_keys": quotas.kv_keys,
+        "kv_bytes": settings.kv_bytes if quotas.kv_bytes is None else quotas.kv_bytes,
+        "queue_bytes": settings.queue_bytes if quotas.queue_bytes is None else quotas.queue_bytes,
+    }
+    for binding in bindings:
+        binding.bound(tenant.name, most)
 
 
 class QuotaRules:

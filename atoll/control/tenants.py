@@ -29,7 +29,8 @@ class Quotas(msgspec.Struct, frozen=True, omit_defaults=True):
     cpu_seconds_per_minute: float | None = None
     loaded_workers: int | None = None  # isolates
     kv_keys: int | None = None  # in all its namespaces
-    kv_bytes: int | None = None  # of values
+    kv_bytes: int | None = None  # of keys, values and metadata
+    queue_bytes: int | None = None  # of messages in all its queues
     max_cpu_ms: int | None = None  # the most its workers may ask for as limits.cpu_ms, and so on
     max_wall_ms: int | None = None
     max_memory_mb: int | None = None

@@ -44,6 +44,7 @@ class WantedQuotas(msgspec.Struct, forbid_unknown_fields=True):
     loaded_workers: Rate | None | UnsetType = UNSET
     kv_keys: Count | None | UnsetType = UNSET
     kv_bytes: Count | None | UnsetType = UNSET
+    queue_bytes: Count | None | UnsetType = UNSET
     max_cpu_ms: Rate | None | UnsetType = UNSET
     max_wall_ms: Rate | None | UnsetType = UNSET
     max_memory_mb: Memory | None | UnsetType = UNSET
@@ -72,6 +73,7 @@ class QuotasAnswer(msgspec.Struct):
     loaded_workers: int | None
     kv_keys: int | None
     kv_bytes: int | None
+    queue_bytes: int | None
     max_cpu_ms: int | None
     max_wall_ms: int | None
     max_memory_mb: int | None
@@ -83,6 +85,7 @@ class UsageAnswer(msgspec.Struct):
     script_bytes: int
     kv_keys: int = 0
     kv_bytes: int = 0
+    queue_bytes: int = 0
 
 
 class TenantAnswer(msgspec.Struct):

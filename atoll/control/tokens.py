@@ -80,15 +80,19 @@ class Tokens:
         token = self._tokens.get(token_id)
         if token is None or not hmac.compare_digest(_hash(shown), self._hashes[token_id]):
             return None
-        now = int(self._clock() * 1000)
-        if token.expires_at is not None and token.expires_at <= now:
+        if not self.is_valid(token):
             return None
+        now = int(self._clock() * 1000)
         if now - self._used.get(token_id, 0) >= USED_STEP:
             self._used[token_id] = now
             self._database.post(
                 lambda connection: _run(connection, "UPDATE tokens SET used_at = ? WHERE id = ?", now, token_id)
             )
         return token
+
+    def is_valid(self, token: Token) -> bool:
+        """Whether it was neither revoked nor has expired."""
+        return token.id in self._tokens and (token.expires_at is None or token.expires_at > self._clock() * 1000)
 
     async def make(
         self, name: str, scopes: Sequence[Scope], tenant: str | None, seconds: float | None, mark: Mark

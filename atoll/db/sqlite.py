@@ -10,6 +10,9 @@ A search may take long, so it has a thread and one more connection.
 
 `synchronous` is FULL: an answer of 201 to a deploy is a promise that a power cut must not break. NORMAL may lose the
 last commits, and group commit already spreads the cost of the wait over everybody who waits.
+
+A disk may be taken away to be repaired: `let_go` closes the file, without which nobody could, and `take_up` opens it
+again when it is back. Between the two everything fails with StorageFailed. The data folder (folder.py) sees when.
 """
 
 from __future__ import annotations
@@ -18,7 +21,9 @@ import asyncio
 import logging
 import threading
 import time
+import weakref
 from collections.abc import Callable
+from contextlib import suppress
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from queue import SimpleQueue
@@ -48,6 +53,9 @@ FAULTS: list[tuple[type[apsw.Error], str]] = [
     (apsw.BusyError, "the storage of this node is held by another program"),
 ]
 SAID_AGAIN = 60.0  # seconds after which the log is told of the same fault once more
+AWAY = "the storage of this node is away"
+
+databases: weakref.WeakSet[Database] = weakref.WeakSet()  # those that are open, for whoever watches over their folder
 
 
 class DatabaseClosed(Exception):
@@ -91,6 +99,7 @@ class Database:
 
     def __init__(self, path: Path, *, migrations: Traversable | None = None, synchronous: str = "FULL") -> None:
         self._loop = asyncio.get_running_loop()
+        self._synchronous = synchronous
         self._writer = _open(path, apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE)
         try:
             self._writer.execute(f"PRAGMA synchronous = {synchronous}")
@@ -103,13 +112,18 @@ class Database:
         except BaseException:
             self._writer.close()
             raise
-        self._path = path
+        self.path = path
+        self._inode = path.stat().st_ino
+        self._is_away = False
+        self.faults = 0  # operations that failed because the disk did
         self._said: dict[str, float] = {}  # faults the log was told of, and when
+        self._writing = threading.Lock()  # held while a transaction is under way
         self._searching = threading.Lock()
         self._queue: SimpleQueue[Write[object] | None] = SimpleQueue()
         self._closing: asyncio.Future[None] | None = None
         self._thread = threading.Thread(target=self._work, name=f"writer of {path.name}", daemon=True)
         self._thread.start()
+        databases.add(self)
 
     async def write(self, act: Callable[[apsw.Connection], T]) -> T:
         """Run `act` on the writer thread and return its result once it is safely on disk.
@@ -131,6 +145,8 @@ class Database:
 
     def read(self, act: Callable[[apsw.Connection], T]) -> T:
         """Run a quick lookup here and now. `act` must take all its rows before it returns."""
+        if self._is_away:
+            raise self._away()
         try:
             return act(self._reader)
         except apsw.Error as error:
@@ -143,6 +159,8 @@ class Database:
 
         def run() -> T:
             with self._searching:
+                if self._is_away:
+                    raise self._away()
                 try:
                     return act(self._searcher)
                 except apsw.Error as error:
@@ -159,10 +177,43 @@ class Database:
 
     def _finish(self) -> None:
         self._thread.join()
+        self._close_files()
+
+    def _close_files(self) -> None:
         self._reader.close()
         with self._searching:
             self._searcher.close()
-        self._writer.close()  # last, so that it folds the write-ahead log into the file
+        with self._writing, suppress(apsw.Error):
+            self._writer.close(True)  # last, so that it folds the write-ahead log into the file, if the disk takes it
+
+    # While the disk is away
+
+    async def let_go(self) -> None:
+        """Have nothing of the disk open any more, until `take_up`."""
+        if self._closing is None and not self._is_away:
+            self._is_away = True  # from here on nothing begins; what is under way ends first
+            await asyncio.to_thread(self._close_files)
+
+    async def take_up(self) -> None:
+        """Go on with the file that was let go. Raises StorageFailed while it is not there."""
+        if self._closing is None and self._is_away:
+            self._writer, self._reader, self._searcher = await asyncio.to_thread(self._reopen)
+            self._is_away = False
+
+    def _reopen(self) -> tuple[apsw.Connection, apsw.Connection, apsw.Connection]:
+        opened: list[apsw.Connection] = []
+        try:
+            if self.path.stat().st_ino != self._inode:  # what is in memory here is of another file
+                raise StorageFailed("it is not the file it was: start the node again", str(self.path))
+            opened.append(_open(self.path, apsw.SQLITE_OPEN_READWRITE))
+            opened[0].execute(f"PRAGMA synchronous = {self._synchronous}")
+            opened[0].execute("BEGIN IMMEDIATE; ROLLBACK")  # can it be written to?
+            opened += [_open(self.path, apsw.SQLITE_OPEN_READONLY) for _ in range(2)]
+            return opened[0], opened[1], opened[2]
+        except (OSError, StartError, apsw.Error, StorageFailed) as error:
+            for connection in opened:
+                connection.close(True)
+            raise StorageFailed(str(error), str(self.path)) from None
 
     # On the writer thread
 
@@ -188,6 +239,14 @@ class Database:
         return batch, False
 
     def _commit(self, batch: list[Write[object]]) -> None:
+        with self._writing:
+            if self._is_away:
+                for write in batch:
+                    write.error = self._away()
+            else:
+                self._run_all(batch)
+
+    def _run_all(self, batch: list[Write[object]]) -> None:
         try:
             self._writer.execute("BEGIN IMMEDIATE")
             for write in batch:
@@ -202,15 +261,20 @@ class Database:
             if isinstance(write.error, apsw.Error):
                 write.error = self._told(write.error)
 
+    def _away(self) -> StorageFailed:
+        self.faults += 1
+        return StorageFailed(AWAY, str(self.path))
+
     def _told(self, error: apsw.Error) -> Exception:
         """A fault of the disk in words that a worker may read; the log gets the details. Other errors are our bugs."""
         for kind, words in FAULTS:
             if isinstance(error, kind):
+                self.faults += 1
                 now = time.monotonic()
                 if now - self._said.get(words, -SAID_AGAIN) >= SAID_AGAIN:
                     self._said[words] = now
-                    log.error("%s: %s (%s: %s)", self._path, words, type(error).__name__, error)
-                return StorageFailed(words, str(self._path))
+                    log.error("%s: %s (%s: %s)", self.path, words, type(error).__name__, error)
+                return StorageFailed(words, str(self.path))
         return error
 
     def _deliver(self, batch: list[Write[object]]) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from atoll.engine import sandbox
 from atoll.engine.ledger import Ledger
 from atoll.engine.memory import engine_bytes
-from atoll.engine.process import EngineCommand, EngineFiles, Launched, ensure_snapshot, find_files
+from atoll.engine.process import EngineCommand, EngineFiles, Launched, Snapshot, ensure_snapshot, find_files
 
 
 def prepared(
@@ -41,7 +41,7 @@ def prepared(
     readable = () if sandbox_mode == sandbox.OFF else sandbox.needed_files(files.node, files.main, files.addon)
     return EngineCommand(
         files,
-        snapshot,
+        Snapshot(snapshot),
         threads,
         spares,
         pbkdf2_iterations,

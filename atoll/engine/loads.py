@@ -12,7 +12,7 @@ from msgspec import Struct, structs
 
 from atoll.bindings.version_metadata import values_of
 from atoll.engine.tenants import Tenant
-from atoll.errors import EngineError, Failure, LoadFailed
+from atoll.errors import EngineError, Failure, LoadFailed, StorageFailed
 from atoll.logs import LogLine
 from atoll.wire.codec import load_payload
 from atoll.wire.fields import int_field, read_json
@@ -27,6 +27,7 @@ log = logging.getLogger("atoll.engine")
 LOG_BYTES = 128 << 10  # console text kept per call, and of top-level code between two calls
 LINE_COST = 32  # what a line counts beside its text, so that empty lines are bounded too
 FRAME_BYTES = 64 << 20  # LOAD payloads kept ready over all versions
+AHEAD_BYTES = 16 << 20  # of them, those of versions that nobody has asked for yet
 MAX_HANDLERS = 64
 
 # The V8 code cache of each module in order, b"" for none. Python keeps it, never looks into it.
@@ -217,8 +218,18 @@ class LoadFrames:
         if kept is not None:
             self._kept.move_to_end(key)
             return kept
-        cache = self._cache_of(version, v8)
-        kept = self._kept[key] = (pack_load(version, cache, self._event_cpu_ms), bool(cache))
+        return self._keep(version, v8, self._cache_of(version, v8))
+
+    def prepare(self, version: Version, v8: str, cache: CodeCache | None = None) -> bool:
+        """Pack one that nobody has asked for, with the cache if it is at hand. False when enough are ready."""
+        if self._bytes >= AHEAD_BYTES:
+            return False
+        if (version, v8) not in self._kept:
+            self._keep(version, v8, self._cache_of(version, v8) if cache is None else cache)
+        return True
+
+    def _keep(self, version: Version, v8: str, cache: CodeCache) -> tuple[bytes, bool]:
+        kept = self._kept[version, v8] = (pack_load(version, cache, self._event_cpu_ms), bool(cache))
         self._bytes += len(kept[0])
         while self._bytes > FRAME_BYTES and len(self._kept) > 1:
             self._bytes -= len(self._kept.popitem(last=False)[1][0])
@@ -233,6 +244,9 @@ class LoadFrames:
             return ()
         try:
             cache = self._load_code_cache(version, v8)
+        except StorageFailed as error:  # it is slower without, and works
+            log.warning("the code cache of %s cannot be read: %s", version.id, error)
+            return ()
         except Exception:
             log.exception("reading the code cache of %s failed", version.id)
             return ()

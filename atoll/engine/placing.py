@@ -90,6 +90,12 @@ class Placer:
         await waiter
         return True
 
+    async def prepare(self, version: Version) -> bool:
+        """Have the LOAD of a version ready before anybody asks for it. False: enough of them are. Or LoadFailed."""
+        shared = self.cells.shared
+        await shared.ready(QUEUE_SECONDS)
+        return self._frames.prepare(version, shared.open_sessions()[0].v8)
+
     def recent(self) -> list[str]:
         """The workers that are loaded, by id, the most recently used first."""
         return [home.version.worker_id for home in reversed(list(self.homes))]
@@ -248,6 +254,8 @@ class Placer:
             log.exception("keeping the code cache of %s failed", placement.version.id)
             return
         self._frames.forget(placement.version)
+        if placement.version in self.homes and not placement.retired:
+            self._frames.prepare(placement.version, placement.session.v8, cache)
 
     def ask_code(self, placement: Placement) -> None:
         """A first call is over: V8 knows by now which functions are used."""

@@ -73,6 +73,7 @@ class Pool:
         self.check = self._placer.check
         self.retire = self._placer.retire
         self.warm = self._placer.warm
+        self.prepare = self._placer.prepare
         self.recent = self._placer.recent
 
     # --- calls ---

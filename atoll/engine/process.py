@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import importlib.util
 import logging
@@ -13,6 +14,7 @@ import subprocess
 import sys
 import sysconfig
 import time
+import weakref
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -125,6 +127,20 @@ def ensure_snapshot(files: EngineFiles, data: Path, *, shared: bool = False) -> 
     return path
 
 
+class Snapshot:
+    """A snapshot in memory, one for all engines of a node: an engine can be started when the disk has failed.
+
+    It is sealed: an engine that was taken over cannot change what the others start from.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.fd = os.memfd_create(path.name, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+        weakref.finalize(self, os.close, self.fd)
+        with open(self.fd, "wb", closefd=False) as file:
+            file.write(path.read_bytes())
+        fcntl.fcntl(self.fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK)
+
+
 def oom_kills() -> int:
     """How many processes the kernel has killed for want of memory."""
     try:
@@ -140,7 +156,7 @@ class EngineCommand:
     """How engines of this node are started."""
 
     files: EngineFiles
-    snapshot: Path
+    snapshot: Snapshot
     threads: int
     spares: int
     pbkdf2_iterations: int
@@ -176,11 +192,10 @@ class Launched:
 
     def __init__(self, command: EngineCommand, ledger: Ledger) -> None:
         self.ledger = ledger
-        snapshot = os.open(command.snapshot, os.O_RDONLY)
         self.socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         self.output, output = os.pipe()
         self.report, report = os.pipe()
-        passed = (theirs.fileno(), snapshot, ledger.fd, report)
+        passed = (theirs.fileno(), command.snapshot.fd, ledger.fd, report)
         launch = [sys.executable, "-I", "-S", "-B", str(Path(__file__).with_name("launch.py"))]
         self.oom_kills = oom_kills()
         try:
@@ -202,7 +217,6 @@ class Launched:
             theirs.close()
             os.close(output)
             os.close(report)
-            os.close(snapshot)
 
     def abandon(self) -> None:
         """End it, unless it was taken over."""

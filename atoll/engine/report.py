@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 
 from atoll.engine.memory import available_bytes, resident_bytes
 from atoll.engine.pool import Pool
 from atoll.engine.session import Session
 from atoll.engine.supervisor import Supervisor
+from atoll.workers import Version
 
 MAX_TENANTS = 20
+MOST_BYTES = 1 << 50
 MB = 1 << 20
 
 
@@ -45,6 +48,19 @@ def pool_report(pool: Pool, supervisor: Supervisor) -> dict[str, object]:
             for tenant in pool.tenants.busiest(MAX_TENANTS)
         ],
     }
+
+
+def worker_memory(supervisor: Supervisor) -> Iterator[tuple[Version, int]]:
+    """What each isolate used when its garbage was last collected, as engines told with their last heartbeat.
+
+    Of each engine only the largest are told. It is the engine's own word: shown if it can be, trusted never.
+    """
+    for session in supervisor.running:
+        told = session.link.pong.get("memory")
+        for number, used in told.items() if isinstance(told, dict) else ():
+            placement = session.loads.get(int(number)) if number.isascii() and number.isdigit() else None
+            if placement is not None and isinstance(used, int) and 0 <= used < MOST_BYTES:
+                yield placement.version, used
 
 
 def _engine(session: Session, pid: int, supervisor: Supervisor) -> dict[str, object]:

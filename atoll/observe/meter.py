@@ -14,6 +14,7 @@ from atoll.egress.client import ClientStats
 from atoll.engine.measures import PoolStats
 from atoll.logs import Invocation
 from atoll.observe.processes import ProcessUse
+from atoll.observe.storage import StorageState
 from atoll.tallies import RECENT, Histogram, OpTally
 from atoll.wire.generated import OUTCOME_NAMES
 from atoll.workers import Version
@@ -74,6 +75,11 @@ class Meter:
         tally = self._tallies[version.worker_id] = Tally(version.tenant, version.worker_name)
         return tally
 
+    def names(self, version: Version) -> tuple[str, str]:
+        """Tenant and worker as series are labelled: its own names, or those of the others."""
+        tally = self._tallies.get(version.worker_id) or self._add(version)
+        return tally.tenant, tally.worker
+
     def tallies(self, exists: Callable[[str], bool]) -> list[Tally]:
         """What was counted, by worker. Workers that are gone give their place to others."""
         for worker_id in [worker_id for worker_id in self._tallies if not exists(worker_id)]:
@@ -96,6 +102,8 @@ class Sources:
     connections: Callable[[], int]
     version: str
     egress: Callable[[], ClientStats] = ClientStats  # what workers ask of other servers
+    storage: Callable[[], StorageState] = lambda: StorageState(None, {})
+    memory: Callable[[], Iterable[tuple[Version, int]]] = tuple  # of isolates
     tails: Callable[[], Mapping[tuple[str, str], int]] = dict  # records that tail workers lost, by tenant and name
 
 
@@ -108,4 +116,5 @@ class QueueState(NamedTuple):
     delayed: int
     leased: int
     oldest_seconds: float
+    bytes: int
     dropped: int

@@ -7,6 +7,7 @@ others share one.
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from prometheus_client import CollectorRegistry, generate_latest
@@ -17,6 +18,7 @@ from atoll.egress.client import ClientStats
 from atoll.engine.measures import PoolStats
 from atoll.observe.meter import STATUS_CLASSES, Meter, QueueState, Sources, Tally
 from atoll.observe.processes import ProcessUse
+from atoll.observe.storage import StorageState
 from atoll.tallies import Histogram, OpTally
 from atoll.wire.generated import OUTCOME_NAMES, Outcome
 
@@ -69,11 +71,13 @@ class Metrics(Collector):
         workers = set(sources.workers())
         yield from request_metrics(self._meter.tallies(workers.__contains__))
         yield from self._terminations()
+        yield from self._memory()
         yield from pool_metrics(sources.pool())
         yield from op_metrics(sources.ops())
         yield from process_metrics(sources.processes())
         yield from egress_metrics(sources.egress())
         yield from queue_metrics(self._queues)
+        yield from storage_metrics(sources.storage())
         yield tail_metric(sources.tails())
         yield _labelled("atoll_deploys", "Changes of workers that were asked for.", "result", sources.deploys())
         yield CounterMetricFamily("atoll_engine_restarts", "Engines that were started again.", sources.restarts())
@@ -90,6 +94,21 @@ class Metrics(Collector):
         counts = {OUTCOME_NAMES[outcome]: self._meter.outcomes[outcome] for outcome in TERMINATIONS}
         yield _labelled("atoll_terminations", "Calls that Atoll ended because of a limit.", "reason", counts)
 
+    def _memory(self) -> Iterator[Metric]:
+        labels = ["tenant", "worker"]
+        used: Counter[tuple[str, str]] = Counter()
+        isolates: Counter[tuple[str, str]] = Counter()
+        for version, size in self._sources.memory():
+            names = self._meter.names(version)
+            used[names] += size
+            isolates[names] += 1
+        memory = GaugeMetricFamily("atoll_worker_memory_bytes", "Memory of a worker's isolates.", labels=labels)
+        counts = GaugeMetricFamily("atoll_worker_isolates", "Isolates a worker is loaded in.", labels=labels)
+        for names in used:
+            memory.add_metric(names, used[names])
+            counts.add_metric(names, isolates[names])
+        yield from (memory, counts)
+
 
 def egress_metrics(stats: ClientStats) -> Iterator[Metric]:
     yield CounterMetricFamily("atoll_fetch_requests", "Requests of workers to other servers.", stats.requests)
@@ -97,6 +116,17 @@ def egress_metrics(stats: ClientStats) -> Iterator[Metric]:
     yield CounterMetricFamily("atoll_fetch_connects", "Connections that were opened for them.", stats.connects)
     yield CounterMetricFamily("atoll_fetch_reused", "Requests on a connection that was kept.", stats.reused)
     yield GaugeMetricFamily("atoll_fetch_connections", "Connections to other servers, idle ones too.", stats.open)
+
+
+def storage_metrics(state: StorageState) -> Iterator[Metric]:
+    size = GaugeMetricFamily("atoll_storage_bytes", "What a database takes on disk.", labels=["file"])
+    faults = CounterMetricFamily("atoll_storage_faults", "Operations that failed as the disk did.", labels=["file"])
+    for name, file in state.files.items():
+        size.add_metric([name], file.bytes)
+        faults.add_metric([name], file.faults)
+    yield from (size, faults)
+    if state.free_bytes is not None:
+        yield GaugeMetricFamily("atoll_disk_free_bytes", "What the data folder's disk has left.", state.free_bytes)
 
 
 def tail_metric(dropped: Mapping[tuple[str, str], int]) -> Metric:
@@ -112,14 +142,16 @@ def queue_metrics(queues: Iterable[QueueState]) -> Iterator[Metric]:
     labels = ["tenant", "queue"]
     messages = GaugeMetricFamily("atoll_queue_messages", "Messages in a queue.", labels=[*labels, "state"])
     oldest = GaugeMetricFamily("atoll_queue_oldest_seconds", "Age of its oldest message.", labels=labels)
+    size = GaugeMetricFamily("atoll_queue_bytes", "What its messages take.", labels=labels)
     dropped = CounterMetricFamily("atoll_queue_messages_dropped", "Messages that failed too often.", labels=labels)
     for queue in queues:
         names = [queue.tenant, queue.name]
         for state, count in (("waiting", queue.waiting), ("delayed", queue.delayed), ("leased", queue.leased)):
             messages.add_metric([*names, state], count)
         oldest.add_metric(names, queue.oldest_seconds)
+        size.add_metric(names, queue.bytes)
         dropped.add_metric(names, queue.dropped)
-    yield from (messages, oldest, dropped)
+    yield from (messages, oldest, size, dropped)
 
 
 def request_metrics(tallies: Iterable[Tally]) -> Iterator[Metric]:

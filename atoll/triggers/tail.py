@@ -1,7 +1,7 @@
 """Tells tail workers what other workers did: TraceItems, in batches.
 
 `take` runs once per call on the event loop, so it only appends; a worker without tail workers costs one look. A tail
-worker that is slower than what it is told of loses the newest items, and is told how many. Loops cannot be: calls that
+worker that is slower than what it is told of loses the newest items, which are counted. Loops cannot be: calls that
 tail workers get, and whatever calls come of those, are told to nobody.
 """
 
@@ -19,7 +19,7 @@ from atoll.bindings.scope import QUIET
 from atoll.engine.events import Calls, EventFailed, run_event
 from atoll.logs import Invocation
 from atoll.observe.redact import MAX_HEADERS, MAX_URL, redacted_headers, redacted_url
-from atoll.wire.generated import OUTCOME_NAMES, Event, Level
+from atoll.wire.generated import OUTCOME_NAMES, ErrorCode, Event, Level
 from atoll.workers import Version
 
 log = logging.getLogger("atoll.tail")
@@ -28,6 +28,8 @@ BATCH_ITEMS = 100
 BATCH_SECONDS = 0.25
 WAITING_ITEMS = 2_000  # for one tail worker
 WAITING_BYTES = 4 << 20
+COUNTED = 200  # tail workers whose losses are counted each; those of more are counted together
+OTHERS = ("", "(other)")
 
 Find = Callable[[str, str], Version | None]  # (tenant, name of a worker) -> its active version
 
@@ -52,8 +54,7 @@ class TailTriggers:
             if box.has_room():
                 box.add(record)
             else:
-                box.lost += 1
-                self.dropped[key] += 1
+                self._count_lost(key, 1)
             if box.task is None:
                 box.task = asyncio.ensure_future(self._deliver(key, box))
 
@@ -62,23 +63,27 @@ class TailTriggers:
         try:
             await asyncio.sleep(BATCH_SECONDS)
             while box.waiting:
-                batch, lost = box.empty(BATCH_ITEMS)
+                batch = box.empty(BATCH_ITEMS)
                 version = self._find(*key)
                 if version is None:  # it was deleted since the deploy that named it
-                    self.dropped[key] += len(batch)
+                    self._count_lost(key, len(batch))
                     continue
                 body = msgspec.json.encode([trace_item(record) for record in batch])
-                meta = {"dropped": lost}
                 try:
-                    await run_event(self._calls, version, Event.TAIL, "TAIL", meta, body, hops=QUIET)
+                    await run_event(self._calls, version, Event.TAIL, "TAIL", {}, body, hops=QUIET)
                 except EventFailed as error:
                     log.warning("the tail worker %s failed: %s", version.worker_name, error)
+                    if error.failure.code is not ErrorCode.EXCEPTION:  # not its own doing: it may have seen nothing
+                        self._count_lost(key, len(batch))
         except Exception:
             log.exception("telling the tail worker %s failed", key[1])
         finally:
             box.task = None
             if not box.waiting:
                 self._boxes.pop(key, None)
+
+    def _count_lost(self, key: tuple[str, str], items: int) -> None:
+        self.dropped[key if key in self.dropped or len(self.dropped) < COUNTED else OTHERS] += items
 
     async def close(self) -> None:
         tasks = [box.task for box in self._boxes.values() if box.task is not None]
@@ -90,12 +95,11 @@ class TailTriggers:
 class _Box:
     """What one tail worker is still to be told."""
 
-    __slots__ = ("bytes", "lost", "task", "waiting")
+    __slots__ = ("bytes", "task", "waiting")
 
     def __init__(self) -> None:
         self.waiting: list[Invocation] = []
         self.bytes = 0
-        self.lost = 0  # since the last batch
         self.task: asyncio.Task[None] | None = None
 
     def has_room(self) -> bool:
@@ -105,11 +109,10 @@ class _Box:
         self.waiting.append(record)
         self.bytes += record.weight()
 
-    def empty(self, limit: int) -> tuple[list[Invocation], int]:
+    def empty(self, limit: int) -> list[Invocation]:
         batch, self.waiting = self.waiting[:limit], self.waiting[limit:]
         self.bytes -= sum(record.weight() for record in batch)
-        lost, self.lost = self.lost, 0
-        return batch, lost
+        return batch
 
 
 def trace_item(record: Invocation) -> dict[str, Any]:

@@ -1,4 +1,5 @@
-// What main.cjs can call: wireHash, snapshot(source), run(options) and, for tests, probe(options).
+// What main.cjs can call: wireHash, snapshot(source), run(options), for tests probe(options), and for benchmarks
+// rehearse(snapshot, count).
 #include <node.h>
 #include <node_buffer.h>
 #include <signal.h>
@@ -6,6 +7,7 @@
 #include <unistd.h>
 
 #include "engine.h"
+#include "rehearsal.h"
 #include "sandbox.h"
 #include "snapshot.h"
 
@@ -72,6 +74,14 @@ void Probe(const v8::FunctionCallbackInfo<v8::Value>& info) {
   _exit(0);
 }
 
+void Rehearse(const v8::FunctionCallbackInfo<v8::Value>& info) {
+  v8::Isolate* isolate = info.GetIsolate();
+  if (!node::Buffer::HasInstance(info[0]) || !info[1]->IsUint32()) return;
+  const std::string_view file(node::Buffer::Data(info[0]), node::Buffer::Length(info[0]));
+  const std::string found = engine::Rehearse(Platform(isolate), file, info[1].As<v8::Uint32>()->Value());
+  info.GetReturnValue().Set(ToV8(isolate, found));
+}
+
 void Initialize(v8::Local<v8::Object> exports, v8::Local<v8::Value>, v8::Local<v8::Context> context, void*) {
   v8::Isolate* isolate = context->GetIsolate();
   auto set = [&](const char* name, v8::FunctionCallback callback) {
@@ -80,6 +90,7 @@ void Initialize(v8::Local<v8::Object> exports, v8::Local<v8::Value>, v8::Local<v
   set("snapshot", Snapshot);
   set("run", Run);
   set("probe", Probe);
+  set("rehearse", Rehearse);
   exports->Set(context, ToV8(isolate, "wireHash"), ToV8(isolate, wire::kHash)).Check();
 }
 

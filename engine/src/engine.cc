@@ -5,6 +5,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <functional>
+#include <utility>
+
 #include "clock.h"
 #include "json.h"
 #include "native/native.h"
@@ -14,8 +18,16 @@
 namespace engine {
 namespace {
 
-// Workers that use as much are named in PONG, by their load id.
-constexpr size_t kLargeBytes = size_t{32} << 20;
+// So many workers, the largest, are named in PONG with their memory, by their load id.
+constexpr size_t kNamedWorkers = 1000;
+
+std::string MemoryOf(std::vector<std::pair<size_t, uint32_t>> sizes) {
+  auto named = sizes.begin() + static_cast<ptrdiff_t>(std::min(sizes.size(), kNamedWorkers));
+  if (named != sizes.end()) std::nth_element(sizes.begin(), named, sizes.end(), std::greater<>());
+  JsonObject memory;
+  for (auto each = sizes.begin(); each != named; ++each) memory.Number(std::to_string(each->second), each->first);
+  return memory.Done();
+}
 
 // The snapshot stays mapped for the life of the process; all isolates read from it.
 v8::StartupData MapSnapshot(int fd) {
@@ -180,11 +192,10 @@ void Engine::OnPing(bool low_memory) {
     for (const auto& [id, worker] : workers_) workers.push_back(worker);
   }
   size_t heap_bytes = 0;
-  JsonObject large;
+  std::vector<std::pair<size_t, uint32_t>> sizes;
   for (const std::shared_ptr<Worker>& worker : workers) {
-    size_t bytes = worker->used_bytes();
-    heap_bytes += bytes;
-    if (bytes >= kLargeBytes) large.Number(std::to_string(worker->id()).c_str(), bytes);
+    sizes.emplace_back(worker->used_bytes(), worker->id());
+    heap_bytes += worker->used_bytes();
     if (low_memory) worker->Post({Mail::Kind::kTrim, 0, 0, {}});
   }
   if (low_memory) spares_.Trim();
@@ -193,7 +204,7 @@ void Engine::OnPing(bool low_memory) {
       .Number("spares", spares_.count())
       .Number("isolates", Realm::alive())
       .Number("heap_bytes", heap_bytes)
-      .Raw("large", large.Done());
+      .Raw("memory", MemoryOf(std::move(sizes)));
   wire::Writer out;
   out.Whole(wire::Frame::kPong, 0, 0, 0, pong.Done());
   link_.Send(out.bytes());

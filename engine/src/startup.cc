@@ -265,6 +265,7 @@ void Worker::FinishStarting() {
         "timers set by top-level code (" + std::to_string(left) + ") end when the worker has started");
   }
   state_ = State::kReady;
+  set_used_bytes(realm_->UsedBytes());  // until garbage is collected for the first time
   starting_.Reset();
   meta_.Reset();
   modules_->ReleaseSources();

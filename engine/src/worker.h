@@ -75,7 +75,7 @@ class Worker final : public std::enable_shared_from_this<Worker> {
     const Appetite* appetite = appetite_.load(std::memory_order_relaxed);
     return appetite != nullptr && appetite->is_large();
   }
-  // JS heap and array buffers after the last collection of garbage. From any thread.
+  // JS heap and array buffers after the last collection of garbage, or at the start. From any thread.
   size_t used_bytes() const { return used_bytes_.load(std::memory_order_relaxed); }
   void set_used_bytes(size_t bytes) { used_bytes_.store(bytes, std::memory_order_relaxed); }
 

@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from control_plane import HELLO, Node
+from control_plane import HELLO, Clock, Node
 
 from atoll.control.refusals import ApiCode
 from atoll.errors import Failure
@@ -146,13 +146,15 @@ async def test_a_stream_ends_when_the_client_leaves_and_leaves_nobody_listening(
 class Stream:
     """A request whose answer goes on."""
 
-    def __init__(self, node: Node, path: str, query: str = "") -> None:
+    def __init__(self, node: Node, path: str, query: str = "", token: str = "") -> None:
         self.pieces: asyncio.Queue[bytes] = asyncio.Queue()
         self.leave = asyncio.Event()
+        shown = [(b"authorization", f"Bearer {token}".encode())] if token else []
         scope = {
             "type": "http", "asgi": {"version": "3.0", "spec_version": "2.4"}, "http_version": "1.1", "method": "GET",
             "scheme": "http", "path": path, "raw_path": path.encode(), "query_string": query.encode(),
-            "headers": [(b"host", b"localhost:8080")], "client": ("127.0.0.1", 50000), "server": ("127.0.0.1", 8080),
+            "headers": [(b"host", b"localhost:8080"), *shown], "client": ("127.0.0.1", 50000),
+            "server": ("127.0.0.1", 8080),
         }  # fmt: skip
         self.task = asyncio.ensure_future(node.api.app(scope, self.receive, self.send))
 
@@ -166,3 +168,21 @@ class Stream:
 
     async def next(self) -> bytes:
         return await asyncio.wait_for(self.pieces.get(), 5)
+
+
+@pytest.mark.parametrize("end", ["expired", "revoked"])
+async def test_a_stream_ends_with_its_token(node: Node, clock: Clock, end: str) -> None:
+    version = await deployed(node)
+    token = (await node.ask("POST", "/api/tokens", {"name": "watcher", "scopes": ["logs"], "expires_in": 60})).json
+    stream = Stream(node, "/api/workers/hello/logs/live", token=token["token"])
+    assert await stream.next() == b": listening\n\n"
+    node.logs.record(call(version, 1))
+    assert b"line 1" in await stream.next()
+    if end == "expired":
+        clock.now += 61
+    else:
+        assert (await node.ask("DELETE", f"/api/tokens/{token['id']}")).status == 204
+    node.logs.record(call(version, 2))
+    assert await stream.next() == b"", "nothing more, and the stream is over"
+    await asyncio.wait_for(stream.task, 5)
+    assert node.logs.counts()[1] == 0

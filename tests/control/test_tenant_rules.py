@@ -152,7 +152,13 @@ async def test_quotas_of_workers_and_code_hold(start: Start) -> None:
         assert (large.status, large.code) == (403, ApiCode.QUOTA)
         assert (await acme.ask("PUT", "/api/workers/one", {"script": HELLO + "//" + "x" * 10})).status == 200
         shown = (await acme.ask("GET", "/api/tenants/acme")).json
-        assert shown["usage"] == {"workers": 2, "script_bytes": 2 * len(HELLO) + 12, "kv_keys": 0, "kv_bytes": 0}
+        assert shown["usage"] == {
+            "workers": 2,
+            "script_bytes": 2 * len(HELLO) + 12,
+            "kv_keys": 0,
+            "kv_bytes": 0,
+            "queue_bytes": 0,
+        }
         assert shown["quotas"]["workers"] == 2 and shown["quotas"]["requests_per_second"] is None
         await node.ask("PATCH", "/api/tenants/acme", {"quotas": {"workers": None}})
         quotas = (await acme.ask("GET", "/api/tenants/acme")).json["quotas"]
@@ -244,3 +250,11 @@ def test_host_patterns_meet_if_some_host_matches_both() -> None:
         assert hosts_meet(one, host, two, other) and hosts_meet(two, other, one, host)
     for one, host, two, other in apart:
         assert not hosts_meet(one, host, two, other) and not hosts_meet(two, other, one, host)
+
+
+async def test_a_service_of_another_tenant_is_not_found_by_its_name(node: Node, acme: Tenant) -> None:
+    assert (await acme.deploy("shop")).status == 201
+    found = node.deployer.active_named("acme", "shop")
+    assert found is not None and found.worker_name == "shop"
+    assert node.deployer.active_named("default", "shop") is None
+    assert node.deployer.active_named("acme", "nobody") is None

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 import sys
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
 
+from atoll.db import folder as folder_module
 from atoll.db.folder import LOCK_FILE, DataFolder
-from atoll.errors import StartError
+from atoll.db.sqlite import Database
+from atoll.errors import StartError, StorageFailed
 
 HOLD = """
 import sys
@@ -46,3 +50,102 @@ def test_a_folder_that_cannot_be_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StartError, match="cannot be used"):
         DataFolder(tmp_path / "file")
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(20):
+        while not condition():  # noqa: ASYNC110 (what is waited for tells nobody)
+            await asyncio.sleep(0.01)
+
+
+class Watched:
+    """A folder with a database that its node watches over, and the same taken away."""
+
+    def __init__(self, place: Path) -> None:
+        self.place = place
+        self.elsewhere = place.with_name("elsewhere")
+        self.folder = DataFolder(place)
+        self.database = Database(place / "atoll.db")
+        self.folder.watch()
+
+    async def close(self) -> None:
+        await self.database.close()
+        self.folder.close()
+
+    async def note(self, name: str) -> None:
+        await self.database.write(lambda c: c.execute("INSERT INTO tenants VALUES (?, 1, '{}', 'null', '{}')", (name,)))
+
+    def names(self) -> list[object]:
+        sql = "SELECT name FROM tenants WHERE created_at = 1 ORDER BY name"
+        return [row[0] for row in self.database.read(lambda c: c.execute(sql).fetchall())]
+
+    def is_away(self) -> bool:
+        try:
+            self.names()
+            return False
+        except StorageFailed:
+            return True
+
+    def open_files(self) -> list[str]:
+        links = [os.readlink(link) for link in Path("/proc/self/fd").iterdir() if link.is_symlink()]
+        return [target for target in links if str(self.place.parent) in target]
+
+
+@pytest.fixture
+async def watched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Watched]:
+    monkeypatch.setattr(folder_module, "LOOK_SECONDS", 0.01)
+    made = Watched(tmp_path / "data")
+    yield made
+    await made.close()
+
+
+async def test_a_folder_that_is_taken_away_is_let_go_of_and_taken_up_again(watched: Watched) -> None:
+    await watched.note("before")
+    watched.place.rename(watched.elsewhere)
+    await until(watched.is_away)
+    await until(lambda: watched.open_files() == [])
+    with pytest.raises(StorageFailed, match="away"):
+        await watched.note("meanwhile")
+    with pytest.raises(StorageFailed, match="away"):
+        await watched.database.search(lambda c: None)
+    assert watched.database.faults >= 3
+    watched.elsewhere.rename(watched.place)
+    await until(lambda: not watched.is_away())
+    await watched.note("behind")
+    assert watched.names() == ["before", "behind"]
+    assert await watched.database.search(lambda c: c.execute("PRAGMA synchronous").fetchone()) == (2,)
+    with pytest.raises(StartError, match="another Atoll"):
+        DataFolder(watched.place)
+
+
+async def test_a_folder_that_another_used_meanwhile_is_not_taken_up(
+    watched: Watched, caplog: pytest.LogCaptureFixture
+) -> None:
+    watched.place.rename(watched.elsewhere)
+    await until(watched.is_away)
+    await until(lambda: watched.open_files() == [])
+    (watched.elsewhere / LOCK_FILE).write_text("1")
+    watched.elsewhere.rename(watched.place)
+    await until(lambda: "another Atoll has used it meanwhile" in caplog.text)
+    assert watched.is_away()
+
+
+async def test_an_empty_folder_or_another_file_is_not_taken_for_the_one_that_was(
+    watched: Watched, caplog: pytest.LogCaptureFixture
+) -> None:
+    watched.place.rename(watched.elsewhere)
+    await until(watched.is_away)
+    await until(lambda: watched.open_files() == [])
+    watched.place.mkdir()
+    (watched.place / LOCK_FILE).write_text(str(os.getpid()))
+    await until(lambda: "cannot be used" in caplog.text)
+    assert watched.is_away() and not (watched.place / "atoll.db").exists(), "nothing is made anew"
+    (watched.place / "atoll.db").write_bytes((watched.elsewhere / "atoll.db").read_bytes())
+    await until(lambda: "not the file it was" in caplog.text)
+    assert watched.is_away()
+
+
+async def test_a_node_stops_while_its_folder_is_away(watched: Watched) -> None:
+    watched.place.rename(watched.elsewhere)
+    await until(watched.is_away)
+    await watched.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -155,7 +156,9 @@ def test_a_node_stops_and_starts_on_a_full_disk_and_delivers_when_there_is_room(
         load.check()
 
 
-def test_a_disk_that_turns_read_only_is_told_and_loses_nothing(tmp_path: Path, new_atoll: Callable[..., Atoll]) -> None:
+def test_a_disk_that_turns_read_only_is_told_repaired_and_taken_up_again(
+    tmp_path: Path, new_atoll: Callable[..., Atoll]
+) -> None:
     with breaking_disk(tmp_path / "disk") as disk:
         node = new_atoll(data=disk.folder / "data", engines=1)
         load = Load(node)
@@ -172,11 +175,21 @@ def test_a_disk_that_turns_read_only_is_told_and_loses_nothing(tmp_path: Path, n
         refused = node.control("PUT", "/api/workers/faults", {"script": WORKER + "// new"})
         assert refused.status == 507 and any(word in refused.text for word in words)
         assert node.get("faults").status == 200 and node.is_healthy()
-        assert "Traceback" not in node.log()
-        node.stop()
+        disk.unmount()
+        node.wait_until(disk.is_free, 20)  # the node has let go of it: without that nobody could repair it
+        assert "the storage of this node is away" in load.ask("/put").text
+        assert node.get("faults").text == "done", "what needs no storage goes on"
+        [engine] = node.engines()
+        os.kill(engine, signal.SIGKILL)
+        node.wait_until(lambda: node.get("faults").status == 200, 20)
         disk.repair()
-        node.start()
-        node.control("POST", "/api/queues/faults/resume")
+        node.wait_until(lambda: "/data is back" in node.log(), 20)
+        assert node.control("POST", "/api/queues/faults/resume").status == 200
         load.all_well()
+        load.check()
+        assert node.control("PUT", "/api/workers/faults", {"script": WORKER + "// new"}).status == 200
+        assert "Traceback" not in node.log()
+        assert node.stop() == 0
+        node.start()
         load.check()
         node.stop()

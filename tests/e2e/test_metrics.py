@@ -13,7 +13,22 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.running import Atoll
 
 DASHBOARD = Path(__file__).resolve().parents[2] / "deploy/grafana/atoll.json"
-LABELS = ("tenant", "worker", "outcome", "status", "binding", "op", "process", "reason", "result", "version", "le")
+ALERTS = DASHBOARD.parents[1] / "prometheus/atoll-alerts.yml"
+LABELS = (
+    "tenant",
+    "worker",
+    "queue",
+    "file",
+    "outcome",
+    "status",
+    "binding",
+    "op",
+    "process",
+    "reason",
+    "result",
+    "version",
+    "le",
+)
 HELLO = 'export default { fetch() { return new Response("hi"); } }'
 
 
@@ -44,6 +59,39 @@ def test_calls_ops_and_processes_are_counted(atoll: Atoll) -> None:
     assert found["atoll_resident_bytes", "node"] > 1e7 and found["atoll_resident_bytes", "engine-1"] > 1e7
 
 
+def test_the_memory_of_each_worker_is_told(atoll: Atoll) -> None:
+    keeps = "const kept = Array.from({ length: 2_000_000 }, (_, i) => i + 0.5); "
+    atoll.deploy("heavy", keeps + "export default { fetch() { return new Response(String(kept.length)); } }")
+    atoll.deploy("light", HELLO)
+    assert (atoll.get("heavy").text, atoll.get("light").text) == ("2000000", "hi")
+    name = "atoll_worker_memory_bytes"
+    atoll.wait_until(lambda: {(name, "default", worker) for worker in ("heavy", "light")} <= set(scraped(atoll)))
+    found = scraped(atoll)
+    assert found[name, "default", "heavy"] > 16_000_000 > 8_000_000 > found[name, "default", "light"] > 100_000
+    assert found["atoll_worker_isolates", "default", "heavy"] >= 1
+    atoll.control("DELETE", "/api/workers/heavy")
+    atoll.wait_until(lambda: (name, "default", "heavy") not in scraped(atoll))
+
+
+def test_storage_and_queues_are_told(atoll: Atoll) -> None:
+    atoll.control("POST", "/api/queues", {"name": "told"})
+    atoll.control(
+        "POST", "/api/queues/told/messages", {"messages": [{"body": "x" * 70}, {"body": "", "delay_seconds": 60}]}
+    )
+    found = scraped(atoll)
+    assert found["atoll_queue_bytes", "default", "told"] == 72 + 2 + 2 * 128
+    assert found["atoll_storage_bytes", "queues.db"] > 1_000 and found["atoll_storage_faults_total", "kv.db"] == 0
+    assert found["atoll_disk_free_bytes",] > 0
+
+
+def test_what_a_tail_worker_loses_is_told(atoll: Atoll) -> None:
+    atoll.deploy("tail-lost", "export default { tail() { for (;;); } }", limits={"cpu_ms": 10})
+    atoll.deploy("tailed", HELLO, tail_consumers=[{"service": "tail-lost"}])
+    assert [atoll.get("tailed").status for _ in range(3)] == [200] * 3
+    name = ("atoll_tail_records_dropped_total", "default", "tail-lost")
+    atoll.wait_until(lambda: scraped(atoll).get(name) == 3)
+
+
 def test_worker_hosts_have_no_metrics_of_ours(atoll: Atoll) -> None:
     atoll.deploy("own-paths", "export default { fetch(r) { return new Response(new URL(r.url).pathname); } }")
     for path in ("/metrics", "/healthz", "/readyz"):
@@ -51,14 +99,26 @@ def test_worker_hosts_have_no_metrics_of_ours(atoll: Atoll) -> None:
         assert atoll.request("GET", "nobody.example", path).status == 404
 
 
-def test_every_number_of_the_dashboard_is_told(atoll: Atoll) -> None:
-    wanted = set(re.findall(r"\batoll_\w+", DASHBOARD.read_text("utf-8")))
+def told_names(atoll: Atoll) -> set[str]:
     told = atoll.control("GET", "/metrics").text
     families = {family.name: family.type for family in text_string_to_metric_families(told)}
     parts = {"counter": ("_total",), "histogram": ("_bucket", "_sum", "_count"), "gauge": ("",)}
-    names = {name + part for name, kind in families.items() for part in parts[kind]}
-    assert len(wanted) > 20 and not wanted - names
+    return {name + part for name, kind in families.items() for part in parts[kind]}
+
+
+def test_every_number_of_the_dashboard_is_told(atoll: Atoll) -> None:
+    wanted = set(re.findall(r"\batoll_\w+", DASHBOARD.read_text("utf-8")))
+    assert len(wanted) > 20 and not wanted - told_names(atoll)
     assert len({panel["id"] for panel in json.loads(DASHBOARD.read_text("utf-8"))["panels"]}) > 15
+
+
+def test_every_number_of_the_alerts_is_told_and_every_alert_explained(atoll: Atoll) -> None:
+    alerts = ALERTS.read_text("utf-8")
+    wanted = set(re.findall(r"\batoll_\w+", alerts))
+    assert len(wanted) > 10 and not wanted - told_names(atoll)
+    page = (DASHBOARD.parents[2] / "docs/guides/operate.md").read_text("utf-8")
+    names = re.findall(r"alert: (\w+)", alerts)
+    assert len(names) > 10 and all(f"`{name}`" in page for name in names)
 
 
 def test_the_page_about_metrics_names_them_all(atoll: Atoll) -> None:

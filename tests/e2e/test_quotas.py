@@ -82,16 +82,39 @@ def test_what_kv_holds_of_a_tenant_is_bounded_for_workers_and_over_http(atoll: A
     refused = atoll.post("hoarder", "/b", b"x" * 60)
     assert refused.status == 403
     assert refused.text.startswith(
-        "Error: KV PUT failed: 403 the tenant would have 120 bytes in KV, more than its quota"
+        "Error: KV PUT failed: 403 the tenant would have 124 bytes in KV, more than its quota"
     )
     headers = {"Content-Type": "application/json", "X-Atoll-Tenant": "hoarder"}
     pairs = json.dumps([{"key": str(i), "value": ""} for i in range(3)])
     bulk = atoll.request("POST", f"localhost:{atoll.port}", "/api/kv/bounded/bulk", pairs, headers)
     assert bulk.status == 403 and bulk.json["error"]["code"] == 19014 and "4 keys in KV" in bulk.text
     usage = atoll.control("GET", "/api/tenants/hoarder").json["usage"]
-    assert (usage["kv_keys"], usage["kv_bytes"]) == (1, 60)
+    assert (usage["kv_keys"], usage["kv_bytes"]) == (1, 62)
     atoll.control("PATCH", "/api/tenants/hoarder", {"quotas": {"kv_bytes": None}})
     assert atoll.post("hoarder", "/b", b"x" * 60_000).text == "stored"
+
+
+def test_what_waits_in_queues_of_a_tenant_is_bounded_for_workers_and_over_http(atoll: Atoll) -> None:
+    script = """export default { async fetch(request, env) {
+      try { await env.JOBS.send(await request.text(), { contentType: "text" }); return new Response("sent"); }
+      catch (error) { return new Response(`${error}`, { status: 403 }); }
+    } }"""
+    binding = {"type": "queue", "name": "JOBS", "queue": "bounded"}
+    deploy(atoll, "sender", "sender", script, {"queue_bytes": 500}, [binding])
+    assert atoll.post("sender", "/", b"x" * 300).text == "sent"
+    refused = atoll.post("sender", "/", b"x" * 300)
+    assert refused.text.startswith("Error: Queue send failed: 403 the tenant would have 856 bytes in queues, more than")
+    headers = {"Content-Type": "application/json", "X-Atoll-Tenant": "sender"}
+    control = f"localhost:{atoll.port}"
+    message = json.dumps({"messages": [{"body": "x" * 300}]})
+    posted = atoll.request("POST", control, "/api/queues/bounded/messages", message, headers)
+    assert posted.status == 403 and posted.json["error"]["code"] == 19014 and "bytes in queues" in posted.text
+    assert atoll.control("GET", "/api/tenants/sender").json["usage"]["queue_bytes"] == 428
+    assert atoll.request("GET", control, "/api/queues/bounded", None, headers).json["bytes"] == 428
+    assert atoll.request("POST", control, "/api/queues/bounded/purge", None, headers).json == {"purged": 1}
+    assert atoll.post("sender", "/", b"x" * 300).text == "sent"
+    atoll.control("PATCH", "/api/tenants/sender", {"quotas": {"queue_bytes": None}})
+    assert atoll.post("sender", "/", b"x" * 100_000).text == "sent"
 
 
 def test_quotas_hold_after_a_restart(tmp_path: Path) -> None:

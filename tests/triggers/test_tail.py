@@ -130,3 +130,34 @@ async def test_a_tail_worker_that_throws_or_is_gone_harms_nobody(room: EngineRoo
     tails.take(await record_of(room, version))
     await room.until(lambda: not tails._boxes, "the batch")
     assert tails.dropped["default", "gone"] == 1
+
+
+async def test_what_a_limit_kept_a_tail_worker_from_is_counted_and_what_it_threw_over_is_not(
+    room: EngineRoom, tails: TailTriggers
+) -> None:
+    global WATCHER
+    record = await record_of(room, watched("export default { fetch() { return new Response(); } }"))
+    before = WATCHER
+    try:
+        WATCHER = script("export default { tail() { throw new Error('seen'); } }", name="watcher")
+        tails.take(record)
+        await room.until(lambda: not tails._boxes, "the batch that is thrown over")
+        assert not tails.dropped
+        loop = script("export default { tail() { for (;;); } }", name="watcher")
+        WATCHER = replace(loop, limits=replace(loop.limits, cpu_ms=10))
+        tails.take(record)
+        await room.until(lambda: not tails._boxes, "the batch that is ended")
+    finally:
+        WATCHER = before
+    assert tails.dropped == {("default", "watcher"): 1}
+
+
+async def test_losses_of_many_tail_workers_are_counted_together(
+    room: EngineRoom, tails: TailTriggers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tail_module, "COUNTED", 2)
+    record = await record_of(room, watched("export default { fetch() { return new Response(); } }"))
+    for name in ("a", "b", "c", "d", "a"):
+        tails.take(record._replace(version=replace(record.version, tail_consumers=(TailConsumer(name),))))
+    await room.until(lambda: not tails._boxes, "the batches")
+    assert tails.dropped == {("default", "a"): 2, ("default", "b"): 1, tail_module.OTHERS: 2}

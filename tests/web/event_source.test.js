@@ -76,6 +76,20 @@ export const tests = {
     deepEqual(requests.map(({ headers }) => headers.get("last-event-id")), [null, "caf\u00c3\u00a9", "caf\u00c3\u00a9"]);
   },
 
+  "a server that is gone is asked more and more rarely, whatever it said before": async () => {
+    let attempts = 0;
+    const fetcher = {
+      fetch: () => {
+        if (++attempts === 1) return events("retry: 0\n\n");
+        throw new TypeError("gone");
+      },
+    };
+    const source = new EventSource("https://example.com/", { fetcher });
+    await scheduler.wait(300);
+    source.close();
+    ok(attempts <= 5, `${attempts} attempts`);
+  },
+
   "an answer of another type or status is the end of it": async () => {
     for (const answer of [new Response("data: x\n\n"), new Response("", { status: 500 }), events(null)]) {
       const fetcher = service(answer);

@@ -4,7 +4,7 @@ import { copyOf, toOctet, toUnsignedShort } from "./idl.js";
 import { dataError, notSupported, operationError } from "./errors.js";
 import { checkJsonWebKey } from "./jwk.js";
 import { secretKey } from "./key.js";
-import { bufferSource, defineAlgorithm, defineLater, optional, required } from "./registry.js";
+import { bufferSource, defineAlgorithm, optional, required } from "./registry.js";
 import { checkUsages, generateSecret, importSecret, secretOfJwk, secretToJwk } from "./symmetric.js";
 
 const USAGES = ["encrypt", "decrypt", "wrapKey", "unwrapKey"];
@@ -107,32 +107,30 @@ function keyOperations({ name, lengths, jwkAlgorithm, describe, generationParams
   };
 }
 
-defineLater(() => {
-  const chacha = "ChaCha20-Poly1305";
-  defineAlgorithm(chacha, {
-    encrypt: [PARAMS, cipher(true, checkChaCha, () => CHACHA)],
-    decrypt: [PARAMS, cipher(false, checkChaCha, () => CHACHA)],
-    ...keyOperations({
-      name: chacha,
-      lengths: [256],
-      jwkAlgorithm: () => "C20P",
-      describe: () => ({ name: chacha }),
-      generationParams: [],
-      lengthOf: () => 256,
-    }),
-  });
-  const ocb = "AES-OCB";
-  const numberOf = (key) => OCB[key.algorithm.length];
-  defineAlgorithm(ocb, {
-    encrypt: [PARAMS, cipher(true, checkOcb, numberOf)],
-    decrypt: [PARAMS, cipher(false, checkOcb, numberOf)],
-    ...keyOperations({
-      name: ocb,
-      lengths: [128, 192, 256],
-      jwkAlgorithm: (bits) => `A${bits}OCB`,
-      describe: (length) => ({ name: ocb, length }),
-      generationParams: [required("length", toUnsignedShort)],
-      lengthOf: ({ length }) => length,
-    }),
-  });
+const chacha = "ChaCha20-Poly1305";
+defineAlgorithm(chacha, {
+  encrypt: [PARAMS, cipher(true, checkChaCha, () => CHACHA)],
+  decrypt: [PARAMS, cipher(false, checkChaCha, () => CHACHA)],
+  ...keyOperations({
+    name: chacha,
+    lengths: [256],
+    jwkAlgorithm: () => "C20P",
+    describe: () => ({ name: chacha }),
+    generationParams: [],
+    lengthOf: () => 256,
+  }),
+});
+const ocb = "AES-OCB";
+const numberOf = (key) => OCB[key.algorithm.length];
+defineAlgorithm(ocb, {
+  encrypt: [PARAMS, cipher(true, checkOcb, numberOf)],
+  decrypt: [PARAMS, cipher(false, checkOcb, numberOf)],
+  ...keyOperations({
+    name: ocb,
+    lengths: [128, 192, 256],
+    jwkAlgorithm: (bits) => `A${bits}OCB`,
+    describe: (length) => ({ name: ocb, length }),
+    generationParams: [required("length", toUnsignedShort)],
+    lengthOf: ({ length }) => length,
+  }),
 });

@@ -4,7 +4,7 @@ import { copyOf, toOctet, toUnsignedShort } from "./idl.js";
 import { dataError, notSupported, operationError, resultOf } from "./errors.js";
 import { checkJsonWebKey } from "./jwk.js";
 import { secretKey } from "./key.js";
-import { bufferSource, defineAlgorithm, defineLater, optional, required } from "./registry.js";
+import { bufferSource, defineAlgorithm, optional, required } from "./registry.js";
 import { checkUsages, generateSecret, importSecret, secretOfJwk, secretToJwk } from "./symmetric.js";
 
 const LENGTHS = [128, 192, 256];
@@ -114,25 +114,23 @@ const GCM_PARAMS = [optional("additionalData", ...bufferSource), required("iv", 
 const CBC_PARAMS = [required("iv", ...bufferSource)];
 const CTR_PARAMS = [required("counter", ...bufferSource), required("length", toOctet)];
 
-defineLater(() => {
-  defineAlgorithm("AES-GCM", {
-    encrypt: [GCM_PARAMS, gcm(true)],
-    decrypt: [GCM_PARAMS, gcm(false)],
-    ...keyOperations("GCM", CIPHER_USAGES),
-  });
-  defineAlgorithm("AES-CBC", {
-    encrypt: [CBC_PARAMS, cbc(true)],
-    decrypt: [CBC_PARAMS, cbc(false)],
-    ...keyOperations("CBC", CIPHER_USAGES),
-  });
-  defineAlgorithm("AES-CTR", {
-    encrypt: [CTR_PARAMS, ctr],
-    decrypt: [CTR_PARAMS, ctr],
-    ...keyOperations("CTR", CIPHER_USAGES),
-  });
-  defineAlgorithm("AES-KW", {
-    wrapKey: [[], wrap(true)],
-    unwrapKey: [[], wrap(false)],
-    ...keyOperations("KW", WRAP_USAGES),
-  });
+defineAlgorithm("AES-GCM", {
+  encrypt: [GCM_PARAMS, gcm(true)],
+  decrypt: [GCM_PARAMS, gcm(false)],
+  ...keyOperations("GCM", CIPHER_USAGES),
+});
+defineAlgorithm("AES-CBC", {
+  encrypt: [CBC_PARAMS, cbc(true)],
+  decrypt: [CBC_PARAMS, cbc(false)],
+  ...keyOperations("CBC", CIPHER_USAGES),
+});
+defineAlgorithm("AES-CTR", {
+  encrypt: [CTR_PARAMS, ctr],
+  decrypt: [CTR_PARAMS, ctr],
+  ...keyOperations("CTR", CIPHER_USAGES),
+});
+defineAlgorithm("AES-KW", {
+  wrapKey: [[], wrap(true)],
+  unwrapKey: [[], wrap(false)],
+  ...keyOperations("KW", WRAP_USAGES),
 });

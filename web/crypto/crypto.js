@@ -1,9 +1,9 @@
 // https://w3c.github.io/webcrypto/#Crypto-interface
 import { DOMException, QuotaExceededError } from "../dom/exception.js";
+import { lazy } from "../internal/lazy.js";
 import { native } from "../internal/native.js";
 import { defineInterface } from "../internal/platform.js";
 import { illegalConstructor, requireArguments } from "../internal/webidl.js";
-import { DigestStream } from "./digest_stream.js";
 import { subtle } from "./subtle.js";
 
 const INTERNAL = Symbol("made by the platform");
@@ -33,7 +33,7 @@ export class Crypto {
   /** https://developers.cloudflare.com/workers/runtime-apis/web-crypto/#digeststream-class */
   get DigestStream() {
     this.#isCrypto;
-    return DigestStream;
+    return lazy("crypto/digest_stream.js").DigestStream;
   }
 
   /** https://w3c.github.io/webcrypto/#Crypto-method-getRandomValues */

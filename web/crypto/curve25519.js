@@ -5,7 +5,7 @@ import { ED25519, ED448, exportDer, halfKey, importDer, keyPair, requirePrivateU
 import { dataError, notSupported, operationError, resultOf } from "./errors.js";
 import { viewOf } from "./idl.js";
 import { checkJsonWebKey, decodeMember, encodeMember } from "./jwk.js";
-import { bufferSource, defineAlgorithm, defineLater, optional } from "./registry.js";
+import { bufferSource, defineAlgorithm, optional } from "./registry.js";
 import { checkUsages } from "./symmetric.js";
 
 /** https://w3c.github.io/webcrypto/#ed25519-operations-sign */
@@ -112,51 +112,49 @@ function keyOperations({ kind, number, use, publicUsages, privateUsages, algs })
   };
 }
 
-defineLater(() => {
-  defineAlgorithm("Ed25519", {
-    sign: [[], sign],
-    verify: [[], verify],
-    ...keyOperations({
-      kind: ED25519,
-      number: 0,
-      use: "sig",
-      publicUsages: ["verify"],
-      privateUsages: ["sign"],
-      algs: ["Ed25519", "EdDSA"],
-    }),
-  });
-  defineAlgorithm("X25519", {
-    deriveBits: [AGREEMENT_PARAMS, ({ public: peer }, key, length) => agree(key, peer, length)],
-    ...keyOperations({
-      kind: X25519,
-      number: 1,
-      use: "enc",
-      publicUsages: [],
-      privateUsages: ["deriveKey", "deriveBits"],
-      algs: undefined,
-    }),
-  });
-  defineAlgorithm("Ed448", {
-    sign: [ED448_PARAMS, sign448],
-    verify: [ED448_PARAMS, verify448],
-    ...keyOperations({
-      kind: ED448,
-      number: 2,
-      use: "sig",
-      publicUsages: ["verify"],
-      privateUsages: ["sign"],
-      algs: ["Ed448", "EdDSA"],
-    }),
-  });
-  defineAlgorithm("X448", {
-    deriveBits: [AGREEMENT_PARAMS, ({ public: peer }, key, length) => agree(key, peer, length)],
-    ...keyOperations({
-      kind: X448,
-      number: 3,
-      use: "enc",
-      publicUsages: [],
-      privateUsages: ["deriveKey", "deriveBits"],
-      algs: undefined,
-    }),
-  });
+defineAlgorithm("Ed25519", {
+  sign: [[], sign],
+  verify: [[], verify],
+  ...keyOperations({
+    kind: ED25519,
+    number: 0,
+    use: "sig",
+    publicUsages: ["verify"],
+    privateUsages: ["sign"],
+    algs: ["Ed25519", "EdDSA"],
+  }),
+});
+defineAlgorithm("X25519", {
+  deriveBits: [AGREEMENT_PARAMS, ({ public: peer }, key, length) => agree(key, peer, length)],
+  ...keyOperations({
+    kind: X25519,
+    number: 1,
+    use: "enc",
+    publicUsages: [],
+    privateUsages: ["deriveKey", "deriveBits"],
+    algs: undefined,
+  }),
+});
+defineAlgorithm("Ed448", {
+  sign: [ED448_PARAMS, sign448],
+  verify: [ED448_PARAMS, verify448],
+  ...keyOperations({
+    kind: ED448,
+    number: 2,
+    use: "sig",
+    publicUsages: ["verify"],
+    privateUsages: ["sign"],
+    algs: ["Ed448", "EdDSA"],
+  }),
+});
+defineAlgorithm("X448", {
+  deriveBits: [AGREEMENT_PARAMS, ({ public: peer }, key, length) => agree(key, peer, length)],
+  ...keyOperations({
+    kind: X448,
+    number: 3,
+    use: "enc",
+    publicUsages: [],
+    privateUsages: ["deriveKey", "deriveBits"],
+    algs: undefined,
+  }),
 });

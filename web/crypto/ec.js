@@ -6,7 +6,7 @@ import { EC, exportDer, halfKey, importDer, keyPair, requirePrivateUsage, requir
 import { accessError, dataError, notSupported, operationError, resultOf } from "./errors.js";
 import { viewOf } from "./idl.js";
 import { checkJsonWebKey, decodeMember, encodeMember } from "./jwk.js";
-import { defineAlgorithm, defineLater, hashIdentifier, hashNumber, required } from "./registry.js";
+import { defineAlgorithm, hashIdentifier, hashNumber, required } from "./registry.js";
 import { checkUsages } from "./symmetric.js";
 
 // The numbers are those of CurveOf in crypto.cc.
@@ -144,14 +144,12 @@ function keyOperations({ use, publicUsages, privateUsages, hasJwkAlgorithm }) {
 
 const ECDSA_PARAMS = [required("hash", ...hashIdentifier)];
 
-defineLater(() => {
-  defineAlgorithm("ECDSA", {
-    sign: [ECDSA_PARAMS, sign],
-    verify: [ECDSA_PARAMS, verify],
-    ...keyOperations({ use: "sig", publicUsages: ["verify"], privateUsages: ["sign"], hasJwkAlgorithm: true }),
-  });
-  defineAlgorithm("ECDH", {
-    deriveBits: [AGREEMENT_PARAMS, deriveBits],
-    ...keyOperations({ use: "enc", publicUsages: [], privateUsages: ["deriveKey", "deriveBits"], hasJwkAlgorithm: false }),
-  });
+defineAlgorithm("ECDSA", {
+  sign: [ECDSA_PARAMS, sign],
+  verify: [ECDSA_PARAMS, verify],
+  ...keyOperations({ use: "sig", publicUsages: ["verify"], privateUsages: ["sign"], hasJwkAlgorithm: true }),
+});
+defineAlgorithm("ECDH", {
+  deriveBits: [AGREEMENT_PARAMS, deriveBits],
+  ...keyOperations({ use: "enc", publicUsages: [], privateUsages: ["deriveKey", "deriveBits"], hasJwkAlgorithm: false }),
 });

@@ -4,7 +4,7 @@ import { copyOf, toUnsignedLong } from "./idl.js";
 import { dataError, notSupported, operationError, resultOf } from "./errors.js";
 import { checkJsonWebKey } from "./jwk.js";
 import { secretKey } from "./key.js";
-import { defineAlgorithm, defineLater, hashBlockBits, hashIdentifier, hashNumber, optional, required } from "./registry.js";
+import { defineAlgorithm, hashBlockBits, hashIdentifier, hashNumber, optional, required } from "./registry.js";
 import { checkUsages, generateSecret, importSecret, secretOfJwk, secretToJwk } from "./symmetric.js";
 
 const PARAMS = [required("hash", ...hashIdentifier), optional("length", toUnsignedLong)];
@@ -76,13 +76,11 @@ function getKeyLength({ hash, length }) {
   return length;
 }
 
-defineLater(() => {
-  defineAlgorithm("HMAC", {
-    sign: [[], sign],
-    verify: [[], verify],
-    generateKey: [PARAMS, generateKey],
-    importKey: [PARAMS, importKey],
-    exportKey: [[], exportKey],
-    "get key length": [PARAMS, getKeyLength],
-  });
+defineAlgorithm("HMAC", {
+  sign: [[], sign],
+  verify: [[], verify],
+  generateKey: [PARAMS, generateKey],
+  importKey: [PARAMS, importKey],
+  exportKey: [[], exportKey],
+  "get key length": [PARAMS, getKeyLength],
 });

@@ -3,7 +3,7 @@ import { native } from "../internal/native.js";
 import { notSupported, operationError, resultOf, syntaxError } from "./errors.js";
 import { toUnsignedLong, viewOf } from "./idl.js";
 import { secretKey } from "./key.js";
-import { bufferSource, defineAlgorithm, defineLater, hashBits, hashIdentifier, hashNumber, required } from "./registry.js";
+import { bufferSource, defineAlgorithm, hashBits, hashIdentifier, hashNumber, required } from "./registry.js";
 import { checkUsages, importSecret } from "./symmetric.js";
 
 const HKDF_PARAMS = [
@@ -56,7 +56,5 @@ function importKey(format, keyData, { name }, extractable, usages) {
 
 const keyOperations = { importKey: [[], importKey], "get key length": [[], () => null] };
 
-defineLater(() => {
-  defineAlgorithm("HKDF", { deriveBits: [HKDF_PARAMS, deriveHkdf], ...keyOperations });
-  defineAlgorithm("PBKDF2", { deriveBits: [PBKDF2_PARAMS, derivePbkdf2], ...keyOperations });
-});
+defineAlgorithm("HKDF", { deriveBits: [HKDF_PARAMS, deriveHkdf], ...keyOperations });
+defineAlgorithm("PBKDF2", { deriveBits: [PBKDF2_PARAMS, derivePbkdf2], ...keyOperations });

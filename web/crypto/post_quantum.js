@@ -4,7 +4,7 @@ import { halfKey, keyPair, requirePrivateUsage, requireType } from "./asymmetric
 import { dataError, notSupported, operationError, resultOf } from "./errors.js";
 import { viewOf } from "./idl.js";
 import { checkJsonWebKey, decodeMember, encodeMember } from "./jwk.js";
-import { bufferSource, defineAlgorithm, defineLater, optional } from "./registry.js";
+import { bufferSource, defineAlgorithm, optional } from "./registry.js";
 import { checkUsages } from "./symmetric.js";
 
 const EMPTY = new Uint8Array(0);
@@ -158,12 +158,10 @@ function decapsulate(algorithm, key, ciphertext) {
   return resultOf(native.decapsulate(key.handle, ciphertext), "The decapsulation failed.");
 }
 
-defineLater(() => {
-  SCHEMES.forEach((scheme, number) => {
-    const isSignature = scheme.use === "sig";
-    const uses = isSignature
-      ? { sign: [CONTEXT_PARAMS, sign], verify: [CONTEXT_PARAMS, verify] }
-      : { encapsulate: [[], encapsulate], decapsulate: [[], decapsulate] };
-    defineAlgorithm(scheme.name, { ...uses, ...keyOperations(scheme, number) });
-  });
+SCHEMES.forEach((scheme, number) => {
+  const isSignature = scheme.use === "sig";
+  const uses = isSignature
+    ? { sign: [CONTEXT_PARAMS, sign], verify: [CONTEXT_PARAMS, verify] }
+    : { encapsulate: [[], encapsulate], decapsulate: [[], decapsulate] };
+  defineAlgorithm(scheme.name, { ...uses, ...keyOperations(scheme, number) });
 });

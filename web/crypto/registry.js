@@ -1,5 +1,6 @@
 // Which algorithm does what, and what a worker's description of an algorithm becomes.
 // https://w3c.github.io/webcrypto/#algorithm-normalization
+import { lazy } from "../internal/lazy.js";
 import { native } from "../internal/native.js";
 import { toDOMString } from "../internal/webidl.js";
 import { notSupported } from "./errors.js";
@@ -19,17 +20,17 @@ export function defineAlgorithm(name, supported) {
   }
 }
 
-// What registers the algorithms of each family; run when a worker first names one, so that others carry none of it.
-let definitions = [];
-
-export function defineLater(define) {
-  definitions.push(define);
-}
-
-function defineAll() {
-  const waiting = definitions;
-  definitions = null;
-  for (const define of waiting) define();
+/** The module that registers an algorithm, read when a worker first names one of its family: others carry none of it. */
+function familyOf(upper) {
+  if (upper === "HMAC") return "crypto/hmac.js";
+  if (upper.startsWith("SHA")) return undefined;
+  if (upper === "AES-OCB" || upper.startsWith("CHACHA")) return "crypto/aead.js";
+  if (upper.startsWith("AES-")) return "crypto/aes.js";
+  if (upper.startsWith("RSA")) return "crypto/rsa.js";
+  if (upper.startsWith("EC")) return "crypto/ec.js";
+  if (upper.startsWith("ML-")) return "crypto/post_quantum.js";
+  if (upper === "HKDF" || upper === "PBKDF2") return "crypto/kdf.js";
+  return upper.startsWith("ED") || upper.startsWith("X") ? "crypto/curve25519.js" : undefined;
 }
 
 /** A member of a parameter dictionary: `convert` is of Web IDL, `finish` what normalization does to it afterwards. */
@@ -50,8 +51,11 @@ const UPPER = /[a-z]+/g;
 const toUpper = (name) => name.replace(UPPER, (letters) => letters.toUpperCase());
 
 function findOperation(name, operation) {
-  if (definitions !== null) defineAll();
-  return operations.get(operation)?.get(toUpper(name));
+  const upper = toUpper(name);
+  const family = familyOf(upper);
+  if (family !== undefined) lazy(family);
+  if (operation === "digest" && !operations.has(operation)) defineHashes();
+  return operations.get(operation)?.get(upper);
 }
 
 // Null has no properties, as undefined has none.
@@ -115,11 +119,11 @@ export const hashNumber = (hash) => HASHES[hash.name].number;
 export const hashBits = (hash) => HASHES[hash.name].bits;
 export const hashBlockBits = (hash) => HASHES[hash.name].block;
 
-defineLater(() => {
+function defineHashes() {
   for (const name of Object.keys(HASHES)) {
     defineAlgorithm(name, { digest: [[], (algorithm, data) => native.digest(HASHES[name].number, data)] });
   }
-});
+}
 
 /** https://w3c.github.io/webcrypto/#dfn-HashAlgorithmIdentifier. MD5 is for digests alone. */
 function normalizeHash(value) {

@@ -4,7 +4,7 @@ import { exportDer, halfKey, importDer, keyPair, requirePrivateUsage, requireTyp
 import { dataError, notSupported, operationError, resultOf } from "./errors.js";
 import { toBigInteger, toUnsignedLong } from "./idl.js";
 import { checkJsonWebKey, decodeMember, encodeMember } from "./jwk.js";
-import { bufferSource, defineAlgorithm, defineLater, hashIdentifier, hashNumber, optional, required } from "./registry.js";
+import { bufferSource, defineAlgorithm, hashIdentifier, hashNumber, optional, required } from "./registry.js";
 import { checkUsages } from "./symmetric.js";
 
 const KEY_GEN_PARAMS = [
@@ -126,33 +126,31 @@ const SIGNATURES = { use: "sig", publicUsages: ["verify"], privateUsages: ["sign
 const PSS_PARAMS = [required("saltLength", toUnsignedLong)];
 const OAEP_PARAMS = [optional("label", ...bufferSource)];
 
-defineLater(() => {
-  defineAlgorithm("RSASSA-PKCS1-v1_5", {
-    sign: [[], (algorithm, key, data) => sign(undefined, key, data)],
-    verify: [[], (algorithm, key, signature, data) => verify(undefined, key, signature, data)],
-    ...keyOperations({
-      ...SIGNATURES,
-      jwkAlgorithms: { "SHA-1": "RS1", "SHA-256": "RS256", "SHA-384": "RS384", "SHA-512": "RS512" },
-    }),
-  });
-  defineAlgorithm("RSA-PSS", {
-    sign: [PSS_PARAMS, ({ saltLength }, key, data) => sign(saltLength, key, data)],
-    verify: [PSS_PARAMS, ({ saltLength }, key, signature, data) => verify(saltLength, key, signature, data)],
-    ...keyOperations({
-      ...SIGNATURES,
-      jwkAlgorithms: { "SHA-1": "PS1", "SHA-256": "PS256", "SHA-384": "PS384", "SHA-512": "PS512" },
-    }),
-  });
-  defineAlgorithm("RSA-OAEP", {
-    encrypt: [OAEP_PARAMS, oaep(true)],
-    decrypt: [OAEP_PARAMS, oaep(false)],
-    ...keyOperations({
-      use: "enc",
-      publicUsages: ["encrypt", "wrapKey"],
-      privateUsages: ["decrypt", "unwrapKey"],
-      jwkAlgorithms: {
-        "SHA-1": "RSA-OAEP", "SHA-256": "RSA-OAEP-256", "SHA-384": "RSA-OAEP-384", "SHA-512": "RSA-OAEP-512",
-      },
-    }),
-  });
+defineAlgorithm("RSASSA-PKCS1-v1_5", {
+  sign: [[], (algorithm, key, data) => sign(undefined, key, data)],
+  verify: [[], (algorithm, key, signature, data) => verify(undefined, key, signature, data)],
+  ...keyOperations({
+    ...SIGNATURES,
+    jwkAlgorithms: { "SHA-1": "RS1", "SHA-256": "RS256", "SHA-384": "RS384", "SHA-512": "RS512" },
+  }),
+});
+defineAlgorithm("RSA-PSS", {
+  sign: [PSS_PARAMS, ({ saltLength }, key, data) => sign(saltLength, key, data)],
+  verify: [PSS_PARAMS, ({ saltLength }, key, signature, data) => verify(saltLength, key, signature, data)],
+  ...keyOperations({
+    ...SIGNATURES,
+    jwkAlgorithms: { "SHA-1": "PS1", "SHA-256": "PS256", "SHA-384": "PS384", "SHA-512": "PS512" },
+  }),
+});
+defineAlgorithm("RSA-OAEP", {
+  encrypt: [OAEP_PARAMS, oaep(true)],
+  decrypt: [OAEP_PARAMS, oaep(false)],
+  ...keyOperations({
+    use: "enc",
+    publicUsages: ["encrypt", "wrapKey"],
+    privateUsages: ["decrypt", "unwrapKey"],
+    jwkAlgorithms: {
+      "SHA-1": "RSA-OAEP", "SHA-256": "RSA-OAEP-256", "SHA-384": "RSA-OAEP-384", "SHA-512": "RSA-OAEP-512",
+    },
+  }),
 });

@@ -3,24 +3,15 @@
 // All methods are asynchronous, which also makes every error of a conversion a rejection, as Web IDL wants. Such errors, and those of the
 // normalization, are there at once; what comes of the rest, which the standard does in parallel, is told later. In between there is no
 // await: what a worker does to its buffers afterwards changes nothing.
+import { lazy } from "../internal/lazy.js";
 import { native } from "../internal/native.js";
 import { defineInterface } from "../internal/platform.js";
 import { encodeText } from "../internal/text.js";
 import { illegalConstructor, isBufferSource, requireArguments, toEnum } from "../internal/webidl.js";
-import "./aead.js";
-import "./aes.js";
-import "./curve25519.js";
-import "./ec.js";
-import "./hmac.js";
-import "./kdf.js";
-import "./post_quantum.js";
-import "./rsa.js";
 import { accessError, notSupported, resultOf, syntaxError } from "./errors.js";
 import { toBufferSource, toObjectOrString, toSequenceOf, toUnsignedLong, viewOf } from "./idl.js";
-import { parseJsonWebKey, toJsonWebKey } from "./jwk.js";
 import { createKey, intersectUsages, stateOf, USAGES } from "./key.js";
 import { normalizeAlgorithm, operationOf } from "./registry.js";
-import { supports } from "./supports.js";
 
 const INTERNAL = Symbol("made by the platform");
 // The longer ones are of https://wicg.github.io/webcrypto-modern-algos/#dom-keyformat
@@ -50,7 +41,7 @@ function toKeyData(value, format) {
   const isBuffer = isBufferSource(value);
   if (format === "jwk") {
     if (isBuffer) throw new TypeError('A "jwk" key is an object, not a buffer.');
-    return toJsonWebKey(value);
+    return lazy("crypto/jwk.js").toJsonWebKey(value);
   }
   if (!isBuffer) throw new TypeError(`A "${format}" key is a buffer.`);
   return toData(value);
@@ -263,7 +254,7 @@ export class SubtleCrypto {
     return inParallel(async () => {
       requireUse(unwrapping, normalized, "unwrapKey");
       const bytes = await normalized.run(normalized, unwrapping, viewOf(data));
-      const keyData = form === "jwk" ? parseJsonWebKey(new Uint8Array(bytes)) : bytes;
+      const keyData = form === "jwk" ? lazy("crypto/jwk.js").parseJsonWebKey(new Uint8Array(bytes)) : bytes;
       return finishKey(target.run(formatFor(target.name, form), keyData, target, isExtractable, usages), isExtractable, usages);
     });
   }
@@ -340,7 +331,7 @@ export class SubtleCrypto {
   /** https://wicg.github.io/webcrypto-modern-algos/#SubtleCrypto-method-supports */
   static supports(operation, algorithm, lengthOrAlgorithm = null) {
     requireArguments(arguments.length, 2, "SubtleCrypto.supports");
-    return supports(operation, algorithm, lengthOrAlgorithm);
+    return lazy("crypto/supports.js").supports(operation, algorithm, lengthOrAlgorithm);
   }
 
   /** https://developers.cloudflare.com/workers/runtime-apis/web-crypto/#timingsafeequal */

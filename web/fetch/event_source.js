@@ -24,6 +24,8 @@ const CONNECTING = 0;
 const OPEN = 1;
 const CLOSED = 2;
 const RECONNECTION_MS = 3000;
+const BACKOFF_MS = 100; // twice as long after each attempt that failed,
+const MOST_BACKOFF_MS = 30_000; // and this at most
 
 export class EventSource extends EventTarget {
   #state = CONNECTING;
@@ -33,6 +35,7 @@ export class EventSource extends EventTarget {
   #connection = null; // AbortController of the request under way
   #timer = 0; // until the next
   #reconnectionMs = RECONNECTION_MS;
+  #failures = 0; // attempts since it was open
   #lastEventId = "";
   #handlers = null;
 
@@ -121,6 +124,7 @@ export class EventSource extends EventTarget {
     await null;
     if (this.#state === CLOSED) return;
     this.#state = OPEN;
+    this.#failures = 0;
     fireEvent(this, new Event("open"));
     while (!connection.signal.aborted) {
       const { done, value } = await reader.read();
@@ -136,7 +140,11 @@ export class EventSource extends EventTarget {
     this.#state = CONNECTING;
     this.#connection.abort(); // whatever is left of it
     this.#tellError(why);
-    if (this.#state === CONNECTING) this.#timer = startTimer(() => this.#connect(), this.#reconnectionMs);
+    if (this.#state !== CONNECTING) return;
+    // A server that is down may have named no time at all.
+    const more = this.#failures === 0 ? 0 : Math.min(BACKOFF_MS * 2 ** this.#failures, MOST_BACKOFF_MS);
+    this.#failures++;
+    this.#timer = startTimer(() => this.#connect(), Math.max(this.#reconnectionMs, more));
   }
 
   /** https://html.spec.whatwg.org/multipage/server-sent-events.html#fail-the-connection */

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import re
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from functools import wraps
 from typing import Any, TypeAlias
 
@@ -16,7 +16,7 @@ from atoll.bindings.base import Binding, OpCall, Reply, op
 from atoll.bindings.clock import ClockWatch, seconds_up
 from atoll.bindings.kv import limits
 from atoll.bindings.kv.pieces import Budget, Download, Upload
-from atoll.bindings.kv.store import Entry, KVStore, Space
+from atoll.bindings.kv.store import Bound, Entry, KVStore, Space
 from atoll.errors import BindingRefused, InvalidArgument, StorageFailed
 
 log = logging.getLogger("atoll.bindings")
@@ -81,6 +81,9 @@ class KV(Binding):
     async def usage(self, tenant: str) -> dict[str, int]:
         total = await self.store.total(tenant)
         return {"kv_keys": total.keys, "kv_bytes": total.bytes}
+
+    def bound(self, tenant: str, most: Mapping[str, int | None]) -> None:
+        self.store.bound(tenant, Bound(most["kv_keys"], most["kv_bytes"]))
 
     async def close(self) -> None:
         self._sweeper.cancel()

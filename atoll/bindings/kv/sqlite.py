@@ -16,6 +16,7 @@ from typing import NamedTuple, TypeAlias
 import apsw
 
 from atoll.bindings.kv.store import (
+    MAX_NAMESPACES,
     Bound,
     Entry,
     Listed,
@@ -25,6 +26,7 @@ from atoll.bindings.kv.store import (
     Page,
     Size,
     Space,
+    TooManyNamespaces,
     after_prefix,
     over,
 )
@@ -63,6 +65,14 @@ class NamespaceRow(NamedTuple):
     created_at: int
 
 
+class Room(NamedTuple):
+    """How much a tenant may surely add before what it has must be looked at: what it deletes meanwhile comes on top."""
+
+    bound: Bound
+    keys: int
+    bytes: int
+
+
 class SqliteKV:
     def __init__(self, path: Path) -> None:
         folder = resources.files("atoll.bindings.kv") / "migrations"
@@ -72,6 +82,7 @@ class SqliteKV:
             for row in self._database.read(lambda connection: rows(connection, NamespaceRow, NAMESPACES))
         }
         self._bounds: dict[str, Bound] = {}  # of tenants that have one
+        self._rooms: dict[str, Room] = {}  # by tenant; on the writer thread
         self._dropped: set[int] = set()  # namespaces, since the start; on the writer thread
 
     def bound(self, tenant: str, bound: Bound) -> None:
@@ -89,6 +100,8 @@ class SqliteKV:
     async def create(self, space: Space, now: float) -> bool:
         if space in self._known:
             return False
+        if sum(known.tenant == space.tenant for known in self._known) >= MAX_NAMESPACES:
+            raise TooManyNamespaces
 
         def act(connection: apsw.Connection) -> bool:
             sql = "INSERT INTO namespaces (tenant, name, created_at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
@@ -143,11 +156,14 @@ class SqliteKV:
     async def put(self, space: Space, entries: Sequence[tuple[bytes, Entry]]) -> None:
         number, bound = self._id(space), self._bounds.get(space.tenant)
         values = [_row(number, key, entry) for key, entry in entries]
+        size = sum([row[4] for row in values])
 
         def act(connection: apsw.Connection) -> None:
             if number in self._dropped:  # while this write waited
                 raise NoNamespace(space.namespace)
-            before = None if bound is None else rows(connection, Size, TOTAL, space.tenant)[0]
+            before = None
+            if bound is not None and not self._has_room(space.tenant, bound, len(values), size):
+                [before] = rows(connection, Size, TOTAL, space.tenant)
             if len(values) == 1:
                 connection.execute(PUT, values[0])
             else:
@@ -156,8 +172,21 @@ class SqliteKV:
                 [total] = rows(connection, Size, TOTAL, space.tenant)
                 if over(total, bound) and (total.keys > before.keys or total.bytes > before.bytes):
                     raise OverQuota(total, bound)
+                self._rooms[space.tenant] = _room(bound, total)
 
-        await self._database.write(act)
+        try:
+            await self._database.write(act)
+        except StorageFailed:
+            self._rooms.pop(space.tenant, None)  # what was counted with it may not be as counted
+            raise
+
+    def _has_room(self, tenant: str, bound: Bound, keys: int, size: int) -> bool:
+        """Whether they surely fit, so that nothing needs to be summed up. On the writer thread."""
+        room = self._rooms.get(tenant)
+        if room is None or room.bound is not bound or room.keys < keys or room.bytes < size:
+            return False
+        self._rooms[tenant] = Room(bound, room.keys - keys, room.bytes - size)
+        return True
 
     async def delete(self, space: Space, keys: Sequence[bytes]) -> None:
         number = self._id(space)
@@ -214,12 +243,18 @@ class SqliteKV:
         return known.id
 
 
+def _room(bound: Bound, total: Size) -> Room:
+    keys = ANY_SIZE if bound.keys is None else bound.keys - total.keys
+    return Room(bound, keys, ANY_SIZE if bound.bytes is None else bound.bytes - total.bytes)
+
+
 def _listed(sql: str, number: int, start: bytes, end: bytes, most: int, connection: apsw.Connection) -> list[Listed]:
     return rows(connection, Listed, sql, number, start, end, most)
 
 
 def _row(number: int, key: bytes, entry: Entry) -> tuple[int, bytes, int | None, str | None, int, bytes]:
-    return number, key, entry.expires_at, entry.metadata, len(entry.value), entry.value
+    size = len(key) + len(entry.value) + (len(entry.metadata.encode()) if entry.metadata else 0)
+    return number, key, entry.expires_at, entry.metadata, size, entry.value
 
 
 def _together(connection: apsw.Connection, look: Look, largest: int) -> Found:

@@ -12,6 +12,8 @@ from typing import NamedTuple, Protocol
 
 from atoll.errors import BindingRefused
 
+MAX_NAMESPACES = 1_000  # of one tenant: all of them are in memory
+
 
 class Space(NamedTuple):
     tenant: str
@@ -48,7 +50,7 @@ class Size(NamedTuple):
     """How much is stored: what has expired counts until it is swept."""
 
     keys: int
-    bytes: int  # of values
+    bytes: int  # of keys, values and metadata
 
 
 class Bound(NamedTuple):
@@ -70,6 +72,11 @@ class OverQuota(BindingRefused):
         )
 
 
+class TooManyNamespaces(BindingRefused):
+    def __init__(self) -> None:
+        super().__init__(f"403 the tenant has {MAX_NAMESPACES:,} namespaces, the most it may have: delete some")
+
+
 class NoNamespace(BindingRefused):
     """There is no such namespace, or no longer."""
 
@@ -89,7 +96,7 @@ class KVStore(Protocol):
     async def exists(self, space: Space) -> bool: ...
 
     async def create(self, space: Space, now: float) -> bool:
-        """Make a namespace; False if there was one already."""
+        """Make a namespace; False if there was one already. TooManyNamespaces if the tenant has as many as it may."""
 
     async def drop(self, space: Space) -> bool:
         """Remove a namespace with all that is in it; False if there was none. What is in it is invisible at once."""

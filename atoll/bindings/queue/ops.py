@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
 from atoll.bindings.base import Binding, OpCall, Reply, op
-from atoll.bindings.queue.store import NewMessage, NoQueue, QueueStore
-from atoll.errors import InvalidArgument, StorageFailed
+from atoll.bindings.queue.store import NewMessage, NoQueue, OverQuota, QueueStore
+from atoll.errors import BindingRefused, InvalidArgument, StorageFailed
 
 MAX_MESSAGE = 128 * 1000
 MAX_BATCH = 100
 MAX_BATCH_BYTES = 256 * 1000
 MAX_DELAY = 86_400
+MAX_QUEUES = 1_000  # of one tenant
 TYPES = ("json", "text", "bytes", "v8")
 NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 
@@ -30,6 +32,12 @@ def checked_queue_name(name: str) -> str:
             f"a queue cannot be named {name[:80]!r}: use 1 to 63 lower-case letters, digits and dashes"
         )
     return name
+
+
+async def refuse_one_more(store: QueueStore, tenant: str) -> None:
+    """Refuse another queue of a tenant that has as many as it may have: all of them are in memory."""
+    if len(await store.all(tenant)) >= MAX_QUEUES:
+        raise BindingRefused(f"403 the tenant has {MAX_QUEUES:,} queues, the most it may have: delete some")
 
 
 class QueueBinding(Binding):
@@ -49,8 +57,17 @@ class QueueBinding(Binding):
     async def holdings(self, tenant: str) -> list[str]:
         return [queue.name for queue in await self._store.all(tenant)]
 
+    async def usage(self, tenant: str) -> dict[str, int]:
+        return {"queue_bytes": await self._store.total(tenant)}
+
+    def bound(self, tenant: str, most: Mapping[str, int | None]) -> None:
+        self._store.bound(tenant, most["queue_bytes"])
+
     async def prepare(self, tenant: str, resource: str) -> None:
-        await self._store.ensure(tenant, resource.partition(" ")[2])
+        name = resource.partition(" ")[2]
+        if await self._store.find(tenant, name) is None:
+            await refuse_one_more(self._store, tenant)
+        await self._store.ensure(tenant, name)
 
     @op("queue.send")
     async def send(self, call: OpCall) -> Reply:
@@ -62,6 +79,8 @@ class QueueBinding(Binding):
             raise NoQueue
         try:
             await self._store.send(queue.id, messages)
+        except OverQuota as error:
+            raise BindingRefused(f"Queue send failed: {error}") from None
         except StorageFailed as error:
             raise StorageFailed(f"Queue send failed: {error}") from None
         return Reply()

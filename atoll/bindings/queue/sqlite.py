@@ -16,14 +16,29 @@ from pathlib import Path
 import apsw
 
 from atoll.bindings.clock import SteadyClock
-from atoll.bindings.queue.store import RETENTION, Depth, Message, NewMessage, NoQueue, Queue, Settlement, Waiting
+from atoll.bindings.queue.store import (
+    RETENTION,
+    Depth,
+    Message,
+    NewMessage,
+    NoQueue,
+    OverQuota,
+    Queue,
+    Settlement,
+    Waiting,
+)
 from atoll.db.sqlite import Database, rows
+from atoll.errors import StorageFailed
 
 log = logging.getLogger("atoll.queues")
 
+MESSAGE_BYTES = 128  # that a message counts for besides its body, as in migrations/0003_bytes.sql
+SIZE = f"coalesce(sum(length(body) + {MESSAGE_BYTES}), 0)"
 SWEEP_ROWS = 1_000  # messages one sweep deletes at most, so that no write waits long for it
 
 INSERT = "INSERT INTO messages (queue_id, id, type, body, sent_at, visible_at) VALUES (?, ?, ?, ?, ?, ?)"
+TOTAL = "SELECT coalesce(sum(bytes), 0) FROM queues WHERE tenant = ?"
+GROW = "UPDATE queues SET bytes = bytes + ? WHERE id = ?"
 _QUEUE = "SELECT id, tenant, name, paused, retention, dropped, created_at FROM queues"
 
 
@@ -33,9 +48,13 @@ class SqliteQueues:
         self._clock = clock or SteadyClock()
         self._listeners: list[Callable[[int], None]] = []  # told the id of a queue that changed
         self._known: dict[tuple[str, str], Queue] = {}  # by tenant and name: nobody else changes the file
+        self._owners: dict[int, str] = {}  # tenants by the id of a queue
         for queue in self._database.read(lambda c: rows(c, _queue, _QUEUE)):
-            self._known[queue.tenant, queue.name] = queue
-        self._is_ready = False  # what the last process left has been seen to
+            self._know(queue)
+        self._bounds: dict[str, int] = {}  # of tenants that have one
+        self._rooms: dict[str, tuple[int, int]] = {}  # a tenant's bound, and what surely fits; on the writer thread
+        self._leased: set[int] = set()  # messages that somebody has: their seq
+        self._is_ready = False  # leases that nobody has, the last process's or those of a failed write, are undone
 
     def on_change(self, listener: Callable[[int], None]) -> None:
         self._listeners.append(listener)
@@ -43,12 +62,23 @@ class SqliteQueues:
     def now(self) -> int:
         return int(self._clock() * 1000)
 
+    def bound(self, tenant: str, most: int | None) -> None:
+        if most is None:
+            self._bounds.pop(tenant, None)
+        else:
+            self._bounds[tenant] = most
+
+    async def total(self, tenant: str) -> int:
+        return self._database.read(lambda c: rows(c, int, TOTAL, tenant))[0]
+
     async def _get_ready(self) -> None:
-        """Done by the first who needs it, and again by the next one if the disk was full then."""
+        """Done by the first who needs it, and again by the next one if the disk failed then."""
         now = self.now()
 
         def act(connection: apsw.Connection) -> None:
-            _execute(connection, "UPDATE messages SET leased = 0 WHERE leased = 1")
+            marked = rows(connection, int, "SELECT seq FROM messages WHERE leased = 1")
+            lost = [(seq,) for seq in marked if seq not in self._leased]
+            connection.executemany("UPDATE messages SET leased = 0 WHERE seq = ?", lost)
             sql = "SELECT max((SELECT max(sent_at) FROM messages WHERE queue_id = queues.id)) FROM queues"
             [newest] = rows(connection, lambda at: at, sql)
             ahead = (newest or 0) - now
@@ -78,7 +108,8 @@ class SqliteQueues:
 
         known = self._known.get((tenant, name))
         if known is None:
-            known = self._known[tenant, name] = await self._database.write(act)
+            known = await self._database.write(act)
+            self._know(known)
         return known
 
     async def find(self, tenant: str, name: str) -> Queue | None:
@@ -98,16 +129,20 @@ class SqliteQueues:
 
     async def purge(self, queue_id: int) -> int:
         def act(connection: apsw.Connection) -> int:
-            _execute(connection, "DELETE FROM messages WHERE queue_id = ? AND leased = 0", queue_id)
-            return connection.changes()
+            where = "FROM messages WHERE queue_id = ? AND leased = 0"
+            [size] = rows(connection, int, f"SELECT {SIZE} {where}", queue_id)
+            _execute(connection, f"DELETE {where}", queue_id)
+            purged = connection.changes()
+            _execute(connection, GROW, -size, queue_id)
+            return purged
 
         return await self._database.write(act)
 
     async def depth(self, queue_id: int) -> Depth:
         sql = (
             "SELECT count(*) FILTER (WHERE leased = 0 AND visible_at <= ?1),"
-            " count(*) FILTER (WHERE leased = 0 AND visible_at > ?1), count(*) FILTER (WHERE leased = 1), min(sent_at)"
-            " FROM messages WHERE queue_id = ?2"
+            " count(*) FILTER (WHERE leased = 0 AND visible_at > ?1), count(*) FILTER (WHERE leased = 1), min(sent_at),"
+            " (SELECT coalesce(sum(bytes), 0) FROM queues WHERE id = ?2) FROM messages WHERE queue_id = ?2"
         )
         now = self.now()
         return (await self._database.search(lambda c: rows(c, Depth, sql, now, queue_id)))[0]
@@ -122,7 +157,13 @@ class SqliteQueues:
             for number, message in zip(ids, messages, strict=True)
         ]
 
+        tenant = self._owners.get(queue_id, "")
+        most = self._bounds.get(tenant)
+        size = sum(len(message.body) + MESSAGE_BYTES for message in messages)
+
         def act(connection: apsw.Connection) -> None:
+            if most is not None:
+                self._find_room(connection, tenant, most, size)
             try:
                 if len(values) == 1:
                     connection.execute(INSERT, values[0])
@@ -130,17 +171,33 @@ class SqliteQueues:
                     connection.executemany(INSERT, values)
             except apsw.ConstraintError:  # it was deleted while this write waited
                 raise NoQueue from None
+            _execute(connection, GROW, size, queue_id)
 
-        await self._database.write(act)
+        try:
+            await self._database.write(act)
+        except StorageFailed:
+            self._rooms.pop(tenant, None)  # what was counted with it may not be as counted
+            raise
         self._tell(queue_id)
         return ids
+
+    def _find_room(self, connection: apsw.Connection, tenant: str, most: int, size: int) -> None:
+        """Count messages that are to be stored. What there is in all is summed up only when it may be too much."""
+        bound, left = self._rooms.get(tenant, (most, 0))
+        if bound != most or left < size:
+            [total] = rows(connection, int, TOTAL, tenant)
+            if total + size > most:
+                raise OverQuota(total + size, most)
+            left = most - total
+        self._rooms[tenant] = (most, left - size)
 
     async def lease(self, queue_id: int, limit: int) -> list[Message]:
         await self._get_ready()
         now = self.now()
+        taken: list[Message] = []
 
-        def act(connection: apsw.Connection) -> list[Message]:
-            taken = rows(
+        def act(connection: apsw.Connection) -> None:
+            taken[:] = rows(
                 connection,
                 Message,
                 "SELECT seq, id, type, body, sent_at, attempts + 1 FROM messages"
@@ -150,15 +207,23 @@ class SqliteQueues:
             connection.executemany(
                 "UPDATE messages SET leased = 1, attempts = attempts + 1 WHERE seq = ?", [(m.seq,) for m in taken]
             )
-            return taken
+            self._leased.update(message.seq for message in taken)
 
-        return await self._database.write(act)
+        try:
+            await self._database.write(act)
+        except StorageFailed:  # it may or may not be on the disk: what it took must not stay leased by nobody
+            self._leased.difference_update(message.seq for message in taken)
+            self._is_ready = False
+            raise
+        return taken
 
     async def settle(self, queue_id: int, settlement: Settlement) -> None:
         now = self.now()
 
         def act(connection: apsw.Connection) -> None:
+            _execute(connection, GROW, -_size(connection, (*settlement.done, *settlement.dead)), queue_id)
             if settlement.dead_letters is not None:
+                _execute(connection, GROW, _size(connection, settlement.dead), settlement.dead_letters)
                 connection.executemany(
                     "INSERT INTO messages (queue_id, id, type, body, sent_at, visible_at)"
                     " SELECT ?, id, type, body, ?, ? FROM messages WHERE seq = ?",
@@ -176,6 +241,7 @@ class SqliteQueues:
             )
 
         await self._database.write(act)
+        self._leased.difference_update(settlement.done, settlement.dead, (seq for seq, _ in settlement.again))
         if settlement.dead and settlement.dead_letters is None:
             self._refresh(queue_id)
         self._tell(queue_id)
@@ -198,12 +264,13 @@ class SqliteQueues:
         now = self.now()
 
         def act(connection: apsw.Connection) -> None:
-            _execute(
-                connection,
+            swept = connection.execute(
                 "DELETE FROM messages WHERE seq IN (SELECT seq FROM messages JOIN queues ON queues.id = queue_id"
-                " WHERE leased = 0 AND sent_at < ? - retention * 1000 LIMIT ?)",
-                now, SWEEP_ROWS,
-            )  # fmt: skip
+                f" WHERE leased = 0 AND sent_at < ? - retention * 1000 LIMIT ?)"
+                f" RETURNING -length(body) - {MESSAGE_BYTES}, queue_id",
+                (now, SWEEP_ROWS),
+            ).fetchall()
+            connection.executemany(GROW, swept)
 
         await self._database.write(act)
 
@@ -218,9 +285,13 @@ class SqliteQueues:
     def _refresh(self, queue_id: int) -> None:
         """Know a queue as it is now, or that it is gone."""
         for key in [key for key, queue in self._known.items() if queue.id == queue_id]:
-            del self._known[key]
+            del self._known[key], self._owners[queue_id]
         for queue in self._database.read(lambda c: rows(c, _queue, f"{_QUEUE} WHERE id = ?", queue_id)):
-            self._known[queue.tenant, queue.name] = queue
+            self._know(queue)
+
+    def _know(self, queue: Queue) -> None:
+        self._known[queue.tenant, queue.name] = queue
+        self._owners[queue.id] = queue.tenant
 
     def _tell(self, queue_id: int) -> None:
         for listener in self._listeners:
@@ -230,6 +301,12 @@ class SqliteQueues:
 def _queue(*columns: str | int) -> Queue:
     queue = Queue(*columns)  # type: ignore[arg-type]  # the table is STRICT
     return queue._replace(paused=bool(queue.paused))
+
+
+def _size(connection: apsw.Connection, messages: Sequence[int]) -> int:
+    """What messages, by their seq, count for."""
+    sql = f"SELECT {SIZE} FROM messages WHERE seq IN (SELECT value FROM json_each(?))"
+    return rows(connection, int, sql, f"[{','.join(map(str, messages))}]")[0]
 
 
 def _execute(connection: apsw.Connection, sql: str, *values: str | int) -> None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
-from atoll.errors import InvalidArgument
+from atoll.errors import BindingRefused, InvalidArgument
 
 RETENTION = 4 * 86_400  # seconds, unless a queue says otherwise
 
@@ -26,6 +26,16 @@ class Queue(NamedTuple):
     retention: int
     dropped: int
     created_at: int
+
+
+class OverQuota(BindingRefused):
+    """Messages would give a tenant more than it may have in its queues."""
+
+    def __init__(self, bytes_: int, most: int) -> None:
+        super().__init__(
+            f"403 the tenant would have {bytes_:,} bytes in queues, more than its quota of {most:,}: consume or purge"
+            " some, or ask the operator of this node for a larger quota"
+        )
 
 
 class NoQueue(InvalidArgument):
@@ -70,6 +80,7 @@ class Depth(NamedTuple):
     delayed: int
     leased: int
     oldest_at: int | None
+    bytes: int  # of all messages: a message counts for 128 more than its body
 
 
 class Settlement(NamedTuple):
@@ -86,6 +97,12 @@ class QueueStore(Protocol):
         """Be told the id of each queue that changes."""
 
     def now(self) -> int: ...
+
+    def bound(self, tenant: str, most: int | None) -> None:
+        """From now on a tenant may have so many bytes in all its queues; what it has already stays."""
+
+    async def total(self, tenant: str) -> int:
+        """How many bytes there are in all queues of a tenant."""
 
     # Queues
 
@@ -113,7 +130,10 @@ class QueueStore(Protocol):
     # Messages
 
     async def send(self, queue_id: int, messages: Sequence[NewMessage]) -> list[str]:
-        """Store messages; returns their ids once they are safe. NoQueue if the queue was deleted."""
+        """Store messages; returns their ids once they are safe. NoQueue if the queue was deleted.
+
+        OverQuota if that is more than the tenant may have: then none of them is stored.
+        """
 
     async def lease(self, queue_id: int, limit: int) -> list[Message]:
         """Take up to `limit` messages that are due, oldest first; each counts an attempt."""

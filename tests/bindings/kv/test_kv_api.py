@@ -32,7 +32,7 @@ def test_a_namespace_is_made_listed_measured_and_removed(atoll: Atoll) -> None:
     assert "books" in [row["name"] for row in ask(atoll, "GET", "").json["namespaces"]]
     ask(atoll, "PUT", "/books/values/a", b"12345")
     size = ask(atoll, "GET", "/books").json
-    assert (size["keys"], size["bytes"]) == (1, 5)
+    assert (size["keys"], size["bytes"]) == (1, 6)
     assert ask(atoll, "DELETE", "/books").status == 204
     for method, path in (("GET", ""), ("DELETE", ""), ("GET", "/values/a"), ("PUT", "/values/a"), ("GET", "/keys")):
         assert code(ask(atoll, method, f"/books{path}", b"")) == 10007
@@ -81,6 +81,14 @@ def test_what_does_not_fit_is_refused_and_changes_nothing(
     answer = ask(atoll, method, path, body)
     assert code(answer) == expected and "Traceback" not in answer.text
     assert ask(atoll, "GET", "/errors/keys").json == {"keys": []}
+
+
+def test_a_key_whose_bytes_are_no_text_is_refused_and_not_taken_for_another(atoll: Atoll) -> None:
+    ask(atoll, "POST", "", {"name": "garbled"})
+    for method in ("PUT", "GET", "DELETE"):
+        assert code(ask(atoll, method, "/garbled/values/%ff%fe", b"x")) == 10026
+    assert ask(atoll, "PUT", "/garbled/values/%EF%BF%BD", b"meant so").status == 204
+    assert ask(atoll, "GET", "/garbled/values/%EF%BF%BD").text == "meant so"
 
 
 def test_a_form_of_another_site_cannot_fill_a_namespace(atoll: Atoll) -> None:

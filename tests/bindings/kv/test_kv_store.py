@@ -10,10 +10,10 @@ import apsw
 import pytest
 
 from atoll.bindings.clock import ClockWatch
-from atoll.bindings.kv import ops
+from atoll.bindings.kv import ops, sqlite
 from atoll.bindings.kv.ops import KV, SWEPT_AFTER
 from atoll.bindings.kv.sqlite import INLINE_VALUE, SqliteKV
-from atoll.bindings.kv.store import Bound, Entry, KVStore, NoNamespace, OverQuota, Size, Space
+from atoll.bindings.kv.store import Bound, Entry, KVStore, NoNamespace, OverQuota, Size, Space, TooManyNamespaces
 from tests.eventually import eventually
 
 ALICE = Space("alice", "things")
@@ -124,7 +124,7 @@ async def test_a_crowd_of_expired_keys_does_not_make_a_list_look_at_all_of_them(
 
 async def test_a_namespace_that_was_dropped_is_empty_when_it_is_made_again(store: KVStore) -> None:
     await store.put(ALICE, [(b"%d" % i, Entry(b"x" * 10)) for i in range(1200)])
-    assert await store.measure(ALICE) == (1200, 12_000)
+    assert await store.measure(ALICE) == (1200, 12_000 + 3_690)
     assert await store.drop(ALICE) and not await store.drop(ALICE)
     for act in (store.get(ALICE, [b"1"], NOW), store.put(ALICE, [(b"1", Entry(b""))]), store.delete(ALICE, [b"1"])):
         with pytest.raises(NoNamespace):
@@ -141,9 +141,9 @@ async def test_sizes_are_counted_with_every_write(store: KVStore) -> None:
     await store.create(Space("alice", "more"), NOW)
     await store.put(ALICE, [(b"a", Entry(b"12345")), (b"b", Entry(b"1", None, int(NOW))), (b"a", Entry(b"123"))])
     await store.put(Space("alice", "more"), [(b"a", Entry(b"1234567"))])
-    assert await store.measure(ALICE) == Size(2, 4) and await store.total("alice") == Size(3, 11)
+    assert await store.measure(ALICE) == Size(2, 6) and await store.total("alice") == Size(3, 14)
     await store.delete(ALICE, [b"a", b"a", b"never was"])
-    assert await store.measure(ALICE) == Size(1, 1)
+    assert await store.measure(ALICE) == Size(1, 2)
     assert await store.sweep(NOW + 1) == 1
     assert await store.measure(ALICE) == Size(0, 0) and await store.measure(BOB) == Size(0, 0)
     await store.drop(Space("alice", "more"))
@@ -153,11 +153,11 @@ async def test_sizes_are_counted_with_every_write(store: KVStore) -> None:
 async def test_a_tenant_stores_no_more_than_its_bound(store: KVStore) -> None:
     await store.create(Space("alice", "more"), NOW)
     store.bound("alice", Bound(keys=3, bytes=100))
-    await store.put(ALICE, [(b"a", Entry(bytes(60)))])
-    with pytest.raises(OverQuota, match="101 bytes in KV, more than its quota of 100"):
-        await store.put(Space("alice", "more"), [(b"b", Entry(b"")), (b"c", Entry(bytes(41)))])
+    await store.put(ALICE, [(b"a", Entry(bytes(59)))])
+    with pytest.raises(OverQuota, match="102 bytes in KV, more than its quota of 100"):
+        await store.put(Space("alice", "more"), [(b"b", Entry(b"")), (b"c", Entry(bytes(40)))])
     assert await store.measure(Space("alice", "more")) == Size(0, 0), "all or nothing"
-    await store.put(ALICE, [(b"a", Entry(bytes(100)))])
+    await store.put(ALICE, [(b"a", Entry(bytes(95)))])
     with pytest.raises(OverQuota, match="4 keys in KV, more than its quota of 3"):
         await store.put(ALICE, [(b"%d" % i, Entry(b"")) for i in range(3)])
     await store.put(BOB, [(b"%d" % i, Entry(bytes(100))) for i in range(10)])
@@ -169,6 +169,50 @@ async def test_a_tenant_stores_no_more_than_its_bound(store: KVStore) -> None:
     await store.put(ALICE, [(b"%d" % i, Entry(b"")) for i in range(5)])
     store.bound("alice", Bound())
     await store.put(ALICE, [(b"a", Entry(bytes(1000)))])
+
+
+async def test_keys_and_metadata_count_as_well_as_values(store: KVStore) -> None:
+    await store.put(ALICE, [(b"key", Entry(b"value", '"\u00e9"'))])
+    assert await store.measure(ALICE) == Size(1, 3 + 5 + 4)
+    await store.put(ALICE, [(b"key", Entry(b"other", '"longer"'))])
+    assert await store.measure(ALICE) == Size(1, 3 + 5 + 8)
+    await store.put(ALICE, [(b"key", Entry(b"other"))])
+    assert await store.measure(ALICE) == Size(1, 3 + 5)
+    store.bound("alice", Bound(bytes=100))
+    with pytest.raises(OverQuota):
+        await store.put(ALICE, [(b"k" * 93, Entry(b""))])
+    with pytest.raises(OverQuota):
+        await store.put(ALICE, [(b"k", Entry(b"", f'"{"m" * 90}"'))])
+    await store.delete(ALICE, [b"key"])
+    assert await store.total("alice") == Size(0, 0)
+
+
+async def test_a_bound_holds_to_the_byte_however_the_store_came_there(store: KVStore) -> None:
+    """Many small writes, overwritten and deleted ones among them: what is not summed up each time adds up."""
+    store.bound("alice", Bound(bytes=1_000))
+    for number in range(400):
+        await store.put(ALICE, [(b"%02d" % (number % 40), Entry(bytes(number % 23)))])
+        if number % 7 == 0:
+            await store.delete(ALICE, [b"%02d" % (number % 40)])
+    await asyncio.gather(*(store.put(ALICE, [(b"fill%02d" % i, Entry(b"x" * 4))]) for i in range(20)))
+    total = await store.total("alice")
+    left = 1_000 - total.bytes
+    assert left > 1
+    with pytest.raises(OverQuota):
+        await store.put(ALICE, [(b"l", Entry(bytes(left)))])
+    await store.put(ALICE, [(b"l", Entry(bytes(left - 1)))])
+    assert (await store.total("alice")).bytes == 1_000
+
+
+async def test_a_tenant_has_no_more_namespaces_than_it_may(store: KVStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite, "MAX_NAMESPACES", 2)
+    assert await store.create(Space("alice", "second"), NOW)
+    with pytest.raises(TooManyNamespaces, match=r"^403 "):
+        await store.create(Space("alice", "third"), NOW)
+    assert not await store.create(ALICE, NOW), "what is there is no one more"
+    assert await store.create(Space("bob", "second"), NOW)
+    await store.drop(ALICE)
+    assert await store.create(Space("alice", "third"), NOW)
 
 
 async def test_a_write_that_waited_while_its_namespace_was_dropped_is_refused(store: KVStore) -> None:

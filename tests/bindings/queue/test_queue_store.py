@@ -10,7 +10,7 @@ import pytest
 
 from atoll.bindings.clock import SteadyClock
 from atoll.bindings.queue.sqlite import SqliteQueues
-from atoll.bindings.queue.store import NewMessage, NoQueue, Queue, QueueStore, Settlement
+from atoll.bindings.queue.store import NewMessage, NoQueue, OverQuota, Queue, QueueStore, Settlement
 
 BACKENDS: dict[str, Callable[[Path, Callable[[], float]], QueueStore]] = {
     "sqlite": lambda folder, clock: SqliteQueues(folder / "queues.db", clock=clock)
@@ -68,7 +68,7 @@ async def test_messages_are_leased_once_in_the_order_in_which_they_fall_due(open
     opened.clock.now += 20
     [second] = await store.lease(jobs.id, 1)
     assert (second.body, second.id, second.attempts, second.sent_at) == (b"2", ids[0], 1, NOW * 1000)
-    assert await store.depth(jobs.id) == (1, 0, 2, NOW * 1000)
+    assert (await store.depth(jobs.id))[:4] == (1, 0, 2, NOW * 1000)
 
 
 async def test_what_became_of_messages_is_settled_all_at_once(opened: Opened, jobs: Queue) -> None:
@@ -77,7 +77,7 @@ async def test_what_became_of_messages_is_settled_all_at_once(opened: Opened, jo
     await store.send(jobs.id, [message(body) for body in (b"done", b"again", b"dead")])
     done, again, lost = await store.lease(jobs.id, 10)
     await store.settle(jobs.id, Settlement([done.seq], [(again.seq, (NOW + 30) * 1000)], [lost.seq], dead.id))
-    assert await store.depth(jobs.id) == (0, 1, 0, NOW * 1000)
+    assert (await store.depth(jobs.id))[:4] == (0, 1, 0, NOW * 1000)
     [letter] = await store.lease(dead.id, 10)
     assert (letter.id, letter.body, letter.attempts) == (lost.id, b"dead", 1)
     opened.clock.now += 30
@@ -145,7 +145,7 @@ async def test_looking_at_messages_changes_nothing(opened: Opened, jobs: Queue) 
     assert (first.body, first.leased, first.attempts) == (b"0", 1, 1)
     assert (second.body, second.leased, second.attempts, second.visible_at) == (b"1", 0, 0, (NOW + 1) * 1000)
     assert [seen.body for seen in await store.peek(jobs.id, second.seq, 9)] == [b"2", b"3", b"4"]
-    assert await store.depth(jobs.id) == (0, 4, 1, NOW * 1000) and leased.body == b"0"
+    assert (await store.depth(jobs.id))[:4] == (0, 4, 1, NOW * 1000) and leased.body == b"0"
 
 
 async def test_purging_leaves_what_a_consumer_has(opened: Opened, jobs: Queue) -> None:
@@ -187,3 +187,52 @@ def test_a_steady_clock_goes_on_whatever_the_wall_clock_is_set_to() -> None:
     clock = SteadyClock(lambda: wall, lambda: up)
     wall, up = -5.0, 53.0
     assert clock() == 1_003
+
+
+async def test_what_waits_in_a_queue_is_counted_and_bounded_for_its_tenant(opened: Opened, jobs: Queue) -> None:
+    store = opened.store
+    more, other = await store.ensure("alice", "more"), await store.ensure("bob", "jobs")
+    store.bound("alice", 1_000)
+    await store.send(jobs.id, [message(bytes(300)), message(bytes(100))])
+    assert (await store.depth(jobs.id)).bytes == await store.total("alice") == 656
+    with pytest.raises(OverQuota, match="1,001 bytes in queues, more than its quota of 1,000"):
+        await store.send(more.id, [message(bytes(80)), message(bytes(9))])
+    assert (await store.depth(more.id)).waiting == 0, "all or nothing"
+    await store.send(more.id, [message(bytes(80)), message(bytes(8))])
+    assert await store.total("alice") == 1_000
+    await store.send(other.id, [message(bytes(2_000))])
+    [first] = await store.lease(jobs.id, 1)
+    with pytest.raises(OverQuota):
+        await store.send(more.id, [message(b"")])
+    await store.settle(jobs.id, Settlement([first.seq], [], []))
+    await store.send(more.id, [message(b"")])
+    store = await opened.reopen()
+    assert await store.total("alice") == 1_000 - 428 + 128
+    assert await store.purge(jobs.id) == 1
+    await store.delete(more.id)
+    assert await store.total("alice") == 0 and await store.total("bob") == 2_128
+
+
+async def test_messages_go_to_the_dead_letter_queue_of_a_tenant_that_has_all_it_may(
+    opened: Opened, jobs: Queue
+) -> None:
+    store = opened.store
+    letters = await store.ensure("alice", "letters")
+    await store.send(jobs.id, [message(bytes(100))])
+    store.bound("alice", 10)
+    [leased] = await store.lease(jobs.id, 1)
+    await store.settle(jobs.id, Settlement([], [], [leased.seq], letters.id))
+    assert await store.total("alice") == 228 == (await store.depth(letters.id)).bytes
+    store.bound("alice", None)
+    await store.send(jobs.id, [message(bytes(5_000))])
+
+
+async def test_a_bound_of_a_queue_holds_to_the_byte_while_messages_come_and_go(opened: Opened, jobs: Queue) -> None:
+    store = opened.store
+    store.bound("alice", 5_000)
+    for _ in range(30):
+        await asyncio.gather(*(store.send(jobs.id, [message(bytes(72))]) for _ in range(10)))
+        await store.settle(jobs.id, Settlement([m.seq for m in await store.lease(jobs.id, 10)], [], []))
+    sent = await asyncio.gather(*(store.send(jobs.id, [message(bytes(72))]) for _ in range(40)), return_exceptions=True)
+    assert sum(isinstance(answer, OverQuota) for answer in sent) == 15
+    assert await store.total("alice") == 5_000

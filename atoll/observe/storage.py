@@ -1,0 +1,39 @@
+"""What the data folder takes, what its disk has left, and how often it has failed."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+from atoll.db.sqlite import databases
+
+
+class FileState(NamedTuple):
+    bytes: int  # with its write-ahead log
+    faults: int  # operations that the disk failed
+
+
+class StorageState(NamedTuple):
+    free_bytes: int | None  # for whoever is not root; None when the disk does not tell
+    files: dict[str, FileState]  # databases by name
+
+
+def storage_of(data: Path) -> StorageState:
+    inside = [database for database in databases if database.path.is_relative_to(data)]
+    files = {
+        database.path.name: FileState(_size(database.path) + _size(Path(f"{database.path}-wal")), database.faults)
+        for database in sorted(inside, key=lambda database: database.path.name)
+    }
+    try:
+        disk = os.statvfs(data)
+    except OSError:
+        return StorageState(None, files)
+    return StorageState(disk.f_bavail * disk.f_frsize, files)
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
