@@ -75,6 +75,12 @@ def headings(path: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-") for title in titles}
 
 
+def test_every_page_is_one_link_away_from_the_readme() -> None:
+    readme = (ROOT / "README.md").read_text("utf-8")
+    pages = [path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md")]
+    assert [page for page in pages if f"]({page})" not in readme] == []
+
+
 def test_every_global_of_a_worker_is_in_the_reference() -> None:
     source = (ROOT / "web/globals.js").read_text("utf-8")
     names = set(re.findall(r'\bexpose\w+\((?:scope, )?"(\w+)"', source))

@@ -121,6 +121,16 @@ def test_every_room_has_its_layer() -> None:
     assert rooms - {"__init__", "__main__"} <= set(LAYER_OF), "name the new room in LAYERS"
 
 
+def test_the_architecture_lists_the_rooms_in_the_order_of_their_layers() -> None:
+    table = (ROOT / "ARCHITECTURE.md").read_text("utf-8").partition("The rooms of `atoll/`")[2].partition("\n\n|")[2]
+    listed = [
+        set(re.findall(r"`([a-z_]+)(?:/|\.py)`", line.split("|")[1]))
+        for line in table.partition("\n\n")[0].splitlines()[2:]
+    ]
+    assert listed[:-1] == LAYERS[:-1]
+    assert listed[-1] <= LAYERS[-1]
+
+
 def test_imports_go_down_only() -> None:
     wrong = []
     for path, tree in python_trees("atoll"):

@@ -250,3 +250,11 @@ def test_host_patterns_meet_if_some_host_matches_both() -> None:
         assert hosts_meet(one, host, two, other) and hosts_meet(two, other, one, host)
     for one, host, two, other in apart:
         assert not hosts_meet(one, host, two, other) and not hosts_meet(two, other, one, host)
+
+
+async def test_a_service_of_another_tenant_is_not_found_by_its_name(node: Node, acme: Tenant) -> None:
+    assert (await acme.deploy("shop")).status == 201
+    found = node.deployer.active_named("acme", "shop")
+    assert found is not None and found.worker_name == "shop"
+    assert node.deployer.active_named("default", "shop") is None
+    assert node.deployer.active_named("acme", "nobody") is None

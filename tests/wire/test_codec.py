@@ -215,7 +215,16 @@ def test_a_status_that_no_response_has_is_refused(status: int) -> None:
 
 def test_a_response_is_cut_into_head_and_body() -> None:
     data = response(b"a: b\r\n", b"body")[HEADER_SIZE:]
-    assert codec.read_response(data, 0, len(data)) == (200, 7, b"a: b\r\n", b"body")
+    assert codec.read_response(data, 0, len(data)) == (200, 0, 7, b"a: b\r\n", b"body")
+
+
+def test_a_head_or_meta_that_ends_behind_its_frame_is_refused() -> None:
+    answer = response(b"a: b\r\n")[HEADER_SIZE:]
+    asked = struct.pack("<HHII", 1, 0, 5, 4) + b"meta"
+    assert codec.read_op(asked, 0, len(asked)) == (1, 5, b"meta", b"")
+    for read, data in ((codec.read_response, answer), (codec.read_op, asked)):
+        with pytest.raises(EngineError):
+            read(data + b"the next frame", 0, len(data) - 1)
 
 
 def test_an_outcome_nobody_knows_is_refused() -> None:
