@@ -214,7 +214,10 @@ class Settings:
     memory_mb: int = setting(
         128, "Memory of one isolate, for workers that name no memory_mb.", low=8, also="ISOLATE_HEAP_MAX_MB"
     )
-    subrequests: int = setting(1_000, "Subrequests of one call, for workers that name no subrequests.", low=1)
+    subrequests: int = setting(50, "Fetches of one call, for workers that name no subrequests.", low=1)
+    internal_subrequests: int = setting(
+        1_000, "What one call may ask of bindings, for workers that name no internal_subrequests.", low=1
+    )
     timer_ms: int = setting(30_000, "Longest delay of a timer, for workers that name no timer_ms.", low=1)
     max_cpu_ms: int = setting(30_000, "The most a worker may ask for as cpu_ms.", low=1)
     max_wall_ms: int = setting(900_000, "The most a worker may ask for as wall_ms.", low=1)
@@ -223,6 +226,7 @@ class Settings:
     )
     max_memory_mb: int = setting(512, "The most a worker may ask for as memory_mb.", low=8)
     max_subrequests: int = setting(10_000, "The most a worker may ask for as subrequests.", low=1)
+    max_internal_subrequests: int = setting(10_000, "The most a worker may ask for as internal_subrequests.", low=1)
     max_timer_ms: int = setting(900_000, "The most a worker may ask for as timer_ms.", low=1)
     script_bytes: int = setting(10 * MB, "Largest worker, all modules together.", low=1024, high=48 * MB)
 
@@ -364,7 +368,7 @@ def _host_name(raw: str, called: str) -> str:
 
 def _check_together(settings: Settings) -> None:
     """What no single value shows: a default above its own cap."""
-    for name in ("cpu_ms", "wall_ms", "memory_mb", "subrequests", "timer_ms"):
+    for name in ("cpu_ms", "wall_ms", "memory_mb", "subrequests", "internal_subrequests", "timer_ms"):
         value, cap = getattr(settings, name), getattr(settings, f"max_{name}")
         if value > cap:
             raise StartError(

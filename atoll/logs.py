@@ -59,6 +59,8 @@ class Invocation(NamedTuple):
     spans: Sequence[OpSpan] = ()  # only where calls are traced
     trace: Trace | None = None  # where calls are traced, of a call that had ops
     subrequests: int = 0  # what it asked of bindings and other servers
+    fetches: int = 0  # those of them that go against `limits.subrequests`
+    memory_mb: int = 0  # of its isolate, when it answered
     skipped: int = 0  # calls of the worker before it that have no record: filled in by the log store
 
     def weight(self) -> int:

@@ -59,7 +59,8 @@ class Limits(Struct, frozen=True):
     cpu_ms: int = 50
     wall_ms: int = 30_000
     memory_mb: int = 128
-    subrequests: int = 1_000  # ops of bindings and fetches in one call
+    subrequests: int = 50  # fetches in one call, each redirect included
+    internal_subrequests: int = 1_000  # what one call may ask of its bindings
     timer_ms: int = 30_000  # the longest delay of a timer
 
 

@@ -1,7 +1,8 @@
 """What limits and the sandbox cost: Hello World beside the same node whose engines are neither confined nor measured.
 
-The machine is never quiet, so requests are counted per second of CPU time of all processes, in turn, and each round is
-compared with the one beside it.
+The machine is never quiet, so requests are counted per second of CPU time of all processes, in many short turns, and
+each is compared with the one beside it: what disturbs for seconds disturbs both. The median of the pairs is the result,
+and their quartiles tell how much it means.
 """
 
 from __future__ import annotations
@@ -42,13 +43,17 @@ def run(options: Options) -> list[Row]:
             server.expect("hello", b"Hello World!")
             per_cpu_second(server, 1)  # to warm up
         ratios = []
-        for turn in range(2 * options.rounds):
+        for turn in range(2 * options.rounds * options.seconds):
             pair = (full, bare) if turn % 2 else (bare, full)
-            rates = {server.name: per_cpu_second(server, options.seconds) for server in pair}
+            rates = {server.name: per_cpu_second(server, 1) for server in pair}
             ratios.append(rates["atoll"] / rates["bare"])
-    ratio = statistics.median(ratios)
+    lower, ratio, upper = statistics.quantiles(ratios, n=4)
     what = "hello with limits and sandbox, times without, per CPU second"
-    return [Row(what, "x", {"atoll": ratio}, bar="0.95 or more", met=ratio >= 0.95)]
+    return [
+        Row(what, "x", {"atoll": ratio}, bar="0.95 or more", met=ratio >= 0.95),
+        Row("the same, lower quartile of the pairs", "x", {"atoll": lower}),
+        Row("the same, upper quartile of the pairs", "x", {"atoll": upper}),
+    ]
 
 
 if __name__ == "__main__":

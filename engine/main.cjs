@@ -2,7 +2,7 @@
 //
 //   node main.cjs version                     print what the addon was built for, as JSON
 //   node main.cjs snapshot WEB_JS OUT         run the web platform once and write the V8 startup snapshot
-//   node main.cjs run --threads N --spares N --pbkdf2 N --heap-initial-mb N --sandbox MODE
+//   node main.cjs run --threads N --slow-threads N --spares N --pbkdf2 N --heap-initial-mb N --sandbox MODE
 //                                             serve: fd 3 is the socket to Python, 4 the snapshot, 5 the ledger
 //   node main.cjs probe WHAT,… --sandbox MODE for tests: confined like an engine, try forbidden things
 //   node main.cjs rehearse SNAPSHOT N         for benchmarks: make N isolates, print what each step costs, as JSON
@@ -33,6 +33,7 @@ switch (command) {
       node: process.versions.node,
       v8: process.versions.v8,
       threads: Number(option("--threads", 4)),
+      slowThreads: Number(option("--slow-threads", 1)),
       spares: Number(option("--spares", 4)),
       pbkdf2: Number(option("--pbkdf2", 100_000)),
       sandbox: option("--sandbox", "require"),

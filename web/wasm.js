@@ -2,7 +2,8 @@
 //
 // V8 installs WebAssembly itself, in every isolate anew. Compiling from bytes is refused by the engine unless the worker may;
 // then it is done on the spot, because V8's own threads would do it at nobody's expense. V8 counts memory that threads
-// could share for nobody: we do, and refuse modules that bring their own.
+// could share for nobody: we do, and refuse modules that bring their own. Every memory weighs something, however small it is:
+// it takes addresses of the process (engine/src/native/weights.h).
 import { isResponse } from "./fetch/outgoing.js";
 import { native } from "./internal/native.js";
 import { copyBytes, isBufferSource } from "./internal/webidl.js";
@@ -38,7 +39,7 @@ const counted = []; // as much memory as there can be shared memory: V8 counts i
 /** https://webassembly.github.io/spec/js-api/#memories. Shared memory takes all it may grow to off the worker's limit, for good. */
 function makeMemory(Original, given, newTarget) {
   const [descriptor] = given;
-  if (!isObject(descriptor)) return construct(Original, given, newTarget);
+  if (!isObject(descriptor)) return construct(Original, given, newTarget); // which throws
   let maximum = 0;
   const reader = {
     // V8 asks for it last, and before it makes anything.
@@ -54,7 +55,15 @@ function makeMemory(Original, given, newTarget) {
     },
   };
   for (const name of MEMBERS) Object.defineProperty(reader, name, { get: () => descriptor[name] });
-  return construct(Original, [reader], newTarget);
+  const memory = construct(Original, [reader], newTarget);
+  native.weighMemory(memory);
+  return memory;
+}
+
+/** https://webassembly.github.io/spec/js-api/#instances */
+function weighed(instance, module) {
+  native.weighMemory(instance, module);
+  return instance;
 }
 
 /** https://webassembly.github.io/spec/js-api/#modules */
@@ -87,7 +96,9 @@ function tame(WebAssembly) {
   replaceConstructor(WebAssembly, "Memory", makeMemory);
   const { CompileError } = WebAssembly;
   replaceConstructor(WebAssembly, "Module", (Original, given, newTarget) => makeModule(Original, given, newTarget, CompileError));
-  const { Module, instantiate: instantiateModule } = WebAssembly;
+  replaceConstructor(WebAssembly, "Instance", (Original, given, newTarget) => weighed(construct(Original, given, newTarget), given[0]));
+  const { Module, instantiate: instantiateOriginal } = WebAssembly;
+  const instantiateModule = async (module, imports) => weighed(await instantiateOriginal(module, imports), module);
   const compile = async (bytes) => {
     requireBytes(bytes, "WebAssembly.compile");
     return new Module(bytes);

@@ -84,7 +84,8 @@ Method = TypeVar("Method", bound=Callable[..., "Reply | Later | Awaitable[Reply]
 
 
 def op(name: str, *, free: bool = False) -> Callable[[Method], Method]:
-    """Mark a method as the op `name`. A `free` one goes on with what another op began: it is no new subrequest."""
+    """Mark a method as the op `name`. A `free` one is no new subrequest: it goes on with what another op began, or
+    spends by itself."""
 
     def mark(method: Method) -> Method:
         method.op_name = name  # type: ignore[attr-defined]

@@ -62,14 +62,15 @@ class Scope:
         "_locals",
         "_open",
         "caller",
+        "external",
         "hops",
+        "internal",
         "is_over",
         "line",
         "ops",
         "pending",
         "response",
         "spans",
-        "subrequests",
         "trace",
         "version",
     )
@@ -78,7 +79,8 @@ class Scope:
         self.version = version
         self.response = response
         self.hops = hops  # workers that called each other before this call: loops end at a limit
-        self.subrequests = 0
+        self.external = 0  # subrequests that were made so far: fetches
+        self.internal = 0  # and what was asked of bindings
         self.caller: Scope | None = None  # of the worker that called through a service binding: its budget counts too
         self.ops: dict[str, int] = {}  # how often each op was answered, for the logs
         self.trace: Trace | None = None  # where calls are traced
@@ -90,18 +92,24 @@ class Scope:
         self._last = 0
         self._locals: dict[type[Local], Local] = {}
 
-    def spend(self) -> None:
-        """Count one subrequest. QuotaExceeded when the call, or one that led to it, has had all of them."""
-        limit = self.version.limits.subrequests
-        if self.subrequests >= limit:
-            raise QuotaExceeded(f"Too many subrequests: one request may make {limit} (`limits.subrequests`).")
+    def spend(self, *, external: bool = False) -> None:
+        """Count one subrequest. QuotaExceeded when the call, or one that led to it, has had all of its kind."""
+        limits = self.version.limits
+        most = limits.subrequests if external else limits.internal_subrequests
+        if (self.external if external else self.internal) >= most:
+            what, name = ("fetches", "subrequests") if external else ("calls of bindings", "internal_subrequests")
+            told = f"one request may make {most} {what}. `limits.{name}` of the worker allows more."
+            raise QuotaExceeded(f"Too many subrequests: {told}")
         if self.caller is not None:
-            self.caller.spend()
-        self.subrequests += 1
+            self.caller.spend(external=external)
+        if external:
+            self.external += 1
+        else:
+            self.internal += 1
 
-    def told(self) -> tuple[Mapping[str, int], Sequence[OpSpan], Trace | None, int]:
+    def told(self) -> tuple[Mapping[str, int], Sequence[OpSpan], Trace | None, int, int]:
         """What the record of the call tells of its ops."""
-        return self.ops, self.spans or (), self.trace, self.subrequests
+        return self.ops, self.spans or (), self.trace, self.external + self.internal, self.external
 
     def local(self, kind: type[L]) -> L:
         """What one kind of binding keeps for the whole call; made when it is first asked for, closed with the call."""

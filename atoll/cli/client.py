@@ -96,6 +96,8 @@ class Client:
         except (OSError, http.client.HTTPException) as error:
             why = getattr(error, "strerror", None) or str(error) or type(error).__name__
             fail(f"{self.target.api} does not answer: {why[:1].lower()}{why[1:]}", self._unreachable())
+        except ValueError:  # what cannot stand in a header
+            fail("the token or the tenant has letters that cannot be sent", "check --token and --tenant")
         if response.status >= 400:
             raise Refusal(response.status, _error_of(self._read(response), response.status))
         return response

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from atoll.cli.client import Client
 
 SECURITY_PAGE = "docs/concepts/security.md says what it needs"
-LIMITS = ("cpu_ms", "wall_ms", "memory_mb", "subrequests", "body_bytes")
-MOST = frozenset({"max_cpu_ms", "max_wall_ms", "max_memory_mb", "max_subrequests", "script_bytes"})
+LIMITS = ("cpu_ms", "wall_ms", "memory_mb", "subrequests", "internal_subrequests", "body_bytes")
+MOST = frozenset([*(f"max_{name}" for name in LIMITS), "script_bytes"])
 MARKS = {"ok": ("✓", "green"), "note": ("·", "cyan"), "warning": ("!", "yellow"), "error": ("✗", "red")}
 
 

@@ -7,7 +7,7 @@ import sys
 import click
 
 from atoll.cli.options import json_option
-from atoll.cli.profiles import read_profiles, write_profiles
+from atoll.cli.profiles import is_address, read_profiles, write_profiles
 from atoll.cli.talk import done, fail, show_json, show_table
 
 
@@ -31,7 +31,7 @@ def profile() -> None:
 @json_option
 def add(name: str, api: str, token: str, tenant: str, as_json: bool) -> None:
     """Add a node, or change what is known of it. The first one becomes the default."""
-    if not api.startswith(("http://", "https://")):
+    if not is_address(api):
         fail(f"--api is {api}, which is no URL", "write it like https://atoll.example")
     if token == "-":
         token = sys.stdin.readline().strip()

@@ -13,6 +13,7 @@ import json
 import os
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from msgspec import Struct
 
@@ -28,6 +29,15 @@ class Target(Struct, frozen=True):
     token: str = ""
     tenant: str = ""
     profile: str = ""
+
+
+def is_address(url: str) -> bool:
+    """Whether a node may be there."""
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # of a port that is none, or half an address
+        return False
 
 
 def config_file() -> Path:
@@ -81,7 +91,7 @@ def chosen_target(api: str | None, token: str | None, tenant: str | None, profil
     if given and given != fields.get("api"):
         fields = {"api": given}  # a token goes to the node it belongs to and to no other
     url = str(fields.get("api", LOCAL_API)).rstrip("/")
-    if not url.startswith(("http://", "https://")):
+    if not is_address(url):
         fail(f"the address of the node is {url}, which is no URL", "write it like https://atoll.example")
     return Target(
         api=url,

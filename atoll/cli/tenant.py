@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 QUOTAS = (
     "workers", "script_bytes", "requests_per_second", "concurrent_calls", "cpu_seconds_per_minute", "kv_keys",
-    "kv_bytes", "queue_bytes", "max_cpu_ms", "max_wall_ms", "max_memory_mb",
+    "kv_bytes", "queue_bytes", "max_cpu_ms", "max_wall_ms", "max_memory_mb", "max_subrequests",
+    "max_internal_subrequests",
 )  # fmt: skip
 
 

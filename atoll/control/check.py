@@ -73,6 +73,7 @@ class WantedLimits(msgspec.Struct, forbid_unknown_fields=True):
     wall_ms: int | UnsetType = UNSET
     memory_mb: int | UnsetType = UNSET
     subrequests: int | UnsetType = UNSET
+    internal_subrequests: int | UnsetType = UNSET
     timer_ms: int | UnsetType = UNSET
 
 

@@ -21,7 +21,7 @@ def script_bytes(deployment: Deployment) -> int:
 def settings_of(settings: Settings, quotas: Quotas) -> Settings:
     """The node's settings as they are for a tenant whose workers may be allowed less than others."""
     lower: dict[str, int] = {}
-    for name in ("cpu_ms", "wall_ms", "memory_mb"):
+    for name in ("cpu_ms", "wall_ms", "memory_mb", "subrequests", "internal_subrequests"):
         most: int | None = getattr(quotas, f"max_{name}")
         if most is not None:
             lower |= {each: min(most, getattr(settings, each)) for each in (name, f"max_{name}")}
@@ -35,6 +35,7 @@ def capped(limits: Limits, top: Settings) -> Limits:
         wall_ms=min(limits.wall_ms, top.max_wall_ms),
         memory_mb=min(limits.memory_mb, top.max_memory_mb),
         subrequests=min(limits.subrequests, top.max_subrequests),
+        internal_subrequests=min(limits.internal_subrequests, top.max_internal_subrequests),
         timer_ms=min(limits.timer_ms, top.max_timer_ms),
     )
 

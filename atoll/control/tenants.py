@@ -34,6 +34,8 @@ class Quotas(msgspec.Struct, frozen=True, omit_defaults=True):
     max_cpu_ms: int | None = None  # the most its workers may ask for as limits.cpu_ms, and so on
     max_wall_ms: int | None = None
     max_memory_mb: int | None = None
+    max_subrequests: int | None = None
+    max_internal_subrequests: int | None = None
     own_engine: bool | None = None  # all its workers run in an engine process of its own
 
 

@@ -48,6 +48,8 @@ class WantedQuotas(msgspec.Struct, forbid_unknown_fields=True):
     max_cpu_ms: Rate | None | UnsetType = UNSET
     max_wall_ms: Rate | None | UnsetType = UNSET
     max_memory_mb: Memory | None | UnsetType = UNSET
+    max_subrequests: Rate | None | UnsetType = UNSET
+    max_internal_subrequests: Rate | None | UnsetType = UNSET
     own_engine: bool | None | UnsetType = UNSET
 
 
@@ -77,6 +79,8 @@ class QuotasAnswer(msgspec.Struct):
     max_cpu_ms: int | None
     max_wall_ms: int | None
     max_memory_mb: int | None
+    max_subrequests: int | None
+    max_internal_subrequests: int | None
     own_engine: bool | None
 
 

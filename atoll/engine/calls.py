@@ -37,7 +37,7 @@ WAIT_UNTIL_SECONDS = 35.0  # the engine ends waitUntil after 30 s; this is for a
 CANCEL_SECONDS = 45.0
 MAX_MOVES = 2  # how often a call that never started may be tried in another engine
 EVENT_NAMES = tuple(event.name.lower() for event in Event)
-NOTHING_TOLD = (NO_OPS, (), None, 0)  # as Scope.told() of a call without ops
+NOTHING_TOLD = (NO_OPS, (), None, 0, 0)  # as Scope.told() of a call without ops
 GRANT_BATCH = CHUNK  # credit goes back in steps of this size: a quarter of the window
 
 
@@ -89,6 +89,7 @@ class Call:
         "id",
         "is_socket",
         "logs",
+        "memory_mb",
         "moves",
         "owner",
         "placement",
@@ -154,6 +155,7 @@ class Call:
 
         # For the record
         self.status = 0
+        self.memory_mb = 0
         self.failure: Failure | None = None
         self.cancelled = False
         self.is_socket = False  # it became a WebSocket, and counts as one
@@ -241,7 +243,7 @@ class Call:
         told = self.scope.told() if self.scope is not None else NOTHING_TOLD
         return Invocation(
             version, outcome, status, cpu_us, int(wall * 1e6), time.time() - wall, head, lines, failure, truncated,
-            event, entrypoint, self.hops, *told,
+            event, entrypoint, self.hops, *told, self.memory_mb,
         )  # fmt: skip
 
     def _said(self) -> tuple[Sequence[LogLine], bool]:

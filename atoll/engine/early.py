@@ -6,6 +6,7 @@ run a node starts the first one before it imports the rest: `atoll dev` does.
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from atoll.engine import sandbox
@@ -18,6 +19,7 @@ def prepared(
     data: Path,
     *,
     threads: int,
+    engines: int,
     spares: int,
     pbkdf2_iterations: int,
     heap_initial_mb: int,
@@ -50,6 +52,7 @@ def prepared(
         readable,
         engine_bytes() if memory_bytes is None else memory_bytes,
         isolates,
+        max(len(os.sched_getaffinity(0)) // engines, 1),  # together as many as there are cores
     )
 
 

@@ -165,6 +165,7 @@ class EngineCommand:
     readable: tuple[str, ...] = ()  # what a confined engine may read to start
     memory_bytes: int = 0  # the most one may use; 0: as much as there is
     isolates: int = 1000  # that may be in one
+    slow_threads: int = 1  # that compute for long at the same time
 
     def plan(self) -> str:
         """What the launcher has to do to confine it."""
@@ -176,6 +177,7 @@ class EngineCommand:
     def arguments(self) -> list[str]:
         numbers = {
             "--threads": self.threads,
+            "--slow-threads": self.slow_threads,
             "--spares": self.spares,
             "--pbkdf2": self.pbkdf2_iterations,
             "--heap-initial-mb": self.heap_initial_mb,

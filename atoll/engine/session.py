@@ -7,6 +7,7 @@ their states, and passes what matters to its owner, the pool, which decides.
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
@@ -74,6 +75,7 @@ class Session:
         self.link = Link(self)
         self.loads: dict[int, Placement] = {}
         self._last_load = 0
+        self._unloaded: deque[tuple[int, str]] = deque(maxlen=64)  # the last ones, and of which worker they were
         self.ledger = ledger or Ledger()
         self.calls = CallTable(self.link, self.ledger, self._is_gone, record, skim, clock)
         self.ops = Ops(self.link, self.calls, broker, ops_per_call)
@@ -214,6 +216,7 @@ class Session:
         if failure is None and not placement.unloading and not placement.failed:
             raise EngineError(f"worker {worker} was unloaded without being asked and without a reason")
         del self.loads[worker]
+        self._unloaded.append((worker, placement.version.worker_name))
         if not placement.failed:  # else its calls have ended before
             self._owner.on_unloaded(placement, failure)
 
@@ -229,7 +232,8 @@ class Session:
         failure = read_failure(data[start:end])
         if self._is_gone(worker):  # V8 ran out of memory while it took the isolate apart: one thread less
             gone = self.loads.get(worker)
-            name = gone.version.worker_name if gone is not None else "a worker that is gone"
+            names = dict(self._unloaded)
+            name = gone.version.worker_name if gone is not None else names.get(worker, "a worker that is gone")
             self.condemn(f"{name}: {failure.message}")
             return
         placement = self._find("STUCK", worker)

@@ -121,6 +121,7 @@ class Supervisor:
                 self._data,
                 files=self._files,
                 threads=self._threads,
+                engines=self._count,
                 spares=self._spares,
                 pbkdf2_iterations=self._pbkdf2_iterations,
                 heap_initial_mb=self._heap_initial_mb,

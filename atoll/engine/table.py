@@ -148,7 +148,7 @@ class CallTable:
         call = self.calls.get(number)
         if call is None or call.worker != worker:
             raise EngineError(f"RESPONSE for call {number}, which is not under way in worker {worker}")
-        status, cpu_us, head, body = read_response(data, start, end)
+        status, call.memory_mb, cpu_us, head, body = read_response(data, start, end)
         state = call.state
         if state == CANCELLED:
             if flags & _DONE:

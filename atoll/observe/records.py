@@ -52,6 +52,7 @@ class Rest(msgspec.Struct, array_like=True):
     ops: dict[str, int] = {}
     subrequests: int = 0
     skipped: int = 0
+    memory_mb: int = 0
 
 
 class Row(NamedTuple):
@@ -108,6 +109,7 @@ class LogEntry(msgspec.Struct, omit_defaults=True):
     exception: ExceptionAnswer | None = None
     ops: dict[str, int] = {}  # how often it asked for each
     subrequests: int = 0  # what the call asked of bindings and other servers
+    memory_mb: int = 0  # of its isolate, when it answered
     skipped: int = 0  # calls of the worker before this one, since the last record, that were not kept: see log_rate
 
 
@@ -146,6 +148,7 @@ def row_of(record: Invocation) -> Row:
         dict(record.ops),
         record.subrequests,
         record.skipped,
+        record.memory_mb,
     )
     text = encode_json(rest).decode("utf-8", "replace")
     version = record.version
@@ -199,6 +202,7 @@ def entry_of(row: Row) -> LogEntry:
         truncated=rest.truncated,
         subrequests=rest.subrequests,
         skipped=rest.skipped,
+        memory_mb=rest.memory_mb,
         entrypoint=rest.entrypoint,
         ops=rest.ops,
         exception=None if rest.thrown is None else _exception(rest.thrown),

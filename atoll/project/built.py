@@ -45,11 +45,16 @@ class Diagnostic(Struct, frozen=True):
         shown = []
         for number in range(first, last + 1):
             mark = ">" if number == self.line else " "
-            shown.append(f"  {mark} {number:>{width}} | {lines[number - 1][:200]}".rstrip())
+            shown.append(f"  {mark} {number:>{width}} | {_plain(lines[number - 1][:200])}".rstrip())
             if number == self.line:
                 pad = "".join("\t" if letter == "\t" else " " for letter in lines[number - 1][: self.column - 1])
                 shown.append(f"    {'':>{width}} | {pad[:200]}{'^' * max(1, min(self.length, 200))}")
         return "\n".join([head, *shown])
+
+
+def _plain(line: str) -> str:
+    """A line for a terminal, which must not obey what stands in a file."""
+    return "".join(letter if letter.isprintable() or letter == "\t" else "\ufffd" for letter in line)
 
 
 def _lines_of(path: Path) -> list[str]:

@@ -11,6 +11,7 @@ from typing import Any
 from atoll.project.model import ProjectError
 
 CONFIGS = ("atoll.toml", "wrangler.json", "wrangler.jsonc", "wrangler.toml")  # the first that is there counts
+CONFIG_ENDINGS = (".toml", ".json", ".jsonc")
 SCRIPTS = (".js", ".mjs", ".cjs", ".ts", ".mts", ".cts", ".jsx", ".tsx")
 
 # Strings are matched first, so that what looks like a comment inside one stays. A comment is skipped whole or not at

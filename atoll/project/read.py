@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from atoll.project.assemble import assemble
-from atoll.project.files import SCRIPTS, dev_variables, find_config, read_config, worker_name
+from atoll.project.files import CONFIG_ENDINGS, SCRIPTS, dev_variables, find_config, read_config, worker_name
 from atoll.project.model import Finding, Level, Project, ProjectError
 from atoll.project.shapes import FIELDS, Kind, Verdict
 
@@ -31,6 +31,9 @@ def read_project(path: Path | None = None, environment: str = "", *, for_dev: bo
         raise ProjectError(f"there is no {path}", "name a script, a folder or a config file, or run `atoll init`")
     if path.is_file() and path.suffix in SCRIPTS:
         project = _of_script(path, environment)
+    elif path.is_file() and path.suffix not in CONFIG_ENDINGS:
+        hint = f"scripts end in {', '.join(SCRIPTS)}, configs in {', '.join(CONFIG_ENDINGS)}"
+        raise ProjectError(f"{path} is neither a script nor a config", hint)
     else:
         config = find_config(path) if path.is_dir() else path
         if config is None:

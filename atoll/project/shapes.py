@@ -97,6 +97,7 @@ class VersionMetadata(msgspec.Struct):
 class Limits(msgspec.Struct):
     cpu_ms: int | None = None
     subrequests: int | None = None
+    internal_subrequests: int | None = None  # Atoll's own
     wall_ms: int | None = None  # Atoll's own
     memory_mb: int | None = None  # Atoll's own
 

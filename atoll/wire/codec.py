@@ -45,7 +45,7 @@ STACK_CHARS = 32 << 10
 
 _HEADER = Struct(HEADER_LAYOUT)
 _CALL = Struct(HEADER_LAYOUT + "B3xI")  # header, event, head length
-_RESPONSE = Struct("<HHII")  # status, zero, cpu us, head length
+_RESPONSE = Struct("<HHII")  # status, memory MB, cpu us, head length
 _LOG = Struct("<B3sd")  # level, zero, ms since epoch
 _OP = Struct("<HHII")  # op, zero, call, meta length
 _U32 = Struct("<I")
@@ -279,13 +279,13 @@ def _why(length: int, kind: int, flags: int, spare: int, worker: int, call: int)
 # --- Engine to Python: taking payloads apart --------------------------------------------------------------------------
 
 
-def read_response(data: bytes, start: int, end: int) -> tuple[int, int, bytes, bytes]:
-    """status, cpu us, head, body."""
-    status, zero, cpu_us, size = _RESPONSE.unpack_from(data, start)
+def read_response(data: bytes, start: int, end: int) -> tuple[int, int, int, bytes, bytes]:
+    """status, memory MB, cpu us, head, body."""
+    status, memory_mb, cpu_us, size = _RESPONSE.unpack_from(data, start)
     middle = start + _RESPONSE_PREFIX + size
-    if zero or size > MAX_HEAD or middle > end or end - middle > WINDOW or not (200 <= status <= 599 or status == 101):
+    if size > MAX_HEAD or middle > end or end - middle > WINDOW or not (200 <= status <= 599 or status == 101):
         raise EngineError(f"malformed RESPONSE: status {status}, head of {size} bytes in {end - start}")
-    return status, cpu_us, data[middle - size : middle], data[middle:end]
+    return status, memory_mb, cpu_us, data[middle - size : middle], data[middle:end]
 
 
 def read_done(data: bytes, start: int) -> tuple[int, Outcome]:

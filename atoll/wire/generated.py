@@ -3,7 +3,7 @@
 from enum import IntEnum, IntFlag
 from typing import NamedTuple
 
-WIRE_HASH = "6e0de9a90cb184d8"
+WIRE_HASH = "3057a4e209106c4a"
 HEADER_LAYOUT = "<IBBHII"  # length, kind, flags, spare, worker, call
 MAX_PAYLOAD = 67108864
 INLINE_BODY = 65536
@@ -30,7 +30,7 @@ class Frame(IntEnum):
     UNLOADED = 5
     # python: Start a handler. Head: METHOD SP URL LF, then raw `Name: value CRLF` lines (Latin-1).
     CALL = 6
-    # engine: The handler answered. Head: `name: value CRLF` lines (Latin-1).
+    # engine: The handler answered. Memory: about what its isolate used lately. Head: `name: value CRLF` lines (Latin-1).
     RESPONSE = 7
     # both: More of the request body (from Python) or of the response body (from the engine).
     BODY = 8

@@ -47,19 +47,18 @@ Call* Calls::Begin(uint32_t id) {
   return is_new ? &place->second : nullptr;
 }
 
-void Calls::Head(v8::Isolate* isolate, uint16_t status, const Call& call, v8::Local<v8::String> head,
-                 uint64_t unfinished_ns) {
+void Calls::Head(v8::Isolate* isolate, uint16_t status, const Call& call, v8::Local<v8::String> head, Used used) {
   // JavaScript has checked the length; Python ends an engine that sends more.
   uint32_t length = std::min<uint32_t>(static_cast<uint32_t>(head->Length()), wire::kMaxHead);
   out_.U16(status);
-  out_.U16(0);
-  out_.U32(Microseconds(call.cpu_ns + unfinished_ns));
+  out_.U16(used.memory_mb);
+  out_.U32(Microseconds(call.cpu_ns + used.unfinished_ns));
   out_.U32(length);
   head->WriteOneByteV2(isolate, 0, length, reinterpret_cast<uint8_t*>(out_.Reserve(length)));
 }
 
 bool Calls::Respond(v8::Isolate* isolate, uint32_t id, uint16_t status, v8::Local<v8::String> head,
-                    v8::Local<v8::Value> body, uint64_t unfinished_ns, bool done) {
+                    v8::Local<v8::Value> body, Used used, bool done) {
   auto found = calls_.find(id);
   if (found == calls_.end()) return true;
   Call& call = found->second;
@@ -69,7 +68,7 @@ bool Calls::Respond(v8::Isolate* isolate, uint32_t id, uint16_t status, v8::Loca
   // A call that still has timers is ended by Done(), so that they are dropped.
   bool over = done && call.timers == 0 && call.ops == 0;
   out_.Begin(wire::Frame::kResponse, wire::kFlagEnd | (over ? wire::kFlagDone : 0), worker_id_, id);
-  Head(isolate, status, call, head, unfinished_ns);
+  Head(isolate, status, call, head, used);
   if (size > 0) WriteBody(isolate, body, out_.Reserve(size), size);
   out_.End();
   call.responded = true;
@@ -77,12 +76,11 @@ bool Calls::Respond(v8::Isolate* isolate, uint32_t id, uint16_t status, v8::Loca
   return true;
 }
 
-void Calls::BeginStream(v8::Isolate* isolate, uint32_t id, uint16_t status, v8::Local<v8::String> head,
-                        uint64_t unfinished_ns) {
+void Calls::BeginStream(v8::Isolate* isolate, uint32_t id, uint16_t status, v8::Local<v8::String> head, Used used) {
   Call* call = Find(id);
   if (call == nullptr || call->responded || call->canceled) return;
   out_.Begin(wire::Frame::kResponse, 0, worker_id_, id);
-  Head(isolate, status, *call, head, unfinished_ns);
+  Head(isolate, status, *call, head, used);
   out_.End();
   call->responded = true;
   call->body_open = true;

@@ -101,11 +101,14 @@ class Calls final {
   size_t size() const { return calls_.size(); }
 
   // The response. `body` is null, a string or a Uint8Array and the whole of it; false when it is too large to send at
-  // once and must be streamed. `unfinished_ns` is CPU time of the entry under way.
+  // once and must be streamed. `used` is the CPU time of the entry under way, and the memory of the isolate.
+  struct Used {
+    uint64_t unfinished_ns;
+    uint16_t memory_mb;
+  };
   bool Respond(v8::Isolate* isolate, uint32_t id, uint16_t status, v8::Local<v8::String> head,
-               v8::Local<v8::Value> body, uint64_t unfinished_ns, bool done);
-  void BeginStream(v8::Isolate* isolate, uint32_t id, uint16_t status, v8::Local<v8::String> head,
-                   uint64_t unfinished_ns);
+               v8::Local<v8::Value> body, Used used, bool done);
+  void BeginStream(v8::Isolate* isolate, uint32_t id, uint16_t status, v8::Local<v8::String> head, Used used);
   // How many bytes of `bytes` were sent: no more than the credit, and none when the client is gone.
   size_t SendBody(uint32_t id, std::string_view bytes);
   void EndBody(uint32_t id);
@@ -144,8 +147,7 @@ class Calls final {
   void FailAll(const Failure& failure);
 
  private:
-  void Head(v8::Isolate* isolate, uint16_t status, const Call& call, v8::Local<v8::String> head,
-            uint64_t unfinished_ns);
+  void Head(v8::Isolate* isolate, uint16_t status, const Call& call, v8::Local<v8::String> head, Used used);
 
   const uint32_t worker_id_;
   wire::Writer& out_;

@@ -65,12 +65,16 @@ int Engine::Run() {
     fprintf(stderr, "engine: the URL parser of this Node is not the one the engine was built for\n");
     return 1;
   }
+  if (!IcuMemory::Watch()) {
+    fprintf(stderr, "engine: the memory behind Intl cannot be counted in this Node\n");
+    return 1;
+  }
   native::SetMostIterations(options_.pbkdf2_iterations);
   // Before Python hears of this engine, and so before any tenant's code can come.
   if (!Confine(options_.sandbox)) return 1;
   SendHello();
   spares_.Start();
-  scheduler_.Start(options_.threads, watchdog_);
+  scheduler_.Start(options_.threads, options_.slow_threads, watchdog_);
   scheduler_.StandBy();
 }
 

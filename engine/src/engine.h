@@ -26,6 +26,7 @@ struct EngineOptions {
   int snapshot_fd;
   int ledger_fd;
   uint32_t threads;
+  uint32_t slow_threads;
   uint32_t spares;
   uint32_t pbkdf2_iterations;  // the most a worker may ask for
   std::string node_version;

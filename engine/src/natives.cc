@@ -50,7 +50,7 @@ void Respond(const Info& info) {
   uint32_t call = Unsigned(info, 0);
   bool done = info[4]->IsTrue() && !worker->HasRejections();
   bool sent = worker->calls().Respond(info.GetIsolate(), call, StatusOf(info), info[2].As<v8::String>(), info[3],
-                                      worker->UnfinishedNs(), done);
+                                      {worker->UnfinishedNs(), worker->UsedMb()}, done);
   info.GetReturnValue().Set(sent);
 }
 
@@ -59,7 +59,7 @@ void BeginStream(const Info& info) {
   Worker* worker = WorkerOf(info);
   if (worker == nullptr || !info[2]->IsString()) return;
   worker->calls().BeginStream(info.GetIsolate(), Unsigned(info, 0), StatusOf(info), info[2].As<v8::String>(),
-                              worker->UnfinishedNs());
+                              {worker->UnfinishedNs(), worker->UsedMb()});
 }
 
 // sendBody(call, bytes, offset) -> how many bytes were taken; the rest has to wait for credit

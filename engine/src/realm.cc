@@ -70,7 +70,11 @@ std::string BeginningOf(v8::Isolate* isolate, v8::Local<v8::String> text, size_t
 }
 
 Realm::Realm(const RealmFactory& factory, size_t memory_bytes)
-    : factory_(factory), memory_bytes_(memory_bytes), allocator_(memory_bytes), isolate_(v8::Isolate::Allocate()) {
+    : factory_(factory),
+      memory_bytes_(memory_bytes),
+      allocator_(memory_bytes),
+      isolate_(v8::Isolate::Allocate()),
+      icu_(memory_bytes / 2, [this] { CollectSoon(); }) {
   alive_.fetch_add(1);
   made_.fetch_add(1);
   factory_.platform->RegisterIsolate(isolate_, &delegate_);
@@ -123,6 +127,7 @@ Realm::~Realm() {
     delegate_.queue().OnTask(nullptr);
     entry_ = EntryPoints();
     handles_.Clear();
+    weights_.LetGo();
     entry_object_.Reset();
     context_.Reset();
     isolate_->RemoveNearHeapLimitCallback(OnNearHeapLimit, 0);
@@ -185,17 +190,22 @@ size_t Realm::UsedBytes() const {
 // what is left after a collection is compared with the limit here. Much of it may still be garbage, which only a whole
 // collection finds and which is swept later: bodies that were read whole and dropped are tens of megabytes. So who
 // seems to be beyond the limit has everything collected at the next chance, and then is judged.
-void Realm::AfterGc(v8::Isolate* isolate, v8::GCType type, v8::GCCallbackFlags, void* data) {
+void Realm::AfterGc(v8::Isolate*, v8::GCType type, v8::GCCallbackFlags, void* data) {
   Realm* realm = static_cast<Realm*>(data);
   size_t used = realm->CountedBytes();
   if (realm->worker_ != nullptr) realm->worker_->set_used_bytes(used);
   if (realm->is_collecting_ || used <= realm->memory_bytes_ * (type & v8::kGCTypeMarkSweepCompact ? 1 : 2)) return;
   if (!realm->must_collect_) {
-    realm->must_collect_ = true;
-    isolate->RequestInterrupt(Collect, realm);
+    realm->CollectSoon();
   } else if (used > realm->memory_bytes_ * 2) {  // it is in a built-in that hears of nothing
     realm->RunOut();
   }
+}
+
+void Realm::CollectSoon() {
+  if (must_collect_ || is_collecting_) return;
+  must_collect_ = true;
+  isolate_->RequestInterrupt(Collect, this);
 }
 
 void Realm::Collect(v8::Isolate* isolate, void* data) {
@@ -203,13 +213,14 @@ void Realm::Collect(v8::Isolate* isolate, void* data) {
   realm->is_collecting_ = true;
   isolate->LowMemoryNotification();
   realm->is_collecting_ = realm->must_collect_ = false;
+  realm->icu_.set_ceiling(std::max(realm->icu_.used() + realm->memory_bytes_ / 4, realm->memory_bytes_ / 2));
   if (realm->CountedBytes() > realm->memory_bytes_) realm->RunOut();
 }
 
 size_t Realm::CountedBytes() const {
   v8::HeapStatistics heap;
   isolate_->GetHeapStatistics(&heap);
-  return heap.used_heap_size() + heap.external_memory();
+  return heap.used_heap_size() + heap.external_memory() + weights_.bytes() + icu_.used();
 }
 
 void Realm::RunOut() {

@@ -14,7 +14,9 @@
 #include <vector>
 
 #include "allocator.h"
+#include "icu_memory.h"
 #include "native/handles.h"
+#include "native/weights.h"
 #include "tasks.h"
 
 namespace engine {
@@ -60,6 +62,8 @@ class Realm final {
   const EntryPoints& entry() const { return entry_; }
   TaskQueue& tasks() { return delegate_.queue(); }
   native::Handles& handles() { return handles_; }
+  native::Weights& weights() { return weights_; }
+  IcuMemory& icu() { return icu_; }
   size_t memory_bytes() const { return memory_bytes_; }
 
   // A fresh context in place of the old one, which nothing leads to any more. The realm must not be entered.
@@ -73,6 +77,8 @@ class Realm final {
 
   // JS heap and array buffers in use. Needs the realm to be locked.
   size_t UsedBytes() const;
+  // What counts for the memory limit: WebAssembly memory and what is behind Intl, too.
+  size_t CountedBytes() const;
 
   // Null for code of a context that is no longer this realm's: a finalizer or a finished compilation may still run
   // some.
@@ -105,7 +111,8 @@ class Realm final {
   static size_t OnNearHeapLimit(void* realm, size_t current, size_t initial);
   static void AfterGc(v8::Isolate* isolate, v8::GCType type, v8::GCCallbackFlags flags, void* realm);
   static void Collect(v8::Isolate* isolate, void* realm);
-  size_t CountedBytes() const;
+  // Has all garbage collected at the next chance, and then judges.
+  void CollectSoon();
   void RunOut();
   void TakeEntryPoints(v8::Local<v8::Context> context);
 
@@ -121,6 +128,8 @@ class Realm final {
   v8::Global<v8::Object> entry_object_;
   EntryPoints entry_;
   native::Handles handles_;
+  native::Weights weights_;
+  IcuMemory icu_;
 
   Worker* worker_ = nullptr;
   double now_ms_ = 0;
@@ -136,13 +145,18 @@ class Realm final {
 class RealmScope final {
  public:
   explicit RealmScope(Realm& realm)
-      : locker_(realm.isolate()), entered_(realm.isolate()), handles_(realm.isolate()), context_(realm.context()) {}
+      : locker_(realm.isolate()),
+        icu_(realm.icu()),
+        entered_(realm.isolate()),
+        handles_(realm.isolate()),
+        context_(realm.context()) {}
   RealmScope(const RealmScope&) = delete;
   RealmScope& operator=(const RealmScope&) = delete;
   static void* operator new(size_t) = delete;
 
  private:
   v8::Locker locker_;
+  IcuMemory::Scope icu_;
   v8::Isolate::Scope entered_;
   v8::HandleScope handles_;
   v8::Context::Scope context_;

@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "worker.h"
@@ -20,9 +21,9 @@ thread_local const void* own_lane = nullptr;
 Scheduler::Scheduler(std::function<void()> read, std::function<void()> interrupt)
     : read_(std::move(read)), interrupt_(std::move(interrupt)) {}
 
-void Scheduler::Start(uint32_t threads, Watchdog& watchdog) {
+void Scheduler::Start(uint32_t threads, uint32_t slow_threads, Watchdog& watchdog) {
   watchdog_ = &watchdog;
-  usual_threads_ = threads;
+  slow_threads_ = std::max<uint32_t>(slow_threads, 1);
   for (uint32_t i = 0; i < threads; i++) StartThread(quick_);
 }
 
@@ -61,7 +62,7 @@ void Scheduler::Push(std::shared_ptr<Worker> worker) {
     lock.unlock();
     lane.wake.notify_one();
   } else if (&lane == &slow_) {
-    bool more = slow_.threads < usual_threads_;
+    bool more = slow_.threads < slow_threads_ + slow_long_;
     lock.unlock();
     if (more) StartThread(slow_);
   } else if (reading_) {
@@ -115,19 +116,21 @@ void Scheduler::RunThread(Watchdog::Slot& slot) {
 void Scheduler::RunSlowThread(Watchdog::Slot& slot) {
   own_lane = &slow_;
   std::unique_lock<std::mutex> lock(mutex_);
-  for (;;) {
-    if (!slow_.ready.empty()) {
-      RunNext(slow_, slot, lock);
-    } else if (slow_.threads > usual_threads_) {
-      break;
-    } else {
+  while (slow_.threads <= slow_threads_ + slow_long_) {
+    if (slow_.ready.empty()) {
       slow_.sleeping++;
       slow_.wake.wait(lock);
       slow_.sleeping--;
+      continue;
     }
+    uint64_t began = looks_;
+    RunNext(slow_, slot, lock);
+    if (looks_ - began >= kPatience && slow_long_ > 0) slow_long_--;
   }
   slow_.threads--;
+  bool is_waited_for = slow_.sleeping > 0;
   lock.unlock();
+  if (is_waited_for) slow_.wake.notify_one();  // it may have been this one that was woken for a worker
   watchdog_->GiveBack(slot);
 }
 
@@ -154,6 +157,7 @@ void Scheduler::Look(uint32_t slowed) {
   bool more_quick;
   {
     std::lock_guard<std::mutex> lock(mutex_);
+    looks_++;
     quick_.threads -= slowed;
     slow_.threads += slowed;
     more_slow = MustStartSlow();
@@ -182,6 +186,7 @@ bool Scheduler::MustStartSlow() {
   slow_looks_ = slow_.ready.empty() || ran_since ? 0 : slow_looks_ + 1;
   if (slow_looks_ < kPatience || slow_.sleeping > 0 || slow_.threads >= kMaxThreads) return false;
   slow_looks_ = 0;
+  slow_long_++;
   return true;
 }
 

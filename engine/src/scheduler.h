@@ -8,7 +8,8 @@
 // Workers of tenants that compute much (appetite.h) have threads of their own, to which the kernel gives what all
 // others leave. Nobody knows beforehand who will compute: when a turn on a usual thread takes long, the watchdog lowers
 // the thread's priority while it runs. It cannot be raised again without the rights of root, so from then on it is one
-// of the slow ones, and a fresh thread takes its place.
+// of the slow ones, and a fresh thread takes its place. Of the slow ones no more run at once than there are cores for:
+// each counts when the kernel shares a core, and together they would outweigh a thread that has little to do.
 #pragma once
 
 #include <condition_variable>
@@ -31,8 +32,9 @@ class Scheduler final {
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
 
-  // Starts the usual number of threads. More are started, up to kMaxThreads, when all of them are busy for long.
-  void Start(uint32_t threads, Watchdog& watchdog);
+  // Starts the usual number of threads, and lets so many slow ones run at once. More are started, up to kMaxThreads,
+  // when all of them are busy for long.
+  void Start(uint32_t threads, uint32_t slow_threads, Watchdog& watchdog);
 
   // A worker has mail. From any thread.
   void Push(std::shared_ptr<Worker> worker);
@@ -78,8 +80,10 @@ class Scheduler final {
   std::mutex mutex_;
   Lane quick_;
   Lane slow_;
-  uint32_t usual_threads_ = 0;
+  uint32_t slow_threads_ = 1;
+  uint32_t slow_long_ = 0;   // more of them, because as many are in turns that take long
   uint32_t slow_looks_ = 0;  // in a row that found slow workers waiting
+  uint64_t looks_ = 0;
   std::condition_variable standby_;
   bool reading_ = false;
   bool standby_needed_ = false;

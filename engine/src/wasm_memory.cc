@@ -68,17 +68,23 @@ bool HasShared(std::span<const uint8_t> section) {
   return false;
 }
 
-}  // namespace
+bool HasAny(std::span<const uint8_t> section) { return Reader(section).Number() > 0; }
 
-bool DeclaresSharedMemory(std::span<const uint8_t> module) {
+bool AnyMemorySection(std::span<const uint8_t> module, bool (*fits)(std::span<const uint8_t>)) {
   Reader reader(module);
   reader.Take(kHeader);
   while (reader.has_more() && !reader.failed()) {
     const uint8_t id = reader.Byte();
     const auto section = reader.Take(reader.Number());
-    if (id == kMemorySection && HasShared(section)) return true;
+    if (id == kMemorySection && fits(section)) return true;
   }
   return false;
 }
+
+}  // namespace
+
+bool DeclaresSharedMemory(std::span<const uint8_t> module) { return AnyMemorySection(module, HasShared); }
+
+bool DeclaresMemory(std::span<const uint8_t> module) { return AnyMemorySection(module, HasAny); }
 
 }  // namespace engine

@@ -10,4 +10,7 @@ namespace engine {
 // https://webassembly.github.io/spec/core/binary/modules.html#memory-section
 bool DeclaresSharedMemory(std::span<const uint8_t> module);
 
+// Whether each instance of the module has a memory of its own.
+bool DeclaresMemory(std::span<const uint8_t> module);
+
 }  // namespace engine

@@ -274,6 +274,15 @@ void Worker::Settle(uint64_t used_ns) {
   }
 }
 
+uint16_t Worker::UsedMb() {
+  uint64_t now = MonotonicNs();
+  if (now - measured_ns_ > kMeasureEveryNs) {
+    measured_ns_ = now;
+    measured_mb_ = static_cast<uint16_t>(std::min<size_t>((realm_->CountedBytes() >> 20) + 1, UINT16_MAX));
+  }
+  return measured_mb_;
+}
+
 void Worker::CallEntry(const v8::Global<v8::Function>& function,
                        std::initializer_list<v8::Local<v8::Value>> arguments) {
   v8::Isolate* isolate = realm_->isolate();

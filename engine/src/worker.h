@@ -86,6 +86,8 @@ class Worker final : public std::enable_shared_from_this<Worker> {
   // The call whose code runs now, carried through awaits by V8; 0 in top-level code.
   uint32_t CurrentCall() const;
   uint64_t UnfinishedNs() const { return charge_ == nullptr ? 0 : charge_->SoFar(); }
+  // What the isolate uses, garbage included, as it was a tenth of a second ago at most.
+  uint16_t UsedMb();
   bool SetTimer(uint32_t id, double delay_ms);
   void ClearTimer(uint32_t id);
   // The id of the op; 0 when no call is running, kTooManyOps when the call has too many under way.
@@ -109,6 +111,7 @@ class Worker final : public std::enable_shared_from_this<Worker> {
 
  private:
   static constexpr uint32_t kMaxOps = 1000;
+  static constexpr uint64_t kMeasureEveryNs = 100'000'000;  // V8 takes half a microsecond to tell
 
   enum class State { kNew, kStarting, kReady, kGone };
 
@@ -182,6 +185,8 @@ class Worker final : public std::enable_shared_from_this<Worker> {
   State state_ = State::kNew;
   wire::Writer out_;
   uint64_t out_since_ns_ = 0;
+  uint64_t measured_ns_ = 0;
+  uint16_t measured_mb_ = 0;
   Calls calls_;
   Timers timers_;
   uint64_t alarm_ns_ = Timers::kNever;

@@ -261,3 +261,15 @@ def test_what_the_node_advises_is_said_in_commands(atoll: Atoll, tmp_path: Path)
     assert json.loads(run(tmp_path, "workers", "--json", **node).stdout) is not None
     gone = run(tmp_path, "workers", "--api", "http://localhost:1", code=1).stderr
     assert gone.startswith("error: http://localhost:1 does not answer: connection refused\nhint: ")
+
+
+def test_an_address_or_token_that_cannot_be_one_is_told(atoll: Atoll, tmp_path: Path) -> None:
+    for api in ("http://localhost:99999", "http://[::1", "http://", "ftp://x", "localhost:8080"):
+        ran = run(tmp_path, "workers", "--api", api, code=1)
+        assert ran.stderr == f"error: the address of the node is {api.rstrip('/')}, which is no URL\n" + (
+            "hint: write it like https://atoll.example\n"
+        )
+        assert "which is no URL" in run(tmp_path, "profile", "add", "x", "--api", api, code=1).stderr
+    for token in ("a\nb", "日本"):
+        ran = run(tmp_path, "workers", "--api", f"http://localhost:{atoll.port}", "--token", token, code=1)
+        assert ran.stderr.startswith("error: the token or the tenant has letters that cannot be sent\nhint: ")

@@ -103,6 +103,16 @@ def test_a_port_that_is_none_is_told_wherever_it_stands(tmp_path: Path) -> None:
     assert "error: `dev.port` is 99999\nhint: ports are" in run(tmp_path, "dev", code=1).stderr
 
 
+def test_a_file_that_is_no_project_is_told_and_its_bytes_are_not_obeyed(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("x")
+    assert (
+        "is neither a script nor a config\nhint: scripts end in" in run(tmp_path, "build", "notes.txt", code=1).stderr
+    )
+    (tmp_path / "worker.js").write_text("let \x1b[2J\x07 = 1;")
+    shown = run(tmp_path, "build", "worker.js", code=1).stderr
+    assert "  > 1 | let " in shown and "\x1b" not in shown and "\x07" not in shown
+
+
 def test_a_command_that_does_not_exist_has_a_near_one(tmp_path: Path) -> None:
     assert "did you mean `build`?" in run(tmp_path, "biuld", code=2).stderr
 

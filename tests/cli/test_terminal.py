@@ -99,7 +99,8 @@ def test_what_a_developer_sees_and_presses(screen: Screen, tmp_path: Path) -> No
     assert "\x1b[" in screen.raw
     with urllib.request.urlopen(url + "page") as response:
         assert response.read() == b"one"
-    screen.wait_for(r"  log   asked for /page\nGET /page  200  cpu \d+\.\d ms  wall \d+\.\d ms  (warm|cold)\n")
+    used = r"cpu \d+\.\d ms  wall \d+\.\d ms  memory \d+ MB"
+    screen.wait_for(rf"  log   asked for /page\nGET /page  200  {used}  (warm|cold)\n")
     with pytest.raises(urllib.error.HTTPError) as error:
         urllib.request.urlopen(url + "fail")
     error.value.close()

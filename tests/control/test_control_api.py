@@ -32,7 +32,14 @@ async def test_a_deploy_answers_with_all_there_is_to_know(node: Node) -> None:
         "routes": ["shop.example/*"],
         "env": {"GREETING": "hi"},
         "bindings": [],
-        "limits": {"cpu_ms": 50, "wall_ms": 30000, "memory_mb": 128, "subrequests": 1000, "timer_ms": 30000},
+        "limits": {
+            "cpu_ms": 50,
+            "wall_ms": 30000,
+            "memory_mb": 128,
+            "subrequests": 50,
+            "internal_subrequests": 1000,
+            "timer_ms": 30000,
+        },
         "isolation": "pool",
         "switches": {"allow_eval": False, "allow_wasm_compile": False},
         "egress": {"allow": [], "deny": []},
@@ -73,7 +80,8 @@ async def test_put_makes_a_new_version_and_keeps_what_it_does_not_name(node: Nod
     assert answer.json["version"]["number"] == 2
     assert answer.json["env"] == {"A": "1"} and answer.json["routes"] == ["a.example/*"]
     assert answer.json["limits"] == {
-        "cpu_ms": 70, "wall_ms": 30000, "memory_mb": 128, "subrequests": 1000, "timer_ms": 30000
+        "cpu_ms": 70, "wall_ms": 30000, "memory_mb": 128, "subrequests": 50,
+        "internal_subrequests": 1000, "timer_ms": 30000,
     }  # fmt: skip
     assert answer.json["created_at"] == created["created_at"]
     assert answer.json["updated_at"] == "2027-01-15T08:01:00.500Z"

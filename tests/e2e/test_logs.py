@@ -78,6 +78,7 @@ def test_records_tell_the_entry_point_and_how_much_was_asked_for(atoll: Atoll) -
     assert atoll.get("caller").text == "3"
     [caller] = atoll.logs("caller")
     assert caller["subrequests"] == 3 and "entrypoint" not in caller
+    assert 1 <= caller["memory_mb"] < 128
     rpc, fetched = atoll.logs("api")
     assert (rpc["event"], rpc["entrypoint"], rpc["url"]) == ("rpc", "Admin", "Admin.add")
     assert (fetched["event"], fetched["entrypoint"], fetched["method"]) == ("fetch", "Admin", "GET")

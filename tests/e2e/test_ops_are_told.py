@@ -76,12 +76,12 @@ def test_every_op_is_in_the_log_the_metrics_and_the_trace(
 
 @pytest.mark.parametrize("op", ["kv.put", "kv.get", "kv.get_many", "kv.list", "kv.delete", "cache.match", "queue.send"])
 def test_every_op_counts_against_the_budget_of_the_call(atoll: Atoll, op: str) -> None:
-    atoll.deploy("budgeted", WORKER, **{**FIELDS, "limits": {"cpu_ms": 5000, "subrequests": 5}})
+    atoll.deploy("budgeted", WORKER, **{**FIELDS, "limits": {"cpu_ms": 5000, "internal_subrequests": 5}})
     answer = atoll.get("budgeted", f"/{op}").text
-    assert answer.startswith("5 ") and "Too many subrequests: one request may make 5" in answer
+    assert answer.startswith("5 ") and "Too many subrequests: one request may make 5 calls of bindings" in answer
 
 
 def test_a_stream_counts_once_however_many_pieces_it_has(atoll: Atoll) -> None:
-    atoll.deploy("budgeted", WORKER, **{**FIELDS, "limits": {"cpu_ms": 5000, "subrequests": 3}})
+    atoll.deploy("budgeted", WORKER, **{**FIELDS, "limits": {"cpu_ms": 5000, "internal_subrequests": 3}})
     for op in ("kv.upload", "kv.read", "cache.write"):
         assert atoll.get("budgeted", f"/{op}").text.startswith("3 "), op

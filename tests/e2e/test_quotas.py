@@ -130,7 +130,13 @@ def test_quotas_hold_after_a_restart(tmp_path: Path) -> None:
 
 
 def test_workers_of_a_tenant_may_ask_for_no_more_than_its_caps(atoll: Atoll) -> None:
-    caps = {"max_cpu_ms": 40, "max_wall_ms": 5000, "max_memory_mb": 64}
+    caps = {
+        "max_cpu_ms": 40,
+        "max_wall_ms": 5000,
+        "max_memory_mb": 64,
+        "max_subrequests": 9,
+        "max_internal_subrequests": 90,
+    }
     assert atoll.control("POST", "/api/tenants", {"name": "capped", "quotas": caps}).status == 201
     headers = {"Content-Type": "application/json", "X-Atoll-Tenant": "capped"}
 
@@ -138,13 +144,20 @@ def test_workers_of_a_tenant_may_ask_for_no_more_than_its_caps(atoll: Atoll) -> 
         body = json.dumps({"name": "capped", "script": QUICK} | ({"limits": limits} if limits else {}))
         return atoll.request(method, f"localhost:{atoll.port}", path, body, headers)
 
-    for limits in ({"cpu_ms": 41}, {"wall_ms": 5001}, {"memory_mb": 65}):
+    for limits in (
+        {"cpu_ms": 41},
+        {"wall_ms": 5001},
+        {"memory_mb": 65},
+        {"subrequests": 10},
+        {"internal_subrequests": 91},
+    ):
         refused = ask("POST", "/api/workers", **limits)
         assert refused.status == 400 and "the tenant's quota of that name" in refused.text
     assert ask("POST", "/api/workers").status == 201
     versions = atoll.request("GET", f"localhost:{atoll.port}", "/api/workers/capped/versions/1", "", headers)
     limits = json.loads(versions.text)["limits"]
-    assert (limits["cpu_ms"], limits["wall_ms"], limits["memory_mb"]) == (40, 5000, 64), "the defaults are capped too"
+    capped = {name.removeprefix("max_"): value for name, value in caps.items()}
+    assert limits | capped == limits, "the defaults are capped too"
     assert ask("PUT", "/api/workers/capped", cpu_ms=41).status == 400
     assert ask("PUT", "/api/workers/capped", cpu_ms=39).status == 200
     assert atoll.get("capped").status == 200

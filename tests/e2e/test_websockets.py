@@ -1,14 +1,12 @@
-"""WebSockets of workers, spoken to by a client nobody here wrote, and by clients that break every rule."""
+"""WebSockets of workers, spoken to by a client nobody here wrote. Clients that break rules: test_websocket_rules.py."""
 
 from __future__ import annotations
 
 import asyncio
-import base64
 import json
 import os
 import signal
 import socket
-import struct
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +14,7 @@ import pytest
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
+from tests.raw_websocket import handshake, read, request_for
 from tests.running import Atoll
 
 ECHO = """export default { async fetch(request) {
@@ -251,123 +250,6 @@ def test_a_socket_for_a_plain_request_is_an_error_page(atoll: Atoll) -> None:
     atoll.deploy("ws-plain", ECHO.replace('request.headers.get("upgrade") !== "websocket"', "false"))
     answer = atoll.get("ws-plain")
     assert answer.status == 500 and "upgrade" in answer.text
-
-
-def test_a_plain_answer_to_an_upgrade_is_an_answer(atoll: Atoll) -> None:
-    atoll.deploy("ws-refuses", "export default { fetch() { return new Response('no', { status: 403 }); } }")
-    with socket.create_connection(("127.0.0.1", atoll.port), 10) as raw:
-        raw.sendall(request_for(atoll, "ws-refuses"))
-        assert raw.recv(4096).startswith(b"HTTP/1.1 403 ")
-        raw.sendall(f"GET / HTTP/1.1\r\nHost: {atoll.host('ws-refuses')}\r\n\r\n".encode())
-        assert raw.recv(4096).startswith(b"HTTP/1.1 403 "), "the connection goes on"
-
-
-# --- clients that break the rules ---
-
-
-def request_for(atoll: Atoll, name: str, **changes: str | None) -> bytes:
-    key = base64.b64encode(os.urandom(16)).decode()
-    fields = {"Host": atoll.host(name), "Connection": "Upgrade", "Upgrade": "websocket"}
-    fields |= {"Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": key}
-    fields |= {name.replace("_", "-"): value for name, value in changes.items()}  # type: ignore[misc]
-    lines = "".join(f"{name}: {value}\r\n" for name, value in fields.items() if value is not None)
-    return f"GET / HTTP/1.1\r\n{lines}\r\n".encode()
-
-
-def handshake(atoll: Atoll, name: str) -> socket.socket:
-    raw = socket.create_connection(("127.0.0.1", atoll.port), 10)
-    raw.sendall(request_for(atoll, name))
-    data = b""
-    while b"\r\n\r\n" not in data:
-        data += raw.recv(4096)
-    assert data.startswith(b"HTTP/1.1 101 ")
-    return raw
-
-
-def read(raw: socket.socket, size: int) -> bytes:
-    """The next bytes; a connection that was cut has ended."""
-    try:
-        return raw.recv(size)
-    except ConnectionResetError:
-        return b""
-
-
-def frame(opcode: int, payload: bytes, *, fin: bool = True, masked: bool = True, length: int | None = None) -> bytes:
-    size = len(payload) if length is None else length
-    head = bytes([(0x80 if fin else 0) | opcode])
-    bit = 0x80 if masked else 0
-    if size < 126:
-        head += bytes([bit | size])
-    elif size < 65536:
-        head += struct.pack(">BH", bit | 126, size)
-    else:
-        head += struct.pack(">BQ", bit | 127, size)
-    return head + (b"\0\0\0\0" if masked else b"") + payload
-
-
-@pytest.mark.parametrize(
-    ("attack", "code"),
-    [
-        (frame(1, b"hi", masked=False), 1002),
-        (frame(3, b"reserved opcode"), 1002),
-        (frame(9, b"x" * 126), 1002),  # a ping that is too long
-        (frame(0, b"continues nothing"), 1002),
-        (frame(1, b"a", fin=False) + frame(1, b"b"), 1002),  # a message within a message
-        (frame(1, b"\xff\xfe"), 1007),
-        (frame(2, b"", length=1 << 40), 1009),
-        (frame(8, struct.pack(">H", 1005)), 1002),
-        (frame(8, b"\x03"), 1002),
-        (bytes([0xC1, 0x80]) + b"\0\0\0\0", 1002),  # a reserved bit without an extension
-    ],
-)
-def test_a_client_that_breaks_the_protocol_is_closed_with_the_right_code(echo: Atoll, attack: bytes, code: int) -> None:
-    with handshake(echo, "ws-echo") as raw:
-        raw.sendall(attack)
-        data = b""
-        while chunk := raw.recv(4096):
-            data += chunk
-        assert data[0] == 0x88 and struct.unpack(">H", data[2:4])[0] == code
-    assert echo.get("ws-echo").status == 200
-
-
-@pytest.mark.parametrize(
-    ("changes", "status"),
-    [
-        ({"Sec_WebSocket_Version": "8"}, 426),
-        ({"Sec_WebSocket_Key": "short"}, 400),
-        ({"Sec_WebSocket_Key": None}, 400),
-    ],
-)
-def test_a_malformed_handshake_is_refused(echo: Atoll, changes: dict[str, Any], status: int) -> None:
-    with socket.create_connection(("127.0.0.1", echo.port), 10) as raw:
-        raw.sendall(request_for(echo, "ws-echo", **changes))
-        assert int(raw.recv(4096).split()[1]) == status
-
-
-def test_a_flood_of_fragments_pings_and_sockets_leaves_the_node_well(echo: Atoll) -> None:
-    before = echo.memory_mb()
-    sockets = [handshake(echo, "ws-echo") for _ in range(100)]
-    for raw in sockets:
-        raw.sendall(frame(1, b"x", fin=False) + frame(0, b"", fin=False) * 500 + frame(9, b"p") * 100)
-    for raw in sockets:
-        raw.close()
-    echo.wait_until(lambda: echo.pool()["in_flight"] == 0)
-    assert echo.get("ws-echo").status == 200
-    assert echo.memory_mb() - before < 64
-
-
-def test_pings_whose_answers_nobody_reads_do_not_fill_the_memory(echo: Atoll) -> None:
-    """The node stops to read from such a client, so that it can send no more."""
-    before = echo.memory_mb()
-    pings = frame(9, b"p" * 125) * 1000
-    with handshake(echo, "ws-echo") as raw:
-        raw.settimeout(1.0)
-        sent = 0
-        with pytest.raises(TimeoutError):
-            while sent < 400_000_000:
-                sent += raw.send(pings)
-        assert echo.memory_mb() - before < 32
-    assert echo.get("ws-echo").status == 200
 
 
 def test_a_pair_within_one_worker_is_linked(atoll: Atoll) -> None:

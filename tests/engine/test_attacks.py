@@ -130,6 +130,7 @@ def test_an_attack_hurts_only_itself(target: Range, script: Path) -> None:
             assert "memory" in kinds and kinds.count("answer") > 5, "it goes, and comes back with nothing kept"
         check_log(target.atoll, name, head)
         check_engine(target, engine, head, target.atoll.log()[told:])
+        check_memory(target)
     finally:
         victim.stop()
         target.atoll.control("DELETE", f"/api/workers/{name}")
@@ -185,6 +186,19 @@ def check_engine(target: Range, before: int, head: dict[str, str], log: str) -> 
         offender = re.search(r"engine 1 is replaced: ([\w-]+):", log)
         assert offender is not None, f"the engine died:\n{log[-2000:]}"
         assert "engine" in head_of((FOLDER / f"{offender[1].replace('-', '_')}.js").read_text()), log[-2000:]
+
+
+def check_memory(target: Range) -> None:
+    """What the node and its engine hold is soon about what they held at first."""
+
+    def is_back() -> bool:
+        grown = target.atoll.memory_mb() - target.memory
+        try:
+            return grown < 150 and target.atoll.memory_mb(target.engine) - target.engine_memory < 350
+        except OSError:
+            return False  # the engine has just been replaced
+
+    target.atoll.wait_until(is_back, 20)
 
 
 def test_the_memory_of_the_node_comes_back(target: Range) -> None:

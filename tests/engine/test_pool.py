@@ -250,7 +250,7 @@ async def test_more_ops_than_an_engine_may_send_are_refused(room: EngineRoom) ->
       const all = await Promise.allSettled(Array.from({ length: 1001 }, () => env.ECHO.wait(1)));
       return new Response(`${all.filter((one) => one.status === "rejected").length} ${all.at(-1).reason}`);
     } };"""
-    limits = Limits(cpu_ms=2000, subrequests=2000)
+    limits = Limits(cpu_ms=2000, internal_subrequests=2000)
     body = (await room.get(script(source, limits=limits))).body
     assert body == b"1 Error: Too many binding calls are under way in this request: wait for some of them first."
 

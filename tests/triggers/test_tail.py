@@ -7,6 +7,7 @@ import json
 from collections.abc import AsyncIterator
 from dataclasses import replace
 
+import msgspec
 import pytest
 
 from atoll.bindings.scope import QUIET
@@ -144,7 +145,7 @@ async def test_what_a_limit_kept_a_tail_worker_from_is_counted_and_what_it_threw
         await room.until(lambda: not tails._boxes, "the batch that is thrown over")
         assert not tails.dropped
         loop = script("export default { tail() { for (;;); } }", name="watcher")
-        WATCHER = replace(loop, limits=replace(loop.limits, cpu_ms=10))
+        WATCHER = replace(loop, limits=msgspec.structs.replace(loop.limits, cpu_ms=10))
         tails.take(record)
         await room.until(lambda: not tails._boxes, "the batch that is ended")
     finally:

@@ -215,7 +215,7 @@ def test_a_status_that_no_response_has_is_refused(status: int) -> None:
 
 def test_a_response_is_cut_into_head_and_body() -> None:
     data = response(b"a: b\r\n", b"body")[HEADER_SIZE:]
-    assert codec.read_response(data, 0, len(data)) == (200, 7, b"a: b\r\n", b"body")
+    assert codec.read_response(data, 0, len(data)) == (200, 0, 7, b"a: b\r\n", b"body")
 
 
 def test_a_head_or_meta_that_ends_behind_its_frame_is_refused() -> None:

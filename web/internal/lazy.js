@@ -4,7 +4,7 @@ import { shared } from "#shared";
 
 let table = null; // where the text of each begins and ends: ";key,start,end;key,start,end;"
 let main = null; // key -> function that gives the exports, of modules of the main bundle
-const made = new Map(); // key -> exports
+const made = { __proto__: null }; // key -> exports; no Map, whose methods a worker may have replaced by then: some exports are ours alone
 
 /** Gets ready for the first. */
 export function prepareLazy() {
@@ -26,25 +26,25 @@ function compile(key) {
 
 /** The exports of a module, named by its path below web/. */
 export function lazy(key) {
-  const known = made.get(key);
+  const known = made[key];
   if (known !== undefined) return known;
   prepareLazy();
   if (key in main) {
     const exports = main[key]();
-    made.set(key, exports);
+    made[key] = exports;
     return exports;
   }
   const module = { exports: {} };
   const run = compile(key);
   // While it runs, what it imports may ask for it in turn, and gets what it has put there.
-  made.set(key, module.exports);
+  made[key] = module.exports;
   run((other) => lazy(other), {
     get exports() {
       return module.exports;
     },
     set exports(exports) {
       module.exports = exports;
-      made.set(key, exports);
+      made[key] = exports;
     },
   }, module.exports);
   return module.exports;

@@ -15,8 +15,22 @@ function waitUntil(promise) {
   call.waitUntil(promise);
 }
 
+/** A class of Cloudflare's that projects extend at their top level, and that nothing here makes objects of. */
+function absent(name, what) {
+  const Absent = class {
+    constructor() {
+      throw new Error(`A ${name} cannot be made: Atoll has no ${what} yet.`);
+    }
+  };
+  Object.defineProperty(Absent, "name", { value: name, configurable: true });
+  return Absent;
+}
+
+const DurableObject = absent("DurableObject", "Durable Objects");
+const WorkflowEntrypoint = absent("WorkflowEntrypoint", "Workflows");
+
 export function exportsOf() {
-  const exports = { __proto__: null, env: currentEnv(), waitUntil, WorkerEntrypoint };
+  const exports = { __proto__: null, env: currentEnv(), waitUntil, WorkerEntrypoint, DurableObject, WorkflowEntrypoint };
   exports.default = { ...exports };
   return exports;
 }

@@ -1,7 +1,9 @@
 // Values on their way between workers: V8's structured clone, and beside it what that does not know: Request, Response,
 // Headers, streams. A small body travels along, as bytes after the value; any other is a stream, and goes through a pipe.
 //
-//     u32 length, the value | u32 length, JSON of the platform objects, nothing where there are none | their bytes
+// Most values hold no platform object, and are what V8 writes: it begins with 0xff. The others are
+//
+//     u8 zero | u32 length, the value | u32 length, JSON of the platform objects | their bytes
 import { PipedBody, sendThroughPipe } from "#bindings/pipe/pipe.js";
 import { deserialize, serialize } from "../dom/clone.js";
 import { DOMException } from "../dom/exception.js";
@@ -16,6 +18,8 @@ import { sourceOfBytes, sourceOfStream } from "./bodies.js";
 const MOST_BYTES = 32 * 1024 * 1024;
 const SMALL = 64 * 1024; // bodies up to here travel along
 const NONE = Object.freeze([]);
+const PLAIN = 0xff; // the first byte of a value without platform objects,
+const HOSTS = new Uint8Array(1); // and of one with some
 
 function refuse(message) {
   throw new DOMException(message, "DataCloneError");
@@ -74,15 +78,9 @@ export function writeValue(value) {
     found.push(host);
     return host;
   });
-  return found.length > 0 ? writeHosts(bytes, found) : { bytes: parcelOf(bytes), pipes: NONE, sent: NONE };
-}
-
-/** What most values are: there is no platform object in them. */
-function parcelOf(bytes) {
-  const whole = new Uint8Array(checkSize(4 + bytes.length + 4));
-  new DataView(whole.buffer).setUint32(0, bytes.length, true);
-  whole.set(bytes, 4);
-  return whole;
+  if (found.length > 0) return writeHosts(bytes, found);
+  checkSize(bytes.length);
+  return { bytes, pipes: NONE, sent: NONE };
 }
 
 function checkSize(size) {
@@ -108,7 +106,7 @@ async function writeHosts(bytes, found) {
     facts.push(fact);
   }
   const text = encodeText(JSON.stringify(facts));
-  return { bytes: concat([lengthOf(bytes), bytes, lengthOf(text), text, ...bodies]), pipes, sent };
+  return { bytes: concat([HOSTS, lengthOf(bytes), bytes, lengthOf(text), text, ...bodies]), pipes, sent };
 }
 
 function concat(parts) {
@@ -128,8 +126,9 @@ function lengthOf({ length }) {
 
 /** The value that bytes stand for. */
 export function readValue(whole) {
+  if (whole[0] === PLAIN) return deserialize(whole);
   const view = new DataView(whole.buffer, whole.byteOffset, whole.byteLength);
-  let at = 0;
+  let at = HOSTS.length;
   const take = (size) => whole.subarray(at, (at += size));
   const sized = () => {
     const size = view.getUint32(at, true);
@@ -137,9 +136,7 @@ export function readValue(whole) {
     return take(size);
   };
   const bytes = sized();
-  const told = sized();
-  if (told.length === 0) return deserialize(bytes);
-  const facts = JSON.parse(decodeText(told));
+  const facts = JSON.parse(decodeText(sized()));
   const hosts = facts.map((fact) => {
     const body = take(fact.size);
     const source = fact.form === "pipe" ? new PipedBody(fact.pipe) : body.slice();

@@ -34,7 +34,7 @@ class Fetch {
     this.service = service; // the name of the service binding that answers instead of the network
     this.method = state.method;
     this.url = withoutFragment(state.url);
-    this.list = state.list;
+    this.list = state.options.cache === "default" || service !== undefined ? state.list : withCacheMode(state);
     this.upgrade = isUpgrade(state) || undefined; // it asks for a WebSocket
     this.redirect = state.options.redirect;
     this.cf = cacheOptions(state);
@@ -184,6 +184,18 @@ function cacheOptions({ method, options: { cache, cf } }) {
   if (cf === undefined || cf === null || method !== "GET" || cache === "no-store") return undefined;
   const { cacheEverything, cacheKey, cacheTtl, cacheTtlByStatus } = cf;
   return { cacheEverything, cacheKey, cacheTtl, cacheTtlByStatus };
+}
+
+/** https://fetch.spec.whatwg.org/#concept-http-network-or-cache-fetch, steps 8.17 and 8.18: what caches on the way are told. */
+function withCacheMode({ list, options: { cache } }) {
+  const told = list.copy();
+  const add = (name, value) => told.get(name) === null && told.append(name, value);
+  if (cache === "no-cache") add("cache-control", "max-age=0");
+  if (cache === "no-store" || cache === "reload") {
+    add("pragma", "no-cache");
+    add("cache-control", "no-cache");
+  }
+  return told;
 }
 
 function withoutFragment(url) {

@@ -61,8 +61,9 @@ class Fetch(Binding):
 
     # --- ops ---
 
-    @op("fetch.start")
+    @op("fetch.start", free=True)
     def start(self, call: OpCall) -> Later | Awaitable[Reply]:
+        call.scope.spend(external=call.meta.get("service") is None)
         check_hops(call.scope.hops)
         trace = call.scope.trace
         is_traced = trace is not None and trace.is_kept

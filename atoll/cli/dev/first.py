@@ -84,6 +84,7 @@ class FirstEngine:
             settings.data,
             shared=cache_folder(),  # a new project need not wait until a snapshot is made for it
             threads=settings.engine_threads,
+            engines=settings.engines,
             spares=settings.spares,
             pbkdf2_iterations=settings.pbkdf2_iterations,
             heap_initial_mb=settings.heap_initial_mb,

@@ -11,13 +11,14 @@ import json
 import sys
 import termios
 import tty
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 import click
 
 from atoll.cli.dev.places import Places
 from atoll.cli.talk import paint, say
+from atoll.engine.measures import EVENT_CPU_MS
 from atoll.errors import Failure
 from atoll.logs import Invocation, LogLine, Said
 from atoll.wire.generated import OUTCOME_NAMES, Level
@@ -138,13 +139,28 @@ def summary(record: Invocation, method: str, path: str, cold: bool) -> str:
     status = str(record.status) if record.status else outcome
     colour = "green" if good else "yellow" if outcome == "ok" and record.status < 500 else "red"
     what = f"{method} {path}" if record.event == "fetch" else f"{record.event} {method} {path}"
-    limit = record.version.limits.cpu_ms
-    cpu = f"cpu {record.cpu_us / 1000:.1f} ms"
-    if record.cpu_us / 1000 > limit * CLOSE_TO_LIMIT:
-        cpu = paint(f"{cpu} of {limit}", fg="yellow")
-    wall = f"wall {record.wall_us / 1000:.1f} ms"
     ended = "" if outcome == "ok" else f"  {outcome}"
-    return f"{what}  {paint(status, fg=colour)}{ended}  {cpu}  {wall}  {'cold' if cold else 'warm'}"
+    used = "  ".join(used_by(record))
+    return f"{what}  {paint(status, fg=colour)}{ended}  {used}  {'cold' if cold else 'warm'}"
+
+
+def used_by(record: Invocation) -> Iterator[str]:
+    """What a call used. What comes close to its limit stands out, and says how much that is."""
+    limits = record.version.limits
+
+    def part(text: str, used: float, limit: int) -> str:
+        return paint(f"{text} of {limit}", fg="yellow") if used > limit * CLOSE_TO_LIMIT else text
+
+    cpu_ms, internal = record.cpu_us / 1000, record.subrequests - record.fetches
+    is_awaited = record.event in ("fetch", "rpc")  # a cron trigger may compute for longer
+    yield part(f"cpu {cpu_ms:.1f} ms", cpu_ms, limits.cpu_ms if is_awaited else max(limits.cpu_ms, EVENT_CPU_MS))
+    yield f"wall {record.wall_us / 1000:.1f} ms"  # its limit is for the head of the response, which may go on for long
+    if record.memory_mb:
+        yield part(f"memory {record.memory_mb} MB", record.memory_mb, limits.memory_mb)
+    if record.fetches:
+        yield part(f"fetches {record.fetches}", record.fetches, limits.subrequests)
+    if internal:
+        yield part(f"binding calls {internal}", internal, limits.internal_subrequests)
 
 
 def facts_of(record: Invocation, method: str, path: str, cold: bool, failure: Failure | None) -> dict[str, Any]:
@@ -157,6 +173,9 @@ def facts_of(record: Invocation, method: str, path: str, cold: bool, failure: Fa
         "status": record.status,
         "cpu_ms": record.cpu_us / 1000,
         "wall_ms": record.wall_us / 1000,
+        "memory_mb": record.memory_mb,
+        "fetches": record.fetches,
+        "binding_calls": record.subrequests - record.fetches,
         "cold": cold,
     }
     if failure is not None:

@@ -1,4 +1,5 @@
-// What has to be known of a WebAssembly module before V8 compiles it.
+// What has to be known of a WebAssembly module before V8 compiles it, and what its memories weigh.
+#include "../realm.h"
 #include "../wasm_memory.h"
 #include "arguments.h"
 #include "native.h"
@@ -15,7 +16,20 @@ void DeclaresSharedMemory(const Arguments& args) {
   args.GetReturnValue().Set(engine::DeclaresSharedMemory(module.bytes()));
 }
 
-constexpr Function kFunctions[] = {{"declaresSharedMemory", DeclaresSharedMemory}};
+// weighMemory(WebAssembly.Memory)
+// weighMemory(WebAssembly.Instance, WebAssembly.Module): if it has a memory of its own
+void WeighMemory(const Arguments& args) {
+  v8::Isolate* isolate = args.GetIsolate();
+  if (args.Length() < 1 || !args[0]->IsObject()) return ThrowTypeError(isolate, "weighMemory takes an object");
+  if (args[1]->IsWasmModuleObject()) {
+    v8::CompiledWasmModule module = args[1].As<v8::WasmModuleObject>()->GetCompiledModule();
+    const v8::MemorySpan<const uint8_t> bytes = module.GetWireBytesRef();
+    if (!engine::DeclaresMemory({bytes.data(), bytes.size()})) return;
+  }
+  if (isolate->GetData(0) != nullptr) Realm::Of(isolate).weights().Add(isolate, args[0].As<v8::Object>());
+}
+
+constexpr Function kFunctions[] = {{"declaresSharedMemory", DeclaresSharedMemory}, {"weighMemory", WeighMemory}};
 
 }  // namespace
 

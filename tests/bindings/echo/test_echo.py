@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -11,7 +12,7 @@ from atoll.bindings.base import Binding, OpCall, Reply, op, own_task
 from atoll.bindings.echo.ops import Echo
 from atoll.bindings.scope import Scope
 from atoll.broker import Broker, Refusal
-from atoll.errors import EngineError, InvalidArgument
+from atoll.errors import EngineError, InvalidArgument, QuotaExceeded
 from atoll.wire.generated import ErrorCode
 from atoll.workers import Grant, Limits, Version
 
@@ -23,7 +24,7 @@ VERSION = Version(
     modules=(),
     main="",
     grants={"ECHO": Grant("ECHO", "echo"), "KV": Grant("KV", "kv")},
-    limits=Limits(subrequests=3),
+    limits=Limits(subrequests=2, internal_subrequests=3),
 )
 
 
@@ -145,8 +146,28 @@ async def test_a_call_has_so_many_subrequests_and_no_more(broker: Broker) -> Non
     scope = Scope(VERSION)
     answers: list[Reply | Refusal] = []
     say = broker.bind(sorted(broker._ops))[0]
-    for _ in range(VERSION.limits.subrequests + 1):
+    for _ in range(VERSION.limits.internal_subrequests + 1):
         broker.answer(say, scope, b'{"binding": "ECHO"}', b"", answers.append)
     last = answers.pop()
     assert all(isinstance(answer, Reply) for answer in answers)
-    assert isinstance(last, Refusal) and last.code == ErrorCode.QUOTA_EXCEEDED and "3" in last.message
+    assert isinstance(last, Refusal) and last.code == ErrorCode.QUOTA_EXCEEDED
+    assert last.message == (
+        "Too many subrequests: one request may make 3 calls of bindings. "
+        "`limits.internal_subrequests` of the worker allows more."
+    )
+
+
+def test_fetches_and_calls_of_bindings_have_budgets_of_their_own() -> None:
+    outer, inner = Scope(VERSION), Scope(replace(VERSION, limits=Limits(subrequests=9, internal_subrequests=9)))
+    inner.caller = outer
+    for _ in range(2):
+        inner.spend(external=True)
+    for scope in (inner, outer):  # what a bound worker fetches counts for its caller, too
+        with pytest.raises(QuotaExceeded, match=r"may make 2 fetches. `limits.subrequests`"):
+            scope.spend(external=True)
+    assert (inner.external, inner.internal) == (outer.external, outer.internal) == (2, 0)
+    for _ in range(3):
+        outer.spend()
+    with pytest.raises(QuotaExceeded, match="3 calls of bindings"):
+        inner.spend()
+    assert outer.told()[3:] == (5, 2)

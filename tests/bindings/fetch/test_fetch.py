@@ -242,7 +242,16 @@ def test_each_redirect_counts_as_a_subrequest(run: Run) -> None:
         "try { await fetch(UP + '/redirects/5'); } catch (error) { return new Response(`${error}`); }",
         limits={"subrequests": 5},
     )
-    assert "Too many subrequests" in answer.text
+    assert "Too many subrequests: one request may make 5 fetches" in answer.text
+
+
+def test_the_51st_fetch_is_refused_unless_the_worker_asks_for_more(run: Run) -> None:
+    code = """let made = 0;
+      try { for (; made < 51; made++) await (await fetch(UP + "/n")).text(); return new Response("all"); }
+      catch (error) { return new Response(`${made} ${error.name}: ${error.message}`); }"""
+    refused = run(code, limits={"cpu_ms": 1000}).text
+    assert refused.startswith("50 ") and "one request may make 50 fetches. `limits.subrequests`" in refused
+    assert run(code, limits={"cpu_ms": 1000, "subrequests": 51}).text == "all"
 
 
 # --- content codings ---

@@ -292,8 +292,11 @@ def test_calls_through_service_bindings_take_none_of_the_six(node: Atoll, run: R
 
 
 def test_many_small_fetches_at_once_all_succeed(run: Run) -> None:
-    answer = run("""const all = await Promise.all(Array.from({ length: 60 }, async (_, i) => (await fetch(UP + "/n" + i)).text()));
-      return new Response(all.length + all[59])""")
+    answer = run(
+        """const all = await Promise.all(Array.from({ length: 60 }, async (_, i) => (await fetch(UP + "/n" + i)).text()));
+      return new Response(all.length + all[59])""",
+        limits={"subrequests": 60, "cpu_ms": 1000},
+    )
     assert answer.text == "60GET /n59"
 
 

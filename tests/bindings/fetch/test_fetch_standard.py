@@ -18,6 +18,26 @@ def test_a_fetched_response_is_basic(run: Run) -> None:
     assert run("const r = await fetch(UP + '/fine'); return new Response(r.type + r.clone().type)").text == "basicbasic"
 
 
+@pytest.mark.parametrize(
+    ("init", "told"),
+    [
+        ("cache: 'no-store'", ("no-cache", "no-cache")),
+        ("cache: 'reload'", ("no-cache", "no-cache")),
+        ("cache: 'no-cache'", ("max-age=0", None)),
+        ("cache: 'no-store', headers: { 'cache-control': 'max-age=5' }", ("max-age=5", "no-cache")),
+        ("cache: 'force-cache'", (None, None)),
+        ("", (None, None)),
+    ],
+)
+def test_caches_on_the_way_are_told_the_mode(
+    run: Run, upstream: Upstream, init: str, told: tuple[str | None, str | None]
+) -> None:
+    run(
+        f"const r = new Request(UP + '/fine', {{ {init} }}); await fetch(r); return new Response([...r.headers].join())"
+    )
+    assert (upstream.last().get("cache-control"), upstream.last().get("pragma")) == told
+
+
 def test_values_of_headers_are_any_bytes_but_ends_of_lines(run: Run, upstream: Upstream) -> None:
     value = "".join(f"\\x{code:02x}" for code in range(1, 256) if code not in (9, 10, 13, 32))
     raw = "HTTP/1.1 200 OK\\r\\nx-odd: \\x01\\x0b\\x7f\\r\\nfolded: a\\r\\n b\\r\\ncontent-length: 0\\r\\n\\r\\n"

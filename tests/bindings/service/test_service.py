@@ -165,11 +165,15 @@ async def test_what_a_bound_worker_asks_for_counts_for_its_caller(room: EngineRo
         async fetch() { return new Response(await this.many(5)); }
       }"""
     grants = {"API": Grant("API", "service", Target("api").encode())}
-    room.workers["middle"] = script(inner, name="middle", grants=grants, limits=Limits(subrequests=50))
+    room.workers["middle"] = script(inner, name="middle", grants=grants, limits=Limits(internal_subrequests=50))
     code = "return show([await env.M.many(3), await (await env.M.fetch('http://x/')).text(), await env.M.many(9)]);"
-    version = replace(caller(code, M={"service": "middle"}), limits=Limits(cpu_ms=5000, subrequests=13))
+    version = replace(
+        caller(code, M={"service": "middle"}), limits=Limits(cpu_ms=5000, subrequests=1, internal_subrequests=13)
+    )
     answer = (await room.get(version)).body.decode()
-    assert answer.startswith('[3,"5","2 Too many subrequests: one request may make 13')  # and three for the calls of it
+    assert answer.startswith(
+        '[3,"5","2 Too many subrequests: one request may make 13 calls of bindings'
+    )  # and three for the calls of it
 
 
 async def test_a_worker_of_another_tenant_is_not_there(room: EngineRoom) -> None:

@@ -1,5 +1,5 @@
 // Memory to share between threads, which V8 counts for nobody: of a module, by the constructor, and of the class of its buffers.
-// expect: answer refused counted counted
+// expect: answer refused counted counted or memory
 // limits: cpu_ms=1500 memory_mb=64
 // switches: allow_wasm_compile
 const kept = [];

@@ -134,6 +134,18 @@ declare module "cloudflare:workers" {
     queue?(batch: MessageBatch): void | Promise<void>;
     tail?(events: TraceItem[]): void | Promise<void>;
   }
+  /** @deprecated There are no Durable Objects yet: the class can be extended, and throws when it is made. */
+  export abstract class DurableObject<Env = unknown> {
+    protected ctx: any;
+    protected env: Env;
+    constructor(ctx: any, env: Env);
+  }
+  /** @deprecated There are no Workflows: the class can be extended, and throws when it is made. */
+  export abstract class WorkflowEntrypoint<Env = unknown> {
+    protected ctx: any;
+    protected env: Env;
+    constructor(ctx: any, env: Env);
+  }
 }
 
 declare module "*.wasm" {

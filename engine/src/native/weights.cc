@@ -1,0 +1,29 @@
+#include "weights.h"
+
+namespace engine::native {
+
+void Weights::Add(v8::Isolate* isolate, v8::Local<v8::Object> object) {
+  entries_.push_front({this, {}, v8::Global<v8::Object>(isolate, object)});
+  Entry& entry = entries_.front();
+  entry.place = entries_.begin();
+  entry.object.SetWeak(&entry, OnGarbage, v8::WeakCallbackType::kParameter);
+  isolate->AdjustAmountOfExternalAllocatedMemory(kBytes);
+}
+
+void Weights::LetGo() {
+  for (Entry& entry : entries_) entry.object.Reset();
+}
+
+// Within a garbage collection, where nothing of V8 may be used.
+void Weights::OnGarbage(const v8::WeakCallbackInfo<Entry>& info) {
+  info.GetParameter()->object.Reset();
+  info.SetSecondPassCallback(AfterGarbage);
+}
+
+void Weights::AfterGarbage(const v8::WeakCallbackInfo<Entry>& info) {
+  Entry* entry = info.GetParameter();
+  info.GetIsolate()->AdjustAmountOfExternalAllocatedMemory(-kBytes);
+  entry->owner->entries_.erase(entry->place);
+}
+
+}  // namespace engine::native

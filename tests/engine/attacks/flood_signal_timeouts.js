@@ -1,0 +1,9 @@
+// Timers under another name.
+// expect: exception Too many timers
+// limits: cpu_ms=2000
+export default {
+  async fetch(request, env, ctx) {
+    const all = [];
+    for (;;) all.push(AbortSignal.timeout(1e9));
+  },
+};

@@ -1,0 +1,12 @@
+// Iterables that never end, for constructors that read them to their end.
+// expect: memory
+// limits: cpu_ms=5000 memory_mb=32
+export default {
+  async fetch(request, env, ctx) {
+    new URLSearchParams({
+      *[Symbol.iterator]() {
+        for (;;) yield ["a", "b"];
+      },
+    });
+  },
+};

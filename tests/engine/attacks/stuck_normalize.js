@@ -1,0 +1,8 @@
+// A hundred million characters to normalize, in one go.
+// expect: cpu
+// engine: replaced
+export default {
+  async fetch(request, env, ctx) {
+    "\u1e9b\u0323".repeat(5e7).normalize("NFKD");
+  },
+};
