@@ -5,9 +5,9 @@
     bound to tenant, worker and name: a row that was moved to another of them does not open
 
 The root keys are in the file `root-key` of the data folder, readable by its owner alone, or in the environment as
-ATOLL_ROOT_KEY, then whoever steals the folder has nothing. The first secret makes the first key: a node that cannot find
-its own must not leave a wrong one in its place. Each has a number; the last one seals, all of them open. A rotation
-adds one, seals everything anew in one transaction, and only then drops the others.
+ATOLL_ROOT_KEY, then whoever steals the folder has nothing. The first secret makes the first key: a node that cannot
+find its own must not leave a wrong one in its place. Each has a number; the last one seals, all of them open. A
+rotation adds one, seals everything anew in one transaction, and only then drops the others.
 """
 
 from __future__ import annotations
