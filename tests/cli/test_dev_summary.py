@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 import pytest
+from msgspec import structs
 
 from atoll.cli.dev.terminal import facts_of, summary
 from atoll.logs import Invocation
@@ -54,5 +55,5 @@ def test_what_is_not_beyond_it_does_not() -> None:
 def test_a_cron_trigger_may_compute_for_longer() -> None:
     assert " of " not in shown(call(cpu_us=900_000)._replace(event="scheduled"))
     assert " of " in shown(call(cpu_us=29_000_000)._replace(event="scheduled"))
-    large = replace(VERSION, limits=replace(LIMITS, cpu_ms=60_000))
+    large = replace(VERSION, limits=structs.replace(LIMITS, cpu_ms=60_000))
     assert " of " not in shown(call(cpu_us=29_000_000)._replace(event="scheduled", version=large))
