@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any, Protocol, TypeVar
 
 from atoll.errors import InvalidArgument, LoopDetected, QuotaExceeded
@@ -21,6 +22,7 @@ log = logging.getLogger("atoll.bindings")
 QUIET = 256  # added to the hops of a call that a tail worker made: no tail worker is told of it
 MAX_HOPS = 16  # workers that may call each other in one chain, over the network too
 MAX_OPEN = 1_000  # things one call may hold open
+FREE: AbstractAsyncContextManager[None] = nullcontext()
 
 
 def check_hops(hops: int) -> None:
@@ -66,6 +68,7 @@ class Scope:
         "hops",
         "internal",
         "is_over",
+        "large",
         "line",
         "ops",
         "pending",
@@ -85,6 +88,7 @@ class Scope:
         self.ops: dict[str, int] = {}  # how often each op was answered, for the logs
         self.trace: Trace | None = None  # where calls are traced
         self.spans: list[OpSpan] | None = None  # what its ops took, if its trace is kept
+        self.large: AbstractAsyncContextManager[None] = FREE  # whoever makes something large for the worker waits here
         self.is_over = False
         self.pending: dict[int, Cancellable | None] = {}  # ops under way, by op id
         self.line: dict[int, tuple[Any, bytes, bytes]] = {}  # ops that wait for their turn, by op id: what, meta, body

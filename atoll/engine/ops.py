@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
 from time import perf_counter_ns
@@ -23,13 +24,38 @@ from atoll.wire.generated import ErrorCode, Flag
 log = logging.getLogger("atoll.engine")
 
 MAX_SPANS = 500  # ops of one call that a trace tells of
-PENDING_BYTES = 256 << 20  # bodies of ops that wait, over all calls of one engine
+PENDING_BYTES = 256 << 20  # bodies of ops that wait, of one tenant in one engine; its workers have 64 MB each
+MOST_PENDING_BYTES = 1 << 30  # and over all of them, should the engine lie
 MAX_UNDER_WAY = 1_024  # ops of one call, those that wait for their turn included; the engine allows 1,000
 
 # What our fetch() tells a server it calls: how many workers have called each other until then.
 VIA = re.compile(rb"\ncf-ew-via:[ \t]*(\d{1,4})[ \t]*\r", re.IGNORECASE)
 
 OVER = Refusal(ErrorCode.CANCELED, "the call that asked is over")
+
+
+class Share:
+    """What one tenant has under way in one engine, and its turn to have something large made for it.
+
+    However many ops of it wait for something large (a value of megabytes), one is read at a time, and none before the
+    engine has taken most of what came before: else they would all be in memory at once.
+    """
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+        self._turn = asyncio.Lock()
+        self.pending_bytes = 0
+
+    async def __aenter__(self) -> None:
+        await self._turn.acquire()
+        try:
+            await self._link.roomy()
+        except BaseException:
+            self._turn.release()
+            raise
+
+    async def __aexit__(self, *_: object) -> None:
+        self._turn.release()
 
 
 class Ops:
@@ -40,6 +66,7 @@ class Ops:
         self._per_call = per_call
         self._by_index: tuple[Op, ...] = ()
         self._pending_bytes = 0
+        self._shares: dict[str, Share] = {}
 
     def bind(self, names: tuple[str, ...]) -> None:
         """The op list of the engine's HELLO. EngineError if it is not ours."""
@@ -59,18 +86,22 @@ class Ops:
             hops = call.hops if call.event else max(call.hops, hops_of(call.head))
             call.scope = Scope(call.version, hops, DirectBody(call))
             call.scope.caller = call.within
+            call.scope.large = self._share_of(placement)
             if self._broker.trace_share:
                 trace = call.scope.trace = trace_of(call.head, self._broker.trace_share)
                 call.scope.spans = [] if trace.is_kept else None
         pending, line, op = call.scope.pending, call.scope.line, self._by_index[index]
         if number in pending or number in line:
             raise EngineError(f"a second OP {number} while the first waits")
-        if len(pending) + len(line) >= MAX_UNDER_WAY or self._pending_bytes + len(body) > PENDING_BYTES:
+        if len(pending) + len(line) >= MAX_UNDER_WAY:
             message = "too many operations at once in one call: wait for some of them first"
+            self._reply(worker, number, Refusal(ErrorCode.QUOTA_EXCEEDED, message))
+        elif body and not self._has_room(placement, len(body)):
+            message = "too much data is on its way to bindings: wait for some of it first"
             self._reply(worker, number, Refusal(ErrorCode.QUOTA_EXCEEDED, message))
         elif len(pending) >= self._per_call and not op.is_free:  # a free one goes on with another: it may be waited for
             line[number] = (op, meta, body)
-            self._pending_bytes += len(body)
+            self._hold(placement, len(body))
         else:
             self._run(call.scope, number, op, placement, meta, body)
 
@@ -79,7 +110,7 @@ class Ops:
         while scope.line and (scope.is_over or len(scope.pending) < self._per_call):
             number = next(iter(scope.line))
             op, meta, body = scope.line.pop(number)
-            self._pending_bytes -= len(body)
+            self._hold(placement, -len(body))
             if not scope.is_over:
                 self._run(scope, number, op, placement, meta, body)
 
@@ -104,14 +135,30 @@ class Ops:
             return
         scope.pending[number] = task
         size = len(body)
-        self._pending_bytes += size
+        self._hold(placement, size)
 
         def forget(_: object) -> None:
             scope.pending.pop(number, None)
-            self._pending_bytes -= size
+            self._hold(placement, -size)
             self._take_next(scope, placement)
 
         task.add_done_callback(forget)
+
+    def _share_of(self, placement: Placement) -> Share:
+        tenant = placement.version.tenant
+        share = self._shares.get(tenant)
+        if share is None:
+            share = self._shares[tenant] = Share(self._link)
+        return share
+
+    def _has_room(self, placement: Placement, size: int) -> bool:
+        pending = self._share_of(placement).pending_bytes
+        return pending + size <= PENDING_BYTES and self._pending_bytes + size <= MOST_PENDING_BYTES
+
+    def _hold(self, placement: Placement, size: int) -> None:
+        if size:
+            self._pending_bytes += size
+            self._share_of(placement).pending_bytes += size
 
     def _reply(self, worker: int, number: int, answer: Reply | Refusal) -> None:
         if isinstance(answer, Refusal):

@@ -8,8 +8,10 @@ is invisible at once, and goes for good at a later sweep.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import NamedTuple, Protocol
 
+from atoll.bindings.scope import FREE
 from atoll.errors import BindingRefused
 
 MAX_NAMESPACES = 1_000  # of one tenant: all of them are in memory
@@ -109,8 +111,10 @@ class KVStore(Protocol):
 
     # All below raise NoNamespace where there is none.
 
-    async def get(self, space: Space, keys: Sequence[bytes], now: float) -> list[Entry | None]:
-        """What is under some keys, in their order, all as of one moment."""
+    async def get(
+        self, space: Space, keys: Sequence[bytes], now: float, large: AbstractAsyncContextManager[None] = FREE
+    ) -> list[Entry | None]:
+        """What is under some keys, in their order, all as of one moment. Within `large` if that is much."""
 
     async def put(self, space: Space, entries: Sequence[tuple[bytes, Entry]]) -> None:
         """Store some entries: all of them, or none if it fails. OverQuota if that is more than the tenant may have."""
