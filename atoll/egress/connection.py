@@ -75,7 +75,7 @@ class Connection(asyncio.Protocol):
 
     @property
     def is_stale(self) -> bool:
-        """Whether something has come on an idle connection that the event loop has not got round to: its end, mostly."""
+        """Whether something has come on an idle connection that the event loop has not seen yet: its end, mostly."""
         look = select.poll()
         look.register(self.transport.get_extra_info("socket").fileno(), select.POLLIN)
         return bool(look.poll(0))

@@ -48,6 +48,13 @@ class Way:
             body += chunk
         return body
 
+    def wait_for_their_ends(self) -> None:
+        """Until the servers have closed all idle connections; the event loop is held up meanwhile, as a busy one is."""
+        for tenant in self.client._tenants.values():
+            for connection in tenant.idle:
+                while not connection.is_stale:
+                    time.sleep(0.001)
+
     def close(self) -> None:
         self.client.close()
         self.gate.close()
@@ -98,10 +105,7 @@ async def test_a_connection_whose_end_has_come_unseen_is_not_used_for_what_canno
 ) -> None:
     exchange = await way.ask("/bye")
     assert await exchange.read() == b"bye"
-    for tenant in way.client._tenants.values():
-        for connection in tenant.idle:
-            while not connection.is_stale:  # the event loop is held up meanwhile, as a busy one is
-                time.sleep(0.001)
+    way.wait_for_their_ends()
     assert (await way.ask("/fine", method="POST")).status == 200
     assert upstream.connections == 2
 
