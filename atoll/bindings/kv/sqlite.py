@@ -49,9 +49,7 @@ GET = (
     "SELECT CASE WHEN size <= ? THEN value END, metadata, expires_at FROM entries"
     " WHERE namespace = ? AND key = ? AND (expires_at IS NULL OR expires_at > ?)"
 )
-LENGTH = (
-    "SELECT length(value) FROM entries WHERE namespace = ? AND key = ? AND (expires_at IS NULL OR expires_at > ?)"
-)
+LENGTH = "SELECT length(value) FROM entries WHERE namespace = ? AND key = ? AND (expires_at IS NULL OR expires_at > ?)"
 DELETE = "DELETE FROM entries WHERE namespace = ? AND key = ?"
 TOTAL = "SELECT coalesce(sum(keys), 0), coalesce(sum(bytes), 0) FROM namespaces WHERE tenant = ?"
 LIST = "SELECT key, metadata, expires_at FROM entries WHERE namespace = ? AND key > ? AND key < ? ORDER BY key LIMIT ?"
