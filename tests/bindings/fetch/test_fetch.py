@@ -330,6 +330,21 @@ def test_a_fetch_can_be_aborted_at_any_moment(run: Run, upstream: Upstream, scri
     assert answer.text == expected
 
 
+@pytest.mark.parametrize("read", ["await r.text()", "await r.body.cancel()", "for await (const piece of r.body);"])
+def test_a_long_lived_signal_holds_nothing_of_fetches_that_are_over(run: Run, read: str) -> None:
+    answer = run(
+        f"""const {{ signal }} = new AbortController();
+        for (let i = 0; i < 40; i++) {{
+          const following = Object.assign(AbortSignal.any([signal]), {{ big: new Uint8Array(4 << 20) }});
+          const r = await fetch(UP + "/bytes/300000", {{ signal: following }});
+          {read}
+        }}
+        return new Response("done")""",
+        limits={"cpu_ms": 5000},
+    )
+    assert answer.text == "done"
+
+
 def test_cancelling_a_body_closes_its_connection(run: Run) -> None:
     answer = run("""for (let i = 0; i < 20; i++) { const r = await fetch(UP + "/endless"); await r.body.cancel(); }
       return new Response("done")""")
