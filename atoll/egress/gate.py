@@ -114,7 +114,7 @@ class Gate:
                         protocol,
                         sock=connected,
                         ssl=self.tls if tls else None,
-                        server_hostname=host if tls else None,
+                        server_hostname=host.strip("[]").removesuffix(".") if tls else None,  # as certificates have it
                     )
                 except BaseException:
                     connected.close()
@@ -124,7 +124,7 @@ class Gate:
         except ssl.SSLCertVerificationError as error:
             raise NetworkError(f"the certificate of {where} is not trusted: {error.verify_message}") from None
         except ssl.SSLError as error:
-            raise NetworkError(f"no TLS with {where}: {(error.reason or str(error)).lower()}") from None
+            raise NetworkError(f"no TLS with {where}: {tls_in_words(error)}") from None
         except OSError as error:
             raise NetworkError(f"no connection to {where}: {in_words(error)}") from None
 
@@ -190,6 +190,26 @@ def in_words(error: OSError) -> str:
     if isinstance(error, ConnectionResetError | BrokenPipeError):
         return "connection reset"
     return os.strerror(error.errno).lower() if error.errno else str(error).lower()
+
+
+NO_TLS = (
+    "WRONG_VERSION_NUMBER",
+    "PACKET_LENGTH_TOO_LONG",
+    "RECORD_LAYER_FAILURE",
+    "HTTP_REQUEST",
+    "UNEXPECTED_MESSAGE",
+)
+OLD_TLS = ("UNSUPPORTED_PROTOCOL", "TLSV1_ALERT_PROTOCOL_VERSION", "VERSION_TOO_LOW")
+
+
+def tls_in_words(error: ssl.SSLError) -> str:
+    """Why there was no TLS, as part of a sentence."""
+    reason = error.reason or str(error)
+    if reason in NO_TLS:
+        return "what it answers is not TLS"
+    if reason in OLD_TLS:
+        return "it speaks no version from 1.2 on"
+    return reason.replace("_", " ").lower()
 
 
 def _shown(host: str, address: Address) -> str:
