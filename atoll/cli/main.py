@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import click
 
 from atoll import __version__
+from atoll.cli.interrupt import ending_at_once
 
 
 class Entry(NamedTuple):
@@ -96,7 +97,8 @@ class LazyGroup(click.Group):
         entry = ENTRIES.get(cmd_name)
         if entry is None:
             return None
-        command = getattr(importlib.import_module(entry.module), entry.name or cmd_name)
+        with ending_at_once():
+            command = getattr(importlib.import_module(entry.module), entry.name or cmd_name)
         assert isinstance(command, click.Command)
         return command
 
