@@ -11,6 +11,7 @@ import click
 
 from atoll import __version__
 from atoll.cli.interrupt import ending_at_once
+from atoll.cli.talk import Failed
 
 
 class Entry(NamedTuple):
@@ -67,8 +68,6 @@ NO_READER = 141  # and of SIGPIPE
 class LazyGroup(click.Group):
     def main(self, *args: Any, **extra: Any) -> Any:
         """Errors of use look like all others: what was wrong, and a hint."""
-        from atoll.cli.talk import Failed
-
         try:
             result = super().main(*args, **{**extra, "standalone_mode": False})
         except click.exceptions.NoArgsIsHelpError as error:
