@@ -133,6 +133,7 @@ class _Clock:
     def __init__(self, triggers: CronTriggers, version: Version, crons: Sequence[str]) -> None:
         self._triggers = triggers
         self._changed = asyncio.Event()
+        self._looked_at = triggers.now()
         self.change(version, crons)
         self.task = asyncio.ensure_future(self._tick())
 
@@ -176,6 +177,7 @@ class _Clock:
     async def _due(self) -> Slot | None:
         """The slot to run now, if any; whatever older ones there are is seen to by it."""
         now, history, worker = self._triggers.now(), self._triggers.history, self.version.worker_id
+        self._looked_at = now
         newest: Slot | None = None
         for cron in self.crons:
             mark = await history.mark(worker, cron.text)
@@ -188,8 +190,9 @@ class _Clock:
         return newest
 
     async def _sleep(self) -> None:
+        """Until the first slot after the last look at the clock: it may have come since."""
+        wanted = [slot for cron in self.crons if (slot := cron.next_after(moment_of(self._looked_at))) is not None]
         now = self._triggers.now()
-        wanted = [slot for cron in self.crons if (slot := cron.next_after(moment_of(now))) is not None]
         seconds = min([(ms_of(slot) - now) / 1000 for slot in wanted] + [LONGEST_SLEEP])
         try:
             async with asyncio.timeout(max(seconds, 0.001)):
