@@ -1,6 +1,6 @@
 // https://fetch.spec.whatwg.org/#fetch-method. The half that touches the network is ops.py: it sends one request and gives its
 // response. What a standard describes is here: redirects, aborting, bodies as streams.
-import { addAbortAlgorithm } from "#web/dom/abort.js";
+import { addAbortAlgorithm, removeAbortAlgorithm } from "#web/dom/abort.js";
 import { takeBody } from "#web/fetch/body.js";
 import { fetchDataURL } from "#web/fetch/data_url.js";
 import { HeaderList } from "#web/fetch/header_list.js";
@@ -252,7 +252,20 @@ function answerTo(state, service) {
   // Something besides the answer may end it.
   return new Promise((resolve, reject) => {
     task.reject = reject;
-    if (signal !== null) addAbortAlgorithm(signal, (reason) => task.abort(reason));
-    task.run().then(resolve, (error) => reject(task.failure === null ? error : task.failure.error));
+    const abort = (reason) => task.abort(reason);
+    // A signal may outlive many fetches, and holds what it can still abort.
+    const leave = () => signal !== null && removeAbortAlgorithm(signal, abort);
+    if (signal !== null) addAbortAlgorithm(signal, abort);
+    task.run().then(
+      (response) => {
+        if (task.body === null) leave();
+        else task.body.onEnd = leave;
+        resolve(response);
+      },
+      (error) => {
+        leave();
+        reject(task.failure === null ? error : task.failure.error);
+      },
+    );
   });
 }
