@@ -67,10 +67,11 @@ class Gate:
         """What tells apart who may share a connection, beside the tenant."""
         return self._tenants.get(version.tenant), version.egress
 
-    def check_host(self, version: Version, host: str, port: int) -> None:
-        """HostRefused when a rule names this host or port. Costs next to nothing: asked for every request."""
+    def check_host(self, version: Version, host: str, port: int, *, has_address: bool = True) -> None:
+        """HostRefused when a rule names this host or port. Costs next to nothing: asked for every request.
+        A host that this node serves has no address that could be checked later."""
         for policy in self._policies(version):
-            if reason := policy.refuse_host(host, port):
+            if reason := policy.refuse_host(host, port, has_address):
                 raise HostRefused(f"error 1021: {host}:{port} may not be reached: {reason}")
 
     def check_address(self, version: Version, host: str, address: Address, port: int) -> None:
