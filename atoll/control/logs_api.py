@@ -194,7 +194,7 @@ def asked(request: Request, worker_id: str, known: tuple[str, ...]) -> Question:
 
 
 def _limit(raw: str) -> int:
-    if not (raw.isascii() and raw.isdigit() and 1 <= int(raw[:9]) <= MAX_LOGS):
+    if not (raw.isascii() and raw.isdigit() and len(raw) <= 9 and 1 <= int(raw) <= MAX_LOGS):
         raise bad_body(f"`limit` is {raw[:80]!r}", f"use a number from 1 to {MAX_LOGS}")
     return int(raw)
 

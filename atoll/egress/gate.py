@@ -34,7 +34,7 @@ class Gate:
     def __init__(self, settings: Settings) -> None:
         self._internal = _rules("egress_allow", settings.egress_allow)
         self._node = Policy("this node", deny=_rules("egress_deny", settings.egress_deny))
-        self._port = settings.port
+        self._ports = own_ports(settings)
         self._connect_seconds = settings.connect_timeout
         self._threads = ThreadPoolExecutor(RESOLVERS, "resolve")
         # The roots of a system take some 40 ms to read, so a thread does it; a file that is wrong is told at the start.
@@ -78,7 +78,7 @@ class Gate:
         for policy in self._policies(version):
             if reason := policy.refuse_address(host, address, port):
                 raise AddressRefused(f"error 1024: {_shown(host, address)} may not be reached: {reason}")
-        if port == self._port and is_own(address):  # the control API trusts what comes from this machine
+        if port in self._ports and is_own(address):  # the control API trusts what comes from this machine
             raise AddressRefused(f"error 1024: {_shown(host, address)} may not be reached on the port of this node")
         if names(self._internal, host, address, port):
             return
@@ -178,6 +178,11 @@ async def open_socket(address: Address, port: int) -> socket.socket:
         found.close()
         raise
     return found
+
+
+def own_ports(settings: Settings) -> frozenset[int]:
+    """The ports on which this node listens."""
+    return frozenset({settings.port, settings.https_port} - {0})
 
 
 def in_words(error: OSError) -> str:

@@ -34,6 +34,7 @@ class Rule(Struct, frozen=True):
     def names_host(self, host: str, port: int) -> bool:
         if not self.host or self.port not in (None, port):
             return False
+        host = host.removesuffix(".")  # the same name for a resolver, and must be for a rule
         if self.host == "*":
             return True
         return host.endswith(self.host[1:]) if self.host.startswith("*.") else host == self.host

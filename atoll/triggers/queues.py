@@ -227,17 +227,24 @@ class _Line:
         try:
             answer = await run_event(self._calls, version, Event.QUEUE, label, meta, body)
             return read_said(answer), False
+        except BadAnswer as error:
+            log.warning("what %s says of a batch of %s makes no sense: %s", version.worker_name, consumer.queue, error)
+            return Said(), True
         except EventFailed as error:
             log.warning("a batch of %s failed in %s: %s", consumer.queue, version.worker_name, error)
             return error.said(Said), True
+
+
+class BadAnswer(Exception):
+    """What an engine tells of a batch cannot be read: nobody knows which messages were taken."""
 
 
 def read_said(answer: bytes) -> Said:
     """What an engine tells; a worker may have made it up."""
     try:
         return msgspec.json.decode(answer, type=Said)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return Said()
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise BadAnswer(error) from None
 
 
 def settle(consumer: QueueConsumer, messages: Sequence[Message], said: Said, failed: bool, now: int) -> Settlement:

@@ -47,6 +47,12 @@ def test_nobody_is_believed_by_default(line: str) -> None:
     assert (headers["x-kept"], headers["cf-kept"]) == (["1"], ["2"])
 
 
+@pytest.mark.parametrize("line", ["Forwarded: for=6.6.6.6", "True-Client-IP: 6.6.6.6", "X-Real-IP: 6.6.6.6"])
+def test_a_claim_is_found_without_another_beside_it(line: str) -> None:
+    _, headers = seen(Peer(TRUSTED, "192.0.2.1"), line)
+    assert "6.6" not in str(headers)
+
+
 @pytest.mark.parametrize(
     ("chain", "client"),
     [

@@ -101,7 +101,13 @@ async def test_a_full_batch_goes_at_once_and_the_rest_when_it_has_waited(
         ("batch.messages[0].ack(); throw new Error('no')", ["b", "c"]),
         ("batch.messages[1].retry()", ["b"]),
         ("batch.retryAll()", ["a", "b", "c"]),
-        ("batch.retryAll(); batch.messages[2].ack()", ["a", "b"]),
+        ("batch.retryAll(); batch.messages[2].ack()", ["a", "b", "c"]),
+        ("batch.messages[2].ack(); batch.retryAll()", ["a", "b"]),
+        ("batch.ackAll(); batch.retryAll(); batch.messages[2].retry()", []),
+        ("batch.messages[1].retry({ delaySeconds: '0' })", ["b"]),
+        ("batch.messages[1].retry({ delaySeconds: -Infinity })", ["b"]),
+        ("batch.messages[0].ack(); batch.messages[1].retry({ delaySeconds: {} })", ["b", "c"]),
+        ("Object.prototype.toJSON = nonsense; batch.ackAll()", ["a", "b", "c"]),
         ("batch.ackAll(); throw new Error('no')", []),
         ("batch.messages[0].ack(); batch.messages[0].retry()", []),
         ("ctx.waitUntil(Promise.reject(new Error('no')))", ["a", "b", "c"]),
@@ -113,7 +119,8 @@ async def test_what_a_handler_says_decides(
     room: EngineRoom, triggers: QueueTriggers, handler: str, left: list[str]
 ) -> None:
     await send(room.queues, "a", "b", "c")
-    source = f"""export default {{ queue(batch, env, ctx) {{
+    source = f"""function nonsense() {{ delete Object.prototype.toJSON; return "nonsense"; }}
+    export default {{ queue(batch, env, ctx) {{
       const bodies = batch.messages.map((m) => m.body).join("");
       console.log(bodies, batch.messages[0].attempts);
       if (batch.messages[0].attempts > 1) return;

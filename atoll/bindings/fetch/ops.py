@@ -34,6 +34,7 @@ from atoll.bindings.scope import Scope, check_hops
 from atoll.bindings.service.target import Target, callee_of, target_of
 from atoll.bindings.services import InnerRequest, InnerResponse, Services
 from atoll.egress.client import HttpClient
+from atoll.egress.gate import own_ports
 from atoll.errors import CalleeFailed, Failure, InvalidArgument, NetworkError
 from atoll.workers import Version
 
@@ -50,7 +51,7 @@ class Fetch(Binding):
         self._routes = services.routes
         self._inner = services.inner
         self._workers = services.workers
-        self._ports = {80, 443, settings.port}  # on which a host of this node means this node
+        self._ports = {80, 443} | own_ports(settings)  # on which a host of this node means this node
         self.gate = services.gate
         self.client = HttpClient(settings, self.gate)
         self._stencils = Stencils(self.client, settings.base_domain)

@@ -122,9 +122,7 @@ class KV(Binding):
         """Values one after the other; `sizes` tells them apart, null for what is not there."""
         keys = limits.checked_keys(call.meta.get("keys"))
         limits.checked_cache_ttl(call.meta.get("cache_ttl"))
-        entries = await self.store.get(space_of(call), keys, self._clock())
-        if sum(len(entry.value) for entry in entries if entry is not None) > limits.MAX_VALUE:
-            raise limits.refuse(413, "Total size of request exceeds the limit of 25MB")
+        entries = await self.store.get(space_of(call), keys, self._clock(), limits.MAX_VALUE)
         sizes = [None if entry is None else len(entry.value) for entry in entries]
         metadata = [None if entry is None else entry.metadata for entry in entries]
         body = b"".join(entry.value for entry in entries if entry is not None)
