@@ -139,6 +139,10 @@ class Fetch {
     if (next === undefined || !/^https?:/.test(next)) {
       throw new TypeError(`fetch: ${this.url} redirects to something that is no http or https URL.`);
     }
+    // Step 10: it would be a request with credentials to another origin than the one that asks, which a worker has none of.
+    if (/^https?:\/\/[^/?#]*@/.test(next)) {
+      throw new TypeError(`fetch: ${this.url} redirects to a URL that holds a user name or password.`);
+    }
     if (++this.redirects > MOST_REDIRECTS) throw new TypeError(`fetch: more than ${MOST_REDIRECTS} redirects.`);
     if (status !== 303 && this.source !== null) {
       throw new TypeError("fetch: the server redirects, and a body that is a stream cannot be sent again.");

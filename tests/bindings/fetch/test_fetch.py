@@ -188,6 +188,7 @@ def test_redirects_are_followed_to_the_end(run: Run) -> None:
         ("fetch(UP + '/redirects/21')", "more than 20 redirects"),
         ("fetch(UP + '/redirects/1', { redirect: 'error' })", 'redirect: "error"'),
         ("fetch(UP + '/redirect/302?file:///etc/passwd')", "no http or https URL"),
+        ("fetch(UP + '/redirect/302?http://user:pw@127.0.0.1/')", "holds a user name or password"),
         (
             "fetch(UP + '/redirect/307?/echo', { method: 'POST', duplex: 'half', body: new Blob(['a']).stream() })",
             "stream cannot",
