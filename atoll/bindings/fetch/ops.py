@@ -274,7 +274,7 @@ class Fetch(Binding):
             return None
         found = self._routes.find(wanted.authority.encode(), wanted.path.encode())
         if found is not None:
-            self.gate.check_host(version, wanted.target.host, wanted.target.port)
+            self.gate.check_host(version, wanted.target.host, wanted.target.port, has_address=False)
         return found
 
     async def _ask_worker(
