@@ -372,9 +372,9 @@ class Node:
 
 async def serve(settings: Settings, examples: Sequence[str], greet: Callable[[Node], None], origins: Origins) -> None:
     node = Node(settings, origins=origins)
-    stopping = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
+    stopping, loop = asyncio.Event(), asyncio.get_running_loop()
+    hang_up = [] if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN else [signal.SIGHUP]  # ignored with `nohup`
+    for number in (numbers := [signal.SIGTERM, signal.SIGINT, *hang_up]):
         loop.add_signal_handler(number, stopping.set)
     await node.start()
     try:
@@ -383,7 +383,7 @@ async def serve(settings: Settings, examples: Sequence[str], greet: Callable[[No
         greet(node)
         collect_seldom()
         await stopping.wait()
-        for number in (signal.SIGTERM, signal.SIGINT):  # a second one is not patient
+        for number in numbers:  # a second one is not patient
             loop.remove_signal_handler(number)
         click.echo("stopping: waiting for the calls in flight", err=True)
     finally:

@@ -278,6 +278,11 @@ class Conversation:
             self.sock.sendall(b".")
             time.sleep(0.05)
 
+    def do_bye(self, path: str, body: bytes) -> None:
+        """Answers as if the connection were kept, and closes it."""
+        self.respond(b"bye")
+        self.has_closed = True
+
     def do_hang_up(self, path: str, body: bytes) -> None:
         self.has_closed = True
 

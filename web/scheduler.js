@@ -1,5 +1,5 @@
 // https://wicg.github.io/scheduling-apis/#scheduler, of which the part that every runtime has.
-import { addAbortAlgorithm, isAbortSignal } from "./dom/abort.js";
+import { addAbortAlgorithm, isAbortSignal, removeAbortAlgorithm } from "./dom/abort.js";
 import { defineInterface } from "./internal/platform.js";
 import { illegalConstructor, requireArguments, toDictionary, toEnforcedRange } from "./internal/webidl.js";
 import { clearTimeout, startTimer } from "./timers.js";
@@ -22,12 +22,19 @@ export class Scheduler {
       const { signal } = toDictionary(options, "Scheduler.wait");
       if (signal !== undefined && !isAbortSignal(signal)) throw new TypeError("Scheduler.wait: signal is not an AbortSignal.");
       signal?.throwIfAborted();
-      const id = startTimer(resolve, milliseconds);
-      if (signal === undefined) return;
-      addAbortAlgorithm(signal, (reason) => {
+      if (signal === undefined) {
+        startTimer(resolve, milliseconds);
+        return;
+      }
+      const id = startTimer(() => {
+        removeAbortAlgorithm(signal, stop);
+        resolve();
+      }, milliseconds);
+      const stop = (reason) => {
         clearTimeout(id);
         reject(reason);
-      });
+      };
+      addAbortAlgorithm(signal, stop);
     });
   }
 }

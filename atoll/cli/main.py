@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 import click
 
 from atoll import __version__
+from atoll.cli.interrupt import ending_at_once
+from atoll.cli.talk import Failed
 
 
 class Entry(NamedTuple):
@@ -66,8 +68,6 @@ NO_READER = 141  # and of SIGPIPE
 class LazyGroup(click.Group):
     def main(self, *args: Any, **extra: Any) -> Any:
         """Errors of use look like all others: what was wrong, and a hint."""
-        from atoll.cli.talk import Failed
-
         try:
             result = super().main(*args, **{**extra, "standalone_mode": False})
         except click.exceptions.NoArgsIsHelpError as error:
@@ -96,7 +96,8 @@ class LazyGroup(click.Group):
         entry = ENTRIES.get(cmd_name)
         if entry is None:
             return None
-        command = getattr(importlib.import_module(entry.module), entry.name or cmd_name)
+        with ending_at_once():
+            command = getattr(importlib.import_module(entry.module), entry.name or cmd_name)
         assert isinstance(command, click.Command)
         return command
 

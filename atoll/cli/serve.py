@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -60,7 +61,9 @@ def run(settings: Settings, origins: dict[str, str], examples: list[str], *, as_
         import atoll.front.sockets  # noqa: F401
         from atoll.app import run as run_node  # the whole node: imported once the settings are known to be good
         from atoll.cli.greeting import greet, greet_script
-    if interrupt.came:
+    if interrupt.came == signal.SIGINT:
         raise click.Abort
+    if interrupt.came:
+        return
 
     run_node(settings, greet_script if as_json else greet, examples=examples, origins=origins)

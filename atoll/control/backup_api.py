@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import tempfile
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
+from starlette.types import Receive, Send
+from starlette.types import Scope as AsgiScope
 
 from atoll.control.audit import AuditLog
 from atoll.control.boundary import HEADERS, Query, Route, caller_of
@@ -19,6 +21,20 @@ from atoll.control.refusals import ApiCode, Refused
 from atoll.observe.backup import Manifest, copy_folder, tar_chunks, work_folder
 
 WITHOUT_LOGS = Query("logs", "`false` leaves out the logs of workers", {"enum": ["true", "false"]})
+
+
+class TarResponse(StreamingResponse):
+    """A stream after which something must be done, though the client may be gone before it begins."""
+
+    def __init__(self, chunks: AsyncIterator[bytes], headers: dict[str, str], end: Callable[[], None]) -> None:
+        super().__init__(chunks, headers=headers, media_type="application/x-tar")
+        self._end = end
+
+    async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._end()
 
 
 class BackupApi:
@@ -58,17 +74,15 @@ class BackupApi:
             raise
         name = time.strftime("atoll-%Y%m%d-%H%M%S.tar", time.gmtime(manifest.made_at))
         headers = HEADERS | {"content-disposition": f'attachment; filename="{name}"'}
-        return StreamingResponse(self._chunks(work, manifest), headers=headers, media_type="application/x-tar")
-
-    async def _chunks(self, work: tempfile.TemporaryDirectory[str], manifest: Manifest) -> AsyncIterator[bytes]:
-        try:
-            chunks = tar_chunks(Path(work.name), manifest)
-            while (chunk := await asyncio.to_thread(next, chunks, None)) is not None:
-                yield chunk
-        finally:
-            self._end(work)
+        return TarResponse(_chunks(Path(work.name), manifest), headers, lambda: self._end(work))
 
     def _end(self, work: tempfile.TemporaryDirectory[str] | None) -> None:
         self._busy = False
         if work is not None:
             work.cleanup()
+
+
+async def _chunks(folder: Path, manifest: Manifest) -> AsyncIterator[bytes]:
+    chunks = tar_chunks(folder, manifest)
+    while (chunk := await asyncio.to_thread(next, chunks, None)) is not None:
+        yield chunk

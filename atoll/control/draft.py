@@ -143,6 +143,8 @@ def _with_fields(
     if body.bindings is not UNSET:
         version = replace(version, grants=checked_bindings(body.bindings, kinds, version.tenant))
     refuse_twofold(version)
+    if body.env is not UNSET or body.secrets is not UNSET:
+        refuse_too_many(version)
     if body.limits is not UNSET:
         version = replace(version, limits=checked_limits(body.limits, settings))
     if body.compatibility_date is not UNSET:
@@ -158,10 +160,6 @@ def with_secret(draft: Deployment, name: str, value: str | None) -> Deployment:
     if value is not None:
         checked_env({name: value})
         known[name], ids[name] = value, new_secret_id(draft.version.id, name)
-    if len(known) + len(draft.version.env) > MAX_VARS:
-        raise Refused(
-            ApiCode.TOO_MANY_VARS, f"`env` would have more than {MAX_VARS} variables and secrets", "join some"
-        )
     return replace(draft, version=replace(draft.version, secrets=known), secrets=ids)
 
 
@@ -170,6 +168,8 @@ def secret_draft(current: Deployment, identity: Identity, name: str, value: str 
     version = replace(current.version, id=identity.version_id, tag="", created_at=identity.now_ms)
     draft = with_secret(replace(current, version=version), name, value)
     refuse_twofold(draft.version)
+    if value is not None:
+        refuse_too_many(draft.version)
     return replace(
         draft,
         updated_at=identity.now_ms,
@@ -183,6 +183,14 @@ def refuse_twofold(version: Version) -> None:
     for (one, names), (two, others) in itertools.combinations(kinds.items(), 2):
         for name in names.keys() & others.keys():
             raise bad_body(f"`{name}` is both a {one} and a {two}", "a name in `env` can mean one thing only")
+
+
+def refuse_too_many(version: Version) -> None:
+    count = len(version.env) + len(version.secrets)
+    if count > MAX_VARS:
+        raise Refused(
+            ApiCode.TOO_MANY_VARS, f"`env` would have {count} variables and secrets, more than {MAX_VARS}", "join some"
+        )
 
 
 def _with_events(version: Version, body: DeployBody) -> Version:

@@ -220,18 +220,29 @@ class KvApi:
         return json_answer(WrittenAnswer(len(pairs)))
 
     async def _put_lines(self, space: Space, request: Request) -> int:
+        """Store lines as they come. One that cannot be ends it; those before it are stored."""
         group: list[tuple[bytes, Entry]] = []
         written = size = 0
-        async for number, line in lines_of(request):
-            key, entry = self._entry(decoded(line, Pair, f"line {number}"), f"line {number}")
-            group.append((key, entry))
-            size += len(entry.value)
-            if len(group) == GROUP or size >= GROUP_BYTES:
+        try:
+            async for number, line in lines_of(request):
+                pair = decoded(line, Pair, f"line {number}")
+                if self._has_expired(pair):
+                    continue
+                key, entry = self._entry(pair, f"line {number}", "the lines before it are stored", soonest=0)
+                group.append((key, entry))
+                size += len(entry.value)
+                if len(group) == GROUP or size >= GROUP_BYTES:
+                    full, group, size = group, [], 0
+                    await self._store.put(space, full)
+                    written += len(full)
+        finally:
+            if group:
                 await self._store.put(space, group)
-                written, group, size = written + len(group), [], 0
-        if group:
-            await self._store.put(space, group)
         return written + len(group)
+
+    def _has_expired(self, pair: Pair) -> bool:
+        """Whether its time is over: an export is a day old when it is read back."""
+        return pair.expiration_ttl is None and pair.expiration is not None and 0 < pair.expiration <= self._clock()
 
     async def delete_many(self, request: Request) -> Response:
         keys = decoded(await read_json(request, MAX_BULK), list[str])
@@ -256,16 +267,18 @@ class KvApi:
                     yield _line(listed, entry)
             after = page.after
 
-    def _entry(self, pair: Pair, where: str) -> tuple[bytes, Entry]:
-        """An entry of a bulk body, checked. `where` names it in the error."""
+    def _entry(
+        self, pair: Pair, where: str, hint: str = "nothing was stored", soonest: int = limits.MIN_TTL
+    ) -> tuple[bytes, Entry]:
+        """An entry of a bulk body, checked. `where` names it in the error; it may expire so many seconds from now."""
         try:
             key = limits.checked_key(pair.key)
-            expires_at = limits.checked_expiry(pair.expiration_ttl, pair.expiration, self._clock())
+            expires_at = limits.checked_expiry(pair.expiration_ttl, pair.expiration, self._clock(), soonest)
             metadata = limits.checked_metadata(_json_text(pair.metadata))
             value = base64.b64decode(pair.value, validate=True) if pair.base64 else pair.value.encode()
             return key, Entry(limits.checked_value(value), metadata, expires_at)
         except BindingRefused as error:
-            raise bad_body(f"{where}: {str(error)[4:]}", "nothing of a JSON array was stored") from None
+            raise bad_body(f"{where}: {str(error)[4:]}", hint) from None
         except (binascii.Error, ValueError):
             raise bad_body(f"{where}: the value is not base64", "leave out `base64` for text") from None
 
@@ -282,17 +295,22 @@ class KvApi:
 
 async def lines_of(request: Request) -> AsyncIterator[tuple[int, bytes]]:
     """The lines of a body with their numbers, without empty ones."""
-    number, rest = 0, b""
+    number, size = 1, 0
+    parts: list[bytes] = []  # of the line that has not ended; joined once, however many chunks it has
     async for chunk in request.stream():
-        *whole, rest = (rest + chunk).split(b"\n") if b"\n" in chunk else (rest + chunk,)
-        for line in whole:
-            number += 1
+        first, *others = chunk.split(b"\n")
+        parts.append(first)
+        size += len(first)
+        for begun in others:
+            line = b"".join(parts)
             if line.strip():
                 yield number, line
-        if len(rest) > MAX_LINE:
-            raise Refused(ApiCode.TOO_LARGE, f"line {number + 1} is longer than {MAX_LINE:,} bytes")
+            number, parts, size = number + 1, [begun], len(begun)
+        if size > MAX_LINE:
+            raise Refused(ApiCode.TOO_LARGE, f"line {number} is longer than {MAX_LINE:,} bytes")
+    rest = b"".join(parts)
     if rest.strip():
-        yield number + 1, rest
+        yield number, rest
 
 
 def decoded(content: bytes, shape: Any, where: str = "the body") -> Any:

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
 from atoll.control.boundary import Route, caller_of, json_answer, no_content, read_json
 from atoll.control.callers import Scope
-from atoll.control.check import MAX_VAR_BYTES, parse_fields
+from atoll.control.check import parse_fields
 from atoll.control.deploy import Deployer
 from atoll.control.workers import WorkerStore
 from atoll.observe.records import iso_time
 
 
 class NewSecret(msgspec.Struct, forbid_unknown_fields=True):
-    value: Annotated[str, msgspec.Meta(max_length=MAX_VAR_BYTES)]
+    value: str  # of no more than 5 KB, as every variable
 
 
 class SecretAnswer(msgspec.Struct):

@@ -153,9 +153,9 @@ class TenantsApi:
         tenant = Tenant(
             body.name, int(now * 1000), quotas, checked_hosts(body.hosts), _egress(body.egress, EgressRules())
         )
-        return json_answer(
-            await self._shown(await self._tenants.create(tenant, Mark.of(caller_of(request), now))), status=201
-        )
+        async with self._deployer.turn:  # of two that make it at once, one does
+            made = await self._tenants.create(tenant, Mark.of(caller_of(request), now))
+        return json_answer(await self._shown(made), status=201)
 
     async def show(self, request: Request) -> Response:
         name, caller = request.path_params["tenant"], caller_of(request)
@@ -165,17 +165,17 @@ class TenantsApi:
 
     async def change(self, request: Request) -> Response:
         body = parse_fields(await read_json(request), ChangedTenant)
-        tenant = self._tenants.find(request.path_params["tenant"])
-        hosts = tenant.hosts if body.hosts is UNSET else checked_hosts(body.hosts)
-        egress = _egress(body.egress, tenant.egress)
-        changed = Tenant(tenant.name, tenant.created_at, with_wanted(tenant.quotas, body.quotas), hosts, egress)
-        return json_answer(
-            await self._shown(await self._tenants.change(changed, Mark.of(caller_of(request), self._clock())))
-        )
+        async with self._deployer.turn:  # what another change has just set stays as it is
+            tenant = self._tenants.find(request.path_params["tenant"])
+            hosts = tenant.hosts if body.hosts is UNSET else checked_hosts(body.hosts)
+            egress = _egress(body.egress, tenant.egress)
+            changed = Tenant(tenant.name, tenant.created_at, with_wanted(tenant.quotas, body.quotas), hosts, egress)
+            await self._tenants.change(changed, Mark.of(caller_of(request), self._clock()))
+        return json_answer(await self._shown(changed))
 
     async def delete(self, request: Request) -> Response:
-        name = self._tenants.find(request.path_params["tenant"]).name
         async with self._deployer.turn:  # no deploy comes in between
+            name = self._tenants.find(request.path_params["tenant"]).name
             holdings = await self._deployer.holdings(name)
             if holdings:
                 listed = ", ".join(holdings[:MAX_LISTED]) + (" …" if len(holdings) > MAX_LISTED else "")

@@ -110,6 +110,8 @@ class Tokens:
         token = Token(token_id, name, tenant, tuple(scopes), mark.at, expires_at)
 
         def act(connection: apsw.Connection) -> None:
+            if tenant is not None and not rows(connection, str, "SELECT name FROM tenants WHERE name = ?", tenant):
+                raise Refused(ApiCode.NO_TENANT, f"there is no tenant `{tenant}` any more", "it was deleted just now")
             connection.execute(
                 "INSERT INTO tokens (id, hash, name, tenant, scopes, created_at, expires_at)"
                 " VALUES (?, ?, ?, ?, ?, ?, ?)",

@@ -64,15 +64,21 @@ async def read_upload(request: Request, limit: int, hint: str) -> DeployBody:
     try:
         form = await parser.parse()
     except (MultiPartException, KeyError) as error:
+        if isinstance(error, MultiPartException) and error.message.startswith("Too many"):
+            raise _too_many(f"more than {MAX_MODULES} parts") from None
         reason = error.message if isinstance(error, MultiPartException) else "it names no boundary"
         raise bad_body(f"the body is not a multipart form: {reason}", "send it with curl -F") from None
     try:
         parts = form.multi_items()
         if len(parts) > MAX_MODULES + 1:
-            raise Refused(ApiCode.TOO_LARGE, f"{len(parts)} parts are more than {MAX_MODULES}", "bundle them")
+            raise _too_many(f"{len(parts)} parts, more than {MAX_MODULES}")
         return await _body_of(parts)
     finally:
         await form.close()  # large parts are in temporary files
+
+
+def _too_many(what: str) -> Refused:
+    return Refused(ApiCode.TOO_LARGE, f"the form has {what}", "bundle them")
 
 
 async def _bounded(request: Request, limit: int, hint: str) -> AsyncGenerator[bytes, None]:

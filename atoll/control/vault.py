@@ -19,12 +19,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from atoll.db.folder import KEY_FILE
 from atoll.errors import StartError
 
 if TYPE_CHECKING:  # imported with the first secret: a node without any starts sooner
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-KEY_FILE = "root-key"
 VARIABLE = "ATOLL_ROOT_KEY"
 KEY_BYTES = 32
 NONCE_BYTES = 12

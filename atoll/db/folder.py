@@ -22,6 +22,7 @@ from atoll.errors import StartError, StorageFailed
 log = logging.getLogger("atoll.db")
 
 LOCK_FILE = "lock"
+KEY_FILE = "root-key"  # what seals the secrets in the main database
 LOOK_SECONDS = 1.0  # between two looks whether the folder is where it was
 
 

@@ -73,6 +73,8 @@ def is_own(address: Address) -> bool:
     """Whether an address is one of this machine's. The kernel knows: it would send from where it sends to."""
     if isinstance(address, ipaddress.IPv6Address) and (inner := hidden(address)) is not None:
         return is_own(inner)
+    if address.is_loopback or address.is_unspecified:  # 127.0.0.2 and 0.0.0.0 lead here, and send from 127.0.0.1
+        return True
     family = socket.AF_INET if address.version == 4 else socket.AF_INET6
     try:
         with socket.socket(family, socket.SOCK_DGRAM) as probe:

@@ -119,7 +119,7 @@ class HttpClient:
         self, pool: Pool, data: bytes, *, method: str, is_whole: bool = True, chunked: bool = False
     ) -> Exchange | None:
         """Send a request on a connection that is open already; None when there is none. The host was checked."""
-        connection = self._kept(pool)
+        connection = self._kept(pool, is_whole and method in REPEATABLE)
         if connection is None:
             return None
         exchange = Exchange(connection.where, method == "HEAD", is_whole, chunked, self._max_bytes)
@@ -250,12 +250,16 @@ class HttpClient:
             pool = self._pools[key] = Pool()
         return pool
 
-    def _kept(self, pool: Pool) -> Connection | None:
+    def _kept(self, pool: Pool, may_repeat: bool) -> Connection | None:
+        """A connection that is idle. One for a request that cannot be sent again is looked at once more."""
         while pool.idle:
             connection = pool.idle.pop()
             connection.tenant.idle.pop(connection, None)
-            if not connection.is_lost and not connection.transport.is_closing():
+            if connection.is_lost or connection.transport.is_closing():
+                continue
+            if may_repeat or not connection.is_stale:
                 return connection
+            connection.leave(False)
         return None
 
     async def _open(self, version: Version, target: Target, pool: Pool) -> Connection:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import select
 from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
 
@@ -71,6 +72,13 @@ class Connection(asyncio.Protocol):
     @property
     def is_write_paused(self) -> bool:
         return self._is_write_paused
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether something has come on an idle connection that the event loop has not seen yet: its end, mostly."""
+        look = select.poll()
+        look.register(self.transport.get_extra_info("socket").fileno(), select.POLLIN)
+        return bool(look.poll(0))
 
     async def drain(self) -> None:
         """Wait until what was written has mostly gone."""

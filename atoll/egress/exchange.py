@@ -248,10 +248,10 @@ class Exchange:
             raise NetworkError(f"{self.where} answered with the status {status}, which does not exist")
         if len(head) > HEAD_BYTES or head.count(b"\n") > MAX_HEADERS:
             raise self._too_long()
+        self._read_head(head)
         self.status = status
         self.has_head = True
         self._head.clear()
-        self._read_head(head)
         if self.is_head:
             self._end(parser.should_keep_alive())
         else:
@@ -270,7 +270,10 @@ class Exchange:
         at = lower.find(b"\ncontent-length:")
         if at >= 0:
             self.length = int(lower[at + 16 :].partition(b"\r")[0])
-        self._is_framed = at >= 0 or b"\ntransfer-encoding:" in lower
+        coding = lower.find(b"\ntransfer-encoding:")
+        if coding >= 0 and lower[coding + 19 :].partition(b"\r")[0].strip(b" \t") != b"chunked" and not self.is_head:
+            raise NetworkError(f"{self.where} answered in a transfer coding that nobody asked for")
+        self._is_framed = at >= 0 or coding >= 0
 
     def on_body(self, chunk: bytes) -> None:
         if self.has_ended or self.error is not None:

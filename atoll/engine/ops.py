@@ -8,7 +8,7 @@ import re
 from time import perf_counter_ns
 
 from atoll.bindings.base import Reply
-from atoll.bindings.scope import Scope
+from atoll.bindings.scope import MAX_HOPS, Scope
 from atoll.broker import Broker, Op, Refusal
 from atoll.engine.calls import CANCELLED
 from atoll.engine.direct import DirectBody
@@ -178,6 +178,7 @@ class Ops:
 
 
 def hops_of(head: bytes) -> int:
-    """How many workers led to a request that came in over a socket. Who lies here ends only their own request early."""
+    """How many workers led to a request that came in over a socket. Who lies here ends only their own request early:
+    more than may be are as many as may be, lest the call is taken for one of a tail worker (QUIET)."""
     found = VIA.search(head)
-    return int(found[1]) if found is not None else 0
+    return min(int(found[1]), MAX_HOPS) if found is not None else 0

@@ -112,6 +112,7 @@ def ensure_snapshot(files: EngineFiles, data: Path, *, shared: bool = False) -> 
             timeout=SNAPSHOT_SECONDS,
             env={"OPENSSL_CONF": "/dev/null"},
             check=False,
+            process_group=0,  # Ctrl-C is the node's to handle
         )
         if done.returncode or not fresh.stat().st_size:
             said = (done.stdout + done.stderr).decode("utf-8", "replace")[-TAIL_BYTES:].strip()

@@ -30,6 +30,8 @@ CHUNKED = -1  # the length of a body that says itself where it ends
 # method, host (lower case, maybe with a port), target (path and query), HTTP/1.<minor>, head of the CALL frame
 RequestHead: TypeAlias = tuple[bytes, bytes, bytes, int, bytes]
 
+CLAIM = re.compile(rb"\r\n(?:x-|cf-|true-client-ip:|forwarded:)")  # how lines begin that peer.py may have to take out
+
 HASH = 35  # `bytes in bytes` raises and clears an exception inside CPython first; `int in bytes` does not
 
 
@@ -82,7 +84,7 @@ def header_block(head: bytes, rest: bytes, peer: Peer) -> tuple[bytes, bytes, by
     host = after.split(b"\r", 1)[0].strip()
     if peer is NOBODY:  # whoever reads it makes up its own mind: it must see every claim
         return host, peer.scheme, rest[:-2]
-    if peer.is_proxy or lower.find(b"\r\nx-") >= 0 or lower.find(b"\r\ncf-") >= 0:  # it may claim to be somebody
+    if peer.is_proxy or CLAIM.search(lower) is not None:  # it may claim to be somebody
         block, scheme, lines = peer.rewrite(rest[:-2])
     else:
         block, scheme, lines = rest[:-2], peer.scheme, peer.lines

@@ -26,7 +26,7 @@ import apsw
 import msgspec
 
 from atoll import __version__
-from atoll.db.folder import DataFolder
+from atoll.db.folder import KEY_FILE, DataFolder
 from atoll.db.migrate import migrations, user_version
 from atoll.errors import StartError
 from atoll.observe.store import LOGS_FILE
@@ -68,16 +68,39 @@ def copy_folder(data: Path, into: Path, *, logs: bool = True) -> Manifest:
     entries: list[FileEntry] = []
     for source in sorted(data.rglob("*")):
         name = source.relative_to(data).as_posix()
-        if _left_out(name) or (name == LOGS_FILE and not logs) or source.is_symlink() or not source.is_file():
+        is_wanted = name != KEY_FILE and (logs or name != LOGS_FILE) and not _left_out(name)
+        if not is_wanted or source.is_symlink() or not source.is_file():
             continue
         copy = into / name
         copy.parent.mkdir(parents=True, exist_ok=True)
         try:
-            schema = _copy_file(source, copy)
+            schema = _copy_with_key(data, into) if name == MAIN_FILE else _copy_file(source, copy)
         except FileNotFoundError:
             continue  # it was deleted meanwhile
         entries.append(FileEntry(name, copy.stat().st_size, _hash(copy), schema))
+    if (key := into / KEY_FILE).exists():
+        entries.append(FileEntry(KEY_FILE, key.stat().st_size, _hash(key)))
     return Manifest(FORMAT, __version__, time.time(), entries)
+
+
+def _copy_with_key(data: Path, into: Path) -> int:
+    """The main database and the root key that opens its secrets, though the key may be rotated meanwhile."""
+    while True:
+        key = _root_key(data)
+        schema = _copy_file(data / MAIN_FILE, into / MAIN_FILE)
+        if _root_key(data) == key:
+            break
+        (into / MAIN_FILE).unlink()  # its secrets may be sealed with either key: once more
+    if key is not None:
+        (into / KEY_FILE).write_bytes(key)
+    return schema
+
+
+def _root_key(data: Path) -> bytes | None:
+    try:
+        return (data / KEY_FILE).read_bytes()
+    except FileNotFoundError:
+        return None
 
 
 def _left_out(name: str) -> bool:

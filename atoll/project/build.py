@@ -19,6 +19,7 @@ from atoll.project.built import BuildFailed, Built, BuiltModule, Diagnostic
 from atoll.project.esbuild import Esbuild
 from atoll.project.fetch import esbuild, node_folder
 from atoll.project.model import Project, ProjectError
+from atoll.project.steps import Steps
 from atoll.workers import ModuleKind
 
 # An import of a package, as nearly every bundled project has one in its main script: the plain way is not tried then.
@@ -34,6 +35,7 @@ class Builder:
         self._project = project
         self._dev = dev
         self._say = say
+        self._steps = Steps()
         self._plain: subprocess.Popen[bytes] | None = None
         self._bundler: Esbuild | None = None
         self.why_bundled = ""
@@ -66,8 +68,12 @@ class Builder:
             self._bundler.close()
             self._bundler = None
         if self._bundler is None:
-            self._bundler = Esbuild(esbuild(self._say), project, dev=self._dev)
+            self._bundler = Esbuild(esbuild(self._say, self._steps), project, dev=self._dev)
         return self._bundler.build()
+
+    def abandon(self) -> None:
+        """From another thread: whatever takes long in `build` ends now, and it fails."""
+        self._steps.abandon()
 
     def close(self) -> None:
         if self._bundler is not None:
@@ -91,14 +97,7 @@ class Builder:
     def _run_command(self) -> None:
         """The project's own build step, whose words are shown as they come when it fails."""
         options = self._project.build
-        ran = subprocess.run(
-            options.command,
-            shell=True,  # it is a line of shell by definition, written by the project's author
-            cwd=options.cwd or self._project.folder,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        ran = self._steps.run(options.command, options.cwd or self._project.folder)
         if ran.returncode != 0:
             said = (ran.stdout + ran.stderr).strip()[-4000:]
             raise ProjectError(f"`{options.command}` ended with {ran.returncode}\n{said}", "correct build.command")

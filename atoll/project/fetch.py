@@ -17,6 +17,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from atoll.project.model import ProjectError
+from atoll.project.steps import Steps
 
 FETCH_SECONDS = 180
 FAILURE = re.compile(r"failed with|corrupted|EINTEGRITY|^npm error|fetch GET [45]")  # in what npm says
@@ -45,7 +46,7 @@ def bundler_version() -> str:
     return str(lock["optionalDependencies"]["@esbuild/linux-x64"])
 
 
-def esbuild(say: Callable[[str], None] | None = None) -> Path:
+def esbuild(say: Callable[[str], None] | None = None, steps: Steps | None = None) -> Path:
     """The binary, fetched if need be. `say` is called with a line when that takes a moment. Raises ProjectError."""
     named = os.environ.get("ATOLL_ESBUILD", "")
     if named:
@@ -57,7 +58,7 @@ def esbuild(say: Callable[[str], None] | None = None) -> Path:
     if binary is None:
         if say is not None:
             say(f"fetching the bundler (esbuild {bundler_version()}), once")
-        binary = _fetch(target)
+        binary = _fetch(target, steps or Steps())
     return binary
 
 
@@ -66,17 +67,17 @@ def _binary_in(folder: Path) -> Path | None:
     return found[0] if found else None
 
 
-def _fetch(target: Path) -> Path:
+def _fetch(target: Path, steps: Steps) -> Path:
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with (target.parent / "fetch.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)  # two builds at a time fetch it once
-            return _binary_in(target) or _install(target)
+            return _binary_in(target) or _install(target, steps)
     except OSError as error:
         raise ProjectError(f"{target.parent} cannot be written: {error.strerror}", "set XDG_CACHE_HOME") from None
 
 
-def _install(target: Path) -> Path:
+def _install(target: Path, steps: Steps) -> Path:
     import tempfile  # seldom needed
 
     with tempfile.TemporaryDirectory(dir=target.parent) as temporary:
@@ -92,7 +93,7 @@ def _install(target: Path) -> Path:
             "--loglevel=http",
         ]  # of optional packages npm tells failures there only
         try:
-            ran = subprocess.run(command, cwd=room, capture_output=True, text=True, timeout=FETCH_SECONDS, check=False)
+            ran = steps.run(command, room, FETCH_SECONDS)
         except subprocess.TimeoutExpired:
             raise ProjectError("the bundler could not be fetched: npm took too long", _OFFLINE) from None
         if ran.returncode != 0 or _binary_in(room) is None:

@@ -42,6 +42,7 @@ class CronTriggers:
         self.history = history
         self._clock = clock
         self._workers: dict[str, _Clock] = {}  # by worker id
+        self._turns: dict[str, asyncio.Lock] = {}  # by worker id: held while a run goes on
         self._later: set[asyncio.Task[None]] = set()  # ends of runs that are not stored yet
         self.is_stopped = False
 
@@ -52,18 +53,18 @@ class CronTriggers:
             clock.change(version, crons)
         elif crons:
             self._workers[version.worker_id] = _Clock(self, version, crons)
-        if not crons:
-            self._stop(version.worker_id)
 
     async def drop(self, worker_id: str) -> None:
         """The worker is gone, and its history with it."""
-        self._stop(worker_id)
-        await self.history.forget(worker_id)
-
-    def _stop(self, worker_id: str) -> None:
         clock = self._workers.pop(worker_id, None)
         if clock is not None:
             clock.task.cancel()
+        self._turns.pop(worker_id, None)
+        await self.history.forget(worker_id)
+
+    def end(self, worker_id: str) -> None:
+        """A worker has no expression any more, and no run goes on."""
+        del self._workers[worker_id]
 
     def stop(self) -> None:
         """Begin nothing more; runs under way go on."""
@@ -78,7 +79,11 @@ class CronTriggers:
         return int(self._clock() * 1000)
 
     async def run(self, version: Version, cron: str, slot: int, *, by_hand: bool = False) -> tuple[str, str]:
-        """Run the handler once and put it down; returns the outcome and what went wrong."""
+        """Run the handler once and put it down, after a run that goes on; returns the outcome and what went wrong."""
+        async with self._turns.setdefault(version.worker_id, asyncio.Lock()):
+            return await self._run(version, cron, slot, by_hand)
+
+    async def _run(self, version: Version, cron: str, slot: int, by_hand: bool) -> tuple[str, str]:
         number = await self.history.begin(version.worker_id, cron, slot, by_hand=by_hand)
         outcome, message = "internalError", "the node stopped"
         try:
@@ -128,18 +133,25 @@ class _Clock:
     def __init__(self, triggers: CronTriggers, version: Version, crons: Sequence[str]) -> None:
         self._triggers = triggers
         self._changed = asyncio.Event()
+        self._looked_at = triggers.now()
         self.change(version, crons)
         self.task = asyncio.ensure_future(self._tick())
 
     def change(self, version: Version, crons: Sequence[str]) -> None:
         self.version = version
         self.crons = [parse_cron(cron) for cron in crons]
+        self._is_new = True
         self._changed.set()
 
     async def _tick(self) -> None:
         while not self._triggers.is_stopped:
             try:
                 self._changed.clear()
+                if self._is_new:
+                    self._is_new = False
+                    await self._forget_others()
+                if not self.crons:
+                    return self._triggers.end(self.version.worker_id)
                 due = await self._due()
                 if due is not None:
                     await self._triggers.run(self.version, due.cron.text, due.at)
@@ -154,9 +166,18 @@ class _Clock:
                 log.exception("the cron triggers of %s failed", self.version.worker_name)
             await self._sleep()
 
+    async def _forget_others(self) -> None:
+        """An expression that is not there misses no run: should it come back, it counts from then."""
+        try:
+            await self._triggers.history.keep_marks(self.version.worker_id, [cron.text for cron in self.crons])
+        except StorageFailed:
+            self._is_new = True
+            raise
+
     async def _due(self) -> Slot | None:
         """The slot to run now, if any; whatever older ones there are is seen to by it."""
         now, history, worker = self._triggers.now(), self._triggers.history, self.version.worker_id
+        self._looked_at = now
         newest: Slot | None = None
         for cron in self.crons:
             mark = await history.mark(worker, cron.text)
@@ -169,8 +190,9 @@ class _Clock:
         return newest
 
     async def _sleep(self) -> None:
+        """Until the first slot after the last look at the clock: it may have come since."""
+        wanted = [slot for cron in self.crons if (slot := cron.next_after(moment_of(self._looked_at))) is not None]
         now = self._triggers.now()
-        wanted = [slot for cron in self.crons if (slot := cron.next_after(moment_of(now))) is not None]
         seconds = min([(ms_of(slot) - now) / 1000 for slot in wanted] + [LONGEST_SLEEP])
         try:
             async with asyncio.timeout(max(seconds, 0.001)):

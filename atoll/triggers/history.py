@@ -6,6 +6,7 @@ returned is durable. Times are milliseconds since 1970.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import NamedTuple, Protocol
 
 KEPT_RUNS = 100  # per worker
@@ -28,6 +29,9 @@ class CronHistory(Protocol):
 
     async def set_mark(self, worker_id: str, cron: str, slot: int) -> None:
         """Count an expression from this slot on, whatever was seen to before."""
+
+    async def keep_marks(self, worker_id: str, crons: Collection[str]) -> None:
+        """These are the expressions of a worker now. One that comes back later counts from then."""
 
     async def begin(self, worker_id: str, cron: str, slot: int, *, by_hand: bool) -> int:
         """Put down that a run begins, and that its slot is seen to; returns the number of the run."""

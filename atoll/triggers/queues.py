@@ -54,6 +54,7 @@ class QueueTriggers:
         self._calls = calls
         self.store = store
         self._lines: dict[Key, _Line] = {}
+        self._ending: dict[asyncio.Task[None], _Line] = {}  # lines of which only batches under way are left
         self._of_worker: dict[str, list[Key]] = {}
         store.on_change(self._on_change)
         self._sweeper = asyncio.ensure_future(self._sweep())
@@ -68,7 +69,7 @@ class QueueTriggers:
         wanted = {Key(version.tenant, consumer.queue): consumer for consumer in consumers}
         for key in self._of_worker.pop(version.worker_id, []):
             if key not in wanted:
-                self._lines.pop(key).stop()
+                self._retire(key, version.worker_id)
         for key, consumer in wanted.items():
             line = self._lines.get(key)
             if line is None:
@@ -80,7 +81,17 @@ class QueueTriggers:
 
     def drop(self, worker_id: str) -> None:
         for key in self._of_worker.pop(worker_id, []):
-            self._lines.pop(key).stop()
+            self._retire(key, worker_id)
+
+    def _retire(self, key: Key, worker_id: str) -> None:
+        """A worker consumes a queue no more; another one may by now."""
+        line = self._lines.get(key)
+        if line is not None and line.version.worker_id == worker_id:
+            del self._lines[key]
+            line.stop()
+            task = asyncio.ensure_future(line.ended())
+            self._ending[task] = line
+            task.add_done_callback(self._ending.pop)
 
     def stop(self) -> None:
         """Begin nothing more; batches under way go on."""
@@ -90,9 +101,10 @@ class QueueTriggers:
     async def close(self) -> None:
         """Wait for what is under way: once the engines are gone, that is not long."""
         self._sweeper.cancel()
-        self.stop()
-        lines = list(self._lines.values())
+        lines = [*self._lines.values(), *self._ending.values()]
         self._lines.clear()
+        for line in lines:
+            line.give_up()
         await asyncio.gather(*(line.ended() for line in lines))
 
     def _on_change(self, queue_id: int) -> None:
@@ -122,6 +134,7 @@ class _Line:
         self.consumer = consumer
         self.queue_id = 0  # until it is known
         self._stopped = False
+        self._gives_up = False
         self._changed = asyncio.Event()
         self._batches: set[asyncio.Task[None]] = set()
         self._task = asyncio.ensure_future(self._run())
@@ -137,6 +150,11 @@ class _Line:
         """Begin nothing more; batches under way finish. Not by cancelling: what is being leased must be delivered."""
         self._stopped = True
         self.wake()
+
+    def give_up(self) -> None:
+        """The node stops: what cannot be stored now never will be."""
+        self._gives_up = True
+        self.stop()
 
     async def ended(self) -> None:
         await self._task
@@ -203,7 +221,7 @@ class _Line:
                 log.error("what became of a batch of %s cannot be stored: %s", consumer.queue, error)
             except Exception:
                 log.exception("what became of a batch of %s cannot be stored", consumer.queue)
-            if self._stopped:
+            if self._gives_up:
                 return  # the next start delivers it again: at least once
             await asyncio.sleep(AGAIN_SECONDS)
 
@@ -227,17 +245,24 @@ class _Line:
         try:
             answer = await run_event(self._calls, version, Event.QUEUE, label, meta, body)
             return read_said(answer), False
+        except BadAnswer as error:
+            log.warning("what %s says of a batch of %s makes no sense: %s", version.worker_name, consumer.queue, error)
+            return Said(), True
         except EventFailed as error:
             log.warning("a batch of %s failed in %s: %s", consumer.queue, version.worker_name, error)
             return error.said(Said), True
+
+
+class BadAnswer(Exception):
+    """What an engine tells of a batch cannot be read: nobody knows which messages were taken."""
 
 
 def read_said(answer: bytes) -> Said:
     """What an engine tells; a worker may have made it up."""
     try:
         return msgspec.json.decode(answer, type=Said)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return Said()
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise BadAnswer(error) from None
 
 
 def settle(consumer: QueueConsumer, messages: Sequence[Message], said: Said, failed: bool, now: int) -> Settlement:

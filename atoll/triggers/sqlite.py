@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from importlib import resources
 from pathlib import Path
 
@@ -30,6 +30,17 @@ class SqliteCronHistory:
     async def set_mark(self, worker_id: str, cron: str, slot: int) -> None:
         sql = "INSERT OR REPLACE INTO cron_marks VALUES (?, ?, ?)"
         await self._database.write(lambda c: _execute(c, sql, worker_id, cron, slot))
+
+    async def keep_marks(self, worker_id: str, crons: Collection[str]) -> None:
+        sql = "SELECT cron FROM cron_marks WHERE worker_id = ?"
+        gone = [cron for cron in self._database.read(lambda c: rows(c, str, sql, worker_id)) if cron not in crons]
+
+        def act(connection: apsw.Connection) -> None:
+            for cron in gone:
+                _execute(connection, "DELETE FROM cron_marks WHERE worker_id = ? AND cron = ?", worker_id, cron)
+
+        if gone:
+            await self._database.write(act)
 
     async def begin(self, worker_id: str, cron: str, slot: int, *, by_hand: bool) -> int:
         now = self.now()

@@ -115,17 +115,18 @@ class Dev:
         return code
 
 
-# As sitecustomize.py: sends Ctrl-C's signal at the import of the node, where errors are printed and forgotten.
-DEAF = """
-import os, signal, sys
+def deaf(module: str = "atoll.app", number: signal.Signals = signal.SIGINT) -> str:
+    """A sitecustomize.py that sends a signal at the import of a module, where errors are printed and forgotten."""
+    return f"""
+import os, sys
 
 class Deaf:
     def __del__(self):
-        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), {number.value})
 
 class Finder:
     def find_spec(self, name, path=None, target=None):
-        if name == "atoll.app":
+        if name == "{module}":
             Deaf()
 
 sys.meta_path.insert(0, Finder())

@@ -15,7 +15,6 @@ import atoll
 from atoll.cli.main import main
 from atoll.config import FIELDS, Settings, flag_name
 from atoll.errors import StartError
-from tests.cli.dev_session import ATOLL, DEAF, environment
 
 
 class Started(ModuleType):
@@ -86,19 +85,6 @@ def test_a_bad_flag_stops_before_the_node_is_even_imported(tmp_path: Path) -> No
     assert (result.returncode, result.stdout) == (1, "")
     assert result.stderr.splitlines()[0] == "error: --port is 'many', not a whole number"
     assert "Traceback" not in result.stderr
-
-
-def test_control_c_that_an_import_swallowed_is_not_lost(tmp_path: Path) -> None:
-    (tmp_path / "sitecustomize.py").write_text(DEAF)
-    ran = subprocess.run(
-        [ATOLL, "serve", "--port", "0", "--data", str(tmp_path / "data")],
-        env={**environment(tmp_path), "PYTHONPATH": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert (ran.returncode, ran.stdout, ran.stderr) == (130, "", "")
-    assert not (tmp_path / "data").exists()
 
 
 def test_help_shows_every_setting(app: Started) -> None:

@@ -12,12 +12,12 @@ import subprocess
 import termios
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
-from tests.cli.dev_session import ATOLL, DEAF, SECONDS, environment
+from tests.cli.dev_session import ATOLL, SECONDS, environment
 from tests.cli.test_dev import family
 from tests.running import alive, command_line
 
@@ -37,11 +37,11 @@ COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
 class Screen:
-    def __init__(self, folder: Path, **more: str) -> None:
+    def __init__(self, folder: Path, words: Sequence[str] = ("dev", "--port", "0"), **more: str) -> None:
         self.main, child = pty.openpty()
         self.before = termios.tcgetattr(self.main)
         self.process = subprocess.Popen(
-            [ATOLL, "dev", "--port", "0"],
+            [ATOLL, *words],
             cwd=folder,
             env={**environment(folder), "TERM": "xterm-256color", **more},
             stdin=child,
@@ -197,20 +197,6 @@ def test_control_c_before_it_serves_leaves_nothing_behind(screen: Screen, tmp_pa
     while [pid for pid in processes if alive(pid)]:
         assert time.monotonic() < deadline
     assert "Traceback" not in screen.text
-
-
-def test_control_c_that_an_import_swallowed_is_not_lost(tmp_path: Path) -> None:
-    (tmp_path / "atoll.toml").write_text(CONFIG)
-    (tmp_path / "worker.js").write_text(WORKER)
-    (tmp_path / "sitecustomize.py").write_text(DEAF)
-    screen = Screen(tmp_path, PYTHONPATH=str(tmp_path))
-    try:
-        assert screen.process.wait(SECONDS) == 0
-        screen.read_rest()
-        assert "ignored" not in screen.text and "Traceback" not in screen.text
-    finally:
-        screen.process.kill()
-        os.close(screen.main)
 
 
 def test_a_crash_of_its_engine_is_told_and_survived(screen: Screen) -> None:

@@ -61,6 +61,16 @@ async def test_secrets_of_a_deploy_have_the_rules_of_others(node: Node) -> None:
     assert (await node.ask("GET", "/api/workers/a")).status == 404
 
 
+async def test_variables_and_secrets_are_counted_together_as_they_will_be(node: Node) -> None:
+    variables, secrets = {f"V{i}": 1 for i in range(100)}, {f"S{i}": "x" for i in range(100)}
+    both = await node.post(name="a", script=HELLO, env=variables, secrets=secrets)
+    assert (both.status, both.code) == (400, ApiCode.TOO_MANY_VARS)
+    assert (await node.post(name="a", script=HELLO, env=variables)).status == 201
+    assert (await node.put("a", secrets=secrets)).code == ApiCode.TOO_MANY_VARS
+    assert (await node.put("a", env={}, secrets=secrets)).status == 200, "the variables that go do not count"
+    assert (await node.put("a", env=variables)).code == ApiCode.TOO_MANY_VARS, "the secrets that stay do"
+
+
 async def test_a_key_is_rotated_while_versions_with_secrets_are_made(start: Start) -> None:
     async with start() as node:
         await node.post(name="hello", script=HELLO, secrets={"KEY": VALUE})

@@ -13,7 +13,8 @@ import pytest
 from control_plane import HELLO, Clock, Node
 
 from atoll.control.refusals import ApiCode
-from atoll.control.vault import KEY_FILE, CannotOpen, Vault
+from atoll.control.vault import CannotOpen, Vault
+from atoll.db.folder import KEY_FILE
 from atoll.errors import StartError
 
 Start = Callable[..., Any]
@@ -110,7 +111,7 @@ async def test_going_back_over_a_change_of_secrets_must_be_meant(node: Node) -> 
         ("VAR", "v", ApiCode.BAD_BODY),
         ("ECHO", "v", ApiCode.BAD_BODY),
         ("KEY", "ü" * 2600, ApiCode.VAR_TOO_BIG),
-        ("KEY", "x" * 6000, ApiCode.BAD_BODY),
+        ("KEY", "x" * 6000, ApiCode.VAR_TOO_BIG),
         ("KEY", 5, ApiCode.BAD_BODY),
         ("KEY", None, ApiCode.BAD_BODY),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -9,7 +10,9 @@ import pytest
 from control_plane import HELLO, Answer, Node
 
 from atoll.control import audit
-from atoll.control.refusals import ApiCode
+from atoll.control.audit import Mark
+from atoll.control.callers import LOCAL, Scope
+from atoll.control.refusals import ApiCode, Refused
 from atoll.router import hosts_meet
 
 Start = Callable[..., Any]
@@ -205,6 +208,35 @@ async def test_a_tenant_goes_when_it_has_nothing_any_more(node: Node, acme: Tena
     assert (await acme.ask("GET", "/api/workers")).status == 401
     assert (await node.ask("GET", "/api/tenants/acme")).code == ApiCode.NO_TENANT
     assert (await node.ask("DELETE", "/api/tenants/default")).code == ApiCode.TENANT_IN_USE
+
+
+async def test_changes_of_a_tenant_at_once_undo_none_of_each_other(node: Node) -> None:
+    made = await asyncio.gather(*(node.ask("POST", "/api/tenants", {"name": "acme"}) for _ in range(4)))
+    assert sorted(answer.status for answer in made) == [201, 409, 409, 409]
+    quotas = {"workers": 1, "script_bytes": 2, "kv_keys": 3, "kv_bytes": 4}
+    changes = [{"quotas": {name: most}} for name, most in quotas.items()]
+    await asyncio.gather(*(node.ask("PATCH", "/api/tenants/acme", change) for change in changes))
+    kept = (await node.ask("GET", "/api/tenants/acme")).json["quotas"]
+    assert {name: most for name, most in kept.items() if most is not None} == quotas
+    ends = [node.ask("DELETE", "/api/tenants/acme") for _ in range(4)]
+    gone = await asyncio.gather(*ends, node.ask("PATCH", "/api/tenants/acme", {"hosts": None}))
+    assert [answer.status for answer in gone] == [204, 404, 404, 404, 404]
+    assert (await node.ask("GET", "/api/tenants/acme")).status == 404
+
+
+async def test_no_token_outlives_its_tenant(node: Node) -> None:
+    await node.ask("POST", "/api/tenants", {"name": "acme"})
+    token = node.ask("POST", "/api/tokens", {"name": "late", "scopes": ["admin"]}, x_atoll_tenant="acme")
+    late, gone = await asyncio.gather(token, node.ask("DELETE", "/api/tenants/acme"))
+    assert gone.status == 204
+    await node.ask("POST", "/api/tenants", {"name": "acme"})  # perhaps for somebody else
+    assert (await node.ask("GET", "/api/tokens", x_atoll_tenant="acme")).json["tokens"] == []
+    if late.status == 201:
+        assert (await node.ask("GET", "/api/workers", authorization=f"Bearer {late.json['token']}")).status == 401
+    access = node.access
+    mark = Mark.of(LOCAL, 0)
+    with pytest.raises(Refused, match="no tenant"):
+        await access.tokens.make("lost", [Scope.READ], "nobody", None, mark)
 
 
 @pytest.mark.parametrize(

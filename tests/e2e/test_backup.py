@@ -78,3 +78,14 @@ def test_a_client_that_leaves_in_the_middle_leaves_nothing_behind(new_atoll: Cal
     atoll.wait_until(lambda: not list(data.glob("backup-*")))
     assert atoll.control("GET", "/api/backup?logs=maybe").status == 400
     assert atoll.control("GET", "/api/backup?logs=false").status == 200
+
+
+def test_a_client_that_leaves_before_it_begins_leaves_nothing_behind(new_atoll: Callable[..., Atoll]) -> None:
+    atoll = new_atoll()
+    data = atoll.folder / "data"
+    (data / "large.bin").write_bytes(bytes(32 << 20))  # so that it takes a moment to copy
+    with atoll.connect() as client:
+        client.sendall(f"GET /api/backup HTTP/1.1\r\nHost: localhost:{atoll.port}\r\n\r\n".encode())
+        atoll.wait_until(lambda: list(data.glob("backup-*")))
+    atoll.wait_until(lambda: not list(data.glob("backup-*")))
+    assert atoll.control("GET", "/api/backup?logs=false").status == 200

@@ -70,6 +70,21 @@ def test_a_request_over_tls_has_a_url_of_https(node: Atoll, folder: Path) -> Non
     assert ray.endswith("-ATL") and len(ray) == 20
 
 
+def test_a_host_of_the_node_is_found_on_its_port_of_https(node: Atoll) -> None:
+    port = node.settings["https_port"]
+    node.deploy(
+        "asks",
+        f"""export default {{ async fetch() {{
+          const inside = await fetch("https://a.localhost:{port}/inside");
+          const control = await fetch("https://127.0.0.1:{port}/api/workers").catch(String);
+          return Response.json([(await inside.json())[0], control]);
+        }} }};""",
+    )
+    inside, control = node.get("asks").json
+    assert inside == f"https://a.localhost:{port}/inside"
+    assert "error 1024" in control and "the port of this node" in control
+
+
 def test_the_certificate_is_that_of_the_name(node: Atoll, folder: Path) -> None:
     with handshake(node, folder, "shop.example.test") as connection:
         names = [value for _, value in connection.getpeercert()["subjectAltName"]]  # type: ignore[index]

@@ -34,8 +34,8 @@ def test_public_addresses_are_not(text: str) -> None:
 
 
 def test_the_machine_knows_its_own_addresses() -> None:
-    assert is_own(ipaddress.ip_address("127.0.0.1"))
-    assert is_own(ipaddress.ip_address("::ffff:127.0.0.1"))
+    for own in ("127.0.0.1", "127.0.0.2", "0.0.0.0", "::", "::1", "::ffff:127.0.0.1", "::ffff:0.0.0.0"):
+        assert is_own(ipaddress.ip_address(own)), own
     assert not is_own(ipaddress.ip_address("8.8.8.8"))
 
 
@@ -44,6 +44,8 @@ def test_the_machine_knows_its_own_addresses() -> None:
     [
         ("example.com", "example.com", 443, True),
         ("Example.COM.", "example.com", 443, True),
+        ("example.com", "example.com.", 443, True),
+        ("*.example.com", "a.example.com.", 443, True),
         ("example.com", "a.example.com", 443, False),
         ("example.com", "notexample.com", 443, False),
         ("*.example.com", "a.b.example.com", 443, True),

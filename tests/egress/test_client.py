@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
@@ -47,6 +48,13 @@ class Way:
             body += chunk
         return body
 
+    def wait_for_their_ends(self) -> None:
+        """Until the servers have closed all idle connections; the event loop is held up meanwhile, as a busy one is."""
+        for tenant in self.client._tenants.values():
+            for connection in tenant.idle:
+                while not connection.is_stale:
+                    time.sleep(0.001)
+
     def close(self) -> None:
         self.client.close()
         self.gate.close()
@@ -90,6 +98,16 @@ async def test_what_may_have_been_acted_upon_is_not_sent_twice(way: Way, upstrea
     with pytest.raises(NetworkError):
         await way.ask("/hang-up", method="POST")
     assert len([seen for seen in upstream.seen if "hang-up" in seen.line]) == 1
+
+
+async def test_a_connection_whose_end_has_come_unseen_is_not_used_for_what_cannot_be_repeated(
+    way: Way, upstream: Upstream
+) -> None:
+    exchange = await way.ask("/bye")
+    assert await exchange.read() == b"bye"
+    way.wait_for_their_ends()
+    assert (await way.ask("/fine", method="POST")).status == 200
+    assert upstream.connections == 2
 
 
 async def test_a_tenant_has_so_many_connections_and_waits_for_more(upstream: Upstream) -> None:

@@ -160,3 +160,19 @@ async def test_a_name_that_does_not_exist_is_said(monkeypatch: pytest.MonkeyPatc
 def test_settings_that_make_no_sense_stop_the_start(field: str, value: Any) -> None:
     with pytest.raises(StartError, match=field):
         Gate(Settings(**{field: value}))
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.2", "0.0.0.0", "[::ffff:127.0.0.1]"])
+@pytest.mark.parametrize("setting", ["port", "https_port"])
+async def test_the_ports_of_the_node_stay_closed_whatever_the_operator_opened(
+    server: int, host: str, setting: str
+) -> None:
+    opened = ("127.0.0.0/8", "0.0.0.0")
+    settings = Settings(**{"egress_allow": opened, "port": 1, setting: server})
+    with pytest.raises(AddressRefused, match="the port of this node"):
+        await connect(Gate(settings), host, server)
+
+
+async def test_a_dot_behind_a_name_is_no_way_past_a_rule() -> None:
+    with pytest.raises(HostRefused, match=r"error 1021: evil\.example\.:80 .*the rule 'evil\.example'"):
+        await connect(Gate(Settings(egress_deny=("evil.example",))), "evil.example.", 80)

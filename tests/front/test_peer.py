@@ -47,6 +47,12 @@ def test_nobody_is_believed_by_default(line: str) -> None:
     assert (headers["x-kept"], headers["cf-kept"]) == (["1"], ["2"])
 
 
+@pytest.mark.parametrize("line", ["Forwarded: for=6.6.6.6", "True-Client-IP: 6.6.6.6", "X-Real-IP: 6.6.6.6"])
+def test_a_claim_is_found_without_another_beside_it(line: str) -> None:
+    _, headers = seen(Peer(TRUSTED, "192.0.2.1"), line)
+    assert "6.6" not in str(headers)
+
+
 @pytest.mark.parametrize(
     ("chain", "client"),
     [
@@ -54,6 +60,10 @@ def test_nobody_is_believed_by_default(line: str) -> None:
         ("6.6.6.6, 192.0.2.9", "192.0.2.9"),  # the proxy's word is the last; what comes before is the client's claim
         ("192.0.2.9, 10.1.1.1, 10.2.2.2", "192.0.2.9"),
         ("2001:db8::5", "2001:db8::5"),
+        ("192.0.2.9:4711, 10.1.1.1:80", "192.0.2.9"),
+        ("[2001:db8::5]", "2001:db8::5"),
+        ("[2001:db8::5]:4711", "2001:db8::5"),
+        ("192.0.2.9:", "10.0.0.1"),
         ("unknown", "10.0.0.1"),
         ("6.6.6.6, junk, 10.1.1.1", "10.1.1.1"),
         ("10.1.1.1", "10.1.1.1"),

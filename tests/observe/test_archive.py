@@ -14,9 +14,10 @@ import apsw
 import pytest
 
 from atoll import __version__
-from atoll.db.folder import DataFolder
+from atoll.db.folder import KEY_FILE, DataFolder
 from atoll.db.migrate import migrate
 from atoll.errors import StartError
+from atoll.observe import backup
 from atoll.observe.backup import MANIFEST, copy_folder, restore, tar_chunks, work_folder
 
 
@@ -99,6 +100,30 @@ def test_a_database_is_copied_as_it_was_at_one_moment(data: Path, tmp_path: Path
         stop.set()
         thread.join()
         writer.close()
+
+
+def test_a_root_key_that_is_rotated_meanwhile_opens_what_is_in_the_copy(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The database is copied first, the key would be long after: here the rotation comes in between."""
+    copy_file, rotations = backup._copy_file, iter([b"2", b"3"])
+    (data / KEY_FILE).write_bytes(b"1")
+
+    def rotated_after(source: Path, copy: Path) -> int:
+        schema = copy_file(source, copy)
+        if source.name == "atoll.db" and (key := next(rotations, None)):
+            connection = database(source)
+            connection.execute("INSERT INTO tokens VALUES (?, ?, '', NULL, '[]', 0, NULL, NULL)", (key.decode(), key))
+            connection.close()
+            (data / KEY_FILE).write_bytes(key)
+        return schema
+
+    monkeypatch.setattr(backup, "_copy_file", rotated_after)
+    restore(io.BytesIO(archive_of(data)), tmp_path / "new")
+    connection = database(tmp_path / "new/atoll.db")
+    assert [row[0] for row in connection.execute("SELECT id FROM tokens")] == ["2", "3"]
+    connection.close()
+    assert (tmp_path / "new" / KEY_FILE).read_bytes() == b"3"
 
 
 def test_code_caches_are_not_taken_from_outside(data: Path, tmp_path: Path) -> None:

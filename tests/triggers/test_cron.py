@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import datetime
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -60,7 +61,7 @@ async def ran(room: EngineRoom, triggers: CronTriggers, count: int) -> list[str]
 
 async def test_a_handler_runs_when_its_minute_comes(room: EngineRoom, triggers: CronTriggers, clock: Clock) -> None:
     triggers.put(script(TICK), ["* * * * *"])
-    await asyncio.sleep(0.02)  # it looks at the clock, and finds nothing due
+    await eventually(lambda: triggers.history.mark("worker-test", "* * * * *"), "a look at the clock: nothing is due")
     clock.now += 0.1
     assert await ran(room, triggers, 1) == ["* * * * * 1800000060000"]
     (run,) = await triggers.history.runs("worker-test")
@@ -87,6 +88,47 @@ async def test_runs_of_one_worker_never_overlap(room: EngineRoom, triggers: Cron
     assert await ran(room, triggers, 3) == ["1", "1", "1"]
 
 
+async def test_a_run_by_hand_waits_for_one_that_goes_on(room: EngineRoom, triggers: CronTriggers) -> None:
+    source = """let running = 0; export default { async scheduled(c, env) {
+      console.log(++running); await env.ECHO.wait(100); running--; } }"""
+    version = script(source)
+    runs = [triggers.run(version, "0 0 * * *", slot, by_hand=slot > 0) for slot in range(3)]
+    assert await asyncio.gather(*runs) == [("ok", "")] * 3
+    assert await ran(room, triggers, 3) == ["1", "1", "1"]
+
+
+async def test_a_deploy_without_crons_lets_a_run_end(room: EngineRoom, triggers: CronTriggers) -> None:
+    await triggers.history.set_mark("worker-test", "* * * * *", triggers.now() - HOUR)
+    triggers.put(
+        script("export default { async scheduled(c, env) { await env.ECHO.wait(200); console.log('ended'); } }"),
+        ["* * * * *"],
+    )
+    await eventually(lambda: triggers.history.runs("worker-test"), "the run")
+    triggers.put(script(TICK), [])
+    assert await ran(room, triggers, 1) == ["ended"]
+    [run] = await triggers.history.runs("worker-test")
+    assert run.outcome == "ok"
+
+
+async def test_an_expression_that_comes_back_has_missed_nothing_while_it_was_gone(
+    room: EngineRoom, triggers: CronTriggers, clock: Clock
+) -> None:
+    daily, hourly = "0 0 * * *", "0 * * * *"
+
+    async def are_known(crons: list[str]) -> bool:
+        known = [cron for cron in (daily, hourly) if await triggers.history.mark("worker-test", cron) is not None]
+        return known == crons
+
+    for crons in ([daily, hourly], [hourly], [daily, hourly], []):
+        triggers.put(script(TICK), crons)
+        await eventually(partial(are_known, crons), "marks of the expressions there are")
+        clock.now += 40
+    clock.now += 48 * 3600
+    triggers.put(script(TICK), [daily, hourly])
+    await eventually(lambda: triggers.history.mark("worker-test", hourly), "the mark")
+    assert await triggers.history.runs("worker-test") == []
+
+
 async def test_a_run_that_fails_is_put_down_with_its_reason(
     room: EngineRoom, triggers: CronTriggers, clock: Clock
 ) -> None:
@@ -107,7 +149,11 @@ async def test_a_clock_that_was_set_back_does_not_stop_the_triggers(
 ) -> None:
     await triggers.history.set_mark("worker-test", "* * * * *", triggers.now() + 9000 * HOUR)
     triggers.put(script(TICK), ["* * * * *"])
-    await asyncio.sleep(0.02)
+
+    async def is_noticed() -> bool:
+        return await triggers.history.mark("worker-test", "* * * * *") == triggers.now()
+
+    await eventually(is_noticed, "a look at the clock")
     clock.now += 0.1
     assert await ran(room, triggers, 1) == ["* * * * * 1800000060000"]
 

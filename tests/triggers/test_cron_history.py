@@ -71,3 +71,15 @@ async def test_the_last_hundred_runs_are_kept_and_go_with_the_worker(opened: Ope
     assert [run.slot for run in await history.runs("w")] == list(range(KEPT_RUNS + 4, 4, -1))
     await history.forget("w")
     assert await history.runs("w") == [] and len(await history.runs("other")) == 1
+
+
+async def test_only_the_expressions_of_now_are_remembered(opened: Opened) -> None:
+    history = opened.history
+    for worker in ("w", "other"):
+        for cron in (EVERY, "0 * * * *"):
+            await history.set_mark(worker, cron, 60_000)
+    await history.keep_marks("w", [EVERY, "never seen"])
+    history = await opened.reopen()
+    assert await history.mark("w", EVERY) == 60_000
+    assert await history.mark("w", "0 * * * *") is None
+    assert await history.mark("other", "0 * * * *") == 60_000

@@ -203,6 +203,53 @@ export const tests = {
     controller.abort();
     equal(count, 10);
   },
+  "a long-lived signal holds nothing of those who are done": async () => {
+    const { signal } = new AbortController();
+    const turn = () => new Promise((resolve) => setTimeout(resolve));
+    const uses = [
+      (big) => {
+        const target = new EventTarget();
+        target.addEventListener("x", () => big.length, { signal, once: true });
+        target.dispatchEvent(new Event("x"));
+      },
+      (big) => {
+        const any = Object.assign(AbortSignal.any([signal]), { big });
+        const listener = () => big.length;
+        any.addEventListener("abort", listener);
+        any.removeEventListener("abort", listener);
+        any.onabort = listener;
+        any.onabort = null;
+      },
+      (big) => scheduler.wait(0, { signal: Object.assign(AbortSignal.any([signal]), { big }) }),
+      (big) => {
+        const any = Object.assign(AbortSignal.any([signal]), { big });
+        return new Response("x").body.pipeTo(new WritableStream(), { signal: any });
+      },
+    ];
+    // Twice the memory that a worker may have, by each of them.
+    for (const use of uses) {
+      for (let i = 0; i < 256; i++) {
+        await use(new Uint8Array(1 << 20));
+        await turn();
+      }
+    }
+  },
+  "who stopped listening does not take the others with it": async () => {
+    const controller = new AbortController();
+    const any = AbortSignal.any([controller.signal]);
+    const log = [];
+    const first = () => log.push("first");
+    any.addEventListener("abort", first);
+    any.addEventListener("abort", () => log.push("second"));
+    any.removeEventListener("abort", first);
+    const waiting = rejects(scheduler.wait(60_000, { signal: any }));
+    const target = new EventTarget();
+    target.addEventListener("x", () => log.push("x"), { signal: any });
+    controller.abort("over");
+    equal(await waiting, "over");
+    target.dispatchEvent(new Event("x"));
+    deepEqual(log, ["second"]);
+  },
   "DOMException": () => {
     const error = new DOMException("text", "AbortError");
     equal(error.code, 20);

@@ -80,6 +80,8 @@ export const tests = {
     await sleep(2);
     equal(heard, false);
     equal(throws(() => structuredClone(port1, { transfer: [port1] })).name, "DataCloneError");
+    for (const item of [1, null, "x"]) throws(() => structuredClone(0, { transfer: [item] }), TypeError);
+    throws(() => new MessageChannel().port1.postMessage(0, [1]), TypeError);
   },
   "MessageEvent and CloseEvent": () => {
     const { port1 } = new MessageChannel();

@@ -1,6 +1,6 @@
 // https://dom.spec.whatwg.org/#aborting-ongoing-activities
 import { Event } from "./event.js";
-import { EventTarget, fireEvent, HandlerSlot, setSignals } from "./event_target.js";
+import { countListeners, EventTarget, fireEvent, HandlerSlot, setSignals } from "./event_target.js";
 import { DOMException } from "./exception.js";
 import { defineInterface } from "../internal/platform.js";
 import { illegalConstructor, requireArguments, toEnforcedRange, toSequence } from "../internal/webidl.js";
@@ -14,6 +14,8 @@ export let createSignal;
 export let signalAbort;
 /** https://dom.spec.whatwg.org/#abortsignal-add */
 export let addAbortAlgorithm;
+/** https://dom.spec.whatwg.org/#abortsignal-remove: whoever is done says so, since a signal may live long. */
+export let removeAbortAlgorithm;
 export let isAbortSignal;
 /** https://dom.spec.whatwg.org/#create-a-dependent-abort-signal */
 export let createDependentSignal;
@@ -84,10 +86,21 @@ export class AbortSignal extends EventTarget {
     this.#retain();
   }
 
+  removeEventListener(type, callback, options = undefined) {
+    requireArguments(arguments.length, 2, "EventTarget.removeEventListener");
+    super.removeEventListener(type, callback, options);
+    this.#release();
+  }
+
   // A signal that somebody listens to lives as long as what may abort it.
   #retain() {
     if (this.#sources === null) return;
     for (const source of this.#sources) (source.#retained ??= new Set()).add(this);
+  }
+
+  #release() {
+    if (this.#sources === null || this.#algorithms?.size > 0 || countListeners(this, "abort") > 0) return;
+    for (const source of this.#sources) source.#retained?.delete(this);
   }
 
   #follow(source) {
@@ -116,6 +129,10 @@ export class AbortSignal extends EventTarget {
       if (signal.#aborted) return;
       (signal.#algorithms ??= new Set()).add(algorithm);
       signal.#retain();
+    };
+
+    removeAbortAlgorithm = (signal, algorithm) => {
+      if (signal.#algorithms?.delete(algorithm)) signal.#release();
     };
 
     signalAbort = (signal, reason = undefined) => {
@@ -166,7 +183,7 @@ export class AbortSignal extends EventTarget {
 
 defineInterface(AbortSignal, { name: "AbortSignal", describe: ({ aborted }) => ({ aborted }) });
 
-setSignals({ isAbortSignal, addAbortAlgorithm });
+setSignals({ isAbortSignal, addAbortAlgorithm, removeAbortAlgorithm });
 
 /** https://dom.spec.whatwg.org/#interface-abortcontroller */
 export class AbortController {

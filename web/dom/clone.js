@@ -49,7 +49,15 @@ function refuseHost(object) {
 export function structuredClone(value, options = undefined) {
   requireArguments(arguments.length, 1, "structuredClone");
   const { transfer = [] } = toDictionary(options, "structuredClone");
-  return cloneWithTransfer(value, toSequence(transfer, "structuredClone")).value;
+  return cloneWithTransfer(value, toTransferList(transfer, "structuredClone")).value;
+}
+
+/** sequence<object> */
+export function toTransferList(value, where) {
+  return toSequence(value, where, (item) => {
+    if ((typeof item === "object" && item !== null) || typeof item === "function") return item;
+    throw new TypeError(`${where}: a value in the transfer list is not an object.`);
+  });
 }
 
 function stepsOf(object) {

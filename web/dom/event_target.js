@@ -13,7 +13,7 @@ import { requireArguments, toDOMString } from "../internal/webidl.js";
 const globalListenerLists = new Map(); // type -> listeners
 
 let listsOf; // (target) -> Map of type -> listeners
-let signals = null; // { isAbortSignal, addAbortAlgorithm }, given by abort.js, which builds on this file
+let signals = null; // { isAbortSignal, addAbortAlgorithm, removeAbortAlgorithm }, given by abort.js, which builds on this file
 
 let observables = null; // gives the module of Observable, which few need
 
@@ -66,7 +66,9 @@ function addListener(lists, type, listener) {
   if (indexOfListener(listeners, callback, capture) !== -1) return;
   listeners.push(listener);
   // Step 6.
-  if (signal !== undefined) signals.addAbortAlgorithm(signal, () => removeListener(lists, type, callback, capture));
+  if (signal === undefined) return;
+  listener.onAbort = () => removeListener(lists, type, callback, capture);
+  signals.addAbortAlgorithm(signal, listener.onAbort);
 }
 
 /** https://dom.spec.whatwg.org/#remove-an-event-listener */
@@ -75,8 +77,9 @@ function removeListener(lists, type, callback, capture) {
   if (listeners === undefined) return;
   const index = indexOfListener(listeners, callback, capture);
   if (index === -1) return;
-  listeners[index].removed = true;
-  listeners.splice(index, 1);
+  const [listener] = listeners.splice(index, 1);
+  listener.removed = true;
+  if (listener.onAbort !== undefined) signals.removeAbortAlgorithm(listener.signal, listener.onAbort);
   if (listeners.length === 0) lists.delete(type);
 }
 

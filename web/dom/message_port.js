@@ -2,13 +2,13 @@
 //
 // Both ends are in one isolate. A message is cloned when it is posted and arrives in a task of its own, which belongs to the
 // call that posted it: what is still under way when that call is over is lost.
-import { cloneWithTransfer, defineTransferable } from "./clone.js";
+import { cloneWithTransfer, defineTransferable, toTransferList } from "./clone.js";
 import { Event } from "./event.js";
 import { EventTarget, fireEvent, HandlerSlot } from "./event_target.js";
 import { DOMException } from "./exception.js";
 import { MessageEvent, setPorts } from "./message_event.js";
 import { defineInterface } from "../internal/platform.js";
-import { illegalConstructor, requireArguments, toDictionary, toSequence } from "../internal/webidl.js";
+import { illegalConstructor, requireArguments, toDictionary } from "../internal/webidl.js";
 import { startTimer } from "../timers.js";
 
 const INTERNAL = Symbol("made by the platform");
@@ -35,7 +35,7 @@ export class MessagePort extends EventTarget {
     this.#handlers; // a brand check before anything else
     const isList = typeof options === "object" && options !== null && typeof options[Symbol.iterator] === "function";
     const { transfer = [] } = isList ? { transfer: options } : toDictionary(options, "MessagePort.postMessage");
-    const list = toSequence(transfer, "MessagePort.postMessage");
+    const list = toTransferList(transfer, "MessagePort.postMessage");
     // Step 2 of the message port post message steps.
     if (list.includes(this)) throw new DOMException("A port cannot be transferred through itself.", "DataCloneError");
     // Step 4: a message that holds its own destination cannot arrive.

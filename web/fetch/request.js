@@ -94,10 +94,7 @@ function readBody(state, init, input) {
     state.body = extractBody(body);
     const { type } = state.body;
     if (type !== null && !state.list.has("content-type")) state.list.append("content-type", type);
-    // Step 39.
-    if (isStream && init.duplex === undefined) {
-      throw new TypeError('Request: a body that is a stream needs duplex: "half".');
-    }
+    // Step 39, but that `duplex` may be left out: Cloudflare does not know it, and no worker written for it has it.
     if (isStream && state.options.mode === "no-cors") {
       throw new TypeError('Request: a body that is a stream cannot be sent with the mode "no-cors".');
     }

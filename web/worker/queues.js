@@ -13,13 +13,13 @@ const DECODERS = {
   v8: (bytes) => deserialize(bytes),
 };
 
-/** What became of a batch; the first word said of a message counts. */
+/** What became of a batch; the first word said of a message counts, be it for that one or for all. */
 class Verdict {
   all = undefined; // of every message that has none of its own
   messages = new Map(); // id -> { ack: true } or { ack: false, delay }
 
   say(id, verdict) {
-    if (!this.messages.has(id)) this.messages.set(id, verdict);
+    if (this.all === undefined && !this.messages.has(id)) this.messages.set(id, verdict);
   }
 
   sayAll(verdict) {
@@ -32,7 +32,15 @@ class Verdict {
 }
 
 const ACK = { ack: true };
-const retry = (options) => ({ ack: false, delay: options?.delaySeconds ?? null });
+const LONGEST_DELAY = 86_400; // seconds
+const retry = (options) => ({ ack: false, delay: secondsOf(options?.delaySeconds) });
+
+function secondsOf(value) {
+  if (value === undefined || value === null) return null;
+  const seconds = Number(value);
+  if (Number.isNaN(seconds)) throw new TypeError(`delaySeconds is ${String(value)}, but must be a number.`);
+  return Math.min(Math.max(seconds, 0), LONGEST_DELAY); // JSON has no Infinity
+}
 
 class Message {
   #verdict;

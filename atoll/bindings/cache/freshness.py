@@ -95,8 +95,8 @@ def _lifetime(status: int, headers: Headers, control: dict[str, str], now: float
 
 
 def whole_number(text: str) -> int | None:
-    """A number as headers have it; None for what is none."""
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else None
+    """A number as headers have it; None for what is none. One that is larger than any that makes sense stays large."""
+    return int(text.lstrip("0")[:16] or "0") if text.isascii() and text.isdigit() else None
 
 
 def names_in(header: str | None) -> set[str]:

@@ -22,6 +22,8 @@ else:
 STEP = 128 << 10  # the most that one step gives
 FREE = 32 << 20  # bytes that may come out whatever went in,
 MAX_RATIO = 200  # and how many for each byte in after that: what is no bomb stays far below
+FREE_STRETCHES = 512  # a body may be made of,
+STRETCH_BYTES = 256  # and one more for each so many bytes: beginning one costs far more than the bytes of an empty one
 
 
 class Decoder(Protocol):
@@ -115,8 +117,12 @@ def make_decoder(coding: str) -> Decoder:
     return Unzstd() if coding == "zstd" else Inflate(coding)
 
 
-NEVER = b"\0never"
-MAGIC = {"gzip": b"\x1f\x8b", "zstd": b"\x28\xb5\x2f\xfd"}  # how one more stretch begins; anything else is ignored
+# How one more stretch of content begins. What else follows the end is ignored, as browsers do. Frames of zstd that are
+# to be skipped (https://www.rfc-editor.org/rfc/rfc8878#name-skippable-frames) count: parallel encoders write them.
+MAGIC = {
+    "gzip": (b"\x1f\x8b",),
+    "zstd": (b"\x28\xb5\x2f\xfd", *(bytes((low, 0x2A, 0x4D, 0x18)) for low in range(0x50, 0x60))),
+}
 CODINGS = {"gzip": "gzip", "x-gzip": "gzip", "deflate": "deflate", "br": "br", "zstd": "zstd"}
 
 
@@ -128,6 +134,9 @@ class Decoding:
         self._where = where
         self._decoder = make_decoder(coding)
         self._input = b""
+        self._start = b""  # too little behind the end of a stretch to say whether another one begins
+        self._is_over = False  # no other one does
+        self._stretches = 1
         self._in = 0
         self._out = 0
 
@@ -141,16 +150,20 @@ class Decoding:
         return self._decoder.has_ended and not self._input
 
     def feed(self, data: bytes) -> None:
-        self._input = data
+        self._input = self._start + data
+        self._start = b""
         self._in += len(data)
 
     def take(self) -> bytes:
         """More of the content, or b"" when there is none before more is fed."""
         data, self._input = self._input, b""
         if self._decoder.has_ended:
-            if not data.startswith(MAGIC.get(self._coding, NEVER)):
+            if not self._begins_another(data):
                 return b""
             self._decoder = make_decoder(self._coding)
+            self._stretches += 1
+            if self._stretches > FREE_STRETCHES + self._in // STRETCH_BYTES:
+                raise NetworkError(f"the {self._coding} body from {self._where} is made of too many pieces")
         try:
             content = self._decoder.step(data)
         except (zlib.error, brotli.error, zstd.ZstdError, EOFError) as error:
@@ -164,6 +177,16 @@ class Decoding:
                 "it looks like a decompression bomb"
             )
         return content
+
+    def _begins_another(self, data: bytes) -> bool:
+        marks = () if self._is_over else MAGIC.get(self._coding, ())
+        if data.startswith(marks):
+            return True
+        if any(mark.startswith(data) for mark in marks):
+            self._start = data
+        else:
+            self._is_over = True
+        return False
 
     def finish(self) -> None:
         """The body is over. NetworkError if that was too early."""

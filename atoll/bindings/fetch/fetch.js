@@ -1,6 +1,6 @@
 // https://fetch.spec.whatwg.org/#fetch-method. The half that touches the network is ops.py: it sends one request and gives its
 // response. What a standard describes is here: redirects, aborting, bodies as streams.
-import { addAbortAlgorithm } from "#web/dom/abort.js";
+import { addAbortAlgorithm, removeAbortAlgorithm } from "#web/dom/abort.js";
 import { takeBody } from "#web/fetch/body.js";
 import { fetchDataURL } from "#web/fetch/data_url.js";
 import { HeaderList } from "#web/fetch/header_list.js";
@@ -76,6 +76,7 @@ class Fetch {
     for (;;) {
       const { meta, body } = await this.#send();
       if (this.failure !== null) throw this.failure.error;
+      if (meta.thrown !== undefined) throw lazy("worker/thrown.js").makeThrown(meta.thrown);
       const list = HeaderList.fromText(`\n${meta.head}`, 1);
       const location = REDIRECTS.includes(meta.status) && this.redirect !== "manual" ? list.get("location") : null;
       if (location === null) return this.#respond(meta, list, body);
@@ -138,6 +139,10 @@ class Fetch {
     const next = parseHref(escaped, this.url);
     if (next === undefined || !/^https?:/.test(next)) {
       throw new TypeError(`fetch: ${this.url} redirects to something that is no http or https URL.`);
+    }
+    // Step 10: it would be a request with credentials to another origin than the one that asks, which a worker has none of.
+    if (/^https?:\/\/[^/?#]*@/.test(next)) {
+      throw new TypeError(`fetch: ${this.url} redirects to a URL that holds a user name or password.`);
     }
     if (++this.redirects > MOST_REDIRECTS) throw new TypeError(`fetch: more than ${MOST_REDIRECTS} redirects.`);
     if (status !== 303 && this.source !== null) {
@@ -252,7 +257,20 @@ function answerTo(state, service) {
   // Something besides the answer may end it.
   return new Promise((resolve, reject) => {
     task.reject = reject;
-    if (signal !== null) addAbortAlgorithm(signal, (reason) => task.abort(reason));
-    task.run().then(resolve, (error) => reject(task.failure === null ? error : task.failure.error));
+    const abort = (reason) => task.abort(reason);
+    // A signal may outlive many fetches, and holds what it can still abort.
+    const leave = () => signal !== null && removeAbortAlgorithm(signal, abort);
+    if (signal !== null) addAbortAlgorithm(signal, abort);
+    task.run().then(
+      (response) => {
+        if (task.body === null) leave();
+        else task.body.onEnd = leave;
+        resolve(response);
+      },
+      (error) => {
+        leave();
+        reject(task.failure === null ? error : task.failure.error);
+      },
+    );
   });
 }

@@ -17,6 +17,8 @@ export class FetchedBody {
   #length;
   /** Set by whoever must hear at once that nothing more will come: (error) => void. */
   onBroken = null;
+  /** Set by whoever wants to know that nothing can break any more: () => void. */
+  onEnd = null;
 
   /** `coding` is the content coding that the headers name and reading undoes, "" for none; `length` what they say of it, or null. */
   constructor(number, first, coding, length) {
@@ -47,11 +49,12 @@ export class FetchedBody {
       if (this.#hasEnded) return null;
       this.#readAhead();
       const { meta, body } = await this.#next.catch((error) => {
+        this.onEnd?.();
         throw this.#failure === null ? error : this.#failure.error;
       });
       this.#next = null;
       if (this.#failure !== null) throw this.#failure.error;
-      this.#hasEnded = meta.ended;
+      if (meta.ended) this.#end();
       if (body.length > 0) {
         this.#readAhead();
         return body;
@@ -64,7 +67,12 @@ export class FetchedBody {
     const first = this.#first;
     this.#first = null;
     await send({ fetch: this.#number, raw: this.#isRaw }, first);
+    this.#end();
+  }
+
+  #end() {
     this.#hasEnded = true;
+    this.onEnd?.();
   }
 
   /** Whether pipe() can do it. */
@@ -81,7 +89,7 @@ export class FetchedBody {
   /** The worker does not want the rest. */
   cancel() {
     if (this.#hasEnded) return;
-    this.#hasEnded = true;
+    this.#end();
     this.#first = null;
     FetchedBody.drop(this.#number);
   }

@@ -137,10 +137,12 @@ class Fetching:
     async def _piece(self) -> bytes:
         assert self.answerer is not None
         try:
-            return await self.answerer.read()
-        finally:
-            if self.error is not None:  # it was closed meanwhile
-                raise self.error
+            piece = await self.answerer.read()
+        except Exception as error:
+            raise self.error or error from None
+        if self.error is not None:  # it was closed meanwhile
+            raise self.error
+        return piece
 
     @property
     def at_end(self) -> bool:

@@ -24,7 +24,7 @@ class Places:
 
     def __init__(self) -> None:
         self._held: dict[Fetching, None] = {}  # the one left alone longest first
-        self._waiters: deque[asyncio.Future[None]] = deque()
+        self._waiters: deque[tuple[asyncio.Future[None], Fetching]] = deque()  # who came first is first
         self._has_moved = False  # one was read from since somebody began to wait
 
     @property
@@ -37,22 +37,24 @@ class Places:
 
     async def enter(self, fetching: Fetching) -> None:
         """Wait for a place."""
-        while len(self._held) >= AT_ONCE:
-            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._waiters.append(waiter)
-            self._has_moved = False
-            try:
-                done, _ = await asyncio.wait([waiter], timeout=PATIENCE)
-            except asyncio.CancelledError:
-                if not waiter.cancel():  # the place that it was told of is another's
-                    self._wake()
-                raise
-            finally:
-                if not waiter.done() or waiter.cancelled():
-                    self._waiters.remove(waiter)
-            if not done:
-                self._give_up_one()
-        self._held[fetching] = None
+        if self.has_room:
+            self.take(fetching)
+            return
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        waits = waiter, fetching
+        self._waiters.append(waits)
+        try:
+            while not waiter.done():
+                self._has_moved = False
+                await asyncio.wait([waiter], timeout=PATIENCE)
+                if not waiter.done():
+                    self._give_up_one()
+        except BaseException:
+            if waiter.done():
+                self.leave(fetching)  # the place it was given is another's
+            else:
+                self._waiters.remove(waits)
+            raise
 
     def touch(self, fetching: Fetching) -> None:
         """It was read from."""
@@ -85,8 +87,11 @@ class Places:
             self._wake()
 
     def _wake(self) -> None:
-        if self._waiters:
-            self._waiters.popleft().set_result(None)
+        """Give a place that is free to the one who has waited longest: nobody who comes now can take it before him."""
+        if self._waiters and len(self._held) < AT_ONCE:
+            waiter, fetching = self._waiters.popleft()
+            self.take(fetching)
+            waiter.set_result(None)
 
 
 class Lane:

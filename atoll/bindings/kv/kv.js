@@ -22,6 +22,19 @@ const PIECE = 1 << 20; // of a value that is stored from a stream
 // JSON has no NaN: a number leaves as a text, and what is wrong with it is Python's to say.
 const number = (value) => (value === undefined || value === null ? undefined : `${value}`);
 
+/** A key that may be one; how long it is is Python's to judge. */
+function keyOf(value) {
+  const key = toUSVString(value);
+  if (key === "") throw new TypeError("Key name cannot be empty.");
+  if (key === "." || key === "..") throw new TypeError(`"${key}" is not allowed as a key name.`);
+  return key;
+}
+
+/** Metadata as JSON; undefined for none, and for what JSON leaves out. */
+function metadataOf(value) {
+  return value === undefined || value === null ? undefined : JSON.stringify(value)?.toWellFormed();
+}
+
 function readOptions(options, isMany) {
   const { type = "text", cacheTtl } = typeof options === "string" ? { type: options } : (options ?? {});
   if (isMany && type !== "text" && type !== "json") {
@@ -126,10 +139,10 @@ export class KVNamespace {
     const { expiration, expirationTtl, metadata } = options ?? {};
     const meta = {
       binding: this.#name,
-      key: toUSVString(key),
+      key: keyOf(key),
       expiration: number(expiration),
       ttl: number(expirationTtl),
-      metadata: metadata === undefined || metadata === null ? undefined : JSON.stringify(metadata).toWellFormed(),
+      metadata: metadataOf(metadata),
     };
     const content = contentOf(this.#name, value);
     if (content instanceof Promise) {
@@ -142,7 +155,7 @@ export class KVNamespace {
 
   async delete(key) {
     requireArguments(arguments.length, 1, "KVNamespace.delete");
-    await remove({ binding: this.#name, key: toUSVString(key) });
+    await remove({ binding: this.#name, key: keyOf(key) });
   }
 
   async list(options) {
@@ -160,7 +173,7 @@ export class KVNamespace {
 
   async #getOne(key, options) {
     const { type, cache_ttl } = readOptions(options, false);
-    const { meta, body } = await get({ binding: this.#name, key: toUSVString(key), cache_ttl, stream: type === "stream" });
+    const { meta, body } = await get({ binding: this.#name, key: keyOf(key), cache_ttl, stream: type === "stream" });
     if (!meta.found) return { value: null, metadata: null, cacheStatus: null };
     return { value: convert(this.#name, type, meta, body), metadata: JSON.parse(meta.metadata), cacheStatus: null };
   }

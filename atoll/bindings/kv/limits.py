@@ -55,8 +55,11 @@ def checked_cache_ttl(raw: object) -> None:
         raise refuse(400, f"Invalid cache_ttl of {raw!s:.40}. Cache TTL must be at least {MIN_CACHE_TTL}.")
 
 
-def checked_expiry(ttl: object, at: object, now: float) -> int | None:
-    """When an entry expires, of `expirationTtl` or `expiration`. The first counts if there are both."""
+def checked_expiry(ttl: object, at: object, now: float, soonest: int = MIN_TTL) -> int | None:
+    """When an entry expires, of `expirationTtl` or `expiration`. The first counts if there are both.
+
+    `soonest` is how many seconds from now a moment may be; what was exported may be about to expire.
+    """
     if ttl is not None:
         seconds = _whole(ttl)
         if seconds is None or seconds <= 0:
@@ -72,7 +75,7 @@ def checked_expiry(ttl: object, at: object, now: float) -> int | None:
                 f"Invalid expiration of {at!s:.40}. Please specify integer greater than the current number of seconds"
                 " since the UNIX epoch.",
             )
-        if moment < int(now) + MIN_TTL:
+        if moment < int(now) + soonest:
             raise refuse(
                 400,
                 f"Invalid expiration of {at!s:.40}. Expiration times must be at least {MIN_TTL} seconds in the future.",

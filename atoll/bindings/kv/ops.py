@@ -97,7 +97,7 @@ class KV(Binding):
         """One value. With `stream`, only the first piece of a large one, and the number to read on with."""
         key = limits.checked_key(call.meta.get("key"))
         limits.checked_cache_ttl(call.meta.get("cache_ttl"))
-        [entry] = await self.store.get(space_of(call), [key], self._clock(), call.scope.large)
+        [entry] = await self.store.get(space_of(call), [key], self._clock(), large=call.scope.large)
         if entry is None:
             return Reply({"found": False})
         meta: dict[str, object] = {"found": True, "metadata": entry.metadata}
@@ -122,9 +122,7 @@ class KV(Binding):
         """Values one after the other; `sizes` tells them apart, null for what is not there."""
         keys = limits.checked_keys(call.meta.get("keys"))
         limits.checked_cache_ttl(call.meta.get("cache_ttl"))
-        entries = await self.store.get(space_of(call), keys, self._clock(), call.scope.large)
-        if sum(len(entry.value) for entry in entries if entry is not None) > limits.MAX_VALUE:
-            raise limits.refuse(413, "Total size of request exceeds the limit of 25MB")
+        entries = await self.store.get(space_of(call), keys, self._clock(), limits.MAX_VALUE, call.scope.large)
         sizes = [None if entry is None else len(entry.value) for entry in entries]
         metadata = [None if entry is None else entry.metadata for entry in entries]
         body = b"".join(entry.value for entry in entries if entry is not None)

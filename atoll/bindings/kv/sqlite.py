@@ -17,6 +17,7 @@ from typing import NamedTuple, TypeAlias
 import apsw
 
 from atoll.bindings.kv.store import (
+    ANY,
     MAX_NAMESPACES,
     Bound,
     Entry,
@@ -28,6 +29,7 @@ from atoll.bindings.kv.store import (
     Size,
     Space,
     TooManyNamespaces,
+    TooMuch,
     after_prefix,
     over,
 )
@@ -49,12 +51,12 @@ GET = (
     "SELECT CASE WHEN size <= ? THEN value END, metadata, expires_at FROM entries"
     " WHERE namespace = ? AND key = ? AND (expires_at IS NULL OR expires_at > ?)"
 )
+LENGTH = "SELECT length(value) FROM entries WHERE namespace = ? AND key = ? AND (expires_at IS NULL OR expires_at > ?)"
 DELETE = "DELETE FROM entries WHERE namespace = ? AND key = ?"
 TOTAL = "SELECT coalesce(sum(keys), 0), coalesce(sum(bytes), 0) FROM namespaces WHERE tenant = ?"
 LIST = "SELECT key, metadata, expires_at FROM entries WHERE namespace = ? AND key > ? AND key < ? ORDER BY key LIMIT ?"
 LIST_FROM = LIST.replace("key > ?", "key >= ?")
 LAST = b"\xff"  # after every key
-ANY_SIZE = 1 << 62
 
 Found: TypeAlias = "list[tuple[bytes | None, str | None, int | None] | None]"  # no value: it is a large one
 Look: TypeAlias = Callable[[apsw.Connection, int], Found]
@@ -142,11 +144,20 @@ class SqliteKV:
         return self._database.read(lambda connection: rows(connection, Size, TOTAL, tenant))[0]
 
     async def get(
-        self, space: Space, keys: Sequence[bytes], now: float, large: AbstractAsyncContextManager[None] = FREE
+        self,
+        space: Space,
+        keys: Sequence[bytes],
+        now: float,
+        most: int = ANY,
+        large: AbstractAsyncContextManager[None] = FREE,
     ) -> list[Entry | None]:
         number = self._id(space)
 
         def look(connection: apsw.Connection, largest: int) -> Found:
+            if largest == ANY != most:  # large ones: how large all are is known before one of them is read
+                lengths = [connection.execute(LENGTH, (number, key, int(now))).fetchone() for key in keys]
+                if sum(length for (length,) in filter(None, lengths)) > most:
+                    raise TooMuch
             return [connection.execute(GET, (largest, number, key, int(now))).fetchone() for key in keys]
 
         if len(keys) == 1:
@@ -155,7 +166,9 @@ class SqliteKV:
             found = self._database.read(lambda connection: _together(connection, look, INLINE_VALUE // len(keys)))
         if any(row is not None and row[0] is None for row in found):
             async with large:
-                found = await self._database.search(lambda connection: _together(connection, look, ANY_SIZE))
+                found = await self._database.search(lambda connection: _together(connection, look, ANY))
+        if most != ANY and sum(len(row[0]) for row in found if row is not None and row[0] is not None) > most:
+            raise TooMuch
         return [None if row is None or row[0] is None else Entry(row[0], row[1], row[2]) for row in found]
 
     async def put(self, space: Space, entries: Sequence[tuple[bytes, Entry]]) -> None:
@@ -249,8 +262,8 @@ class SqliteKV:
 
 
 def _room(bound: Bound, total: Size) -> Room:
-    keys = ANY_SIZE if bound.keys is None else bound.keys - total.keys
-    return Room(bound, keys, ANY_SIZE if bound.bytes is None else bound.bytes - total.bytes)
+    keys = ANY if bound.keys is None else bound.keys - total.keys
+    return Room(bound, keys, ANY if bound.bytes is None else bound.bytes - total.bytes)
 
 
 def _listed(sql: str, number: int, start: bytes, end: bytes, most: int, connection: apsw.Connection) -> list[Listed]:

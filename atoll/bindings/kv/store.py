@@ -14,6 +14,7 @@ from typing import NamedTuple, Protocol
 from atoll.bindings.scope import FREE
 from atoll.errors import BindingRefused
 
+ANY = 1 << 62  # bytes, keys: more than there can be
 MAX_NAMESPACES = 1_000  # of one tenant: all of them are in memory
 
 
@@ -86,6 +87,13 @@ class NoNamespace(BindingRefused):
         super().__init__(f"404 the namespace `{name}` does not exist any more: deploy the worker again to make it anew")
 
 
+class TooMuch(BindingRefused):
+    """What was asked for is more than the one who asks can take."""
+
+    def __init__(self) -> None:
+        super().__init__("413 Total size of request exceeds the limit of 25MB")
+
+
 class KVStore(Protocol):
     """Everything that may wait for a disk or a server is a coroutine; one that need not wait costs no task."""
 
@@ -112,9 +120,17 @@ class KVStore(Protocol):
     # All below raise NoNamespace where there is none.
 
     async def get(
-        self, space: Space, keys: Sequence[bytes], now: float, large: AbstractAsyncContextManager[None] = FREE
+        self,
+        space: Space,
+        keys: Sequence[bytes],
+        now: float,
+        most: int = ANY,
+        large: AbstractAsyncContextManager[None] = FREE,
     ) -> list[Entry | None]:
-        """What is under some keys, in their order, all as of one moment. Within `large` if that is much."""
+        """What is under some keys, in their order, all as of one moment; large values are read within `large`.
+
+        TooMuch if the values have more than `most` bytes together, of which not many more may be held meanwhile.
+        """
 
     async def put(self, space: Space, entries: Sequence[tuple[bytes, Entry]]) -> None:
         """Store some entries: all of them, or none if it fails. OverQuota if that is more than the tenant may have."""

@@ -37,8 +37,9 @@ const nameOf = Fetcher.nameOf;
 delete Fetcher.nameOf;
 defineInterface(Fetcher);
 
-// What is no method of another worker: `then` would make every stub a promise, the others mean something here.
-const OURS = new Set(["then", "catch", "finally", "constructor", "toJSON", "dup"]);
+// What is no method of another worker: `then` would make every stub a promise, the others mean something here, as do the names
+// that every object has: without a toString() of ours it could not even be part of a message.
+const OURS = new Set(["then", "catch", "finally", "toJSON", "dup", ...Object.getOwnPropertyNames(Object.prototype)]);
 
 const METHODS = {
   get(fetcher, key) {

@@ -47,6 +47,7 @@ class FirstBuild:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.builder.abandon()
         self._thread.shutdown()
         self.builder.close()
 

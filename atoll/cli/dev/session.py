@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
-import signal
 import sys
 import time
 from pathlib import Path
@@ -20,6 +19,7 @@ from atoll.cli.dev.first import Begun, build
 from atoll.cli.dev.node import DevNode
 from atoll.cli.dev.terminal import Keys, Terminal
 from atoll.cli.dev.watch import Reason, Watcher
+from atoll.cli.interrupt import signals_to_stop
 from atoll.cli.talk import LEVEL_COLOURS, Failed, paint
 from atoll.config import Settings
 from atoll.control.refusals import Refused
@@ -49,14 +49,15 @@ class Session:
         self._news: list[Finding] = []  # what there is to say about a config that was changed
         self._watcher = Watcher(project, self._say)
         self._tasks: set[asyncio.Task[None]] = set()
+        self._stopping = False
         self.node = DevNode(settings, project.name, self._on_call, self._on_line, self._first_deploy, begun.engine)
         self.terminal = Terminal(self.node, as_json=as_json)
 
     async def run(self) -> None:
         """Serve until it is told to stop. Raises StartError."""
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            loop.add_signal_handler(number, self._watcher.poke, Reason.STOPPING)
+        for number in signals_to_stop():
+            loop.add_signal_handler(number, self._stop)
         if self._begun.interrupt.came:
             return
         try:
@@ -70,6 +71,11 @@ class Session:
         finally:
             await self._watcher.close()
             await asyncio.to_thread(self._builder.close)
+
+    def _stop(self) -> None:
+        self._stopping = True
+        self._watcher.poke(Reason.STOPPING)
+        asyncio.get_running_loop().run_in_executor(None, self._builder.abandon)  # it may be waited for
 
     async def _first_deploy(self) -> None:
         result = await asyncio.wrap_future(self._begun.build.result)
@@ -129,6 +135,8 @@ class Session:
             self._builder.close()
             self._project = project
             self._builder = Builder(project, dev=True, say=self._say)
+            if self._stopping:
+                self._builder.abandon()
         return build(self._builder)
 
     async def _deploy(self, result: Built | ProjectError, *, forced: bool = False) -> bool:
@@ -178,7 +186,7 @@ class Session:
     def _broke(self, event: str, text: str, hint: str) -> None:
         """Told once: a file that this very text is written to may be one that is watched."""
         shown = f"{text}\n\nhint: {hint}" if hint else text
-        if shown != self.node.tools.build_error:
+        if shown != self.node.tools.build_error and not self._stopping:
             self.node.broke(shown)
             self.terminal.tell_error(event, text, hint)
 
@@ -192,7 +200,7 @@ class Session:
 
     def _on_key(self, key: str) -> None:
         if key == "q":
-            self._watcher.poke(Reason.STOPPING)
+            self._stop()
         elif key == "r":
             self._watcher.poke(Reason.ASKED)
         elif key in ("o", "t"):

@@ -35,6 +35,8 @@ def head(**fields: str) -> Headers:
         (200, {"cache_control": "max-age=0"}, None),
         (200, {"cache_control": "max-age=nonsense"}, None),
         (200, {"cache_control": "max-age=99999999999"}, 365 * 86_400),
+        (200, {"cache_control": "max-age=" + "9" * 5000}, 365 * 86_400),  # RFC 9111, 1.2.2: as large as can be
+        (200, {"cache_control": "max-age=" + "0" * 20 + "60"}, 60),
         (200, {"cache_control": "no-store, max-age=60"}, None),
         (200, {"cache_control": "private, max-age=60"}, None),
         (200, {"cache_control": "no-cache"}, None),

@@ -188,6 +188,7 @@ def test_redirects_are_followed_to_the_end(run: Run) -> None:
         ("fetch(UP + '/redirects/21')", "more than 20 redirects"),
         ("fetch(UP + '/redirects/1', { redirect: 'error' })", 'redirect: "error"'),
         ("fetch(UP + '/redirect/302?file:///etc/passwd')", "no http or https URL"),
+        ("fetch(UP + '/redirect/302?http://user:pw@127.0.0.1/')", "holds a user name or password"),
         (
             "fetch(UP + '/redirect/307?/echo', { method: 'POST', duplex: 'half', body: new Blob(['a']).stream() })",
             "stream cannot",
@@ -328,6 +329,21 @@ def test_a_fetch_can_be_aborted_at_any_moment(run: Run, upstream: Upstream, scri
     )
     upstream.release.set()
     assert answer.text == expected
+
+
+@pytest.mark.parametrize("read", ["await r.text()", "await r.body.cancel()", "for await (const piece of r.body);"])
+def test_a_long_lived_signal_holds_nothing_of_fetches_that_are_over(run: Run, upstream: Upstream, read: str) -> None:
+    answer = run(
+        f"""const {{ signal }} = new AbortController();
+        for (let i = 0; i < 200; i++) {{
+          const r = await fetch(UP + "/bytes/100000", {{ signal, method: "POST", body: new Uint8Array(1 << 20) }});
+          {read}
+        }}
+        return new Response("done")""",
+        limits={"cpu_ms": 10000, "subrequests": 200},
+    )
+    upstream.seen.clear()  # 200 MB of it
+    assert answer.text == "done"
 
 
 def test_cancelling_a_body_closes_its_connection(run: Run) -> None:

@@ -123,6 +123,21 @@ def test_what_is_no_response_is_an_error(run: Run, raw: str, text: str) -> None:
     assert attempt(run, "UP + '/fine'") == "200 GET /fine"
 
 
+@pytest.mark.parametrize(
+    ("lines", "text"),
+    [
+        ("a: b\\0c", "a header holds a NUL"),
+        ("transfer-encoding: gzip, chunked", "a transfer coding that nobody asked for"),
+    ],
+)
+def test_a_bad_head_is_no_response(run: Run, lines: str, text: str) -> None:
+    raw = f"HTTP/1.1 200 OK\\r\\n{lines}\\r\\n\\r\\n0\\r\\n\\r\\n"
+    answer = run(
+        f"""return new Response(await fetch(UP + "/raw", {{ method: "POST", body: "{raw}" }}).catch(String))"""
+    )
+    assert answer.text.startswith("TypeError") and text in answer.text
+
+
 def test_a_response_cannot_be_split_into_two(run: Run) -> None:
     two = "HTTP/1.1 200 OK\\r\\ncontent-length: 2\\r\\n\\r\\nokHTTP/1.1 200 OK\\r\\nset-cookie: evil=1\\r\\ncontent-length: 4\\r\\n\\r\\nevil"
     assert attempt(run, f"UP + '/raw-keep', {{ method: 'POST', body: '{two}' }}") == "200 ok"

@@ -53,6 +53,20 @@ async def test_a_place_that_was_offered_to_an_aborted_fetch_goes_to_the_next(pla
     await asyncio.wait_for(second, 30)
 
 
+async def test_who_comes_when_a_place_is_free_waits_behind_those_who_wait(places: Places) -> None:
+    held = fetches(AT_ONCE)
+    for each in held:
+        places.take(each)
+    waited = await entering(places, *fetches(1))
+    places.leave(held[0])
+    assert not places.has_room  # though the one who waited has not gone on yet
+    late = await entering(places, *fetches(1))
+    await asyncio.wait_for(waited, 30)
+    assert not late.done()
+    places.leave(held[1])
+    await asyncio.wait_for(late, 30)
+
+
 async def test_who_never_had_a_place_gives_none_back(places: Places) -> None:
     for each in fetches(AT_ONCE):
         places.take(each)

@@ -103,9 +103,10 @@ def test_many_keys_are_read_at_once(atoll: Atoll) -> None:
 
 
 LIMITS = {
-    "empty": ('KV.get("")', "Error: KV GET failed: 400 Key names must not be empty"),
-    "dot": ('KV.put(".", "")', 'Error: KV PUT failed: 400 Illegal key name ".". Please use a different name.'),
-    "dots": ('KV.delete("..")', 'Error: KV DELETE failed: 400 Illegal key name "..". Please use a different name.'),
+    "empty": ('KV.get("")', "TypeError: Key name cannot be empty."),
+    "dot": ('KV.put(".", "")', 'TypeError: "." is not allowed as a key name.'),
+    "dots": ('KV.delete("..")', 'TypeError: ".." is not allowed as a key name.'),
+    "empty-among-many": ('KV.get(["a", ""])', "Error: KV GET_BULK failed: 400 Key names must not be empty"),
     "long": ('KV.get("é".repeat(257))', "Error: KV GET failed: 414 UTF-8 encoded length of 514 exceeds key length limit of 512."),
     "fits": ('KV.get("é".repeat(256))', None),
     "many": ("KV.get(Array(101).fill('k'))", "Error: KV GET_BULK failed: 400 You can request a maximum of 100 keys"),

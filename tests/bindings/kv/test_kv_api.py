@@ -122,7 +122,30 @@ def test_an_export_is_what_an_import_takes(atoll: Atoll) -> None:
     assert ask(atoll, "GET", "/second").json["keys"] == 1
 
 
-def test_a_bad_line_of_an_import_is_named(atoll: Atoll) -> None:
+def test_an_export_is_taken_though_some_of_it_has_expired_since(atoll: Atoll) -> None:
+    ask(atoll, "POST", "", {"name": "old-export"})
+    now = int(time.time())
+    pairs = [{"key": key, "value": "", "expiration": now + left} for key, left in (("over", -1), ("soon", 50))]
+    lines = "\n".join(json.dumps(pair) for pair in [*pairs, {"key": "last", "value": "3"}]).encode()
+    assert ask(atoll, "POST", "/old-export/bulk", lines, kind="application/x-ndjson").json == {"written": 2}
+    keys = ask(atoll, "GET", "/old-export/keys").json["keys"]
+    assert keys == [{"name": "last"}, {"name": "soon", "expiration": now + 50}]
+    for pair in pairs:  # an array is not an export: it is refused as a put would be
+        assert code(ask(atoll, "POST", "/old-export/bulk", [pair])) == 10026
+
+
+def test_a_bad_line_of_an_import_is_named_and_those_before_it_are_stored(atoll: Atoll) -> None:
     ask(atoll, "POST", "", {"name": "lines"})
-    answer = ask(atoll, "POST", "/lines/bulk", b'{"key":"a","value":"1"}\n{"key":5}\n', kind="application/x-ndjson")
-    assert code(answer) == 10026 and "line 2" in answer.text
+    for bad in (b'{"key":5}', b'{"key":"","value":""}', b'{"key":"k","value":"","expiration":-1}'):
+        answer = ask(atoll, "POST", "/lines/bulk", b'{"key":"a","value":"1"}\n%b\n' % bad, kind="application/x-ndjson")
+        assert code(answer) == 10026 and "line 2" in answer.text
+        assert [key["name"] for key in ask(atoll, "GET", "/lines/keys").json["keys"]] == ["a"]
+        assert ask(atoll, "DELETE", "/lines/values/a").status == 204
+
+
+def test_a_line_as_long_as_a_value_may_be_is_taken(atoll: Atoll) -> None:
+    ask(atoll, "POST", "", {"name": "long-lines"})
+    line = json.dumps({"key": "k", "value": "x" * (25 << 20)}).encode()
+    imported = ask(atoll, "POST", "/long-lines/bulk", line + b"\n" + line, kind="application/x-ndjson")
+    assert imported.json == {"written": 2}
+    assert len(ask(atoll, "GET", "/long-lines/values/k").body) == 25 << 20

@@ -13,7 +13,17 @@ from atoll.bindings.clock import ClockWatch
 from atoll.bindings.kv import ops, sqlite
 from atoll.bindings.kv.ops import KV, SWEPT_AFTER
 from atoll.bindings.kv.sqlite import INLINE_VALUE, SqliteKV
-from atoll.bindings.kv.store import Bound, Entry, KVStore, NoNamespace, OverQuota, Size, Space, TooManyNamespaces
+from atoll.bindings.kv.store import (
+    Bound,
+    Entry,
+    KVStore,
+    NoNamespace,
+    OverQuota,
+    Size,
+    Space,
+    TooManyNamespaces,
+    TooMuch,
+)
 from tests.eventually import eventually
 
 ALICE = Space("alice", "things")
@@ -58,6 +68,18 @@ async def test_values_of_every_size_come_back_whole(store: KVStore, size: int) -
     await store.put(ALICE, [(b"key", Entry(content, "null"))])
     assert await store.get(ALICE, [b"key"], NOW) == [Entry(content, "null")]
     assert await store.get(ALICE, [b"none", b"key"], NOW) == [None, Entry(content, "null")]
+
+
+@pytest.mark.parametrize("size", [10, INLINE_VALUE, 1 << 20])
+async def test_more_than_the_one_who_asks_can_take_is_not_read(store: KVStore, size: int) -> None:
+    await store.put(ALICE, [(b"a", Entry(bytes(size), "null")), (b"b", Entry(bytes(size)))])
+    await store.put(ALICE, [(b"gone", Entry(bytes(size), None, int(NOW)))])
+    everything = await store.get(ALICE, [b"a", b"gone", b"b"], NOW, 2 * size)
+    assert [entry and len(entry.value) for entry in everything] == [size, None, size]
+    with pytest.raises(TooMuch):
+        await store.get(ALICE, [b"a", b"b"], NOW, 2 * size - 1)
+    with pytest.raises(TooMuch):
+        await store.get(ALICE, [b"a"] * 3, NOW, 2 * size)
 
 
 async def test_two_tenants_with_the_same_names_do_not_meet(store: KVStore) -> None:

@@ -1,0 +1,133 @@
+"""Ctrl-C, SIGTERM and SIGHUP before a command serves: none is lost, none shows a traceback, nothing stays behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.cli.dev_session import ATOLL, SECONDS, deaf, environment
+from tests.cli.test_dev import family
+from tests.cli.test_terminal import CONFIG, WORKER, Screen
+from tests.running import alive, command_line
+
+SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
+
+
+def wait_until(condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + SECONDS
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    (tmp_path / "atoll.toml").write_text(CONFIG)
+    (tmp_path / "worker.js").write_text(WORKER)
+    return tmp_path
+
+
+def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [ATOLL, *words],
+        cwd=folder,
+        env={**environment(folder), "PYTHONPATH": str(folder)},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+    )
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_what_an_import_would_swallow_is_not_lost_by_dev(project: Path, number: signal.Signals) -> None:
+    (project / "sitecustomize.py").write_text(deaf(number=number))
+    ran = run(project, "dev", "--port", "0")
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_what_an_import_would_swallow_is_not_lost_by_serve(tmp_path: Path, number: signal.Signals) -> None:
+    (tmp_path / "sitecustomize.py").write_text(deaf(number=number))
+    ran = run(tmp_path, "serve", "--port", "0", "--data", "data")
+    assert (ran.returncode, ran.stdout, ran.stderr) == (130 if number == signal.SIGINT else 0, "", "")
+    assert not (tmp_path / "data").exists()
+
+
+@pytest.mark.parametrize("module", ["click", "atoll.cli.talk", "atoll.cli.dev.command"])
+def test_control_c_before_a_command_is_imported_ends_it_without_a_word(project: Path, module: str) -> None:
+    (project / "sitecustomize.py").write_text(deaf(module))
+    ran = run(project, "dev", "--port", "0")
+    assert (ran.returncode, ran.stdout, ran.stderr) == (-signal.SIGINT, "", "")
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_build_step_that_does_not_end_is_not_waited_for(project: Path, number: signal.Signals) -> None:
+    """Nor does what it started stay."""
+    step = "sh -c 'echo $$ > step.tmp; mv step.tmp step; exec sleep 1000'; true"
+    with (project / "atoll.toml").open("a") as config:
+        config.write(f'[build]\ncommand = """{step}"""\n')
+    dev = subprocess.Popen(
+        [ATOLL, "dev", "--port", "0"],
+        cwd=project,
+        env=environment(project),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        wait_until((project / "step").exists)
+        dev.send_signal(number)
+        said = dev.communicate(timeout=SECONDS)
+    finally:
+        dev.kill()
+        dev.wait()
+    assert "error" not in "".join(said) and "Traceback" not in "".join(said)
+    assert dev.returncode == 0
+    assert not alive(int((project / "step").read_text()))
+
+
+@pytest.mark.parametrize("ignored", [False, True])
+def test_a_terminal_that_is_closed_stops_a_node_unless_nohup_says_otherwise(tmp_path: Path, ignored: bool) -> None:
+    def begin() -> None:
+        signal.signal(signal.SIGHUP, signal.SIG_IGN if ignored else signal.SIG_DFL)
+
+    node = subprocess.Popen(
+        [ATOLL, "serve", "--json", "--port", "0", "--data", "data"],
+        cwd=tmp_path,
+        env=environment(tmp_path),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        preexec_fn=begin,
+    )
+    try:
+        assert node.stdout is not None and node.stdout.readline()
+        node.send_signal(signal.SIGHUP)
+        if ignored:
+            node.send_signal(signal.SIGTERM)
+        assert node.wait(SECONDS) == 0
+    finally:
+        node.kill()
+        node.communicate()
+    assert not [path for path in (tmp_path / "data").rglob("*") if path.name.endswith((".tmp", "-wal", ".sock"))]
+
+
+def test_control_c_while_the_snapshot_is_made_is_no_error(tmp_path: Path) -> None:
+    screen = Screen(tmp_path, words=("serve", "--port", "0", "--data", "data"))
+    try:
+        wait_until(lambda: any(b"\0snapshot\0" in command_line(pid) for pid in family(screen.process.pid)))
+        screen.press("\x03")
+        screen.read_rest()
+        assert screen.process.wait(SECONDS) == 0
+        assert "error" not in screen.text and "Traceback" not in screen.text
+    finally:
+        screen.process.kill()
+        os.close(screen.main)
