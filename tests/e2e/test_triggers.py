@@ -49,6 +49,8 @@ def test_a_queue_is_looked_at_and_changed_over_http(atoll: Atoll) -> None:
     messages = [{"body": {"a": 1}}, {"body": "aGk=", "content_type": "bytes", "delay_seconds": 9}]
     sent = atoll.control("POST", "/api/queues/by-hand/messages", {"messages": messages})
     assert sent.status == 201 and len(sent.json["ids"]) == 2
+    large = atoll.control("POST", "/api/queues/by-hand/messages", {"messages": [{"body": "x" * 90_000}] * 3})
+    assert large.status == 400 and "exceeds limit of 256000" in large.text
     shown = atoll.control("GET", "/api/queues/by-hand").json
     assert (shown["waiting"], shown["delayed"], shown["consumer"]) == (1, 1, None)
     looked = atoll.control("GET", "/api/queues/by-hand/messages?limit=1").json
