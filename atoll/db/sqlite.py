@@ -119,6 +119,7 @@ class Database:
         self._said: dict[str, float] = {}  # faults the log was told of, and when
         self._writing = threading.Lock()  # held while a transaction is under way
         self._searching = threading.Lock()
+        self._search_turn = asyncio.Lock()
         self._queue: SimpleQueue[Write[object] | None] = SimpleQueue()
         self._closing: asyncio.Future[None] | None = None
         self._thread = threading.Thread(target=self._work, name=f"writer of {path.name}", daemon=True)
@@ -158,7 +159,7 @@ class Database:
             raise DatabaseClosed("the database is closed")
 
         def run() -> T:
-            with self._searching:
+            with self._searching:  # by whom nobody waits for any more, perhaps
                 if self._is_away:
                     raise self._away()
                 try:
@@ -166,7 +167,8 @@ class Database:
                 except apsw.Error as error:
                     raise self._told(error) from None
 
-        return await asyncio.to_thread(run)
+        async with self._search_turn:  # here and not in a thread: there are few, and others need them
+            return await asyncio.to_thread(run)
 
     async def close(self) -> None:
         """Finish every write that waits, then close the file. A second call waits for the first."""
