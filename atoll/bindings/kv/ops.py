@@ -56,9 +56,7 @@ class KV(Binding):
     kind = "kv"
     Entry = KVEntry
 
-    def __init__(
-        self, store: KVStore, *, clock: Callable[[], float] = time.time, budget: Budget | None = None
-    ) -> None:
+    def __init__(self, store: KVStore, *, clock: Callable[[], float] = time.time, budget: Budget | None = None) -> None:
         self.store = store
         self._clock = clock
         self._budget = budget or Budget()
