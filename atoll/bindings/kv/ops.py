@@ -27,6 +27,7 @@ SWEEP_SECONDS = 60.0
 # What expired is kept a while: a clock that was wrong and was set right again has lost nothing by then.
 SWEPT_AFTER = 3_600.0
 
+Found: TypeAlias = "list[Entry | None]"
 KvOp: TypeAlias = Callable[["KV", OpCall], Coroutine[Any, Any, Reply]]
 
 
@@ -114,7 +115,7 @@ class KV(Binding):
         body = b"".join(entry.value for entry in entries if entry is not None)
         return self._answer(call, {"sizes": sizes, "metadata": metadata}, body, is_held)
 
-    async def _look_up(self, space: Space, keys: Sequence[bytes]) -> tuple[Sequence[Entry | None], bool]:
+    async def _look_up(self, space: Space, keys: Sequence[bytes]) -> tuple[Found, bool]:
         """What is under some keys, and whether its bytes were taken of the budget: all that is more than a piece is
         not even read before there is room for it."""
         now, tenant = self._clock(), space.tenant
