@@ -27,7 +27,7 @@ def make_authority(folder: Path) -> Path:
 def make_certificate(folder: Path, name: str, *hosts: str, authority: Path, days: int = 2) -> None:
     """<name>.pem and <name>.key in `folder`, for hosts or addresses; one of -1 days has expired."""
     folder.mkdir(exist_ok=True)
-    names = ",".join(f"IP:{host}" if host[0].isdigit() else f"DNS:{host}" for host in hosts)
+    names = ",".join(f"IP:{host}" if host[0].isdigit() or ":" in host else f"DNS:{host}" for host in hosts)
     (folder / "ext").write_text(f"subjectAltName={names}")
     request = str(folder / "csr")
     _openssl(

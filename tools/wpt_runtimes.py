@@ -18,7 +18,7 @@ from bench.harness import WORKERD
 from tests.running import Atoll, free_port
 
 STATUS = ("pass", "fail", "timeout", "notrun", "precondition")
-LIMITS = {"cpu_ms": 15_000, "wall_ms": 55_000, "memory_mb": 256}
+LIMITS = {"cpu_ms": 15_000, "wall_ms": 55_000, "memory_mb": 256, "subrequests": 10_000, "internal_subrequests": 10_000}
 START_SECONDS = 30.0
 
 

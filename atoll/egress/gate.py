@@ -67,10 +67,11 @@ class Gate:
         """What tells apart who may share a connection, beside the tenant."""
         return self._tenants.get(version.tenant), version.egress
 
-    def check_host(self, version: Version, host: str, port: int) -> None:
-        """HostRefused when a rule names this host or port. Costs next to nothing: asked for every request."""
+    def check_host(self, version: Version, host: str, port: int, *, has_address: bool = True) -> None:
+        """HostRefused when a rule names this host or port. Costs next to nothing: asked for every request.
+        A host that this node serves has no address that could be checked later."""
         for policy in self._policies(version):
-            if reason := policy.refuse_host(host, port):
+            if reason := policy.refuse_host(host, port, has_address):
                 raise HostRefused(f"error 1021: {host}:{port} may not be reached: {reason}")
 
     def check_address(self, version: Version, host: str, address: Address, port: int) -> None:
@@ -114,7 +115,7 @@ class Gate:
                         protocol,
                         sock=connected,
                         ssl=self.tls if tls else None,
-                        server_hostname=host if tls else None,
+                        server_hostname=host.strip("[]").removesuffix(".") if tls else None,  # as certificates have it
                     )
                 except BaseException:
                     connected.close()
@@ -124,7 +125,7 @@ class Gate:
         except ssl.SSLCertVerificationError as error:
             raise NetworkError(f"the certificate of {where} is not trusted: {error.verify_message}") from None
         except ssl.SSLError as error:
-            raise NetworkError(f"no TLS with {where}: {(error.reason or str(error)).lower()}") from None
+            raise NetworkError(f"no TLS with {where}: {tls_in_words(error)}") from None
         except OSError as error:
             raise NetworkError(f"no connection to {where}: {in_words(error)}") from None
 
@@ -190,6 +191,26 @@ def in_words(error: OSError) -> str:
     if isinstance(error, ConnectionResetError | BrokenPipeError):
         return "connection reset"
     return os.strerror(error.errno).lower() if error.errno else str(error).lower()
+
+
+NO_TLS = (
+    "WRONG_VERSION_NUMBER",
+    "PACKET_LENGTH_TOO_LONG",
+    "RECORD_LAYER_FAILURE",
+    "HTTP_REQUEST",
+    "UNEXPECTED_MESSAGE",
+)
+OLD_TLS = ("UNSUPPORTED_PROTOCOL", "TLSV1_ALERT_PROTOCOL_VERSION", "VERSION_TOO_LOW")
+
+
+def tls_in_words(error: ssl.SSLError) -> str:
+    """Why there was no TLS, as part of a sentence."""
+    reason = error.reason or str(error)
+    if reason in NO_TLS:
+        return "what it answers is not TLS"
+    if reason in OLD_TLS:
+        return "it speaks no version from 1.2 on"
+    return reason.replace("_", " ").lower()
 
 
 def _shown(host: str, address: Address) -> str:

@@ -91,13 +91,15 @@ class Policy(Struct, frozen=True):
     allow: tuple[Rule, ...] = ()
     deny: tuple[Rule, ...] = ()
 
-    def refuse_host(self, host: str, port: int) -> str:
-        """Which rule refuses a host before anything is known of its address; "" for none."""
+    def refuse_host(self, host: str, port: int, has_address: bool = True) -> str:
+        """Which rule refuses a host before anything is known of its address, if it has one; "" for none."""
         for rule in self.deny:
             if rule.names_host(host, port):
                 return f"the rule {rule.text!r} of the deny list of {self.whose}"
-        if not self.allow or any(rule.network is not None or rule.names_host(host, port) for rule in self.allow):
+        if not self.allow or any(rule.names_host(host, port) for rule in self.allow):
             return ""
+        if has_address and any(rule.network is not None for rule in self.allow):
+            return ""  # the address decides
         return f"it is not in the allow list of {self.whose}"
 
     def refuse_address(self, host: str, address: Address, port: int) -> str:

@@ -167,6 +167,8 @@ class Connection(asyncio.Protocol):
         if at < 0:
             self.searched = len(buffer)
             bounds = self.shared.bounds
+            if buffer[:1] == b"\x16":  # TLS: its client says no more before it is answered
+                raise Refusal(400, "this port speaks plain HTTP, and TLS was begun: use http://")
             if len(buffer) > bounds.url_bytes + 64 and buffer.find(b"\r\n") < 0:
                 raise Refusal(414, f"the URL is longer than {bounds.url_bytes} bytes")
             if len(buffer) > bounds.url_bytes + bounds.header_bytes:

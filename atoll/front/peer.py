@@ -30,6 +30,7 @@ REMADE = re.compile(
     rb"^(?:cf-(?:connecting-ip|connecting-ipv6|atoll-tls)|x-(?:real-ip|forwarded-for|forwarded-proto)):[^\r]*\r\n",
     re.IGNORECASE | re.MULTILINE,
 )
+WITH_PORT = re.compile(r"\[([^\]]*)\](?::\d+)?|([\d.]+):\d+")  # of a chain: some proxies add it
 CHAIN = re.compile(rb"^x-forwarded-for:([^\r]*)\r\n", re.IGNORECASE | re.MULTILINE)
 PROTO = re.compile(rb"^x-forwarded-proto:[ \t]*([a-z]+)[ \t]*\r\n", re.IGNORECASE | re.MULTILINE)
 
@@ -69,9 +70,10 @@ class Proxies:
         """The client at the far end of a chain of proxies: the last address in it that is not a trusted one."""
         found = peer
         for part in reversed(chain[-LONGEST_CHAIN:].decode("latin-1").split(",")):
-            text = part.strip().strip("[]")
+            text = part.strip()
+            with_port = WITH_PORT.fullmatch(text)
             try:
-                found = str(ipaddress.ip_address(text))
+                found = str(ipaddress.ip_address(with_port[1] or with_port[2] if with_port else text))
             except ValueError:
                 return found
             if not self.trusts(found):

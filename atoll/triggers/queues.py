@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from atoll.bindings.queue.ops import MAX_DELAY
+from atoll.bindings.queue.ops import MAX_DELAY, refuse_one_more
 from atoll.bindings.queue.store import Message, QueueStore, Settlement
 from atoll.engine.events import Calls, EventFailed, run_event
 from atoll.errors import StorageFailed
@@ -54,6 +54,7 @@ class QueueTriggers:
         self._calls = calls
         self.store = store
         self._lines: dict[Key, _Line] = {}
+        self._ending: dict[asyncio.Task[None], _Line] = {}  # lines of which only batches under way are left
         self._of_worker: dict[str, list[Key]] = {}
         store.on_change(self._on_change)
         self._sweeper = asyncio.ensure_future(self._sweep())
@@ -63,12 +64,20 @@ class QueueTriggers:
         line = self._lines.get(Key(tenant, queue))
         return line.version.worker_name if line else None
 
+    async def prepare(self, tenant: str, consumers: Sequence[QueueConsumer]) -> None:
+        """Make the queues that consumers name and that are not there yet."""
+        for consumer in consumers:
+            for name in filter(None, (consumer.queue, consumer.dead_letter_queue)):
+                if await self.store.find(tenant, name) is None:
+                    await refuse_one_more(self.store, tenant)
+                    await self.store.ensure(tenant, name)
+
     def put(self, version: Version, consumers: Sequence[QueueConsumer]) -> None:
         """This is the active version of its worker now, which consumes these queues."""
         wanted = {Key(version.tenant, consumer.queue): consumer for consumer in consumers}
         for key in self._of_worker.pop(version.worker_id, []):
             if key not in wanted:
-                self._lines.pop(key).stop()
+                self._retire(key, version.worker_id)
         for key, consumer in wanted.items():
             line = self._lines.get(key)
             if line is None:
@@ -80,7 +89,17 @@ class QueueTriggers:
 
     def drop(self, worker_id: str) -> None:
         for key in self._of_worker.pop(worker_id, []):
-            self._lines.pop(key).stop()
+            self._retire(key, worker_id)
+
+    def _retire(self, key: Key, worker_id: str) -> None:
+        """A worker consumes a queue no more; another one may by now."""
+        line = self._lines.get(key)
+        if line is not None and line.version.worker_id == worker_id:
+            del self._lines[key]
+            line.stop()
+            task = asyncio.ensure_future(line.ended())
+            self._ending[task] = line
+            task.add_done_callback(self._ending.pop)
 
     def stop(self) -> None:
         """Begin nothing more; batches under way go on."""
@@ -90,9 +109,10 @@ class QueueTriggers:
     async def close(self) -> None:
         """Wait for what is under way: once the engines are gone, that is not long."""
         self._sweeper.cancel()
-        self.stop()
-        lines = list(self._lines.values())
+        lines = [*self._lines.values(), *self._ending.values()]
         self._lines.clear()
+        for line in lines:
+            line.give_up()
         await asyncio.gather(*(line.ended() for line in lines))
 
     def _on_change(self, queue_id: int) -> None:
@@ -122,6 +142,7 @@ class _Line:
         self.consumer = consumer
         self.queue_id = 0  # until it is known
         self._stopped = False
+        self._gives_up = False
         self._changed = asyncio.Event()
         self._batches: set[asyncio.Task[None]] = set()
         self._task = asyncio.ensure_future(self._run())
@@ -137,6 +158,11 @@ class _Line:
         """Begin nothing more; batches under way finish. Not by cancelling: what is being leased must be delivered."""
         self._stopped = True
         self.wake()
+
+    def give_up(self) -> None:
+        """The node stops: what cannot be stored now never will be."""
+        self._gives_up = True
+        self.stop()
 
     async def ended(self) -> None:
         await self._task
@@ -203,7 +229,7 @@ class _Line:
                 log.error("what became of a batch of %s cannot be stored: %s", consumer.queue, error)
             except Exception:
                 log.exception("what became of a batch of %s cannot be stored", consumer.queue)
-            if self._stopped:
+            if self._gives_up:
                 return  # the next start delivers it again: at least once
             await asyncio.sleep(AGAIN_SECONDS)
 

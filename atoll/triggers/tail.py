@@ -121,13 +121,13 @@ def trace_item(record: Invocation) -> dict[str, Any]:
     started = int(record.started_at * 1000)
     exceptions = []
     if failure is not None:
-        name = failure.name or failure.code.name
-        exceptions = [{"timestamp": started, "name": name, "message": failure.message, "stack": failure.stack}]
+        name, ended = failure.name or failure.code.name, started + record.wall_us // 1000
+        exceptions = [{"timestamp": ended, "name": name, "message": failure.message, "stack": failure.stack}]
     return {
         "event": _event(record),
         "eventTimestamp": started,
         "logs": [
-            {"timestamp": line.timestamp_ms, "level": Level(line.level).name.lower(), "message": [line.text]}
+            {"timestamp": int(line.timestamp_ms), "level": Level(line.level).name.lower(), "message": [line.text]}
             for line in record.logs
         ],
         "exceptions": exceptions,

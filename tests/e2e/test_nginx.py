@@ -30,7 +30,8 @@ SHOW = """export default { async fetch(request) {
   }
   if (request.method === "POST") return new Response(request.body);
   const names = ["cf-connecting-ip", "x-real-ip", "x-forwarded-for", "x-forwarded-proto", "connection"];
-  return Response.json([request.url, ...names.map((name) => request.headers.get(name))]);
+  const claims = ["x-forwarded-host", "forwarded", "true-client-ip", "cf-ipcountry", "cf-visitor"];
+  return Response.json([request.url, ...[...names, ...claims].map((name) => request.headers.get(name)), request.headers.get("cf-ray").length]);
 } };"""
 
 
@@ -98,12 +99,19 @@ def test_a_worker_behind_nginx_knows_its_client_and_its_scheme(site: Site) -> No
         "CF-Connecting-IP": "6.6.6.6",
         "X-Real-IP": "6.6.6.6",
         "X-Forwarded-Proto": "http",
+        "X-Forwarded-Host": "evil.example",
+        "Forwarded": "for=6.6.6.6",
+        "True-Client-IP": "6.6.6.6",
+        "CF-IPCountry": "XX",
+        "CF-Visitor": "{}",
+        "CF-Ray": "6",
     }
     connection.request("GET", "/x?y", headers={"Host": "show.workers.example", **forged})
     shown = json.loads(connection.getresponse().read())
     connection.close()
     assert shown == [
         "https://show.workers.example/x?y", "127.0.0.1", "127.0.0.1", "127.0.0.1", "https", None,
+        None, None, None, None, None, 20,
     ]  # fmt: skip
 
 

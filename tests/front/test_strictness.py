@@ -140,6 +140,12 @@ async def test_a_head_without_end_is_refused_once_it_is_too_long(
     assert (await front.exchange(request_bytes)).startswith(b"HTTP/1.1 %d " % status)
 
 
+async def test_tls_on_a_plain_port_is_refused_at_once(front: Front) -> None:
+    answer = await front.exchange(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03")
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert b"use http://" in answer
+
+
 ACCEPTED = {
     "dense headers": get(b"Host:w.localhost", b"A:", b"b:c"),
     "a trailing dot": get(b"Host: w.localhost.:80"),

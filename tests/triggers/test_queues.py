@@ -8,7 +8,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from atoll.bindings.queue.store import NewMessage, QueueStore
+from atoll.bindings.queue.store import NewMessage, QueueStore, Settlement
+from atoll.errors import StorageFailed
+from atoll.triggers import queues as queues_module
 from atoll.triggers.queues import QueueTriggers
 from atoll.workers import Grant, QueueConsumer
 from tests.engine.engine_room import EngineRoom, script
@@ -206,6 +208,41 @@ async def test_an_engine_killed_with_a_batch_loses_no_message(room: EngineRoom, 
     room.kill_engine()
     await empty(room)
     assert said(room)[-1] == "begun 2"
+
+
+async def test_what_a_consumer_said_is_stored_though_it_was_removed_while_the_disk_was_full(
+    room: EngineRoom, triggers: QueueTriggers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settle, tries = room.queues.settle, 0
+
+    async def settle_later(queue_id: int, settlement: Settlement) -> None:
+        nonlocal tries
+        tries += 1
+        if tries < 3:
+            triggers.drop("worker-test")
+            raise StorageFailed("the disk of this node is full")
+        await settle(queue_id, settlement)
+
+    monkeypatch.setattr(room.queues, "settle", settle_later)
+    monkeypatch.setattr(queues_module, "AGAIN_SECONDS", 0.01)
+    await send(room.queues, "a")
+    triggers.put(script(TAKES), [consumer()])
+    await empty(room)
+    assert len(said(room)) == 1
+
+
+async def test_a_worker_that_consumes_no_more_leaves_the_queue_to_the_one_that_does(
+    room: EngineRoom, triggers: QueueTriggers
+) -> None:
+    first, second = script(TAKES, name="first"), script(TAKES, name="second")
+    for version in (first, second):
+        triggers.put(version, [consumer()])
+    triggers.put(first, [])
+    await send(room.queues, "a")
+    await empty(room)
+    triggers.drop(second.worker_id)
+    triggers.drop(first.worker_id)
+    assert [record.version.worker_name for record in room.records] == ["second"]
 
 
 def room_busy(room: EngineRoom):  # type: ignore[no-untyped-def]

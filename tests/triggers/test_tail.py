@@ -57,6 +57,7 @@ async def test_a_tail_worker_is_told_what_happened(room: EngineRoom, tails: Tail
     assert event["response"] == {"status": 404} and event["request"]["method"] == "GET"  # type: ignore[index]
     assert event["request"]["url"] == "http://shop.example/a?b"  # type: ignore[index]
     assert item["scriptVersion"] == {"id": watched(source).id, "tag": "v1"}
+    assert isinstance(item["logs"][0]["timestamp"], int)  # type: ignore[index]
     assert item["cpuTime"] >= 0 and item["wallTime"] > 0 and item["truncated"] is False  # type: ignore[operator]
 
 
@@ -75,9 +76,11 @@ async def test_runs_of_crons_and_batches_are_told_with_what_began_them(room: Eng
 
 
 async def test_an_exception_is_told_with_its_stack(room: EngineRoom, tails: TailTriggers) -> None:
-    tails.take(await record_of(room, watched("export default { fetch() { throw new TypeError('no'); } }")))
+    source = "export default { async fetch() { await scheduler.wait(50); throw new TypeError('no'); } }"
+    tails.take(await record_of(room, watched(source)))
     (item,) = await told(room)
     (thrown,) = item["exceptions"]  # type: ignore[misc]
+    assert thrown["timestamp"] - item["eventTimestamp"] >= 40, "when it was thrown, not when the call began"
     assert (item["outcome"], thrown["name"], thrown["message"]) == ("exception", "TypeError", "no")  # type: ignore[index]
 
 

@@ -135,6 +135,26 @@ export const tests = {
     deepEqual([...(await new Response(new URLSearchParams({ x: "y z" })).formData())], [["x", "y z"]]);
     await rejects(parse("&a".repeat(100_001), "application/x-www-form-urlencoded"), TypeError);
   },
+  "what clients send costs no more than its length": async () => {
+    // Spaces inside of a type took the square of their number; plus signs took twenty times their memory.
+    const spaces = " ".repeat(1_000_000);
+    const type = `multipart/form-data; a=${spaces}b; boundary=X`;
+    equal((await parse(`${part("a", "1")}--X--`, type)).get("a"), "1");
+    equal((await new Response("x", { headers: { "content-type": `a/b${spaces}c` } }).blob()).type, "");
+    throws(() => new TextDecoder(`utf${spaces}8`), RangeError);
+    equal(await (await fetch(`data:text/plain;a=${spaces}b,x`)).text(), "x");
+    const [[name, value]] = await parse(`${"+".repeat(8_000_000)}=%2B${"+".repeat(2000)}`, "application/x-www-form-urlencoded");
+    equal(name.length, 8_000_000);
+    equal(value, `+${" ".repeat(2000)}`);
+  },
+  "a boundary is found among many that begin like it": async () => {
+    for (const count of [0, 1, 60, 61, 62, 63, 64, 65, 66, 127, 128, 129, 5000]) {
+      for (const piece of ["\r", "\r\n", "\r\n-", "\r\n--", "x\r"]) {
+        const content = piece.repeat(count);
+        equal((await parse(`${part("a", content)}--X--`)).get("a"), content);
+      }
+    }
+  },
   "a body of another type is no form": async () => {
     await rejects(new Response("a=1").formData(), TypeError);
     await rejects(new Response(null).formData(), TypeError);

@@ -1,4 +1,5 @@
 // https://encoding.spec.whatwg.org/#names-and-labels
+import { ASCII_WHITESPACE, strip } from "../internal/text.js";
 
 const LABELS = {
   "utf-8": "unicode-1-1-utf-8 unicode11utf8 unicode20utf8 utf-8 utf8 x-unicode20utf8",
@@ -54,8 +55,6 @@ const LABELS = {
 };
 // The labels of "replacement" are not here: no interface takes them.
 
-const ASCII_WHITESPACE = /^[\t\n\f\r ]+|[\t\n\f\r ]+$/g;
-
 const NOT_ASCII = /[^\0-\x7f]/;
 
 let nameOf = null; // label -> name; made when somebody asks for another encoding than UTF-8
@@ -69,6 +68,6 @@ function makeNames() {
 /** https://encoding.spec.whatwg.org/#concept-encoding-get: the name in lower case, or undefined. */
 export function getEncoding(label) {
   if (NOT_ASCII.test(label)) return undefined; // toLowerCase would make letters of labels from some others
-  const plain = label.replace(ASCII_WHITESPACE, "").toLowerCase();
+  const plain = strip(label, ASCII_WHITESPACE).toLowerCase();
   return plain === "utf-8" || plain === "utf8" ? "utf-8" : (nameOf ?? makeNames()).get(plain);
 }

@@ -3,6 +3,7 @@ import { HeaderList } from "./header_list.js";
 import { parseMimeType, serializeMimeType } from "./mime_type.js";
 import { makeResponse } from "./response.js";
 import { native } from "../internal/native.js";
+import { ASCII_WHITESPACE, strip } from "../internal/text.js";
 
 /** https://url.spec.whatwg.org/#string-percent-decode, of a string that holds ASCII only, as every parsed URL does. */
 function percentDecode(text) {
@@ -21,7 +22,7 @@ export function fetchDataURL(url, method) {
   const input = url.slice("data:".length, hash === -1 ? undefined : hash);
   const comma = input.indexOf(",");
   if (comma === -1) throw new TypeError("fetch: the data: URL has no comma.");
-  let type = input.slice(0, comma).replace(/^[\t\n\f\r ]+|[\t\n\f\r ]+$/g, "");
+  let type = strip(input.slice(0, comma), ASCII_WHITESPACE);
   let content = percentDecode(input.slice(comma + 1));
   const base64 = /;\u0020*base64$/i.exec(type);
   if (base64 !== null) {

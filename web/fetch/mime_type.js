@@ -1,8 +1,7 @@
 // https://mimesniff.spec.whatwg.org/#understanding-mime-types
 import { isToken } from "./header_list.js";
+import { HTTP_WHITESPACE, strip, stripEnd } from "../internal/text.js";
 
-const HTTP_WHITESPACE = /^[\t\n\r ]+|[\t\n\r ]+$/g;
-const TRAILING_WHITESPACE = /[\t\n\r ]+$/;
 // https://mimesniff.spec.whatwg.org/#http-quoted-string-token-code-point
 const QUOTABLE = /^[\t\x20-\x7e\x80-\xff]*$/;
 
@@ -51,7 +50,7 @@ function parseParameters(mime, input, start) {
   while (at < input.length) {
     // Steps 11.1 to 11.4.
     at++;
-    while (at < input.length && "\t\n\r ".includes(input[at])) at++;
+    while (at < input.length && HTTP_WHITESPACE.includes(input[at])) at++;
     const nameEnd = indexOfEither(input, ";", "=", at);
     const name = input.slice(at, nameEnd).toLowerCase();
     at = nameEnd;
@@ -67,7 +66,7 @@ function parseParameters(mime, input, start) {
       while (at < input.length && input[at] !== ";") at++;
     } else {
       const end = indexOfEither(input, ";", ";", at);
-      value = input.slice(at, end).replace(TRAILING_WHITESPACE, "");
+      value = stripEnd(input.slice(at, end), HTTP_WHITESPACE);
       at = end;
       if (value === "") continue;
     }
@@ -78,12 +77,12 @@ function parseParameters(mime, input, start) {
 
 /** https://mimesniff.spec.whatwg.org/#parse-a-mime-type; null for failure. */
 export function parseMimeType(text) {
-  const input = text.replace(HTTP_WHITESPACE, "");
+  const input = strip(text, HTTP_WHITESPACE);
   const slash = input.indexOf("/");
   if (slash === -1 || !isToken(input.slice(0, slash))) return null;
   let end = input.indexOf(";", slash);
   if (end === -1) end = input.length;
-  const subtype = input.slice(slash + 1, end).replace(TRAILING_WHITESPACE, "");
+  const subtype = stripEnd(input.slice(slash + 1, end), HTTP_WHITESPACE);
   if (!isToken(subtype)) return null;
   const mime = new MimeType(input.slice(0, slash).toLowerCase(), subtype.toLowerCase());
   parseParameters(mime, input, end);

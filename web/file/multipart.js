@@ -12,6 +12,7 @@ import { decodeText, decodeTextKeepingMark, encodeText } from "../internal/text.
 const MOST_PARTS = 10_000;
 const MOST_HEADER_BYTES = 16_384; // of one part
 const MOST_BOUNDARY = 70; // https://www.rfc-editor.org/rfc/rfc2046#section-5.1.1
+const NEAR = 64;
 const CR = 0x0d;
 const LF = 0x0a;
 const DASH = 0x2d;
@@ -71,9 +72,15 @@ function startsWith(bytes, prefix, at) {
 
 // Where `needle`, which begins with CR, is; -1 if nowhere.
 function find(bytes, needle, start) {
-  let at = bytes.indexOf(CR, start);
-  while (at !== -1 && !startsWith(bytes, needle, at)) at = bytes.indexOf(CR, at + 1);
-  return at;
+  let at = start;
+  for (;;) {
+    at = bytes.indexOf(CR, at);
+    if (at === -1) return -1;
+    // Others may be near, thousands of them: then a loop is faster than to ask for each.
+    for (const end = Math.min(at + NEAR, bytes.length); at < end; at++) {
+      if (bytes[at] === CR && startsWith(bytes, needle, at)) return at;
+    }
+  }
 }
 
 // One parse: where it stands.

@@ -1,7 +1,26 @@
-// UTF-8 for the platform's own use, whatever a worker did to TextEncoder.
+// UTF-8 for the platform's own use, whatever a worker did to TextEncoder, and white space.
 import { native } from "./native.js";
 
 const { encodeUtf8, decodeUtf8 } = native;
+
+/** https://fetch.spec.whatwg.org/#http-whitespace */
+export const HTTP_WHITESPACE = "\t\n\r ";
+/** https://infra.spec.whatwg.org/#ascii-whitespace */
+export const ASCII_WHITESPACE = "\t\n\f\r ";
+
+/** The text without these characters at its end. A loop: /[ ]+$/ takes the square of a row of spaces that is followed by something. */
+export function stripEnd(text, spaces) {
+  let end = text.length;
+  while (end > 0 && spaces.includes(text[end - 1])) end--;
+  return text.slice(0, end);
+}
+
+/** The text without these characters at both ends. */
+export function strip(text, spaces) {
+  let start = 0;
+  while (start < text.length && spaces.includes(text[start])) start++;
+  return stripEnd(text.slice(start), spaces);
+}
 
 const SHORT = 64; // up to here V8 keeps a typed array on its own heap, ten times as cheap as one with a buffer
 

@@ -34,7 +34,7 @@ log = logging.getLogger("atoll.queues")
 
 MESSAGE_BYTES = 128  # that a message counts for besides its body, as in migrations/0003_bytes.sql
 SIZE = f"coalesce(sum(length(body) + {MESSAGE_BYTES}), 0)"
-SWEEP_ROWS = 1_000  # messages one sweep deletes at most, so that no write waits long for it
+SWEEP_ROWS = 1_000  # messages that one step of a sweep deletes, so that no write waits long for it
 
 INSERT = "INSERT INTO messages (queue_id, id, type, body, sent_at, visible_at) VALUES (?, ?, ?, ?, ?, ?)"
 TOTAL = "SELECT coalesce(sum(bytes), 0) FROM queues WHERE tenant = ?"
@@ -263,7 +263,7 @@ class SqliteQueues:
     async def sweep(self) -> None:
         now = self.now()
 
-        def act(connection: apsw.Connection) -> None:
+        def act(connection: apsw.Connection) -> int:
             swept = connection.execute(
                 "DELETE FROM messages WHERE seq IN (SELECT seq FROM messages JOIN queues ON queues.id = queue_id"
                 f" WHERE leased = 0 AND sent_at < ? - retention * 1000 LIMIT ?)"
@@ -271,8 +271,10 @@ class SqliteQueues:
                 (now, SWEEP_ROWS),
             ).fetchall()
             connection.executemany(GROW, swept)
+            return len(swept)
 
-        await self._database.write(act)
+        while await self._database.write(act) == SWEEP_ROWS:
+            pass  # writes of others come in between
 
     async def close(self) -> None:
         await self._database.close()

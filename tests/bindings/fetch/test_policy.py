@@ -76,3 +76,23 @@ def test_what_went_out_is_counted(node: Atoll, run: Run) -> None:
     assert run("await fetch(UP + '/a'); return fetch(UP + '/b')").text == "GET /b"
     assert count("atoll_fetch_requests_total") == before + 2
     assert count("atoll_fetch_connections") >= 1
+
+
+@pytest.mark.parametrize(
+    ("egress", "is_reached"),
+    [
+        ({}, True),
+        ({"allow": ["served.localhost"]}, True),
+        ({"allow": ["*.localhost:80"]}, True),
+        ({"allow": ["other.localhost"]}, False),
+        ({"allow": ["127.0.0.0/8", "::/0", "0.0.0.0/0"]}, False),  # a worker of the node is reached by no address
+        ({"allow": ["served.localhost"], "deny": ["served.localhost"]}, False),
+    ],
+)
+def test_the_lists_hold_for_hosts_of_the_node_too(
+    node: Atoll, run: Run, egress: dict[str, list[str]], is_reached: bool
+) -> None:
+    node.deploy("served", "export default { fetch() { return new Response('reached'); } };")
+    script = "return new Response(await fetch('http://served.localhost/').then((r) => r.text(), String))"
+    text = run(script, egress=egress).text
+    assert text == "reached" if is_reached else text.startswith("TypeError: error 1021: served.localhost:80 may not")

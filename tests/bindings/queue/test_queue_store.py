@@ -171,6 +171,17 @@ async def test_a_message_that_waited_longer_than_its_queue_keeps_it_is_swept(ope
     assert await bodies(store, short) == [b"new"] and await bodies(store, jobs) == [b"old"]
 
 
+async def test_a_sweep_takes_all_that_waited_too_long_however_much_it_is(opened: Opened) -> None:
+    store = opened.store
+    short = await store.ensure("alice", "short", 60)
+    await store.send(short.id, [message(b"old")] * 2_500)
+    opened.clock.now += 61
+    await store.send(short.id, [message(b"new")])
+    await store.sweep()
+    depth = await store.depth(short.id)
+    assert (depth.waiting, depth.bytes) == (1, 3 + 128)
+
+
 async def test_a_clock_set_back_while_the_node_was_stopped_delays_nothing(opened: Opened, jobs: Queue) -> None:
     await opened.store.send(jobs.id, [message(b"now"), message(b"in a minute", 60)])
     opened.clock.now -= 365 * 86_400
