@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any, Protocol, TypeVar
 
 from atoll.errors import InvalidArgument, LoopDetected, QuotaExceeded
@@ -22,7 +21,6 @@ log = logging.getLogger("atoll.bindings")
 QUIET = 256  # added to the hops of a call that a tail worker made: no tail worker is told of it
 MAX_HOPS = 16  # workers that may call each other in one chain, over the network too
 MAX_OPEN = 1_000  # things one call may hold open
-FREE: AbstractAsyncContextManager[None] = nullcontext()
 
 
 def check_hops(hops: int) -> None:
@@ -68,8 +66,8 @@ class Scope:
         "hops",
         "internal",
         "is_over",
-        "large",
         "line",
+        "messages",
         "ops",
         "pending",
         "response",
@@ -84,11 +82,11 @@ class Scope:
         self.hops = hops  # workers that called each other before this call: loops end at a limit
         self.external = 0  # subrequests that were made so far: fetches
         self.internal = 0  # and what was asked of bindings
+        self.messages = 0  # that came, where the call is a WebSocket: each brings a budget of its own
         self.caller: Scope | None = None  # of the worker that called through a service binding: its budget counts too
         self.ops: dict[str, int] = {}  # how often each op was answered, for the logs
         self.trace: Trace | None = None  # where calls are traced
         self.spans: list[OpSpan] | None = None  # what its ops took, if its trace is kept
-        self.large: AbstractAsyncContextManager[None] = FREE  # whoever makes something large for the worker waits here
         self.is_over = False
         self.pending: dict[int, Cancellable | None] = {}  # ops under way, by op id
         self.line: dict[int, tuple[Any, bytes, bytes]] = {}  # ops that wait for their turn, by op id: what, meta, body
@@ -100,9 +98,10 @@ class Scope:
         """Count one subrequest. QuotaExceeded when the call, or one that led to it, has had all of its kind."""
         limits = self.version.limits
         most = limits.subrequests if external else limits.internal_subrequests
-        if (self.external if external else self.internal) >= most:
+        if (self.external if external else self.internal) >= most * (1 + self.messages):
             what, name = ("fetches", "subrequests") if external else ("calls of bindings", "internal_subrequests")
-            told = f"one request may make {most} {what}. `limits.{name}` of the worker allows more."
+            who = "one request, or one message of a WebSocket," if self.messages else "one request"
+            told = f"{who} may make {most} {what}. `limits.{name}` of the worker allows more."
             raise QuotaExceeded(f"Too many subrequests: {told}")
         if self.caller is not None:
             self.caller.spend(external=external)

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import threading
 import time
 import weakref
@@ -100,6 +101,7 @@ class Database:
     def __init__(self, path: Path, *, migrations: Traversable | None = None, synchronous: str = "FULL") -> None:
         self._loop = asyncio.get_running_loop()
         self._synchronous = synchronous
+        _make_private(path)
         self._writer = _open(path, apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE)
         try:
             self._writer.execute(f"PRAGMA synchronous = {synchronous}")
@@ -300,6 +302,12 @@ def _log_failure(future: asyncio.Future[None]) -> None:
 def _settle(batch: list[Write[object]]) -> None:
     for write in batch:
         write.settle()
+
+
+def _make_private(path: Path) -> None:
+    """A new file is for its owner alone, whatever folder it is in. What SQLite puts beside it gets the same mode."""
+    with suppress(OSError):  # SQLite will say why it cannot be opened
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
 
 
 def _open(path: Path, flags: int) -> apsw.Connection:

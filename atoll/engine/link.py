@@ -22,7 +22,6 @@ from atoll.wire.generated import WIRE_HASH, Frame
 log = logging.getLogger("atoll.engine")
 
 UNREAD_BYTES = 256 << 20  # an engine that leaves so much unread is stuck; a burst of large LOADs stays far below
-ROOMY_BYTES = 32 << 20  # while so much is unread, nothing large that can wait is made for it
 CLOSED = "the engine closed the socket"
 MAX_OPS = 65536  # op indexes are u16
 
@@ -49,9 +48,6 @@ class Link(asyncio.Protocol):
         self.broken = ""
         self.unanswered = 0  # PINGs without their PONG
         self.pong: dict[str, Any] = {}  # what the engine last said of itself; numbers to show, never to trust
-
-        self._is_paused = False
-        self._resumed: list[asyncio.Future[None]] = []
 
         # For one turn of the loop
         self._out: list[bytes] = []
@@ -82,24 +78,12 @@ class Link(asyncio.Protocol):
         self._out = []
         if self._transport is not None and not self.broken:
             self._transport.write(out[0] if len(out) == 1 else b"".join(out))
-            if self._is_paused:
-                self._check_unread()
-
-    async def roomy(self) -> None:
-        """Wait until little is unread. What is broken has all the room there is."""
-        while not self.broken and (self._is_paused or sum(map(len, self._out)) > ROOMY_BYTES):
-            if not self._is_paused:  # what was queued leaves at the end of this turn
-                await asyncio.sleep(0)
-                continue
-            resumed = self._loop.create_future()
-            self._resumed.append(resumed)
-            await resumed
 
     # --- asyncio.Protocol ---
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        self._transport.set_write_buffer_limits(high=min(ROOMY_BYTES, UNREAD_BYTES))
+        self._transport.set_write_buffer_limits(high=UNREAD_BYTES)
         # Our HELLO is the first frame whatever was queued before.
         self._transport.write(encode_hello({"wire": WIRE_HASH}))
 
@@ -118,22 +102,7 @@ class Link(asyncio.Protocol):
         self.break_off(CLOSED if ended else f"the socket broke: {error}")
 
     def pause_writing(self) -> None:
-        self._is_paused = True
-        self._check_unread()
-
-    def resume_writing(self) -> None:
-        self._is_paused = False
-        self._wake_waiting()
-
-    def _check_unread(self) -> None:
-        if self._transport is not None and self._transport.get_write_buffer_size() > UNREAD_BYTES:
-            self.break_off(f"the engine left {UNREAD_BYTES >> 20} MB unread")
-
-    def _wake_waiting(self) -> None:
-        waiting, self._resumed = self._resumed, []
-        for each in waiting:
-            if not each.done():
-                each.set_result(None)
+        self.break_off(f"the engine left {UNREAD_BYTES >> 20} MB unread")
 
     def break_off(self, reason: str) -> None:
         """End it: nothing is sent or taken from now on."""
@@ -141,7 +110,6 @@ class Link(asyncio.Protocol):
             return
         self.broken = reason
         self._out = []
-        self._wake_waiting()
         if self._transport is not None:
             self._transport.abort()
         self._owner.on_broken(reason)

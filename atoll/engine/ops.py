@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import re
 from time import perf_counter_ns
@@ -34,30 +33,6 @@ VIA = re.compile(rb"\ncf-ew-via:[ \t]*(\d{1,4})[ \t]*\r", re.IGNORECASE)
 OVER = Refusal(ErrorCode.CANCELED, "the call that asked is over")
 
 
-class Share:
-    """What one tenant has under way in one engine, and its turn to have something large made for it.
-
-    However many ops of it wait for something large (a value of megabytes), one is read at a time, and none before the
-    engine has taken most of what came before: else they would all be in memory at once.
-    """
-
-    def __init__(self, link: Link) -> None:
-        self._link = link
-        self._turn = asyncio.Lock()
-        self.pending_bytes = 0
-
-    async def __aenter__(self) -> None:
-        await self._turn.acquire()
-        try:
-            await self._link.roomy()
-        except BaseException:
-            self._turn.release()
-            raise
-
-    async def __aexit__(self, *_: object) -> None:
-        self._turn.release()
-
-
 class Ops:
     def __init__(self, link: Link, calls: CallTable, broker: Broker, per_call: int) -> None:
         self._link = link
@@ -66,7 +41,7 @@ class Ops:
         self._per_call = per_call
         self._by_index: tuple[Op, ...] = ()
         self._pending_bytes = 0
-        self._shares: dict[str, Share] = {}
+        self._pending_of: dict[str, int] = {}  # of it, each tenant's
 
     def bind(self, names: tuple[str, ...]) -> None:
         """The op list of the engine's HELLO. EngineError if it is not ours."""
@@ -86,7 +61,7 @@ class Ops:
             hops = call.hops if call.event else max(call.hops, hops_of(call.head))
             call.scope = Scope(call.version, hops, DirectBody(call))
             call.scope.caller = call.within
-            call.scope.large = self._share_of(placement)
+            call.scope.messages = call.heard
             if self._broker.trace_share:
                 trace = call.scope.trace = trace_of(call.head, self._broker.trace_share)
                 call.scope.spans = [] if trace.is_kept else None
@@ -144,21 +119,20 @@ class Ops:
 
         task.add_done_callback(forget)
 
-    def _share_of(self, placement: Placement) -> Share:
-        tenant = placement.version.tenant
-        share = self._shares.get(tenant)
-        if share is None:
-            share = self._shares[tenant] = Share(self._link)
-        return share
-
     def _has_room(self, placement: Placement, size: int) -> bool:
-        pending = self._share_of(placement).pending_bytes
+        pending = self._pending_of.get(placement.version.tenant, 0)
         return pending + size <= PENDING_BYTES and self._pending_bytes + size <= MOST_PENDING_BYTES
 
     def _hold(self, placement: Placement, size: int) -> None:
-        if size:
-            self._pending_bytes += size
-            self._share_of(placement).pending_bytes += size
+        if not size:
+            return
+        tenant = placement.version.tenant
+        self._pending_bytes += size
+        left = self._pending_of.get(tenant, 0) + size
+        if left:
+            self._pending_of[tenant] = left
+        else:
+            del self._pending_of[tenant]
 
     def _reply(self, worker: int, number: int, answer: Reply | Refusal) -> None:
         if isinstance(answer, Refusal):

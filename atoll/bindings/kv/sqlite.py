@@ -8,7 +8,6 @@ by the tables themselves, with each write, so that a quota costs no look at the 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractAsyncContextManager
 from functools import partial
 from importlib import resources
 from pathlib import Path
@@ -33,7 +32,6 @@ from atoll.bindings.kv.store import (
     after_prefix,
     over,
 )
-from atoll.bindings.scope import FREE
 from atoll.db.sqlite import Database, rows
 from atoll.errors import StorageFailed
 
@@ -143,14 +141,7 @@ class SqliteKV:
     async def total(self, tenant: str) -> Size:
         return self._database.read(lambda connection: rows(connection, Size, TOTAL, tenant))[0]
 
-    async def get(
-        self,
-        space: Space,
-        keys: Sequence[bytes],
-        now: float,
-        most: int = ANY,
-        large: AbstractAsyncContextManager[None] = FREE,
-    ) -> list[Entry | None]:
+    async def get(self, space: Space, keys: Sequence[bytes], now: float, most: int = ANY) -> list[Entry | None]:
         number = self._id(space)
 
         def look(connection: apsw.Connection, largest: int) -> Found:
@@ -165,9 +156,8 @@ class SqliteKV:
         else:
             found = self._database.read(lambda connection: _together(connection, look, INLINE_VALUE // len(keys)))
         if any(row is not None and row[0] is None for row in found):
-            async with large:
-                found = await self._database.search(lambda connection: _together(connection, look, ANY))
-        if most != ANY and sum(len(row[0]) for row in found if row is not None and row[0] is not None) > most:
+            found = await self._database.search(lambda connection: _together(connection, look, ANY))
+        if most < INLINE_VALUE and sum(len(row[0]) for row in found if row is not None and row[0] is not None) > most:
             raise TooMuch
         return [None if row is None or row[0] is None else Entry(row[0], row[1], row[2]) for row in found]
 

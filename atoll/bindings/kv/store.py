@@ -8,10 +8,8 @@ is invisible at once, and goes for good at a later sweep.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import AbstractAsyncContextManager
 from typing import NamedTuple, Protocol
 
-from atoll.bindings.scope import FREE
 from atoll.errors import BindingRefused
 
 ANY = 1 << 62  # bytes, keys: more than there can be
@@ -119,15 +117,8 @@ class KVStore(Protocol):
 
     # All below raise NoNamespace where there is none.
 
-    async def get(
-        self,
-        space: Space,
-        keys: Sequence[bytes],
-        now: float,
-        most: int = ANY,
-        large: AbstractAsyncContextManager[None] = FREE,
-    ) -> list[Entry | None]:
-        """What is under some keys, in their order, all as of one moment; large values are read within `large`.
+    async def get(self, space: Space, keys: Sequence[bytes], now: float, most: int = ANY) -> list[Entry | None]:
+        """What is under some keys, in their order, all as of one moment.
 
         TooMuch if the values have more than `most` bytes together, of which not many more may be held meanwhile.
         """
