@@ -8,6 +8,7 @@ wrong with a value is found here, before anything has started, and is told with 
 from __future__ import annotations
 
 import dataclasses
+import ipaddress
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -285,7 +286,7 @@ def load_with_origins(
                 values[name], origins[name] = _value(name, env[variable], variable), variable
     for name, text in flags.items():
         values[name], origins[name] = _value(name, text, flag_name(name)), flag_name(name)
-    return _settings(values), origins
+    return _settings(values, origins), origins
 
 
 def settings_from(values: Mapping[str, object]) -> Settings:
@@ -298,9 +299,9 @@ def settings_from(values: Mapping[str, object]) -> Settings:
     return _settings(checked)
 
 
-def _settings(values: Mapping[str, object]) -> Settings:
+def _settings(values: Mapping[str, object], origins: Mapping[str, str] | None = None) -> Settings:
     settings = dataclasses.replace(Settings(), **values)  # type: ignore[arg-type]  # each was converted by its field
-    _check_together(settings)
+    _check_together(settings, origins or {})
     return settings
 
 
@@ -330,6 +331,8 @@ def _value(name: str, raw: object, called: str) -> object:
         hosts = [part.strip() for part in raw.split(",")] if isinstance(raw, str) else raw
         if not isinstance(hosts, list) or not all(isinstance(host, str) for host in hosts):
             raise StartError(f"{called} is {raw!r}, not a list of names", 'write ["a.example", "b.example"] in a file')
+        if name == "trusted_proxies":
+            return tuple(_network(text, called) for text in hosts if text)
         return tuple(host if facts_of(name).free else _host_name(host, called) for host in hosts if host)
     if not isinstance(raw, str) or not raw.strip() or "\0" in raw:
         raise StartError(f"{called} is {raw!r}, not a text", f"{facts_of(name).doc} Default: {shown_default(name)}")
@@ -366,11 +369,23 @@ def _host_name(raw: str, called: str) -> str:
     return name
 
 
-def _check_together(settings: Settings) -> None:
+def _network(raw: str, called: str) -> str:
+    try:
+        ipaddress.ip_network(raw, strict=False)
+    except ValueError:
+        raise StartError(
+            f"{called} names {raw!r}, which is no address", "write addresses or ranges: 10.0.0.0/8"
+        ) from None
+    return raw
+
+
+def _check_together(settings: Settings, origins: Mapping[str, str]) -> None:
     """What no single value shows: a default above its own cap."""
     for name in ("cpu_ms", "wall_ms", "memory_mb", "subrequests", "internal_subrequests", "timer_ms"):
         value, cap = getattr(settings, name), getattr(settings, f"max_{name}")
         if value > cap:
+            place, cap_place = (f" ({origins[each]})" if each in origins else "" for each in (name, f"max_{name}"))
             raise StartError(
-                f"{name} is {value}, above max_{name}, which is {cap}", f"raise max_{name} or lower {name}"
+                f"{name} is {value}{place}, above max_{name}, which is {cap}{cap_place}",
+                f"raise max_{name} or lower {name}",
             )

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import datetime
 import re
+from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
@@ -21,6 +22,7 @@ from starlette.responses import Response, StreamingResponse
 from atoll.control.boundary import HEADERS, Query, Route, caller_of, json_answer
 from atoll.control.callers import Caller, Scope
 from atoll.control.check import bad_body
+from atoll.control.refusals import ApiCode, Refused
 from atoll.control.workers import Deployment
 from atoll.logs import Invocation, Said
 from atoll.observe.live import REST_SECONDS, Listener
@@ -34,6 +36,8 @@ MAX_LOGS = 1_000
 DEFAULT_LOGS = 100
 MAX_TEXT = 200
 SILENCE_SECONDS = 15.0
+MAX_STREAMS = 32  # live ones of a tenant
+BUSY_STREAMS, ALL_BUSY_STREAMS = 2, 8  # as many as these of a tenant, and of all, hear of calls without resting longer
 STREAM_HEADERS = HEADERS | {"x-accel-buffering": "no"}  # nginx must not gather what is to be seen now
 
 OUTCOMES = {name: number for number, name in OUTCOME_NAMES.items()}
@@ -66,6 +70,8 @@ class LogsApi:
         self._find = find
         self._logs = logs
         self._maps = maps
+        self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)  # by tenant: one search at a time
+        self._streams: Counter[str] = Counter()  # that are open, by tenant
 
     def routes(self) -> list[Route]:
         path = "/api/workers/{worker}/logs"
@@ -85,7 +91,9 @@ class LogsApi:
     async def page(self, request: Request) -> Response:
         """GET /api/workers/{worker}/logs"""
         worker = self._find(request.path_params["worker"], caller_of(request))
-        found = await self._logs.find(asked(request, worker.id, PARAMETERS))
+        question = asked(request, worker.id, PARAMETERS)
+        async with self._turns[worker.version.tenant]:  # a search may take long: nobody waits for many of another's
+            found = await self._logs.find(question)
         await self._maps.map_entries(found.entries)
         cursor = "" if found.rest is None else f"{found.rest.at}-{found.rest.id}"
         answer = LogsAnswer(found.entries, self._logs.dropped(worker.id), cursor)
@@ -96,17 +104,22 @@ class LogsApi:
         worker = self._find(request.path_params["worker"], caller_of(request))
         question = asked(request, worker.id, LIVE_PARAMETERS)
         lines = _word("lines", request.query_params.get("lines", "false"), {"false": 0, "true": 1})
+        if self._streams[worker.version.tenant] >= MAX_STREAMS:
+            raise Refused(
+                ApiCode.QUOTA, f"the tenant has {MAX_STREAMS} live streams open already", "end one, then try again"
+            )
         return StreamingResponse(
             self._events(request, question, lines=bool(lines)), headers=STREAM_HEADERS, media_type="text/event-stream"
         )
 
     async def _events(self, request: Request, question: Question, *, lines: bool) -> AsyncIterator[bytes]:
         listener = self._logs.listen(question.worker, lines=lines)
-        may_still = caller_of(request).may_still  # a token that was revoked, or has expired, sees no more
+        caller = caller_of(request)  # a token that was revoked, or has expired, sees no more
+        self._streams[caller.tenant] += 1
         watch = asyncio.ensure_future(_close_with_client(request, listener))
         try:
             yield b": listening\n\n"  # the head of the response leaves with the first piece
-            while (came := await listener.next(SILENCE_SECONDS)) is not None and may_still():
+            while (came := await listener.next(SILENCE_SECONDS)) is not None and caller.may_still():
                 records, dropped = came
                 found = [(record, entry) for record in records if (entry := wanted(record, question))]
                 await self._maps.map_entries([entry for _, entry in found])
@@ -117,10 +130,16 @@ class LogsApi:
                 if dropped:
                     events.append(_event("dropped", {"count": dropped}))
                 yield b"".join(events) or b": nothing new\n\n"
-                await asyncio.sleep(REST_SECONDS)
+                await asyncio.sleep(rest_seconds(self._streams[caller.tenant], self._streams.total()))
         finally:
+            self._streams[caller.tenant] -= 1
             watch.cancel()
             self._logs.unlisten(question.worker, listener)
+
+
+def rest_seconds(mine: int, all_there_are: int) -> float:
+    """How long a listener rests. All streams of a tenant cost no more than a few, nor do those of all tenants."""
+    return REST_SECONDS * max(1.0, mine / BUSY_STREAMS, all_there_are / ALL_BUSY_STREAMS)
 
 
 async def _close_with_client(request: Request, listener: Listener) -> None:

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import threading
 import time
 import weakref
@@ -100,6 +101,7 @@ class Database:
     def __init__(self, path: Path, *, migrations: Traversable | None = None, synchronous: str = "FULL") -> None:
         self._loop = asyncio.get_running_loop()
         self._synchronous = synchronous
+        _make_private(path)
         self._writer = _open(path, apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE)
         try:
             self._writer.execute(f"PRAGMA synchronous = {synchronous}")
@@ -119,6 +121,7 @@ class Database:
         self._said: dict[str, float] = {}  # faults the log was told of, and when
         self._writing = threading.Lock()  # held while a transaction is under way
         self._searching = threading.Lock()
+        self._search_turn = asyncio.Lock()
         self._queue: SimpleQueue[Write[object] | None] = SimpleQueue()
         self._closing: asyncio.Future[None] | None = None
         self._thread = threading.Thread(target=self._work, name=f"writer of {path.name}", daemon=True)
@@ -158,7 +161,7 @@ class Database:
             raise DatabaseClosed("the database is closed")
 
         def run() -> T:
-            with self._searching:
+            with self._searching:  # by whom nobody waits for any more, perhaps
                 if self._is_away:
                     raise self._away()
                 try:
@@ -166,7 +169,8 @@ class Database:
                 except apsw.Error as error:
                     raise self._told(error) from None
 
-        return await asyncio.to_thread(run)
+        async with self._search_turn:  # here and not in a thread: there are few, and others need them
+            return await asyncio.to_thread(run)
 
     async def close(self) -> None:
         """Finish every write that waits, then close the file. A second call waits for the first."""
@@ -298,6 +302,12 @@ def _log_failure(future: asyncio.Future[None]) -> None:
 def _settle(batch: list[Write[object]]) -> None:
     for write in batch:
         write.settle()
+
+
+def _make_private(path: Path) -> None:
+    """A new file is for its owner alone, whatever folder it is in. What SQLite puts beside it gets the same mode."""
+    with suppress(OSError):  # SQLite will say why it cannot be opened
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
 
 
 def _open(path: Path, flags: int) -> apsw.Connection:

@@ -25,7 +25,10 @@ class Certificates:
         self._contexts: dict[str, ssl.SSLContext] = {}
         self._seen: dict[str, float] = {}  # time of change of each file
         self._next_look = 0.0
+        self._told: set[str] = set()  # what is wrong and was said
+        self._is_starting = True
         self._load()
+        self._is_starting = False
         if not self._contexts:
             raise StartError(
                 f"there is no certificate in {folder}", "put <host>.pem and <host>.key there, or default.pem"
@@ -35,25 +38,36 @@ class Certificates:
         self.context.sni_callback = self._choose
 
     def _load(self) -> None:
-        """Read what is new or has changed. StartError if something cannot be used."""
+        """Read what is new or has changed. A file that cannot be used is told of, once, and holds up no other one: a
+        renewal may come as two files, and is whole when both are there."""
         contexts: dict[str, ssl.SSLContext] = {}
         seen: dict[str, float] = {}
-        try:
-            for file in sorted(self._folder.glob("*.pem")):
-                key = file.with_suffix(".key")
+        for file in sorted(self._folder.glob("*.pem")):
+            name, key = file.stem.lower(), file.with_suffix(".key")
+            known = self._contexts.get(name)
+            try:
                 changed = max(path.stat().st_mtime for path in (file, key) if path.exists())
+                if known is None or self._seen.get(file.name) != changed:
+                    known = new_context()
+                    known.load_cert_chain(
+                        file, key if key.exists() else None, password=""
+                    )  # nobody is there to be asked
                 seen[file.name] = changed
-                name = file.stem.lower()
-                if name in self._contexts and self._seen.get(file.name) == changed:
-                    contexts[name] = self._contexts[name]
-                    continue
-                contexts[name] = new_context()
-                contexts[name].load_cert_chain(file, key if key.exists() else None)
-        except (OSError, ssl.SSLError) as error:
-            raise StartError(
-                f"a certificate in {self._folder} cannot be used: {error}", "each .pem needs its key, in it or as .key"
-            ) from None
-        self._contexts, self._seen = contexts, seen
+            except (OSError, ValueError, ssl.SSLError) as error:
+                known = self._contexts.get(name)
+                self._refuse(file, error, known is not None)
+            if known is not None:
+                contexts[name] = known
+        if contexts or not self._contexts:  # else the folder is gone, for a moment maybe
+            self._contexts, self._seen = contexts, seen
+
+    def _refuse(self, file: Path, error: Exception, has_old: bool) -> None:
+        problem = f"the certificate {file} cannot be used: {error}"
+        if self._is_starting:
+            raise StartError(problem, "each .pem needs its key, in it or as .key") from None
+        if problem not in self._told:
+            self._told.add(problem)
+            log.error("%s%s", problem, "; the old one stays in use" if has_old else "")
 
     def _choose(self, connection: ssl.SSLSocket | ssl.SSLObject, name: str | None, _: ssl.SSLContext) -> int | None:
         self._look()
@@ -70,10 +84,7 @@ class Certificates:
         if now < self._next_look:
             return
         self._next_look = now + LOOK_SECONDS
-        try:
-            self._load()
-        except StartError as error:
-            log.error("%s; the old ones stay in use", error)
+        self._load()
 
 
 def new_context() -> ssl.SSLContext:

@@ -17,6 +17,7 @@ from importlib import resources
 from pathlib import Path
 
 import apsw
+from msgspec.structs import replace
 
 from atoll.bindings.clock import SteadyClock
 from atoll.db.sqlite import Database
@@ -31,6 +32,7 @@ log = logging.getLogger("atoll.logs")
 LOGS_FILE = "logs.db"
 FLUSH_SECONDS = 0.5
 TRIM_SECONDS = 5.0
+HOUSE_SECONDS = 3_600.0
 TRIM_STEPS = 20  # of one trim: the next one goes on
 WAITING_BYTES = 32 << 20  # of records that were not stored yet
 RECORD_BYTES = 400  # of a record beside its words
@@ -78,6 +80,7 @@ class LogStore:
         self._weight = 0
         self._timer: asyncio.TimerHandle | None = None
         self._writing: asyncio.Task[None] | None = None
+        self._housekeeping = self._loop.call_soon(self._keep_house)
 
     # Which workers there are
 
@@ -194,17 +197,33 @@ class LogStore:
         now = self._clock()
         if now < self._next_trim:
             return
-        oldest = int(now * 1000 - self._max_age_ms)
+        oldest = self._oldest()
         for _ in range(TRIM_STEPS):
             if not await self._database.write(lambda connection: table.trim(connection, oldest, self._max_bytes)):
                 self._next_trim = now + TRIM_SECONDS
                 return
 
+    def _oldest(self) -> int:
+        return int(self._clock() * 1000 - self._max_age_ms)
+
+    def _keep_house(self) -> None:
+        """The same for a node without calls, whose records grow old too: at the start and now and then."""
+        oldest = self._oldest()
+
+        def step(connection: apsw.Connection) -> None:
+            if table.trim(connection, oldest, self._max_bytes):
+                self._loop.call_soon_threadsafe(self._keep_house)
+
+        self._database.post(step)
+        self._housekeeping.cancel()
+        self._housekeeping = self._loop.call_later(HOUSE_SECONDS, self._keep_house)
+
     # Asking
 
     async def find(self, question: Question) -> Found:
-        """What is stored, with everything recorded before this was called."""
+        """What is stored and not too old, with everything recorded before this was called."""
         await self.settle()
+        question = replace(question, since=max(question.since, self._oldest()))
         return await self._database.search(lambda connection: table.find(connection, question))
 
     async def settle(self) -> None:
@@ -250,4 +269,5 @@ class LogStore:
         await self.settle()
         if self._timer is not None:
             self._timer.cancel()
+        self._housekeeping.cancel()
         await self._database.close()

@@ -7,6 +7,7 @@ cursor from which the next call goes on, instead of holding a thread until it ha
 from __future__ import annotations
 
 import itertools
+import re
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -22,6 +23,7 @@ STEP = 20_000  # rows looked at in one go
 QUERY_SECONDS = 2.0  # a step may be the last one after so long
 ERASE_ROWS = 2_000  # rows deleted in one transaction
 FOREVER = 2**62
+BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
 ROWS_AT_ONCE = 50  # in one statement: while SQLite runs it the event loop has Python to itself
 MARKS = f"({','.join('?' * len(Row._fields))})"
 
@@ -133,7 +135,8 @@ def _matches(connection: apsw.Connection, question: Question, before: Place, sto
 def _pattern(text: str) -> str:
     for letter in "\\%_":
         text = text.replace(letter, "\\" + letter)
-    return f"%{text}%"
+    # SQLite knows upper and lower case of ASCII only: every other letter may be any, and any number of them.
+    return f"%{BEYOND_ASCII.sub('%', text)}%"
 
 
 # Letting go

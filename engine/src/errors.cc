@@ -98,7 +98,10 @@ Failure Describe(v8::Local<v8::Context> context, wire::Error code, v8::Local<v8:
   if (failure.message.empty()) {
     v8::TryCatch ignored(isolate);
     v8::Local<v8::String> text;
-    if (thrown->ToString(context).ToLocal(&text)) failure.message = BeginningOf(isolate, text, kMaxText + 1024);
+    // A symbol has no text of the language's own, and an object may refuse to give one.
+    if (thrown->ToString(context).ToLocal(&text) || thrown->ToDetailString(context).ToLocal(&text)) {
+      failure.message = BeginningOf(isolate, text, kMaxText + 1024);
+    }
   }
   return failure;
 }

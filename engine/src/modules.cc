@@ -3,6 +3,7 @@
 #include <cstring>
 #include <span>
 
+#include "errors.h"
 #include "realm.h"
 #include "wasm_memory.h"
 #include "worker.h"
@@ -53,6 +54,18 @@ v8::MaybeLocal<v8::Value> Resolved(v8::Local<v8::Context> context) {
 
 v8::ScriptOrigin Origin(v8::Isolate* isolate, const std::string& path, bool is_module) {
   return v8::ScriptOrigin(ToV8(isolate, path), 0, 0, false, -1, v8::Local<v8::Value>(), false, false, is_module);
+}
+
+// V8 does not say which module it could not read: what it threw is thrown again with the path before it.
+template <typename MakeError>
+void ThrowWithPath(v8::Local<v8::Context> context, v8::TryCatch& caught, const std::string& path, MakeError make) {
+  v8::Isolate* isolate = context->GetIsolate();
+  if (!caught.HasTerminated()) {
+    const std::string why = Describe(context, wire::Error::kException, caught.Exception()).message;
+    caught.Reset();
+    isolate->ThrowException(make(ToV8(isolate, path + ": " + why), {}));
+  }
+  caught.ReThrow();
 }
 
 constexpr char kSharedMemory[] = " declares shared memory; a module may only import it";
@@ -131,8 +144,13 @@ void Modules::NoteCache(const v8::ScriptCompiler::Source& source, Entry& entry) 
 
 v8::MaybeLocal<v8::Value> Modules::MakeValue(v8::Local<v8::Context> context, Entry& entry) {
   switch (entry.kind) {
-    case Kind::kJson:
-      return v8::JSON::Parse(context, ToV8(isolate_, entry.source));
+    case Kind::kJson: {
+      v8::TryCatch caught(isolate_);
+      v8::Local<v8::Value> value;
+      if (v8::JSON::Parse(context, ToV8(isolate_, entry.source)).ToLocal(&value)) return value;
+      ThrowWithPath(context, caught, entry.path, v8::Exception::SyntaxError);
+      return {};
+    }
     case Kind::kText:
       return ToV8(isolate_, entry.source);
     case Kind::kData: {
@@ -154,12 +172,14 @@ v8::MaybeLocal<v8::Value> Modules::MakeValue(v8::Local<v8::Context> context, Ent
       Realm& realm = Realm::Of(isolate_);
       bool allowed = realm.wasm_allowed();
       realm.set_wasm_allowed(true);
+      v8::TryCatch caught(isolate_);
       v8::MaybeLocal<v8::WasmModuleObject> module =
           v8::WasmModuleObject::Compile(isolate_, {bytes.data(), bytes.size()});
       realm.set_wasm_allowed(allowed);
       v8::Local<v8::WasmModuleObject> value;
-      if (!module.ToLocal(&value)) return {};
-      return value;
+      if (module.ToLocal(&value)) return value;
+      ThrowWithPath(context, caught, entry.path, v8::Exception::WasmCompileError);
+      return {};
     }
     case Kind::kEsm:
       break;

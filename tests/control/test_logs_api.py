@@ -8,9 +8,13 @@ from typing import Any
 import pytest
 from control_plane import HELLO, Clock, Node
 
+from atoll.control import logs_api
+from atoll.control.logs_api import rest_seconds
 from atoll.control.refusals import ApiCode
 from atoll.errors import Failure
 from atoll.logs import Invocation, LogLine
+from atoll.observe.live import REST_SECONDS
+from atoll.observe.table import Found, Question
 from atoll.wire.generated import ErrorCode, Level, Outcome
 from atoll.workers import Version
 
@@ -187,3 +191,51 @@ async def test_a_stream_ends_with_its_token(node: Node, clock: Clock, end: str) 
     assert await stream.next() == b"", "nothing more, and the stream is over"
     await asyncio.wait_for(stream.task, 5)
     assert node.logs.counts()[1] == 0
+
+
+async def test_the_streams_of_a_tenant_are_bounded_and_rest_longer_the_more_there_are(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logs_api, "MAX_STREAMS", 4)
+    version = await deployed(node)
+    rests: list[float] = []
+    monkeypatch.setattr(logs_api, "rest_seconds", lambda *counts: rests.append(rest_seconds(*counts)) or 0.0)
+    path = "/api/workers/hello/logs/live"
+    streams = []
+    for _ in range(4):
+        streams.append(Stream(node, path))
+        await streams[-1].next()
+    node.logs.record(call(version, 1))
+    for stream in streams:
+        assert b"line 1" in await stream.next()
+    assert rests == [2 * REST_SECONDS] * 4
+    assert rest_seconds(1, 1) == rest_seconds(2, 8) == REST_SECONDS and rest_seconds(1, 80) == 10 * REST_SECONDS
+    refused = await node.ask("GET", path)
+    assert (refused.status, refused.code) == (403, ApiCode.QUOTA)
+    streams[0].leave.set()
+    await asyncio.wait_for(streams[0].task, 5)
+    streams[0] = Stream(node, path)
+    assert await streams[0].next() == b": listening\n\n", "one went, another may come"
+    for stream in streams:
+        stream.leave.set()
+        await asyncio.wait_for(stream.task, 5)
+
+
+async def test_a_tenant_searches_one_thing_at_a_time(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A search may take long and only one runs at a time: another tenant's waits for one of them, not for all."""
+    await deployed(node)
+    await node.ask("POST", "/api/tenants", {"name": "other"})
+    await node.ask("POST", "/api/workers", {"name": "theirs", "script": HELLO}, x_atoll_tenant="other")
+    find, order = node.logs.find, []
+
+    async def told(question: Question) -> Found:
+        found = await find(question)
+        order.append(question.text)
+        return found
+
+    monkeypatch.setattr(node.logs, "find", told)
+    many = [node.ask("GET", "/api/workers/hello/logs?text=mine") for _ in range(8)]
+    theirs = node.ask("GET", "/api/workers/theirs/logs?text=theirs", x_atoll_tenant="other")
+    answers = await asyncio.gather(*many, theirs)
+    assert {answer.status for answer in answers} == {200}
+    assert order.index("theirs") <= 2

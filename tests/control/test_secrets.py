@@ -8,6 +8,7 @@ import stat
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from control_plane import HELLO, Clock, Node
@@ -157,6 +158,27 @@ async def test_a_rotation_seals_everything_anew_and_drops_the_old_key(start: Sta
         live = node.live("hello.localhost")
         assert live is not None and live.secrets == {"KEY": VALUE}
         await put(node, "MORE", "x")
+
+
+@pytest.mark.parametrize("at", ["add_key", "seal_anew", "drop_old_keys"])
+async def test_a_rotation_that_is_cut_short_loses_no_secret(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: str
+) -> None:
+    """A crash before a step of it: whatever is on disk by then opens, and the next rotation brings it to its end."""
+    async with start() as node:
+        await node.post(name="hello", script=HELLO, secrets={"KEY": VALUE})
+        owner = node.store if at == "seal_anew" else node.store.vault
+        monkeypatch.setattr(owner, at, Mock(side_effect=OSError("the power is cut")))
+        assert (await node.ask("POST", "/api/secrets/rotate-key")).status == 500
+    async with start() as node:
+        live = node.live("hello.localhost")
+        assert live is not None and live.secrets == {"KEY": VALUE}
+        assert (await node.ask("PUT", "/api/workers/hello/secrets/MORE", {"value": VALUE})).status == 200
+        assert (await node.ask("POST", "/api/secrets/rotate-key")).json["secrets"] == 2
+        assert (tmp_path / KEY_FILE).read_text().count(":") == 1, "the older keys are gone"
+    async with start() as node:
+        live = node.live("hello.localhost")
+        assert live is not None and live.secrets == {"KEY": VALUE, "MORE": VALUE}
 
 
 async def test_with_another_root_key_the_node_does_not_start(start: Start, tmp_path: Path) -> None:

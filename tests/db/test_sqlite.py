@@ -151,6 +151,15 @@ async def test_reads_go_on_while_a_write_is_under_way(database: Database) -> Non
     assert numbers(database) == [1, 2]
 
 
+async def test_its_files_are_for_their_owner_alone(tmp_path: Path) -> None:
+    """The folder may let everybody in: a volume that was there before, say."""
+    opened = Database(tmp_path / "atoll.db")
+    await opened.write(lambda connection: connection.execute("CREATE TABLE t (a)"))
+    modes = [os.stat(tmp_path / name).st_mode & 0o777 for name in os.listdir(tmp_path)]
+    await opened.close()
+    assert modes == [0o600] * 3
+
+
 async def test_a_file_that_is_no_database_is_refused_with_a_hint(tmp_path: Path) -> None:
     (tmp_path / "test.db").write_bytes(b"not a database at all, but long enough to look at" * 100)
     with pytest.raises(StartError, match="is not a database") as error:

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 
 from atoll.errors import Failure
@@ -16,6 +17,7 @@ from atoll.observe.store import LogStore
 from atoll.observe.table import Place, Question
 from atoll.wire.generated import ErrorCode, Level, Outcome
 from atoll.workers import Version
+from tests.eventually import eventually
 
 NOW = 1.8e9
 HEAD = b"GET http://h/\nhost: h\r\n"
@@ -112,8 +114,17 @@ async def test_records_are_found_by_time_version_outcome_level_and_text(opened: 
     assert await statuses(logs, text="ORDERS") == [2]
     assert await statuses(logs, text='" and \\') == [3]
     assert await statuses(logs, text="kaput \u2014 100%") == [4]
+    assert await statuses(logs, text="KAPUT \u2014") == [4]
     assert await statuses(logs, text="00_") == [], "a wildcard of SQL is a letter like any other"
     assert await statuses(logs, text="host") == [], "headers are not searched"
+
+
+@pytest.mark.parametrize("text", ["größe", "GRÖßE", "ÄNDERN", "e ä", "100% ä", "größe ändern 100%"])
+async def test_case_does_not_count_in_any_alphabet(opened: Callable[..., LogStore], text: str) -> None:
+    logs = opened()
+    logs.record(call(status=1, text="Größe ändern: größe ändern 100% ändern"))
+    logs.record(call(status=2, text="gr\u00d8sse 100 Handern"))
+    assert await statuses(logs, text=text) == [1]
 
 
 async def test_a_search_that_finds_little_goes_on_where_it_stopped(
@@ -187,6 +198,25 @@ async def test_old_records_go(opened: Callable[..., LogStore]) -> None:
     logs.record(call(status=1, at=NOW - 90_000))
     logs.record(call(status=2, at=NOW - 80_000))
     assert await statuses(logs) == [2]
+
+
+async def test_records_grow_too_old_though_nothing_happens(
+    opened: Callable[..., LogStore], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(table, "ERASE_ROWS", 2)
+    logs = opened(days=7)
+    for hours in range(9, -1, -1):
+        logs.record(call(status=hours, at=NOW - hours * 3600))
+    await logs.close()
+    logs = opened(days=5 / 24)
+    assert await statuses(logs) == [0, 1, 2, 3, 4, 5], "what is too old is not told"
+    connection = apsw.Connection(str(tmp_path / store.LOGS_FILE))
+
+    async def is_gone() -> bool:
+        return list(connection.execute("SELECT count(*) FROM records")) == [(6,)]
+
+    await eventually(is_gone, "old records to go from the disk")
+    connection.close()
 
 
 async def test_the_largest_worker_of_the_largest_tenant_pays_for_the_size(

@@ -55,6 +55,8 @@ const MISSING = new Set([
   "domain", "inspector/promises", "readline/promises", "sea", "sqlite", "test", "trace_events", "wasi",
 ]);
 
+const ELSEWHERE = /^(https?|data|file|blob|npm|jsr):/i;
+
 const made = new Map(); // name -> exports
 
 function asDefault(module) {
@@ -96,5 +98,6 @@ export function builtIn(specifier) {
   if (Object.hasOwn(LOADERS, name)) return loadNode(name);
   const all = [...Object.keys(LOADERS).map((each) => `node:${each}`), "cloudflare:workers"].join(", ");
   if (name !== specifier || MISSING.has(name)) return `Atoll has no node:${name}; the built-in modules are ${all}`;
+  if (ELSEWHERE.test(specifier)) return "modules are read from the deployment alone: put it into `modules`, or bundle it";
   return specifier.includes(":") ? `there is no such built-in module; there are ${all}` : undefined;
 }

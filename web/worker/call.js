@@ -73,12 +73,21 @@ export class Call {
       this.respond(result);
       return;
     }
+    try {
+      this.awaitResult(result);
+    } catch (error) {
+      this.fail(ErrorCode.EXCEPTION, error); // a getter of what was returned threw
+    }
+  }
+
+  awaitResult(result) {
     if (!isThenable(result)) {
       this.refuseResult(result);
       return;
     }
+    const promise = Promise.resolve(result);
     calls.set(this.id, this);
-    Promise.resolve(result).then(
+    promise.then(
       (response) => (isResponse(response) ? this.respond(response) : this.refuseResult(response)),
       (error) => this.fail(ErrorCode.EXCEPTION, error),
     );
@@ -298,8 +307,12 @@ function isThenable(value) {
 
 function describeValue(value) {
   if (value === null) return "null";
-  if (typeof value === "object") return `an object (${inspect(value).slice(0, 100)})`;
-  return `a ${typeof value}`;
+  if (typeof value !== "object") return `a ${typeof value}`;
+  try {
+    return `an object (${inspect(value).slice(0, 100)})`;
+  } catch {
+    return "an object";
+  }
 }
 
 /** Runs the `fetch` of a module worker's default export. */

@@ -76,6 +76,7 @@ class Fetch {
     for (;;) {
       const { meta, body } = await this.#send();
       if (this.failure !== null) throw this.failure.error;
+      if (meta.thrown !== undefined) throw lazy("worker/thrown.js").makeThrown(meta.thrown);
       const list = HeaderList.fromText(`\n${meta.head}`, 1);
       const location = REDIRECTS.includes(meta.status) && this.redirect !== "manual" ? list.get("location") : null;
       if (location === null) return this.#respond(meta, list, body);

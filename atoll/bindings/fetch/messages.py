@@ -38,11 +38,13 @@ NOT_FORWARDED = frozenset({
 OF_HANDSHAKE = frozenset({
     "sec-websocket-key", "sec-websocket-version", "sec-websocket-extensions", "sec-websocket-accept",
 })  # fmt: skip
-# What a front tells a worker of its client. A worker that calls another one is no client, and may not claim to be one.
+# What a front tells a worker of its client. A worker that calls another one is no client, and may not claim to be one:
+# who answers on a host may be anybody's worker. A bound one is of its own tenant, and is told what it knows.
 OF_CLIENT = frozenset({
     "cf-connecting-ip", "cf-connecting-ipv6", "cf-ipcountry", "cf-ray", "cf-visitor", "cf-atoll-tls", "x-real-ip",
     "x-forwarded-for", "x-forwarded-proto", "x-forwarded-host", "true-client-ip", "forwarded",
 })  # fmt: skip
+OF_NOBODY = frozenset({"cf-atoll-tls"})  # of the connection, which is in no request
 # Headers of a response that were of the connection it came on.
 OF_CONNECTION = frozenset({
     "connection", "keep-alive", "proxy-connection", "proxy-authenticate", "transfer-encoding", "te", "trailer",
@@ -171,7 +173,8 @@ def inner_head(wanted: Wanted, zone: str, body_length: int | None) -> bytes:
 
 def inner_lines(wanted: Wanted, zone: str) -> bytes:
     """All of such a head that has nothing to do with its URL and its body."""
-    told = lines(pair for pair in wanted.headers if pair[0].lower() not in OF_CLIENT)
+    claims = OF_CLIENT if wanted.service is None else OF_NOBODY
+    told = lines(pair for pair in wanted.headers if pair[0].lower() not in claims)
     return f"host: {wanted.authority}\r\n{told}cf-worker: {zone}\r\n".encode("latin-1")
 
 

@@ -36,6 +36,7 @@ from atoll.bindings.services import InnerRequest, InnerResponse, Services
 from atoll.egress.client import HttpClient
 from atoll.egress.gate import own_ports
 from atoll.errors import CalleeFailed, Failure, InvalidArgument, NetworkError
+from atoll.wire.generated import ErrorCode
 from atoll.workers import Version
 
 MAX_WRITE = 1 << 20
@@ -304,8 +305,10 @@ class Fetch(Binding):
         return InnerRequest(callee, head, body, ended, scope.hops, event, scope if bound is not None else None)
 
     def _inner_reply(self, wanted: Wanted, fetching: Fetching, answer: InnerResponse | Failure) -> Reply:
-        if isinstance(answer, Failure):  # what a client of that worker would get
-            facts = answer.facts
+        if isinstance(answer, Failure):
+            if wanted.service is not None:
+                return thrown_by(answer)
+            facts = answer.facts  # what a client of that worker would get
             text = f"error code: {facts.page}".encode()
             meta = {"status": facts.status, "reason": "", "head": "content-type: text/plain\r\n", "coding": ""}
             return Reply({**meta, "ended": True}, text)
@@ -322,6 +325,14 @@ class Fetch(Binding):
         first = b"" if coding else fetching.first()
         meta = {"status": status, "reason": reason, "head": head, "coding": coding, "ended": fetching.at_end}
         return Reply(meta, first)
+
+
+def thrown_by(failure: Failure) -> Reply:
+    """The failure of a bound worker is the caller's to handle: https://developers.cloudflare.com/workers/configuration/compatibility-flags/,
+    "Dynamic Dispatch Exception Propagation". What it threw is thrown again, without where."""
+    if failure.code != ErrorCode.EXCEPTION:
+        raise CalleeFailed(failure)
+    return Reply({"thrown": {"name": failure.name, "message": failure.message}, "ended": True})
 
 
 def check_status(response: InnerResponse, wanted: Wanted) -> None:

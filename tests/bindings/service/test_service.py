@@ -233,3 +233,45 @@ async def test_calls_like_the_one_before_go_to_the_version_that_is_active(room: 
     assert json.loads((await room.get(called)).body) == [2, 202]
     del room.workers["api"]
     assert "the service `api` is not there" in json.loads((await room.get(called)).body)[1]
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("/throw", '["RangeError","of the callee"]'),
+        ("/reject", '["OddError","odd"]'),
+        ("/spin", "of CPU"),
+        ("/hang", "had hung"),
+        ("/nothing", '["TypeError",'),
+    ],
+)
+@pytest.mark.parametrize("init", ["{}", "{ method: 'POST', body: new Blob(['streamed']).stream() }"])
+async def test_what_the_fetch_handler_of_a_bound_worker_throws_is_thrown_at_the_caller(
+    room: EngineRoom, path: str, expected: str, init: str
+) -> None:
+    source = """export default { async fetch(request) {
+      const { pathname } = new URL(request.url);
+      if (pathname === "/throw") throw new RangeError("of the callee");
+      if (pathname === "/reject") return Promise.reject(Object.assign(new Error("odd"), { name: "OddError" }));
+      if (pathname === "/spin") for (;;);
+      if (pathname === "/hang") return new Promise(() => {});
+    } };"""
+    room.workers["bad"] = script(source, name="bad", limits=Limits(cpu_ms=100))
+    answer = await room.get(caller(f"return await env.BAD.fetch('http://x{path}', {init});", BAD={"service": "bad"}))
+    assert expected in answer.body.decode()
+
+
+async def test_a_bound_worker_is_told_of_the_client_what_its_caller_knows(room: EngineRoom) -> None:
+    source = """export default { fetch(request) {
+      const names = ["cf-connecting-ip", "x-forwarded-for", "cf-atoll-tls", "cf-worker"];
+      return Response.json([request.cf.clientIp, ...names.map((name) => request.headers.get(name))]);
+    } };"""
+    room.workers["shows"] = script(source, name="shows")
+    headers = "{'CF-Connecting-IP': '192.0.2.1', 'X-Forwarded-For': '192.0.2.1', 'CF-Atoll-TLS': 'TLSv1.3 x'}"
+    code = f"""const first = await env.SHOWS.fetch('http://x/', {{ headers: {headers} }});
+      await first.text();
+      return env.SHOWS.fetch('http://x/', {{ headers: {headers} }});"""
+    answer = await room.get(caller(code, SHOWS={"service": "shows"}))
+    ip, *told, worker = json.loads(answer.body)
+    assert (ip, told) == ("192.0.2.1", ["192.0.2.1", "192.0.2.1", None])
+    assert worker.startswith("caller.")
