@@ -67,6 +67,7 @@ class Scope:
         "internal",
         "is_over",
         "line",
+        "messages",
         "ops",
         "pending",
         "response",
@@ -81,6 +82,7 @@ class Scope:
         self.hops = hops  # workers that called each other before this call: loops end at a limit
         self.external = 0  # subrequests that were made so far: fetches
         self.internal = 0  # and what was asked of bindings
+        self.messages = 0  # that came, where the call is a WebSocket: each brings a budget of its own
         self.caller: Scope | None = None  # of the worker that called through a service binding: its budget counts too
         self.ops: dict[str, int] = {}  # how often each op was answered, for the logs
         self.trace: Trace | None = None  # where calls are traced
@@ -96,9 +98,10 @@ class Scope:
         """Count one subrequest. QuotaExceeded when the call, or one that led to it, has had all of its kind."""
         limits = self.version.limits
         most = limits.subrequests if external else limits.internal_subrequests
-        if (self.external if external else self.internal) >= most:
+        if (self.external if external else self.internal) >= most * (1 + self.messages):
             what, name = ("fetches", "subrequests") if external else ("calls of bindings", "internal_subrequests")
-            told = f"one request may make {most} {what}. `limits.{name}` of the worker allows more."
+            who = "one request, or one message of a WebSocket," if self.messages else "one request"
+            told = f"{who} may make {most} {what}. `limits.{name}` of the worker allows more."
             raise QuotaExceeded(f"Too many subrequests: {told}")
         if self.caller is not None:
             self.caller.spend(external=external)

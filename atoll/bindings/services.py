@@ -61,6 +61,9 @@ class InnerCall(Protocol):
     async def write(self, chunk: bytes, ended: bool) -> bool:
         """More of the request body; returns when there is room for the next. False: the worker wants no more of it."""
 
+    def hear(self, messages: int) -> None:
+        """What is written next holds so many messages of a WebSocket."""
+
     def leave(self, last: bytes, seconds: float) -> None:
         """Send the last of the request body and wait for nothing: what comes is dropped, and it ends in time."""
 

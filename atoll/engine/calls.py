@@ -85,6 +85,7 @@ class Call:
         "failure",
         "forced",
         "head",
+        "heard",
         "hops",
         "id",
         "is_socket",
@@ -159,6 +160,7 @@ class Call:
         self.failure: Failure | None = None
         self.cancelled = False
         self.is_socket = False  # it became a WebSocket, and counts as one
+        self.heard = 0  # messages of it
         self.silent = False  # a stand-in for a call that moved away: no record
         self.logs: Lines | None = None
         self.scope: Scope | None = None  # what its ops share, from the first op on
@@ -179,6 +181,12 @@ class Call:
             self.uploaded = ended
             self.uncredited += len(chunk)
             self.table.link.send(encode_body(self.worker, self.id, chunk, ended))
+
+    def hear(self, messages: int) -> None:
+        """So many messages have come, for a call that became a WebSocket."""
+        self.heard += messages
+        if self.scope is not None:
+            self.scope.messages = self.heard
 
     def grant(self, amount: int) -> None:
         """The client took `amount` bytes of the response body: the engine may send as many more."""

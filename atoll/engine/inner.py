@@ -156,6 +156,11 @@ class WorkerCall:
             self._waiting.append((b"", True))
         self._send()
 
+    def hear(self, messages: int) -> None:
+        """What is written next holds so many messages of a WebSocket."""
+        if self.call is not None:
+            self.call.hear(messages)
+
     def leave(self, last: bytes, seconds: float) -> None:
         """Send the last of the request body and wait for nothing: what comes is dropped, and it ends in time."""
         if self.is_closed or self._ended:

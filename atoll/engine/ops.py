@@ -59,6 +59,7 @@ class Ops:
             hops = call.hops if call.event else max(call.hops, hops_of(call.head))
             call.scope = Scope(call.version, hops, DirectBody(call))
             call.scope.caller = call.within
+            call.scope.messages = call.heard
             if self._broker.trace_share:
                 trace = call.scope.trace = trace_of(call.head, self._broker.trace_share)
                 call.scope.spans = [] if trace.is_kept else None

@@ -110,6 +110,8 @@ class ControlCall:
         self.is_gone = True
         self.changed.set()
 
+    def hear(self, messages: int) -> None: ...  # it is never a WebSocket
+
     # The application side
 
     async def run(self, app: AsgiApp, scope: Message) -> None:

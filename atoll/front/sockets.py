@@ -196,6 +196,7 @@ class Socket(asyncio.Protocol):
         self.is_pinged = False
         messages = self.codec.receive(data)
         if messages:
+            self.call.hear(self.codec.messages)
             self.upload.take(messages, self.codec.has_told)
         self._write()
         self.is_flooded = self.transport.get_write_buffer_size() > MAX_UNREAD

@@ -47,9 +47,10 @@ def pack_close(code: int, reason: str = "") -> bytes:
 class FrameCheck:
     """Looks at messages that go from one engine to another: none may claim to be longer than one may be."""
 
-    __slots__ = ("_head", "_left")
+    __slots__ = ("_head", "_left", "messages")
 
     def __init__(self) -> None:
+        self.messages = 0  # that have begun so far
         self._head = b""  # the beginning of a head that is not whole
         self._left = 0  # bytes of a message that are still to come
 
@@ -67,6 +68,7 @@ class FrameCheck:
             kind, length = _HEAD.unpack(head)
             if kind not in (_TEXT, _BINARY, _CLOSE) or length > MAX_MESSAGE:
                 raise BadMessage("the engine sent what is no message")
+            self.messages += 1
             end = start + _HEAD.size + length
             self._left = max(0, end - len(chunk))
             at = min(end, len(chunk))
@@ -76,11 +78,12 @@ class FrameCheck:
 class Codec:
     """The protocol of one WebSocket. After each method, what `outgoing` has is to be written."""
 
-    __slots__ = ("_kind", "_message", "_spoken", "has_told", "protocol")
+    __slots__ = ("_kind", "_message", "_spoken", "has_told", "messages", "protocol")
 
     def __init__(self, side: Side, extensions: list[Extension]) -> None:
         self.protocol = Protocol(side, max_size=MAX_MESSAGE, logger=QUIET_LOG)
         self.protocol.extensions = extensions
+        self.messages = 0  # that the last `receive` gave
         self.has_told = False  # the worker knows that the other side has closed
         self._kind = _TEXT
         self._message = _NOTHING  # fragments of a message
@@ -101,6 +104,7 @@ class Codec:
     def receive(self, data: bytes) -> bytes:
         """What came on the connection; returns what that is to the worker. With a close, nothing follows it."""
         protocol = self.protocol
+        self.messages = 0
         protocol.receive_data(data)
         found = [self._take(event) for event in protocol.events_received() if isinstance(event, Frame)]
         if protocol.parser_exc is not None:
@@ -134,6 +138,7 @@ class Codec:
             except UnicodeDecodeError:
                 self.protocol.fail(INVALID_TEXT, "a text message is not UTF-8")
                 return self.tell_close()
+        self.messages += 1
         return _HEAD.pack(self._kind, len(message)) + message
 
     def tell_close(self) -> bytes:

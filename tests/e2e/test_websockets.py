@@ -265,3 +265,29 @@ def test_a_pair_within_one_worker_is_linked(atoll: Atoll) -> None:
     } }"""
     atoll.deploy("ws-pair", script)
     assert json.loads(atoll.get("ws-pair").text) == [["one", "one!"], [4001, "end"], 3, 1, True]
+
+
+ASKS = """export default { async fetch(request, env) {
+  if (env.OTHER !== undefined) return env.OTHER.fetch(request);
+  const { 0: client, 1: server } = new WebSocketPair();
+  server.accept();
+  server.addEventListener("message", async ({ data }) => {
+    const answers = await Promise.all(Array.from({ length: Number(data) }, () => fetch("http://127.0.0.1:9/").catch(String)));
+    const refused = answers.find((text) => text.includes("Too many subrequests"));
+    server.send(refused ?? `${data} asked`);
+  });
+  return new Response(null, { status: 101, webSocket: client });
+} };"""
+
+
+async def test_each_message_brings_subrequests_of_its_own(atoll: Atoll) -> None:
+    atoll.deploy("ws-asks", ASKS, limits={"subrequests": 2})
+    binding = {"type": "service", "name": "OTHER", "service": "ws-asks"}
+    atoll.deploy("ws-asks-other", ASKS, limits={"subrequests": 2}, bindings=[binding])
+    for name in ("ws-asks", "ws-asks-other"):
+        async with dial(atoll, name) as ws:
+            for _ in range(20):  # in one packet, maybe
+                await ws.send("2")
+            assert [await ws.recv() for _ in range(20)] == ["2 asked"] * 20
+            await ws.send("9")
+            assert "one request, or one message of a WebSocket, may make 2 fetches" in str(await ws.recv())

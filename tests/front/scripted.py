@@ -60,6 +60,8 @@ class ScriptedCall:
         self.cancelled = True
         self.changed.set()
 
+    def hear(self, messages: int) -> None: ...
+
     async def until(self, condition: Callable[[ScriptedCall], bool]) -> None:
         async with asyncio.timeout(5):
             while not condition(self):

@@ -29,7 +29,10 @@ class InnerSocket:
         return self._checked(self._from_worker, self._call.read_nowait())
 
     async def write(self, chunk: bytes, ended: bool) -> bool:
-        return await self._call.write(self._checked(self._to_worker, chunk), ended)
+        before = self._to_worker.messages
+        checked = self._checked(self._to_worker, chunk)
+        self._call.hear(self._to_worker.messages - before)
+        return await self._call.write(checked, ended)
 
     def _checked(self, check: FrameCheck, chunk: bytes) -> bytes:
         try:
