@@ -7,7 +7,7 @@ import json
 import re
 import ssl
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NoReturn
 from urllib.parse import quote, urlencode, urlsplit
 
 from atoll import __version__
@@ -15,6 +15,7 @@ from atoll.cli.profiles import Target
 from atoll.cli.talk import Failed, fail
 
 TIMEOUT = 60
+NO_NODE = "does --api lead to a control host of Atoll?"
 # What the API tells its callers to do, as those of the command line do it.
 COMMANDS = [
     (re.compile(r"\bGET /api/workers/([^/\s]+)/versions\b"), r"`atoll versions \1`"),
@@ -78,7 +79,10 @@ class Client:
         headers = {} if body is None else {"Content-Type": "application/json"}
         response = self.send(method, path, data, headers, query)
         raw = self._read(response)
-        return json.loads(raw) if raw.strip() else None
+        try:
+            return json.loads(raw, object_hook=Answer) if raw.strip() else None
+        except ValueError:
+            fail(f"{self.target.api} answered with something else than JSON", NO_NODE)
 
     def send(
         self,
@@ -157,6 +161,13 @@ class Client:
         return here if self.is_local else "check --api or the profile"
 
 
+class Answer(dict[str, Any]):
+    """What a node answered. Something else may stand at its address, and answer too."""
+
+    def __missing__(self, name: str) -> NoReturn:
+        fail(f"the answer has no `{name}`, so it is not of a node", NO_NODE)
+
+
 def _error_of(raw: bytes, status: int) -> dict[str, Any]:
     try:
         error = json.loads(raw)["error"]
@@ -165,7 +176,7 @@ def _error_of(raw: bytes, status: int) -> dict[str, Any]:
     except (ValueError, KeyError, TypeError):
         pass
     text = raw[:200].decode("utf-8", "replace").strip()
-    return {"message": f"the node answered {status}: {text}", "hint": "does --api lead to a control host of Atoll?"}
+    return {"message": f"the node answered {status}: {text}", "hint": NO_NODE}
 
 
 def segment(text: str) -> str:

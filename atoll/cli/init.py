@@ -46,7 +46,12 @@ Examples:
   atoll init typescript my-worker
 """
 )
-@click.argument("template", default="hello", metavar="[TEMPLATE]")
+@click.argument(
+    "template",
+    default="hello",
+    metavar="[TEMPLATE]",
+    shell_complete=lambda ctx, param, begun: [name for name in TEMPLATES if name.startswith(begun)],
+)
 @click.argument("folder", required=False, type=click.Path(path_type=Path))
 @click.option("--name", metavar="NAME", help="Name of the worker.  [default: the folder's]")
 @click.option("--install/--no-install", default=True, help="Fetch the npm packages of the template.  [default: yes]")

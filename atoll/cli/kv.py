@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from atoll.cli.options import json_option, node_options
-from atoll.cli.talk import done, fail, show_json, show_table
+from atoll.cli.talk import ask_first, done, fail, show_json, show_table
 
 if TYPE_CHECKING:
     from atoll.cli.client import Client
@@ -71,8 +71,7 @@ def delete_namespace(client: Client, namespace: str, yes: bool, as_json: bool) -
     """Delete a namespace with all that is in it."""
     if not yes:
         size = client.get(_at(namespace))
-        if not click.confirm(f"Delete {namespace} with {size['keys']} keys on {client.target.api}?", err=True):
-            fail("nothing was deleted")
+        ask_first(f"Delete {namespace} with {size['keys']} keys on {client.target.api}?", yes)
     client.delete(_at(namespace))
     done(f"deleted {namespace}", as_json, deleted=namespace)
 

@@ -84,6 +84,11 @@ class LazyGroup(click.Group):
             sys.exit(error.exit_code)
         except click.Abort:
             sys.exit(INTERRUPTED)
+        except UnicodeEncodeError as error:  # a word of the command line that is not UTF-8
+            unreadable = Failed(f"{error.object!r} has letters that cannot be sent", "is it typed in UTF-8?")
+            unreadable.as_json = "--json" in sys.argv
+            unreadable.show()
+            sys.exit(WRONG_USE)
         except BrokenPipeError:  # `atoll logs | head`: who reads has seen enough
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             sys.exit(NO_READER)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from atoll.cli.options import json_option, node_options
-from atoll.cli.talk import done, fail, say, show_json, show_table
+from atoll.cli.talk import ask_first, done, fail, say, show_json, show_table
 
 if TYPE_CHECKING:
     from atoll.cli.client import Client
@@ -68,8 +68,7 @@ def create(client: Client, queue: str, as_json: bool) -> None:
 @json_option
 def delete(client: Client, queue: str, yes: bool, as_json: bool) -> None:
     """Delete a queue with its messages."""
-    if not yes and not click.confirm(f"Delete the queue {queue} on {client.target.api}?", err=True):
-        fail("nothing was deleted")
+    ask_first(f"Delete the queue {queue} on {client.target.api}?", yes)
     client.delete(_at(queue))
     done(f"deleted {queue}", as_json, deleted=queue)
 
@@ -127,7 +126,6 @@ def resume(client: Client, queue: str, as_json: bool) -> None:
 @json_option
 def purge(client: Client, queue: str, yes: bool, as_json: bool) -> None:
     """Delete every message that no consumer has."""
-    if not yes and not click.confirm(f"Delete all messages of {queue} on {client.target.api}?", err=True):
-        fail("nothing was deleted")
+    ask_first(f"Delete all messages of {queue} on {client.target.api}?", yes)
     purged = client.post(_at(queue, "purge"))["purged"]
     done(f"deleted {purged} messages", as_json, queue=queue, purged=purged)

@@ -84,6 +84,21 @@ def fail(message: str, hint: str = "") -> NoReturn:
     raise Failed(message, hint)
 
 
+def ask_first(question: str, yes: bool) -> None:
+    """Before something is deleted. Ends the command unless the answer is yes, or was given beforehand."""
+    if yes:
+        return
+    try:
+        agreed = click.confirm(question, err=True)
+    except click.Abort:
+        if sys.stdin.isatty():  # Ctrl-C
+            raise
+        say("")
+        fail("nobody is there to answer, so nothing was deleted", "say it beforehand: --yes")
+    if not agreed:
+        fail("nothing was deleted")
+
+
 def tell_findings(project: Project, *, allow_missing: bool = False) -> None:
     """One line for each thing to know about a config; ends the command when the worker would miss something."""
     for finding in project.findings:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from atoll.cli.options import json_option, node_options, worker_named
-from atoll.cli.talk import done, fail, show_json, show_table
+from atoll.cli.talk import ask_first, done, show_json, show_table
 
 if TYPE_CHECKING:
     from atoll.cli.client import Client
@@ -72,8 +72,7 @@ def delete_worker(client: Client, worker: str, yes: bool, as_json: bool) -> None
     """Delete a worker with all its versions. What it stored stays."""
     from atoll.cli.client import segment
 
-    if not yes and not click.confirm(f"Delete the worker {worker} on {client.target.api}?", err=True):
-        fail("nothing was deleted")
+    ask_first(f"Delete the worker {worker} on {client.target.api}?", yes)
     client.delete(f"/api/workers/{segment(worker)}")
     done(f"deleted {worker}", as_json, deleted=worker)
 

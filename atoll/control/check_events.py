@@ -30,7 +30,7 @@ CONSUMER_BOUNDS: dict[str, tuple[int, int]] = {
     "max_batch_size": (1, 100),
     "max_batch_timeout": (0, 60),
     "max_retries": (0, 100),
-    "retry_delay": (0, 43_200),
+    "retry_delay": (0, 86_400),
     "max_concurrency": (1, 250),
 }
 
@@ -63,6 +63,10 @@ def checked_consumers(consumers: Sequence[QueueConsumer]) -> tuple[QueueConsumer
                     f"`queue_consumers` names the queue {queue[:80]!r}",
                     "use 1 to 63 lower-case letters, digits and dashes",
                 )
+        if consumer.queue == consumer.dead_letter_queue:
+            raise bad_body(
+                f"`{consumer.queue}` is its own dead-letter queue", "what fails would come for ever: name another one"
+            )
         if consumer.queue in seen:
             raise bad_body(f"`queue_consumers` has `{consumer.queue}` twice", "a worker takes a queue once")
         seen.add(consumer.queue)

@@ -65,6 +65,7 @@ class Triggers(Protocol):
     """What starts workers besides requests: triggers.triggers.Triggers."""
 
     def check(self, version: Version, handlers: Sequence[str]) -> None: ...
+    async def prepare(self, version: Version) -> None: ...
     def put(self, version: Version) -> None: ...
     async def drop(self, worker_id: str) -> None: ...
 
@@ -332,6 +333,7 @@ class Deployer:
             self._check_triggers(draft.version, loaded)
             for grant in draft.version.grants.values():
                 await self._kinds[grant.kind].prepare(draft.version.tenant, grant.resource)
+            await self._triggers.prepare(draft.version)
             async with self.turn:
                 self._tenants.find(by.tenant)
                 self._rules.refuse_taken(draft)

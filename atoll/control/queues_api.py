@@ -10,7 +10,14 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from atoll.bindings.queue.ops import MAX_BATCH, MAX_DELAY, MAX_MESSAGE, checked_queue_name, refuse_one_more
+from atoll.bindings.queue.ops import (
+    MAX_BATCH,
+    MAX_BATCH_BYTES,
+    MAX_DELAY,
+    MAX_MESSAGE,
+    checked_queue_name,
+    refuse_one_more,
+)
 from atoll.bindings.queue.store import RETENTION, NewMessage, Queue, QueueStore, Waiting
 from atoll.control.audit import AuditLog
 from atoll.control.boundary import Route, caller_of, json_answer, no_content, read_shape
@@ -173,6 +180,9 @@ class QueuesApi:
         if not 1 <= len(posted.messages) <= MAX_BATCH:
             raise bad_body(f"`messages` has {len(posted.messages)} entries, but must have from 1 to {MAX_BATCH}")
         messages = [_message(message) for message in posted.messages]
+        size = sum(len(message.body) for message in messages)
+        if len(messages) > 1 and size > MAX_BATCH_BYTES:
+            raise bad_body(f"batch size of {size} bytes exceeds limit of {MAX_BATCH_BYTES}", "send them in parts")
         await self._audit.note(caller_of(request), "queue.send", queue.name, f"{len(messages)} messages")
         return json_answer(Posted(await self._store.send(queue.id, messages)), status=201)
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from atoll.bindings.queue.ops import MAX_DELAY
+from atoll.bindings.queue.ops import MAX_DELAY, refuse_one_more
 from atoll.bindings.queue.store import Message, QueueStore, Settlement
 from atoll.engine.events import Calls, EventFailed, run_event
 from atoll.errors import StorageFailed
@@ -63,6 +63,14 @@ class QueueTriggers:
         """The name of the worker that consumes a queue."""
         line = self._lines.get(Key(tenant, queue))
         return line.version.worker_name if line else None
+
+    async def prepare(self, tenant: str, consumers: Sequence[QueueConsumer]) -> None:
+        """Make the queues that consumers name and that are not there yet."""
+        for consumer in consumers:
+            for name in filter(None, (consumer.queue, consumer.dead_letter_queue)):
+                if await self.store.find(tenant, name) is None:
+                    await refuse_one_more(self.store, tenant)
+                    await self.store.ensure(tenant, name)
 
     def put(self, version: Version, consumers: Sequence[QueueConsumer]) -> None:
         """This is the active version of its worker now, which consumes these queues."""

@@ -46,6 +46,10 @@ class Triggers(Struct, frozen=True):
                     is_taken=True,
                 )
 
+    async def prepare(self, version: Version) -> None:
+        """It is about to be deployed: make what it names and is not there yet."""
+        await self.queues.prepare(version.tenant, version.queue_consumers)
+
     def put(self, version: Version) -> None:
         """This is the active version of its worker now."""
         self.crons.put(version, version.crons)

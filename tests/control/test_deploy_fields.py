@@ -76,6 +76,8 @@ def live_id(node: Node) -> str:
         ({"queue_consumers": [{"queue": "a"}, {"queue": "a"}]}, "twice"),
         ({"queue_consumers": [{"queue": "a", "max_batch_size": 101}]}, "from 1 to 100"),
         ({"queue_consumers": [{"queue": "a", "retry_delay": -1}]}, "retry_delay"),
+        ({"queue_consumers": [{"queue": "a", "retry_delay": 86_401}]}, "from 0 to 86400"),
+        ({"queue_consumers": [{"queue": "a", "dead_letter_queue": "a"}]}, "its own dead-letter queue"),
         ({"queue_consumers": [{"queue": "a", "max_batchsize": 1}]}, "queue_consumers.max_batchsize"),
         ({"tail_consumers": [{"service": "a b"}]}, "a b"),
         ({"source_maps": {"other.js": "{}"}}, "other.js"),

@@ -31,6 +31,14 @@ def test_a_trigger_that_cannot_be_is_refused(atoll: Atoll, fields: dict[str, obj
     assert atoll.control("GET", "/api/workers/trig").status == 404
 
 
+def test_a_deploy_makes_the_queues_that_it_names(atoll: Atoll) -> None:
+    consumers = [{"queue": f"made-{i}", "dead_letter_queue": f"made-dead-{i}"} for i in range(5)]
+    atoll.deploy("maker", "export default { queue() {} }", queue_consumers=consumers)
+    known = {queue["name"] for queue in atoll.control("GET", "/api/queues").json["queues"]}
+    assert known >= {name for consumer in consumers for name in consumer.values()}
+    assert atoll.control("DELETE", "/api/workers/maker").status == 204
+
+
 def test_a_queue_has_one_consumer(atoll: Atoll) -> None:
     atoll.deploy("taker", CONSUMER, bindings=BINDINGS, queue_consumers=[{"queue": "only"}])
     body = {"name": "other-taker", "script": CONSUMER, "bindings": BINDINGS, "queue_consumers": [{"queue": "only"}]}
@@ -49,6 +57,8 @@ def test_a_queue_is_looked_at_and_changed_over_http(atoll: Atoll) -> None:
     messages = [{"body": {"a": 1}}, {"body": "aGk=", "content_type": "bytes", "delay_seconds": 9}]
     sent = atoll.control("POST", "/api/queues/by-hand/messages", {"messages": messages})
     assert sent.status == 201 and len(sent.json["ids"]) == 2
+    large = atoll.control("POST", "/api/queues/by-hand/messages", {"messages": [{"body": "x" * 90_000}] * 3})
+    assert large.status == 400 and "exceeds limit of 256000" in large.text
     shown = atoll.control("GET", "/api/queues/by-hand").json
     assert (shown["waiting"], shown["delayed"], shown["consumer"]) == (1, 1, None)
     looked = atoll.control("GET", "/api/queues/by-hand/messages?limit=1").json

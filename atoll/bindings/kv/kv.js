@@ -46,34 +46,44 @@ function readOptions(options, isMany) {
   return { type, cache_ttl: number(cacheTtl) };
 }
 
-function convert(binding, type, meta, body) {
-  if (type === "stream") return streamOf(new Body(sourceOf(binding, body, meta.reader)));
+function convert(type, body) {
   if (type === "arrayBuffer") return body.byteLength === body.buffer.byteLength ? body.buffer : body.slice().buffer;
   const text = decodeText(body);
   return type === "json" ? JSON.parse(text) : text;
 }
 
-/** A value of which `first` is here, and the rest comes as it is read. */
-function sourceOf(binding, first, reader) {
+/** A value that comes as it is read. A large one has a `reader`, which knows what comes after the `first` piece. */
+function sourceOf(binding, { reader, size }, first) {
   let next = first;
-  const end = () => {
-    reader = undefined;
-    return null;
-  };
+  let left = reader === undefined ? 0 : size - first.length;
   return {
     async read() {
       const piece = next;
       next = null;
       if (piece !== null) return piece;
-      if (reader === undefined) return null;
+      if (left === 0) return null;
       const { body } = await read({ binding, reader });
-      return body.length === 0 ? end() : body;
+      left -= body.length;
+      return body;
     },
     cancel() {
       next = null;
-      if (reader !== undefined) void read({ binding, reader, cancel: true }).then(end, end);
+      if (left > 0) void read({ binding, reader, cancel: true }).catch(() => {});
+      left = 0;
     },
   };
+}
+
+/** All of a large value, piece by piece: many at once are then no flood of the connection that all workers share. */
+async function wholeOf(binding, { reader, size }, first) {
+  const whole = new Uint8Array(size);
+  whole.set(first);
+  for (let at = first.length; at < size; ) {
+    const { body } = await read({ binding, reader });
+    whole.set(body, at);
+    at += body.length;
+  }
+  return whole;
 }
 
 /** Sends a stream in pieces; gives the number it was uploaded under, or all of it when it was short. */
@@ -173,15 +183,20 @@ export class KVNamespace {
 
   async #getOne(key, options) {
     const { type, cache_ttl } = readOptions(options, false);
-    const { meta, body } = await get({ binding: this.#name, key: keyOf(key), cache_ttl, stream: type === "stream" });
+    const { meta, body } = await get({ binding: this.#name, key: keyOf(key), cache_ttl });
     if (!meta.found) return { value: null, metadata: null, cacheStatus: null };
-    return { value: convert(this.#name, type, meta, body), metadata: JSON.parse(meta.metadata), cacheStatus: null };
+    const name = this.#name;
+    let value;
+    if (type === "stream") value = streamOf(new Body(sourceOf(name, meta, body)));
+    else value = convert(type, meta.reader === undefined ? body : await wholeOf(name, meta, body));
+    return { value, metadata: JSON.parse(meta.metadata), cacheStatus: null };
   }
 
   async #getMany(keys, options, shape) {
     const { type, cache_ttl } = readOptions(options, true);
     const names = keys.map(toUSVString);
-    const { meta, body } = await getMany({ binding: this.#name, keys: names, cache_ttl });
+    const { meta, body: first } = await getMany({ binding: this.#name, keys: names, cache_ttl });
+    const body = meta.reader === undefined ? first : await wholeOf(this.#name, meta, first);
     const found = new Map();
     let at = 0;
     names.forEach((name, i) => {

@@ -1,4 +1,4 @@
-"""KV as ops: checks what a worker says, asks the store. A value is one frame; a stream comes and goes in pieces."""
+"""KV as ops: checks what a worker says, asks the store. Large values go in pieces, and so do streams that come."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import logging
 import re
 import time
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import wraps
 from typing import Any, TypeAlias
 
@@ -16,17 +16,18 @@ from atoll.bindings.base import Binding, OpCall, Reply, op
 from atoll.bindings.clock import ClockWatch, seconds_up
 from atoll.bindings.kv import limits
 from atoll.bindings.kv.pieces import Budget, Download, Upload
-from atoll.bindings.kv.store import Bound, Entry, KVStore, Space
+from atoll.bindings.kv.store import Bound, Entry, KVStore, Space, TooMuch
 from atoll.errors import BindingRefused, InvalidArgument, StorageFailed
 
 log = logging.getLogger("atoll.bindings")
 
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
-PIECE = 256 * 1024  # of a value that is read as a stream
+PIECE = 256 * 1024  # of a value that is read; a longer one comes in several
 SWEEP_SECONDS = 60.0
 # What expired is kept a while: a clock that was wrong and was set right again has lost nothing by then.
 SWEPT_AFTER = 3_600.0
 
+Found: TypeAlias = "list[Entry | None]"
 KvOp: TypeAlias = Callable[["KV", OpCall], Coroutine[Any, Any, Reply]]
 
 
@@ -56,10 +57,10 @@ class KV(Binding):
     kind = "kv"
     Entry = KVEntry
 
-    def __init__(self, store: KVStore, *, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, store: KVStore, *, clock: Callable[[], float] = time.time, budget: Budget | None = None) -> None:
         self.store = store
         self._clock = clock
-        self._budget = Budget()
+        self._budget = budget or Budget()
         self._sweeper = asyncio.ensure_future(self._sweep_for_ever())
 
     def claim(self, tenant: str, entry: KVEntry) -> str:
@@ -94,27 +95,13 @@ class KV(Binding):
     @op("kv.get")
     @named("GET")
     async def get(self, call: OpCall) -> Reply:
-        """One value. With `stream`, only the first piece of a large one, and the number to read on with."""
+        """One value; of a large one the first piece, and the number to read on with."""
         key = limits.checked_key(call.meta.get("key"))
         limits.checked_cache_ttl(call.meta.get("cache_ttl"))
-        [entry] = await self.store.get(space_of(call), [key], self._clock())
+        [entry], is_held = await self._look_up(space_of(call), [key])
         if entry is None:
             return Reply({"found": False})
-        meta: dict[str, object] = {"found": True, "metadata": entry.metadata}
-        if call.meta.get("stream") is True and len(entry.value) > PIECE:
-            download = Download(entry.value, self._budget)
-            meta["reader"] = call.scope.keep(download)
-            return Reply(meta, download.take(PIECE))
-        return Reply(meta, entry.value)
-
-    @op("kv.read", free=True)
-    def read(self, call: OpCall) -> Reply:
-        """The next piece of a value; an empty one at its end."""
-        number = call.meta.get("reader")
-        piece = call.scope.find(number, Download).take(0 if call.meta.get("cancel") is True else PIECE)
-        if not piece:
-            call.scope.release(number)
-        return Reply({}, piece)
+        return self._answer(call, {"found": True, "metadata": entry.metadata}, entry.value, is_held)
 
     @op("kv.get_many")
     @named("GET_BULK")
@@ -122,11 +109,52 @@ class KV(Binding):
         """Values one after the other; `sizes` tells them apart, null for what is not there."""
         keys = limits.checked_keys(call.meta.get("keys"))
         limits.checked_cache_ttl(call.meta.get("cache_ttl"))
-        entries = await self.store.get(space_of(call), keys, self._clock(), limits.MAX_VALUE)
+        entries, is_held = await self._look_up(space_of(call), keys)
         sizes = [None if entry is None else len(entry.value) for entry in entries]
         metadata = [None if entry is None else entry.metadata for entry in entries]
         body = b"".join(entry.value for entry in entries if entry is not None)
-        return Reply({"sizes": sizes, "metadata": metadata}, body)
+        return self._answer(call, {"sizes": sizes, "metadata": metadata}, body, is_held)
+
+    async def _look_up(self, space: Space, keys: Sequence[bytes]) -> tuple[Found, bool]:
+        """What is under some keys, and whether its bytes were taken of the budget: all that is more than a piece is
+        not even read before there is room for it."""
+        now, tenant = self._clock(), space.tenant
+        try:
+            return await self.store.get(space, keys, now, PIECE), False
+        except TooMuch:
+            await self._budget.wait_for(tenant, limits.MAX_VALUE)
+        held = limits.MAX_VALUE
+        try:
+            entries = await self.store.get(space, keys, now, limits.MAX_VALUE)
+            size = sum(len(entry.value) for entry in entries if entry is not None)
+            held = 0
+            self._budget.give(tenant, limits.MAX_VALUE - size)
+            return entries, True
+        finally:
+            self._budget.give(tenant, held)
+
+    def _answer(self, call: OpCall, meta: dict[str, object], body: bytes, is_held: bool) -> Reply:
+        if not is_held:
+            return Reply(meta, body)
+        download = Download(body, self._budget, call.scope.version.tenant)
+        meta |= {"size": len(body), "reader": call.scope.keep(download)}
+        return Reply(meta, self._next(call, meta["reader"]))
+
+    @op("kv.read", free=True)
+    def read(self, call: OpCall) -> Reply:
+        """The next piece of a value, of which the worker knows how long it is."""
+        number = call.meta.get("reader")
+        if call.meta.get("cancel") is True:
+            call.scope.release(number)
+            return Reply()
+        return Reply({}, self._next(call, number))
+
+    def _next(self, call: OpCall, number: object) -> bytes:
+        download = call.scope.find(number, Download)
+        piece = download.take(PIECE)
+        if download.is_over:
+            call.scope.release(number)
+        return piece
 
     @op("kv.list")
     @named("GET")
@@ -166,7 +194,7 @@ class KV(Binding):
         """A piece of a value that comes as a stream: the first without a number, which is the answer to it."""
         number = call.meta.get("upload")
         if number is None:
-            number = call.scope.keep(Upload(self._budget))
+            number = call.scope.keep(Upload(self._budget, call.scope.version.tenant))
         call.scope.find(number, Upload).add(call.body)
         return Reply({"upload": number})
 

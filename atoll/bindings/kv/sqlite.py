@@ -157,7 +157,7 @@ class SqliteKV:
             found = self._database.read(lambda connection: _together(connection, look, INLINE_VALUE // len(keys)))
         if any(row is not None and row[0] is None for row in found):
             found = await self._database.search(lambda connection: _together(connection, look, ANY))
-        if most != ANY and sum(len(row[0]) for row in found if row is not None and row[0] is not None) > most:
+        if most < INLINE_VALUE and sum(len(row[0]) for row in found if row is not None and row[0] is not None) > most:
             raise TooMuch
         return [None if row is None or row[0] is None else Entry(row[0], row[1], row[2]) for row in found]
 

@@ -5,12 +5,12 @@ All bindings of a tenant with the same namespace and period share their counts, 
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from atoll.bindings.base import Binding, OpCall, Reply, op
-from atoll.bindings.ratelimit.store import Bucket, Counters
+from atoll.bindings.ratelimit.store import PERIODS, Bucket, Counters
 from atoll.errors import InvalidArgument
 
 MAX_NAME = 128
@@ -19,7 +19,7 @@ MAX_NAME = 128
 class RateLimitEntry(msgspec.Struct, forbid_unknown_fields=True):
     namespace: str
     limit: int
-    period: Literal[10, 60]
+    period: int
 
 
 class Rule(NamedTuple):
@@ -43,6 +43,8 @@ class RateLimit(Binding):
             raise InvalidArgument(f"the namespace must have 1 to {MAX_NAME} characters")
         if not 1 <= entry.limit <= 1 << 31:
             raise InvalidArgument(f"the limit is {entry.limit}, and must be 1 or more")
+        if entry.period not in PERIODS:
+            raise InvalidArgument(f"the period is {entry.period}, and must be {' or '.join(map(str, PERIODS))} seconds")
         return f"{entry.limit} {entry.period} {entry.namespace}"
 
     async def forget(self, tenant: str) -> None:

@@ -68,7 +68,8 @@ def test_a_worker_limits_by_a_key_and_knows_its_version(atoll: Atoll) -> None:
     shown = atoll.control("GET", "/api/workers/limited").json["bindings"]
     assert shown == bindings
     bad = [{"type": "ratelimit", "name": "RL", "namespace": "1", "limit": 3, "period": 30}]
-    assert atoll.control("PUT", "/api/workers/limited", {"bindings": bad}).status == 400
+    refused = atoll.control("PUT", "/api/workers/limited", {"bindings": bad})
+    assert refused.status == 400 and "the period is 30, and must be 10 or 60 seconds" in refused.text
 
 
 def test_counts_are_looked_at_and_forgotten_over_http(atoll: Atoll) -> None:
