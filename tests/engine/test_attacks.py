@@ -149,7 +149,8 @@ def test_an_attack_hurts_only_itself(target: Range, script: Path) -> None:
         deployed = target.atoll.control("POST", "/api/workers", {"name": name, "script": source, **fields})
         results = [judge(target.atoll, name, deployed, body) for _ in range(int(head.get("times", "1")))]
         for result in results if head["expect"] != "leak" else []:
-            assert any(fits(result, one, fields["limits"]) for one in head["expect"].split(" or ")), result
+            expected = head["expect"].split(" or ")
+            assert any(fits(result, one, fields["limits"], "engine" in head) for one in expected), result
         if head["expect"] == "leak":
             kinds = [result[0] for result in results]
             assert "memory" in kinds and kinds.count("answer") > 5, "it goes, and comes back with nothing kept"
@@ -181,7 +182,8 @@ def judge(atoll: Atoll, name: str, deployed: Answer, body: bytes) -> tuple[str, 
     return KINDS[record["outcome"]], record.get("exception", {}).get("message", "")
 
 
-def fits(result: tuple[str, str], expected: str, limits: dict[str, int]) -> bool:
+def fits(result: tuple[str, str], expected: str, limits: dict[str, int], is_deaf: bool) -> bool:
+    """`is_deaf`: it is in built-ins that V8 ends late, by half a second of CPU time at most (concepts/security.md)."""
     kind, _, text = expected.partition(" ")
     if kind == "length":
         return result[0] == "answer" and len(result[1]) == int(text)
@@ -194,7 +196,7 @@ def fits(result: tuple[str, str], expected: str, limits: dict[str, int]) -> bool
     if kind == "cpu" and "cannot be interrupted" not in result[1]:
         limit = limits.get("cpu_ms", 50)
         found = re.fullmatch(rf"used (\d+) ms of CPU, limit {limit} ms", result[1])
-        return found is not None and limit < int(found[1]) <= limit * 1.5 + 50
+        return found is not None and limit < int(found[1]) <= (limit + 500 if is_deaf else limit * 1.5 + 50)
     return kind != "memory" or "memory limit" in result[1]
 
 
@@ -286,9 +288,9 @@ def test_a_client_hurts_only_itself(target: Range, attack: Callable[[Atoll], lis
     victim.start()
     try:
         time.sleep(0.5)
+        target.atoll.wait_until(lambda: victim.answers > 3, 60)
     finally:
         victim.stop()
         for connection in opened:
             connection.close()
     assert not victim.wrong, victim.wrong
-    assert victim.answers > 3

@@ -205,7 +205,8 @@ async def test_an_engine_killed_with_a_batch_loses_no_message(room: EngineRoom, 
     } };"""
     triggers.put(script(source), [consumer(max_batch_size=5)])
     await room.until(room_busy(room), "the batch")
-    await asyncio.sleep(0.2)
+    [session] = room.supervisor._running
+    await room.until(lambda: any(map(session.ledger.begun, range(64))), "the begin of its handler")
     room.kill_engine()
     await empty(room)
     assert said(room)[-1] == "begun 2"
