@@ -177,6 +177,22 @@ def test_a_stream_that_breaks_breaks_the_response_visibly(atoll: Atoll) -> None:
     assert atoll.logs("breaks")[0]["exception"]["message"] == "no more"
 
 
+@pytest.mark.parametrize("chunk", ["null", "undefined", "7", "{ then() {} }"])
+def test_a_stream_of_what_are_no_bytes_breaks_instead_of_ending(atoll: Atoll, chunk: str) -> None:
+    """Null is the end inside, and what has a `then` would be waited for."""
+    atoll.deploy(
+        "odd-chunks",
+        """export default { fetch() {
+          const chunks = ["first", CHUNK, "last"];
+          const pull = (controller) => (chunks.length > 0 ? controller.enqueue(chunks.shift()) : controller.close());
+          return new Response(new ReadableStream({ pull }));
+        } };""".replace("CHUNK", chunk),
+    )
+    with pytest.raises(http.client.IncompleteRead):
+        atoll.get("odd-chunks")
+    assert "neither bytes nor a string" in atoll.logs("odd-chunks")[0]["exception"]["message"]
+
+
 def test_a_stream_that_never_ends_is_found(atoll: Atoll) -> None:
     script = "export default { fetch() { return new Response(new ReadableStream({ pull() { return new Promise(() => {}); } })); } }"
     atoll.deploy("stalls", script)

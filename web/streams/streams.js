@@ -127,10 +127,17 @@ export function teeForClone(stream) {
   return [first, cloned];
 }
 
-/** The next chunk, or null at the end. Without an object of value and done, a `then` on Object.prototype changes nothing. */
+/**
+ * The next chunk of a body, or null at the end. Without an object of value and done, a `then` on Object.prototype changes nothing.
+ * What cannot be a chunk is an error here already: null would be the end, and a promise would be waited for.
+ */
 export function readNext(reader) {
   return new Promise((resolve, reject) => {
-    readerRead(reader, { _chunkSteps: resolve, _closeSteps: () => resolve(null), _errorSteps: reject });
+    const take = (chunk) => {
+      if (typeof chunk === "string" || ArrayBuffer.isView(chunk) || chunk instanceof ArrayBuffer) resolve(chunk);
+      else reject(new TypeError("A body's stream gave a chunk that is neither bytes nor a string."));
+    };
+    readerRead(reader, { _chunkSteps: take, _closeSteps: () => resolve(null), _errorSteps: reject });
   });
 }
 
