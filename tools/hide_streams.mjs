@@ -36,8 +36,16 @@ function writeLater(source) {
   return source.replace(WRITE_OF_PIPE, "$1queueMicrotask(()=>{$2})}");
 }
 
+// https://webidl.spec.whatwg.org/#js-dictionary: what is not given has no members, whatever somebody put on Object.prototype.
+const ABSENT = /\b([etr])=\{\}(?=[,)])/g;
+
+function withoutPrototype(source) {
+  if (source.match(ABSENT)?.length !== 10) throw new Error("tools/hide_streams.mjs does not find the options that may be absent");
+  return source.replace(ABSENT, "$1=$none");
+}
+
 function hide(source, nativeModule) {
-  const shown = writeLater(source)
+  const shown = writeLater(withoutPrototype(source))
     .replace(new RegExp(`\\.(${ANY})\\b`, "g"), (_, name) => `[${symbolOf(name)}]`)
     .replace(new RegExp(`"(${ANY})"`, "g"), (_, name) => symbolOf(name))
     .replace(new RegExp(`([{,])(${ANY}):`, "g"), (_, before, name) => `${before}[${symbolOf(name)}]:`);
@@ -54,6 +62,7 @@ function hide(source, nativeModule) {
     import { native as $native } from ${JSON.stringify(nativeModule)};
     const $private = $native.privateSymbol;
     const ${symbols};
+    const $none = Object.freeze({ __proto__: null });
     ${shown}
     export const internals = { ${EXPORTED.map((name) => `${name}: ${symbolOf(name)}`).join(", ")} };
     export { ${read} as readerRead };

@@ -6,10 +6,13 @@ import { Level } from "./internal/wire.gen.js";
 
 const { captureStackTrace } = Error;
 
-// What counts and timers a worker has begun, and how far it has indented.
+// What counts and timers a worker has begun, and how many groups.
 const counts = new Map();
 const timers = new Map();
-let indent = "";
+let groups = 0;
+
+const MOST_INDENT = 20; // groups that are shown by it
+const MOST_TEXT = 256 * 1024; // no line is longer in the log
 
 /** https://console.spec.whatwg.org/#formatter: most lines are one text, which needs no reading of the rest. */
 function formatArguments(data) {
@@ -18,7 +21,12 @@ function formatArguments(data) {
 
 /** https://console.spec.whatwg.org/#printer */
 function print(level, text) {
-  native.log(level, indent === "" ? text : indent + text.replaceAll("\n", `\n${indent}`));
+  if (groups === 0) {
+    native.log(level, text);
+    return;
+  }
+  const indent = "  ".repeat(Math.min(groups, MOST_INDENT));
+  native.log(level, indent + text.slice(0, MOST_TEXT).replaceAll("\n", `\n${indent}`));
 }
 
 /** https://console.spec.whatwg.org/#logger */
@@ -71,7 +79,7 @@ function printTimer(label, data) {
 
 function openGroup(data) {
   if (data.length > 0) log(...data);
-  indent += "  ";
+  groups++;
 }
 
 // A namespace object of Web IDL: https://webidl.spec.whatwg.org/#js-namespaces
@@ -86,7 +94,7 @@ const methods = {
 
   /** https://console.spec.whatwg.org/#clear: a log has no screen to clear. */
   clear() {
-    indent = "";
+    groups = 0;
   },
 
   debug,
@@ -148,7 +156,7 @@ const methods = {
 
   /** https://console.spec.whatwg.org/#groupend */
   groupEnd() {
-    indent = indent.slice(2);
+    groups = Math.max(groups - 1, 0);
   },
 
   /** https://console.spec.whatwg.org/#time */

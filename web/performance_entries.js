@@ -3,7 +3,7 @@ import { DOMException } from "./dom/exception.js";
 import { structuredClone } from "./dom/clone.js";
 import { monotonicNow } from "./internal/clock.js";
 import { defineInterface } from "./internal/platform.js";
-import { illegalConstructor, requireArguments, toDictionary, toDOMString } from "./internal/webidl.js";
+import { illegalConstructor, NO_OPTIONS, requireArguments, toDictionary, toDOMString } from "./internal/webidl.js";
 
 const INTERNAL = Symbol("made by the platform");
 
@@ -170,7 +170,7 @@ function startOf({ start, duration, end }, startMark) {
 export function measure(measureName, startOrOptions, endMark) {
   const name = toDOMString(measureName);
   const isOptions = typeof startOrOptions === "object"; // null is an empty dictionary too
-  const options = (isOptions ? startOrOptions : null) ?? {};
+  const options = (isOptions ? startOrOptions : null) ?? NO_OPTIONS;
   const given = ["start", "duration", "end", "detail"].some((key) => options[key] !== undefined);
   // Step 1.
   if (given) {

@@ -14,10 +14,9 @@ let nextId = 1;
 function start(callback, args, delay, interval) {
   const id = nextId++;
   timers.set(id, { callback, args, context: native.getAsyncContext(), interval });
-  if (native.setTimer(id, delay) === false) {
-    timers.delete(id);
-    throw new RangeError("Too many timers are set; clear some first.");
-  }
+  const set = native.setTimer(id, delay);
+  if (set === false || set === null) timers.delete(id); // null: of a call that is over, whose timers are gone
+  if (set === false) throw new RangeError("Too many timers are set; clear some first.");
   return id;
 }
 
@@ -54,7 +53,7 @@ export function onTimer(id) {
     reportException(error);
   }
   // The callback may have cleared its own interval. Set again in its own context: the engine asks whose timer it is.
-  if (timer.interval !== -1 && timers.has(id) && native.setTimer(id, timer.interval) === false) timers.delete(id);
+  if (timer.interval !== -1 && timers.has(id) && native.setTimer(id, timer.interval) !== true) timers.delete(id);
   native.setAsyncContext(before);
 }
 

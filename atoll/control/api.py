@@ -61,7 +61,7 @@ class ControlApi:
             *VersionsApi(deployer, store, workers.shown, WorkerAnswer).routes(),
             *SecretsApi(deployer, store).routes(),
             *RoutesApi(deployer.all, settings.base_domain).routes(),
-            *TokensApi(access.tokens, access.audit, access.clock).routes(),
+            *TokensApi(access.tokens, access.tenants, access.audit, access.clock).routes(),
             *TenantsApi(access.tenants, access.tokens, deployer, access.clock).routes(),
             *LogsApi(deployer.find, logs, deployer.maps).routes(),
             *more,

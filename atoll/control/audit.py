@@ -69,11 +69,11 @@ class AuditLog:
             lambda connection: mark.write(connection, action, target[:MAX_NAME], detail[:MAX_NAME])
         )
 
-    def page(self, tenant: str | None, before: int, limit: int) -> list[Line]:
-        """Lines older than the one numbered `before`, newest first; of one tenant, or of all."""
+    def page(self, tenant: str | None, before: int, limit: int, since: int = 0) -> list[Line]:
+        """Lines older than the one numbered `before`, newest first; of one tenant since a time, or of all."""
         sql = "SELECT id, at, tenant, actor, action, target, detail FROM audit WHERE id < ?"
         values: tuple[str | int, ...] = (before,)
         if tenant is not None:
-            sql, values = sql + " AND tenant = ?", (before, tenant)
+            sql, values = sql + " AND tenant = ? AND at >= ?", (before, tenant, since)
         sql += f" ORDER BY id DESC LIMIT {limit:d}"
         return self._database.read(lambda connection: rows(connection, Line, sql, *values))

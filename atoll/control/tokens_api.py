@@ -12,10 +12,11 @@ from starlette.responses import Response
 
 from atoll.control.audit import AuditLog, Line, Mark
 from atoll.control.boundary import Query, Route, caller_of, json_answer, no_content, read_json
-from atoll.control.callers import Caller, Scope, held
+from atoll.control.callers import LOCAL, Caller, Scope, held
 from atoll.control.check import bad_body, parse_fields
 from atoll.control.check_events import checked_words
 from atoll.control.refusals import ApiCode, Refused
+from atoll.control.tenants import Tenants
 from atoll.control.tokens import Token, Tokens
 from atoll.observe.records import iso_time
 
@@ -68,8 +69,11 @@ class AuditAnswer(msgspec.Struct, omit_defaults=True):
 
 
 class TokensApi:
-    def __init__(self, tokens: Tokens, audit: AuditLog, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, tokens: Tokens, tenants: Tenants, audit: AuditLog, clock: Callable[[], float] = time.time
+    ) -> None:
         self._tokens = tokens
+        self._tenants = tenants
         self._audit = audit
         self._clock = clock
 
@@ -116,6 +120,8 @@ class TokensApi:
         if not held(scopes) <= caller.scopes:
             raise Refused(ApiCode.FORBIDDEN, "a token cannot make one that may do more than itself")
         name = checked_words("name", body.name, MAX_NAME)
+        if name == LOCAL.name:
+            raise bad_body(f"`name` is {name!r}", "in the audit log that is whoever works on the node's own machine")
         tenant = None if body.all_tenants else caller.tenant
         mark = Mark.of(caller, self._clock())
         token, text = await self._tokens.make(name, scopes, tenant, body.expires_in, mark)
@@ -130,7 +136,10 @@ class TokensApi:
     async def audit(self, request: Request) -> Response:
         limit = _number("limit", request, DEFAULT_LINES, MAX_LINES)
         before = _number("cursor", request, FIRST, FIRST)
-        lines = self._audit.page(reach(caller_of(request)), before, limit + 1)
+        of = reach(caller_of(request))
+        # What another tenant of the same name did, before it was deleted, is not this one's.
+        since = 0 if of is None else self._tenants.find(of).created_at
+        lines = self._audit.page(of, before, limit + 1, since)
         rest = str(lines[limit - 1].id) if len(lines) > limit else ""
         return json_answer(AuditAnswer([_line(line) for line in lines[:limit]], rest))
 

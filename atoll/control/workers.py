@@ -156,6 +156,8 @@ class WorkerStore:
                 if size > max_bytes and not version.is_active:
                     _run(connection, "DELETE FROM versions WHERE id = ?", version.id)
                     size -= version.bytes
+            for worker_id in rows(connection, str, "SELECT id FROM workers WHERE tenant = ?", tenant):
+                drop_unused_secrets(connection, worker_id)
 
         await self._database.write(act)
 

@@ -266,9 +266,10 @@ class HttpClient:
         tenant = self._tenants.get(version.tenant)
         if tenant is None:
             tenant = self._tenants[version.tenant] = Tenant(version.tenant)
-        if tenant.open >= self._per_tenant:
+        if tenant.open >= self._per_tenant or tenant.waiters:
             await self._turn(tenant)
-        tenant.open += 1
+        else:
+            tenant.open += 1
         pool.open += 1
         self.stats.open += 1
         try:
@@ -291,27 +292,23 @@ class HttpClient:
         return connection
 
     async def _turn(self, tenant: Tenant) -> None:
-        """Wait until the tenant may open one more."""
-        while tenant.open >= self._per_tenant:
-            if tenant.idle:
-                next(iter(tenant.idle)).transport.abort()
-            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            tenant.waiters.append(waiter)
-            try:
-                async with asyncio.timeout(self._wait_seconds):
-                    await waiter
-            except TimeoutError:
-                self._pass_on(tenant, waiter)
+        """Wait until the tenant may open one more, and count it. Who came first is first."""
+        if tenant.idle:
+            next(iter(tenant.idle)).transport.abort()
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        tenant.waiters.append(waiter)
+        try:
+            async with asyncio.timeout(self._wait_seconds):
+                await waiter
+        except BaseException as error:
+            if waiter.done() and not waiter.cancelled():  # it has a place, which is for the next
+                self._gone(tenant)
+            elif waiter in tenant.waiters:
+                tenant.waiters.remove(waiter)
+            if isinstance(error, TimeoutError):
                 message = f"{self._per_tenant} connections to other servers are in use (`tenant_connections`)"
                 raise QuotaExceeded(message) from None
-            except asyncio.CancelledError:
-                self._pass_on(tenant, waiter)
-                raise
-
-    def _pass_on(self, tenant: Tenant, waiter: asyncio.Future[None]) -> None:
-        """Who waited is gone: if it was told of a place, that is for the next."""
-        if waiter.done() and not waiter.cancelled():
-            self._wake(tenant)
+            raise
 
     def _released(self, connection: Connection, keeps: bool) -> None:
         """A connection has lost its exchange: keep it, or count it as gone."""
@@ -319,6 +316,9 @@ class HttpClient:
         tenant, pool = connection.tenant, connection.pool
         if pool is None:  # it has not begun, or is counted as gone already
             return
+        if keeps and tenant.waiters:  # it may be of use to none of them; its place is
+            connection.transport.abort()
+            keeps = False
         if not keeps:
             connection.pool = None
             if connection in tenant.idle:
@@ -333,20 +333,20 @@ class HttpClient:
             next(iter(tenant.idle)).transport.abort()
 
     def _closed(self, tenant: Tenant, pool: Pool) -> None:
-        tenant.open -= 1
         pool.open -= 1
         self.stats.open -= 1
-        if not self._wake(tenant) and not tenant.open and self._tenants.get(tenant.name) is tenant:
-            del self._tenants[tenant.name]
+        self._gone(tenant)
 
-    def _wake(self, tenant: Tenant) -> bool:
-        """Tell the next who waits that there is room for a connection. False: nobody waits."""
+    def _gone(self, tenant: Tenant) -> None:
+        """There is room for a connection: it is that of the one who has waited longest, before anybody else can ask."""
         while tenant.waiters:
             waiter = tenant.waiters.popleft()
             if not waiter.done():
                 waiter.set_result(None)
-                return True
-        return False
+                return
+        tenant.open -= 1
+        if not tenant.open and self._tenants.get(tenant.name) is tenant:
+            del self._tenants[tenant.name]
 
     # --- time ---
 

@@ -39,6 +39,7 @@ class EventFailed(Exception):
     def __init__(self, failure: Failure, said: bytes = b"") -> None:
         super().__init__(failure.message)
         self.failure = failure
+        self.was_refused = False  # no engine took the call: its handler knows nothing of it
         self._said = said
 
     def said(self, shape: type[T]) -> T:
@@ -85,6 +86,9 @@ async def run_event(
     ear.call = calls.call(version, head, body, True, ear, int(event), hops)
     try:
         return await ear.answer
+    except EventFailed as error:
+        error.was_refused = ear.call.placement is None
+        raise
     except asyncio.CancelledError:
         if not ear.is_over:
             ear.call.cancel()

@@ -23,7 +23,8 @@ from atoll.wire.generated import ErrorCode, Flag
 log = logging.getLogger("atoll.engine")
 
 MAX_SPANS = 500  # ops of one call that a trace tells of
-PENDING_BYTES = 256 << 20  # bodies of ops that wait, over all calls of one engine
+PENDING_BYTES = 256 << 20  # bodies of ops that wait, of one tenant in one engine; its workers have 64 MB each
+MOST_PENDING_BYTES = 1 << 30  # and over all of them, should the engine lie
 MAX_UNDER_WAY = 1_024  # ops of one call, those that wait for their turn included; the engine allows 1,000
 
 # What our fetch() tells a server it calls: how many workers have called each other until then.
@@ -40,6 +41,7 @@ class Ops:
         self._per_call = per_call
         self._by_index: tuple[Op, ...] = ()
         self._pending_bytes = 0
+        self._pending_of: dict[str, int] = {}  # of it, each tenant's
 
     def bind(self, names: tuple[str, ...]) -> None:
         """The op list of the engine's HELLO. EngineError if it is not ours."""
@@ -66,12 +68,15 @@ class Ops:
         pending, line, op = call.scope.pending, call.scope.line, self._by_index[index]
         if number in pending or number in line:
             raise EngineError(f"a second OP {number} while the first waits")
-        if len(pending) + len(line) >= MAX_UNDER_WAY or self._pending_bytes + len(body) > PENDING_BYTES:
+        if len(pending) + len(line) >= MAX_UNDER_WAY:
             message = "too many operations at once in one call: wait for some of them first"
+            self._reply(worker, number, Refusal(ErrorCode.QUOTA_EXCEEDED, message))
+        elif body and not self._has_room(placement, len(body)):
+            message = "too much data is on its way to bindings: wait for some of it first"
             self._reply(worker, number, Refusal(ErrorCode.QUOTA_EXCEEDED, message))
         elif len(pending) >= self._per_call and not op.is_free:  # a free one goes on with another: it may be waited for
             line[number] = (op, meta, body)
-            self._pending_bytes += len(body)
+            self._hold(placement, len(body))
         else:
             self._run(call.scope, number, op, placement, meta, body)
 
@@ -80,7 +85,7 @@ class Ops:
         while scope.line and (scope.is_over or len(scope.pending) < self._per_call):
             number = next(iter(scope.line))
             op, meta, body = scope.line.pop(number)
-            self._pending_bytes -= len(body)
+            self._hold(placement, -len(body))
             if not scope.is_over:
                 self._run(scope, number, op, placement, meta, body)
 
@@ -105,14 +110,29 @@ class Ops:
             return
         scope.pending[number] = task
         size = len(body)
-        self._pending_bytes += size
+        self._hold(placement, size)
 
         def forget(_: object) -> None:
             scope.pending.pop(number, None)
-            self._pending_bytes -= size
+            self._hold(placement, -size)
             self._take_next(scope, placement)
 
         task.add_done_callback(forget)
+
+    def _has_room(self, placement: Placement, size: int) -> bool:
+        pending = self._pending_of.get(placement.version.tenant, 0)
+        return pending + size <= PENDING_BYTES and self._pending_bytes + size <= MOST_PENDING_BYTES
+
+    def _hold(self, placement: Placement, size: int) -> None:
+        if not size:
+            return
+        tenant = placement.version.tenant
+        self._pending_bytes += size
+        left = self._pending_of.get(tenant, 0) + size
+        if left:
+            self._pending_of[tenant] = left
+        else:
+            del self._pending_of[tenant]
 
     def _reply(self, worker: int, number: int, answer: Reply | Refusal) -> None:
         if isinstance(answer, Refusal):

@@ -216,8 +216,7 @@ class _Line:
         self.wake()
 
     async def _deliver(self, version: Version, consumer: QueueConsumer, queue_id: int, messages: list[Message]) -> None:
-        said, failed = await self._ask(version, consumer, messages)
-        settlement = settle(consumer, messages, said, failed, self._store.now())
+        settlement = await self._ask(version, consumer, messages)
         while True:  # a consumer was told: what it said must not be lost to a disk that is full for a while
             try:
                 if settlement.dead and consumer.dead_letter_queue:
@@ -233,8 +232,8 @@ class _Line:
                 return  # the next start delivers it again: at least once
             await asyncio.sleep(AGAIN_SECONDS)
 
-    async def _ask(self, version: Version, consumer: QueueConsumer, messages: list[Message]) -> tuple[Said, bool]:
-        """What the handler says of the messages, and whether it failed."""
+    async def _ask(self, version: Version, consumer: QueueConsumer, messages: list[Message]) -> Settlement:
+        """Show the messages to the handler; what is to become of them by what it says."""
         meta = {
             "queue": consumer.queue,
             "messages": [
@@ -250,15 +249,19 @@ class _Line:
         }
         body = b"".join(message.body for message in messages)
         label = f"QUEUE {consumer.queue}"
+        said, failed = Said(), True
         try:
             answer = await run_event(self._calls, version, Event.QUEUE, label, meta, body)
-            return read_said(answer), False
+            said, failed = read_said(answer), False
         except BadAnswer as error:
             log.warning("what %s says of a batch of %s makes no sense: %s", version.worker_name, consumer.queue, error)
-            return Said(), True
         except EventFailed as error:
             log.warning("a batch of %s failed in %s: %s", consumer.queue, version.worker_name, error)
-            return error.said(Said), True
+            if error.was_refused:  # no fault of the messages: a node that is full, or stops, must not use them up
+                visible_at = self._store.now() + int(1000 * max(error.failure.retry_after, AGAIN_SECONDS))
+                return Settlement([], [], [], untried=[(message.seq, visible_at) for message in messages])
+            said = error.said(Said)
+        return settle(consumer, messages, said, failed, self._store.now())
 
 
 class BadAnswer(Exception):

@@ -71,14 +71,31 @@ void Worker::DeliverBody(const Mail& mail) {
 
 void Worker::DeliverReply(const Mail& mail) {
   uint32_t op = mail.call;
-  if (Call* call = calls_.Find(ops_[op])) call->ops--;
-  ops_.erase(op);
+  auto found = ops_.find(op);
+  if (Call* call = calls_.Find(found->second.call)) call->ops--;
+  op_bytes_ -= found->second.bytes;
+  ops_.erase(found);
   std::optional<wire::MetaParts> parts = wire::ParseMeta(mail.payload);
   v8::Isolate* isolate = realm_->isolate();
+  v8::Local<v8::Value> body = v8::Null(isolate);  // without anything in it there was no room for it
+  if (parts) body = Bytes(isolate, parts->body);
   CallEntry(realm_->entry().reply,
             {v8::Integer::NewFromUnsigned(isolate, op), v8::Boolean::New(isolate, mail.flags & wire::kFlagFail),
-             ToV8(isolate, parts ? parts->meta : std::string_view("{}")),
-             Bytes(isolate, parts ? parts->body : std::string_view())});
+             ToV8(isolate, parts ? parts->meta : std::string_view("{}")), body});
+}
+
+void Worker::ForgetOps(uint32_t call) {
+  std::vector<uint32_t> forgotten;
+  for (const auto& [id, op] : ops_) {
+    if (op.call == call) forgotten.push_back(id);
+  }
+  v8::Isolate* isolate = realm_->isolate();
+  v8::HandleScope handles(isolate);
+  for (uint32_t id : forgotten) {
+    op_bytes_ -= ops_.at(id).bytes;
+    ops_.erase(id);
+    CallEntry(realm_->entry().reply, {v8::Integer::NewFromUnsigned(isolate, id), v8::Null(isolate)});
+  }
 }
 
 void Worker::Cancel(const Mail& mail) {
@@ -105,6 +122,9 @@ v8::MaybeLocal<v8::Promise> Worker::StartJob(std::shared_ptr<Job> job, size_t by
   v8::Local<v8::Promise::Resolver> resolver;
   if (!v8::Promise::Resolver::New(isolate->GetCurrentContext()).ToLocal(&resolver)) return {};
   uint32_t call = CurrentCall();
+  // Code that outlived its call could go on for ever from job to job, and so could what top-level code has begun.
+  if (IsOver(call) || (call == 0 && stray_jobs_ > kMaxJobs)) return resolver->GetPromise();
+  if (call == 0 && state_ == State::kReady) stray_jobs_++;
   uint64_t left = state_ == State::kStarting ? kStartupJobNs : cpu_limit_ns_;
   if (calls_.Find(call) != nullptr) left = AccountOf(call).budget_ns;
   // A tenth is kept back for the code that handles the failure.
@@ -133,18 +153,26 @@ uint32_t Worker::ChargeJob(uint32_t id) {
   // One that was stopped may have gone on a little too long, which is not the worker's fault.
   uint64_t cost = job.expired() ? std::min(job.cpu_ns(), job.budget_ns_) : job.cpu_ns();
   uint32_t call_id = found->second.call;
-  uint64_t used = 0;
-  uint64_t limit = cpu_limit_ns_;
+  const Account account = AccountOf(call_id);
   if (Call* call = calls_.Find(call_id)) {
-    used = call->cpu_ns += cost;
-  } else if (state_ == State::kStarting) {
-    used = startup_ns_ += cost;
-    limit = kStartupJobNs;
+    call->cpu_ns += cost;
+  } else if (auto left = outlived_.find(call_id); left != outlived_.end()) {
+    left->second += cost;
+  } else {
+    startup_ns_ += cost;
   }
-  if (used > limit + (limit == cpu_limit_ns_ ? spare_ns_ : 0)) {
-    condemned_ = TooMuchCpu(used, limit);
+  if (cost > account.budget_ns && (call_id != 0 || account.starting)) {
+    condemned_ = TooMuchCpu(account.used_ns + cost, account.limit_ns);
   }
   return call_id;
+}
+
+bool Worker::HasJobs(uint32_t call) const {
+  return std::any_of(jobs_.begin(), jobs_.end(), [call](const auto& each) { return each.second.call == call; });
+}
+
+void Worker::Outlive(uint32_t call, uint64_t used_ns) {
+  if (!jobs_.empty() && HasJobs(call)) outlived_[call] = used_ns;
 }
 
 void Worker::DeliverFinished(uint32_t id) {
@@ -163,6 +191,8 @@ void Worker::DropJobs() {
   for (auto& [id, pending] : jobs_) pending.job->canceled_.store(true, std::memory_order_relaxed);
   jobs_.clear();
   waiting_jobs_.clear();
+  outlived_.clear();
+  job_bytes_ = 0;
 }
 
 }  // namespace engine

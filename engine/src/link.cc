@@ -8,6 +8,20 @@
 #include <unistd.h>
 
 namespace engine {
+namespace {
+
+// What a buffer may keep for its next use: one large op must not hold its memory for the life of its worker.
+constexpr size_t kKeptBytes = size_t{1} << 20;
+
+void Empty(std::string& buffer) {
+  if (buffer.capacity() > kKeptBytes) {
+    std::string().swap(buffer);
+  } else {
+    buffer.clear();
+  }
+}
+
+}  // namespace
 
 Link::Link(int fd) : fd_(fd), wake_fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
   fcntl(fd_, F_SETFL, fcntl(fd_, F_GETFL) | O_NONBLOCK);
@@ -57,7 +71,7 @@ void Link::Send(std::string& frames) {
       backlog_.append(frames, sent);
     }
   }
-  frames.clear();
+  Empty(frames);
   if (must_wake) Wake();
 }
 
@@ -72,7 +86,10 @@ void Link::FlushBacklog() {
       send(fd_, backlog_.data() + backlog_sent_, backlog_.size() - backlog_sent_, MSG_DONTWAIT | MSG_NOSIGNAL);
   if (count > 0) backlog_sent_ += static_cast<size_t>(count);
   if (backlog_sent_ == backlog_.size()) {
-    backlog_.clear();
+    Empty(backlog_);
+    backlog_sent_ = 0;
+  } else if (backlog_sent_ > kKeptBytes && backlog_sent_ > backlog_.size() / 2) {
+    backlog_.erase(0, backlog_sent_);  // it may never be empty while much is said
     backlog_sent_ = 0;
   }
 }

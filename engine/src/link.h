@@ -1,7 +1,8 @@
 // The one socket to Python. One thread at a time reads it (the scheduler sees to that); any thread may send.
 //
 // Frames of one turn of an isolate leave in one write. When the socket is full the rest waits in a backlog that the
-// main thread empties; the backlog is bounded by the credit that Python grants for bodies.
+// main thread empties; the backlog is bounded by the credit that Python grants for bodies, and by what the ops of a
+// worker may hold (worker.h).
 #pragma once
 
 #include <cstdint>

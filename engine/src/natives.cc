@@ -130,10 +130,13 @@ void Done(const Info& info) {
 }
 
 // op(index, meta, body: Uint8Array | null) -> op id; 0 when no call is running, 2^32-1 when too many are under way,
-// 2^32-2 when it is too large
+// 2^32-2 when it is too large, 2^32-3 when those under way hold too much
 void Op(const Info& info) {
   Worker* worker = WorkerOf(info);
   if (worker == nullptr) return;
+  if (!info[1]->IsString()) return;
+  const bool is_long = static_cast<size_t>(info[1].As<v8::String>()->Length()) > wire::kMaxMeta;
+  if (is_long) return info.GetReturnValue().Set(Worker::kOpTooLarge);  // before a copy of it is made
   std::string meta = FromV8(info.GetIsolate(), info[1]);
   std::string_view body = IsBytes(info[2]) ? BytesOf(info[2]) : std::string_view();
   bool fits = meta.size() <= wire::kMaxMeta && body.size() <= wire::kMaxPayload - wire::kMaxMeta - 64;
@@ -149,11 +152,18 @@ void Log(const Info& info) {
               BeginningOf(info.GetIsolate(), info[1].As<v8::String>(), Calls::kMaxLogBytes));
 }
 
-// setTimer(id, delay in ms) -> false when there are too many
+// setTimer(id, delay in ms) -> false when there are too many, null when it will never come
 void SetTimer(const Info& info) {
   Worker* worker = WorkerOf(info);
   if (worker == nullptr || !info[1]->IsNumber()) return;
-  info.GetReturnValue().Set(worker->SetTimer(Unsigned(info, 0), info[1].As<v8::Number>()->Value()));
+  switch (worker->SetTimer(Unsigned(info, 0), info[1].As<v8::Number>()->Value())) {
+    case Worker::TimerSet::kYes:
+      return info.GetReturnValue().Set(true);
+    case Worker::TimerSet::kTooMany:
+      return info.GetReturnValue().Set(false);
+    case Worker::TimerSet::kNever:
+      return info.GetReturnValue().SetNull();
+  }
 }
 
 // clearTimer(id)

@@ -8,11 +8,13 @@
 
 namespace engine {
 
-bool Worker::SetTimer(uint32_t id, double delay_ms) {
+Worker::TimerSet Worker::SetTimer(uint32_t id, double delay_ms) {
   uint32_t call_id = CurrentCall();
+  // The timers of a call go with it. Code of it that still runs gets no new ones, or it would run for ever, at nobody's
+  // cost.
+  if (IsOver(call_id)) return TimerSet::kNever;
   Call* call = calls_.Find(call_id);
-  if (call == nullptr) call_id = 0;
-  if (call != nullptr && call->timers >= Timers::kMaxOfCall) return false;
+  if (call != nullptr && call->timers >= Timers::kMaxOfCall) return TimerSet::kTooMany;
   if (delay_ms > longest_timer_ms_) {
     delay_ms = longest_timer_ms_;
     if (call != nullptr && !std::exchange(call->told_of_timer, true)) {
@@ -22,9 +24,9 @@ bool Worker::SetTimer(uint32_t id, double delay_ms) {
     }
   }
   uint64_t delay_ns = delay_ms > 0 ? static_cast<uint64_t>(delay_ms * 1e6) : 0;
-  if (!timers_.Set(id, call_id, MonotonicNs() + delay_ns)) return false;
+  if (!timers_.Set(id, call_id, MonotonicNs() + delay_ns)) return TimerSet::kTooMany;
   if (call != nullptr) call->timers++;
-  return true;
+  return TimerSet::kYes;
 }
 
 void Worker::ClearTimer(uint32_t id) {
@@ -41,8 +43,11 @@ uint32_t Worker::StartOp(uint32_t op, std::string_view meta, std::string_view bo
   Call* call = calls_.Find(call_id);
   if (call == nullptr) return 0;
   if (call->ops >= kMaxOps) return kTooManyOps;
+  size_t bytes = meta.size() + body.size();
+  if (op_bytes_ > 0 && op_bytes_ + bytes > kMaxOpBytes) return kTooMuchOnItsWay;
   uint32_t id = engine_.NextOp();
-  ops_.emplace(id, call_id);
+  ops_.emplace(id, PendingOp{call_id, bytes});
+  op_bytes_ += bytes;
   call->ops++;
   call->ops_made++;
   out_.Begin(wire::Frame::kOp, 0, id_, id);
@@ -62,9 +67,18 @@ bool Worker::FinishCall(uint32_t id) {
     finishing_.push_back(id);
     return true;
   }
-  if (!calls_.Done(id, UnfinishedNs())) return false;
-  timers_.ClearCall(id);
-  return true;
+  return EndCall(id);
+}
+
+bool Worker::EndCall(uint32_t id) {
+  const Call* call = calls_.Find(id);
+  if (call == nullptr) return false;
+  bool had_ops = call->ops > 0;
+  Outlive(id, call->cpu_ns);
+  bool had_timers = calls_.Done(id, UnfinishedNs());
+  if (had_timers) timers_.ClearCall(id);
+  if (had_ops) ForgetOps(id);
+  return had_timers;
 }
 
 void Worker::Log(uint32_t call, wire::Level level, std::string_view text) {

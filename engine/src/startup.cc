@@ -42,6 +42,7 @@ void Worker::TakeNewContext() {
     rejections_.clear();
     finishing_.clear();
     ops_.clear();
+    op_bytes_ = 0;
     timers_ = Timers();
     DropJobs();
     realm_->isolate()->SetContinuationPreservedEmbedderData(v8::Undefined(realm_->isolate()));

@@ -31,12 +31,22 @@ bool Worker::Post(Mail mail) {
   {
     std::lock_guard<std::mutex> lock(mutex_);
     if (gone_) return false;
+    if (mail.kind == Mail::Kind::kReply) MakeRoomFor(mail);
     mailbox_.push_back(std::move(mail));
     if (scheduled_) return true;
     scheduled_ = true;
   }
   engine_.Schedule(shared_from_this());
   return true;
+}
+
+// A worker that does not read what its bindings answer must not fill the memory of all with it.
+void Worker::MakeRoomFor(Mail& reply) {
+  size_t held = reply_bytes_.load(std::memory_order_relaxed) + reply.payload.size();
+  if (reply.payload.size() > kSmallReply && held > std::max(memory_bytes_, kMaxReplyBytes)) {
+    std::string().swap(reply.payload);
+  }
+  reply_bytes_.fetch_add(reply.payload.size(), std::memory_order_relaxed);
 }
 
 bool Worker::TakeMail(std::vector<Mail>& batch) {
@@ -169,8 +179,9 @@ void Worker::Handle(Mail& mail, Watchdog::Slot& slot) {
       break;
     case Mail::Kind::kReply: {
       auto op = ops_.find(mail.call);
-      if (op == ops_.end()) break;
-      Run(slot, op->second, [&] { DeliverReply(mail); });
+      if (op != ops_.end()) Run(slot, op->second.call, [&] { DeliverReply(mail); });
+      reply_bytes_.fetch_sub(mail.payload.size(), std::memory_order_relaxed);
+      std::string().swap(mail.payload);
       break;
     }
     case Mail::Kind::kAlarm:
@@ -183,6 +194,7 @@ void Worker::Handle(Mail& mail, Watchdog::Slot& slot) {
     case Mail::Kind::kFinished:
       if (uint32_t call = ChargeJob(mail.call); !condemned_) {
         Run(slot, call, [&] { DeliverFinished(mail.call); });
+        if (outlived_.contains(call) && !HasJobs(call)) outlived_.erase(call);
       }
       break;
     case Mail::Kind::kTrim:
@@ -204,6 +216,7 @@ void Worker::Run(Watchdog::Slot& slot, uint32_t call_id, Enter&& enter) {
   realm_->set_now_ms(EpochMs());
   if (call_id != 0) isolate->SetContinuationPreservedEmbedderData(v8::Integer::NewFromUnsigned(isolate, call_id));
   Account account = AccountOf(call_id);
+  const bool was_over = outlived_.contains(call_id);
   uint64_t cost;
   uint64_t surely;
   bool too_long;
@@ -215,9 +228,7 @@ void Worker::Run(Watchdog::Slot& slot, uint32_t call_id, Enter&& enter) {
     isolate->PerformMicrotaskCheckpoint();
     if (state_ == State::kStarting && !IsEnding()) ContinueStarting();
     if (!rejections_.empty()) ReportRejections();
-    for (uint32_t id : std::exchange(finishing_, {})) {
-      if (calls_.Done(id, UnfinishedNs())) timers_.ClearCall(id);
-    }
+    for (uint32_t id : std::exchange(finishing_, {})) EndCall(id);
     charge_ = nullptr;
     cost = charge.Stop();
     surely = charge.surely_ns();
@@ -226,8 +237,10 @@ void Worker::Run(Watchdog::Slot& slot, uint32_t call_id, Enter&& enter) {
   }
   if (Call* call = calls_.Find(call_id)) {
     call->cpu_ns += cost;
-  } else if (call_id != 0 && account.limit_ns == cpu_limit_ns_) {
-    Settle(account.used_ns + cost);
+  } else if (call_id != 0) {
+    if (!was_over) Outlive(call_id, account.used_ns);
+    if (auto left = outlived_.find(call_id); left != outlived_.end()) left->second += cost;
+    if (!was_over && account.limit_ns == cpu_limit_ns_) Settle(account.used_ns + cost);
   }
   if (account.starting) startup_ns_ += cost;
   if (Appetite* appetite = appetite_.load(std::memory_order_relaxed)) appetite->Add(surely);
@@ -255,6 +268,8 @@ Account Worker::AccountOf(uint32_t call_id) const {
   } else if (const Call* call = calls_.Find(call_id)) {
     account.used_ns = call->is_socket ? 0 : call->cpu_ns;  // a socket lives long: each event has the whole limit
     if (call->is_event) account.limit_ns = event_limit_ns_;
+  } else if (auto left = outlived_.find(call_id); left != outlived_.end()) {
+    account.used_ns = left->second;
   } else if (begins_event_) {
     account.limit_ns = event_limit_ns_;
   }

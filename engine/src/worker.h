@@ -88,11 +88,14 @@ class Worker final : public std::enable_shared_from_this<Worker> {
   uint64_t UnfinishedNs() const { return charge_ == nullptr ? 0 : charge_->SoFar(); }
   // What the isolate uses, garbage included, as it was a tenth of a second ago at most.
   uint16_t UsedMb();
-  bool SetTimer(uint32_t id, double delay_ms);
+  enum class TimerSet { kYes, kTooMany, kNever };  // never: it would ring for a call that is over
+  TimerSet SetTimer(uint32_t id, double delay_ms);
   void ClearTimer(uint32_t id);
-  // The id of the op; 0 when no call is running, kTooManyOps when the call has too many under way.
+  // The id of the op; 0 when no call is running, kTooManyOps when the call has too many under way, kTooMuchOnItsWay
+  // when those of the worker hold too much.
   static constexpr uint32_t kTooManyOps = UINT32_MAX;
   static constexpr uint32_t kOpTooLarge = UINT32_MAX - 1;
+  static constexpr uint32_t kTooMuchOnItsWay = UINT32_MAX - 2;
   uint32_t StartOp(uint32_t op, std::string_view meta, std::string_view body);
   // Whether this worker may have one more job, which holds so much memory. If not, the work is done on the spot.
   bool MayStartJob(size_t bytes) const;
@@ -111,6 +114,10 @@ class Worker final : public std::enable_shared_from_this<Worker> {
 
  private:
   static constexpr uint32_t kMaxOps = 1000;
+  // What ops hold until they are answered, and what answers hold until they are read, is memory that V8 does not count.
+  static constexpr size_t kMaxOpBytes = size_t{64} << 20;
+  static constexpr size_t kMaxReplyBytes = size_t{64} << 20;
+  static constexpr size_t kSmallReply = 4096;               // always has room
   static constexpr uint64_t kMeasureEveryNs = 100'000'000;  // V8 takes half a microsecond to tell
 
   enum class State { kNew, kStarting, kReady, kGone };
@@ -122,6 +129,7 @@ class Worker final : public std::enable_shared_from_this<Worker> {
     bool handled;
   };
 
+  void MakeRoomFor(Mail& reply);
   bool TakeMail(std::vector<Mail>& batch);
   void RunBatch(std::vector<Mail>& batch, Watchdog::Slot& slot);
   void Handle(Mail& mail, Watchdog::Slot& slot);
@@ -150,12 +158,20 @@ class Worker final : public std::enable_shared_from_this<Worker> {
   void DeliverBody(const Mail& mail);
   void Pipe(Watchdog::Slot& slot, const Mail& mail);
   void DeliverReply(const Mail& mail);
+  // Nobody is there any more for what the ops of a call that is over are answered.
+  void ForgetOps(uint32_t call);
+  // Ends a call; true if it still had timers.
+  bool EndCall(uint32_t id);
+  bool IsOver(uint32_t call) const { return call != 0 && calls_.Find(call) == nullptr; }
+  // Remembers what a call that is over has used, if jobs of it go on.
+  void Outlive(uint32_t call, uint64_t used_ns);
   void Cancel(const Mail& mail);
 
   // Charges a finished job and returns the call it was for.
   uint32_t ChargeJob(uint32_t id);
   void DeliverFinished(uint32_t id);
   void PushJobs();
+  bool HasJobs(uint32_t call) const;
   void DropJobs();
 
   void ReportRejections();
@@ -179,6 +195,7 @@ class Worker final : public std::enable_shared_from_this<Worker> {
   bool gone_ = false;
 
   std::atomic<size_t> used_bytes_{0};
+  std::atomic<size_t> reply_bytes_{0};        // in the mailbox
   std::atomic<Appetite*> appetite_{nullptr};  // its tenant's, once it is known
 
   // Inside a turn only.
@@ -208,8 +225,13 @@ class Worker final : public std::enable_shared_from_this<Worker> {
   uint64_t spare_ns_ = 0;        // what calls that stayed below the limit have earned for those that do not
   uint64_t startup_ns_ = 0;
   double longest_timer_ms_ = 30'000;
-  std::vector<Mail> early_;                     // of calls that came before the top-level code was done
-  std::unordered_map<uint32_t, uint32_t> ops_;  // op id -> call
+  std::vector<Mail> early_;  // of calls that came before the top-level code was done
+  struct PendingOp {
+    uint32_t call;
+    size_t bytes;
+  };
+  std::unordered_map<uint32_t, PendingOp> ops_;
+  size_t op_bytes_ = 0;
   std::vector<Rejection> rejections_;
   std::vector<uint32_t> finishing_;  // calls that are over when the rejections have been told
   struct PendingJob {
@@ -218,7 +240,9 @@ class Worker final : public std::enable_shared_from_this<Worker> {
     uint32_t call;
   };
   std::unordered_map<uint32_t, PendingJob> jobs_;
-  std::deque<uint32_t> waiting_jobs_;  // of them, those the pool does not have yet
+  std::deque<uint32_t> waiting_jobs_;                // of them, those the pool does not have yet
+  std::unordered_map<uint32_t, uint64_t> outlived_;  // calls that are over and have jobs -> CPU time they used
+  size_t stray_jobs_ = 0;  // that code of no call has started since the top-level code was done
   size_t job_bytes_ = 0;
   uint32_t next_job_ = 1;
   Watchdog::Charge* charge_ = nullptr;

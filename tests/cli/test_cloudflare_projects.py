@@ -274,9 +274,10 @@ def test_a_part_that_atoll_does_not_have_is_refused_by_its_name(atoll: Atoll, pr
 
 
 USES_WHAT_IS_MISSING = """
-import { DurableObject, WorkflowEntrypoint } from "cloudflare:workers";
+import { DurableObject, RpcTarget, WorkflowEntrypoint } from "cloudflare:workers";
 export class Room extends DurableObject { hello() { return "hi"; } }
 export class Flow extends WorkflowEntrypoint {}
+class Counter extends RpcTarget {}
 export default {
   async fetch(request, env) {
     const { DB, ROOM, AI, TEXT } = env;
@@ -284,7 +285,7 @@ export default {
     console.log("env is", env);
     const said = [];
     const uses = [() => DB.prepare("SELECT 1"), () => ROOM.idFromName("a"), () => AI.run("m"), () => { DB.x = 1; },
-      () => new Room()];
+      () => new Room(), () => new Counter()];
     for (const use of uses) {
       try { use(); said.push("worked"); } catch (error) { said.push(error.message); }
     }
@@ -302,10 +303,11 @@ def test_what_was_allowed_to_be_missing_says_so_when_it_is_used(atoll: Atoll, pr
     folder = project("cf-goes-without", **{"wrangler.jsonc": config, "index.js": USES_WHAT_IS_MISSING})
     run(folder, "deploy", "--allow-missing-bindings", **node_of(atoll))
     assert json.loads(atoll.get("cf-goes-without", "/other").text) == ["t", "object", True, True]
-    *said, made = json.loads(atoll.get("cf-goes-without").text)
+    *said, made, target = json.loads(atoll.get("cf-goes-without").text)
     assert [text.split(" cannot be used: ")[0] for text in said] == ["env.DB", "env.ROOM", "env.AI", "env.DB"]
     assert all("atoll doctor" in text for text in said)
     assert made == "A DurableObject cannot be made: Atoll has no Durable Objects yet."
+    assert target.startswith("A RpcTarget cannot be made: Atoll has no ")
     shown = json.loads(run(folder, "workers", "show", "cf-goes-without", "--json", **node_of(atoll)).stdout)
     fields = {binding["name"]: binding["field"] for binding in shown["bindings"]}
     assert fields == {"DB": "d1_databases", "ROOM": "durable_objects", "AI": "ai"}

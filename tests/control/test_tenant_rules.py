@@ -7,12 +7,13 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
-from control_plane import HELLO, Answer, Node
+from control_plane import HELLO, Answer, Clock, Node
 
 from atoll.control import audit
 from atoll.control.audit import Mark
 from atoll.control.callers import LOCAL, Scope
 from atoll.control.refusals import ApiCode, Refused
+from atoll.db.sqlite import rows
 from atoll.router import hosts_meet
 
 Start = Callable[..., Any]
@@ -180,6 +181,10 @@ async def test_the_history_of_a_tenants_code_is_within_its_quota(node: Node) -> 
     kept = {name: (await acme.ask("GET", f"/api/workers/{name}/versions")).json["versions"] for name in ("one", "two")}
     assert [version["number"] for version in kept["one"]] == [1], "what answers is never let go"
     assert [version["number"] for version in kept["two"]] == [7, 6, 5, 4]
+    for number in range(6):
+        await acme.ask("PUT", "/api/workers/one/secrets/KEY", {"value": f"{number}"})
+    stored = node.database.read(lambda connection: rows(connection, int, "SELECT count(*) FROM secrets"))
+    assert stored == [len((await acme.ask("GET", "/api/workers/one/versions")).json["versions"])], "secrets go as well"
     assert (await acme.ask("POST", "/api/workers/two/rollback", {})).status == 200
     large = await acme.ask("PUT", "/api/workers/two", {"script": HELLO + " " * 4 * len(HELLO)})
     assert (large.status, large.code) == (403, ApiCode.QUOTA)
@@ -222,6 +227,24 @@ async def test_changes_of_a_tenant_at_once_undo_none_of_each_other(node: Node) -
     gone = await asyncio.gather(*ends, node.ask("PATCH", "/api/tenants/acme", {"hosts": None}))
     assert [answer.status for answer in gone] == [204, 404, 404, 404, 404]
     assert (await node.ask("GET", "/api/tenants/acme")).status == 404
+
+
+async def test_a_tenant_does_not_read_what_another_of_its_name_did(node: Node, acme: Tenant, clock: Clock) -> None:
+    await acme.deploy("shop")
+    await acme.ask("DELETE", "/api/workers/shop")
+    assert (await node.ask("DELETE", "/api/tenants/acme")).status == 204
+    clock.now += 1
+    again = await new_tenant(node, "acme")
+    await again.deploy("mine")
+    lines = (await again.ask("GET", "/api/audit")).json["audit"]
+    assert [line["action"] for line in lines] == ["worker.create", "token.create"]
+    everybodys = (await node.ask("GET", "/api/audit")).json["audit"]
+    assert any(line["target"] == "shop" for line in everybodys), "an operator reads all"
+
+
+async def test_no_token_acts_as_if_it_were_the_operator_at_the_machine(acme: Tenant) -> None:
+    answer = await acme.ask("POST", "/api/tokens", {"name": "local", "scopes": ["deploy"]})
+    assert (answer.status, answer.code) == (400, ApiCode.BAD_BODY)
 
 
 async def test_no_token_outlives_its_tenant(node: Node) -> None:

@@ -142,13 +142,14 @@ def test_a_client_that_leaves_cancels_the_call(atoll: Atoll) -> None:
         export default { async fetch(request) {
           if (request.url.endsWith("/state")) return new Response(aborted);
           request.signal.addEventListener("abort", () => { aborted = "yes"; });
+          aborted = "not yet";
           await new Promise((resolve) => setTimeout(resolve, 20_000));
           return new Response("late");
         } };"""
     atoll.deploy("leaver", script)
     client = atoll.connect()
     client.sendall(f"GET / HTTP/1.1\r\nHost: {atoll.host('leaver')}\r\n\r\n".encode())
-    time.sleep(0.1)
+    atoll.wait_until(lambda: atoll.get("leaver", "/state").text == "not yet")
     client.close()
     atoll.wait_until(lambda: atoll.get("leaver", "/state").text == "yes")
     assert "canceled" in [record["outcome"] for record in atoll.logs("leaver")]
@@ -185,7 +186,7 @@ def test_a_stream_that_never_ends_is_found(atoll: Atoll) -> None:
     while client.recv(65536):
         pass
     client.close()
-    assert time.monotonic() - started < 3
+    assert time.monotonic() - started < 10, "it waits for no limit of 30 s"
     assert "never end" in atoll.logs("stalls")[0]["exception"]["message"]
 
 

@@ -15,6 +15,7 @@ from atoll.egress.exchange import Exchange
 from atoll.egress.gate import Gate
 from atoll.errors import NetworkError, QuotaExceeded
 from atoll.workers import EgressRules, Version
+from tests.eventually import eventually
 from tests.upstream import Upstream
 
 
@@ -124,6 +125,31 @@ async def test_a_tenant_has_so_many_connections_and_waits_for_more(upstream: Ups
     assert await waiting == b"GET /third"
     second.close()
     way.close()
+
+
+async def test_who_waits_for_a_connection_gets_the_place_of_one_that_becomes_idle(upstream: Upstream) -> None:
+    way = Way(upstream, tenant_connections=1, connect_timeout=30)
+    other = Upstream()
+    first = await way.ask("/wait")
+    way.target = Target(False, "127.0.0.1", other.port)
+    waiting = [asyncio.ensure_future(way.get(f"/{number}")) for number in range(3)]
+
+    async def has_waiters(count: int) -> bool:
+        return len(way.client._tenants["a"].waiters) == count
+
+    await eventually(lambda: has_waiters(3), "three that wait")
+    waiting[1].cancel()
+    await eventually(lambda: has_waiters(2), "one of them to go")
+    upstream.release.set()
+    while await first.read():
+        pass
+    async with asyncio.timeout(25):
+        assert await waiting[0] == b"GET /0"
+        assert await waiting[2] == b"GET /2"
+    assert [seen.line for seen in other.seen] == ["GET /0 HTTP/1.1", "GET /2 HTTP/1.1"]
+    assert way.client._tenants["a"].open == way.client.stats.open == 1
+    way.close()
+    other.close()
 
 
 async def test_an_idle_connection_makes_room_for_one_to_another_server(upstream: Upstream) -> None:

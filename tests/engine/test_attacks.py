@@ -8,6 +8,8 @@ The head of a script says what is to come of it:
     // body: 1000                         bytes that the client sends
     // outcome: exceededCpu               what the log says when the answer does not
     // truncated: yes                     the log was cut
+    // bindings: kv                       besides the echo that all have
+    // peak: 300                          so many MB more at most, in the node and in its engine, all the time
     // engine: replaced | may be replaced without it the engine must live on
 """
 
@@ -58,21 +60,41 @@ class Victim(threading.Thread):
         self._atoll = atoll
         self._over = threading.Event()
         self.wrong: list[str] = []
-        self.slowest = 0.0
         self.answers = 0
 
     def run(self) -> None:
         while not self._over.wait(0.01):
             path = f"/{self.answers}"
-            began = time.monotonic()
             try:
                 answer = self._atoll.get("victim", path)
                 if answer.status != 200 or answer.json != {"path": path, "clean": True, "stolen": False}:
                     self.wrong.append(f"{answer.status} {answer.text[:200]}")
             except Exception as error:
                 self.wrong.append(repr(error))
-            self.slowest = max(self.slowest, time.monotonic() - began)
             self.answers += 1
+
+    def stop(self) -> None:
+        self._over.set()
+        self.join()
+
+
+class Scales(threading.Thread):
+    """Weighs the node and its engine all the time."""
+
+    def __init__(self, atoll: Atoll) -> None:
+        super().__init__(daemon=True)
+        self._atoll = atoll
+        self._before = [(pid, atoll.memory_mb(pid)) for pid in (atoll.pid, *atoll.engines())]
+        self._over = threading.Event()
+        self.most_mb = 0.0  # beyond what was there at first
+
+    def run(self) -> None:
+        while not self._over.wait(0.01):
+            for pid, before in self._before:
+                try:
+                    self.most_mb = max(self.most_mb, self._atoll.memory_mb(pid) - before)
+                except (OSError, AssertionError):
+                    continue  # the engine has been replaced
 
     def stop(self) -> None:
         self._over.set()
@@ -114,17 +136,21 @@ def test_an_attack_hurts_only_itself(target: Range, script: Path) -> None:
     name = script.stem.replace("_", "-")
     fields: dict[str, Any] = {"switches": dict.fromkeys(head.get("switches", "").split(), True)}
     fields["bindings"] = [{"type": "echo", "name": "ECHO"}]
+    if head.get("bindings") == "kv":
+        fields["bindings"].append({"type": "kv", "name": "KV", "namespace": name})
     body = b"x" * int(head.get("body", "0"))
     fields["limits"] = {key: int(value) for key, value in (pair.split("=") for pair in head.get("limits", "").split())}
     engine, told = target.engine, len(target.atoll.log())
-    victim = Victim(target.atoll)
+    victim, scales = Victim(target.atoll), Scales(target.atoll)
     victim.start()
+    scales.start()
     try:
         target.atoll.wait_until(lambda: victim.answers)
         deployed = target.atoll.control("POST", "/api/workers", {"name": name, "script": source, **fields})
         results = [judge(target.atoll, name, deployed, body) for _ in range(int(head.get("times", "1")))]
         for result in results if head["expect"] != "leak" else []:
-            assert any(fits(result, one, fields["limits"]) for one in head["expect"].split(" or ")), result
+            expected = head["expect"].split(" or ")
+            assert any(fits(result, one, fields["limits"], "engine" in head) for one in expected), result
         if head["expect"] == "leak":
             kinds = [result[0] for result in results]
             assert "memory" in kinds and kinds.count("answer") > 5, "it goes, and comes back with nothing kept"
@@ -133,8 +159,10 @@ def test_an_attack_hurts_only_itself(target: Range, script: Path) -> None:
         check_memory(target)
     finally:
         victim.stop()
+        scales.stop()
         target.atoll.control("DELETE", f"/api/workers/{name}")
     assert not victim.wrong, victim.wrong
+    assert scales.most_mb < float(head.get("peak", "inf"))
 
 
 def judge(atoll: Atoll, name: str, deployed: Answer, body: bytes) -> tuple[str, str]:
@@ -154,7 +182,8 @@ def judge(atoll: Atoll, name: str, deployed: Answer, body: bytes) -> tuple[str, 
     return KINDS[record["outcome"]], record.get("exception", {}).get("message", "")
 
 
-def fits(result: tuple[str, str], expected: str, limits: dict[str, int]) -> bool:
+def fits(result: tuple[str, str], expected: str, limits: dict[str, int], is_deaf: bool) -> bool:
+    """`is_deaf`: it is in built-ins that V8 ends late, by half a second of CPU time at most (concepts/security.md)."""
     kind, _, text = expected.partition(" ")
     if kind == "length":
         return result[0] == "answer" and len(result[1]) == int(text)
@@ -167,7 +196,7 @@ def fits(result: tuple[str, str], expected: str, limits: dict[str, int]) -> bool
     if kind == "cpu" and "cannot be interrupted" not in result[1]:
         limit = limits.get("cpu_ms", 50)
         found = re.fullmatch(rf"used (\d+) ms of CPU, limit {limit} ms", result[1])
-        return found is not None and limit < int(found[1]) <= limit * 1.5 + 50
+        return found is not None and limit < int(found[1]) <= (limit + 500 if is_deaf else limit * 1.5 + 50)
     return kind != "memory" or "memory limit" in result[1]
 
 
@@ -259,9 +288,9 @@ def test_a_client_hurts_only_itself(target: Range, attack: Callable[[Atoll], lis
     victim.start()
     try:
         time.sleep(0.5)
+        target.atoll.wait_until(lambda: victim.answers > 3, 60)
     finally:
         victim.stop()
         for connection in opened:
             connection.close()
     assert not victim.wrong, victim.wrong
-    assert victim.answers > 3

@@ -118,3 +118,18 @@ async def test_an_endless_event_ends_at_what_the_node_allows(open_room: Callable
         await run_event(room.pool, version, Event.SCHEDULED, "LABEL", META)
     found = re.fullmatch(r"used (\d+) ms of CPU, limit 200 ms", caught.value.failure.message)
     assert found is not None and 200 < int(found[1]) <= 300
+
+
+async def test_what_threads_of_the_engine_compute_counts_for_the_limit_of_events_and_not_of_requests(
+    room: EngineRoom,
+) -> None:
+    source = """export default { async scheduled() {
+      for (let i = 0; i < 2e7; i++) Math.sqrt(i);
+      await crypto.subtle.digest("SHA-256", new Uint8Array(3e6));
+      console.log("digested");
+    } };"""
+    version = script(source, limits=Limits(cpu_ms=5))
+    await run_event(room.pool, version, Event.SCHEDULED, "CRON */5 * * * *", META)
+    await room.until(lambda: not room.pool.busy, "DONE")
+    assert room.records[-1].outcome == Outcome.OK and room.records[-1].cpu_us > 5_000
+    assert room.records[-1].logs[0].text == "digested"

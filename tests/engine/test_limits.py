@@ -73,6 +73,30 @@ async def test_a_call_far_over_its_limit_never_passes(room: EngineRoom) -> None:
     assert (await room.get(version, "http://test/1000000")).code == "CPU"
 
 
+# Goes on from digest to digest when its call is over.
+LEFT_BEHIND = """
+let ran = 0;
+const goOn = async () => {
+  for (const bytes = new Uint8Array(3e6); ; ran++) await crypto.subtle.digest("SHA-256", bytes);
+};
+export default { fetch(request) {
+  if (request.url.endsWith("begin")) goOn();
+  return new Response(`${ran}`);
+} };
+"""
+DIGEST = """export default { async fetch() {
+  for (let i = 0; i < 10; i++) await crypto.subtle.digest("SHA-256", new Uint8Array(3e6));
+  return new Response("digested");
+} };"""
+
+
+async def test_code_that_outlived_its_call_goes_no_further_than_what_was_begun(room: EngineRoom) -> None:
+    version = script(LEFT_BEHIND)
+    await room.get(version, "http://test/begin")
+    assert (await room.get(script(DIGEST, "meanwhile"))).body == b"digested"
+    assert int((await room.get(version)).body) <= 1
+
+
 async def test_top_level_code_has_a_second(room: EngineRoom) -> None:
     with pytest.raises(LoadFailed, match=r"top-level code used 1\d\d\d ms of CPU, limit 1000 ms"):
         await room.pool.check(script("for (;;);"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import time
 from collections.abc import Callable
 from typing import Any
@@ -47,12 +48,13 @@ async def test_stuck_code_costs_its_own_call_and_nobody_elses(room: EngineRoom) 
     assert record.outcome == Outcome.EXCEEDED_CPU
 
 
-async def test_the_call_of_stuck_code_ends_within_two_seconds(room: EngineRoom) -> None:
+async def test_the_call_of_stuck_code_ends_within_a_second_of_cpu_time(room: EngineRoom) -> None:
     version = script(STUCK, limits=SHORT)
     await room.pool.check(version)
-    began = time.monotonic()
-    assert (await room.get(version)).code == "CPU"
-    assert time.monotonic() - began < 2
+    ear = await room.get(version)
+    assert ear.code == "CPU"
+    used = re.match(r"used (\d+) ms of CPU", ear.failure.message if ear.failure else "")
+    assert used is not None and int(used[1]) < 1000
 
 
 async def test_calls_that_wait_behind_stuck_code_fail_for_the_same_reason(room: EngineRoom) -> None:

@@ -58,7 +58,7 @@ async def test_a_killed_engine_costs_only_its_calls_in_flight_under_load(open_ro
 
 async def test_calls_that_had_not_started_move_to_another_engine(open_room: Callable[..., Any]) -> None:
     room = await open_room(engines=2)
-    slow_start = script("await new Promise(r => setTimeout(r, 500)); " + HELLO)
+    slow_start = script("await new Promise(r => setTimeout(r, 2000)); " + HELLO)
     ears = [room.call(slow_start) for _ in range(5)]
     placement = room.placement(slow_start)
     number = list(room.supervisor._running).index(placement.session)
@@ -69,10 +69,11 @@ async def test_calls_that_had_not_started_move_to_another_engine(open_room: Call
 
 
 async def test_a_call_under_way_fails_when_its_engine_dies(room: EngineRoom) -> None:
-    version = script(SLEEPER)
+    version = script("export default { fetch() { return new Promise(r => setTimeout(r, 20_000)); } };")
     await room.pool.check(version)
+    ledger = room.placement(version).session.ledger
     ear = room.call(version)
-    await asyncio.sleep(0.05)
+    await room.until(lambda: ear.call is not None and ledger.begun(ear.call.id), "the begin of the call")
     room.kill_engine()
     assert (await ear.over()).code == "ENGINE_DIED"
     await room.until(lambda: room.records, "the record")
@@ -119,7 +120,7 @@ async def test_drain_is_bounded_and_what_is_left_fails_as_shutting_down(room: En
     began = time.monotonic()
     assert not await room.supervisor.drain(0.2)
     await room.supervisor.stop()
-    assert time.monotonic() - began < 3
+    assert time.monotonic() - began < 15, "it does not wait for the 20 s of the call"
     assert ear.code == "SHUTTING_DOWN"
     assert room.call(script(HELLO)).code == "SHUTTING_DOWN"
 
@@ -148,10 +149,8 @@ async def test_engines_exit_by_themselves_when_their_socket_closes(snapshots: Pa
     room = EngineRoom(snapshots)
     await room.supervisor.start()
     (running,) = room.supervisor._running.values()
-    began = time.monotonic()
     await room.supervisor.stop()
-    assert running.exited.result() == 0
-    assert time.monotonic() - began < 0.9
+    assert running.exited.result() == 0, "nobody had to kill it"
 
 
 def open_files(pid: int) -> dict[str, str]:

@@ -331,9 +331,9 @@ async def test_pipelined_bytes_wait_in_the_kernel_while_a_worker_is_slow(front: 
     client.send(GET)
     call = await front.pool.next_call()
     flood = asyncio.create_task(flood_with(client.writer, GET * 1000, 500))
-    await asyncio.sleep(0.2)
     (connection,) = front.server.shared.connections
-    assert connection.is_held
+    await holds(lambda: connection.is_held)
+    await asyncio.sleep(0.1)  # time in which a wrong front would read on
     assert len(connection.buffer) < 1 * MB
     flood.cancel()
     call.answer()
@@ -344,14 +344,21 @@ async def test_a_client_that_reads_no_answers_gets_no_more_of_them(front: Front)
     front.pool.script = lambda call: call.answer(bytes(10_000))
     client = await front.connect(receive_buffer=4096)
     flood = asyncio.create_task(flood_with(client.writer, GET * 100, 1000))
-    await asyncio.sleep(0.3)
+    await holds(lambda: front.server.shared.connections)
     (connection,) = front.server.shared.connections
-    assert connection.is_write_paused and connection.is_held
+    await holds(lambda: connection.is_write_paused and connection.is_held)
+    await asyncio.sleep(0.1)  # time in which a wrong front would answer more
     assert connection.transport.get_write_buffer_size() < MB
     answered = len(front.pool.calls)
     flood.cancel()
     for _ in range(answered + 1):
         assert (await client.response()).status == 200
+
+
+async def holds(condition: Callable[[], object]) -> None:
+    async with asyncio.timeout(20):
+        while not condition():  # noqa: ASYNC110 (what is waited for tells nobody)
+            await asyncio.sleep(0.01)
 
 
 async def flood_with(writer: asyncio.StreamWriter, data: bytes, times: int) -> None:

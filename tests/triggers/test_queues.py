@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from atoll.bindings.queue.store import NewMessage, QueueStore, Settlement
+from atoll.engine.pool import TenantCaps
 from atoll.errors import StorageFailed
 from atoll.triggers import queues as queues_module
 from atoll.triggers.queues import QueueTriggers
@@ -204,7 +205,8 @@ async def test_an_engine_killed_with_a_batch_loses_no_message(room: EngineRoom, 
     } };"""
     triggers.put(script(source), [consumer(max_batch_size=5)])
     await room.until(room_busy(room), "the batch")
-    await asyncio.sleep(0.2)
+    [session] = room.supervisor._running
+    await room.until(lambda: any(map(session.ledger.begun, range(64))), "the begin of its handler")
     room.kill_engine()
     await empty(room)
     assert said(room)[-1] == "begun 2"
@@ -272,3 +274,24 @@ async def test_what_cannot_be_sent_is_refused_with_its_reason(room: EngineRoom, 
     answer = await room.get(script(source, grants={"JOBS": Grant("JOBS", "queue", "0 jobs")}))
     assert text in answer.body.decode()
     assert (await room.queues.depth(queue.id)).waiting == 0
+
+
+async def test_batches_that_no_engine_takes_use_up_no_attempt(
+    room: EngineRoom, triggers: QueueTriggers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A tenant that has used up a quota, or a node that is full, must cost nobody a message."""
+    monkeypatch.setattr(queues_module, "AGAIN_SECONDS", 0.01)
+    room.pool.set_caps("default", TenantCaps(calls=0))
+    await send(room.queues, "a")
+    triggers.put(
+        script("export default { queue({ messages: [m] }) { console.log(m.body, m.attempts); } };"),
+        [consumer(max_retries=0)],
+    )
+
+    async def was_refused() -> bool:
+        return len(room.records) >= 2
+
+    await eventually(was_refused, "refusals")
+    room.pool.set_caps("default", None)
+    await empty(room)
+    assert said(room) == ["a 1"]

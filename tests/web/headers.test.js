@@ -1,4 +1,5 @@
 // https://fetch.spec.whatwg.org/#headers-class
+import { inspect } from "node:util";
 import { deepEqual, equal, ok, throws } from "./assert.js";
 
 export const tests = {
@@ -31,6 +32,7 @@ export const tests = {
     deepEqual([...headers.values()], ["2", "a=1", "b=2, x", "1, 3"]);
     deepEqual(headers.getSetCookie(), ["a=1", "b=2, x"]);
     equal(headers.get("set-cookie"), "a=1, b=2, x");
+    equal(inspect(headers), "Headers { b: '2', 'set-cookie': [ 'a=1', 'b=2, x' ], z: '1, 3' }");
     const seen = [];
     headers.forEach((value, name, self) => seen.push(name, value, self === headers));
     equal(seen.length, 12);

@@ -230,6 +230,29 @@ export const tests = {
     delete globalThis.performance;
     equal(performance, real);
   },
+  "what is on Object.prototype is no option of a call that has none": () => {
+    const polluted = {
+      ...{ method: "POST", body: "x", headers: { a: "b" }, signal: 5, status: 404, transfer: 5, fatal: true, once: true, detail: 3 },
+      ...{ type: "bytes", endings: "x", lastModified: 4, highWaterMark: -1, size: 1, start: 1, set: 1, value: 1, data: 1, code: 7 },
+    };
+    try {
+      Object.assign(Object.prototype, polluted);
+      const request = new Request("http://a.example/");
+      deepEqual([request.method, request.body, [...request.headers].length], ["GET", null, 0]);
+      equal(new Response("x").status, 200);
+      equal(structuredClone(5), 5);
+      equal(new TextDecoder().fatal, false);
+      equal(new CustomEvent("x").detail, null);
+      equal(new MessageEvent("x").data, null);
+      equal(new CloseEvent("x").code, 0);
+      equal(new Blob([]).type, "");
+      ok(new File([], "x").lastModified > 4);
+      for (const Stream of [ReadableStream, WritableStream, TransformStream]) new Stream();
+      new MessageChannel().port1.postMessage(1);
+    } finally {
+      for (const name of Object.keys(polluted)) delete Object.prototype[name];
+    }
+  },
   "a worker that breaks its built-ins breaks only itself": async () => {
     const { push } = Array.prototype;
     try {

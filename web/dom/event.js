@@ -1,7 +1,7 @@
 // https://dom.spec.whatwg.org/#interface-event
 import { monotonicNow } from "../internal/clock.js";
 import { defineConstants, defineInterface } from "../internal/platform.js";
-import { requireArguments, toDictionary, toDOMString, toUnsigned } from "../internal/webidl.js";
+import { NO_OPTIONS, requireArguments, toDictionary, toDOMString, toUnsigned } from "../internal/webidl.js";
 
 const { defineProperty } = Object;
 
@@ -138,6 +138,7 @@ export class Event {
     // [LegacyUnforgeable]: every event has the attribute itself, and it cannot be changed.
     // https://webidl.spec.whatwg.org/#LegacyUnforgeable
     isTrusted = {
+      __proto__: null,
       get: Object.getOwnPropertyDescriptor({ get isTrusted() { return this.#trusted; } }, "isTrusted").get,
       enumerable: true,
       configurable: false,
@@ -179,7 +180,7 @@ export class CustomEvent extends Event {
   constructor(type, init = undefined) {
     requireArguments(arguments.length, 1, "CustomEvent constructor");
     super(type, init);
-    const { detail = null } = init ?? {};
+    const { detail = null } = init ?? NO_OPTIONS;
     this.#detail = detail;
   }
 
@@ -210,7 +211,7 @@ export class ErrorEvent extends Event {
   constructor(type, init = undefined) {
     requireArguments(arguments.length, 1, "ErrorEvent constructor");
     super(type, init);
-    const { message = "", filename = "", lineno = 0, colno = 0, error } = init ?? {};
+    const { message = "", filename = "", lineno = 0, colno = 0, error } = init ?? NO_OPTIONS;
     this.#message = toDOMString(message);
     this.#filename = toDOMString(filename);
     this.#lineno = toUnsigned(lineno, 32);

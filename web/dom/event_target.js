@@ -8,7 +8,7 @@ import {
 import { DOMException } from "./exception.js";
 import { reportException } from "./report.js";
 import { defineInterface } from "../internal/platform.js";
-import { requireArguments, toDOMString } from "../internal/webidl.js";
+import { NO_OPTIONS, requireArguments, toDOMString } from "../internal/webidl.js";
 
 const globalListenerLists = new Map(); // type -> listeners
 
@@ -159,7 +159,7 @@ export class EventTarget {
     requireArguments(arguments.length, 1, "EventTarget.when");
     const lists = listsOf(this);
     const name = toDOMString(type);
-    const { capture, passive } = flattenMore(options ?? {});
+    const { capture, passive } = flattenMore(options ?? NO_OPTIONS);
     return observables().observeEvents((callback, signal) =>
       addListener(lists, name, { callback, capture, passive, once: false, signal, removed: false }));
   }

@@ -1,7 +1,7 @@
 // https://html.spec.whatwg.org/multipage/comms.html#messageevent and https://websockets.spec.whatwg.org/#closeevent
 import { Event } from "./event.js";
 import { defineInterface } from "../internal/platform.js";
-import { requireArguments, toDOMString, toSequence, toUnsigned, toUSVString } from "../internal/webidl.js";
+import { NO_OPTIONS, requireArguments, toDOMString, toSequence, toUnsigned, toUSVString } from "../internal/webidl.js";
 
 let isMessagePort = () => false; // given by message_port.js, which builds on this file
 
@@ -25,7 +25,7 @@ export class MessageEvent extends Event {
   constructor(type, init = undefined) {
     requireArguments(arguments.length, 1, "MessageEvent constructor");
     super(type, init);
-    const { data = null, lastEventId = "", origin = "", ports = [], source = null } = init ?? {};
+    const { data = null, lastEventId = "", origin = "", ports = [], source = null } = init ?? NO_OPTIONS;
     this.#data = data;
     this.#lastEventId = toDOMString(lastEventId);
     this.#origin = toUSVString(origin);
@@ -78,7 +78,7 @@ export class CloseEvent extends Event {
   constructor(type, init = undefined) {
     requireArguments(arguments.length, 1, "CloseEvent constructor");
     super(type, init);
-    const { code = 0, reason = "", wasClean = false } = init ?? {};
+    const { code = 0, reason = "", wasClean = false } = init ?? NO_OPTIONS;
     this.#code = toUnsigned(code, 16);
     this.#reason = toUSVString(reason);
     this.#wasClean = !!wasClean;

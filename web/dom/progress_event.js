@@ -1,7 +1,7 @@
 // https://xhr.spec.whatwg.org/#interface-progressevent
 import { Event } from "./event.js";
 import { defineInterface } from "../internal/platform.js";
-import { requireArguments } from "../internal/webidl.js";
+import { NO_OPTIONS, requireArguments } from "../internal/webidl.js";
 
 /** https://webidl.spec.whatwg.org/#js-double */
 function toDouble(value, where) {
@@ -18,7 +18,7 @@ export class ProgressEvent extends Event {
   constructor(type, init = undefined) {
     requireArguments(arguments.length, 1, "ProgressEvent constructor");
     super(type, init);
-    const { lengthComputable = false, loaded = 0, total = 0 } = init ?? {};
+    const { lengthComputable = false, loaded = 0, total = 0 } = init ?? NO_OPTIONS;
     this.#lengthComputable = !!lengthComputable;
     this.#loaded = toDouble(loaded, "ProgressEvent constructor");
     this.#total = toDouble(total, "ProgressEvent constructor");

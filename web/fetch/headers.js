@@ -117,4 +117,11 @@ export class Headers {
 }
 
 definePairs(Headers, "Headers", (headers) => listOf(headers).sortAndCombine());
-defineInterface(Headers, { name: "Headers", describe: (headers) => Object.fromEntries(headers) });
+defineInterface(Headers, { name: "Headers", describe: describeHeaders });
+
+// Cookies are the only name that may be there more than once.
+function describeHeaders(headers) {
+  const shown = Object.fromEntries(headers);
+  const cookies = headers.getSetCookie();
+  return cookies.length > 1 ? { ...shown, "set-cookie": cookies } : shown;
+}

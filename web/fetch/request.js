@@ -127,7 +127,7 @@ function initialize(state, input, init) {
   readBody(state, init, given ?? null);
 }
 
-const EMPTY = Object.freeze({});
+const EMPTY = Object.freeze({ __proto__: null }); // nothing that somebody put on Object.prototype either
 
 export class Request {
   #state;

@@ -6,6 +6,9 @@ let table = null; // where the text of each begins and ends: ";key,start,end;key
 let main = null; // key -> function that gives the exports, of modules of the main bundle
 const made = { __proto__: null }; // key -> exports; no Map, whose methods a worker may have replaced by then: some exports are ours alone
 
+// Those that were begun since the outermost of them was: { key, before }.
+let begun = null;
+
 /** Gets ready for the first. */
 export function prepareLazy() {
   table ??= native.lazyTable();
@@ -38,14 +41,24 @@ export function lazy(key) {
   const run = compile(key);
   // While it runs, what it imports may ask for it in turn, and gets what it has put there.
   made[key] = module.exports;
-  run((other) => lazy(other), {
-    get exports() {
-      return module.exports;
-    },
-    set exports(exports) {
-      module.exports = exports;
-      made[key] = exports;
-    },
-  }, module.exports);
+  const isOutermost = begun === null;
+  begun = { key, before: begun };
+  try {
+    run((other) => lazy(other), {
+      get exports() {
+        return module.exports;
+      },
+      set exports(exports) {
+        module.exports = exports;
+        made[key] = exports;
+      },
+    }, module.exports);
+  } catch (error) {
+    // Whoever asked was at the end of the stack. None of them is whole, or knows only whole ones: they are read again.
+    for (let one = begun; one !== null; one = one.before) made[one.key] = undefined;
+    throw error;
+  } finally {
+    if (isOutermost) begun = null;
+  }
   return module.exports;
 }

@@ -7,6 +7,7 @@ import { native } from "./native.js";
 
 const TOO_MANY = 0xffffffff;
 const TOO_LARGE = 0xfffffffe;
+const TOO_MUCH = 0xfffffffd;
 
 const names = [];
 const waiting = new Map(); // op id -> { resolve, reject }
@@ -37,15 +38,20 @@ export function defineOp(name) {
         reject(new RangeError("What was given to the binding is too large: 1 MB of names and options and 62 MB of data are the most."));
         return;
       }
+      if (id === TOO_MUCH) {
+        reject(new RangeError("The binding calls of this worker that are under way hold 64 MB of data: wait for some of them first."));
+        return;
+      }
       waiting.set(id, { resolve, reject });
     });
 }
 
-/** Called by the engine with the answer. */
+/** Called by the engine with the answer; `failed` is null when the call is over that asked, and nobody is to hear it. */
 export function onReply(id, failed, meta, body) {
   const op = waiting.get(id);
   if (op === undefined) return;
   waiting.delete(id);
+  if (failed === null) return;
   const fields = JSON.parse(meta);
   if (body === null) {
     op.reject(new RangeError("The memory of the worker is full: what the binding answered does not fit."));

@@ -74,9 +74,12 @@ export function toClampedLong(value) {
   return above < 0.5 || (above === 0.5 && floor % 2 === 0) ? floor + 0 : floor + 1;
 }
 
+// Without a prototype: what somebody put on Object.prototype is no option of a call that has none.
+export const NO_OPTIONS = Object.freeze({ __proto__: null });
+
 /** https://webidl.spec.whatwg.org/#js-dictionary: undefined and null are an empty dictionary. */
 export function toDictionary(value, where) {
-  if (value === undefined || value === null) return {};
+  if (value === undefined || value === null) return NO_OPTIONS;
   if (typeof value !== "object" && typeof value !== "function") {
     throw new TypeError(`${where}: the options must be an object.`);
   }

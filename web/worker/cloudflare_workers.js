@@ -28,9 +28,10 @@ function absent(name, what) {
 
 const DurableObject = absent("DurableObject", "Durable Objects");
 const WorkflowEntrypoint = absent("WorkflowEntrypoint", "Workflows");
+const RpcTarget = absent("RpcTarget", "stubs of objects that stay with their worker");
 
 export function exportsOf() {
-  const exports = { __proto__: null, env: currentEnv(), waitUntil, WorkerEntrypoint, DurableObject, WorkflowEntrypoint };
+  const exports = { __proto__: null, env: currentEnv(), waitUntil, WorkerEntrypoint, DurableObject, WorkflowEntrypoint, RpcTarget };
   exports.default = { ...exports };
   return exports;
 }

@@ -239,9 +239,14 @@ class SqliteQueues:
                 "UPDATE messages SET leased = 0, visible_at = ? WHERE seq = ?",
                 [(visible_at, seq) for seq, visible_at in settlement.again],
             )
+            connection.executemany(
+                "UPDATE messages SET leased = 0, attempts = attempts - 1, visible_at = ? WHERE seq = ?",
+                [(visible_at, seq) for seq, visible_at in settlement.untried],
+            )
 
         await self._database.write(act)
-        self._leased.difference_update(settlement.done, settlement.dead, (seq for seq, _ in settlement.again))
+        waiting = (seq for seq, _ in (*settlement.again, *settlement.untried))
+        self._leased.difference_update(settlement.done, settlement.dead, waiting)
         if settlement.dead and settlement.dead_letters is None:
             self._refresh(queue_id)
         self._tell(queue_id)

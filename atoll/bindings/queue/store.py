@@ -90,6 +90,7 @@ class Settlement(NamedTuple):
     again: Sequence[tuple[int, int]]  # seq, visible_at
     dead: Sequence[int]  # seq
     dead_letters: int | None = None  # id of the queue that catches the dead; None: they are dropped and counted
+    untried: Sequence[tuple[int, int]] = ()  # as `again`, but no handler was shown them: the attempt does not count
 
 
 class QueueStore(Protocol):

@@ -89,6 +89,15 @@ async def test_what_became_of_messages_is_settled_all_at_once(opened: Opened, jo
     assert (await store.depth(jobs.id))[:3] == (0, 0, 0)
 
 
+async def test_an_attempt_of_which_nobody_was_shown_anything_does_not_count(opened: Opened, jobs: Queue) -> None:
+    store = opened.store
+    await store.send(jobs.id, [NewMessage("json", b"1", 0)])
+    (first,) = await store.lease(jobs.id, 10)
+    await store.settle(jobs.id, Settlement([], [], [], untried=[(first.seq, 0)]))
+    (second,) = await store.lease(jobs.id, 10)
+    assert (first.attempts, second.attempts, second.id) == (1, 1, first.id)
+
+
 async def test_what_was_leased_by_a_process_that_is_gone_waits_again(opened: Opened, jobs: Queue) -> None:
     await opened.store.send(jobs.id, [message(b"once")])
     [first] = await opened.store.lease(jobs.id, 10)

@@ -92,6 +92,11 @@ declare class AbortSignal extends EventTarget<AbortSignalEvents> {
     listener: EventListenerOf<AbortSignalEvents[Type]> | null,
     options?: AddEventListenerOptions | boolean,
   ): void;
+  removeEventListener<Type extends keyof AbortSignalEvents>(
+    type: Type,
+    listener: EventListenerOf<AbortSignalEvents[Type]> | null,
+    options?: { capture?: boolean } | boolean,
+  ): void;
 }
 
 declare class AbortController {

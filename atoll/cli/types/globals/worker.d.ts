@@ -140,6 +140,8 @@ declare module "cloudflare:workers" {
     protected env: Env;
     constructor(ctx: any, env: Env);
   }
+  /** @deprecated There are no stubs of objects yet: the class can be extended, and throws when it is made. */
+  export abstract class RpcTarget {}
   /** @deprecated There are no Workflows: the class can be extended, and throws when it is made. */
   export abstract class WorkflowEntrypoint<Env = unknown> {
     protected ctx: any;

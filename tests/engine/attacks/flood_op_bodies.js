@@ -1,0 +1,12 @@
+// Sixty times twenty megabytes for a binding, in one go.
+// expect: answer refused
+// limits: cpu_ms=10000
+// bindings: kv
+// peak: 500
+export default {
+  async fetch(request, env, ctx) {
+    const large = new Uint8Array(20e6);
+    const all = await Promise.allSettled(Array.from({ length: 60 }, (_, i) => env.KV.put(`k${i}`, large)));
+    return new Response(all.some((one) => one.reason instanceof RangeError) ? "refused" : "taken");
+  },
+};
