@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import datetime
 import logging
 import sys
 import tempfile
@@ -18,6 +19,7 @@ from atoll.cli.talk import Failed, paint, show_json
 
 if TYPE_CHECKING:
     from atoll.cli.client import Client
+    from atoll.project.model import Project
 
 SECURITY_PAGE = "docs/concepts/security.md says what it needs"
 LIMITS = ("cpu_ms", "wall_ms", "memory_mb", "subrequests", "internal_subrequests", "body_bytes")
@@ -90,6 +92,7 @@ def _project(path: Path | None, environment: str) -> Iterator[Check]:
     for binding in project.bindings:
         target = next((str(value) for key, value in binding.items() if key not in ("type", "name")), "")
         yield Check("project", "ok", f"env.{binding['name']}: {binding['type']} {target}".rstrip())
+    yield from _refusals(project)
     with Builder(project) as builder:
         try:
             built = builder.build()
@@ -100,6 +103,25 @@ def _project(path: Path | None, environment: str) -> Iterator[Check]:
     yield Check("project", "ok", f"builds: {built.size / 1024:,.1f} KB, {how}")
     for module in sorted(_node_modules(built.modules[0].source)):
         yield Check("project", "note", f"it imports {module}; see docs/reference/web-apis.md for what is there of it")
+
+
+def _refusals(project: Project) -> Iterator[Check]:
+    """What a node would not take, whatever the code is."""
+    from atoll.control.check import checked_date, checked_env, checked_name
+    from atoll.control.check_events import checked_crons
+    from atoll.control.refusals import Refused
+
+    today = datetime.datetime.now(datetime.UTC).date()
+    for check in (
+        lambda: checked_name(project.name),
+        lambda: checked_date(project.compatibility_date, today),
+        lambda: checked_crons(project.crons),
+        lambda: checked_env(project.vars),
+    ):
+        try:
+            check()
+        except Refused as refused:
+            yield Check("project", "error", str(refused), refused.hint)
 
 
 def _node_modules(source: bytes) -> set[str]:

@@ -75,6 +75,7 @@ class Placement:
         "last_used",
         "load_id",
         "logs",
+        "open_cpu_us",
         "placed_at",
         "ready",
         "report",
@@ -111,6 +112,7 @@ class Placement:
         self.sockets = 0  # calls that became WebSockets: they take no room, but keep the isolate
         self.room = 0  # calls that may be under way in it: none before it is ready, or while too many wait for it
         self.cpu_us = 0  # CPU time of the calls that are over
+        self.open_cpu_us = 0  # and of those that are not, as far as its tenant has been charged for it
         self.last_used = now
         self.logs: Lines | None = None  # of top-level code, until the next record takes them along
         self.wants_code = False  # ask for the code cache after the next response
@@ -125,6 +127,14 @@ class Placement:
     @property
     def is_idle(self) -> bool:
         return not self.in_flight and not self.sockets
+
+    def charge_open(self, cpu_us: int) -> None:
+        """So much is used by calls that are still open: a WebSocket may live for days, and its tenant pays by the minute.
+
+        When they are over they are charged as all calls are, and no more as open ones.
+        """
+        self.tenant.cpu_us += cpu_us - self.open_cpu_us
+        self.open_cpu_us = cpu_us
 
     def add_log(self, level: Level, timestamp_ms: float, text: str) -> None:
         if self.logs is None:

@@ -302,6 +302,7 @@ class Placer:
                     self._share_room(home)
         for session in self.cells.sessions():
             session.check_unloads(now)
+            session.charge_open_calls()
 
     def _spread(self, home: Home) -> None:
         session = None if is_solo(home.version) else engine_for_more(home, self._limits.worker_isolates)

@@ -37,6 +37,7 @@ from atoll.wire.generated import Flag, Frame
 from atoll.workers import Version
 
 _FAIL = int(Flag.FAIL)
+MOST_CPU_US = 1 << 50  # that an engine may tell of one worker
 
 
 class SessionOwner(Protocol):
@@ -139,6 +140,15 @@ class Session:
                 self.link.break_off(f"the isolate of {placement.version.worker_name} does not end")
                 return
 
+    def charge_open_calls(self) -> None:
+        """The engine's word is taken as in DONE: it can lie only about tenants whose workers it runs."""
+        told = self.link.pong.get("cpu_us")
+        if isinstance(told, dict):
+            for number, placement in self.loads.items():
+                cpu_us = told.get(str(number))
+                if isinstance(cpu_us, int):
+                    placement.charge_open(min(max(cpu_us - placement.cpu_us, 0), MOST_CPU_US))
+
     def close(self) -> None:
         """Let go of what is left, once the engine is gone."""
         self.link.break_off("it was stopped")
@@ -216,6 +226,7 @@ class Session:
         if failure is None and not placement.unloading and not placement.failed:
             raise EngineError(f"worker {worker} was unloaded without being asked and without a reason")
         del self.loads[worker]
+        placement.charge_open(0)
         self._unloaded.append((worker, placement.version.worker_name))
         if not placement.failed:  # else its calls have ended before
             self._owner.on_unloaded(placement, failure)

@@ -51,7 +51,7 @@ class Tenant:
         self.name = name
         self.in_flight = 0
         self.loaded = 0
-        self.cpu_us = 0  # of its calls that are over
+        self.cpu_us = 0  # of its calls, those that are open included once a second
         self.set_caps(caps)
 
     def set_caps(self, caps: TenantCaps) -> None:

@@ -37,15 +37,24 @@ def write_bundle(project: Project, built: Built, folder: Path) -> Path:
     """Write it in place of what was in `folder`, which must be a bundle or nothing. Returns the manifest's path."""
     if folder.exists() and (not folder.is_dir() or (any(folder.iterdir()) and not (folder / MANIFEST).is_file())):
         raise ProjectError(f"{folder} exists and is no bundle", "name another folder with --out, or remove it")
+    manifest = _manifest(project, built)  # before the old one goes
     shutil.rmtree(folder, ignore_errors=True)
-    entries = []
     for module in built.modules:
         path = folder / "modules" / module.path
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(module.source)
-        entry = {"path": module.path, "kind": str(module.kind), "sha256": _sha256(module.source)}
         if module.source_map:
             path.with_name(path.name + ".map").write_text(module.source_map, "utf-8")
+    target = folder / MANIFEST
+    target.write_text(manifest, "utf-8")
+    return target
+
+
+def _manifest(project: Project, built: Built) -> str:
+    entries = []
+    for module in built.modules:
+        entry = {"path": module.path, "kind": str(module.kind), "sha256": _sha256(module.source)}
+        if module.source_map:
             entry["source_map_sha256"] = _sha256(module.source_map.encode())
         entries.append(entry)
     manifest = {
@@ -55,9 +64,10 @@ def write_bundle(project: Project, built: Built, folder: Path) -> Path:
         "main": built.main,
         "modules": entries,
     }
-    target = folder / MANIFEST
-    target.write_text(json.dumps(manifest, indent=2) + "\n", "utf-8")
-    return target
+    try:
+        return json.dumps(manifest, indent=2, allow_nan=False) + "\n"
+    except ValueError:
+        raise ProjectError("a variable is nan or inf, which JSON does not have", "write it as text") from None
 
 
 def is_bundle(path: Path) -> bool:

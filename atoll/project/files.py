@@ -61,9 +61,18 @@ def _toml(path: Path, text: str) -> Any:
     import tomllib  # here: a project with wrangler.jsonc starts the sooner without it
 
     try:
-        return tomllib.loads(text)
+        return _without_dates(tomllib.loads(text))
     except tomllib.TOMLDecodeError as error:
         raise ProjectError(f"{path} is not TOML: {error}", "see https://toml.io for the format") from None
+
+
+def _without_dates(value: Any) -> Any:
+    """TOML knows days and times, which are text everywhere else: `compatibility_date = 2026-01-31` without quotes."""
+    if isinstance(value, dict):
+        return {name: _without_dates(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_without_dates(inner) for inner in value]
+    return value.isoformat() if hasattr(value, "isoformat") else value
 
 
 def _blank(match: re.Match[str]) -> str:

@@ -18,6 +18,7 @@ from atoll.project.files import CONFIG_ENDINGS, SCRIPTS, dev_variables, find_con
 from atoll.project.model import Finding, Level, Project, ProjectError
 from atoll.project.shapes import FIELDS, Kind, Verdict
 
+FIELDS_PAGE = "docs/reference/project.md tells what each field holds"
 PLAIN_NAMES = {"index", "worker", "main", "server", "app", "mod"}  # the folder says more than such a file
 OURS = {"node", "strict_env"}
 NAMED = {"durable_objects", "send_email"}  # whose bindings have a `name` where all others have a `binding`
@@ -68,7 +69,7 @@ def _of_config(path: Path, environment: str) -> Project:
     project = Project(
         name=_name(config, fields, path, environment),
         folder=path.parent,
-        main=_main(values.get("main"), path),
+        main=_main(values.get("main"), path, is_made=bool(getattr(values.get("build"), "command", ""))),
         config=path,
         environment=environment,
         findings=findings,
@@ -84,11 +85,13 @@ def _of_config(path: Path, environment: str) -> Project:
 
 def _chosen(config: dict[str, Any], path: Path, environment: str, findings: list[Finding]) -> dict[str, Any]:
     """The fields that count: those of the top level, or what the environment gives and inherits."""
+    known = config.get("env", {})
+    if not isinstance(known, dict) or not all(isinstance(own, dict) for own in known.values()):
+        raise ProjectError(f"`env` in {path.name} does not fit: it holds no environments", "write [env.staging]")
     if not environment:
         return {name: value for name, value in config.items() if name != "env"}
-    known = config.get("env", {})
-    if not isinstance(known, dict) or not isinstance(known.get(environment), dict):
-        names = list(known) if isinstance(known, dict) else []
+    if environment not in known:
+        names = list(known)
         import difflib
 
         close = difflib.get_close_matches(environment, names, n=1)
@@ -124,11 +127,12 @@ def _name(config: dict[str, Any], fields: dict[str, Any], path: Path, environmen
     return f"{base}-{environment}" if environment else base
 
 
-def _main(main: str | None, config: Path) -> Path | None:
+def _main(main: str | None, config: Path, *, is_made: bool) -> Path | None:
+    """`is_made`: by a step of the build, so it need not be there yet."""
     if main is None:
         return None
     path = (config.parent / main).absolute()
-    if not path.is_file():
+    if not is_made and not path.is_file():
         raise ProjectError(
             f"`main` in {config.name} is {main}, and there is no such file", "correct it, or build it first"
         )
@@ -157,7 +161,8 @@ def _checked(name: str, raw: Any, path: Path, findings: list[Finding]) -> Any:
     except msgspec.ValidationError as error:
         what, _, where = str(error).partition(" - at `$")
         place = f"{name}{where.removesuffix('`')}"
-        raise ProjectError(f"`{place}` in {path.name} does not fit: {what[:1].lower()}{what[1:]}") from None
+        what = what[:1].lower() + what[1:]
+        raise ProjectError(f"`{place}` in {path.name} does not fit: {what}", FIELDS_PAGE) from None
     for place in unknown_keys(raw, value, name):
         findings.append(Finding(Level.WARNING, place, "is no field that Atoll knows, so nothing is done with it"))
     return None if field.verdict is Verdict.QUIET else value

@@ -3,7 +3,7 @@
 from enum import IntEnum, IntFlag
 from typing import NamedTuple
 
-WIRE_HASH = "3057a4e209106c4a"
+WIRE_HASH = "45ff811ddd976502"
 HEADER_LAYOUT = "<IBBHII"  # length, kind, flags, spare, worker, call
 MAX_PAYLOAD = 67108864
 INLINE_BODY = 65536
@@ -50,7 +50,7 @@ class Frame(IntEnum):
     REPLY = 15
     # python: Are you alive?
     PING = 16
-    # engine: Yes; {workers, spares, isolates, heap_bytes, memory: {load id: bytes} of the largest workers}.
+    # engine: Yes; {workers, spares, isolates, heap_bytes, memory: {load id: bytes}, cpu_us: {load id: since its LOAD}, both of the workers that use most}.
     PONG = 17
     # engine: Code of a worker can be neither run nor ended {code, message}: its calls have failed, and the process must be replaced. `call` is the one that ran, or 0. Only UNLOADED may follow for this worker.
     STUCK = 19

@@ -154,6 +154,7 @@ uint32_t Worker::ChargeJob(uint32_t id) {
   uint64_t cost = job.expired() ? std::min(job.cpu_ns(), job.budget_ns_) : job.cpu_ns();
   uint32_t call_id = found->second.call;
   const Account account = AccountOf(call_id);
+  Spend(cost);
   if (Call* call = calls_.Find(call_id)) {
     call->cpu_ns += cost;
   } else if (auto left = outlived_.find(call_id); left != outlived_.end()) {

@@ -18,15 +18,15 @@
 namespace engine {
 namespace {
 
-// So many workers, the largest, are named in PONG with their memory, by their load id.
+// So many workers, those that use most, are named in PONG with their memory and CPU time, by their load id.
 constexpr size_t kNamedWorkers = 1000;
 
-std::string MemoryOf(std::vector<std::pair<size_t, uint32_t>> sizes) {
-  auto named = sizes.begin() + static_cast<ptrdiff_t>(std::min(sizes.size(), kNamedWorkers));
-  if (named != sizes.end()) std::nth_element(sizes.begin(), named, sizes.end(), std::greater<>());
-  JsonObject memory;
-  for (auto each = sizes.begin(); each != named; ++each) memory.Number(std::to_string(each->second), each->first);
-  return memory.Done();
+std::string LargestOf(std::vector<std::pair<size_t, uint32_t>> values) {
+  auto named = values.begin() + static_cast<ptrdiff_t>(std::min(values.size(), kNamedWorkers));
+  if (named != values.end()) std::nth_element(values.begin(), named, values.end(), std::greater<>());
+  JsonObject json;
+  for (auto each = values.begin(); each != named; ++each) json.Number(std::to_string(each->second), each->first);
+  return json.Done();
 }
 
 // The snapshot stays mapped for the life of the process; all isolates read from it.
@@ -197,8 +197,10 @@ void Engine::OnPing(bool low_memory) {
   }
   size_t heap_bytes = 0;
   std::vector<std::pair<size_t, uint32_t>> sizes;
+  std::vector<std::pair<size_t, uint32_t>> times;
   for (const std::shared_ptr<Worker>& worker : workers) {
     sizes.emplace_back(worker->used_bytes(), worker->id());
+    times.emplace_back(worker->spent_ns() / 1000, worker->id());
     heap_bytes += worker->used_bytes();
     if (low_memory) worker->Post({Mail::Kind::kTrim, 0, 0, {}});
   }
@@ -208,7 +210,8 @@ void Engine::OnPing(bool low_memory) {
       .Number("spares", spares_.count())
       .Number("isolates", Realm::alive())
       .Number("heap_bytes", heap_bytes)
-      .Raw("memory", MemoryOf(std::move(sizes)));
+      .Raw("memory", LargestOf(std::move(sizes)))
+      .Raw("cpu_us", LargestOf(std::move(times)));
   wire::Writer out;
   out.Whole(wire::Frame::kPong, 0, 0, 0, pong.Done());
   link_.Send(out.bytes());

@@ -5,7 +5,7 @@
 
 namespace engine::wire {
 
-inline constexpr char kHash[] = "3057a4e209106c4a";
+inline constexpr char kHash[] = "45ff811ddd976502";
 inline constexpr uint32_t kMaxPayload = 67108864;
 inline constexpr uint32_t kInlineBody = 65536;
 inline constexpr uint32_t kChunk = 65536;
@@ -42,7 +42,7 @@ enum class Frame : uint8_t {
   kOp = 14,  // engine: A worker asks the broker for something; `call` in the header is the op id.
   kReply = 15,  // python: The answer to an OP, exactly one each; `worker` and `call` in the header are those of the OP; with FAIL the meta is {code, message}.
   kPing = 16,  // python: Are you alive?
-  kPong = 17,  // engine: Yes; {workers, spares, isolates, heap_bytes, memory: {load id: bytes} of the largest workers}.
+  kPong = 17,  // engine: Yes; {workers, spares, isolates, heap_bytes, memory: {load id: bytes}, cpu_us: {load id: since its LOAD}, both of the workers that use most}.
   kStuck = 19,  // engine: Code of a worker can be neither run nor ended {code, message}: its calls have failed, and the process must be replaced. `call` is the one that ran, or 0. Only UNLOADED may follow for this worker.
   kEcho = 20,  // engine: The rest of the request body is the rest of the response body: the engine sends back what it has of it, Python does the rest itself and tells only the end.
   kCode = 18,  // both: Python asks for the V8 code cache of a loaded version; the engine answers with it (u32 length per module, then blobs).

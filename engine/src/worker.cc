@@ -243,6 +243,7 @@ void Worker::Run(Watchdog::Slot& slot, uint32_t call_id, Enter&& enter) {
     if (!was_over && account.limit_ns == cpu_limit_ns_) Settle(account.used_ns + cost);
   }
   if (account.starting) startup_ns_ += cost;
+  Spend(cost);
   if (Appetite* appetite = appetite_.load(std::memory_order_relaxed)) appetite->Add(surely);
   if (disowned) Vanish();
   if (state_ == State::kGone) return;

@@ -78,6 +78,7 @@ class Worker final : public std::enable_shared_from_this<Worker> {
   // JS heap and array buffers after the last collection of garbage, or at the start. From any thread.
   size_t used_bytes() const { return used_bytes_.load(std::memory_order_relaxed); }
   void set_used_bytes(size_t bytes) { used_bytes_.store(bytes, std::memory_order_relaxed); }
+  uint64_t spent_ns() const { return spent_ns_.load(std::memory_order_relaxed); }
 
   // --- What the natives and V8's callbacks use, inside a turn ---
   Calls& calls() { return calls_; }
@@ -140,6 +141,7 @@ class Worker final : public std::enable_shared_from_this<Worker> {
   Account AccountOf(uint32_t call) const;
   // A call is over that used so much CPU time.
   void Settle(uint64_t used_ns);
+  void Spend(uint64_t cost_ns) { spent_ns_.store(spent_ns() + cost_ns, std::memory_order_relaxed); }
   void CallEntry(const v8::Global<v8::Function>& function, std::initializer_list<v8::Local<v8::Value>> arguments);
 
   void Load(std::string_view payload);
@@ -195,6 +197,7 @@ class Worker final : public std::enable_shared_from_this<Worker> {
   bool gone_ = false;
 
   std::atomic<size_t> used_bytes_{0};
+  std::atomic<uint64_t> spent_ns_{0};         // all CPU time since it was loaded; written by whoever has its turn
   std::atomic<size_t> reply_bytes_{0};        // in the mailbox
   std::atomic<Appetite*> appetite_{nullptr};  // its tenant's, once it is known
 

@@ -13,6 +13,16 @@ from tests.running import Answer, Atoll
 
 QUICK = 'export default { fetch() { return new Response("ok"); } }'
 BURN = "export default { fetch() { const end = Date.now() + 1e9; let x = 0; for (let i = 0; i < 3e7; i++) x += i; return new Response(String(x)); } }"
+STAYS_OPEN = """export default { fetch(request) {
+  if (!request.url.endsWith("/open")) return new Response("ok");
+  const pull = async (controller) => {
+    let x = 0;
+    for (let i = 0; i < 3e7; i++) x += i;
+    controller.enqueue(`computed ${x}`);
+    await scheduler.wait(29_000);
+  };
+  return new Response(new ReadableStream({ pull }));
+} }"""
 SLOW = "export default { async fetch() { await scheduler.wait(700); return new Response('ok'); } }"
 
 
@@ -49,6 +59,19 @@ def test_requests_beyond_the_rate_are_refused_and_the_neighbour_is_not(atoll: At
     assert all(atoll.get("neighbour").status == 200 for _ in range(10))
     atoll.control("PATCH", "/api/tenants/fast", {"quotas": {"requests_per_second": None}})
     assert all(atoll.get("fast").status == 200 for _ in range(10))
+
+
+def test_cpu_time_of_a_call_that_stays_open_counts_before_it_is_over(atoll: Atoll) -> None:
+    """A stream or a WebSocket would else compute for days on a quota that is counted by the minute."""
+    deploy(atoll, "keeper", "keeper", STAYS_OPEN, {"cpu_seconds_per_minute": 0.02})
+    assert atoll.get("keeper").status == 200
+    client = atoll.connect()
+    client.sendall(f"GET /open HTTP/1.1\r\nHost: {atoll.host('keeper')}\r\n\r\n".encode())
+    heard = b""
+    while b"computed" not in heard:
+        heard += client.recv(65536)
+    atoll.wait_until(lambda: atoll.get("keeper").headers.get("x-atoll-error") == "1027", 25)
+    client.close()
 
 
 def test_cpu_time_beyond_the_quota_is_refused_until_it_is_paid_back(atoll: Atoll) -> None:
