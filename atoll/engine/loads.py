@@ -129,7 +129,7 @@ class Placement:
         return not self.in_flight and not self.sockets
 
     def charge_open(self, cpu_us: int) -> None:
-        """So much is used by calls that are still open: a WebSocket may live for days, and its tenant pays by the minute.
+        """So much is used by calls that are still open: a WebSocket may live for days, its tenant pays by the minute.
 
         When they are over they are charged as all calls are, and no more as open ones.
         """
