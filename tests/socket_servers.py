@@ -85,7 +85,8 @@ class Rogue:
     def __init__(self) -> None:
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.url = f"ws://127.0.0.1:{self.listener.getsockname()[1]}"
-        self.heard = b""  # of the last connection, after its head
+        self.latest: socket.socket | None = None  # those before it may be kept for a while, and end when nobody looks
+        self.heard = b""  # of the latest connection, after its head
         self.over = threading.Event()
         threading.Thread(target=self.accept, daemon=True).start()
 
@@ -95,6 +96,7 @@ class Rogue:
                 sock, _ = self.listener.accept()
             except OSError:
                 return
+            self.latest = sock
             threading.Thread(target=self.serve, args=(sock,), daemon=True).start()
 
     def serve(self, sock: socket.socket) -> None:
@@ -104,7 +106,8 @@ class Rogue:
             except OSError:
                 pass  # the client went away, as it should
             finally:
-                self.over.set()
+                if sock is self.latest:
+                    self.over.set()
 
     def talk(self, sock: socket.socket) -> None:
         head = b""
