@@ -190,8 +190,8 @@ async def test_a_paused_queue_waits_and_a_purged_one_is_empty(room: EngineRoom, 
 
 async def test_a_delayed_message_waits_its_time(room: EngineRoom, triggers: QueueTriggers) -> None:
     triggers.put(script(TAKES), [consumer(max_batch_timeout=0.01)])
-    await send(room.queues, "later", delay=1)
-    await send(room.queues, "now")
+    jobs = await room.queues.ensure("default", "jobs")
+    await room.queues.send(jobs.id, [NewMessage("json", b'"later"', 1), NewMessage("json", b'"now"', 0)])
     await empty(room)
     lines = [json.loads(line)["bodies"] for line in said(room)]
     assert lines == [["now"], ["later"]]
