@@ -115,8 +115,9 @@ class EngineError(AtollError):
 
 
 class StartError(AtollError):
-    """The node cannot start. `hint` says what to do about it."""
+    """The node cannot start. `hint` says what to do about it, `setting` which one is to blame, if one is."""
 
-    def __init__(self, message: str, hint: str = "") -> None:
+    def __init__(self, message: str, hint: str = "", setting: str = "") -> None:
         super().__init__(message)
         self.hint = hint
+        self.setting = setting

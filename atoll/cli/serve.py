@@ -47,12 +47,14 @@ def serve(config: Path | None, example: bool, as_json: bool, **flags: str | None
       atoll serve
       atoll serve --port 9000 --data /var/lib/atoll
     """
+    origins: dict[str, str] = {}
     try:
         given = {name: value for name, value in flags.items() if value is not None}
         settings, origins = load_with_origins(config, os.environ, given)
         run(settings, origins, [EXAMPLE] if example else [], as_json=as_json)
     except StartError as error:
-        raise Failed(str(error), error.hint) from None
+        place = f" ({origins[error.setting]})" if error.setting in origins else ""
+        raise Failed(f"{error}{place}", error.hint) from None
 
 
 def run(settings: Settings, origins: dict[str, str], examples: list[str], *, as_json: bool) -> None:

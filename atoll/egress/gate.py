@@ -221,7 +221,8 @@ def _rules(setting: str, texts: tuple[str, ...]) -> tuple[Rule, ...]:
     try:
         return parse_rules(texts)
     except ValueError as error:
-        raise StartError(f"{setting} cannot be used: {error}", f"see `{setting}` in the settings reference") from None
+        hint = f"see `{setting}` in the settings reference"
+        raise StartError(f"{setting} cannot be used: {error}", hint, setting) from None
 
 
 def _trust(ca_file: str) -> ssl.SSLContext:
@@ -232,6 +233,6 @@ def _trust(ca_file: str) -> ssl.SSLContext:
             context.load_verify_locations(ca_file)
         except (OSError, ssl.SSLError) as error:
             raise StartError(
-                f"ca_file {ca_file} cannot be used: {error}", "name a PEM file with certificates"
+                f"ca_file {ca_file} cannot be used: {error}", "name a PEM file with certificates", "ca_file"
             ) from None
     return context

@@ -87,6 +87,28 @@ def test_a_bad_flag_stops_before_the_node_is_even_imported(tmp_path: Path) -> No
     assert "Traceback" not in result.stderr
 
 
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ('egress_allow = ["ftp://files.example"]', "egress_allow cannot be used"),
+        ('egress_deny = ["a.example:99999"]', "egress_deny cannot be used"),
+        ('ca_file = "nowhere.pem"', "ca_file nowhere.pem cannot be used"),
+    ],
+)
+def test_a_value_that_only_the_node_can_judge_is_told_with_its_line(tmp_path: Path, line: str, told: str) -> None:
+    (tmp_path / "atoll.toml").write_text(f'[node]\ndata = "d"\n{line}\n')
+    done = subprocess.run(
+        [sys.executable, "-m", "atoll.cli.main", "serve", "--port", "0"],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        check=False,
+        env={"PYTHONPATH": str(Path(atoll.__file__).parent.parent)},
+    )
+    assert done.returncode == 1 and "Traceback" not in done.stderr
+    assert told in done.stderr and "(atoll.toml:3)" in done.stderr and "hint:" in done.stderr
+
+
 def test_help_shows_every_setting(app: Started) -> None:
     text = CliRunner().invoke(main, ["serve", "--help"]).stdout
     assert all(flag_name(name) in text for name in FIELDS)
