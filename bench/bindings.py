@@ -119,7 +119,7 @@ class QueueRate:
         port, host = server.address("bindings")
         began = time.monotonic()
         load = wrk(port, host, f"{path}?n={count}", connections=CONNECTIONS, seconds=seconds)
-        if load.failures and isinstance(server, Atoll):  # a peer under this load may refuse some: they count as not sent
+        if load.failures and isinstance(server, Atoll):  # a peer may refuse some: they were not sent
             raise BenchError(f"{server.name}, {path}: {load.failures}")
         sent = (round(load.rate * seconds) - load.refused) * count  # those under way at the end come on top
         self._sent[server.name] = self._sent.get(server.name, 0) + sent
