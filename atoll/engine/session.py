@@ -7,6 +7,7 @@ their states, and passes what matters to its owner, the pool, which decides.
 from __future__ import annotations
 
 import asyncio
+import os
 from collections import deque
 from collections.abc import Callable
 from typing import Protocol
@@ -37,7 +38,7 @@ from atoll.wire.generated import Flag, Frame
 from atoll.workers import Version
 
 _FAIL = int(Flag.FAIL)
-MOST_CPU_US = 1 << 50  # that an engine may tell of one worker
+CORES = os.cpu_count() or 1
 
 
 class SessionOwner(Protocol):
@@ -141,13 +142,18 @@ class Session:
                 return
 
     def charge_open_calls(self) -> None:
-        """The engine's word is taken as in DONE: it can lie only about tenants whose workers it runs."""
+        """The engine's word is taken as in DONE, about workers that it runs, and for no more than there can be of it.
+
+        One that was taken over could else use up the quota of another tenant for years.
+        """
         told = self.link.pong.get("cpu_us")
         if isinstance(told, dict):
+            now = self._clock()
             for number, placement in self.loads.items():
                 cpu_us = told.get(str(number))
                 if isinstance(cpu_us, int):
-                    placement.charge_open(min(max(cpu_us - placement.cpu_us, 0), MOST_CPU_US))
+                    most = int((now - placement.placed_at) * 1e6) * CORES
+                    placement.charge_open(max(min(cpu_us, most) - placement.cpu_us, 0))
 
     def close(self) -> None:
         """Let go of what is left, once the engine is gone."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import os
 import time
 from collections.abc import Callable
 from typing import Any
@@ -148,6 +149,20 @@ async def test_a_tenant_has_so_many_calls_per_second_and_is_told_when_to_come_ba
     assert [(await room.get(worker)).code for _ in range(3)] == ["", "", "QUOTA_EXCEEDED"]
     room.pool.set_caps("greedy", None)
     assert {(await room.get(worker)).code for _ in range(20)} == {""}
+
+
+async def test_an_engine_cannot_tell_of_more_cpu_time_than_there_was(open_room: Callable[..., Any]) -> None:
+    """One that was taken over could else use up the quota of its neighbour for years."""
+    now = [1000.0]
+    room: EngineRoom = await open_room(clock=lambda: now[0])
+    assert (await room.get(of_tenant(HELLO, "victim", "v"))).body == b"hello"
+    [session] = room.supervisor._running
+    [(number, _)] = session.loads.items()
+    now[0] += 2
+    for lie in (1 << 60, -5, "much", True, None):
+        session.link.pong = {"cpu_us": {str(number): lie}}
+        session.charge_open_calls()
+        assert 0 <= room.pool.tenants.of("victim").cpu_us <= 2_000_000 * (os.cpu_count() or 1)
 
 
 async def test_a_tenant_has_so_much_cpu_time_per_minute(open_room: Callable[..., Any]) -> None:
