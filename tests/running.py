@@ -22,6 +22,7 @@ class Answer:
     status: int
     headers: http.client.HTTPMessage
     body: bytes
+    reason: str = ""
 
     @property
     def text(self) -> str:
@@ -110,7 +111,7 @@ class Atoll:
         try:
             connection.request(method, path, body, {"Host": host, **(headers or {})})
             response = connection.getresponse()
-            return Answer(response.status, response.headers, response.read())
+            return Answer(response.status, response.headers, response.read(), response.reason)
         finally:
             connection.close()
 
