@@ -23,6 +23,7 @@ class Answer:
     status: int
     headers: http.client.HTTPMessage
     body: bytes
+    reason: str = ""
 
     @property
     def text(self) -> str:
@@ -111,7 +112,7 @@ class Atoll:
         try:
             connection.request(method, path, body, {"Host": host, **(headers or {})})
             response = connection.getresponse()
-            return Answer(response.status, response.headers, response.read())
+            return Answer(response.status, response.headers, response.read(), response.reason)
         finally:
             connection.close()
 
