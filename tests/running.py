@@ -177,7 +177,7 @@ def alive(pid: int) -> bool:
 class FairClock:
     """Seconds that pass for some processes while they have a core or want none: on a crowded machine time is slower.
 
-    A process that appears later counts from its start. Kernels that do not tell how long a thread waited have plain time.
+    A process that appears later counts from its start. Without the kernel's word it is plain time.
     """
 
     def __init__(self, pids: Callable[[], Iterable[int]]) -> None:

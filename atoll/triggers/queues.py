@@ -27,7 +27,7 @@ log = logging.getLogger("atoll.queues")
 BACK_OFF = 10  # seconds before a second attempt, doubled for each further one
 MAX_BACK_OFF = 600
 SWEEP_SECONDS = 60.0
-DOUBT_SECONDS = 3_600.0  # before the first sweep by a clock that leapt: if it was wrong at boot, it has been set by then
+DOUBT_SECONDS = 3_600.0  # before the first sweep by a clock that leapt: if it is wrong, it has been set by then
 REST_SECONDS = 0.002  # between two looks at a queue that had no batch ready
 AGAIN_SECONDS = 2.0  # until the next try when the store fails
 
