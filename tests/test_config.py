@@ -83,7 +83,7 @@ def test_the_file_may_be_here_or_named_by_the_environment() -> None:
 def test_the_older_names_in_the_environment_work_and_ours_win(variable: str, name: str, value: int) -> None:
     assert getattr(load(None, {variable: str(value)}, {}), name) == value
     ours = f"ATOLL_{name.upper()}"
-    assert getattr(load(None, {variable: str(value), ours: "9"}, {}), name) == 9
+    assert getattr(load(None, {variable: str(value), ours: str(value + 1)}, {}), name) == value + 1
     assert list(env_names(name)) == [variable, ours]
 
 
