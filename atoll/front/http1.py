@@ -15,7 +15,9 @@ import re
 from http import HTTPStatus
 from typing import TypeAlias
 
+from atoll.errors import EngineError
 from atoll.front.peer import NOBODY, Peer
+from atoll.wire.codec import read_reason
 from atoll.wire.generated import MAX_HEAD
 
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -175,6 +177,7 @@ def status_lines() -> dict[int, bytes]:
 
 
 STATUS_LINES = status_lines()
+BEFORE_REASON = len(b"HTTP/1.1 200 ")
 SMALL_LENGTHS = [b"content-length: %d\r\n\r\n" % size for size in range(1024)]
 BODYLESS = frozenset((204, 304))  # not even a length is sent
 
@@ -218,6 +221,21 @@ def check_block(block: bytes) -> bool:
     return dated
 
 
+def look_at(line: bytes, block: bytes) -> tuple[bytes, bytes, bool]:
+    """The status line, header lines and whether they hold a Date, of a block that is not known word for word.
+
+    A reason phrase of the worker's takes the place of the usual words; the lines after it may well be known.
+    """
+    try:
+        reason, rest = read_reason(block)
+    except EngineError as error:
+        raise BadResponse(str(error)) from None
+    if not reason:
+        return line, block, check_block(block)
+    dated = known_blocks.get(rest)
+    return b"%b%b\r\n" % (line[:BEFORE_REASON], reason), rest, check_block(rest) if dated is None else dated
+
+
 def response_bytes(status: int, block: bytes, body: bytes, date: bytes, connection: bytes = b"") -> bytes:
     """A whole response to anything but HEAD. `date` and `connection` are header lines, or empty."""
     line = STATUS_LINES.get(status)
@@ -225,7 +243,7 @@ def response_bytes(status: int, block: bytes, body: bytes, date: bytes, connecti
         return response_head(status, block, b"", date, connection)
     dated = known_blocks.get(block)
     if dated is None:
-        dated = check_block(block)
+        line, block, dated = look_at(line, block)
     size = len(body)
     end = SMALL_LENGTHS[size] if size < 1024 else b"content-length: %d\r\n\r\n" % size
     return b"".join((line, block, b"" if dated else date, connection, end, body))
@@ -238,5 +256,5 @@ def response_head(status: int, block: bytes, framing: bytes, date: bytes, connec
         raise BadResponse(f"the status {status} is not one a worker may answer with (200 to 599)")
     dated = known_blocks.get(block)
     if dated is None:
-        dated = check_block(block)
+        line, block, dated = look_at(line, block)
     return b"%b%b%b%b%b\r\n" % (line, block, b"" if dated else date, connection, framing)

@@ -14,6 +14,7 @@ Anything else is an EngineError; no other exception leaves this file.
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Mapping, Sequence
 from struct import Struct
 from typing import Any, TypeAlias
@@ -26,6 +27,7 @@ from atoll.wire.generated import (
     MAX_HEAD,
     MAX_META,
     MAX_PAYLOAD,
+    MAX_REASON,
     WINDOW,
     ErrorCode,
     Flag,
@@ -286,6 +288,20 @@ def read_response(data: bytes, start: int, end: int) -> tuple[int, int, int, byt
     if size > MAX_HEAD or middle > end or end - middle > WINDOW or not (200 <= status <= 599 or status == 101):
         raise EngineError(f"malformed RESPONSE: status {status}, head of {size} bytes in {end - start}")
     return status, memory_mb, cpu_us, data[middle - size : middle], data[middle:end]
+
+
+REASON_LINE = re.compile(rb" ([\t\x20-\x7e\x80-\xff]{1,%d})\r\n" % MAX_REASON)
+
+
+def read_reason(head: bytes) -> tuple[bytes, bytes]:
+    """The reason phrase in the head of a RESPONSE, b"" if there is none, and the header lines."""
+    start = head.find(b"\r\n") + 2 if head.startswith(b"content-length: ") else 0
+    if not head.startswith(b" ", start):
+        return b"", head
+    match = REASON_LINE.match(head, start)
+    if match is None:
+        raise EngineError("malformed RESPONSE: its reason phrase")
+    return match[1], head[:start] + head[match.end() :]
 
 
 def read_done(data: bytes, start: int) -> tuple[int, Outcome]:
