@@ -171,6 +171,17 @@ void ClearTimer(const Info& info) {
   if (Worker* worker = WorkerOf(info)) worker->ClearTimer(Unsigned(info, 0));
 }
 
+// finalizersWait(): entry.finalize is to be called
+void FinalizersWait(const Info& info) {
+  if (Worker* worker = WorkerOf(info)) worker->FinalizersWait();
+}
+
+// hasTime() -> whether code of no call may go on
+void HasTime(const Info& info) {
+  const Worker* worker = WorkerOf(info);
+  info.GetReturnValue().Set(worker != nullptr && worker->HasTime());
+}
+
 // now() -> milliseconds since the epoch; stands still while the worker computes
 void Now(const Info& info) {
   void* realm = info.GetIsolate()->GetData(0);
@@ -264,6 +275,8 @@ constexpr native::Function kFunctions[] = {
     {"log", Log},
     {"setTimer", SetTimer},
     {"clearTimer", ClearTimer},
+    {"finalizersWait", FinalizersWait},
+    {"hasTime", HasTime},
     {"now", Now},
     {"memoryLimit", MemoryLimit},
     {"getAsyncContext", GetAsyncContext},
