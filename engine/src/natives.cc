@@ -7,6 +7,7 @@
 
 #include "clock.h"
 #include "errors.h"
+#include "native/arguments.h"
 #include "native/native.h"
 #include "realm.h"
 #include "worker.h"
@@ -148,8 +149,13 @@ void Log(const Info& info) {
   Worker* worker = WorkerOf(info);
   if (worker == nullptr) return;
   if (!info[1]->IsString()) return;
-  worker->Log(worker->CurrentCall(), static_cast<wire::Level>(std::min(Unsigned(info, 0), 4u)),
-              BeginningOf(info.GetIsolate(), info[1].As<v8::String>(), Calls::kMaxLogBytes));
+  const auto level = static_cast<wire::Level>(std::min(Unsigned(info, 0), 4u));
+  const v8::Local<v8::String> text = info[1].As<v8::String>();
+  if (native::IsBeyondMemory(info.GetIsolate(), text)) {
+    worker->Log(worker->CurrentCall(), level, "(a text of " + std::to_string(text->Length()) + " characters)");
+    return;
+  }
+  worker->Log(worker->CurrentCall(), level, BeginningOf(info.GetIsolate(), text, Calls::kMaxLogBytes));
 }
 
 // setTimer(id, delay in ms) -> false when there are too many, null when it will never come

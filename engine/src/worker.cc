@@ -243,6 +243,7 @@ uint64_t Worker::RunCharged(Watchdog::Slot& slot, uint32_t call_id, const Accoun
   }
   if (Call* call = calls_.Find(call_id)) {
     call->cpu_ns += cost;
+    too_long = too_long || cost > account.budget_ns;  // it goes on, and the watchdog may have missed many short entries
   } else if (call_id != 0) {
     if (!was_over) Outlive(call_id, account.used_ns);
     if (auto left = outlived_.find(call_id); left != outlived_.end()) left->second += cost;
