@@ -100,7 +100,7 @@ async def test_the_operator_opens_what_he_names(server: int, rule: str) -> None:
 
 
 async def test_names_under_localhost_are_this_machine_whatever_the_resolver_knows(server: int) -> None:
-    await connect(Gate(Settings(egress_allow="127.0.0.1")), "any.name.localhost", server)
+    await connect(Gate(Settings(egress_allow=("127.0.0.1",))), "any.name.localhost", server)
 
 
 async def test_the_operator_opens_nothing_else(server: int) -> None:
