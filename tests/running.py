@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ class Answer:
     status: int
     headers: http.client.HTTPMessage
     body: bytes
+    reason: str = ""
 
     @property
     def text(self) -> str:
@@ -110,7 +112,7 @@ class Atoll:
         try:
             connection.request(method, path, body, {"Host": host, **(headers or {})})
             response = connection.getresponse()
-            return Answer(response.status, response.headers, response.read())
+            return Answer(response.status, response.headers, response.read(), response.reason)
         finally:
             connection.close()
 
@@ -170,3 +172,28 @@ def alive(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().split(")")[-1].split()[0] != "Z"
     except (FileNotFoundError, ProcessLookupError):  # before it was opened, or after
         return False
+
+
+class FairClock:
+    """Seconds that pass for some processes while they have a core or want none: on a crowded machine time is slower.
+
+    A process that appears later counts from its start. Without the kernel's word it is plain time.
+    """
+
+    def __init__(self, pids: Callable[[], Iterable[int]]) -> None:
+        self._pids = pids
+        self._began = time.monotonic()
+        self._before = {pid: waited(pid) for pid in pids()}
+
+    @property
+    def seconds(self) -> float:
+        lost = sum(max(waited(pid) - self._before.get(pid, 0), 0) for pid in self._pids())
+        return time.monotonic() - self._began - lost
+
+
+def waited(pid: int) -> float:
+    """Seconds for which the main thread of a process was ready to run and had no core."""
+    try:
+        return int(Path(f"/proc/{pid}/schedstat").read_text().split()[1]) / 1e9
+    except (OSError, IndexError):
+        return 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from pathlib import Path
 
 import pytest
@@ -74,13 +75,25 @@ def test_the_file_may_be_here_or_named_by_the_environment() -> None:
         ("ISOLATE_HEAP_MAX_MB", "memory_mb", 64),
         ("PERSISTENT_WORKER_POOL_SIZE", "engines", 3),
         ("WORKER_TASK_QUEUE_SIZE", "worker_queue", 5),
+        ("ISOLATE_HEAP_INITIAL_MB", "heap_initial_mb", 16),
+        ("WORKER_RESTART_MEMORY_THRESHOLD_MB", "restart_memory_mb", 300),
+        ("WORKER_HEALTH_CHECK_INTERVAL_MS", "health_check_ms", 2000),
     ],
 )
 def test_the_older_names_in_the_environment_work_and_ours_win(variable: str, name: str, value: int) -> None:
     assert getattr(load(None, {variable: str(value)}, {}), name) == value
     ours = f"ATOLL_{name.upper()}"
-    assert getattr(load(None, {variable: str(value), ours: "9"}, {}), name) == 9
+    assert getattr(load(None, {variable: str(value), ours: str(value + 1)}, {}), name) == value + 1
     assert list(env_names(name)) == [variable, ours]
+
+
+def test_the_settings_page_lists_the_older_names() -> None:
+    text = (Path(__file__).parents[1] / "docs" / "reference" / "settings.md").read_text()
+    listed = set(
+        re.findall(r"^\| `([A-Z_]+)` \| \[(\w+)\]", text.split("## Names from other platforms")[1], re.MULTILINE)
+    )
+    names = {field.name: env_names(field.name) for field in dataclasses.fields(Settings)}
+    assert listed == {(older, name) for name, (*olders, _) in names.items() for older in olders}
 
 
 def test_an_empty_variable_is_not_set() -> None:

@@ -164,6 +164,11 @@ class Conversation:
         else:
             self.respond(b"status", f"{code} Very Special")
 
+    def do_reason(self, path: str, body: bytes) -> None:
+        """A reason phrase as the path has it, in percent encoding, and a body of the length it tells."""
+        _, _, size, reason = path.split("/", 3)
+        self.respond(b"x" * int(size), f"200 {unquote(reason, 'latin-1')}")
+
     def do_cookies(self, path: str, body: bytes) -> None:
         self.sock.sendall(b"HTTP/1.1 200 OK\r\nSet-Cookie: a=1\r\nset-cookie: b=2, c\r\ncontent-length: 0\r\n\r\n")
 

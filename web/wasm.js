@@ -1,9 +1,9 @@
 // https://webassembly.github.io/spec/web-api/#streaming-modules
 //
 // V8 installs WebAssembly itself, in every isolate anew. Compiling from bytes is refused by the engine unless the worker may;
-// then it is done on the spot, because V8's own threads would do it at nobody's expense. V8 counts memory that threads
-// could share for nobody: we do, and refuse modules that bring their own. Every memory weighs something, however small it is:
-// it takes addresses of the process (engine/src/native/weights.h).
+// then it is done on the spot, because V8's own threads would do it at nobody's expense (engine/src/addon.cc). V8 counts
+// memory that threads could share for nobody: we do, and refuse modules that bring their own (engine/src/wasm_bytes.h). What
+// V8 counts for nobody either, addresses of memories and code of modules, weighs what it may take (engine/src/native/weights.h).
 import { isResponse } from "./fetch/outgoing.js";
 import { native } from "./internal/native.js";
 import { copyBytes, isBufferSource } from "./internal/webidl.js";
@@ -70,10 +70,11 @@ function weighed(instance, module) {
 function makeModule(Original, given, newTarget, CompileError) {
   if (!isBufferSource(given[0])) return construct(Original, given, newTarget);
   const bytes = copyBytes(given[0]);
-  if (native.declaresSharedMemory(bytes)) {
-    throw new CompileError("WebAssembly.Module(): a module may not declare shared memory, only import it.");
-  }
-  return construct(Original, [bytes], newTarget);
+  const refusal = native.refusalOfWasm(bytes);
+  if (refusal !== undefined) throw new CompileError(`WebAssembly.Module(): the module ${refusal}.`);
+  const module = construct(Original, [bytes], newTarget);
+  native.weighModule(module);
+  return module;
 }
 
 function requireBytes(bytes, where) {

@@ -29,7 +29,7 @@ class InnerRequest(NamedTuple):
 
 
 class InnerResponse(NamedTuple):
-    """What a worker answered: `head` is `name: value CRLF` lines. Both come from an engine: check them."""
+    """What a worker answered: `head` is that of a RESPONSE frame. Both come from an engine: check them."""
 
     status: int
     head: bytes

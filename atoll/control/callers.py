@@ -41,6 +41,7 @@ class Caller:
     tenant: str
     scopes: frozenset[Scope]
     is_operator: bool = False
+    expires_at: int | None = None  # ms since 1970: when its token does
     # Whether its token still lets it in: what takes long has to ask again
     may_still: Callable[[], bool] = field(default=lambda: True, compare=False, repr=False)
 

@@ -114,10 +114,15 @@ class Gate:
         token = self._tokens.check(text) if scheme.lower() == "bearer" and len(text) <= MAX_TOKEN else None
         if token is None:
             raise self._failed.refuse(request.client.host if request.client is not None else "")
-        may_still = partial(self._tokens.is_valid, token)
-        if token.tenant is None:
-            return replace(LOCAL, name=token.name, scopes=held(token.scopes), may_still=may_still)
-        return Caller(token.name, token.tenant, held(token.scopes), may_still=may_still)
+        is_operator = token.tenant is None
+        return Caller(
+            token.name,
+            token.tenant or LOCAL.tenant,
+            held(token.scopes),
+            is_operator,
+            token.expires_at,
+            may_still=partial(self._tokens.is_valid, token),
+        )
 
     async def make_first_token(self, folder: Path) -> Path | None:
         """Where tokens are needed and there is none to make others with: make it, and say in which file it is."""

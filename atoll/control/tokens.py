@@ -95,18 +95,17 @@ class Tokens:
         return token.id in self._tokens and (token.expires_at is None or token.expires_at > self._clock() * 1000)
 
     async def make(
-        self, name: str, scopes: Sequence[Scope], tenant: str | None, seconds: float | None, mark: Mark
+        self, name: str, scopes: Sequence[Scope], tenant: str | None, expires_at: int | None, mark: Mark
     ) -> tuple[Token, str]:
         """A new token, and its text: nobody will ever see that again."""
         text = new_text()
-        return await self.keep(text, name, scopes, tenant, seconds, mark), text
+        return await self.keep(text, name, scopes, tenant, expires_at, mark), text
 
     async def keep(
-        self, text: str, name: str, scopes: Sequence[Scope], tenant: str | None, seconds: float | None, mark: Mark
+        self, text: str, name: str, scopes: Sequence[Scope], tenant: str | None, expires_at: int | None, mark: Mark
     ) -> Token:
         """Let a text from `new_text` be a token from now on."""
         token_id = _id_of(text)
-        expires_at = None if seconds is None else mark.at + int(seconds * 1000)
         token = Token(token_id, name, tenant, tuple(scopes), mark.at, expires_at)
 
         def act(connection: apsw.Connection) -> None:

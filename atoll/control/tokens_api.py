@@ -28,7 +28,7 @@ FIRST = 2**62
 
 
 class NewToken(msgspec.Struct, forbid_unknown_fields=True):
-    """`expires_in` is seconds from now; without it the token is good until it is revoked."""
+    """`expires_in` is seconds from now; without it the token is good until it is revoked, or as long as its maker."""
 
     name: Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_NAME)]
     scopes: Annotated[list[str], msgspec.Meta(min_length=1, max_length=10)]
@@ -124,7 +124,7 @@ class TokensApi:
             raise bad_body(f"`name` is {name!r}", "in the audit log that is whoever works on the node's own machine")
         tenant = None if body.all_tenants else caller.tenant
         mark = Mark.of(caller, self._clock())
-        token, text = await self._tokens.make(name, scopes, tenant, body.expires_in, mark)
+        token, text = await self._tokens.make(name, scopes, tenant, _end(body.expires_in, mark.at, caller), mark)
         return json_answer(MadeToken(**self._shown(token), token=text), status=201)
 
     async def revoke(self, request: Request) -> Response:
@@ -167,6 +167,21 @@ def _checked_scopes(names: list[str]) -> tuple[Scope, ...]:
         if name not in known:
             raise bad_body(f"there is no scope {name[:80]!r}", f"the scopes are {', '.join(known)}")
     return tuple(dict.fromkeys(map(Scope, names)))
+
+
+def _end(seconds: float | None, now: int, caller: Caller) -> int | None:
+    """When a new token expires. Never after the one that makes it: whoever has that could stay for ever."""
+    if seconds is None:
+        return caller.expires_at
+    end = now + int(seconds * 1000)
+    if caller.expires_at is not None and end > caller.expires_at:
+        left = (caller.expires_at - now) // 1000
+        raise Refused(
+            ApiCode.FORBIDDEN,
+            "a token cannot make one that outlives it",
+            f"leave out expires_in, or say {left} seconds at most",
+        )
+    return end
 
 
 def _number(name: str, request: Request, default: int, highest: int) -> int:

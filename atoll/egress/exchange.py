@@ -19,6 +19,7 @@ import httptools
 
 from atoll.egress.gate import in_words
 from atoll.errors import AtollError, NetworkError
+from atoll.wire.generated import MAX_REASON
 
 if TYPE_CHECKING:
     from atoll.egress.connection import Connection
@@ -32,6 +33,8 @@ MAX_HEADERS = 1_000
 CHUNK_OVERHEAD = 8
 TRAILER_BYTES = 64 << 10
 SWITCHING = 101
+OK = b"HTTP/1.1 200 OK"
+NOT_IN_REASON = re.compile(rb"[^\t\x20-\x7e\x80-\xff]")
 FOLD = re.compile(rb"[ \t]*\r\n[ \t]+")  # https://www.rfc-editor.org/rfc/rfc9112#name-obsolete-line-folding
 
 
@@ -264,7 +267,7 @@ class Exchange:
         if b"\r\n " in head or b"\r\n\t" in head:
             head = FOLD.sub(b" ", head)
         line, mark, lines = head.partition(b"\r\n")
-        self.reason = line[13:].decode("latin-1")  # after `HTTP/1.1 200 `
+        self.reason = "OK" if line == OK else reason_of(line)
         self.lines = lines + mark
         lower = head.lower()
         at = lower.find(b"\ncontent-length:")
@@ -300,6 +303,11 @@ class Exchange:
         if self.connection is not None:
             self.connection.leave(bool(keeps) and self.is_sent)
         self._wake()
+
+
+def reason_of(line: bytes) -> str:
+    """The reason phrase of a status line, without what a worker could not send on."""
+    return NOT_IN_REASON.sub(b"", line[13 : 13 + MAX_REASON]).decode("latin-1")  # after `HTTP/1.1 200 `
 
 
 def pairs_of(lines: bytes) -> list[tuple[str, str]]:

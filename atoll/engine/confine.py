@@ -42,7 +42,7 @@ REMOUNT, BIND, RECURSIVE, PRIVATE = 32, 4096, 16384, 1 << 18
 DETACH = 2
 
 # linux/prctl.h, linux/capability.h
-SET_DUMPABLE, DROP_BOUND, NO_NEW_PRIVS, AMBIENT, AMBIENT_CLEAR = 4, 24, 38, 47, 4
+DROP_BOUND, NO_NEW_PRIVS, AMBIENT, AMBIENT_CLEAR = 24, 38, 47, 4
 CAPABILITY_VERSION = 0x20080522
 
 # linux/landlock.h; these three system calls have one number on every machine
@@ -58,6 +58,7 @@ MOUNT_POINTS = ("/mnt", "/media", "/srv", "/sys", "/opt", "/tmp")
 
 THREADS = 512  # of one engine: 64 of ours at most, and V8's
 THREADS_COUNTED_APART = (5, 14)  # from here on in each user namespace; before, together with all else of the user
+NOT_OF_THREADS = "(not of threads)"  # in a container, on older kernels
 DESCRIPTORS = 64
 OOM_SCORE = "500"  # when the machine is out of memory, an engine goes and not the node
 
@@ -197,19 +198,43 @@ class Confinement:
             if can_read:
                 drop_bound()
                 os.setgroups([])
+                self._count_apart()
                 os.setresgid(NOBODY, NOBODY, NOBODY)
                 os.setresuid(NOBODY, NOBODY, NOBODY)
         except OSError as error:
             raise OSError(0, f"root may not become {NOBODY} here ({error.strerror}); it stays rightless root") from None
         if not can_read:
             raise OSError(0, "the files of the engine cannot be read by other users; it stays root without its rights")
-        try:  # a user namespace too, so that its threads are counted apart from those of other engines
-            prctl(SET_DUMPABLE, 1)  # else its own files in /proc are root's now
-            check(libc.unshare(NEW_USER))
-            self._map_user(NOBODY, NOBODY)
-        except OSError:
-            pass
         return str(NOBODY)
+
+    def _count_apart(self) -> None:
+        """A user namespace for root too, if there may be one: threads of engines are then counted apart.
+
+        Still as root, whose it has to be: whoever owns one may look into the processes in it, and other programs run as
+        nobody as well. The ids in it can then be set from outside only, by a process that waits for that.
+        """
+        waits, go = os.pipe()
+        outside = os.fork()
+        if outside == 0:
+            self._map_from_outside(waits, go)
+        os.close(waits)
+        try:
+            self._own_users = libc.unshare(NEW_USER) == 0
+            if self._own_users:
+                os.write(go, b"1")
+        finally:
+            os.close(go)
+            os.waitpid(outside, 0)
+
+    def _map_from_outside(self, waits: int, go: int) -> None:
+        """In the other process; does not return."""
+        os.close(go)
+        try:
+            if os.read(waits, 1):
+                for name in ("uid_map", "gid_map"):
+                    write_self(self._proc, name, f"{NOBODY} {NOBODY} 1")
+        finally:
+            os._exit(0)  # without ids nobody can be become: that is noticed
 
     def _nobody_can_read(self) -> bool:
         os.setegid(NOBODY)
@@ -237,7 +262,7 @@ class Confinement:
         except OSError as error:
             self._stays = error
 
-    def _limits(self) -> None:
+    def _limits(self) -> str | None:
         if self._stays is not None:
             raise self._stays
         limits = {
@@ -249,12 +274,13 @@ class Confinement:
         }
         if self._data_bytes:
             limits[resource.RLIMIT_DATA] = self._data_bytes
-        if self._own_users and kernel() >= THREADS_COUNTED_APART:
+        if threads_bounded := self._own_users and kernel() >= THREADS_COUNTED_APART:
             limits[resource.RLIMIT_NPROC] = THREADS
         for limit, most in limits.items():
             allowed = resource.getrlimit(limit)[1]
             least = most if allowed == resource.RLIM_INFINITY else min(most, allowed)
             resource.setrlimit(limit, (least, least))
+        return None if threads_bounded else NOT_OF_THREADS
 
 
 def kernel() -> tuple[int, ...]:

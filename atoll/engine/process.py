@@ -32,6 +32,7 @@ log = logging.getLogger("atoll.engine")
 V8_FLAGS = (
     "--no-turboshaft-loop-unrolling",  # without it some plain loops can never be terminated
     "--wasm-max-mem-pages=2048",  # WebAssembly memory does not go through our allocator: 128 MB
+    "--wasm-num-compilation-tasks=1",  # of V8's threads optimise one module at a time: nobody is charged for it
 )
 REBUILD = "run `make setup` to build the engine"
 TAIL_BYTES = 16 << 10  # of an engine's output, kept to explain a failed start

@@ -13,26 +13,28 @@ from __future__ import annotations
 
 import re
 from http import HTTPStatus
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
+from atoll.errors import EngineError
 from atoll.front.peer import NOBODY, Peer
+from atoll.wire.codec import read_reason
 from atoll.wire.generated import MAX_HEAD
 
-CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
-CLOSE = b"connection: close\r\n"
-KEEP_ALIVE = b"connection: keep-alive\r\n"  # only HTTP/1.0 clients need to be told
-CHUNKED_BODY = b"transfer-encoding: chunked\r\n"
-LAST_CHUNK = b"0\r\n\r\n"
+CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
+CLOSE: Final = b"connection: close\r\n"
+KEEP_ALIVE: Final = b"connection: keep-alive\r\n"  # only HTTP/1.0 clients need to be told
+CHUNKED_BODY: Final = b"transfer-encoding: chunked\r\n"
+LAST_CHUNK: Final = b"0\r\n\r\n"
 
-MAX_HEADER_LINES = 1000
-CHUNKED = -1  # the length of a body that says itself where it ends
+MAX_HEADER_LINES: Final = 1000
+CHUNKED: Final = -1  # the length of a body that says itself where it ends
 
 # method, host (lower case, maybe with a port), target (path and query), HTTP/1.<minor>, head of the CALL frame
 RequestHead: TypeAlias = tuple[bytes, bytes, bytes, int, bytes]
 
 CLAIM = re.compile(rb"\r\n(?:x-|cf-|true-client-ip:|forwarded:)")  # how lines begin that peer.py may have to take out
 
-HASH = 35  # `bytes in bytes` raises and clears an exception inside CPython first; `int in bytes` does not
+HASH: Final = 35  # `bytes in bytes` raises and clears an exception inside CPython first; `int in bytes` does not
 
 
 class Refusal(Exception):
@@ -174,25 +176,26 @@ def status_lines() -> dict[int, bytes]:
     return {code: b"HTTP/1.1 %d %b\r\n" % (code, phrases.get(code, "").encode()) for code in range(200, 600)}
 
 
-STATUS_LINES = status_lines()
-SMALL_LENGTHS = [b"content-length: %d\r\n\r\n" % size for size in range(1024)]
-BODYLESS = frozenset((204, 304))  # not even a length is sent
+STATUS_LINES: Final = status_lines()
+BEFORE_REASON: Final = len(b"HTTP/1.1 200 ")
+SMALL_LENGTHS: Final = [b"content-length: %d\r\n\r\n" % size for size in range(1024)]
+BODYLESS: Final = frozenset((204, 304))  # not even a length is sent
 
-HEADER_BLOCK = re.compile(
+HEADER_BLOCK: Final = re.compile(
     rb"(?:(?!(?i:content-length|transfer-encoding|connection|keep-alive|upgrade|trailer|proxy-connection|te):)"
     rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]++:[ ][\t\x20-\x7e\x80-\xff]*+\r\n)*+"
 )
-DATE_LINE = re.compile(rb"(?:\A|\n)date:", re.IGNORECASE)
+DATE_LINE: Final = re.compile(rb"(?:\A|\n)date:", re.IGNORECASE)
 
 # Header blocks already found good, and whether they bring a Date of their own. Emptied when full: a worker that never
 # repeats itself costs the others one match each, nothing more.
 known_blocks: dict[bytes, bool] = {}
-MAX_KNOWN_BLOCKS = 1024
-MAX_KNOWN_BLOCK = 2048
+MAX_KNOWN_BLOCKS: Final = 1024
+MAX_KNOWN_BLOCK: Final = 2048
 
 
-LENGTH = b"content-length: "
-TOLD_LENGTH = re.compile(rb"content-length: (\d{1,15})\r\n")
+LENGTH: Final = b"content-length: "
+TOLD_LENGTH: Final = re.compile(rb"content-length: (\d{1,15})\r\n")
 
 
 def told_length(block: bytes) -> tuple[int, bytes]:
@@ -218,6 +221,21 @@ def check_block(block: bytes) -> bool:
     return dated
 
 
+def look_at(line: bytes, block: bytes) -> tuple[bytes, bytes, bool]:
+    """The status line, header lines and whether they hold a Date, of a block that is not known word for word.
+
+    A reason phrase of the worker's takes the place of the usual words; the lines after it may well be known.
+    """
+    try:
+        reason, rest = read_reason(block)
+    except EngineError as error:
+        raise BadResponse(str(error)) from None
+    if not reason:
+        return line, block, check_block(block)
+    dated = known_blocks.get(rest)
+    return b"%b%b\r\n" % (line[:BEFORE_REASON], reason), rest, check_block(rest) if dated is None else dated
+
+
 def response_bytes(status: int, block: bytes, body: bytes, date: bytes, connection: bytes = b"") -> bytes:
     """A whole response to anything but HEAD. `date` and `connection` are header lines, or empty."""
     line = STATUS_LINES.get(status)
@@ -225,7 +243,7 @@ def response_bytes(status: int, block: bytes, body: bytes, date: bytes, connecti
         return response_head(status, block, b"", date, connection)
     dated = known_blocks.get(block)
     if dated is None:
-        dated = check_block(block)
+        line, block, dated = look_at(line, block)
     size = len(body)
     end = SMALL_LENGTHS[size] if size < 1024 else b"content-length: %d\r\n\r\n" % size
     return b"".join((line, block, b"" if dated else date, connection, end, body))
@@ -238,5 +256,5 @@ def response_head(status: int, block: bytes, framing: bytes, date: bytes, connec
         raise BadResponse(f"the status {status} is not one a worker may answer with (200 to 599)")
     dated = known_blocks.get(block)
     if dated is None:
-        dated = check_block(block)
+        line, block, dated = look_at(line, block)
     return b"%b%b%b%b%b\r\n" % (line, block, b"" if dated else date, connection, framing)

@@ -27,7 +27,7 @@ log = logging.getLogger("atoll.queues")
 BACK_OFF = 10  # seconds before a second attempt, doubled for each further one
 MAX_BACK_OFF = 600
 SWEEP_SECONDS = 60.0
-FIRST_SWEEP = 3_600.0  # after a start: by then a clock that was wrong at boot has been set right
+DOUBT_SECONDS = 3_600.0  # before the first sweep by a clock that leapt: if it is wrong, it has been set by then
 REST_SECONDS = 0.002  # between two looks at a queue that had no batch ready
 AGAIN_SECONDS = 2.0  # until the next try when the store fails
 
@@ -121,7 +121,11 @@ class QueueTriggers:
                 line.wake()
 
     async def _sweep(self) -> None:
-        await asyncio.sleep(FIRST_SWEEP)
+        try:
+            in_doubt = not await self.store.trusts_clock()
+        except StorageFailed:
+            in_doubt = True
+        await asyncio.sleep(DOUBT_SECONDS if in_doubt else SWEEP_SECONDS)
         while True:
             try:
                 await self.store.sweep()
@@ -216,7 +220,11 @@ class _Line:
         self.wake()
 
     async def _deliver(self, version: Version, consumer: QueueConsumer, queue_id: int, messages: list[Message]) -> None:
-        settlement = await self._ask(version, consumer, messages)
+        try:
+            settlement = await self._ask(version, consumer, messages)
+        except Exception:  # a bug of ours, perhaps with just these: they count an attempt, and nobody keeps them
+            log.exception("a batch of %s failed", consumer.queue)
+            settlement = settle(consumer, messages, Said(), True, self._store.now())
         while True:  # a consumer was told: what it said must not be lost to a disk that is full for a while
             try:
                 if settlement.dead and consumer.dead_letter_queue:

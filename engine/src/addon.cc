@@ -82,8 +82,14 @@ void Rehearse(const v8::FunctionCallbackInfo<v8::Value>& info) {
   info.GetReturnValue().Set(ToV8(isolate, found));
 }
 
+// V8 checks the code of WebAssembly modules with all its threads, at nobody's expense. With this flag the thread of the
+// isolate does it alone, and it is charged. Set from the start of the process, it would also take the threads from the
+// garbage collector and the compilers; set now, before there are isolates of workers, it is only asked for there.
+constexpr char kCheckWasmOnTheSpot[] = "--single-threaded";
+
 void Initialize(v8::Local<v8::Object> exports, v8::Local<v8::Value>, v8::Local<v8::Context> context, void*) {
   v8::Isolate* isolate = context->GetIsolate();
+  v8::V8::SetFlagsFromString(kCheckWasmOnTheSpot);
   auto set = [&](const char* name, v8::FunctionCallback callback) {
     exports->Set(context, ToV8(isolate, name), v8::Function::New(context, callback).ToLocalChecked()).Check();
   };

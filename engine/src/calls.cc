@@ -31,20 +31,39 @@ std::string Count(uint32_t count, const char* noun) {
 
 }  // namespace
 
-Call* Calls::Find(uint32_t id) {
-  auto found = calls_.find(id);
+Call* Calls::Find(uint32_t serial) {
+  auto found = calls_.find(serial);
   return found == calls_.end() ? nullptr : &found->second;
 }
 
-const Call* Calls::Find(uint32_t id) const {
-  auto found = calls_.find(id);
+const Call* Calls::Find(uint32_t serial) const {
+  auto found = calls_.find(serial);
   return found == calls_.end() ? nullptr : &found->second;
 }
 
-Call* Calls::Begin(uint32_t id) {
-  auto [place, is_new] = calls_.try_emplace(id);
+uint32_t Calls::SerialOf(uint32_t id) const {
+  auto found = serials_.find(id);
+  return found == serials_.end() ? 0 : found->second;
+}
+
+uint32_t Calls::Begin(uint32_t id) {
+  const uint32_t serial = NextSerial();
+  if (!serials_.try_emplace(id, serial).second) return 0;
   stray_log_room_ = {};
-  return is_new ? &place->second : nullptr;
+  calls_[serial].id = id;
+  return serial;
+}
+
+// They begin anew after four billion calls of one worker; by then nobody has an old one.
+uint32_t Calls::NextSerial() {
+  do last_serial_++;
+  while (last_serial_ == 0 || calls_.contains(last_serial_));
+  return last_serial_;
+}
+
+void Calls::Erase(std::unordered_map<uint32_t, Call>::iterator call) {
+  serials_.erase(call->second.id);
+  calls_.erase(call);
 }
 
 void Calls::Head(v8::Isolate* isolate, uint16_t status, const Call& call, v8::Local<v8::String> head, Used used) {
@@ -57,9 +76,9 @@ void Calls::Head(v8::Isolate* isolate, uint16_t status, const Call& call, v8::Lo
   head->WriteOneByteV2(isolate, 0, length, reinterpret_cast<uint8_t*>(out_.Reserve(length)));
 }
 
-bool Calls::Respond(v8::Isolate* isolate, uint32_t id, uint16_t status, v8::Local<v8::String> head,
+bool Calls::Respond(v8::Isolate* isolate, uint32_t serial, uint16_t status, v8::Local<v8::String> head,
                     v8::Local<v8::Value> body, Used used, bool done) {
-  auto found = calls_.find(id);
+  auto found = calls_.find(serial);
   if (found == calls_.end()) return true;
   Call& call = found->second;
   if (call.responded || call.canceled) return true;
@@ -67,19 +86,19 @@ bool Calls::Respond(v8::Isolate* isolate, uint32_t id, uint16_t status, v8::Loca
   if (size > wire::kWindow) return false;
   // A call that still has timers is ended by Done(), so that they are dropped.
   bool over = done && call.timers == 0 && call.ops == 0;
-  out_.Begin(wire::Frame::kResponse, wire::kFlagEnd | (over ? wire::kFlagDone : 0), worker_id_, id);
+  out_.Begin(wire::Frame::kResponse, wire::kFlagEnd | (over ? wire::kFlagDone : 0), worker_id_, call.id);
   Head(isolate, status, call, head, used);
   if (size > 0) WriteBody(isolate, body, out_.Reserve(size), size);
   out_.End();
   call.responded = true;
-  if (over) calls_.erase(found);
+  if (over) Erase(found);
   return true;
 }
 
-void Calls::BeginStream(v8::Isolate* isolate, uint32_t id, uint16_t status, v8::Local<v8::String> head, Used used) {
-  Call* call = Find(id);
+void Calls::BeginStream(v8::Isolate* isolate, uint32_t serial, uint16_t status, v8::Local<v8::String> head, Used used) {
+  Call* call = Find(serial);
   if (call == nullptr || call->responded || call->canceled) return;
-  out_.Begin(wire::Frame::kResponse, 0, worker_id_, id);
+  out_.Begin(wire::Frame::kResponse, 0, worker_id_, call->id);
   Head(isolate, status, *call, head, used);
   out_.End();
   call->responded = true;
@@ -87,64 +106,64 @@ void Calls::BeginStream(v8::Isolate* isolate, uint32_t id, uint16_t status, v8::
   call->is_socket = status == 101;
 }
 
-size_t Calls::SendBody(uint32_t id, std::string_view bytes) {
-  Call* call = Find(id);
+size_t Calls::SendBody(uint32_t serial, std::string_view bytes) {
+  Call* call = Find(serial);
   if (call == nullptr || !call->body_open || call->canceled || call->credit <= 0) return 0;
   size_t count = std::min<size_t>({bytes.size(), static_cast<size_t>(call->credit), wire::kChunk});
-  out_.Whole(wire::Frame::kBody, 0, worker_id_, id, bytes.substr(0, count));
+  out_.Whole(wire::Frame::kBody, 0, worker_id_, call->id, bytes.substr(0, count));
   call->credit -= static_cast<int64_t>(count);
   return count;
 }
 
-void Calls::EndBody(uint32_t id) {
-  Call* call = Find(id);
+void Calls::EndBody(uint32_t serial) {
+  Call* call = Find(serial);
   if (call == nullptr || !call->body_open) return;
   call->body_open = false;
-  if (!call->canceled) out_.Whole(wire::Frame::kBody, wire::kFlagEnd, worker_id_, id, {});
+  if (!call->canceled) out_.Whole(wire::Frame::kBody, wire::kFlagEnd, worker_id_, call->id, {});
 }
 
-void Calls::AwaitCredit(uint32_t id) {
-  if (Call* call = Find(id)) call->waits_credit = true;
+void Calls::AwaitCredit(uint32_t serial) {
+  if (Call* call = Find(serial)) call->waits_credit = true;
 }
 
-void Calls::AwaitBody(uint32_t id) {
-  if (Call* call = Find(id)) call->waits_body = true;
+void Calls::AwaitBody(uint32_t serial) {
+  if (Call* call = Find(serial)) call->waits_body = true;
 }
 
-void Calls::TookBody(uint32_t id, uint32_t bytes) {
-  Call* call = Find(id);
+void Calls::TookBody(uint32_t serial, uint32_t bytes) {
+  Call* call = Find(serial);
   if (call == nullptr || !call->upload_open || call->canceled) return;
   bytes = std::min(bytes, call->untaken);  // a worker can have our JavaScript say anything
   if (bytes == 0) return;
   call->untaken -= bytes;
-  out_.Begin(wire::Frame::kCredit, 0, worker_id_, id);
+  out_.Begin(wire::Frame::kCredit, 0, worker_id_, call->id);
   out_.U32(bytes);
   out_.End();
 }
 
-void Calls::StopBody(uint32_t id) {
-  Call* call = Find(id);
+void Calls::StopBody(uint32_t serial) {
+  Call* call = Find(serial);
   if (call == nullptr || !call->upload_open || call->canceled) return;
   call->upload_open = false;
-  out_.Whole(wire::Frame::kCancel, 0, worker_id_, id, "{}");
+  out_.Whole(wire::Frame::kCancel, 0, worker_id_, call->id, "{}");
 }
 
-void Calls::BeginPipe(uint32_t id, std::string_view bytes, bool last) {
-  Call* call = Find(id);
+void Calls::BeginPipe(uint32_t serial, std::string_view bytes, bool last) {
+  Call* call = Find(serial);
   if (call == nullptr || !call->body_open || call->canceled) return;
   call->piped = call->waits_body = true;
   call->piped_bytes = bytes;
   call->piped_last = last;
 }
 
-void Calls::Echo(uint32_t id) {
-  const Call* call = Find(id);
+void Calls::Echo(uint32_t serial) {
+  const Call* call = Find(serial);
   if (call == nullptr || !call->piped || !call->upload_open) return;
-  out_.Whole(wire::Frame::kEcho, 0, worker_id_, id, {});
+  out_.Whole(wire::Frame::kEcho, 0, worker_id_, call->id, {});
 }
 
-bool Calls::Pipe(uint32_t id, std::string_view bytes, bool last) {
-  Call* call = Find(id);
+bool Calls::Pipe(uint32_t serial, std::string_view bytes, bool last) {
+  Call* call = Find(serial);
   if (call == nullptr || !call->body_open || call->canceled) return false;
   call->piped_last |= last;
   call->untaken += static_cast<uint32_t>(bytes.size());
@@ -152,7 +171,7 @@ bool Calls::Pipe(uint32_t id, std::string_view bytes, bool last) {
   // What waits goes first.
   for (std::string_view part : {std::string_view(call->piped_bytes), bytes}) {
     while (!part.empty()) {
-      size_t count = SendBody(id, part);
+      size_t count = SendBody(serial, part);
       if (count == 0) break;
       sent += count;
       part.remove_prefix(count);
@@ -161,43 +180,43 @@ bool Calls::Pipe(uint32_t id, std::string_view bytes, bool last) {
   size_t waited = std::min(sent, call->piped_bytes.size());
   call->piped_bytes.erase(0, waited);
   call->piped_bytes.append(bytes.substr(sent - waited));
-  if (sent > 0) TookBody(id, static_cast<uint32_t>(sent));
+  if (sent > 0) TookBody(serial, static_cast<uint32_t>(sent));
   if (!call->piped_last || !call->piped_bytes.empty()) return false;
   call->piped = call->waits_body = false;
-  EndBody(id);
+  EndBody(serial);
   return true;
 }
 
-void Calls::Fail(uint32_t id, const Failure& failure) {
-  Call* call = Find(id);
+void Calls::Fail(uint32_t serial, const Failure& failure) {
+  Call* call = Find(serial);
   if (call == nullptr || call->canceled) return;
   bool answered = call->responded && !call->body_open;
   if (answered) return;  // what goes wrong after the answer is a log line, not a failure
   call->responded = true;
   call->body_open = false;
   call->outcome = wire::OutcomeOf(failure.code);
-  out_.Whole(wire::Frame::kFail, 0, worker_id_, id, failure.Json());
+  out_.Whole(wire::Frame::kFail, 0, worker_id_, call->id, failure.Json());
 }
 
-bool Calls::Done(uint32_t id, uint64_t unfinished_ns) {
-  auto found = calls_.find(id);
+bool Calls::Done(uint32_t serial, uint64_t unfinished_ns) {
+  auto found = calls_.find(serial);
   if (found == calls_.end()) return false;
   const Call& call = found->second;
   // A worker that got hold of an object of ours can end its call before it is answered. Python would end the engine.
   if (!call.canceled && (!call.responded || call.body_open)) {
-    Fail(id, {wire::Error::kInternal, "the call ended without a whole response", {}, {}, {}, 0, 0});
+    Fail(serial, {wire::Error::kInternal, "the call ended without a whole response", {}, {}, {}, 0, 0});
   }
   bool had_timers = call.timers > 0;
-  out_.Begin(wire::Frame::kDone, 0, worker_id_, id);
+  out_.Begin(wire::Frame::kDone, 0, worker_id_, call.id);
   out_.U32(Microseconds(call.cpu_ns + unfinished_ns));
   out_.U32(static_cast<uint32_t>(call.outcome));
   out_.End();
-  calls_.erase(found);
+  Erase(found);
   return had_timers;
 }
 
-void Calls::Log(uint32_t id, wire::Level level, double time_ms, std::string_view text) {
-  Call* call = Find(id);
+void Calls::Log(uint32_t serial, wire::Level level, double time_ms, std::string_view text) {
+  Call* call = Find(serial);
   LogRoom& room = call == nullptr ? stray_log_room_ : call->log_room;
   LogRoom::Answer answer = room.Take(text.size());
   if (answer == LogRoom::Answer::kNo) return;
@@ -206,7 +225,7 @@ void Calls::Log(uint32_t id, wire::Level level, double time_ms, std::string_view
     text = "more than 256 KB in a second: the rest of what this call says in it is dropped";
   }
   text = text.substr(0, kMaxLogBytes);
-  out_.Begin(wire::Frame::kLog, 0, worker_id_, call == nullptr ? 0 : id);
+  out_.Begin(wire::Frame::kLog, 0, worker_id_, call == nullptr ? 0 : call->id);
   out_.U32(static_cast<uint32_t>(level));
   out_.F64(time_ms);
   out_.Bytes(text);
@@ -214,30 +233,30 @@ void Calls::Log(uint32_t id, wire::Level level, double time_ms, std::string_view
 }
 
 std::vector<Calls::Stuck> Calls::FindStuck() const {
-  for (const auto& [id, call] : calls_) {
+  for (const auto& [serial, call] : calls_) {
     if (call.waits_credit || call.waits_body || call.timers > 0 || call.ops > 0) return {};
   }
   std::vector<Stuck> stuck;
-  for (const auto& [id, call] : calls_) {
+  for (const auto& [serial, call] : calls_) {
     std::string why = "nothing is pending any more: no timer, no binding call, no body read";
     if (call.timers_cleared > 0)
       why += "; " + Count(call.timers_cleared, "timer") + " of this request had been cleared";
     if (call.ops_made > 0) why += "; " + Count(call.ops_made, "binding call") + " of this request had finished";
     if (calls_.size() > 1) why += "; it may wait for another request of this worker, which is stuck too";
-    stuck.push_back({id, call.responded, call.body_open, std::move(why)});
+    stuck.push_back({serial, call.responded, call.body_open, std::move(why)});
   }
   return stuck;
 }
 
 void Calls::FailAll(const Failure& failure) {
   while (!calls_.empty()) {
-    auto& [id, call] = *calls_.begin();
+    auto& [serial, call] = *calls_.begin();
     if (call.responded && !call.body_open && !call.canceled) {  // nobody is told any more, but the log
       call.outcome = wire::OutcomeOf(failure.code);
-      Log(id, wire::Level::kError, EpochMs(), failure.message);
+      Log(serial, wire::Level::kError, EpochMs(), failure.message);
     }
-    Fail(id, failure);
-    Done(id, 0);
+    Fail(serial, failure);
+    Done(serial, 0);
   }
 }
 

@@ -1,7 +1,9 @@
 // The calls that run in one worker: what each has sent, what it still waits for, what it used.
 //
-// JavaScript names a call by its id in every native function; an id that is unknown (the call is over, or never was) is
-// ignored, so worker code that outlives its call can do no harm. Everything here happens inside the worker's turn.
+// A call has two numbers. Its id is Python's, names it in frames, and is used again as soon as the call is over. Its
+// serial is the worker's own, names it in JavaScript and everywhere else in here, and is used only once: code, timers,
+// ops and jobs that a call has left behind are never taken for those of a later one. A serial that is unknown (the call
+// is over, or never was) is ignored. Everything here happens inside the worker's turn.
 #pragma once
 
 #include <v8.h>
@@ -51,6 +53,7 @@ class LogRoom final {
 };
 
 struct Call {
+  uint32_t id = 0;
   uint64_t cpu_ns = 0;
   wire::Outcome outcome = wire::Outcome::kOk;
 
@@ -93,10 +96,12 @@ class Calls final {
   Calls(const Calls&) = delete;
   Calls& operator=(const Calls&) = delete;
 
-  Call* Find(uint32_t id);
-  const Call* Find(uint32_t id) const;
-  // Null when the id is taken: Python made a mistake.
-  Call* Begin(uint32_t id);
+  Call* Find(uint32_t serial);
+  const Call* Find(uint32_t serial) const;
+  // The serial of the call that frames name so; 0 when there is none.
+  uint32_t SerialOf(uint32_t id) const;
+  // Its serial; 0 when the id is taken: Python made a mistake.
+  uint32_t Begin(uint32_t id);
   bool empty() const { return calls_.empty(); }
   size_t size() const { return calls_.size(); }
 
@@ -106,35 +111,35 @@ class Calls final {
     uint64_t unfinished_ns;
     uint16_t memory_mb;
   };
-  bool Respond(v8::Isolate* isolate, uint32_t id, uint16_t status, v8::Local<v8::String> head,
+  bool Respond(v8::Isolate* isolate, uint32_t serial, uint16_t status, v8::Local<v8::String> head,
                v8::Local<v8::Value> body, Used used, bool done);
-  void BeginStream(v8::Isolate* isolate, uint32_t id, uint16_t status, v8::Local<v8::String> head, Used used);
+  void BeginStream(v8::Isolate* isolate, uint32_t serial, uint16_t status, v8::Local<v8::String> head, Used used);
   // How many bytes of `bytes` were sent: no more than the credit, and none when the client is gone.
-  size_t SendBody(uint32_t id, std::string_view bytes);
-  void EndBody(uint32_t id);
-  void AwaitCredit(uint32_t id);
+  size_t SendBody(uint32_t serial, std::string_view bytes);
+  void EndBody(uint32_t serial);
+  void AwaitCredit(uint32_t serial);
 
   // The request body.
-  void AwaitBody(uint32_t id);
-  void TookBody(uint32_t id, uint32_t bytes);
-  void StopBody(uint32_t id);
+  void AwaitBody(uint32_t serial);
+  void TookBody(uint32_t serial, uint32_t bytes);
+  void StopBody(uint32_t serial);
 
   // From now on what comes of the request body is sent on as the response body; `bytes` is what had come before.
-  void BeginPipe(uint32_t id, std::string_view bytes, bool last);
+  void BeginPipe(uint32_t serial, std::string_view bytes, bool last);
   // Tells Python that it may do the rest itself: nothing but the end of the request body comes then.
-  void Echo(uint32_t id);
+  void Echo(uint32_t serial);
   // More of it, or more credit. True when the last byte has gone.
-  bool Pipe(uint32_t id, std::string_view bytes, bool last);
+  bool Pipe(uint32_t serial, std::string_view bytes, bool last);
 
-  void Fail(uint32_t id, const Failure& failure);
+  void Fail(uint32_t serial, const Failure& failure);
   // Ends the call; returns true if it still had timers, which must be dropped.
-  bool Done(uint32_t id, uint64_t unfinished_ns);
+  bool Done(uint32_t serial, uint64_t unfinished_ns);
 
-  void Log(uint32_t id, wire::Level level, double time_ms, std::string_view text);
+  void Log(uint32_t serial, wire::Level level, double time_ms, std::string_view text);
 
   // Calls that can never go on, because nothing in this worker waits for anything.
   struct Stuck {
-    uint32_t id;
+    uint32_t serial;
     bool responded;
     bool body_open;
     std::string why;
@@ -142,16 +147,23 @@ class Calls final {
   std::vector<Stuck> FindStuck() const;
 
   // They have ended elsewhere.
-  void Forget() { calls_.clear(); }
+  void Forget() {
+    calls_.clear();
+    serials_.clear();
+  }
   // Ends every call with the same failure.
   void FailAll(const Failure& failure);
 
  private:
+  uint32_t NextSerial();
+  void Erase(std::unordered_map<uint32_t, Call>::iterator call);
   void Head(v8::Isolate* isolate, uint16_t status, const Call& call, v8::Local<v8::String> head, Used used);
 
   const uint32_t worker_id_;
   wire::Writer& out_;
-  std::unordered_map<uint32_t, Call> calls_;
+  std::unordered_map<uint32_t, Call> calls_;        // by serial
+  std::unordered_map<uint32_t, uint32_t> serials_;  // by id
+  uint32_t last_serial_ = 0;
   LogRoom stray_log_room_;  // of code of no call, since the last call began
 };
 

@@ -31,36 +31,43 @@ v8::Local<v8::Value> Latin1(v8::Isolate* isolate, std::string_view bytes) {
 
 }  // namespace
 
-void Worker::BeginCall(const Mail& mail) {
+uint32_t Worker::Admit(const Mail& mail) {
   std::optional<wire::CallParts> parts = wire::ParseCall(mail.payload);
-  Call* call = parts ? calls_.Begin(mail.call) : nullptr;
-  if (call == nullptr) {
+  const uint32_t serial = parts ? calls_.Begin(mail.id) : 0;
+  if (serial == 0) {
     Refuse(mail);
-    return;
+    return 0;
   }
-  engine_.ledger().Begun(mail.call);
-  call->is_event = begins_event_;
+  engine_.ledger().Begun(mail.id);
+  Call& call = *calls_.Find(serial);
+  call.is_event = wire::IsLongEvent(mail.payload);
+  call.upload_open = (mail.flags & wire::kFlagEnd) == 0;
+  call.untaken = static_cast<uint32_t>(parts->body.size());
+  return serial;
+}
+
+void Worker::BeginCall(uint32_t serial, const Mail& mail) {
+  std::optional<wire::CallParts> parts = wire::ParseCall(mail.payload);
+  if (!parts) return;
   v8::Isolate* isolate = realm_->isolate();
   bool streaming = (mail.flags & wire::kFlagEnd) == 0;
-  call->upload_open = streaming;
-  call->untaken = static_cast<uint32_t>(parts->body.size());
   v8::Local<v8::Value> body = v8::Null(isolate);
   if (!parts->body.empty()) body = Bytes(isolate, parts->body);
   if (parts->event != wire::Event::kFetch) {
     v8::Local<v8::Integer> event = v8::Integer::NewFromUnsigned(isolate, static_cast<uint32_t>(parts->event));
-    CallEntry(realm_->entry().event, {v8::Integer::NewFromUnsigned(isolate, mail.call), event,
+    CallEntry(realm_->entry().event, {v8::Integer::NewFromUnsigned(isolate, serial), event,
                                       Latin1(isolate, parts->head), body, v8::Boolean::New(isolate, streaming)});
     return;
   }
-  CallEntry(realm_->entry().fetch, {v8::Integer::NewFromUnsigned(isolate, mail.call), Latin1(isolate, parts->head),
-                                    body, v8::Boolean::New(isolate, streaming)});
+  CallEntry(realm_->entry().fetch, {v8::Integer::NewFromUnsigned(isolate, serial), Latin1(isolate, parts->head), body,
+                                    v8::Boolean::New(isolate, streaming)});
 }
 
-void Worker::DeliverBody(const Mail& mail) {
-  Call* call = calls_.Find(mail.call);
+void Worker::DeliverBody(uint32_t serial, const Mail& mail) {
+  Call* call = calls_.Find(serial);
   if (call == nullptr || !call->upload_open) return;
   v8::Isolate* isolate = realm_->isolate();
-  v8::Local<v8::Value> id = v8::Integer::NewFromUnsigned(isolate, mail.call);
+  v8::Local<v8::Value> id = v8::Integer::NewFromUnsigned(isolate, serial);
   call->waits_body = false;
   call->untaken += static_cast<uint32_t>(mail.payload.size());
   bool last = mail.flags & wire::kFlagEnd;
@@ -70,7 +77,7 @@ void Worker::DeliverBody(const Mail& mail) {
 }
 
 void Worker::DeliverReply(const Mail& mail) {
-  uint32_t op = mail.call;
+  uint32_t op = mail.id;
   auto found = ops_.find(op);
   if (Call* call = calls_.Find(found->second.call)) call->ops--;
   op_bytes_ -= found->second.bytes;
@@ -98,8 +105,8 @@ void Worker::ForgetOps(uint32_t call) {
   }
 }
 
-void Worker::Cancel(const Mail& mail) {
-  Call* call = calls_.Find(mail.call);
+void Worker::Cancel(uint32_t serial, const Mail& mail) {
+  Call* call = calls_.Find(serial);
   bool time_is_up = mail.flags & wire::kFlagFail;
   if (call == nullptr || (call->canceled && !time_is_up)) return;
   call->canceled = true;
@@ -108,7 +115,7 @@ void Worker::Cancel(const Mail& mail) {
   call->outcome = time_is_up ? wire::Outcome::kExceededWallTime : wire::Outcome::kCanceled;
   v8::Isolate* isolate = realm_->isolate();
   CallEntry(realm_->entry().cancel,
-            {v8::Integer::NewFromUnsigned(isolate, mail.call), v8::Boolean::New(isolate, time_is_up)});
+            {v8::Integer::NewFromUnsigned(isolate, serial), v8::Boolean::New(isolate, time_is_up)});
 }
 
 // --- Jobs ---

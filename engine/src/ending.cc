@@ -12,20 +12,20 @@ void Worker::EndStuckCalls() {
   if (calls_.empty() || !jobs_.empty()) return;
   for (const Calls::Stuck& stuck : calls_.FindStuck()) {
     if (!stuck.responded) {
-      calls_.Fail(stuck.id, {wire::Error::kNeverResponds,
-                             "the worker's code had hung and would never generate a response: " + stuck.why,
-                             {},
-                             {},
-                             {},
-                             0,
-                             0});
+      calls_.Fail(stuck.serial, {wire::Error::kNeverResponds,
+                                 "the worker's code had hung and would never generate a response: " + stuck.why,
+                                 {},
+                                 {},
+                                 {},
+                                 0,
+                                 0});
     } else if (stuck.body_open) {
-      calls_.Fail(stuck.id,
+      calls_.Fail(stuck.serial,
                   {wire::Error::kStream, "the response body would never end: " + stuck.why, {}, {}, {}, 0, 0});
     } else {
-      Log(stuck.id, wire::Level::kWarn, "a promise given to waitUntil() would never settle: " + stuck.why);
+      Log(stuck.serial, wire::Level::kWarn, "a promise given to waitUntil() would never settle: " + stuck.why);
     }
-    FinishCall(stuck.id);
+    FinishCall(stuck.serial);
   }
 }
 
@@ -82,8 +82,8 @@ void Worker::Leave(std::string_view reason) {
 void Worker::Refuse(const Mail& mail) {
   if (mail.kind != Mail::Kind::kCall) return;
   Failure failure{wire::Error::kUnloaded, "the worker is no longer loaded here", {}, {}, {}, 0, 0};
-  out_.Whole(wire::Frame::kFail, 0, id_, mail.call, failure.Json());
-  out_.Begin(wire::Frame::kDone, 0, id_, mail.call);
+  out_.Whole(wire::Frame::kFail, 0, id_, mail.id, failure.Json());
+  out_.Begin(wire::Frame::kDone, 0, id_, mail.id);
   out_.U32(0);
   out_.U32(static_cast<uint32_t>(wire::Outcome::kInternalError));
   out_.End();

@@ -57,12 +57,14 @@ class Engine final {
   // Lives as long as the process: there are not more of them than tenants.
   Appetite& AppetiteOf(const std::string& tenant);
   void SetAlarm(const std::shared_ptr<Worker>& worker, uint64_t due_ns);
-  uint32_t NextOp() { return next_op_.fetch_add(1, std::memory_order_relaxed); }
+  // Never 0, nor one of the numbers by which a worker is told that it gets none.
+  uint32_t NextOp() { return 1 + next_op_.fetch_add(1, std::memory_order_relaxed) % kMaxOp; }
   void Remove(uint32_t worker_id);
   // Python is to replace this process: code of the worker can neither go on nor be ended.
   void ReportStuck(uint32_t worker, uint32_t call, const Failure& failure);
 
  private:
+  static constexpr uint32_t kMaxOp = UINT32_MAX - 8;
   bool OnFrame(const wire::FrameView& frame);
   bool OnHello(const wire::FrameView& frame);
   bool OnLoad(const wire::FrameView& frame);

@@ -5,7 +5,7 @@
 
 #include "errors.h"
 #include "realm.h"
-#include "wasm_memory.h"
+#include "wasm_bytes.h"
 #include "worker.h"
 
 namespace engine {
@@ -67,8 +67,6 @@ void ThrowWithPath(v8::Local<v8::Context> context, v8::TryCatch& caught, const s
   }
   caught.ReThrow();
 }
-
-constexpr char kSharedMemory[] = " declares shared memory; a module may only import it";
 
 v8::ScriptCompiler::CachedData* Cached(const std::string& bytes) {
   if (bytes.empty()) return nullptr;
@@ -165,8 +163,8 @@ v8::MaybeLocal<v8::Value> Modules::MakeValue(v8::Local<v8::Context> context, Ent
     }
     case Kind::kWasm: {
       const std::span bytes(reinterpret_cast<const uint8_t*>(entry.source.data()), entry.source.size());
-      if (DeclaresSharedMemory(bytes)) {
-        isolate_->ThrowException(v8::Exception::WasmCompileError(ToV8(isolate_, entry.path + kSharedMemory)));
+      if (const std::string why = WhyRefused(bytes); !why.empty()) {
+        isolate_->ThrowException(v8::Exception::WasmCompileError(ToV8(isolate_, entry.path + " " + why)));
         return {};
       }
       Realm& realm = Realm::Of(isolate_);

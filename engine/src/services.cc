@@ -53,7 +53,7 @@ uint32_t Worker::StartOp(uint32_t op, std::string_view meta, std::string_view bo
   out_.Begin(wire::Frame::kOp, 0, id_, id);
   out_.U16(static_cast<uint16_t>(op));
   out_.U16(0);
-  out_.U32(call_id);
+  out_.U32(call->id);
   out_.U32(static_cast<uint32_t>(meta.size()));
   out_.Bytes(meta);
   out_.Bytes(body);

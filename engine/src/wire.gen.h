@@ -5,12 +5,13 @@
 
 namespace engine::wire {
 
-inline constexpr char kHash[] = "45ff811ddd976502";
+inline constexpr char kHash[] = "a6873115493be62d";
 inline constexpr uint32_t kMaxPayload = 67108864;
 inline constexpr uint32_t kInlineBody = 65536;
 inline constexpr uint32_t kChunk = 65536;
 inline constexpr uint32_t kWindow = 262144;
 inline constexpr uint32_t kMaxHead = 147456;
+inline constexpr uint32_t kMaxReason = 1024;
 inline constexpr uint32_t kMaxMeta = 1048576;
 inline constexpr uint32_t kLedger = 65536;
 inline constexpr uint32_t kLedgerThreads = 64;
@@ -32,7 +33,7 @@ enum class Frame : uint8_t {
   kUnload = 4,  // python: Dispose of a loaded version; calls still in it fail with UNAVAILABLE.
   kUnloaded = 5,  // engine: The isolate is gone: asked for by UNLOAD, or condemned {code, message}. No frame for this worker follows.
   kCall = 6,  // python: Start a handler. Head: METHOD SP URL LF, then raw `Name: value CRLF` lines (Latin-1).
-  kResponse = 7,  // engine: The handler answered. Memory: about what its isolate used lately. Head: `name: value CRLF` lines (Latin-1).
+  kResponse = 7,  // engine: The handler answered. Memory: about what its isolate used lately. Head: `content-length: N CRLF` if a body of that length is streamed, `SP reason-phrase CRLF` if the worker gave one, then `name: value CRLF` lines (Latin-1).
   kBody = 8,  // both: More of the request body (from Python) or of the response body (from the engine).
   kCredit = 9,  // both: The receiver of a body took so many bytes; the sender may send as many more.
   kCancel = 10,  // both: Python: the client is gone, or with FAIL the call took too long. Engine: the worker does not want the rest of the request body.

@@ -158,30 +158,15 @@ void Worker::Handle(Mail& mail, Watchdog::Slot& slot) {
         break;
       }
       served_ = true;
-      begins_event_ = wire::IsLongEvent(mail.payload);
-      Run(slot, mail.call, [&] { BeginCall(mail); });
+      if (uint32_t serial = Admit(mail); serial != 0) Run(slot, serial, [&] { BeginCall(serial, mail); });
       break;
     case Mail::Kind::kBody:
-      if (Call* call = calls_.Find(mail.call); call != nullptr && call->piped) {
-        Pipe(slot, mail);
-        break;
-      }
-      Run(slot, mail.call, [&] { DeliverBody(mail); });
-      break;
     case Mail::Kind::kCredit:
-      if (Call* call = calls_.Find(mail.call)) {
-        call->credit += wire::Reader(mail.payload).U32();
-        if (call->piped) Pipe(slot, mail);
-        if (!std::exchange(call->waits_credit, false)) break;
-        Run(slot, mail.call,
-            [&] { CallEntry(realm_->entry().credit, {v8::Integer::NewFromUnsigned(realm_->isolate(), mail.call)}); });
-      }
-      break;
     case Mail::Kind::kCancel:
-      Run(slot, mail.call, [&] { Cancel(mail); });
+      if (uint32_t serial = calls_.SerialOf(mail.id); serial != 0) HandleForCall(slot, serial, mail);
       break;
     case Mail::Kind::kReply: {
-      auto op = ops_.find(mail.call);
+      auto op = ops_.find(mail.id);
       if (op != ops_.end()) Run(slot, op->second.call, [&] { DeliverReply(mail); });
       reply_bytes_.fetch_sub(mail.payload.size(), std::memory_order_relaxed);
       std::string().swap(mail.payload);
@@ -195,8 +180,8 @@ void Worker::Handle(Mail& mail, Watchdog::Slot& slot) {
       // What V8 wants done (mostly collecting garbage) is done by Turn(), once the answers have left.
       break;
     case Mail::Kind::kFinished:
-      if (uint32_t call = ChargeJob(mail.call); !condemned_) {
-        Run(slot, call, [&] { DeliverFinished(mail.call); });
+      if (uint32_t call = ChargeJob(mail.id); !condemned_) {
+        Run(slot, call, [&] { DeliverFinished(mail.id); });
         if (outlived_.contains(call) && !HasJobs(call)) outlived_.erase(call);
       }
       break;
@@ -206,6 +191,23 @@ void Worker::Handle(Mail& mail, Watchdog::Slot& slot) {
     case Mail::Kind::kCode:
       out_.Whole(wire::Frame::kCode, 0, id_, 0, modules_ == nullptr ? std::string() : modules_->CodeCache());
       break;
+  }
+}
+
+void Worker::HandleForCall(Watchdog::Slot& slot, uint32_t serial, const Mail& mail) {
+  Call& call = *calls_.Find(serial);
+  if (mail.kind == Mail::Kind::kCancel) {
+    Run(slot, serial, [&] { Cancel(serial, mail); });
+  } else if (mail.kind == Mail::Kind::kBody) {
+    if (call.piped) return Pipe(slot, serial, mail);
+    Run(slot, serial, [&] { DeliverBody(serial, mail); });
+  } else {
+    call.credit += wire::Reader(mail.payload).U32();
+    const bool was_awaited = std::exchange(call.waits_credit, false);
+    if (call.piped) Pipe(slot, serial, mail);
+    if (!was_awaited) return;
+    Run(slot, serial,
+        [&] { CallEntry(realm_->entry().credit, {v8::Integer::NewFromUnsigned(realm_->isolate(), serial)}); });
   }
 }
 
@@ -263,19 +265,19 @@ void Worker::Run(Watchdog::Slot& slot, uint32_t call_id, Enter&& enter) {
 }
 
 Account Worker::AccountOf(uint32_t call_id) const {
-  Account account{id_, call_id, state_ == State::kNew || state_ == State::kStarting, cpu_limit_ns_, 0, 0};
+  const Call* call = calls_.Find(call_id);
+  Account account{
+      id_, call == nullptr ? 0 : call->id, state_ == State::kNew || state_ == State::kStarting, cpu_limit_ns_, 0, 0};
   if (account.starting) {
     account.limit_ns = kStartupNs;
     account.used_ns = startup_ns_;
   } else if (call_id == 0) {
     account.limit_ns = kHousekeepingNs;
-  } else if (const Call* call = calls_.Find(call_id)) {
+  } else if (call != nullptr) {
     account.used_ns = call->is_socket ? 0 : call->cpu_ns;  // a socket lives long: each event has the whole limit
     if (call->is_event) account.limit_ns = event_limit_ns_;
   } else if (auto left = outlived_.find(call_id); left != outlived_.end()) {
     account.used_ns = left->second;
-  } else if (begins_event_) {
-    account.limit_ns = event_limit_ns_;
   }
   bool may_overdraw = account.limit_ns == cpu_limit_ns_ && !account.starting && call_id != 0;
   uint64_t most = account.limit_ns + (may_overdraw ? spare_ns_ : 0);
@@ -318,7 +320,7 @@ void Worker::CallEntry(const v8::Global<v8::Function>& function,
   }
 }
 
-// The value V8 carries is the number of the call, or the array [number, stores] when the worker uses AsyncLocalStorage
+// The value V8 carries is the serial of the call, or the array [serial, stores] when the worker uses AsyncLocalStorage
 // (web/internal/async_context.js).
 uint32_t Worker::CurrentCall() const {
   v8::Isolate* isolate = realm_->isolate();
@@ -332,14 +334,14 @@ uint32_t Worker::CurrentCall() const {
 }
 
 // A body that JavaScript only hears the end of, so it costs the call no CPU time.
-void Worker::Pipe(Watchdog::Slot& slot, const Mail& mail) {
+void Worker::Pipe(Watchdog::Slot& slot, uint32_t serial, const Mail& mail) {
   bool is_body = mail.kind == Mail::Kind::kBody;
   bool last = is_body && (mail.flags & wire::kFlagEnd);
-  if (Call* call = calls_.Find(mail.call); last && call != nullptr) call->upload_open = false;
-  if (!calls_.Pipe(mail.call, is_body ? std::string_view(mail.payload) : std::string_view(), last)) return;
+  if (Call* call = calls_.Find(serial); last && call != nullptr) call->upload_open = false;
+  if (!calls_.Pipe(serial, is_body ? std::string_view(mail.payload) : std::string_view(), last)) return;
   v8::Isolate* isolate = realm_->isolate();
-  Run(slot, mail.call,
-      [&] { CallEntry(realm_->entry().body, {v8::Integer::NewFromUnsigned(isolate, mail.call), v8::Null(isolate)}); });
+  Run(slot, serial,
+      [&] { CallEntry(realm_->entry().body, {v8::Integer::NewFromUnsigned(isolate, serial), v8::Null(isolate)}); });
 }
 
 void Worker::RunTimers(Watchdog::Slot& slot) {

@@ -47,7 +47,7 @@ struct Mail {
   };
   Kind kind;
   uint8_t flags = 0;
-  uint32_t call = 0;
+  uint32_t id = 0;  // of the call, the op or the job it is for
   std::string payload;
 
   bool BelongsToCall() const {
@@ -84,7 +84,8 @@ class Worker final : public std::enable_shared_from_this<Worker> {
   Calls& calls() { return calls_; }
   Modules& modules() { return *modules_; }
   const std::string& main_path() const { return main_path_; }
-  // The call whose code runs now, carried through awaits by V8; 0 in top-level code.
+  // The serial of the call whose code runs now, carried through awaits by V8; 0 in top-level code. The call may be
+  // over.
   uint32_t CurrentCall() const;
   uint64_t UnfinishedNs() const { return charge_ == nullptr ? 0 : charge_->SoFar(); }
   // What the isolate uses, garbage included, as it was a tenth of a second ago at most.
@@ -134,6 +135,7 @@ class Worker final : public std::enable_shared_from_this<Worker> {
   bool TakeMail(std::vector<Mail>& batch);
   void RunBatch(std::vector<Mail>& batch, Watchdog::Slot& slot);
   void Handle(Mail& mail, Watchdog::Slot& slot);
+  void HandleForCall(Watchdog::Slot& slot, uint32_t serial, const Mail& mail);
   void RunTimers(Watchdog::Slot& slot);
   // Runs `enter` charged to `call` (0: nobody in particular) and everything that follows from it.
   template <typename Enter>
@@ -156,9 +158,11 @@ class Worker final : public std::enable_shared_from_this<Worker> {
   void FinishStarting();
   void LoadFailed(const Failure& failure);
 
-  void BeginCall(const Mail& mail);
-  void DeliverBody(const Mail& mail);
-  void Pipe(Watchdog::Slot& slot, const Mail& mail);
+  // The serial of a call that comes to be, for BeginCall() to run its code; 0 when it was refused.
+  uint32_t Admit(const Mail& mail);
+  void BeginCall(uint32_t serial, const Mail& mail);
+  void DeliverBody(uint32_t serial, const Mail& mail);
+  void Pipe(Watchdog::Slot& slot, uint32_t serial, const Mail& mail);
   void DeliverReply(const Mail& mail);
   // Nobody is there any more for what the ops of a call that is over are answered.
   void ForgetOps(uint32_t call);
@@ -167,7 +171,7 @@ class Worker final : public std::enable_shared_from_this<Worker> {
   bool IsOver(uint32_t call) const { return call != 0 && calls_.Find(call) == nullptr; }
   // Remembers what a call that is over has used, if jobs of it go on.
   void Outlive(uint32_t call, uint64_t used_ns);
-  void Cancel(const Mail& mail);
+  void Cancel(uint32_t serial, const Mail& mail);
 
   // Charges a finished job and returns the call it was for.
   uint32_t ChargeJob(uint32_t id);
@@ -224,7 +228,6 @@ class Worker final : public std::enable_shared_from_this<Worker> {
   v8::Global<v8::Promise> starting_;
   uint64_t cpu_limit_ns_ = 50'000'000;
   uint64_t event_limit_ns_ = 0;  // for calls that are events; never less than the limit of others
-  bool begins_event_ = false;    // the call that is about to begin is one
   uint64_t spare_ns_ = 0;        // what calls that stayed below the limit have earned for those that do not
   uint64_t startup_ns_ = 0;
   double longest_timer_ms_ = 30'000;

@@ -113,6 +113,28 @@ async def test_a_token_of_a_tenant_makes_only_tokens_of_that_tenant_that_may_no_
     assert {token["tenant"] for token in listed} == {"acme"} and len(listed) == 2
 
 
+@pytest.mark.parametrize("tenant", ["acme", ""])
+async def test_a_token_makes_none_that_outlives_it(node: Node, clock: Clock, tenant: str) -> None:
+    await node.ask("POST", "/api/tenants", {"name": "acme"})
+    wide = {} if tenant else {"all_tenants": True}
+    mother = await made(node, "admin", tenant=tenant or "default", expires_in=60, **wide)
+
+    async def make(**fields: object) -> Answer:
+        return await ask(node, mother["token"], "POST", "/api/tokens", {"name": "x", "scopes": ["admin"], **fields})
+
+    longer = await make(expires_in=61)
+    assert longer.code == ApiCode.FORBIDDEN and "outlive" in longer.json["error"]["message"]
+    assert (await make(expires_in=60)).json["expires_at"] == mother["expires_at"]
+    silent = await make()
+    assert silent.json["expires_at"] == mother["expires_at"], "without a word: as long as its maker"
+    clock.now += 59
+    grandchild = await ask(node, silent.json["token"], "POST", "/api/tokens", {"name": "y", "scopes": ["read"]})
+    assert grandchild.json["expires_at"] == mother["expires_at"]
+    clock.now += 1
+    for text in (silent.json["token"], grandchild.json["token"]):
+        assert (await ask(node, text, "GET", "/api/workers")).status == 401
+
+
 @pytest.mark.parametrize(
     ("body", "says"),
     [

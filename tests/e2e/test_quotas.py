@@ -18,7 +18,7 @@ STAYS_OPEN = """export default { fetch(request) {
   const pull = async (controller) => {
     let x = 0;
     for (let i = 0; i < 1e9; i++) x += i;
-    controller.enqueue(`computed ${x}`);
+    controller.enqueue(new TextEncoder().encode(`computed ${x}`));
     await scheduler.wait(29_000);
   };
   return new Response(new ReadableStream({ pull }));

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -176,6 +178,15 @@ async def test_a_module_brings_no_shared_memory(room: EngineRoom) -> None:
         await room.pool.check(with_module(SHARED, source, "shared"))
 
 
+async def test_a_module_has_no_huge_function(room: EngineRoom) -> None:
+    """V8 would optimise it on a thread of its own, for seconds and with a gigabyte, at nobody's expense."""
+    size = bytes([129, 128, 32])  # 524,289
+    huge = OWN + bytes([10, 133, 128, 32, 1]) + size + bytes(524_289)
+    source = 'import given from "./m.wasm"; export default { fetch: () => new Response(String(given)) };'
+    with pytest.raises(LoadFailed, match=re.escape("m.wasm has a function of more than 512 KB")):
+        await room.pool.check(with_module(huge, source, "huge"))
+
+
 async def test_an_imported_module_is_no_way_around(room: EngineRoom) -> None:
     source = f"""import given from "./m.wasm";
     const Early = given.constructor; // before anybody looked at WebAssembly
@@ -191,6 +202,39 @@ async def test_an_imported_module_is_no_way_around(room: EngineRoom) -> None:
       return Response.json([exports.m.buffer.byteLength, ...names]);
     }} }};"""
     assert (await room.get(with_module(OWN, source, "around"))).body == b'[16777216,"TypeError","CompileError"]'
+
+
+# Checks a module of 2.8 MB, which is another one with every call: V8 knows those that it has seen.
+CHECKS = """
+const number = (n) => [(n & 127) | 128, ((n >> 7) & 127) | 128, ((n >> 14) & 127) | 128, (n >> 21) & 127];
+const section = (id, bytes) => [id, ...number(bytes.length)].concat(bytes);
+const body = [0, ...Array.from({ length: 2000 }, () => [32, 0, 65, 3, 106, 33, 0]).flat(), 32, 0, 11];
+const code = number(200);
+for (let i = 0; i < 200; i++) code.push(...number(body.length), ...body);
+const head = [0, 97, 115, 109, 1, 0, 0, 0].concat(section(1, [1, 96, 1, 127, 1, 127]));
+const module = Uint8Array.from(head.concat(section(3, [...number(200), ...new Array(200).fill(0)]), section(10, code)));
+let calls = 0;
+export default { fetch() {
+  module[module.length - 7] = ++calls;
+  return new Response(WebAssembly.validate(module));
+} };
+"""
+
+
+async def test_checking_a_module_is_charged_in_full(room: EngineRoom) -> None:
+    """V8 would have all its threads help, at nobody's expense."""
+    version = script(CHECKS, "checks")
+    await room.get(version)
+
+    def process_ms() -> float:
+        fields = Path(f"/proc/{room.supervisor.pids[0]}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) * 1000 / os.sysconf("SC_CLK_TCK")
+
+    before, known = process_ms(), len(room.records)
+    for _ in range(40):
+        assert (await room.get(version)).body == b"true"
+    charged = sum(record.cpu_us for record in room.records[known:]) / 1000
+    assert charged > 100 and process_ms() - before < charged * 1.3 + 50
 
 
 async def test_isolates_collect_their_garbage_when_memory_is_short(room: EngineRoom) -> None:

@@ -296,7 +296,7 @@ async def test_an_unknown_host_gets_a_page_that_helps(front: Front) -> None:
 
 BAD_BLOCKS = [
     b"content-length: 5\r\n", b"Transfer-Encoding: chunked\r\n", b"a: b\r\nCONNECTION: close\r\n", b"keep-alive: 1\r\n",
-    b"upgrade: x\r\n", b"trailer: x\r\n", b"a: b\r\n\r\nevil", b"a: b\n", b"a: b", b"a:b\r\n", b" a: b\r\n",
+    b"upgrade: x\r\n", b"trailer: x\r\n", b"a: b\r\n\r\nevil", b"a: b\n", b"a: b", b"a:b\r\n", b" a\nb: c\r\n",
     b"a b: c\r\n", b"a: \x00\r\n", b"a: b\rc\r\n", b": b\r\n", b"a: " + b"b" * 200_000 + b"\r\n",
 ]  # fmt: skip
 

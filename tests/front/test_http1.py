@@ -67,6 +67,28 @@ def test_a_response_is_framed_by_the_front() -> None:
     assert response_head(200, b"", http1.CHUNKED_BODY, b"").endswith(b"OK\r\ntransfer-encoding: chunked\r\n\r\n")
 
 
+def test_a_reason_phrase_takes_the_place_of_the_usual_words() -> None:
+    for _ in range(2):
+        assert response_bytes(200, b" Fine\t\xff\r\na: b\r\n", b"Hello", DATE) == (
+            b"HTTP/1.1 200 Fine\t\xff\r\na: b\r\n" + DATE + b"content-length: 5\r\n\r\nHello"
+        )
+        assert response_head(204, b" Gone \r\n", b"", b"") == b"HTTP/1.1 204 Gone \r\n\r\n"
+    assert not any(block.startswith(b" ") for block in http1.known_blocks)
+
+
+@pytest.mark.parametrize(
+    "head",
+    [b" \r\n", b" a\nb\r\n", b" a\rb\r\n", b" a\0\r\n", b" a\x7f\r\n", b" a", b" " + b"a" * 1025 + b"\r\n",
+     b" a\r\n b\r\n", b" a\r\nContent-Length: 3\r\n", b"a: b\r\n c\r\n"],
+)  # fmt: skip
+def test_a_reason_phrase_that_could_be_more_is_refused(head: bytes) -> None:
+    for _ in range(2):
+        with pytest.raises(BadResponse):
+            response_bytes(200, head, b"", DATE)
+        with pytest.raises(BadResponse):
+            response_head(200, head, b"", DATE)
+
+
 def test_a_date_of_the_worker_is_kept_and_not_doubled() -> None:
     for block in (b"Date: now\r\n", b"a: b\r\ndate: now\r\n"):
         assert response_bytes(200, block, b"", DATE).lower().count(b"date:") == 1

@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 
+from atoll.bindings.queue.sqlite import SqliteQueues
 from atoll.bindings.queue.store import NewMessage, QueueStore, Settlement
+from atoll.engine.calls import Call
 from atoll.engine.pool import TenantCaps
 from atoll.errors import StorageFailed
 from atoll.triggers import queues as queues_module
@@ -295,3 +298,55 @@ async def test_batches_that_no_engine_takes_use_up_no_attempt(
     room.pool.set_caps("default", None)
     await empty(room)
     assert said(room) == ["a 1"]
+
+
+async def test_a_batch_that_a_bug_of_ours_meets_is_tried_again_and_ends_as_a_dead_letter(
+    room: EngineRoom, triggers: QueueTriggers, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def broken(*_: object) -> bytes:
+        raise RuntimeError("nobody thought of this")
+
+    monkeypatch.setattr(queues_module, "run_event", broken)
+    await send(room.queues, "a")
+    triggers.put(script(TAKES), [consumer(max_retries=1, dead_letter_queue="dead")])
+    await empty(room)
+    dead = await room.queues.find("default", "dead")
+    assert dead is not None and (await room.queues.depth(dead.id)).waiting == 1
+    assert caplog.text.count("a batch of jobs failed") == 2
+    monkeypatch.undo()
+    await send(room.queues, "b")
+    await empty(room)
+    assert [json.loads(line)["bodies"] for line in said(room)] == [["b"]]
+
+
+async def test_a_node_that_is_restarted_often_sweeps_old_messages_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(queues_module, "SWEEP_SECONDS", 0.01)
+    now = 1_800_000_000.0
+
+    def opened() -> SqliteQueues:
+        return SqliteQueues(tmp_path / "queues.db", clock=lambda: now)
+
+    store = opened()
+    queue = await store.ensure("default", "jobs", 60)
+    await store.sweep()  # as a node does that has run for an hour
+    await store.send(queue.id, [NewMessage("text", b"old", 0)])
+    await store.close()
+    now += 61
+    store = opened()
+    triggers = QueueTriggers(NoCalls(), store)
+
+    async def is_swept() -> bool:
+        return (await store.depth(queue.id)).waiting == 0
+
+    await eventually(is_swept, "a sweep soon after the start")
+    await triggers.close()
+    await store.close()
+
+
+class NoCalls:
+    """A pool that nobody may ask."""
+
+    def call(self, *_: object) -> Call:
+        raise AssertionError

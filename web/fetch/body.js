@@ -174,14 +174,9 @@ function takeSource(body) {
 function throughProxy(stream) {
   const reader = stream.getReader();
   return streamFromReads({
-    read: async () => requireBytes(await readNext(reader)),
+    read: () => readNext(reader),
     cancel: (reason) => reader.cancel(reason),
   });
-}
-
-function requireBytes(chunk) {
-  if (chunk === null || chunk instanceof Uint8Array) return chunk;
-  throw new TypeError("A body's stream may only hold Uint8Arrays.");
 }
 
 /**

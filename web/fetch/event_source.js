@@ -11,10 +11,9 @@ import { native } from "../internal/native.js";
 import { defineConstants, defineInterface } from "../internal/platform.js";
 import { encodeText } from "../internal/text.js";
 import { requireArguments, toDictionary, toUSVString } from "../internal/webidl.js";
-import { isReadableStream } from "../streams/streams.js";
+import { isReadableStream, readNext } from "../streams/streams.js";
 import { clearTimeout, startTimer } from "../timers.js";
 import { parseHref, URL } from "../url/url.js";
-import { toBytes } from "../worker/bodies.js";
 import { EventStreamParser } from "./event_stream.js";
 import { parseMimeType } from "./mime_type.js";
 
@@ -127,9 +126,9 @@ export class EventSource extends EventTarget {
     this.#failures = 0;
     fireEvent(this, new Event("open"));
     while (!connection.signal.aborted) {
-      const { done, value } = await reader.read();
-      if (done) return;
-      parser.write(toBytes(value));
+      const bytes = await readNext(reader);
+      if (bytes === null) return;
+      parser.write(bytes);
       this.#lastEventId = parser.lastEventId;
     }
   }

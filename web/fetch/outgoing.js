@@ -2,16 +2,24 @@
 import { isUnusable, streamOf, takeBody, takesEncoded } from "./body.js";
 import { isResponse, responseState } from "./response.js";
 import { lazy } from "../internal/lazy.js";
+import { MAX_REASON } from "../internal/wire.gen.js";
 
 export { isResponse };
 
 // Headers of the connection, which is the front's, and the length, which the front knows better.
 const DROPPED = ["connection", "keep-alive", "transfer-encoding", "upgrade", "content-length"];
 
+// Clients get the usual words for a status unless the worker has others.
+function reasonLine({ status, statusText }) {
+  if (statusText === "OK" && status === 200) return "";
+  if (statusText.length > MAX_REASON) throw new TypeError(`The statusText of the Response is longer than ${MAX_REASON} characters.`);
+  return ` ${statusText}\r\n`;
+}
+
 function writeHead(state) {
-  if (state.list === null) return state.contentType === null ? "" : `content-type: ${state.contentType}\r\n`;
+  let head = state.statusText === "" || state.status === 101 ? "" : reasonLine(state);
+  if (state.list === null) return state.contentType === null ? head : `${head}content-type: ${state.contentType}\r\n`;
   const { pairs } = state.list;
-  let head = "";
   for (let i = 0; i < pairs.length; i += 2) {
     if (!DROPPED.includes(pairs[i])) head += `${pairs[i]}: ${pairs[i + 1]}\r\n`;
   }
@@ -38,7 +46,7 @@ function toldLength({ body, list }) {
 }
 
 /**
- * Take a Response apart: { status, head, body, webSocket, told }. `head` is "name: value\r\n" lines, a Latin-1 string; `body` is null, a string
+ * Take a Response apart: { status, head, body, webSocket, told }. `head` is that of a RESPONSE frame, a Latin-1 string; `body` is null, a string
  * (to be written as UTF-8), a Uint8Array, a source with read() and cancel(), or a ReadableStream that nobody has read from. The
  * Response's body is used from now on.
  * Throws TypeError for what is no Response or cannot be sent.

@@ -3,7 +3,8 @@
 //
 // As long as a worker uses no store it is the number of the call, or undefined in top-level code: nothing to allocate. With
 // stores it is the array [number, stores], where `stores` is a Map that is never changed, only replaced. The engine reads
-// the number (Worker::CurrentCall); no worker ever sees the array.
+// the number (Worker::CurrentCall), which no later call of the worker ever has (engine/src/calls.h); no worker ever sees the
+// array.
 import { native } from "./native.js";
 
 const isArray = Array.isArray;

@@ -92,6 +92,7 @@ export const INLINE_BODY = 65536;
 export const CHUNK = 65536;
 export const WINDOW = 262144;
 export const MAX_HEAD = 147456;
+export const MAX_REASON = 1024;
 export const MAX_META = 1048576;
 export const LEDGER = 65536;
 export const LEDGER_THREADS = 64;

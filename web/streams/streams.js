@@ -127,6 +127,25 @@ export function teeForClone(stream) {
   return [first, cloned];
 }
 
+/** What a body's stream may not hold, in words. */
+export function notBytes(chunk) {
+  if (typeof chunk === "string") {
+    return new TypeError(
+      "A body's stream gave a string, and a body is made of bytes: give it new TextEncoder().encode(string), " +
+        "or send stream.pipeThrough(new TextEncoderStream()).",
+    );
+  }
+  const given = chunk === null ? "null" : typeof chunk === "object" ? "an object" : `a value of type ${typeof chunk}`;
+  return new TypeError(`A body's stream gave ${given}, and may only hold Uint8Arrays.`);
+}
+
+/** The bytes of a chunk. The standard knows Uint8Arrays only, Cloudflare's runtime every buffer and view; undefined for anything else. */
+function bytesOf(chunk) {
+  if (chunk instanceof Uint8Array) return chunk;
+  if (ArrayBuffer.isView(chunk)) return new Uint8Array(chunk.buffer, chunk.byteOffset, chunk.byteLength);
+  return chunk instanceof ArrayBuffer ? new Uint8Array(chunk) : undefined;
+}
+
 /**
  * The next chunk of a body, or null at the end. Without an object of value and done, a `then` on Object.prototype changes nothing.
  * What cannot be a chunk is an error here already: null would be the end, and a promise would be waited for.
@@ -134,8 +153,14 @@ export function teeForClone(stream) {
 export function readNext(reader) {
   return new Promise((resolve, reject) => {
     const take = (chunk) => {
-      if (typeof chunk === "string" || ArrayBuffer.isView(chunk) || chunk instanceof ArrayBuffer) resolve(chunk);
-      else reject(new TypeError("A body's stream gave a chunk that is neither bytes nor a string."));
+      const bytes = bytesOf(chunk);
+      if (bytes !== undefined) {
+        resolve(bytes);
+        return;
+      }
+      const error = notBytes(chunk);
+      reader.cancel(error).catch(() => {}); // whoever makes the chunks need not go on
+      reject(error);
     };
     readerRead(reader, { _chunkSteps: take, _closeSteps: () => resolve(null), _errorSteps: reject });
   });
@@ -154,7 +179,7 @@ export function readAllBytes(stream, success, failure, refuse) {
   const steps = {
     _chunkSteps(chunk) {
       if (!(chunk instanceof Uint8Array)) {
-        failure(new TypeError("A body's stream may only hold Uint8Arrays."));
+        failure(notBytes(chunk));
         return;
       }
       const error = refuse(chunk.length);

@@ -1,6 +1,5 @@
 // Bodies on their way between the engine and a worker: chunks in, chunks out, each with back-pressure.
 import { native } from "../internal/native.js";
-import { encodeText } from "../internal/text.js";
 import { readNext } from "../streams/streams.js";
 
 /** A request body that arrives in pieces. The engine lets Python send more as pieces are read. */
@@ -79,7 +78,7 @@ export class IncomingBody {
 /** A response body that leaves in pieces, as fast as the client takes them. */
 export class OutgoingBody {
   #call;
-  #source; // { read(): Promise<chunk | null>, cancel(reason) }, and pipe() if it can pass by the engine
+  #source; // { read(): Promise<Uint8Array | null>, cancel(reason) }, and pipe() if it can pass by the engine
   #waiting = null; // resolves when there is credit again
   #stopped = false;
 
@@ -100,9 +99,8 @@ export class OutgoingBody {
       const chunk = await this.#source.read();
       if (this.#stopped) return;
       if (chunk === null) break;
-      const bytes = toBytes(chunk);
-      const sent = native.sendBody(this.#call, bytes, 0);
-      if (sent < bytes.byteLength) await this.#write(bytes, sent);
+      const sent = native.sendBody(this.#call, chunk, 0);
+      if (sent < chunk.byteLength) await this.#write(chunk, sent);
       if (this.#stopped) return;
     }
     native.endBody(this.#call);
@@ -145,15 +143,6 @@ function concat(chunks) {
     at += chunk.byteLength;
   }
   return all;
-}
-
-/** A chunk of a worker's stream. */
-export function toBytes(chunk) {
-  if (chunk instanceof Uint8Array) return chunk;
-  if (ArrayBuffer.isView(chunk)) return new Uint8Array(chunk.buffer, chunk.byteOffset, chunk.byteLength);
-  if (chunk instanceof ArrayBuffer) return new Uint8Array(chunk);
-  if (typeof chunk === "string") return encodeText(chunk);
-  throw new TypeError("A body's stream gave a chunk that is neither bytes nor a string.");
 }
 
 /** Bytes that are all here but too many for one frame, as a source. */

@@ -83,7 +83,6 @@ async function send(upload, source) {
   try {
     for (;;) {
       const chunk = await source.read();
-      if (chunk !== null && !(chunk instanceof Uint8Array)) throw new TypeError("A body's stream may only hold Uint8Arrays.");
       const { meta } = await write({ upload, ended: chunk === null }, chunk);
       if (chunk === null) return;
       if (!meta.more) return source.cancel();

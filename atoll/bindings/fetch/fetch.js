@@ -13,7 +13,7 @@ import { requireArguments } from "#web/internal/webidl.js";
 import { lengthOfStream } from "#web/streams/lengths.js";
 import { isReadableStream } from "#web/streams/streams.js";
 import { parseHref, URL } from "#web/url/url.js";
-import { sourceOfStream, toBytes } from "#web/worker/bodies.js";
+import { sourceOfStream } from "#web/worker/bodies.js";
 import { FetchedBody, read } from "./fetched_body.js";
 
 const start = defineOp("fetch.start");
@@ -111,7 +111,7 @@ class Fetch {
       const chunk = await source.read();
       if (this.failure !== null) return;
       if (chunk === null) break;
-      if (!(await this.#write(number, toBytes(chunk)))) {
+      if (!(await this.#write(number, chunk))) {
         source.cancel();
         return;
       }

@@ -36,6 +36,7 @@ from atoll.bindings.services import InnerRequest, InnerResponse, Services
 from atoll.egress.client import HttpClient
 from atoll.egress.gate import own_ports
 from atoll.errors import CalleeFailed, Failure, InvalidArgument, NetworkError
+from atoll.wire.codec import read_reason
 from atoll.wire.generated import ErrorCode
 from atoll.workers import Version
 
@@ -313,7 +314,8 @@ class Fetch(Binding):
             meta = {"status": facts.status, "reason": "", "head": "content-type: text/plain\r\n", "coding": ""}
             return Reply({**meta, "ended": True}, text)
         check_status(answer, wanted)
-        return self._reply(wanted.is_ours, fetching, answer.status, "", answer.head)
+        reason, lines = read_reason(answer.head)
+        return self._reply(wanted.is_ours, fetching, answer.status, reason.decode("latin-1"), lines)
 
     def _reply(self, is_ours: bool, fetching: Fetching, status: int, reason: str, lines: bytes) -> Reply:
         fetching.hand_over(status, lines)

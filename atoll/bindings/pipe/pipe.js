@@ -2,7 +2,6 @@
 // what is between them is in Python, within bounds.
 import { lazy } from "#web/internal/lazy.js";
 import { defineOp } from "#web/internal/ops.js";
-import { toBytes } from "#web/worker/bodies.js";
 
 const open = defineOp("pipe.open");
 const write = defineOp("pipe.write");
@@ -20,9 +19,8 @@ export async function sendThroughPipe(source) {
 async function send(pipe, source) {
   try {
     for (;;) {
-      const chunk = await source.read();
-      if (chunk === null) break;
-      const bytes = toBytes(chunk);
+      const bytes = await source.read();
+      if (bytes === null) break;
       for (let at = 0; at < bytes.length; at += PIECE) {
         const { more } = (await write({ pipe }, bytes.subarray(at, at + PIECE))).meta;
         if (!more) return source.cancel(new Error("The worker that was sent the stream does not read it any more."));

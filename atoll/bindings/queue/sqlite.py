@@ -34,6 +34,8 @@ log = logging.getLogger("atoll.queues")
 
 MESSAGE_BYTES = 128  # that a message counts for besides its body, as in migrations/0003_bytes.sql
 SIZE = f"coalesce(sum(length(body) + {MESSAGE_BYTES}), 0)"
+SEEN_STEP = 600_000  # ms between two notes of what time it was
+TRUSTED_LEAP = 86_400_000  # ms that a node may have been stopped for
 SWEEP_ROWS = 1_000  # messages that one step of a sweep deletes, so that no write waits long for it
 
 INSERT = "INSERT INTO messages (queue_id, id, type, body, sent_at, visible_at) VALUES (?, ?, ?, ?, ?, ?)"
@@ -276,10 +278,17 @@ class SqliteQueues:
                 (now, SWEEP_ROWS),
             ).fetchall()
             connection.executemany(GROW, swept)
+            if not any(abs(now - at) < SEEN_STEP for at in rows(connection, int, "SELECT at FROM seen")):
+                _execute(connection, "DELETE FROM seen")
+                _execute(connection, "INSERT INTO seen (at) VALUES (?)", now)
             return len(swept)
 
         while await self._database.write(act) == SWEEP_ROWS:
             pass  # writes of others come in between
+
+    async def trusts_clock(self) -> bool:
+        now = self.now()
+        return any(now - at < TRUSTED_LEAP for at in self._database.read(lambda c: rows(c, int, "SELECT at FROM seen")))
 
     async def close(self) -> None:
         await self._database.close()

@@ -151,4 +151,7 @@ class QueueStore(Protocol):
     async def sweep(self) -> None:
         """Delete messages that have waited longer than their queue keeps them."""
 
+    async def trusts_clock(self) -> bool:
+        """Whether the time may be right: not more than a day after that of the last sweep of the process before."""
+
     async def close(self) -> None: ...

@@ -1,19 +1,28 @@
 // What has to be known of a WebAssembly module before V8 compiles it, and what its memories weigh.
 #include "../realm.h"
-#include "../wasm_memory.h"
+#include "../wasm_bytes.h"
 #include "arguments.h"
 #include "native.h"
 
 namespace engine::native {
 namespace {
 
-// declaresSharedMemory(view) -> boolean
-void DeclaresSharedMemory(const Arguments& args) {
+// refusalOfWasm(view) -> why the module is not compiled, or undefined
+void RefusalOfWasm(const Arguments& args) {
   if (args.Length() < 1 || !args[0]->IsArrayBufferView()) {
-    return ThrowTypeError(args.GetIsolate(), "declaresSharedMemory takes a view");
+    return ThrowTypeError(args.GetIsolate(), "refusalOfWasm takes a view");
   }
   const ReadableBytes module(args[0].As<v8::ArrayBufferView>());
-  args.GetReturnValue().Set(engine::DeclaresSharedMemory(module.bytes()));
+  const std::string why = WhyRefused(module.bytes());
+  if (!why.empty()) args.GetReturnValue().Set(ToV8(args.GetIsolate(), why));
+}
+
+void Weigh(v8::Isolate* isolate, v8::Local<v8::Object> object, size_t bytes) {
+  if (isolate->GetData(0) != nullptr) Realm::Of(isolate).weights().Add(isolate, object, bytes);
+}
+
+v8::MemorySpan<const uint8_t> BytesOf(v8::Local<v8::Value> module) {
+  return module.As<v8::WasmModuleObject>()->GetCompiledModule().GetWireBytesRef();
 }
 
 // weighMemory(WebAssembly.Memory)
@@ -22,14 +31,21 @@ void WeighMemory(const Arguments& args) {
   v8::Isolate* isolate = args.GetIsolate();
   if (args.Length() < 1 || !args[0]->IsObject()) return ThrowTypeError(isolate, "weighMemory takes an object");
   if (args[1]->IsWasmModuleObject()) {
-    v8::CompiledWasmModule module = args[1].As<v8::WasmModuleObject>()->GetCompiledModule();
-    const v8::MemorySpan<const uint8_t> bytes = module.GetWireBytesRef();
+    const v8::MemorySpan<const uint8_t> bytes = BytesOf(args[1]);
     if (!engine::DeclaresMemory({bytes.data(), bytes.size()})) return;
   }
-  if (isolate->GetData(0) != nullptr) Realm::Of(isolate).weights().Add(isolate, args[0].As<v8::Object>());
+  Weigh(isolate, args[0].As<v8::Object>(), Weights::kMemory);
 }
 
-constexpr Function kFunctions[] = {{"declaresSharedMemory", DeclaresSharedMemory}, {"weighMemory", WeighMemory}};
+// weighModule(WebAssembly.Module)
+void WeighModule(const Arguments& args) {
+  v8::Isolate* isolate = args.GetIsolate();
+  if (!args[0]->IsWasmModuleObject()) return ThrowTypeError(isolate, "weighModule takes a module");
+  Weigh(isolate, args[0].As<v8::Object>(), Weights::OfModule(BytesOf(args[0]).size()));
+}
+
+constexpr Function kFunctions[] = {
+    {"refusalOfWasm", RefusalOfWasm}, {"weighMemory", WeighMemory}, {"weighModule", WeighModule}};
 
 }  // namespace
 

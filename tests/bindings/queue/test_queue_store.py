@@ -191,6 +191,23 @@ async def test_a_sweep_takes_all_that_waited_too_long_however_much_it_is(opened:
     assert (depth.waiting, depth.bytes) == (1, 3 + 128)
 
 
+async def test_a_clock_that_leapt_while_the_node_was_stopped_is_not_trusted_with_deleting(opened: Opened) -> None:
+    assert not await opened.store.trusts_clock(), "nobody has seen it before"
+    await opened.store.sweep()
+    assert await (await opened.reopen()).trusts_clock()
+    opened.clock.now += 86_000  # it was stopped for nearly a day
+    assert await (await opened.reopen()).trusts_clock()
+    opened.clock.now += 1_000
+    assert not await (await opened.reopen()).trusts_clock()
+    await opened.store.sweep()  # an hour has passed, and nobody has set it right: so it is
+    assert await (await opened.reopen()).trusts_clock()
+    opened.clock.now -= 1_000_000  # nothing is old by a clock that is behind
+    assert await (await opened.reopen()).trusts_clock()
+    await opened.store.sweep()
+    opened.clock.now += 1_000_000
+    assert not await (await opened.reopen()).trusts_clock(), "it was set right, and what was sent meanwhile looks old"
+
+
 async def test_a_clock_set_back_while_the_node_was_stopped_delays_nothing(opened: Opened, jobs: Queue) -> None:
     await opened.store.send(jobs.id, [message(b"now"), message(b"in a minute", 60)])
     opened.clock.now -= 365 * 86_400

@@ -1,4 +1,4 @@
-#include "wasm_memory.h"
+#include "wasm_bytes.h"
 
 #include <cstddef>
 
@@ -7,6 +7,8 @@ namespace {
 
 constexpr size_t kHeader = 8;  // magic number and version
 constexpr uint8_t kMemorySection = 5;
+constexpr uint8_t kCodeSection = 10;
+constexpr uint64_t kMaxFunction = 512 * 1024;
 
 // Flags of a memory's limits
 constexpr uint64_t kHasMaximum = 1;
@@ -70,21 +72,37 @@ bool HasShared(std::span<const uint8_t> section) {
 
 bool HasAny(std::span<const uint8_t> section) { return Reader(section).Number() > 0; }
 
-bool AnyMemorySection(std::span<const uint8_t> module, bool (*fits)(std::span<const uint8_t>)) {
+bool HasHugeFunction(std::span<const uint8_t> section) {
+  Reader reader(section);
+  for (uint64_t left = reader.Number(); left > 0 && !reader.failed(); left--) {
+    const uint64_t size = reader.Number();
+    if (size > kMaxFunction) return true;
+    reader.Take(size);
+  }
+  return false;
+}
+
+bool AnySection(std::span<const uint8_t> module, uint8_t kind, bool (*fits)(std::span<const uint8_t>)) {
   Reader reader(module);
   reader.Take(kHeader);
   while (reader.has_more() && !reader.failed()) {
     const uint8_t id = reader.Byte();
     const auto section = reader.Take(reader.Number());
-    if (id == kMemorySection && fits(section)) return true;
+    if (id == kind && fits(section)) return true;
   }
   return false;
 }
 
 }  // namespace
 
-bool DeclaresSharedMemory(std::span<const uint8_t> module) { return AnyMemorySection(module, HasShared); }
+std::string WhyRefused(std::span<const uint8_t> module) {
+  if (AnySection(module, kMemorySection, HasShared)) return "declares shared memory; a module may only import it";
+  if (AnySection(module, kCodeSection, HasHugeFunction)) {
+    return "has a function of more than " + std::to_string(kMaxFunction >> 10) + " KB";
+  }
+  return {};
+}
 
-bool DeclaresMemory(std::span<const uint8_t> module) { return AnyMemorySection(module, HasAny); }
+bool DeclaresMemory(std::span<const uint8_t> module) { return AnySection(module, kMemorySection, HasAny); }
 
 }  // namespace engine
