@@ -351,6 +351,6 @@ declare class WebSocket extends EventTarget<WebSocketEvents> {
 }
 
 declare const WebSocketPair: {
-  prototype: { [Symbol.iterator](): IterableIterator<WebSocket> };
+  prototype: object;
   new (): { 0: WebSocket; 1: WebSocket; [Symbol.iterator](): IterableIterator<WebSocket> };
 };
