@@ -12,14 +12,15 @@ from collections.abc import Callable
 
 from atoll.engine.cells import NO_ENGINE, Cell, Cells
 from atoll.engine.homes import Home, Homes
-from atoll.engine.loads import CodeCache, LoadCodeCache, LoadFrames, LoadReport, Placement, SaveCodeCache
-from atoll.engine.measures import PoolLimits, PoolStats
+from atoll.engine.loads import CodeCache, LoadCodeCache, LoadFrames, LoadReport, SaveCodeCache
+from atoll.engine.measures import PoolLimits, PoolStats, TenantCaps
 from atoll.engine.offences import Offences
+from atoll.engine.placement import Placement
 from atoll.engine.queue import QUEUE_SECONDS
 from atoll.engine.session import Session
 from atoll.engine.solo import is_solo, solo_room
 from atoll.engine.spread import engine_for_more, one_too_many
-from atoll.engine.tenants import Tenant, TenantCaps, Tenants
+from atoll.engine.tenants import Tenant, Tenants
 from atoll.errors import Failure, LoadFailed
 from atoll.wire.generated import ErrorCode
 from atoll.workers import Isolation, Version

@@ -13,19 +13,20 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Final
 
 from atoll.broker import Broker
 from atoll.engine.calls import OVER, QUEUED, SENT, Call, Caller
 from atoll.engine.cells import NO_ENGINE, Cell
 from atoll.engine.homes import Home
 from atoll.engine.ledger import Ledger
-from atoll.engine.loads import CodeCache, LoadCodeCache, LoadReport, Placement, SaveCodeCache
-from atoll.engine.measures import PoolLimits, PoolStats
+from atoll.engine.loads import CodeCache, LoadCodeCache, LoadReport, SaveCodeCache
+from atoll.engine.measures import PoolLimits, PoolStats, TenantCaps
+from atoll.engine.placement import Placement
 from atoll.engine.placing import BUSY, TRY_ELSEWHERE, Placer
 from atoll.engine.queue import CallQueue
 from atoll.engine.session import Session
 from atoll.engine.solo import is_solo, solo_placement, spend
-from atoll.engine.tenants import TenantCaps
 from atoll.errors import Failure, LoadFailed
 from atoll.logs import Invocation, Said, Skim
 from atoll.wire.generated import ErrorCode, Outcome
@@ -37,8 +38,8 @@ __all__ = ["Pool", "PoolLimits", "PoolStats", "TenantCaps"]
 
 SLOW_SWEEP = 1.0
 
-GONE = Failure(ErrorCode.UNLOADED, "the isolate of the worker went away before the call began")
-STOPPING = Failure(ErrorCode.SHUTTING_DOWN, "the node is shutting down")
+GONE: Final = Failure(ErrorCode.UNLOADED, "the isolate of the worker went away before the call began")
+STOPPING: Final = Failure(ErrorCode.SHUTTING_DOWN, "the node is shutting down")
 
 
 class Pool:
