@@ -115,6 +115,8 @@ class Placer:
         refusal = self.offences.refusal(version, now)
         if refusal is not None:
             raise LoadFailed(refusal)
+        if self.offences.is_apart(version, now) and not self._has_own_engine(version):
+            return self.cells.get(self.apart_cell(version), now)
         if self.offences.is_alone(version, now):
             return self.cells.get(self.own_cell(version), now)
         if self._has_own_engine(version):
@@ -128,6 +130,11 @@ class Placer:
     def own_cell(version: Version) -> str:
         """The cell of a worker that must be alone."""
         return f"worker {version.worker_id}"
+
+    @staticmethod
+    def apart_cell(version: Version) -> str:
+        """The cell of a tenant whose workers ended engines."""
+        return f"new workers of {version.tenant}"
 
     def place_now(self, version: Version) -> Home:
         """Begin to load a version. LoadFailed if there is no room."""

@@ -213,7 +213,7 @@ class Pool:
         self._counts.offences += 1
         log.warning("%s took an engine with it: %s", placement.version.worker_name, failure.message)
         self._homes.drop(placement)
-        self._accuse(placement.session, [placement.version])
+        self._accuse(placement.session, [placement.version], is_certain=True)
         placement.settle(failure)
         # Also those that wait to begin: elsewhere they would do the same.
         for call in placement.session.calls.of(placement):
@@ -299,11 +299,19 @@ class Pool:
         self._counts.crashes += 1
         self._accuse(session, session.suspects)
 
-    def _accuse(self, session: Session, suspects: list[Version]) -> None:
-        now = self._clock()
+    def _accuse(self, session: Session, suspects: list[Version], *, is_certain: bool = False) -> None:
+        """These were executing as an engine died, or one of them is said to have ended it."""
+        now, cell = self._clock(), session.cell
         for version in suspects:
-            alone = session.cell.name == self._placer.own_cell(version)
-            self.offences.accuse(version, now, was_alone=alone)
+            # Among those of one tenant the word of the engine is enough: if it lies, it is that tenant's.
+            proven = cell.name == self._placer.own_cell(version)
+            proven = proven or (is_certain and cell.name == self._placer.apart_cell(version))
+            self.offences.accuse(version, now, was_alone=proven)
+        tenants = {version.tenant for version in suspects}
+        if len(tenants) == 1 and not cell.is_own:
+            [tenant] = tenants
+            loaded = (home.version.worker_id for home in self._homes if home.tenant.name == tenant)
+            self.offences.blame(tenant, now, loaded)
 
     def sweep(self) -> None:
         """End what took too long, unload what nobody uses."""
