@@ -56,8 +56,9 @@ from atoll.front.peer import Proxies
 from atoll.front.server import Listening, Server, listen
 from atoll.front.tls import Certificates
 from atoll.logs import Invocation
-from atoll.observe.meter import Meter, Sources
+from atoll.observe.meter import Meter
 from atoll.observe.processes import uses_of
+from atoll.observe.sources import Sources
 from atoll.observe.storage import storage_of
 from atoll.observe.store import LogStore
 from atoll.observe.traces import Tracer
@@ -107,11 +108,10 @@ class Node:
         """Raises StartError; what had started by then is stopped again."""
         try:
             await self._start()
-        except StorageFailed as error:
+        except BaseException as error:
             await self._undo.aclose()
-            raise damaged(f"{error.path or self.settings.data} is damaged: {error}") from None
-        except BaseException:
-            await self._undo.aclose()
+            if isinstance(error, StorageFailed):
+                raise damaged(f"{error.path or self.settings.data} is damaged: {error}") from None
             raise
 
     async def stop(self) -> None:

@@ -14,6 +14,7 @@ from bench import (
     dev,
     echo10k,
     hello,
+    hot_path,
     hot_worker,
     json_api,
     logs,
@@ -31,6 +32,7 @@ from bench.report import Bench, Options, Row, table, write_results
 BENCHES: dict[str, Bench] = {
     "network": run_network,
     "hello": hello.run,
+    "hot_path": hot_path.run,
     "json_api": json_api.run,
     "echo10k": echo10k.run,
     "streaming": streaming.run,

@@ -11,7 +11,9 @@ import pytest
 import uvloop
 from hypothesis import HealthCheck, settings
 
+from atoll.front import connection
 from tests.running import Atoll
+from tools import compile_hot
 
 # What an example takes says something about the machine, not about the code.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -22,6 +24,15 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
     signal.signal(signal.SIGHUP, lambda *_: None)
+
+
+def pytest_configure() -> None:
+    """Tests of another text than what runs would prove nothing."""
+    compiled = Path(connection.__file__)
+    if compiled.suffix == ".so":
+        mark = compiled.parent.parent.parent / compile_hot.MARK
+        if mark.read_text() != compile_hot.fingerprint():
+            pytest.exit("the hot path was changed after it was compiled: run `make dev`", returncode=4)
 
 
 def pytest_asyncio_loop_factories() -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:

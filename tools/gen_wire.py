@@ -45,12 +45,12 @@ def python(wire: dict[str, Any]) -> str:
         f'"""The wire as Python sees it. {NOTE}"""',
         "",
         "from enum import IntEnum, IntFlag",
-        "from typing import NamedTuple",
+        "from typing import Final, NamedTuple",
         "",
         f'WIRE_HASH = "{wire_hash(wire)}"',
         f'HEADER_LAYOUT = "{layout}"  # {", ".join(wire["header"])}',
     ]
-    out += [f"{key} = {value}" for key, value in wire["constants"].items()]
+    out += [f"{key}: Final = {value}" for key, value in wire["constants"].items()]
     frames = [(k, v[0], f"{v[1]}: {v[3]}") for k, v in wire["frames"].items()]
 
     def plain(table: str) -> list[tuple[str, int, str]]:

@@ -139,6 +139,7 @@ def _machine(sandbox: bool) -> Iterator[Check]:
     there = (cache_folder() / f"esbuild-{bundler_version()}").is_dir()
     fetched = "fetched" if there else "not fetched yet: npm gets it when a project needs it"
     yield Check("machine", "ok" if there else "note", f"bundler esbuild {bundler_version()}: {fetched}")
+    yield _hot_path()
     if not sandbox:
         return
     try:
@@ -149,6 +150,15 @@ def _machine(sandbox: bool) -> Iterator[Check]:
     yield Check("machine", "ok", f"an engine starts; confined by {', '.join(held) or 'nothing'}")
     for layer in missing:
         yield Check("machine", "warning", f"not confined by {layer}", SECURITY_PAGE)
+
+
+def _hot_path() -> Check:
+    from atoll.front import connection
+
+    if not connection.__file__.endswith(".py"):
+        return Check("machine", "ok", "what handles requests is compiled")
+    hint = "the build found no headers of Python: apt install python3-dev, and install Atoll again"
+    return Check("machine", "note", "what handles requests runs as Python, at two thirds of its speed", hint)
 
 
 async def _layers() -> tuple[tuple[str, ...], tuple[str, ...]]:

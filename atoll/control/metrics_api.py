@@ -13,7 +13,8 @@ from atoll.bindings.queue.store import QueueStore
 from atoll.control.boundary import HEADERS, Route, json_answer
 from atoll.control.callers import Scope
 from atoll.errors import StorageFailed
-from atoll.observe.meter import Meter, QueueState, Sources
+from atoll.observe.meter import Meter
+from atoll.observe.sources import QueueState, Sources
 
 if TYPE_CHECKING:
     from atoll.observe.metrics import Metrics

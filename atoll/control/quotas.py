@@ -10,7 +10,7 @@ from atoll.config import Settings
 from atoll.control.refusals import ApiCode, Refused
 from atoll.control.tenants import Quotas, Tenant, Tenants
 from atoll.control.version_rows import Deployment
-from atoll.engine.tenants import TenantCaps
+from atoll.engine.measures import TenantCaps
 from atoll.workers import Limits
 
 

@@ -25,6 +25,7 @@ from atoll.workers import EgressRules, Version
 
 P = TypeVar("P", bound=asyncio.BaseProtocol)
 
+LOOPBACK = (ipaddress.IPv4Address("127.0.0.1"), ipaddress.IPv6Address("::1"))
 RESOLVERS = 32  # threads that ask the system's resolver, each for one name at a time
 RESOLVES_PER_TENANT = 8  # of which one tenant may hold so many: names may be slow on purpose
 MAX_ADDRESSES = 8  # of one name that are tried
@@ -152,6 +153,8 @@ class Gate:
             return [ipaddress.ip_address(host.strip("[]"))]
         except ValueError:
             pass
+        if host.rstrip(".").endswith(".localhost"):  # https://www.rfc-editor.org/rfc/rfc6761#section-6.3
+            return list(LOOPBACK)
         turn = self._resolving.setdefault(tenant, asyncio.Semaphore(RESOLVES_PER_TENANT))
         try:
             async with turn:

@@ -13,12 +13,12 @@ import json
 import time
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from atoll.bindings.scope import Scope
 from atoll.engine.direct import DirectBody
 from atoll.engine.echo import Echo
-from atoll.engine.loads import Lines, Placement
+from atoll.engine.placement import Lines, Placement
 from atoll.errors import Failure
 from atoll.logs import NO_OPS, Invocation, LogLine
 from atoll.wire.codec import encode_body, encode_credit
@@ -29,16 +29,21 @@ if TYPE_CHECKING:
     from atoll.engine.table import CallTable
 
 # Plain ints: these are compared for every frame.
-QUEUED, SENT, RESPONDED, ENDED, CANCELLED, OVER = range(6)
+QUEUED: Final = 0
+SENT: Final = 1
+RESPONDED: Final = 2
+ENDED: Final = 3
+CANCELLED: Final = 4
+OVER: Final = 5
 
 WAIT_UNTIL_SECONDS = 35.0  # the engine ends waitUntil after 30 s; this is for an engine that does not
 # What an engine has to end a call, and then to end an isolate; after that its thread is stuck and the engine is killed.
 # Longer than the most CPU time a worker may be given (30 s): until then its threads may simply be busy.
 CANCEL_SECONDS = 45.0
-MAX_MOVES = 2  # how often a call that never started may be tried in another engine
-EVENT_NAMES = tuple(event.name.lower() for event in Event)
-NOTHING_TOLD = (NO_OPS, (), None, 0, 0)  # as Scope.told() of a call without ops
-GRANT_BATCH = CHUNK  # credit goes back in steps of this size: a quarter of the window
+MAX_MOVES: Final = 2  # how often a call that never started may be tried in another engine
+EVENT_NAMES: Final = tuple(event.name.lower() for event in Event)
+NOTHING_TOLD: Final = (NO_OPS, (), None, 0, 0)  # as Scope.told() of a call without ops
+GRANT_BATCH: Final = CHUNK  # credit goes back in steps of this size: a quarter of the window
 
 
 class Caller(Protocol):
@@ -306,4 +311,4 @@ class Nobody:
     def on_upload_stop(self) -> None: ...
 
 
-NOBODY = Nobody()
+NOBODY: Final = Nobody()

@@ -10,7 +10,7 @@ from collections import OrderedDict
 from collections.abc import Iterator
 
 from atoll.engine.cells import Cell
-from atoll.engine.loads import Placement
+from atoll.engine.placement import Placement
 from atoll.engine.tenants import Tenant
 from atoll.workers import Version
 

@@ -15,10 +15,11 @@ import fcntl
 import mmap
 import os
 import struct
+from typing import Final
 
 from atoll.wire.generated import LEDGER, LEDGER_THREADS
 
-SIZE = LEDGER + 4 * LEDGER_THREADS
+SIZE: Final = LEDGER + 4 * LEDGER_THREADS
 
 
 class Ledger:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import Any, Protocol, cast
+from typing import Any, Final, Protocol, cast
 
 from atoll.errors import EngineError
 from atoll.wire.codec import Decoder, Handler, encode_hello, encode_ping
@@ -22,8 +22,8 @@ from atoll.wire.generated import WIRE_HASH, Frame
 log = logging.getLogger("atoll.engine")
 
 UNREAD_BYTES = 256 << 20  # an engine that leaves so much unread is stuck; a burst of large LOADs stays far below
-CLOSED = "the engine closed the socket"
-MAX_OPS = 65536  # op indexes are u16
+CLOSED: Final = "the engine closed the socket"
+MAX_OPS: Final = 65536  # op indexes are u16
 
 
 class LinkOwner(Protocol):
@@ -36,7 +36,7 @@ class LinkOwner(Protocol):
     def on_broken(self, reason: str) -> None: ...  # told once, also when the socket just closed
 
 
-class Link(asyncio.Protocol):
+class Link:  # an asyncio.Protocol in all but name: compiled classes inherit from none that are not
     def __init__(self, owner: LinkOwner) -> None:
         self._owner = owner
         self._loop = asyncio.get_running_loop()

@@ -26,6 +26,16 @@ class PoolLimits(Struct, frozen=True):
     event_cpu_ms: int = EVENT_CPU_MS  # CPU time of a cron or queue event, if its worker may not use more anyway
 
 
+class TenantCaps(Struct, frozen=True):
+    """What one tenant may have at the same time, and use in time, on this node."""
+
+    calls: int = 2000  # calls under way, over all its workers
+    loaded: int = 1000  # isolates
+    own_engine: bool = False  # all its workers run in an engine process of its own
+    calls_per_second: float | None = None
+    cpu_seconds_per_minute: float | None = None
+
+
 @dataclass(slots=True)
 class PoolStats:
     engines: int = 0

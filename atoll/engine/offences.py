@@ -10,12 +10,17 @@ If that engine dies too, nobody else can have done it, and the worker is refused
 
 The book is kept by worker, so that deploying the same bomb again does not start from the beginning; but a new version
 of a blocked worker is let in at once, alone, since it may be the repair.
+
+A tenant could go on with ever new workers, so tenants are on the book too. One whose workers alone were there when
+TENANT_SUSPICIONS shared engines died is set apart for a while: what it loads from then on shares an engine of its own.
+Its workers that were loaded at that time and are suspected of nothing stay where they are.
 """
 
 from __future__ import annotations
 
 import logging
 import math
+from collections.abc import Iterable
 
 from msgspec import Struct, field
 
@@ -26,6 +31,7 @@ from atoll.workers import Version
 log = logging.getLogger("atoll.pool")
 
 SUSPICIONS = 2
+TENANT_SUSPICIONS = 4
 MAX_BOOK = 10_000  # workers on the book; beyond it those that were suspected longest ago are forgotten
 
 
@@ -39,11 +45,20 @@ class Entry(Struct):
     blocked_version: str = ""
 
 
+class Apart(Struct):
+    """What is held against one tenant."""
+
+    crashes: list[float] = field(default_factory=list)  # when only its workers were executing as a shared engine died
+    until: float = 0.0
+    trusted: frozenset[str] = frozenset()  # workers that stay where they are
+
+
 class Offences:
     def __init__(self, *, quarantine_seconds: float, blocked_seconds: float) -> None:
         self._quarantine_seconds = quarantine_seconds
         self._blocked_seconds = blocked_seconds
         self._book: dict[str, Entry] = {}  # by worker id, the one suspected last at the end
+        self._tenants: dict[str, Apart] = {}  # by name, the same way
 
     def accuse(self, version: Version, now: float, *, was_alone: bool) -> None:
         """The version was executing when an engine died, or is known to have ended it."""
@@ -65,6 +80,25 @@ class Offences:
                 len(entry.crashes),
             )
 
+    def blame(self, tenant: str, now: float, loaded: Iterable[str]) -> None:
+        """A shared engine died, and none but workers of this tenant can have done it. `loaded` are its others there."""
+        entry = self._tenants.pop(tenant, None) or Apart()
+        self._tenants[tenant] = entry
+        while len(self._tenants) > MAX_BOOK:
+            del self._tenants[next(iter(self._tenants))]
+        entry.crashes = [at for at in entry.crashes if at > now - self._quarantine_seconds] + [now]
+        if len(entry.crashes) < TENANT_SUSPICIONS:
+            return
+        if entry.until <= now:
+            entry.trusted = frozenset(worker for worker in loaded if worker not in self._book)
+            log.error("workers of %s ended %d engines: its new ones share one", tenant, len(entry.crashes))
+        entry.until = now + self._quarantine_seconds
+
+    def is_apart(self, version: Version, now: float) -> bool:
+        """Whether it must not be loaded in a shared engine because of others of its tenant."""
+        entry = self._tenants.get(version.tenant) if self._tenants else None
+        return entry is not None and entry.until > now and version.worker_id not in entry.trusted
+
     def is_alone(self, version: Version, now: float) -> bool:
         """Whether it must be loaded in an engine of its own."""
         entry = self._book.get(version.worker_id) if self._book else None
@@ -81,6 +115,14 @@ class Offences:
             f"{left} s more, or until a new version of it is deployed"
         )
         return Failure(ErrorCode.BLOCKED, message, retry_after=left)
+
+    def tenants(self, now: float) -> list[dict[str, object]]:
+        """The tenants that are set apart, for people to look at."""
+        return [
+            {"tenant": name, "crashes": len(entry.crashes), "seconds_left": math.ceil(entry.until - now)}
+            for name, entry in self._tenants.items()
+            if entry.until > now
+        ]
 
     def listed(self, now: float) -> list[dict[str, object]]:
         """The workers that are alone or blocked, for people to look at."""

@@ -12,7 +12,7 @@ from atoll.broker import Broker, Op, Refusal
 from atoll.engine.calls import CANCELLED
 from atoll.engine.direct import DirectBody
 from atoll.engine.link import Link
-from atoll.engine.loads import Placement
+from atoll.engine.placement import Placement
 from atoll.engine.table import CallTable
 from atoll.errors import EngineError
 from atoll.tallies import OpSpan

@@ -12,14 +12,15 @@ from collections.abc import Callable
 
 from atoll.engine.cells import NO_ENGINE, Cell, Cells
 from atoll.engine.homes import Home, Homes
-from atoll.engine.loads import CodeCache, LoadCodeCache, LoadFrames, LoadReport, Placement, SaveCodeCache
-from atoll.engine.measures import PoolLimits, PoolStats
+from atoll.engine.loads import CodeCache, LoadCodeCache, LoadFrames, LoadReport, SaveCodeCache
+from atoll.engine.measures import PoolLimits, PoolStats, TenantCaps
 from atoll.engine.offences import Offences
+from atoll.engine.placement import Placement
 from atoll.engine.queue import QUEUE_SECONDS
 from atoll.engine.session import Session
 from atoll.engine.solo import is_solo, solo_room
 from atoll.engine.spread import engine_for_more, one_too_many
-from atoll.engine.tenants import Tenant, TenantCaps, Tenants
+from atoll.engine.tenants import Tenant, Tenants
 from atoll.errors import Failure, LoadFailed
 from atoll.wire.generated import ErrorCode
 from atoll.workers import Isolation, Version
@@ -114,6 +115,8 @@ class Placer:
         refusal = self.offences.refusal(version, now)
         if refusal is not None:
             raise LoadFailed(refusal)
+        if self.offences.is_apart(version, now) and not self._has_own_engine(version):
+            return self.cells.get(self.apart_cell(version), now)
         if self.offences.is_alone(version, now):
             return self.cells.get(self.own_cell(version), now)
         if self._has_own_engine(version):
@@ -127,6 +130,11 @@ class Placer:
     def own_cell(version: Version) -> str:
         """The cell of a worker that must be alone."""
         return f"worker {version.worker_id}"
+
+    @staticmethod
+    def apart_cell(version: Version) -> str:
+        """The cell of a tenant whose workers ended engines."""
+        return f"new workers of {version.tenant}"
 
     def place_now(self, version: Version) -> Home:
         """Begin to load a version. LoadFailed if there is no room."""

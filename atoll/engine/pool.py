@@ -13,19 +13,20 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Final
 
 from atoll.broker import Broker
 from atoll.engine.calls import OVER, QUEUED, SENT, Call, Caller
 from atoll.engine.cells import NO_ENGINE, Cell
-from atoll.engine.homes import Home
+from atoll.engine.homes import Home, Homes
 from atoll.engine.ledger import Ledger
-from atoll.engine.loads import CodeCache, LoadCodeCache, LoadReport, Placement, SaveCodeCache
-from atoll.engine.measures import PoolLimits, PoolStats
+from atoll.engine.loads import CodeCache, LoadCodeCache, LoadReport, SaveCodeCache
+from atoll.engine.measures import PoolLimits, PoolStats, TenantCaps
+from atoll.engine.placement import Placement
 from atoll.engine.placing import BUSY, TRY_ELSEWHERE, Placer
 from atoll.engine.queue import CallQueue
 from atoll.engine.session import Session
 from atoll.engine.solo import is_solo, solo_placement, spend
-from atoll.engine.tenants import TenantCaps
 from atoll.errors import Failure, LoadFailed
 from atoll.logs import Invocation, Said, Skim
 from atoll.wire.generated import ErrorCode, Outcome
@@ -37,8 +38,8 @@ __all__ = ["Pool", "PoolLimits", "PoolStats", "TenantCaps"]
 
 SLOW_SWEEP = 1.0
 
-GONE = Failure(ErrorCode.UNLOADED, "the isolate of the worker went away before the call began")
-STOPPING = Failure(ErrorCode.SHUTTING_DOWN, "the node is shutting down")
+GONE: Final = Failure(ErrorCode.UNLOADED, "the isolate of the worker went away before the call began")
+STOPPING: Final = Failure(ErrorCode.SHUTTING_DOWN, "the node is shutting down")
 
 
 class Pool:
@@ -59,8 +60,10 @@ class Pool:
         self.limits = limits = limits or PoolLimits()
         self._clock = clock
         self._counts = PoolStats()
+        self._calls = 0
+        self._hits = 0  # calls that found their version ready
         self._placer = Placer(limits, self._counts, clock, load_code_cache, save_code_cache)
-        self._homes = self._placer.homes
+        self._homes: Homes = self._placer.homes
         self._queue = CallQueue(limits.worker_queue)  # calls that no engine can take yet
         self._last_slow_sweep = clock()
         self._closed = False
@@ -82,19 +85,18 @@ class Pool:
         self, version: Version, head: bytes, body: bytes, ended: bool, caller: Caller, event: int = 0, hops: int = 0
     ) -> Call:
         """Start a call. Never raises; failures go to `caller.on_failure`, possibly before this returns."""
-        counts = self._counts
-        counts.calls += 1
+        self._calls += 1
         call = Call(version, head, body, ended, caller, self, self._clock(), event, hops)
-        home = self._homes.get(version)
+        home: Home | None = self._homes.get(version)
         if home is not None:
             placement = home.first or home.lightest()
             tenant = home.tenant
             if placement.in_flight < placement.room and tenant.in_flight < tenant.fast_calls:
-                counts.hits += 1
+                self._hits += 1
                 self._homes.used(version)
                 placement.session.calls.start(call, placement)
                 return call
-            counts.hits += placement.ready
+            self._hits += placement.ready
         refusal = self.tenants.of(version.tenant).admit(call.started)
         if refusal is not None:
             self._refuse(call, refusal)
@@ -212,7 +214,7 @@ class Pool:
         self._counts.offences += 1
         log.warning("%s took an engine with it: %s", placement.version.worker_name, failure.message)
         self._homes.drop(placement)
-        self._accuse(placement.session, [placement.version])
+        self._accuse(placement.session, [placement.version], is_certain=True)
         placement.settle(failure)
         # Also those that wait to begin: elsewhere they would do the same.
         for call in placement.session.calls.of(placement):
@@ -298,11 +300,19 @@ class Pool:
         self._counts.crashes += 1
         self._accuse(session, session.suspects)
 
-    def _accuse(self, session: Session, suspects: list[Version]) -> None:
-        now = self._clock()
+    def _accuse(self, session: Session, suspects: list[Version], *, is_certain: bool = False) -> None:
+        """These were executing as an engine died, or one of them is said to have ended it."""
+        now, cell = self._clock(), session.cell
         for version in suspects:
-            alone = session.cell.name == self._placer.own_cell(version)
-            self.offences.accuse(version, now, was_alone=alone)
+            # Among those of one tenant the word of the engine is enough: if it lies, it is that tenant's.
+            proven = cell.name == self._placer.own_cell(version)
+            proven = proven or (is_certain and cell.name == self._placer.apart_cell(version))
+            self.offences.accuse(version, now, was_alone=proven)
+        tenants = {version.tenant for version in suspects}
+        if len(tenants) == 1 and not cell.is_own:
+            [tenant] = tenants
+            loaded = (home.version.worker_id for home in self._homes if home.tenant.name == tenant)
+            self.offences.blame(tenant, now, loaded)
 
     def sweep(self) -> None:
         """End what took too long, unload what nobody uses."""
@@ -336,6 +346,8 @@ class Pool:
             loaded=self._homes.loaded,
             queued=len(self._queue),
             in_flight=sum(len(session.calls.calls) for session in sessions),
+            calls=self._calls,
+            hits=self._hits,
         )
 
 

@@ -43,6 +43,7 @@ def pool_report(pool: Pool, supervisor: Supervisor) -> dict[str, object]:
         "processes": [_engine(session, pid, supervisor) for session, pid in supervisor.running.items()],
         "leaving": supervisor.leaving,
         "quarantine": pool.offences.listed(time.monotonic()),
+        "quarantined_tenants": pool.offences.tenants(time.monotonic()),
         "tenants": [
             {"name": tenant.name, "in_flight": tenant.in_flight, "loaded": tenant.loaded}
             for tenant in pool.tenants.busiest(MAX_TENANTS)

@@ -10,15 +10,16 @@ import asyncio
 import os
 from collections import deque
 from collections.abc import Callable
-from typing import Protocol
+from typing import Final, Protocol
 
 from atoll.broker import Broker
 from atoll.engine.calls import CANCEL_SECONDS, EVENT_NAMES
 from atoll.engine.cells import Cell
 from atoll.engine.ledger import Ledger
 from atoll.engine.link import CLOSED, Link
-from atoll.engine.loads import CodeCache, LoadReport, Placement, read_loaded
+from atoll.engine.loads import CodeCache, LoadReport, read_loaded
 from atoll.engine.ops import Ops
+from atoll.engine.placement import Placement
 from atoll.engine.spread import Waiting
 from atoll.engine.table import CallTable
 from atoll.engine.tenants import Tenant
@@ -37,7 +38,7 @@ from atoll.wire.fields import read_json
 from atoll.wire.generated import Flag, Frame
 from atoll.workers import Version
 
-_FAIL = int(Flag.FAIL)
+_FAIL: Final = int(Flag.FAIL)
 CORES = os.cpu_count() or 1
 
 

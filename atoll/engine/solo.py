@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from atoll.engine.homes import Home
-from atoll.engine.loads import Placement
+from atoll.engine.placement import Placement
 from atoll.errors import Failure, LoadFailed
 from atoll.wire.generated import ErrorCode
 from atoll.workers import Isolation, Version

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from atoll.engine.calls import SENT
 from atoll.engine.homes import Home
-from atoll.engine.loads import Placement
+from atoll.engine.placement import Placement
 
 if TYPE_CHECKING:
     from atoll.engine.session import Session

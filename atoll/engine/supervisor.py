@@ -17,6 +17,7 @@ import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import cast
 
 from atoll.engine import sandbox
 from atoll.engine.cells import Cell
@@ -225,7 +226,7 @@ class Supervisor:
         loop = asyncio.get_running_loop()
         leaves = False
         try:
-            await loop.create_unix_connection(lambda: session.link, sock=process.socket)
+            await loop.create_unix_connection(lambda: cast(asyncio.Protocol, session.link), sock=process.socket)
             await self._hello(session, process)
             self._check_sandbox(name, process)
             log.info("%s is ready: pid %d, V8 %s", name, process.pid, session.v8)

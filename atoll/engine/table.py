@@ -7,6 +7,7 @@ Only FAIL and DONE for a worker that is gone are let pass: they cross our CALL w
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 from atoll.engine.calls import (
     CANCEL_SECONDS,
@@ -23,7 +24,7 @@ from atoll.engine.calls import (
 from atoll.engine.echo import Echo
 from atoll.engine.ledger import Ledger
 from atoll.engine.link import Link
-from atoll.engine.loads import Placement
+from atoll.engine.placement import Placement
 from atoll.errors import EngineError, Failure
 from atoll.logs import Invocation, Skim
 from atoll.wire.codec import (
@@ -37,12 +38,12 @@ from atoll.wire.codec import (
 from atoll.wire.generated import ErrorCode, Event, Flag, Outcome
 from atoll.workers import Isolation
 
-NEVER = float("inf")
-LONG_EVENTS = (Event.SCHEDULED, Event.QUEUE)  # nobody waits for them: they may take longer than a request
-EVENT_SECONDS = 900.0
-_END = int(Flag.END)
-_DONE = int(Flag.DONE)
-_OK = Outcome.OK  # looking it up in the enum costs as much as a dict access
+NEVER: Final = float("inf")
+LONG_EVENTS: Final = (Event.SCHEDULED, Event.QUEUE)  # nobody waits for them: they may take longer than a request
+EVENT_SECONDS: Final = 900.0
+_END: Final = int(Flag.END)
+_DONE: Final = int(Flag.DONE)
+_OK: Final = Outcome.OK  # looking it up in the enum costs as much as a dict access
 
 
 def wall_seconds(call: Call) -> float:

@@ -11,20 +11,9 @@ from __future__ import annotations
 
 import math
 
-from msgspec import Struct
-
+from atoll.engine.measures import TenantCaps
 from atoll.errors import Failure
 from atoll.wire.generated import ErrorCode
-
-
-class TenantCaps(Struct, frozen=True):
-    """What one tenant may have at the same time, and use in time, on this node."""
-
-    calls: int = 2000  # calls under way, over all its workers
-    loaded: int = 1000  # isolates
-    own_engine: bool = False  # all its workers run in an engine process of its own
-    calls_per_second: float | None = None
-    cpu_seconds_per_minute: float | None = None
 
 
 class Bucket:

@@ -11,7 +11,7 @@ Timeouts cost the hot path one store: `touched` is the time of the last event th
 from __future__ import annotations
 
 import asyncio
-from typing import cast
+from typing import Final, cast
 
 from atoll.errors import Failure
 from atoll.front.exchange import WAITING, Exchange
@@ -35,16 +35,16 @@ from atoll.wire.generated import INLINE_BODY, ErrorCode
 from atoll.workers import Version
 
 # A head up to this size cannot have too many header lines: the shortest line is `a:\r\n`.
-SMALL_HEAD = 4 * MAX_HEADER_LINES
+SMALL_HEAD: Final = 4 * MAX_HEADER_LINES
 
 # Bytes of later requests that may wait for the response to an earlier one.
-READ_AHEAD = 65536
+READ_AHEAD: Final = 65536
 
 # How long a client may go on sending after we have answered and closed our side: it may not have read the answer yet.
-LINGER_SECONDS = 2.0
+LINGER_SECONDS: Final = 2.0
 
 
-class Connection(asyncio.Protocol):
+class Connection:  # an asyncio.Protocol in all but name: compiled classes inherit from none that are not
     __slots__ = (
         "body_seen", "buffer", "discarded", "exchange", "framing",
         "is_busy", "is_closing", "is_held", "is_lost", "is_pumping", "is_reading", "is_write_paused",

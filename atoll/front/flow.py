@@ -7,15 +7,15 @@ transport's write buffer has room for. The engine is hostile: it cannot talk its
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Final, Protocol
 
 from atoll.wire.generated import CHUNK, WINDOW
 
 # Below this, sending credit back costs more than it brings.
-GRANT_STEP = WINDOW // 4
+GRANT_STEP: Final = WINDOW // 4
 
 # Bytes of a body nobody wants that are read and dropped to keep a connection alive.
-DISCARD = 1 << 20
+DISCARD: Final = 1 << 20
 
 
 class BodySink(Protocol):

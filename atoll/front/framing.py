@@ -10,22 +10,23 @@ next message before we know that this one is over, and the two of us cannot disa
 from __future__ import annotations
 
 import re
+from typing import Final
 
 import httptools
 
 from atoll.front.http1 import CHUNKED, Refusal, body_length, header
 from atoll.wire.generated import INLINE_BODY
 
-EMPTY_LINE = b"\r\n\r\n"
-UPGRADE_LINE = re.compile(rb"\r\nupgrade:", re.IGNORECASE)
-TOKEN = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,32} ")
+EMPTY_LINE: Final = b"\r\n\r\n"
+UPGRADE_LINE: Final = re.compile(rb"\r\nupgrade:", re.IGNORECASE)
+TOKEN: Final = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,32} ")
 
 # What llhttp raises at a head.
-NOT_PLAIN = (httptools.HttpParserError, httptools.HttpParserUpgrade)
+NOT_PLAIN: Final = (httptools.HttpParserError, httptools.HttpParserUpgrade)
 
 # Bytes of chunk sizes, extensions and trailers that a chunked body may cost besides what it carries.
-CHUNK_OVERHEAD = 8
-TRAILER_BYTES = 65536
+CHUNK_OVERHEAD: Final = 8
+TRAILER_BYTES: Final = 65536
 
 
 class Framing:

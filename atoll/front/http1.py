@@ -13,28 +13,28 @@ from __future__ import annotations
 
 import re
 from http import HTTPStatus
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from atoll.errors import EngineError
 from atoll.front.peer import NOBODY, Peer
 from atoll.wire.codec import read_reason
 from atoll.wire.generated import MAX_HEAD
 
-CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
-CLOSE = b"connection: close\r\n"
-KEEP_ALIVE = b"connection: keep-alive\r\n"  # only HTTP/1.0 clients need to be told
-CHUNKED_BODY = b"transfer-encoding: chunked\r\n"
-LAST_CHUNK = b"0\r\n\r\n"
+CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
+CLOSE: Final = b"connection: close\r\n"
+KEEP_ALIVE: Final = b"connection: keep-alive\r\n"  # only HTTP/1.0 clients need to be told
+CHUNKED_BODY: Final = b"transfer-encoding: chunked\r\n"
+LAST_CHUNK: Final = b"0\r\n\r\n"
 
-MAX_HEADER_LINES = 1000
-CHUNKED = -1  # the length of a body that says itself where it ends
+MAX_HEADER_LINES: Final = 1000
+CHUNKED: Final = -1  # the length of a body that says itself where it ends
 
 # method, host (lower case, maybe with a port), target (path and query), HTTP/1.<minor>, head of the CALL frame
 RequestHead: TypeAlias = tuple[bytes, bytes, bytes, int, bytes]
 
 CLAIM = re.compile(rb"\r\n(?:x-|cf-|true-client-ip:|forwarded:)")  # how lines begin that peer.py may have to take out
 
-HASH = 35  # `bytes in bytes` raises and clears an exception inside CPython first; `int in bytes` does not
+HASH: Final = 35  # `bytes in bytes` raises and clears an exception inside CPython first; `int in bytes` does not
 
 
 class Refusal(Exception):
@@ -176,26 +176,26 @@ def status_lines() -> dict[int, bytes]:
     return {code: b"HTTP/1.1 %d %b\r\n" % (code, phrases.get(code, "").encode()) for code in range(200, 600)}
 
 
-STATUS_LINES = status_lines()
-BEFORE_REASON = len(b"HTTP/1.1 200 ")
-SMALL_LENGTHS = [b"content-length: %d\r\n\r\n" % size for size in range(1024)]
-BODYLESS = frozenset((204, 304))  # not even a length is sent
+STATUS_LINES: Final = status_lines()
+BEFORE_REASON: Final = len(b"HTTP/1.1 200 ")
+SMALL_LENGTHS: Final = [b"content-length: %d\r\n\r\n" % size for size in range(1024)]
+BODYLESS: Final = frozenset((204, 304))  # not even a length is sent
 
-HEADER_BLOCK = re.compile(
+HEADER_BLOCK: Final = re.compile(
     rb"(?:(?!(?i:content-length|transfer-encoding|connection|keep-alive|upgrade|trailer|proxy-connection|te):)"
     rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]++:[ ][\t\x20-\x7e\x80-\xff]*+\r\n)*+"
 )
-DATE_LINE = re.compile(rb"(?:\A|\n)date:", re.IGNORECASE)
+DATE_LINE: Final = re.compile(rb"(?:\A|\n)date:", re.IGNORECASE)
 
 # Header blocks already found good, and whether they bring a Date of their own. Emptied when full: a worker that never
 # repeats itself costs the others one match each, nothing more.
 known_blocks: dict[bytes, bool] = {}
-MAX_KNOWN_BLOCKS = 1024
-MAX_KNOWN_BLOCK = 2048
+MAX_KNOWN_BLOCKS: Final = 1024
+MAX_KNOWN_BLOCK: Final = 2048
 
 
-LENGTH = b"content-length: "
-TOLD_LENGTH = re.compile(rb"content-length: (\d{1,15})\r\n")
+LENGTH: Final = b"content-length: "
+TOLD_LENGTH: Final = re.compile(rb"content-length: (\d{1,15})\r\n")
 
 
 def told_length(block: bytes) -> tuple[int, bytes]:

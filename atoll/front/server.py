@@ -13,13 +13,15 @@ import socket
 import ssl
 import time
 from pathlib import Path
+from typing import cast
 
 from atoll.errors import StartError
+from atoll.front.bounds import Bounds
 from atoll.front.connection import Connection
 from atoll.front.control import AsgiApp, Control
 from atoll.front.pages import Detail
 from atoll.front.peer import Proxies
-from atoll.front.shared import Bounds, Explain, Pool, Shared
+from atoll.front.shared import Explain, Pool, Shared
 from atoll.front.tls import Certificates
 from atoll.router import Router
 
@@ -135,9 +137,12 @@ class Server:
         handshake = self.shared.bounds.header_timeout if tls is not None else None
         for sock in listening.sockets:
             listener = await loop.create_server(
-                lambda: Connection(self.shared), sock=sock, backlog=BACKLOG, ssl=tls, ssl_handshake_timeout=handshake
+                self._connection, sock=sock, backlog=BACKLOG, ssl=tls, ssl_handshake_timeout=handshake
             )
             self.listeners.append(listener)
+
+    def _connection(self) -> asyncio.Protocol:
+        return cast(asyncio.Protocol, Connection(self.shared))
 
     async def shutdown(self) -> None:
         """Stop listening, let exchanges in flight finish for up to `drain_seconds`, then cut what is left."""

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from email.utils import formatdate
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from atoll.errors import Failure
+from atoll.front.bounds import Bounds
 from atoll.front.pages import Detail
 from atoll.front.peer import Proxies
 from atoll.router import Router
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 
 # What waits for the end of a turn is small and not much: back-pressure must see the rest at once.
-MAX_WAITING = 128
-MAX_WAITING_BYTES = 8192
+MAX_WAITING: Final = 128
+MAX_WAITING_BYTES: Final = 8192
 
 
 class Call(Protocol):
@@ -49,37 +49,39 @@ class Pool(Protocol):
 Explain: TypeAlias = Callable[[str, Failure], Failure]  # by id of the version
 
 
-@dataclass(frozen=True)
-class Bounds:
-    """How much and how long a client may. Bytes and seconds."""
-
-    header_bytes: int = 131_072
-    url_bytes: int = 16_384
-    body_bytes: int = 100 * 1024 * 1024
-    header_timeout: float = 10.0  # from the first byte of a head to its last
-    body_timeout: float = 30.0  # without a byte of the body
-    idle_timeout: float = 75.0  # between requests, and without the client reading a byte of a response
-    socket_timeout: float = 120.0  # of a WebSocket that says nothing and answers no ping; 0: none
-
-
-@dataclass(slots=True)
 class Shared:
-    pool: Pool
-    router: Router
-    control: Control | None
-    bounds: Bounds
-    detail: Detail = Detail.PUBLIC  # how much error pages tell
-    explain: Explain | None = None  # where they tell stacks: what becomes of the places in them
-    proxies: Proxies = field(default_factory=Proxies)  # whose word on clients is taken
-    # changed by the server's ticker only: coarse, but free to read
-    now: float = 0.0
-    date: bytes = b""
-    # of one turn of the loop
-    out: list[tuple[Connection, bytes]] = field(default_factory=list)
-    # the life of the server
-    connections: set[Connection | Socket] = field(default_factory=set)
-    is_draining: bool = False
-    last_left: asyncio.Event = field(default_factory=asyncio.Event)
+    __slots__ = (
+        "bounds", "connections", "control", "date", "detail", "explain", "is_draining", "last_left", "loop", "now",
+        "out", "pool", "proxies", "router",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        pool: Pool,
+        router: Router,
+        control: Control | None,
+        bounds: Bounds,
+        detail: Detail = Detail.PUBLIC,
+        explain: Explain | None = None,
+        proxies: Proxies | None = None,
+    ) -> None:
+        self.pool = pool
+        self.router = router
+        self.control = control
+        self.bounds = bounds
+        self.detail = detail  # how much error pages tell
+        self.explain = explain  # where they tell stacks: what becomes of the places in them
+        self.proxies = proxies or Proxies()  # whose word on clients is taken
+        # changed by the server's ticker only: coarse, but free to read
+        self.now = 0.0
+        self.date = b""
+        # of one turn of the loop
+        self.loop: asyncio.AbstractEventLoop | None = None  # known from the first turn on
+        self.out: list[tuple[Connection, bytes]] = []
+        # the life of the server
+        self.connections: set[Connection | Socket] = set()
+        self.is_draining = False
+        self.last_left = asyncio.Event()
 
     def send(self, connection: Connection, data: bytes) -> None:
         """Write to a client at the end of this turn.
@@ -89,7 +91,10 @@ class Shared:
         """
         out = self.out
         if not out:
-            asyncio.get_running_loop().call_soon(self.flush)
+            loop = self.loop
+            if loop is None:
+                loop = self.loop = asyncio.get_running_loop()
+            loop.call_soon(self.flush)
         out.append((connection, data))
         if len(data) > MAX_WAITING_BYTES or len(out) > MAX_WAITING:
             self.flush()

@@ -1,26 +1,21 @@
 """Counts calls, once each on the event loop: a few numbers per worker, of which `max_workers` have their own.
 
-What others keep is only named here. Both are turned into metrics when somebody scrapes: metrics.py, which is imported
-then and not before.
+What others keep is named in sources.py. Both are turned into metrics when somebody scrapes: metrics.py, which is
+imported then and not before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Final
 
-from atoll.egress.client import ClientStats
-from atoll.engine.measures import PoolStats
 from atoll.logs import Invocation
-from atoll.observe.processes import ProcessUse
-from atoll.observe.storage import StorageState
-from atoll.tallies import RECENT, Histogram, OpTally
+from atoll.tallies import RECENT, Histogram
 from atoll.wire.generated import OUTCOME_NAMES
 from atoll.workers import Version
 
 OTHER = "(other)"
-STATUS_CLASSES = 10  # the engine's word is checked to be below 1000
+STATUS_CLASSES: Final = 10  # the engine's word is checked to be below 1000
 
 WALL_BOUNDS = (1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000, 5_000_000, 30_000_000)
 CPU_BOUNDS = (100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 500_000, 5_000_000)  # us, as above
@@ -86,35 +81,3 @@ class Meter:
             del self._tallies[worker_id]
         shown = list(self._tallies.values())
         return [*shown, self._others] if self._others.counts else shown
-
-
-@dataclass(frozen=True)
-class Sources:
-    """Where the other numbers are."""
-
-    pool: Callable[[], PoolStats]
-    ops: Callable[[], Iterable[tuple[str, str, OpTally]]]
-    restarts: Callable[[], int]
-    processes: Callable[[], Mapping[str, ProcessUse]]  # by name
-    workers: Callable[[], Iterable[str]]  # ids
-    deploys: Callable[[], Mapping[str, int]]  # by result
-    logs: Callable[[], tuple[int, int]]  # records that were not kept, listeners
-    connections: Callable[[], int]
-    version: str
-    egress: Callable[[], ClientStats] = ClientStats  # what workers ask of other servers
-    storage: Callable[[], StorageState] = lambda: StorageState(None, {})
-    memory: Callable[[], Iterable[tuple[Version, int]]] = tuple  # of isolates
-    tails: Callable[[], Mapping[tuple[str, str], int]] = dict  # records that tail workers lost, by tenant and name
-
-
-class QueueState(NamedTuple):
-    """What waits in a queue."""
-
-    tenant: str
-    name: str
-    waiting: int
-    delayed: int
-    leased: int
-    oldest_seconds: float
-    bytes: int
-    dropped: int

@@ -16,8 +16,9 @@ from prometheus_client.registry import Collector
 
 from atoll.egress.client import ClientStats
 from atoll.engine.measures import PoolStats
-from atoll.observe.meter import STATUS_CLASSES, Meter, QueueState, Sources, Tally
+from atoll.observe.meter import STATUS_CLASSES, Meter, Tally
 from atoll.observe.processes import ProcessUse
+from atoll.observe.sources import QueueState, Sources
 from atoll.observe.storage import StorageState
 from atoll.tallies import Histogram, OpTally
 from atoll.wire.generated import OUTCOME_NAMES, Outcome

@@ -17,7 +17,7 @@ import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
 from struct import Struct
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from atoll.errors import EngineError, Failure
 from atoll.wire.fields import int_field, read_json, text_field, to_exact_json, to_json
@@ -41,31 +41,31 @@ log = logging.getLogger("atoll.wire")
 # (flags, worker, call, data, start, end)
 Handler: TypeAlias = Callable[[int, int, int, bytes, int, int], None]
 
-HEADER_SIZE = 16
-MAX_JSON = 1 << 20  # no engine has a reason to send a longer JSON payload
-STACK_CHARS = 32 << 10
+HEADER_SIZE: Final = 16
+MAX_JSON: Final = 1 << 20  # no engine has a reason to send a longer JSON payload
+STACK_CHARS: Final = 32 << 10
 
-_HEADER = Struct(HEADER_LAYOUT)
-_CALL = Struct(HEADER_LAYOUT + "B3xI")  # header, event, head length
-_RESPONSE = Struct("<HHII")  # status, memory MB, cpu us, head length
-_LOG = Struct("<B3sd")  # level, zero, ms since epoch
-_OP = Struct("<HHII")  # op, zero, call, meta length
-_U32 = Struct("<I")
-_TWO_U32 = Struct("<II")
+_HEADER: Final = Struct(HEADER_LAYOUT)
+_CALL: Final = Struct(HEADER_LAYOUT + "B3xI")  # header, event, head length
+_RESPONSE: Final = Struct("<HHII")  # status, memory MB, cpu us, head length
+_LOG: Final = Struct("<B3sd")  # level, zero, ms since epoch
+_OP: Final = Struct("<HHII")  # op, zero, call, meta length
+_U32: Final = Struct("<I")
+_TWO_U32: Final = Struct("<II")
 
-_pack_header = _HEADER.pack
-_pack_call = _CALL.pack
-_read_header = _HEADER.unpack_from
+_pack_header: Final = _HEADER.pack
+_pack_call: Final = _CALL.pack
+_read_header: Final = _HEADER.unpack_from
 
-_CALL_PREFIX = _CALL.size - HEADER_SIZE
-_RESPONSE_PREFIX = _RESPONSE.size
-_LOG_PREFIX = _LOG.size
-_OP_PREFIX = _OP.size
+_CALL_PREFIX: Final = _CALL.size - HEADER_SIZE
+_RESPONSE_PREFIX: Final = _RESPONSE.size
+_LOG_PREFIX: Final = _LOG.size
+_OP_PREFIX: Final = _OP.size
 
 # Plain ints: an IntEnum member costs a lookup each time it is compared or packed.
-_CALL_KIND = int(Frame.CALL)
-_BODY_KIND = int(Frame.BODY)
-_END = int(Flag.END)
+_CALL_KIND: Final = int(Frame.CALL)
+_BODY_KIND: Final = int(Frame.BODY)
+_END: Final = int(Flag.END)
 
 
 # --- Python to engine -------------------------------------------------------------------------------------------------
@@ -141,7 +141,7 @@ def encode_code(worker: int) -> bytes:
     return frame(Frame.CODE, worker)
 
 
-_PING = frame(Frame.PING)
+_PING: Final = frame(Frame.PING)
 
 
 # --- Engine to Python: cutting frames ---------------------------------------------------------------------------------

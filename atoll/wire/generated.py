@@ -1,19 +1,19 @@
 """The wire as Python sees it. Written by tools/gen_wire.py from protocol/wire.toml. Do not edit: run `make wire`."""
 
 from enum import IntEnum, IntFlag
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 WIRE_HASH = "3d234357a6dd4338"
 HEADER_LAYOUT = "<IBBHII"  # length, kind, flags, spare, worker, call
-MAX_PAYLOAD = 67108864
-INLINE_BODY = 65536
-CHUNK = 65536
-WINDOW = 262144
-MAX_HEAD = 147456
-MAX_REASON = 1024
-MAX_META = 1048576
-LEDGER = 65536
-LEDGER_THREADS = 64
+MAX_PAYLOAD: Final = 67108864
+INLINE_BODY: Final = 65536
+CHUNK: Final = 65536
+WINDOW: Final = 262144
+MAX_HEAD: Final = 147456
+MAX_REASON: Final = 1024
+MAX_META: Final = 1048576
+LEDGER: Final = 65536
+LEDGER_THREADS: Final = 64
 
 
 class Frame(IntEnum):

@@ -332,6 +332,7 @@ void Worker::ReportRejections() {
         unhandled = v8::Boolean::New(isolate, !rejection.handled);
       }
       if (!unhandled->IsTrue()) continue;
+      if (IsEnding()) return;  // the text of an error may be code that never ends
       Failure failure = Describe(context, wire::Error::kException, reason);
       Log(rejection.call, wire::Level::kError,
           "Uncaught (in promise) " + (failure.stack.empty() ? failure.message : failure.stack));

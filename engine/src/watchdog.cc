@@ -106,6 +106,8 @@ bool Watchdog::Look(Slot& slot) {
     // Told under the lock: should the entry end just now, its worker's last frame comes after this one.
     slot.disowned_ = true;
     stuck_(slot.account_, cost);
+  } else {
+    slot.isolate_->TerminateExecution();  // again: C++ of ours or V8's may have caught the one before, and gone on
   }
   return true;
 }

@@ -40,7 +40,7 @@ async def connect(gate: Gate, host: str, port: int, who: Version | None = None) 
 @pytest.mark.parametrize(
     "host",
     [
-        "127.0.0.1", "localhost", "127.1", "2130706433", "0x7f000001", "0x7f.1", "0177.0.0.1", "0", "0.0.0.0", "[::1]",
+        "127.0.0.1", "localhost", "a.localhost", "a.b.localhost.", "127.1", "2130706433", "0x7f000001", "0x7f.1", "0177.0.0.1", "0", "0.0.0.0", "[::1]",
         "[::]", "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "[64:ff9b::7f00:1]", "[2002:7f00:1::]", "169.254.169.254",
         "[fd00:ec2::254]", "10.0.0.1", "192.168.1.1", "[fe80::1]", "[ff02::1]", "224.0.0.1", "255.255.255.255", "100.64.0.1",
     ],
@@ -97,6 +97,10 @@ async def test_a_name_with_a_public_and_a_private_address_leads_to_the_public_on
 @pytest.mark.parametrize("rule", ["127.0.0.1", "127.0.0.0/8", "localhost", "*:PORT", "127.0.0.1:PORT"])
 async def test_the_operator_opens_what_he_names(server: int, rule: str) -> None:
     await connect(Gate(Settings(egress_allow=(rule.replace("PORT", str(server)),))), "localhost", server)
+
+
+async def test_names_under_localhost_are_this_machine_whatever_the_resolver_knows(server: int) -> None:
+    await connect(Gate(Settings(egress_allow=("127.0.0.1",))), "any.name.localhost", server)
 
 
 async def test_the_operator_opens_nothing_else(server: int) -> None:

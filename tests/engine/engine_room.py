@@ -23,7 +23,7 @@ from atoll.db.sqlite import Database
 from atoll.egress.gate import Gate
 from atoll.engine.calls import Call
 from atoll.engine.inner import InnerCalls
-from atoll.engine.loads import Placement
+from atoll.engine.placement import Placement
 from atoll.engine.pool import Pool, PoolLimits
 from atoll.engine.process import EngineFiles
 from atoll.engine.session import Session

@@ -105,7 +105,7 @@ class Range:
     """The node under attack."""
 
     def __init__(self, folder: Path) -> None:
-        self.atoll = Atoll(folder, engines=1)
+        self.atoll = Atoll(folder, engines=1, quarantine_seconds=0)  # all attacks are on equal terms
         self.atoll.start()
         self.atoll.deploy("victim", VICTIM, limits={"cpu_ms": 1000})
         self.atoll.get("victim")

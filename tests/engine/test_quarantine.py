@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import signal
 from collections.abc import Callable
@@ -32,7 +33,7 @@ SPINNER = """export default { fetch(request) {
 
 
 def bomb() -> Version:
-    return script(BOMB, "bomb", Limits(cpu_ms=20_000, memory_mb=16))
+    return named_bomb("bomb")
 
 
 async def explode(room: EngineRoom, version: Version) -> None:
@@ -170,6 +171,42 @@ def test_the_book_forgets_what_is_long_ago() -> None:
     assert book.refusal(version, 211) is None
     assert book.is_alone(version, 211), "after the refusal it is let in on probation"
     assert not book.is_alone(version, 311)
+
+
+async def test_a_tenant_that_ends_engines_with_ever_new_workers_is_set_apart(open_room: Callable[..., Any]) -> None:
+    room: EngineRoom = await open_room(engines=2)
+    calm, other = script(HELLO, "calm"), dataclasses.replace(script(HELLO, "other"), tenant="other")
+    await room.get(calm)
+    for number in range(4):
+        await explode(room, named_bomb(f"bomb{number}"))
+    assert status(room) == {}, "none of them did it twice"
+    assert [entry["tenant"] for entry in room.pool.offences.tenants(room.pool._clock())] == ["default"]
+    shared = {session for session in room.pool.cells.shared.sessions if session.takes_loads}
+
+    fifth = named_bomb("bomb4")
+    await explode(room, fifth)
+    assert status(room) == {"bomb4": "blocked"}, "there nobody else's word is needed"
+    assert (await room.get(fifth)).code == "BLOCKED"
+    fresh = script(HELLO, "fresh")
+    for version in (calm, other, fresh):
+        assert (await room.get(version)).body == b"hello"
+    assert [room.placement(version).session.cell.is_own for version in (calm, other, fresh)] == [False, False, True]
+    assert {session for session in shared if session.takes_loads} == shared, "no shared engine ends any more"
+    assert set(room.pool.cells.own) == {"new workers of default"}
+
+
+def named_bomb(name: str) -> Version:
+    return script(BOMB, name, Limits(cpu_ms=20_000, memory_mb=16))
+
+
+async def test_a_crash_beside_workers_of_another_tenant_is_held_against_no_tenant(room: EngineRoom) -> None:
+    one = script(HELLO, "one")
+    two = dataclasses.replace(script(HELLO, "two"), tenant="other")
+    session = room.pool.cells.shared.sessions[0]
+    for _ in range(10):
+        room.pool._accuse(session, [one, two])
+    assert room.pool.offences.tenants(room.pool._clock()) == []
+    assert status(room) == {"one": "alone", "two": "alone"}
 
 
 async def test_calls_that_wait_for_their_own_engine_are_all_served(room: EngineRoom) -> None:

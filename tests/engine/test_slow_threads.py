@@ -42,8 +42,11 @@ async def test_a_thread_that_computes_for_long_is_slowed_and_another_takes_its_p
     await room.get(script(HELLO))
     before = nices(room)
     assert LOW not in before
-    await room.get(burner("burner"), LONG)
-    after = nices(room)
+    for _ in range(20):  # on a crowded machine the watchdog may have no core meanwhile
+        await room.get(burner("burner"), LONG)
+        after = nices(room)
+        if LOW in after:
+            break
     assert after.count(LOW) == 1
     assert after.count(0) >= before.count(0), "there are as many usual threads as before"
 

@@ -16,8 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scripted import Front, ScriptedPool, echo, version
 
+from atoll.front.bounds import Bounds
 from atoll.front.connection import Connection
-from atoll.front.shared import Bounds, Shared
+from atoll.front.shared import Shared
 from atoll.router import Router
 
 Start = Callable[..., Awaitable[Front]]

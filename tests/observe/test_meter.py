@@ -9,9 +9,10 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from atoll.engine.measures import PoolStats
 from atoll.logs import Invocation
-from atoll.observe.meter import Meter, Sources
+from atoll.observe.meter import Meter
 from atoll.observe.metrics import Metrics
 from atoll.observe.processes import use_of, uses_of
+from atoll.observe.sources import Sources
 from atoll.tallies import RECENT, Histogram, OpTally
 from atoll.wire.generated import Outcome
 from atoll.workers import Version

@@ -3,7 +3,7 @@
 // A log line must never fail and never run for long, whatever it is given: getters of a worker's
 // objects are not called, proxies are not entered, depth, items and characters are bounded.
 import { group, leaf, sortByText } from "./inspect_layout.js";
-import { attributesOf, bufferContents, kindOf, primitive, propertyKey, quote, stackOf, unbox } from "./inspect_values.js";
+import { attributesOf, bufferContents, isToldBy, kindOf, primitive, propertyKey, quote, stackOf, unbox } from "./inspect_values.js";
 import { native } from "./native.js";
 import { lazy } from "./lazy.js";
 import { interfaceOf } from "./platform.js";
@@ -257,10 +257,9 @@ function formatCollection(run, object, kind) {
 }
 
 function formatError(run, error) {
-  const stack = stackOf(error);
-  const hidden = ["stack", "message", "name"];
+  const stack = stackOf(error, constructorName(error));
   const entries = nested(run, error, () => {
-    const own = ownEntries(run, error, (key) => hidden.includes(key) || key === "cause");
+    const own = ownEntries(run, error, (key) => key === "cause" || isToldBy(stack, error, key));
     for (const [key, label] of [["cause", "[cause]"], ["errors", "[errors]"]]) {
       const descriptor = Object.getOwnPropertyDescriptor(error, key);
       if (descriptor === undefined || !("value" in descriptor) || (key === "errors" && descriptor.enumerable)) continue;
@@ -311,7 +310,7 @@ function formatBoxed(run, boxed) {
 }
 
 function formatBuffer(run, buffer) {
-  const entries = nested(run, buffer, () => bufferContents(buffer).map(leaf));
+  const entries = nested(run, buffer, () => [...bufferContents(buffer, run.items).map(leaf), ...ownEntries(run, buffer)]);
   return entries === null ? leaf("[ArrayBuffer]") : group(run, prefixOf(buffer, "ArrayBuffer"), ["{", "}"], entries);
 }
 
@@ -320,6 +319,7 @@ function formatView(run, view) {
     leaf(`[byteLength]: ${view.byteLength}`),
     leaf(`[byteOffset]: ${view.byteOffset}`),
     leaf(`[buffer]: ${formatValue(run, view.buffer).text}`),
+    ...ownEntries(run, view),
   ]);
   return entries === null ? leaf("[DataView]") : group(run, prefixOf(view, "DataView"), ["{", "}"], entries);
 }
@@ -344,11 +344,13 @@ function formatIterator(run, iterator, kind) {
 
 function formatPromise(run, promise) {
   const [state, result] = native.promiseState(promise);
-  if (state === 0) return group(run, "Promise", ["{", "}"], [leaf("<pending>")]);
-  const entry = nested(run, promise, () => formatValue(run, result));
-  if (entry === null) return leaf("[Promise]");
-  const text = state === 2 ? `<rejected> ${entry.text}` : entry.text;
-  return group(run, "Promise", ["{", "}"], [{ ...entry, text }]);
+  const prefix = prefixOf(promise, "Promise");
+  const entries = nested(run, promise, () => {
+    const entry = state === 0 ? leaf("<pending>") : formatValue(run, result);
+    const text = state === 2 ? `<rejected> ${entry.text}` : entry.text;
+    return [{ ...entry, text }, ...ownEntries(run, promise)];
+  });
+  return entries === null ? leaf(`[${constructorName(promise) ?? "Promise"}]`) : group(run, prefix, ["{", "}"], entries);
 }
 
 function formatUnknown(run, object, kind) {

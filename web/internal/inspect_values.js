@@ -10,6 +10,7 @@ const typedArrayTag = Object.getOwnPropertyDescriptor(
   Symbol.toStringTag,
 ).get;
 const dateGetTime = Date.prototype.getTime;
+const { isError } = Error; // also of objects without a prototype
 const errorToString = Error.prototype.toString;
 const objectToString = Object.prototype.toString;
 const weakMapHas = WeakMap.prototype.has;
@@ -86,13 +87,13 @@ export function unbox(object) {
   throw new TypeError("not a boxed value");
 }
 
-/** The entries that show an ArrayBuffer. */
-export function bufferContents(buffer) {
+/** The entries that show an ArrayBuffer, with `most` bytes of it. */
+export function bufferContents(buffer, most) {
   const length = byteLengthOf.call(buffer);
   if (buffer.detached) return ["(detached)", "[byteLength]: 0"];
-  const shown = new Uint8Array(buffer, 0, Math.min(length, 50));
+  const shown = new Uint8Array(buffer, 0, Math.min(length, most));
   const hex = Array.from(shown, (byte) => byte.toString(16).padStart(2, "0")).join(" ");
-  const more = length > 50 ? ` ... ${length - 50} more byte${length === 51 ? "" : "s"}` : "";
+  const more = length > most ? ` ... ${length - most} more byte${length === most + 1 ? "" : "s"}` : "";
   return [`[Uint8Contents]: <${hex}${more}>`, `[byteLength]: ${length}`];
 }
 
@@ -125,7 +126,7 @@ export function kindOf(object) {
   if (prototype === Object.prototype) return "Object";
   if (Array.isArray(object)) return "Array";
   if (ArrayBuffer.isView(object)) return typedArrayTag.call(object) ?? "DataView";
-  if (object instanceof Error) return "Error";
+  if (object instanceof Error || isError(object)) return "Error";
   for (const [kind, ask] of QUESTIONS) if (answers(ask, object)) return kind;
   // `source` of RegExp.prototype itself is not an error.
   if (object !== RegExp.prototype && answers((it) => regExpSource.call(it), object)) return "RegExp";
@@ -135,7 +136,7 @@ export function kindOf(object) {
 }
 
 /** How an error shows itself: its stack, or between brackets what is left without one. */
-export function stackOf(error) {
+export function stackOf(error, maker) {
   let stack;
   try {
     ({ stack } = error);
@@ -143,7 +144,34 @@ export function stackOf(error) {
     // A getter of the worker's own that throws.
   }
   if (typeof stack !== "string" || stack === "") return `[${errorToString.call(error)}]`;
-  return /\n {4}at /.test(stack) ? stack : `[${stack}]`;
+  const named = withClass(stack, error, maker);
+  return /\n {4}at /.test(stack) ? named : `[${named}]`;
+}
+
+// V8 begins a stack with the name that an error inherits; whoever has a class of his own wants to read that.
+function withClass(stack, error, maker) {
+  if (maker === null) return stack.replace(/^[A-Z]\w*(?=:|\n|$)/, "[$&: null prototype]");
+  const name = textOf(error, "name") ?? "Error";
+  if (maker === name || !name.endsWith("Error") || !stack.startsWith(name)) return stack;
+  const rest = stack.slice(name.length);
+  if (rest !== "" && rest[0] !== ":" && rest[0] !== "\n") return stack;
+  return `${maker.includes(name) ? maker : `${maker} [${name}]`}${rest}`;
+}
+
+function textOf(error, key) {
+  try {
+    const value = error[key];
+    return typeof value === "string" ? value : undefined;
+  } catch {
+    return undefined; // a getter of the worker's own
+  }
+}
+
+/** Whether what is shown of an error's stack tells this property already. */
+export function isToldBy(stack, error, key) {
+  if (key !== "stack" && key !== "message" && key !== "name") return false;
+  const text = textOf(error, key);
+  return text === undefined || key === "stack" || stack.includes(text);
 }
 
 /** The attributes of a platform object: getters of ours, safe to call. */

@@ -89,7 +89,7 @@ def _whole(raw: object) -> int | None:
     try:
         number = float(raw) if isinstance(raw, int | float | str) and not isinstance(raw, bool) else None
         return None if number is None or abs(number) > MAX_TIME else int(number)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
 
 

@@ -36,6 +36,26 @@ const caused = new Error("outer", { cause: error });
 caused.stack = "Error: outer\n    at y";
 const stackless = new RangeError("none");
 stackless.stack = "";
+// Errors of classes of one's own, and with names that their stacks do not tell.
+const errors = { Error: (name) => ({ [name]: class extends Error {} })[name], TypeError: (name) => ({ [name]: class extends TypeError {} })[name] };
+const EDITS = {
+  none: () => {}, name: (it) => (it.name = "Other"), errorName: (it) => (it.name = "OtherError"), noName: (it) => (it.name = undefined), message: (it) => Object.assign(it, { message: "changed" }), shown: (it) => Object.defineProperty(it, "message", { value: "v", enumerable: true }),
+  free: (it) => (it.stack = "free text"), other: (it) => (it.stack = "A: b\n    at q"), bare: (it) => (it.stack = it.stack.split("\n")[0]), extended: (it) => (it.stack = it.stack.replace("Error", "Errorx")),
+};
+const OWN = {};
+for (const [base, make] of Object.entries(errors)) {
+  for (const name of [base, "MyError", "MyTypeError", "ErrorX", "HTTPException", "E"]) {
+    for (const [edit, change] of Object.entries(EDITS)) {
+      const own = new (make(name))("msg");
+      own.stack = `${base}: msg\n    at x`;
+      change(own);
+      OWN[`${base} ${name} ${edit}`] = own;
+    }
+  }
+}
+const settled = Object.assign(Promise.resolve(1), { own: { a: 1 } });
+const later = Object.assign(new (class Later extends Promise {})(() => {}), { own: 1 });
+const block = Object.assign(new ArrayBuffer(101), { own: 1 });
 const frozen = Object.freeze([1, 2]);
 const sparse = [1, , 3, , ,];
 const extra = Object.assign([1, 2], { more: "yes", "-1": 0 });
@@ -50,6 +70,7 @@ const VALUES = {
   map: new Map([["a", 1], [{ b: 2 }, new Map()]]), set: new Set([1, "a", { b: 1 }]), emptyMap: new Map(), weakMap: new WeakMap(), weakSet: new WeakSet(), mapIterator: new Map([[1, 2]]).keys(), setIterator: new Set([5]).values(), arrayIterator: [1][Symbol.iterator](),
   date: new Date(0), invalidDate: new Date(NaN), regexp: /a+/gi, boxedNumber: new Number(3), boxedString: new String("abc"), boxedBoolean: new Boolean(false), boxedSymbol: Object(Symbol("b")), boxedBigint: Object(5n),
   error, coded, caused, stackless, aggregate: Object.assign(new AggregateError([], "many"), { stack: "AggregateError: many" }), inObject: { error: Object.assign(new Error("x"), { stack: "Error: x\n    at z" }) },
+  ...OWN, settled, later, block, block100: new ArrayBuffer(100), ownBuffer: new (class Bytes extends ArrayBuffer {})(2), ownView: Object.assign(new DataView(new ArrayBuffer(2)), { own: 1 }),
   promise: Promise.resolve(5), pending: new Promise(() => {}), proxy: new Proxy({ a: 1 }, {}), proxyFunction: new Proxy(named, {}),
   bytes: new Uint8Array([1, 2, 3]), floats: new Float64Array(2), buffer: new Uint8Array([1, 255]).buffer, view: new DataView(new ArrayBuffer(2)), node: Buffer.from("hi"),
   arguments: (function () { return arguments; })(1, 2), global: typeof globalThis, math: Math, json: JSON, reflect: Reflect, intl: Intl,

@@ -1,0 +1,156 @@
+"""What a worker that bends our JavaScript to its will can ask of bindings: anything. None of it is a bug to Python."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from atoll.bindings.base import Later
+from atoll.bindings.scope import Scope
+from atoll.broker import Broker, Refusal
+from atoll.wire.generated import ErrorCode
+from atoll.workers import Grant, Limits
+from tests.engine.engine_room import HELLO, EngineRoom, script
+
+DEEP = "[" * 400 + "]" * 400
+# JSON texts, so that what JSON.stringify would never write is among them
+ODD = [
+    "null",
+    "true",
+    "-1",
+    "0",
+    "1",
+    "1.5",
+    "1e308",
+    "1e999",
+    "-1e999",
+    "NaN",
+    "9007199254740993",
+    "1" + "0" * 400,
+    "9" * 5_000,
+    '""',
+    '"\\u0000"',
+    '"\\ud800"',
+    '"x\\r\\ny: z"',
+    json.dumps("x" * 100_000),
+    "[]",
+    "[[]]",
+    "[null]",
+    '["a", 1]',
+    "{}",
+    DEEP,
+    '{"__proto__": 1, "a": 1, "a": 2}',
+    '[{"type": "json", "size": -1}]',
+    '[{"type": [], "size": 1e999}]',
+    '"constructor"',
+    '"GET"',
+    '"CONNECT"',
+    '"POST"',
+    '"http://localhost/"',
+    '"http://\\ud800.example/"',
+    '"http://[::1]:99999/"',
+    '"//"',
+    '"SELF"',
+    '"a: b\\r\\n"',
+    '"\\u0000: b\\r\\n"',
+    '"host: a\\r\\nhost: b\\r\\ncontent-length: 1\\r\\n"',
+    '{"cacheTtl": 1e999, "cacheEverything": []}',
+]
+FIELDS = {
+    "ratelimit.limit": {"key": '"k"'},
+    "cache.match": {"method": '"GET"', "url": '"http://a/"', "head": '""', "name": '"n"', "request": '""'},
+    "cache.read": {"reader": "1", "cancel": "false"},
+    "cache.put": {
+        "method": '"GET"', "url": '"http://a/"', "head": '""', "status": "200", "name": '""', "stream": "true",
+        "request": '""', "response": '""', "manual": "true",
+    },
+    "cache.write": {"upload": "1", "cancel": "false", "ended": "true"},
+    "cache.delete": {"method": '"GET"', "url": '"http://a/"', "head": '""', "name": '"n"'},
+    "pipe.open": {},
+    "pipe.write": {"pipe": '"x"', "thrown": "null", "ended": "true"},
+    "pipe.read": {"pipe": '"x"'},
+    "pipe.cancel": {"pipe": '"x"'},
+    "queue.send": {"messages": '[{"type": "json", "size": 1, "delay": 0}]', "delay": "0"},
+    "fetch.start": {
+        "fetch": "1", "method": '"GET"', "url": '"http://127.0.0.1:1/"', "head": '""', "service": '"SELF"',
+        "streamed": "false", "length": "1", "upgrade": "false", "cf": "null",
+    },
+    "fetch.read": {"fetch": "1", "raw": "true"},
+    "fetch.send": {"fetch": "1", "raw": "true"},
+    "fetch.write": {"fetch": "1", "ended": "true"},
+    "fetch.cancel": {"fetch": "1"},
+    "service.call": {"method": '"m"', "pipes": "[]"},
+    "echo.say": {"x": "1"},
+    "echo.wait": {"ms": "1"},
+    "kv.get": {"key": '"k"', "cache_ttl": "60"},
+    "kv.get_many": {"keys": '["k"]', "cache_ttl": "60"},
+    "kv.read": {"reader": "1", "cancel": "false"},
+    "kv.list": {"limit": "10", "prefix": '"p"', "cursor": '"c"'},
+    "kv.put": {"key": '"k"', "ttl": "60", "expiration": "9999999999", "metadata": "1", "upload": "1"},
+    "kv.upload": {"upload": "1", "ended": "true"},
+    "kv.delete": {"key": '"k"'},
+}  # fmt: skip
+KINDS = {
+    "queue": "0 jobs",
+    "kv": "space",
+    "service": '{"service":"other"}',
+    "ratelimit": "1 10 10",
+    "echo": "",
+    "cache": "c",
+    "pipe": "",
+}
+
+
+@pytest.fixture
+async def room(tmp_path: Path) -> AsyncIterator[EngineRoom]:
+    async with EngineRoom(tmp_path) as room:
+        yield room
+
+
+def metas(fields: dict[str, str]) -> list[str]:
+    """Each field with each odd value, left out, and with all others left out."""
+    found = ["{}", "[]", "", "nonsense", '"text"', DEEP, '{"a":' * 600 + "1" + "}" * 600, '{"binding": "B"}']
+    for name in [*fields, "binding"]:
+        for odd in ODD:
+            for others in (fields, {}):
+                given = {"binding": '"B"', **others, name: odd}
+                found.append("{" + ", ".join(f'"{key}": {value}' for key, value in given.items()) + "}")
+    for name in fields:
+        given = {"binding": '"B"', **fields}
+        del given[name]
+        found.append("{" + ", ".join(f'"{key}": {value}' for key, value in given.items()) + "}")
+    return found
+
+
+async def test_every_op_takes_every_odd_argument_without_a_bug(
+    room: EngineRoom, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.ERROR)
+    broker = Broker(room.bindings)
+    names = sorted(name for binding in room.bindings for name in binding.ops())
+    assert set(FIELDS) == set(names)
+    await room.queues.ensure("default", "jobs")
+    await next(b for b in room.bindings if b.kind == "kv").prepare("default", KINDS["kv"])
+    room.workers["other"] = script(HELLO, "other")
+    for op in broker.bind(names):
+        grants = {"B": Grant("B", op.kind, KINDS.get(op.kind, "")), "SELF": Grant("SELF", "service", KINDS["service"])}
+        for meta in metas(FIELDS[op.name]):
+            for body in (b"", b"\xff\0x"):
+                limits = Limits(cpu_ms=50)
+                scope = Scope(script(HELLO, grants=grants, limits=limits))
+                said: list[object] = []
+                task = broker.answer(op, scope, meta.encode("utf-8", "surrogatepass"), body, said.append)
+                if isinstance(task, asyncio.Task):
+                    await asyncio.wait((task,), timeout=0.5)
+                    task.cancel()
+                    await asyncio.gather(task, return_exceptions=True)
+                elif isinstance(task, Later):
+                    task.cancel()
+                scope.close()
+                bugs = [one for one in said if isinstance(one, Refusal) and one.code == ErrorCode.INTERNAL]
+                assert not bugs and not caplog.records, (op.name, meta[:300], caplog.text[-3000:])

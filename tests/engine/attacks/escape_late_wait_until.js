@@ -1,0 +1,24 @@
+// The context of a call that is over is asked to keep it alive, a hundred thousand times.
+// expect: answer first or answer over
+// times: 4
+// limits: cpu_ms=2000
+let old = null;
+export default {
+  async fetch(request, env, ctx) {
+    if (old === null) {
+      old = ctx;
+      return new Response("first");
+    }
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    for (let i = 0; i < 100_000; i++) {
+      try {
+        old.waitUntil(new Promise(() => {}));
+        old.passThroughOnException();
+      } catch {
+        continue;
+      }
+    }
+    old = ctx;
+    return new Response("over");
+  },
+};
