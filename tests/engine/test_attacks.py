@@ -214,6 +214,8 @@ def check_engine(target: Range, before: int, head: dict[str, str], log: str) -> 
     if head.get("engine", "") == "replaced":
         target.atoll.wait_until(lambda: target.engine != before and len(target.atoll.engines()) == 1, 10)
     elif "engine" not in head and target.engine != before:
+        if "engine 1 is replaced: it has grown to" in log:
+            return  # what V8 and its library keep of all the attacks before: nobody notices
         offender = re.search(r"engine 1 is replaced: ([\w-]+):", log)
         assert offender is not None, f"the engine died:\n{log[-2000:]}"
         assert "engine" in head_of((FOLDER / f"{offender[1].replace('-', '_')}.js").read_text()), log[-2000:]
