@@ -27,6 +27,7 @@ ROOT = Path(__file__).resolve().parent.parent
 HOT = (
     "front/connection.py",
     "front/framing.py",
+    "front/peer.py",
     "front/http1.py",
     "front/exchange.py",
     "front/sockets.py",
@@ -44,6 +45,7 @@ HOT = (
     "wire/codec.py",
     "wire/generated.py",
     "observe/meter.py",
+    "tallies.py",
 )
 SOURCES = [ROOT / "atoll" / name for name in HOT]
 MARK = Path("atoll/_engine/hot_path.txt")  # in OUT/lib: what was compiled

@@ -144,6 +144,11 @@ const methods = {
     else warn(`Count for '${name}' does not exist`);
   },
 
+  // Marks for the profiler of a browser. Nobody looks at one here, and code that makes them runs on.
+  profile() {},
+  profileEnd() {},
+  timeStamp() {},
+
   /** https://console.spec.whatwg.org/#group */
   group(...data) {
     openGroup(data);

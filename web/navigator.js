@@ -2,6 +2,7 @@
 import { defineInterface } from "./internal/platform.js";
 import { illegalConstructor } from "./internal/webidl.js";
 
+const LANGUAGES = Object.freeze(["en"]);
 const INTERNAL = Symbol("made by the platform");
 
 export class Navigator {
@@ -40,7 +41,11 @@ export class Navigator {
 
   /** https://html.spec.whatwg.org/multipage/system-state.html#dom-navigator-language */
   get language() {
-    return "en";
+    return LANGUAGES[0];
+  }
+
+  get languages() {
+    return LANGUAGES;
   }
 
   /** https://html.spec.whatwg.org/multipage/workers.html#dom-navigator-hardwareconcurrency: an isolate has one thread. */

@@ -3,7 +3,7 @@ import { EventTarget } from "./dom/event_target.js";
 import { monotonicNow, timeOrigin } from "./internal/clock.js";
 import { lazy } from "./internal/lazy.js";
 import { defineInterface } from "./internal/platform.js";
-import { illegalConstructor, requireArguments, toDOMString } from "./internal/webidl.js";
+import { illegalConstructor, requireArguments, toDOMString, toUnsigned } from "./internal/webidl.js";
 
 const INTERNAL = Symbol("made by the platform");
 
@@ -51,6 +51,17 @@ export class Performance extends EventTarget {
   clearMeasures(measureName = undefined) {
     this.#brand;
     entries().clear("measure", measureName);
+  }
+
+  /** https://w3c.github.io/resource-timing/#extensions-performance-interface: nothing is loaded here that would have an entry. */
+  clearResourceTimings() {
+    this.#brand;
+  }
+
+  setResourceTimingBufferSize(maxSize) {
+    this.#brand;
+    requireArguments(arguments.length, 1, "Performance.setResourceTimingBufferSize");
+    toUnsigned(maxSize, 32);
   }
 
   /** https://w3c.github.io/performance-timeline/#getentries-method */

@@ -18,7 +18,7 @@ from typing import Final
 from atoll.broker import Broker
 from atoll.engine.calls import OVER, QUEUED, SENT, Call, Caller
 from atoll.engine.cells import NO_ENGINE, Cell
-from atoll.engine.homes import Home
+from atoll.engine.homes import Home, Homes
 from atoll.engine.ledger import Ledger
 from atoll.engine.loads import CodeCache, LoadCodeCache, LoadReport, SaveCodeCache
 from atoll.engine.measures import PoolLimits, PoolStats, TenantCaps
@@ -60,8 +60,10 @@ class Pool:
         self.limits = limits = limits or PoolLimits()
         self._clock = clock
         self._counts = PoolStats()
+        self._calls = 0
+        self._hits = 0  # calls that found their version ready
         self._placer = Placer(limits, self._counts, clock, load_code_cache, save_code_cache)
-        self._homes = self._placer.homes
+        self._homes: Homes = self._placer.homes
         self._queue = CallQueue(limits.worker_queue)  # calls that no engine can take yet
         self._last_slow_sweep = clock()
         self._closed = False
@@ -83,19 +85,18 @@ class Pool:
         self, version: Version, head: bytes, body: bytes, ended: bool, caller: Caller, event: int = 0, hops: int = 0
     ) -> Call:
         """Start a call. Never raises; failures go to `caller.on_failure`, possibly before this returns."""
-        counts = self._counts
-        counts.calls += 1
+        self._calls += 1
         call = Call(version, head, body, ended, caller, self, self._clock(), event, hops)
-        home = self._homes.get(version)
+        home: Home | None = self._homes.get(version)
         if home is not None:
             placement = home.first or home.lightest()
             tenant = home.tenant
             if placement.in_flight < placement.room and tenant.in_flight < tenant.fast_calls:
-                counts.hits += 1
+                self._hits += 1
                 self._homes.used(version)
                 placement.session.calls.start(call, placement)
                 return call
-            counts.hits += placement.ready
+            self._hits += placement.ready
         refusal = self.tenants.of(version.tenant).admit(call.started)
         if refusal is not None:
             self._refuse(call, refusal)
@@ -345,6 +346,8 @@ class Pool:
             loaded=self._homes.loaded,
             queued=len(self._queue),
             in_flight=sum(len(session.calls.calls) for session in sessions),
+            calls=self._calls,
+            hits=self._hits,
         )
 
 

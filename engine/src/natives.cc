@@ -304,7 +304,10 @@ v8::Local<v8::ObjectTemplate> NativeTemplate(v8::Isolate* isolate) {
   v8::Local<v8::ObjectTemplate> object = v8::ObjectTemplate::New(isolate);
   for (std::span<const native::Function> table : Tables()) {
     for (const native::Function& function : table) {
-      object->Set(isolate, function.name, v8::FunctionTemplate::New(isolate, function.callback));
+      // None is a constructor: each would bring a prototype and two maps into every isolate.
+      object->Set(isolate, function.name,
+                  v8::FunctionTemplate::New(isolate, function.callback, v8::Local<v8::Value>(),
+                                            v8::Local<v8::Signature>(), 0, v8::ConstructorBehavior::kThrow));
     }
   }
   return object;

@@ -58,8 +58,9 @@ bool Worker::TakeMail(std::vector<Mail>& batch) {
 bool Worker::Turn(Watchdog::Slot& slot) {
   std::vector<Mail> batch;
   TakeMail(batch);
+  bool made = false;
   if (realm_ == nullptr && state_ == State::kNew) {
-    realm_ = engine_.spares().Take(memory_bytes_);
+    realm_ = engine_.spares().Take(memory_bytes_, &made);
     realm_->set_worker(this);
     realm_->tasks().OnTask([weak = weak_from_this()] {
       if (std::shared_ptr<Worker> self = weak.lock()) self->Post({Mail::Kind::kPump, 0, 0, {}});
@@ -94,9 +95,11 @@ bool Worker::Turn(Watchdog::Slot& slot) {
   if (state_ == State::kGone) {
     realm_.reset();
     Flush();
+    if (made) engine_.spares().Replenish();
     return false;
   }
   Flush();
+  if (made) engine_.spares().Replenish();
   bool again = IsUsedUp();  // the answer leaves first
   std::lock_guard<std::mutex> lock(mutex_);
   scheduled_ = again || !mailbox_.empty();

@@ -38,8 +38,10 @@ for (const symbol of checker.getSymbolsInScope(source, ts.SymbolFlags.Value)) {
   if (isClass) {
     const instance = checker.getDeclaredTypeOfSymbol(symbol);
     found[symbol.name] = { members: names(ownMembers(instance)), statics: names([...symbol.exports.values()]) };
-  } else if (construct) found[symbol.name] = { members: [], statics: [] };
-  else if (symbol.flags & ts.SymbolFlags.Namespace || symbol.name === "console")
+  } else if (construct) {
+    const members = names(construct.getReturnType().getProperties()).filter((name) => !/^\d+$/.test(name));
+    found[symbol.name] = { members, statics: [] };
+  } else if (symbol.flags & ts.SymbolFlags.Namespace || symbol.name === "console")
     found[symbol.name] = { members: [], statics: names(type.getProperties()) };
   else found[symbol.name] = "value";
 }

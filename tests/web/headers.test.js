@@ -31,6 +31,8 @@ export const tests = {
     deepEqual([...headers.keys()], ["b", "set-cookie", "set-cookie", "z"]);
     deepEqual([...headers.values()], ["2", "a=1", "b=2, x", "1, 3"]);
     deepEqual(headers.getSetCookie(), ["a=1", "b=2, x"]);
+    deepEqual(headers.getAll("Set-Cookie"), ["a=1", "b=2, x"]);
+    throws(() => headers.getAll("a"), TypeError);
     equal(headers.get("set-cookie"), "a=1, b=2, x");
     equal(inspect(headers), "Headers { b: '2', 'set-cookie': [ 'a=1', 'b=2, x' ], z: '1, 3' }");
     const seen = [];

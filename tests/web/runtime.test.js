@@ -208,6 +208,14 @@ export const tests = {
     }
     equal(self, globalThis);
     equal(navigator.userAgent, "Atoll (like Cloudflare-Workers)");
+    deepEqual(navigator.languages, ["en"]);
+    ok(Object.isFrozen(navigator.languages) && navigator.languages === navigator.languages);
+    const [client, server] = new WebSocketPair();
+    ok(client instanceof WebSocket && server instanceof WebSocket && client !== server);
+    deepEqual([WebSocket.READY_STATE_OPEN, client.READY_STATE_CLOSED], [1, 3]);
+    equal(performance.clearResourceTimings(), undefined);
+    throws(() => performance.setResourceTimingBufferSize(), TypeError);
+    for (const method of ["profile", "profileEnd", "timeStamp"]) equal(console[method]("x"), undefined);
     equal(Object.keys(Response.prototype).includes("text"), true);
     equal(Response.prototype[Symbol.toStringTag], "Response");
     equal(typeof globalThis.native, "undefined");

@@ -89,6 +89,13 @@ export class Headers {
     return this.#list.getAll("set-cookie");
   }
 
+  /** https://developers.cloudflare.com/workers/runtime-apis/headers/: from before there was getSetCookie(), and for that header alone. */
+  getAll(name) {
+    requireArguments(arguments.length, 1, "Headers.getAll");
+    if (toHeaderName(name) !== "set-cookie") throw new TypeError('Headers.getAll: it is for "Set-Cookie" alone; get() gives all values of others.');
+    return this.getSetCookie();
+  }
+
   /** https://fetch.spec.whatwg.org/#dom-headers-has */
   has(name) {
     requireArguments(arguments.length, 1, "Headers.has");

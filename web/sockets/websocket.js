@@ -274,6 +274,10 @@ export class WebSocket extends EventTarget {
 
 defineInterface(WebSocket, { name: "WebSocket" });
 defineConstants(WebSocket, { CONNECTING, OPEN, CLOSING, CLOSED });
+// Cloudflare's older names.
+defineConstants(WebSocket, {
+  READY_STATE_CONNECTING: CONNECTING, READY_STATE_OPEN: OPEN, READY_STATE_CLOSING: CLOSING, READY_STATE_CLOSED: CLOSED,
+});
 
 /** Says to a port what was heard at another one; `lost` is the code for a side that is gone without a close. */
 function forward(port, item, lost) {
@@ -327,6 +331,12 @@ export class WebSocketPair {
     linkTo(server, new LocalPeer(client));
     this[0] = client;
     this[1] = server;
+  }
+
+  /** Cloudflare's: `const [client, server] = new WebSocketPair()`. */
+  *[Symbol.iterator]() {
+    yield this[0];
+    yield this[1];
   }
 }
 

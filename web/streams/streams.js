@@ -36,6 +36,14 @@ const { getReader } = ReadableStream.prototype;
 const describeStream = (stream) => ({ locked: stream.locked, state: stream[stateKey] });
 const describeNothing = () => ({});
 
+// https://developers.cloudflare.com/workers/runtime-apis/streams/readablestreambyobreader/: from before read() had `min`.
+const readInto = ReadableStreamBYOBReader.prototype.read;
+Object.defineProperty(ReadableStreamBYOBReader.prototype, "readAtLeast", {
+  value: { readAtLeast(min, view) { return readInto.call(this, view, { min }); } }.readAtLeast,
+  configurable: true,
+  writable: true,
+});
+
 defineInterface(ReadableStream, { describe: describeStream });
 defineInterface(WritableStream, { describe: describeStream });
 defineInterface(TransformStream);

@@ -322,10 +322,18 @@ declare class WebSocket extends EventTarget<WebSocketEvents> {
   static readonly OPEN: 1;
   static readonly CLOSING: 2;
   static readonly CLOSED: 3;
+  static readonly READY_STATE_CONNECTING: 0;
+  static readonly READY_STATE_OPEN: 1;
+  static readonly READY_STATE_CLOSING: 2;
+  static readonly READY_STATE_CLOSED: 3;
   readonly CONNECTING: 0;
   readonly OPEN: 1;
   readonly CLOSING: 2;
   readonly CLOSED: 3;
+  readonly READY_STATE_CONNECTING: 0;
+  readonly READY_STATE_OPEN: 1;
+  readonly READY_STATE_CLOSING: 2;
+  readonly READY_STATE_CLOSED: 3;
   readonly url: string;
   readonly protocol: string;
   readonly extensions: string;
@@ -344,5 +352,5 @@ declare class WebSocket extends EventTarget<WebSocketEvents> {
 
 declare const WebSocketPair: {
   prototype: object;
-  new (): { 0: WebSocket; 1: WebSocket };
+  new (): { 0: WebSocket; 1: WebSocket; [Symbol.iterator](): IterableIterator<WebSocket> };
 };

@@ -10,6 +10,7 @@ declare class Headers implements Iterable<[string, string]> {
   delete(name: string): void;
   get(name: string): string | null;
   getSetCookie(): string[];
+  getAll(name: "Set-Cookie" | "set-cookie"): string[];
   has(name: string): boolean;
   set(name: string, value: string): void;
   forEach(callback: (value: string, name: string, headers: Headers) => void, thisArg?: any): void;

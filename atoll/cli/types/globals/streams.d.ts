@@ -74,6 +74,7 @@ declare class ReadableStreamBYOBReader {
   readonly closed: Promise<void>;
   cancel(reason?: any): Promise<void>;
   read<View extends ArrayBufferView>(view: View, options?: { min?: number }): Promise<ReadableStreamReadResult<View>>;
+  readAtLeast<View extends ArrayBufferView>(min: number, view: View): Promise<ReadableStreamReadResult<View>>;
   releaseLock(): void;
 }
 

@@ -63,6 +63,8 @@ declare class Performance extends EventTarget {
   measure(name: string, start?: string | PerformanceMeasureOptions, end?: string): PerformanceMeasure;
   clearMarks(name?: string): void;
   clearMeasures(name?: string): void;
+  clearResourceTimings(): void;
+  setResourceTimingBufferSize(maxSize: number): void;
   getEntries(): PerformanceEntry[];
   getEntriesByName(name: string, type?: string): PerformanceEntry[];
   getEntriesByType(type: string): PerformanceEntry[];
@@ -89,6 +91,7 @@ declare class Navigator {
   private constructor();
   readonly hardwareConcurrency: number;
   readonly language: string;
+  readonly languages: readonly string[];
   readonly userAgent: string;
   readonly appCodeName: string;
   readonly appName: string;
@@ -107,6 +110,9 @@ interface Console {
   debug(...data: any[]): void;
   dir(item?: any, options?: { depth?: number | null }): void;
   dirxml(...data: any[]): void;
+  profile(label?: string): void;
+  profileEnd(label?: string): void;
+  timeStamp(label?: string): void;
   error(...data: any[]): void;
   group(...data: any[]): void;
   groupCollapsed(...data: any[]): void;
