@@ -188,7 +188,8 @@ def judge(atoll: Atoll, name: str, deployed: Answer, body: bytes) -> tuple[str, 
 
 
 def fits(result: tuple[str, str], expected: str, limits: dict[str, int], is_deaf: bool) -> bool:
-    """`is_deaf`: it is in built-ins that V8 ends late, by half a second of CPU time at most (concepts/security.md)."""
+    """`is_deaf`: it is in built-ins that V8 ends late, or never. Its engine is replaced after 400 ms of CPU time beyond
+    the limit (concepts/security.md), and only such a one may say that it cannot be interrupted."""
     kind, _, text = expected.partition(" ")
     if kind == "length":
         return result[0] == "answer" and len(result[1]) == int(text)
@@ -198,10 +199,11 @@ def fits(result: tuple[str, str], expected: str, limits: dict[str, int], is_deaf
         return result[0] == "answer" and result[1] == (text if kind == "answer" else expected)
     if result[0] != kind or text not in result[1]:
         return False
-    if kind == "cpu" and "cannot be interrupted" not in result[1]:
+    if kind == "cpu":
         limit = limits.get("cpu_ms", 50)
-        found = re.fullmatch(rf"used (\d+) ms of CPU, limit {limit} ms", result[1])
-        return found is not None and limit < int(found[1]) <= (limit + 500 if is_deaf else limit * 1.5 + 50)
+        found = re.fullmatch(rf"used (\d+) ms of CPU, limit {limit} ms(, in a built-in .* interrupted)?", result[1])
+        most = limit + 450 if is_deaf else limit * 1.5 + 25
+        return found is not None and limit < int(found[1]) <= most and (is_deaf or found[2] is None)
     return kind != "memory" or "memory limit" in result[1]
 
 
@@ -217,6 +219,8 @@ def check_engine(target: Range, before: int, head: dict[str, str], log: str) -> 
     if head.get("engine", "") == "replaced":
         target.atoll.wait_until(lambda: target.engine != before and len(target.atoll.engines()) == 1, 10)
     elif "engine" not in head and target.engine != before:
+        if "engine 1 is replaced: it has grown to" in log:
+            return  # what V8 and its library keep of all the attacks before: nobody notices
         offender = re.search(r"engine 1 is replaced: ([\w-]+):", log)
         assert offender is not None, f"the engine died:\n{log[-2000:]}"
         assert "engine" in head_of((FOLDER / f"{offender[1].replace('-', '_')}.js").read_text()), log[-2000:]
