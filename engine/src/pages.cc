@@ -97,7 +97,8 @@ Pages::Making::Making() {
   std::unique_lock<std::mutex> lock(mutex_, std::try_to_lock);
   if (!lock || allocate == nullptr) return;
   learns_ = touched_.empty();
-  if (Pages::ready_.size() >= touched_.size()) ready_ = std::exchange(Pages::ready_, {});
+  ready_.resize(touched_.size());
+  ready_.swap(Pages::ready_);
   making_ = this;
 }
 
@@ -108,9 +109,18 @@ Pages::Making::~Making() {
     Learn(seen_);
     return;
   }
-  if (ready_.empty()) return;
-  std::lock_guard<std::mutex> lock(mutex_);
-  Pages::ready_.insert(Pages::ready_.begin(), ready_.begin(), ready_.end());
+  // V8 keeps some pieces of isolates that have ended, and then asks for less.
+  for (; next_ < ready_.size(); next_++) {
+    if (ready_[next_] != nullptr) Add(next_, ready_[next_]);
+  }
+}
+
+void Pages::Add(size_t index, char* piece) {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (ready_[index] == nullptr) std::swap(ready_[index], piece);
+  }
+  if (piece != nullptr) allocator_->FreePages(piece, kPieceBytes);
 }
 
 void* Pages::Allocate(v8::PageAllocator* self, void* hint, size_t bytes, size_t alignment,
@@ -118,10 +128,9 @@ void* Pages::Allocate(v8::PageAllocator* self, void* hint, size_t bytes, size_t 
   Making* making = making_;
   const bool is_piece = bytes == kPieceBytes && alignment == kPieceBytes && access == v8::PageAllocator::kReadWrite;
   if (making == nullptr || !is_piece) return allocate(self, hint, bytes, alignment, access);
-  if (!making->ready_.empty()) {
-    void* piece = making->ready_.back();
-    making->ready_.pop_back();
-    return piece;
+  if (making->next_ < making->ready_.size()) {
+    char* piece = making->ready_[making->next_++];
+    if (piece != nullptr) return piece;
   }
   void* piece = allocate(self, hint, bytes, alignment, access);
   if (making->learns_ && piece != nullptr && making->seen_.size() < kMostPieces) {
@@ -145,22 +154,22 @@ void Pages::Learn(const std::vector<Range>& seen) {
   for (const Range& piece : seen) touched.push_back(TouchedBytes(piece.begin, piece.bytes));
   std::lock_guard<std::mutex> lock(mutex_);
   touched_ = std::move(touched);
+  ready_.resize(touched_.size());
 }
 
 // False when there is nothing more to prepare.
 bool Pages::PreparePiece() {
-  size_t bytes;
+  size_t index;
   {
     std::lock_guard<std::mutex> lock(mutex_);
-    if (ready_.size() >= touched_.size()) return false;
-    bytes = touched_[touched_.size() - ready_.size() - 1];
+    index = static_cast<size_t>(std::find(ready_.begin(), ready_.end(), nullptr) - ready_.begin());
+    if (index == ready_.size()) return false;
   }
   void* hint = allocator_->GetRandomMmapAddr();
   char* piece = static_cast<char*>(allocate(allocator_, hint, kPieceBytes, kPieceBytes, v8::PageAllocator::kReadWrite));
   if (piece == nullptr) return false;
-  FillIn(piece, bytes);
-  std::lock_guard<std::mutex> lock(mutex_);
-  ready_.push_back(piece);
+  FillIn(piece, touched_[index]);
+  Add(index, piece);
   return true;
 }
 

@@ -37,8 +37,9 @@ class Pages final {
 
    private:
     friend class Pages;
-    std::vector<char*> ready_;  // the next one last
-    std::vector<Range> seen_;   // while it learns
+    std::vector<char*> ready_;  // as Pages::ready_
+    size_t next_ = 0;
+    std::vector<Range> seen_;  // while it learns
     bool learns_ = false;
   };
 
@@ -54,12 +55,13 @@ class Pages final {
   static bool Release(v8::PageAllocator* self, void* begin, size_t bytes, size_t left);
   static void Learn(const std::vector<Range>& seen);
   static bool PreparePiece();
+  static void Add(size_t index, char* piece);
 
   static thread_local Making* making_;
   static inline std::mutex mutex_;
   static inline v8::PageAllocator* allocator_ = nullptr;  // V8's, once it is known what to prepare
   static inline std::vector<size_t> touched_;             // bytes from the beginning, of each piece in turn
-  static inline std::vector<char*> ready_;                // a piece for each of them, the first one last
+  static inline std::vector<char*> ready_;                // the piece for each of them, if there was time for it
   static inline std::vector<Range> reserved_;             // of the C library
 };
 
