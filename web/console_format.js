@@ -76,11 +76,15 @@ const SPECIFIERS = {
   c: () => "", // a log has no colours
 };
 
+const LONGEST = 2 ** 27; // to look at a longer text takes too long
+
+const bounded = (value) => (typeof value === "string" && value.length > LONGEST ? `(a text of ${value.length} characters)` : value);
+
 /** The arguments of console.log as one text; `show` gives that of an object. */
 export function formatArguments(data, show = inspect) {
   const toText = (value) => (typeof value === "string" ? value : show(value));
-  const [first, ...rest] = data;
-  if (typeof first !== "string") return data.map(toText).join(" ");
+  const [first, ...rest] = data.map(bounded);
+  if (typeof first !== "string") return [first, ...rest].map(toText).join(" ");
   if (rest.length === 0) return first;
   let used = 0;
   const text = first.includes("%")

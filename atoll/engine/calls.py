@@ -224,6 +224,13 @@ class Call:
             if self.direct is not None:
                 self.direct.wake()
 
+    def refuse(self, failure: Failure) -> None:
+        """What the worker answered cannot be sent: the caller hears nothing more. What waitUntil holds may go on."""
+        self.failure, self.status, self.caller = failure, 0, NOBODY
+        if SENT <= self.state <= RESPONDED:
+            assert self.table is not None
+            self.table.cancel(self, ErrorCode.CANCELED)
+
     def add_log(self, level: Level, timestamp_ms: float, text: str) -> None:
         if self.logs is None:
             self.logs = Lines()

@@ -95,7 +95,7 @@ class Placer:
         """Have the LOAD of a version ready before anybody asks for it. False: enough of them are. Or LoadFailed."""
         shared = self.cells.shared
         await shared.ready(QUEUE_SECONDS)
-        return self._frames.prepare(version, shared.open_sessions()[0].v8)
+        return self._frames.prepare(version, shared.open_sessions()[0].maker)
 
     def recent(self) -> list[str]:
         """The workers that are loaded, by id, the most recently used first."""
@@ -147,7 +147,7 @@ class Placer:
         """Begin to load a version in an engine: the one given, or the one of its cell that has least to do."""
         session = session or cell.open_sessions()[0]
         tenant = self.tenants.of(version.tenant)
-        payload, cached = self._frames.get(version, session.v8)
+        payload, cached = self._frames.get(version, session.maker)
         placement = session.place(version, tenant, payload, self._clock())
         if not cached:
             self.want_code(placement)
@@ -257,13 +257,13 @@ class Placer:
         if self._save_code_cache is None or not any(cache):
             return
         try:
-            self._save_code_cache(placement.version, placement.session.v8, cache)
+            self._save_code_cache(placement.version, placement.session.maker, cache)
         except Exception:
             log.exception("keeping the code cache of %s failed", placement.version.id)
             return
         self._frames.forget(placement.version)
         if placement.version in self.homes and not placement.retired:
-            self._frames.prepare(placement.version, placement.session.v8, cache)
+            self._frames.prepare(placement.version, placement.session.maker, cache)
 
     def ask_code(self, placement: Placement) -> None:
         """A first call is over: V8 knows by now which functions are used."""

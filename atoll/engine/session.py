@@ -163,6 +163,12 @@ class Session:
 
     # --- what the link tells ---
 
+    @property
+    def maker(self) -> str:
+        """Whose code caches may be used here. V8 does not verify them, and whoever controls an engine can make any: so
+        those of shared engines stay among them, and so do those of each tenant or worker with engines of its own."""
+        return f"{self.v8} {self.cell.name}" if self.cell.is_own else self.v8
+
     def on_hello(self, v8: str, ops: tuple[str, ...]) -> None:
         self.ops.bind(ops)
         self.v8 = v8

@@ -159,10 +159,12 @@ class CallTable:
             raise EngineError(f"RESPONSE for call {number} out of turn")
         call.status = status
         if flags & _DONE:
-            self._over(call, _OK, cpu_us)
+            placement = self._forget(call)
+            call.state = OVER
+            call.caller.on_response(status, head, body, True)  # who may refuse it: the record comes after
             # The two hold each other: letting go here frees both at once, without the garbage collector.
-            caller, call.caller = call.caller, NOBODY
-            caller.on_response(status, head, body, True)
+            call.caller = NOBODY
+            self._settle(call, placement, _OK, cpu_us)
         elif flags & _END:
             call.state = ENDED
             call.deadline = self._clock() + WAIT_UNTIL_SECONDS
@@ -266,6 +268,10 @@ class CallTable:
     def _over(self, call: Call, outcome: Outcome, cpu_us: int) -> None:
         placement = self._forget(call)
         call.state = OVER
+        self._settle(call, placement, outcome, cpu_us)
+
+    def _settle(self, call: Call, placement: Placement, outcome: Outcome, cpu_us: int) -> None:
+        """The record of a call that is over, and what it adds to the counts."""
         now = self._clock()
         placement.last_used = now
         placement.cpu_us += cpu_us

@@ -110,6 +110,9 @@ class ControlCall:
         self.is_gone = True
         self.changed.set()
 
+    def refuse(self, failure: Failure) -> None:
+        self.cancel()
+
     def hear(self, messages: int) -> None: ...  # it is never a WebSocket
 
     # The application side

@@ -244,11 +244,17 @@ class Exchange:
         self.respond(page.status, page.block, page.body, ended=True)
 
     def reject(self, error: BadResponse) -> None:
-        """The engine sent what no client may see. The client learns that it is our fault, the log learns what."""
-        name = self.version.worker_name if self.version is not None else "the control API"
-        log.error("response of %s refused: %s", name, error)
-        self.cancel_call()
-        self.answer_failure(Failure(ErrorCode.INTERNAL, str(error)))
+        """The worker, or its engine, sent what no client may see. The client is told so, and so are the logs."""
+        failure = Failure(ErrorCode.INTERNAL, str(error))
+        if self.version is None:
+            log.error("response of the control API refused: %s", error)
+            self.cancel_call()
+        else:
+            log.warning("response of %s refused: %s", self.version.worker_name, error)
+            failure = Failure(ErrorCode.NOT_A_RESPONSE, f"the response was refused: {error}")
+            if self.call is not None:
+                self.call.refuse(failure)
+        self.answer_failure(failure)
 
     def break_off(self, reason: str) -> None:
         if self.state != OVER:

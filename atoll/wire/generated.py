@@ -3,7 +3,7 @@
 from enum import IntEnum, IntFlag
 from typing import Final, NamedTuple
 
-WIRE_HASH = "a6873115493be62d"
+WIRE_HASH = "3d234357a6dd4338"
 HEADER_LAYOUT = "<IBBHII"  # length, kind, flags, spare, worker, call
 MAX_PAYLOAD: Final = 67108864
 INLINE_BODY: Final = 65536
@@ -114,7 +114,7 @@ class ErrorCode(IntEnum):
     INTERNAL = 1
     # The handler threw.
     EXCEPTION = 2
-    # The handler returned something that is no Response.
+    # The handler returned something that is no Response, or a response that cannot be sent.
     NOT_A_RESPONSE = 3
     # The handler waits for something that can never happen.
     NEVER_RESPONDS = 4
@@ -206,7 +206,7 @@ ERRORS: dict[ErrorCode, ErrorFacts] = {
         500, 1101, Outcome.EXCEPTION, "Error", "The handler threw."
     ),
     ErrorCode.NOT_A_RESPONSE: ErrorFacts(
-        500, 1101, Outcome.EXCEPTION, "TypeError", "The handler returned something that is no Response."
+        500, 1101, Outcome.EXCEPTION, "TypeError", "The handler returned something that is no Response, or a response that cannot be sent."
     ),
     ErrorCode.NEVER_RESPONDS: ErrorFacts(
         500, 1101, Outcome.EXCEPTION, "Error", "The handler waits for something that can never happen."

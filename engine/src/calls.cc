@@ -12,7 +12,10 @@ uint32_t Microseconds(uint64_t ns) { return static_cast<uint32_t>(std::min<uint6
 
 // The bytes of a response body that is here in whole.
 size_t BodySize(v8::Isolate* isolate, v8::Local<v8::Value> body) {
-  if (body->IsString()) return body.As<v8::String>()->Utf8LengthV2(isolate);
+  if (body->IsString()) {
+    const size_t length = static_cast<size_t>(body.As<v8::String>()->Length());  // which it is surely not less than
+    return length > wire::kWindow ? length : body.As<v8::String>()->Utf8LengthV2(isolate);
+  }
   if (body->IsArrayBufferView()) return body.As<v8::ArrayBufferView>()->ByteLength();
   return 0;
 }

@@ -12,6 +12,7 @@
 #include "clock.h"
 #include "json.h"
 #include "native/native.h"
+#include "pages.h"
 #include "sandbox.h"
 #include "snapshot.h"
 
@@ -69,6 +70,7 @@ int Engine::Run() {
     fprintf(stderr, "engine: the memory behind Intl cannot be counted in this Node\n");
     return 1;
   }
+  if (!Pages::Attach()) fprintf(stderr, "engine: memory cannot be prepared in this Node\n");
   native::SetMostIterations(options_.pbkdf2_iterations);
   // Before Python hears of this engine, and so before any tenant's code can come.
   if (!Confine(options_.sandbox)) return 1;
@@ -96,7 +98,12 @@ void Engine::Read() {
 }
 
 void Engine::SendHello() {
-  auto realm = std::make_unique<Realm>(factory_, size_t{kDefaultMemoryMb} * 1024 * 1024);
+  std::unique_ptr<Realm> realm;
+  {
+    Pages::Making learning;
+    realm = std::make_unique<Realm>(factory_, size_t{kDefaultMemoryMb} * 1024 * 1024);
+    realm->WarmUp();
+  }
   std::string ops = "[";
   {
     RealmScope scope(*realm);

@@ -7,6 +7,7 @@
 
 #include "clock.h"
 #include "errors.h"
+#include "native/arguments.h"
 #include "native/native.h"
 #include "realm.h"
 #include "worker.h"
@@ -148,8 +149,13 @@ void Log(const Info& info) {
   Worker* worker = WorkerOf(info);
   if (worker == nullptr) return;
   if (!info[1]->IsString()) return;
-  worker->Log(worker->CurrentCall(), static_cast<wire::Level>(std::min(Unsigned(info, 0), 4u)),
-              BeginningOf(info.GetIsolate(), info[1].As<v8::String>(), Calls::kMaxLogBytes));
+  const auto level = static_cast<wire::Level>(std::min(Unsigned(info, 0), 4u));
+  const v8::Local<v8::String> text = info[1].As<v8::String>();
+  if (native::IsBeyondMemory(info.GetIsolate(), text)) {
+    worker->Log(worker->CurrentCall(), level, "(a text of " + std::to_string(text->Length()) + " characters)");
+    return;
+  }
+  worker->Log(worker->CurrentCall(), level, BeginningOf(info.GetIsolate(), text, Calls::kMaxLogBytes));
 }
 
 // setTimer(id, delay in ms) -> false when there are too many, null when it will never come
@@ -169,6 +175,17 @@ void SetTimer(const Info& info) {
 // clearTimer(id)
 void ClearTimer(const Info& info) {
   if (Worker* worker = WorkerOf(info)) worker->ClearTimer(Unsigned(info, 0));
+}
+
+// finalizersWait(): entry.finalize is to be called
+void FinalizersWait(const Info& info) {
+  if (Worker* worker = WorkerOf(info)) worker->FinalizersWait();
+}
+
+// hasTime() -> whether code of no call may go on
+void HasTime(const Info& info) {
+  const Worker* worker = WorkerOf(info);
+  info.GetReturnValue().Set(worker != nullptr && worker->HasTime());
 }
 
 // now() -> milliseconds since the epoch; stands still while the worker computes
@@ -264,6 +281,8 @@ constexpr native::Function kFunctions[] = {
     {"log", Log},
     {"setTimer", SetTimer},
     {"clearTimer", ClearTimer},
+    {"finalizersWait", FinalizersWait},
+    {"hasTime", HasTime},
     {"now", Now},
     {"memoryLimit", MemoryLimit},
     {"getAsyncContext", GetAsyncContext},
@@ -304,7 +323,10 @@ v8::Local<v8::ObjectTemplate> NativeTemplate(v8::Isolate* isolate) {
   v8::Local<v8::ObjectTemplate> object = v8::ObjectTemplate::New(isolate);
   for (std::span<const native::Function> table : Tables()) {
     for (const native::Function& function : table) {
-      object->Set(isolate, function.name, v8::FunctionTemplate::New(isolate, function.callback));
+      // None is a constructor: each would bring a prototype and two maps into every isolate.
+      object->Set(isolate, function.name,
+                  v8::FunctionTemplate::New(isolate, function.callback, v8::Local<v8::Value>(),
+                                            v8::Local<v8::Signature>(), 0, v8::ConstructorBehavior::kThrow));
     }
   }
   return object;

@@ -16,10 +16,11 @@
 namespace engine {
 
 constexpr int kSlowNice = 10;
+constexpr int kLowestNice = 19;
 constexpr uint64_t kSlowSliceNs = 100'000'000;
 
 // Of the calling thread; may be called in a signal handler. 0: this thread, the only one the sandbox lets it name.
-inline void LowerPriority() {
+inline void LowerPriority(int nice = kSlowNice) {
   struct {  // sched_attr, which glibc does not declare
     uint32_t size, policy;
     uint64_t flags;
@@ -28,9 +29,9 @@ inline void LowerPriority() {
     uint64_t runtime, deadline, period;
   } attributes = {};
   attributes.size = sizeof(attributes);
-  attributes.nice = kSlowNice;
+  attributes.nice = nice;
   attributes.runtime = kSlowSliceNs;
-  if (syscall(SYS_sched_setattr, 0, &attributes, 0) != 0) setpriority(PRIO_PROCESS, 0, kSlowNice);
+  if (syscall(SYS_sched_setattr, 0, &attributes, 0) != 0) setpriority(PRIO_PROCESS, 0, nice);
 }
 
 }  // namespace engine

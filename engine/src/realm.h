@@ -44,6 +44,7 @@ struct EntryPoints {
   v8::Global<v8::Function> cancel;     // (call, at_once)
   v8::Global<v8::Function> reply;      // (op, failed, meta, body)
   v8::Global<v8::Function> timer;      // (id)
+  v8::Global<v8::Function> finalize;   // (): calls finalizers that wait
   v8::Global<v8::Function> warm;       // (): makes a few calls that go nowhere
 };
 

@@ -1,5 +1,6 @@
 #include "rehearsal.h"
 
+#include <sys/resource.h>
 #include <time.h>
 
 #include <algorithm>
@@ -7,6 +8,7 @@
 #include <vector>
 
 #include "json.h"
+#include "pages.h"
 #include "realm.h"
 #include "snapshot.h"
 
@@ -21,6 +23,13 @@ uint64_t CpuNs() {
   return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
 }
 
+// How often memory of this thread had to be brought in.
+uint64_t PageFaults() {
+  rusage usage;
+  getrusage(RUSAGE_THREAD, &usage);
+  return static_cast<uint64_t>(usage.ru_minflt);
+}
+
 template <typename Act>
 void Measure(std::vector<uint64_t>& times, Act&& act) {
   const uint64_t began = CpuNs();
@@ -29,22 +38,41 @@ void Measure(std::vector<uint64_t>& times, Act&& act) {
 }
 
 // What it takes when little disturbs it: others on the machine make CPU time longer too, by emptying the caches.
-uint64_t TenthUs(std::vector<uint64_t>& times) {
-  if (times.empty()) return 0;
-  std::sort(times.begin(), times.end());
-  return times[times.size() / 10] / 1000;
+uint64_t Tenth(std::vector<uint64_t>& values) {
+  if (values.empty()) return 0;
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 10];
 }
+
+uint64_t TenthUs(std::vector<uint64_t>& times) { return Tenth(times) / 1000; }
 
 }  // namespace
 
 std::string Rehearse(node::MultiIsolatePlatform* platform, std::string_view snapshot, uint32_t count) {
   const RealmFactory factory{platform, OpenSnapshot(snapshot), 0};
   if (factory.snapshot.data == nullptr || !factory.snapshot.IsValid()) return {};
-  std::vector<uint64_t> make, warm, context, end;
+  std::vector<uint64_t> make, ready, warm, context, end, make_faults, ready_faults;
   std::vector<std::unique_ptr<Realm>> realms;
+  Pages::Attach();
+  auto another = [&] { realms.push_back(std::make_unique<Realm>(factory, kMemoryBytes)); };
+  {
+    Pages::Making learning;
+    another();
+    realms.back()->WarmUp();
+  }
   for (uint32_t i = 0; i < count; i++) {
-    Measure(make, [&] { realms.push_back(std::make_unique<Realm>(factory, kMemoryBytes)); });
+    const uint64_t faults = PageFaults();
+    Measure(make, another);
+    make_faults.push_back(PageFaults() - faults);
     Measure(warm, [&] { realms.back()->WarmUp(); });
+    Pages::Reserve();
+    Pages::Prepare();
+    const uint64_t ready_at = PageFaults();
+    Measure(ready, [&] {
+      Pages::Making making;
+      another();
+    });
+    ready_faults.push_back(PageFaults() - ready_at);
   }
   for (std::unique_ptr<Realm>& realm : realms) {
     Measure(context, [&] { realm->Renew(); });
@@ -52,9 +80,12 @@ std::string Rehearse(node::MultiIsolatePlatform* platform, std::string_view snap
   }
   JsonObject json;
   json.Number("make_us", TenthUs(make))
+      .Number("ready_us", TenthUs(ready))
       .Number("context_us", TenthUs(context))
       .Number("warm_us", TenthUs(warm))
       .Number("end_us", TenthUs(end))
+      .Number("make_faults", Tenth(make_faults))
+      .Number("ready_faults", Tenth(ready_faults))
       .Number("snapshot_bytes", static_cast<uint64_t>(factory.snapshot.raw_size));
   return json.Done();
 }

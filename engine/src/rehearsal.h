@@ -9,8 +9,9 @@
 
 namespace engine {
 
-// Makes `count` realms from the content of a snapshot's file and gives medians of CPU time, as JSON: of a realm, of its
-// first calls (WarmUp), of another context in it, and of its end. Empty when the snapshot cannot be used.
+// Makes `count` realms from the content of a snapshot's file and gives medians of CPU time, as JSON: of a realm, of one
+// whose memory was prepared, of its first calls (WarmUp), of another context in it, and of its end; and the page faults
+// of the first two. Empty when the snapshot cannot be used.
 std::string Rehearse(node::MultiIsolatePlatform* platform, std::string_view snapshot, uint32_t count);
 
 }  // namespace engine

@@ -1,12 +1,14 @@
 #include "spares.h"
 
 #include <malloc.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <thread>
 #include <utility>
+
+#include "pages.h"
+#include "priority.h"
 
 namespace engine {
 namespace {
@@ -20,7 +22,8 @@ constexpr size_t kTrimEvery = 64;
 Spares::Spares(const RealmFactory& factory, uint32_t count, size_t memory_bytes)
     : factory_(factory), wanted_(count), memory_bytes_(memory_bytes) {}
 
-std::unique_ptr<Realm> Spares::Take(size_t memory_bytes) {
+std::unique_ptr<Realm> Spares::Take(size_t memory_bytes, bool* made) {
+  *made = false;
   if (memory_bytes == memory_bytes_) {
     std::unique_ptr<Realm> realm;
     {
@@ -33,7 +36,18 @@ std::unique_ptr<Realm> Spares::Take(size_t memory_bytes) {
     taken_.notify_one();
     if (realm != nullptr) return realm;
   }
+  *made = true;
+  Pages::Making making;
   return std::make_unique<Realm>(factory_, memory_bytes);
+}
+
+void Spares::Replenish() {
+  Pages::Reserve();
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    prepare_ = true;
+  }
+  taken_.notify_one();
 }
 
 void Spares::Give(std::unique_ptr<Realm> realm) {
@@ -55,16 +69,21 @@ void Spares::Trim() {
 }
 
 void Spares::Start() {
-  if (wanted_ > 0) std::thread([this] { Fill(); }).detach();
+  std::thread([this] { Fill(); }).detach();
 }
 
 void Spares::Fill() {
-  setpriority(PRIO_PROCESS, 0, 19);  // 0: this thread, the only one the sandbox lets it name
+  LowerPriority(kLowestNice);
   size_t trimmed = 0;
   for (;;) {
     {
       std::unique_lock<std::mutex> lock(mutex_);
-      taken_.wait(lock, [this] { return trim_ || ready_.size() < wanted_; });
+      taken_.wait(lock, [this] { return trim_ || prepare_ || ready_.size() < wanted_; });
+      if (std::exchange(prepare_, false)) {
+        lock.unlock();
+        Pages::Prepare();
+        continue;
+      }
       if (std::exchange(trim_, false)) {
         lock.unlock();
         malloc_trim(0);

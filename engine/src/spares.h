@@ -1,7 +1,7 @@
 // Realms made in advance, so that a cold start only has to compile the worker.
 //
 // Making a realm costs 2 to 3 ms of CPU. A thread of the lowest priority keeps a few ready; when they run out, whoever
-// needs one makes it on the spot.
+// needs one makes it on the spot, from memory that the same thread has prepared.
 #pragma once
 
 #include <condition_variable>
@@ -20,8 +20,10 @@ class Spares final {
   Spares(const Spares&) = delete;
   Spares& operator=(const Spares&) = delete;
 
-  // A realm with the given memory limit: a spare if it fits, else a new one.
-  std::unique_ptr<Realm> Take(size_t memory_bytes);
+  // A realm with the given memory limit: a spare if it fits, else a new one. When one had to be made, and the answer
+  // has left, Replenish() has memory prepared for another.
+  std::unique_ptr<Realm> Take(size_t memory_bytes, bool* made);
+  void Replenish();
   void Give(std::unique_ptr<Realm> realm);
   size_t count();
 
@@ -41,6 +43,7 @@ class Spares final {
   std::condition_variable taken_;
   std::vector<std::unique_ptr<Realm>> ready_;
   bool trim_ = false;
+  bool prepare_ = false;
 };
 
 }  // namespace engine

@@ -44,6 +44,7 @@ void Worker::TakeNewContext() {
     ops_.clear();
     op_bytes_ = 0;
     timers_ = Timers();
+    finalizers_wait_ = false;
     DropJobs();
     realm_->isolate()->SetContinuationPreservedEmbedderData(v8::Undefined(realm_->isolate()));
   }

@@ -5,7 +5,7 @@
 
 namespace engine::wire {
 
-inline constexpr char kHash[] = "a6873115493be62d";
+inline constexpr char kHash[] = "3d234357a6dd4338";
 inline constexpr uint32_t kMaxPayload = 67108864;
 inline constexpr uint32_t kInlineBody = 65536;
 inline constexpr uint32_t kChunk = 65536;
@@ -83,7 +83,7 @@ enum class Outcome : uint32_t {
 enum class Error : uint32_t {
   kInternal = 1,  // A bug of Atoll's; the details are in the node's own log.
   kException = 2,  // The handler threw.
-  kNotAResponse = 3,  // The handler returned something that is no Response.
+  kNotAResponse = 3,  // The handler returned something that is no Response, or a response that cannot be sent.
   kNeverResponds = 4,  // The handler waits for something that can never happen.
   kNoDefault = 5,  // The main module has no default export.
   kNoFetch = 6,  // Neither a fetch handler nor a fetch listener exists.

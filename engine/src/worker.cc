@@ -14,9 +14,6 @@ namespace {
 constexpr uint64_t kSliceNs = 5'000'000;
 // A finished response waits at most this long for others to leave with it.
 constexpr uint64_t kFlushNs = 200'000;
-// For code that belongs to no call: timers of top-level code, finished compilations.
-constexpr uint64_t kHousekeepingNs = 50'000'000;
-constexpr uint64_t kStartupNs = 1'000'000'000;
 
 }  // namespace
 
@@ -58,8 +55,9 @@ bool Worker::TakeMail(std::vector<Mail>& batch) {
 bool Worker::Turn(Watchdog::Slot& slot) {
   std::vector<Mail> batch;
   TakeMail(batch);
+  bool made = false;
   if (realm_ == nullptr && state_ == State::kNew) {
-    realm_ = engine_.spares().Take(memory_bytes_);
+    realm_ = engine_.spares().Take(memory_bytes_, &made);
     realm_->set_worker(this);
     realm_->tasks().OnTask([weak = weak_from_this()] {
       if (std::shared_ptr<Worker> self = weak.lock()) self->Post({Mail::Kind::kPump, 0, 0, {}});
@@ -74,11 +72,7 @@ bool Worker::Turn(Watchdog::Slot& slot) {
       if (condemned_) Condemn(*condemned_);
     }
     RunBatch(batch, slot);
-    if (state_ != State::kGone && realm_->tasks().HasDue()) {
-      Flush();
-      Run(slot, 0, [&] { realm_->tasks().RunDue(); });
-      if (condemned_) Condemn(*condemned_);
-    }
+    RunTasks(slot);
     if (state_ == State::kGone) {
       // Handles must go while the isolate is locked.
       modules_.reset();
@@ -86,18 +80,21 @@ bool Worker::Turn(Watchdog::Slot& slot) {
       starting_.Reset();
       rejections_.clear();
       DropJobs();
-    } else if (timers_.earliest() != alarm_ns_) {
-      alarm_ns_ = timers_.earliest();
+    } else if (const uint64_t next = NextAlarm(); next != alarm_ns_) {
+      alarm_ns_ = next;
       engine_.SetAlarm(shared_from_this(), alarm_ns_);
     }
   }
   if (state_ == State::kGone) {
     realm_.reset();
     Flush();
+    if (made) engine_.spares().Replenish();
     return false;
   }
   Flush();
+  if (made) engine_.spares().Replenish();
   bool again = IsUsedUp();  // the answer leaves first
+  again = again || (finalizers_wait_ && state_ == State::kReady && MayRunStray());
   std::lock_guard<std::mutex> lock(mutex_);
   scheduled_ = again || !mailbox_.empty();
   return scheduled_;
@@ -212,12 +209,22 @@ void Worker::HandleForCall(Watchdog::Slot& slot, uint32_t serial, const Mail& ma
 
 template <typename Enter>
 void Worker::Run(Watchdog::Slot& slot, uint32_t call_id, Enter&& enter) {
+  const Account account = AccountOf(call_id);
+  const uint64_t cost = RunCharged(slot, call_id, account, std::forward<Enter>(enter));
+  if (call_id != 0) {
+    allowance_.Earn(cost);
+  } else if (!account.starting) {
+    allowance_.Spend(cost);
+  }
+}
+
+template <typename Enter>
+uint64_t Worker::RunCharged(Watchdog::Slot& slot, uint32_t call_id, const Account& account, Enter&& enter) {
   v8::Isolate* isolate = realm_->isolate();
   v8::HandleScope handles(isolate);
   v8::TryCatch caught(isolate);
   realm_->set_now_ms(EpochMs());
   if (call_id != 0) isolate->SetContinuationPreservedEmbedderData(v8::Integer::NewFromUnsigned(isolate, call_id));
-  Account account = AccountOf(call_id);
   const bool was_over = outlived_.contains(call_id);
   uint64_t cost;
   uint64_t surely;
@@ -239,6 +246,7 @@ void Worker::Run(Watchdog::Slot& slot, uint32_t call_id, Enter&& enter) {
   }
   if (Call* call = calls_.Find(call_id)) {
     call->cpu_ns += cost;
+    too_long = too_long || cost > account.budget_ns;  // it goes on, and the watchdog may have missed many short entries
   } else if (call_id != 0) {
     if (!was_over) Outlive(call_id, account.used_ns);
     if (auto left = outlived_.find(call_id); left != outlived_.end()) left->second += cost;
@@ -248,7 +256,7 @@ void Worker::Run(Watchdog::Slot& slot, uint32_t call_id, Enter&& enter) {
   Spend(cost);
   if (Appetite* appetite = appetite_.load(std::memory_order_relaxed)) appetite->Add(surely);
   if (disowned) Vanish();
-  if (state_ == State::kGone) return;
+  if (state_ == State::kGone) return cost;
   if (realm_->out_of_memory()) {
     std::string limit = std::to_string(memory_bytes_ >> 20);
     condemned_ = Failure{
@@ -259,46 +267,7 @@ void Worker::Run(Watchdog::Slot& slot, uint32_t call_id, Enter&& enter) {
     isolate->SetContinuationPreservedEmbedderData(v8::Undefined(isolate));
     EndStuckCalls();
   }
-}
-
-Account Worker::AccountOf(uint32_t call_id) const {
-  const Call* call = calls_.Find(call_id);
-  Account account{
-      id_, call == nullptr ? 0 : call->id, state_ == State::kNew || state_ == State::kStarting, cpu_limit_ns_, 0, 0};
-  if (account.starting) {
-    account.limit_ns = kStartupNs;
-    account.used_ns = startup_ns_;
-  } else if (call_id == 0) {
-    account.limit_ns = kHousekeepingNs;
-  } else if (call != nullptr) {
-    account.used_ns = call->is_socket ? 0 : call->cpu_ns;  // a socket lives long: each event has the whole limit
-    if (call->is_event) account.limit_ns = event_limit_ns_;
-  } else if (auto left = outlived_.find(call_id); left != outlived_.end()) {
-    account.used_ns = left->second;
-  }
-  bool may_overdraw = account.limit_ns == cpu_limit_ns_ && !account.starting && call_id != 0;
-  uint64_t most = account.limit_ns + (may_overdraw ? spare_ns_ : 0);
-  account.budget_ns = most > account.used_ns ? most - account.used_ns : 1;
-  return account;
-}
-
-// A bucket of tokens: calls below the limit fill it a little, to a quarter of the limit; what a call uses beyond the
-// limit empties it. So the odd slow call passes, one in five at most, and none uses more than 1.25 times its limit.
-void Worker::Settle(uint64_t used_ns) {
-  if (used_ns > cpu_limit_ns_) {
-    spare_ns_ -= std::min(spare_ns_, used_ns - cpu_limit_ns_);
-  } else {
-    spare_ns_ = std::min(cpu_limit_ns_ / 4, spare_ns_ + cpu_limit_ns_ / 20);
-  }
-}
-
-uint16_t Worker::UsedMb() {
-  uint64_t now = MonotonicNs();
-  if (now - measured_ns_ > kMeasureEveryNs) {
-    measured_ns_ = now;
-    measured_mb_ = static_cast<uint16_t>(std::min<size_t>((realm_->CountedBytes() >> 20) + 1, UINT16_MAX));
-  }
-  return measured_mb_;
+  return cost;
 }
 
 void Worker::CallEntry(const v8::Global<v8::Function>& function,
@@ -346,10 +315,34 @@ void Worker::RunTimers(Watchdog::Slot& slot) {
   uint32_t id;
   uint32_t call_id;
   while (!condemned_ && state_ != State::kGone && timers_.TakeDue(now, &id, &call_id)) {
+    if (call_id == 0 && state_ == State::kReady && !MayRunStray()) {
+      timers_.Set(id, 0, allowance_.Again());
+      continue;
+    }
     if (Call* call = calls_.Find(call_id)) call->timers--;
     Run(slot, call_id,
         [&] { CallEntry(realm_->entry().timer, {v8::Integer::NewFromUnsigned(realm_->isolate(), id)}); });
   }
+}
+
+void Worker::RunTasks(Watchdog::Slot& slot) {
+  if (state_ != State::kGone && realm_->tasks().HasDue()) {
+    Flush();
+    RunCharged(slot, 0, AccountOfV8(), [&] { realm_->tasks().RunDue(); });
+    if (condemned_) Condemn(*condemned_);
+  }
+  if (state_ == State::kReady && finalizers_wait_ && MayRunStray()) {
+    Flush();
+    finalizers_wait_ = false;
+    Run(slot, 0, [&] { CallEntry(realm_->entry().finalize, {}); });
+    if (condemned_) Condemn(*condemned_);
+  }
+}
+
+// Finalizers that may not run yet wait for it too.
+uint64_t Worker::NextAlarm() const {
+  if (!finalizers_wait_ || state_ != State::kReady) return timers_.earliest();
+  return std::min(timers_.earliest(), allowance_.Again());
 }
 
 void Worker::Flush() { engine_.link().Send(out_.bytes()); }

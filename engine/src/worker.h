@@ -17,6 +17,7 @@
 #include <string_view>
 #include <vector>
 
+#include "allowance.h"
 #include "appetite.h"
 #include "calls.h"
 #include "jobs.h"
@@ -106,6 +107,9 @@ class Worker final : public std::enable_shared_from_this<Worker> {
   // True when the call had timers left; they are gone.
   bool FinishCall(uint32_t id);
   void Log(uint32_t call, wire::Level level, std::string_view text);
+  void FinalizersWait() { finalizers_wait_ = true; }
+  // For code of no call, which is to let others go first after a while.
+  bool HasTime() const { return UnfinishedNs() < kStrayNs; }
   // V8 has been told to end the worker's code.
   bool IsEnding() const { return realm_->out_of_memory() || (charge_ != nullptr && charge_->HasFired()); }
   void OnPromiseReject(const v8::PromiseRejectMessage& message);
@@ -119,7 +123,8 @@ class Worker final : public std::enable_shared_from_this<Worker> {
   // What ops hold until they are answered, and what answers hold until they are read, is memory that V8 does not count.
   static constexpr size_t kMaxOpBytes = size_t{64} << 20;
   static constexpr size_t kMaxReplyBytes = size_t{64} << 20;
-  static constexpr size_t kSmallReply = 4096;               // always has room
+  static constexpr size_t kSmallReply = 4096;  // always has room
+  static constexpr uint64_t kStrayNs = 5'000'000;
   static constexpr uint64_t kMeasureEveryNs = 100'000'000;  // V8 takes half a microsecond to tell
 
   enum class State { kNew, kStarting, kReady, kGone };
@@ -137,10 +142,17 @@ class Worker final : public std::enable_shared_from_this<Worker> {
   void Handle(Mail& mail, Watchdog::Slot& slot);
   void HandleForCall(Watchdog::Slot& slot, uint32_t serial, const Mail& mail);
   void RunTimers(Watchdog::Slot& slot);
+  // What V8 wants done, and finalizers.
+  void RunTasks(Watchdog::Slot& slot);
+  bool MayRunStray() { return !allowance_.is_used_up(MonotonicNs()); }
+  uint64_t NextAlarm() const;
   // Runs `enter` charged to `call` (0: nobody in particular) and everything that follows from it.
   template <typename Enter>
   void Run(Watchdog::Slot& slot, uint32_t call, Enter&& enter);
+  template <typename Enter>
+  uint64_t RunCharged(Watchdog::Slot& slot, uint32_t call, const Account& account, Enter&& enter);
   Account AccountOf(uint32_t call) const;
+  Account AccountOfV8() const;
   // A call is over that used so much CPU time.
   void Settle(uint64_t used_ns);
   void Spend(uint64_t cost_ns) { spent_ns_.store(spent_ns() + cost_ns, std::memory_order_relaxed); }
@@ -230,6 +242,8 @@ class Worker final : public std::enable_shared_from_this<Worker> {
   uint64_t event_limit_ns_ = 0;  // for calls that are events; never less than the limit of others
   uint64_t spare_ns_ = 0;        // what calls that stayed below the limit have earned for those that do not
   uint64_t startup_ns_ = 0;
+  Allowance allowance_;
+  bool finalizers_wait_ = false;
   double longest_timer_ms_ = 30'000;
   std::vector<Mail> early_;  // of calls that came before the top-level code was done
   struct PendingOp {

@@ -38,6 +38,28 @@ async def test_sizes_of_namespaces_are_counted_when_they_were_not(tmp_path: Path
     await store.close()
 
 
+async def test_large_values_are_moved_out_of_their_rows(tmp_path: Path) -> None:
+    sizes = (0, 1, 4096, 4097, 200_000)
+    old_file(
+        tmp_path / "kv.db",
+        "atoll.bindings.kv",
+        "INSERT INTO namespaces (id, tenant, name, created_at) VALUES (1, 'alice', 'a', 0)",
+        *(
+            f"INSERT INTO entries (namespace, key, size, value) VALUES (1, x'6{number}', {size}, zeroblob({size}))"
+            for number, size in enumerate(sizes)
+        ),
+    )
+    store = SqliteKV(tmp_path / "kv.db")
+    space = Space("alice", "a")
+    found = await store.get(space, [bytes([0x60 + number]) for number in range(len(sizes))], 0)
+    assert found == [Entry(bytes(size)) for size in sizes]
+    assert await store.measure(space) == Size(5, sum(sizes) + 5)
+    await store.close()
+    connection = apsw.Connection(str(tmp_path / "kv.db"))
+    assert connection.execute("SELECT max(length(value)) FROM entries").fetchall() == [(4096,)]
+    connection.close()
+
+
 async def test_queues_keep_their_numbers_and_new_ones_get_others(tmp_path: Path) -> None:
     old_file(
         tmp_path / "queues.db",

@@ -15,6 +15,7 @@ The head of a script says what is to come of it:
 
 from __future__ import annotations
 
+import os
 import re
 import socket
 import threading
@@ -26,7 +27,7 @@ from typing import Any
 
 import pytest
 
-from tests.running import Answer, Atoll
+from tests.running import Answer, Atoll, FairClock
 
 FOLDER = Path(__file__).parent / "attacks"
 SCRIPTS = sorted(FOLDER.glob("*.js"))
@@ -61,10 +62,12 @@ class Victim(threading.Thread):
         self._over = threading.Event()
         self.wrong: list[str] = []
         self.answers = 0
+        self.slowest = 0.0  # seconds, without what the machine was too crowded for
 
     def run(self) -> None:
         while not self._over.wait(0.01):
             path = f"/{self.answers}"
+            clock = FairClock(lambda: [os.getpid(), self._atoll.pid, *self._atoll.engines()])
             try:
                 answer = self._atoll.get("victim", path)
                 if answer.status != 200 or answer.json != {"path": path, "clean": True, "stolen": False}:
@@ -72,6 +75,7 @@ class Victim(threading.Thread):
             except Exception as error:
                 self.wrong.append(repr(error))
             self.answers += 1
+            self.slowest = max(self.slowest, clock.seconds)
 
     def stop(self) -> None:
         self._over.set()
@@ -162,6 +166,7 @@ def test_an_attack_hurts_only_itself(target: Range, script: Path) -> None:
         scales.stop()
         target.atoll.control("DELETE", f"/api/workers/{name}")
     assert not victim.wrong, victim.wrong
+    assert victim.slowest < 1, "whatever happens to an engine, others are served within a second"
     assert scales.most_mb < float(head.get("peak", "inf"))
 
 
@@ -183,7 +188,8 @@ def judge(atoll: Atoll, name: str, deployed: Answer, body: bytes) -> tuple[str, 
 
 
 def fits(result: tuple[str, str], expected: str, limits: dict[str, int], is_deaf: bool) -> bool:
-    """`is_deaf`: it is in built-ins that V8 ends late, by half a second of CPU time at most (concepts/security.md)."""
+    """`is_deaf`: it is in built-ins that V8 ends late, or never. Its engine is replaced after 400 ms of CPU time beyond
+    the limit (concepts/security.md), and only such a one may say that it cannot be interrupted."""
     kind, _, text = expected.partition(" ")
     if kind == "length":
         return result[0] == "answer" and len(result[1]) == int(text)
@@ -193,10 +199,11 @@ def fits(result: tuple[str, str], expected: str, limits: dict[str, int], is_deaf
         return result[0] == "answer" and result[1] == (text if kind == "answer" else expected)
     if result[0] != kind or text not in result[1]:
         return False
-    if kind == "cpu" and "cannot be interrupted" not in result[1]:
+    if kind == "cpu":
         limit = limits.get("cpu_ms", 50)
-        found = re.fullmatch(rf"used (\d+) ms of CPU, limit {limit} ms", result[1])
-        return found is not None and limit < int(found[1]) <= (limit + 500 if is_deaf else limit * 1.5 + 50)
+        found = re.fullmatch(rf"used (\d+) ms of CPU, limit {limit} ms(, in a built-in .* interrupted)?", result[1])
+        most = limit + 450 if is_deaf else limit * 1.5 + 25
+        return found is not None and limit < int(found[1]) <= most and (is_deaf or found[2] is None)
     return kind != "memory" or "memory limit" in result[1]
 
 
@@ -212,6 +219,8 @@ def check_engine(target: Range, before: int, head: dict[str, str], log: str) -> 
     if head.get("engine", "") == "replaced":
         target.atoll.wait_until(lambda: target.engine != before and len(target.atoll.engines()) == 1, 10)
     elif "engine" not in head and target.engine != before:
+        if "engine 1 is replaced: it has grown to" in log:
+            return  # what V8 and its library keep of all the attacks before: nobody notices
         offender = re.search(r"engine 1 is replaced: ([\w-]+):", log)
         assert offender is not None, f"the engine died:\n{log[-2000:]}"
         assert "engine" in head_of((FOLDER / f"{offender[1].replace('-', '_')}.js").read_text()), log[-2000:]

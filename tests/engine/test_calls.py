@@ -7,7 +7,8 @@ import asyncio
 import pytest
 from engine_room import HELLO, Ear, EngineRoom, script
 
-from atoll.wire.generated import CHUNK, WINDOW, Level, Outcome
+from atoll.errors import Failure
+from atoll.wire.generated import CHUNK, WINDOW, ErrorCode, Level, Outcome
 from atoll.workers import Limits
 
 ECHO_BODY = "export default { async fetch(request) { return new Response(await request.arrayBuffer()); } };"
@@ -204,3 +205,22 @@ async def test_wait_until_goes_on_after_the_response_and_ends_the_record(room: E
     await room.until(lambda: room.records, "the record")
     assert [line.text for line in room.records[0].logs] == ["later"]
     assert room.records[0].outcome == Outcome.OK
+
+
+@pytest.mark.parametrize("way", ["/at-once", "/later", "/streamed"])
+async def test_a_response_that_cannot_be_sent_is_recorded_as_what_it_is(room: EngineRoom, way: str) -> None:
+    source = """export default { fetch(request, env, ctx) {
+      if (request.url.endsWith("later")) ctx.waitUntil(new Promise((resolve) => setTimeout(resolve, 5)));
+      if (!request.url.endsWith("streamed")) return new Response("x");
+      return new Response(new ReadableStream({ async pull(controller) {
+        await new Promise((resolve) => setTimeout(resolve, 1));
+        controller.enqueue(new Uint8Array(1));
+      } }));
+    } };"""
+    known = len(room.records)
+    ear = room.call(script(source), f"http://test{way}")
+    failure = Failure(ErrorCode.NOT_A_RESPONSE, "the response was refused: why")
+    ear.on_response = lambda *_: ear.call.refuse(failure)  # type: ignore[method-assign, union-attr]
+    await room.until(lambda: len(room.records) > known, "a record")
+    record = room.records[-1]
+    assert (record.outcome, record.status, record.failure) == (Outcome.EXCEPTION, 500, failure)

@@ -237,6 +237,25 @@ async def test_checking_a_module_is_charged_in_full(room: EngineRoom) -> None:
     assert charged > 100 and process_ms() - before < charged * 1.3 + 50
 
 
+async def test_finalizers_are_called_however_many_there_are(room: EngineRoom) -> None:
+    source = """let called = 0; let sum = 0;
+    const registry = new FinalizationRegistry((held) => {
+      called++; sum += held;
+      if (held === 7) throw new Error("seven");
+    });
+    const leave = () => { for (let i = 0; i < 20000; i++) registry.register({}, i); };
+    export default { async fetch() {
+      leave();
+      for (let i = 0; i < 200 && called < 20000; i++) {
+        new Uint8Array(8e6); // more than there is room for, so that garbage is collected
+        await new Promise((resolve) => setTimeout(resolve, 10));
+      }
+      return new Response(`${called} ${sum} ${registry instanceof FinalizationRegistry} ${registry}`);
+    } };"""
+    ear = await room.get(script(source, limits=Limits(cpu_ms=5000, memory_mb=32)))
+    assert ear.body == b"20000 199990000 true [object FinalizationRegistry]"
+
+
 async def test_isolates_collect_their_garbage_when_memory_is_short(room: EngineRoom) -> None:
     source = """let kept; export default { fetch(request) {
       if (request.url.endsWith("drop")) kept = undefined;

@@ -10,6 +10,7 @@ from pathlib import Path
 from engine_room import HELLO, EngineRoom, script
 
 from atoll.engine.loads import AHEAD_BYTES, CodeCache, LoadFrames
+from atoll.engine.pool import TenantCaps
 from atoll.engine.process import V8_FLAGS, ensure_snapshot, find_files
 from atoll.workers import Version
 
@@ -64,6 +65,22 @@ async def test_a_prepared_version_loads_with_the_code_cache_it_was_prepared_with
     assert (await room.get(stored)).body == b"hello"
     report = room.placement(stored).report
     assert report is not None and not report.cache_rejected, "the store was not asked again"
+
+
+async def test_code_that_shared_engines_made_is_not_run_in_an_engine_of_ones_own(room: EngineRoom) -> None:
+    """V8 does not verify bytecode: an engine that was taken over would have spread to those that others have alone."""
+    version = script(HELLO)
+    await room.pool.check(version)
+    await room.until(lambda: room.saved == 1, "the code cache")
+    (shared,) = room.caches
+    room.caches[shared] = (b"planted" * 100,)
+    room.pool.set_caps("default", TenantCaps(own_engine=True))
+    assert (await room.get(version)).body == b"hello"
+    report = room.placement(version).report
+    assert report is not None and not report.cache_rejected, "it was not even shown"
+    await room.until(lambda: len(room.caches) == 2, "the code cache of its own engine")
+    (own,) = room.caches.keys() - {shared}
+    assert own == f"{shared} tenant default"
 
 
 def test_the_engine_measures_what_an_isolate_costs_it(snapshots: Path) -> None:

@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from atoll.errors import Failure
 from atoll.front.server import Server
 from atoll.router import Router
 from atoll.workers import Version
@@ -40,6 +41,7 @@ class ScriptedCall:
         self.granted = 0
         self.pieces: list[int] = []
         self.cancelled = False
+        self.refused: Failure | None = None
         self.changed = asyncio.Event()
 
     def send_body(self, chunk: bytes, ended: bool) -> None:
@@ -59,6 +61,9 @@ class ScriptedCall:
     def cancel(self) -> None:
         self.cancelled = True
         self.changed.set()
+
+    def refuse(self, failure: Failure) -> None:
+        self.refused = failure
 
     def hear(self, messages: int) -> None: ...
 

@@ -314,7 +314,7 @@ async def test_a_hostile_header_block_becomes_a_500(
         call.answer(b"Hello", 200, block)
         response = await client.response(has_body=request is GET)
         assert response.status == 500
-        assert call.cancelled
+        assert call.refused is not None and call.refused.code == ErrorCode.NOT_A_RESPONSE
     assert "refused" in caplog.text
 
 

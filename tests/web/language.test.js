@@ -64,6 +64,16 @@ export const tests = {
     ok(performance.now() - mark >= 25);
     ok(Math.abs(Date.now() - (performance.timeOrigin + performance.now())) < 2);
   },
+  "no clock is finer than a tenth of a millisecond": async () => {
+    for (let i = 0; i < 20; i++) {
+      await sleep(0);
+      for (const time of [performance.now(), new Event("x").timeStamp, performance.mark("x").startTime]) {
+        equal(time, Math.round(time * 10) / 10);
+      }
+      const origin = performance.timeOrigin * 10;
+      ok(Math.abs(origin - Math.round(origin)) < 0.01, `${origin}`);
+    }
+  },
   "Date is what it was": () => {
     equal(typeof Date(), "string");
     ok(!Number.isNaN(Date.parse(Date())));

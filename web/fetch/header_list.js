@@ -2,6 +2,7 @@
 //
 // The headers of an incoming request begin as the text the client sent. One `get` is answered by searching that text, which is
 // faster than taking it apart; anything more takes it apart, once.
+import { requireHeaderLength } from "../internal/webidl.js";
 
 // Headers of one connection, not of the request: the front has acted on them and the worker does not see them.
 // https://www.rfc-editor.org/rfc/rfc9110#name-connection. Not so Upgrade: a worker that speaks WebSocket looks for it.
@@ -32,7 +33,7 @@ function quote(text) {
 
 /** A name as given -> as stored. Throws what Web IDL and fetch say for a wrong one. */
 export function toHeaderName(value) {
-  const name = typeof value === "string" ? value : `${value}`;
+  const name = requireHeaderLength(typeof value === "string" ? value : `${value}`);
   const { length } = name;
   let isLower = true;
   let isValid = length > 0;
@@ -61,7 +62,7 @@ function normalizeValue(value) {
 
 /** A value as given -> as stored: no CR, LF or NUL can ever be inside. */
 export function toHeaderValue(value) {
-  const text = normalizeValue(typeof value === "string" ? value : `${value}`);
+  const text = normalizeValue(requireHeaderLength(typeof value === "string" ? value : `${value}`));
   const { length } = text;
   // A loop, since most values are short: two regular expressions took longer than all the rest.
   for (let i = 0; i < length; i++) {

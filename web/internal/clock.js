@@ -15,9 +15,9 @@ export function timeOrigin() {
   return origin;
 }
 
-/** https://w3c.github.io/hr-time/#dfn-current-high-resolution-time: milliseconds since the time origin. */
+/** https://w3c.github.io/hr-time/#dfn-current-high-resolution-time: milliseconds since the time origin, to a tenth. */
 export function monotonicNow() {
-  return Math.max(0, native.now() - timeOrigin());
+  return Math.max(0, Math.round((native.now() - timeOrigin()) * 10) / 10);
 }
 
 /** https://w3c.github.io/hr-time/#dfn-current-wall-time, in whole milliseconds since the epoch. */

@@ -24,6 +24,8 @@ const ESCAPES = { "\n": "\\n", "\r": "\\r", "\t": "\\t", "\b": "\\b", "\f": "\\f
 const MOST_STRING = 10_000;
 const SHORT_STRING = 16; // up to here it stays on a line, whatever it holds
 
+const LONGEST = 2 ** 27; // to look at a longer one takes too long
+
 /** A string as a literal: in single quotes unless it holds some. */
 export function quote(text, most = MOST_STRING) {
   const shown = text.length > most ? text.slice(0, most) : text;
@@ -60,6 +62,7 @@ function groupDigits(text) {
 
 /** Anything that is no object. `run`: the inspection; alone, as a literal. */
 export function primitive(value, run = undefined) {
+  if (typeof value === "string" && value.length > LONGEST) return `(a text of ${value.length} characters)`;
   if (typeof value === "string") return run === undefined ? quote(value) : quoteLines(run, value);
   if (Object.is(value, -0)) return "-0";
   const text = typeof value === "bigint" ? `${value}n` : String(value);

@@ -20,16 +20,29 @@ export function toDOMString(value) {
   return typeof value === "string" ? value : `${value}`;
 }
 
+// V8 makes a text of half a gigabyte in no time, of parts that it puts together when one looks at it, which takes a third of
+// a second and cannot be ended. So what is too long for anything is refused before it is looked at.
+const LONGEST_TEXT = 2 ** 27;
+const LONGEST_HEADER = 2 ** 20;
+
 /** https://webidl.spec.whatwg.org/#js-USVString */
 export function toUSVString(value) {
-  return (typeof value === "string" ? value : `${value}`).toWellFormed();
+  const string = typeof value === "string" ? value : `${value}`;
+  if (string.length > LONGEST_TEXT) throw new RangeError(`A string of ${string.length} characters is too long.`);
+  return string.toWellFormed();
+}
+
+/** Names and values of headers, and what else is in the head of a message: far more than anybody takes. */
+export function requireHeaderLength(string) {
+  if (string.length > LONGEST_HEADER) throw new RangeError(`A string of ${string.length} characters is too long for HTTP.`);
+  return string;
 }
 
 const ABOVE_LATIN1 = /[\u0100-\uffff]/;
 
 /** https://webidl.spec.whatwg.org/#js-ByteString */
 export function toByteString(value, where) {
-  const string = typeof value === "string" ? value : `${value}`;
+  const string = requireHeaderLength(typeof value === "string" ? value : `${value}`);
   if (ABOVE_LATIN1.test(string)) {
     throw new TypeError(`${where}: the string has a character above U+00FF, which HTTP cannot carry.`);
   }

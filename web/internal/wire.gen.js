@@ -3,7 +3,7 @@
 export const ErrorCode = Object.freeze({
   INTERNAL: 1, // A bug of Atoll's; the details are in the node's own log.
   EXCEPTION: 2, // The handler threw.
-  NOT_A_RESPONSE: 3, // The handler returned something that is no Response.
+  NOT_A_RESPONSE: 3, // The handler returned something that is no Response, or a response that cannot be sent.
   NEVER_RESPONDS: 4, // The handler waits for something that can never happen.
   NO_DEFAULT: 5, // The main module has no default export.
   NO_FETCH: 6, // Neither a fetch handler nor a fetch listener exists.

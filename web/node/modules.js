@@ -3,51 +3,57 @@
 // Each is read when it is first asked for, so what nobody imports costs nothing.
 import { lazy } from "../internal/lazy.js";
 
-const LOADERS = {
-  assert: () => lazy("node/assert.js"),
-  "assert/strict": () => ({ ...lazy("node/assert.js"), default: lazy("node/assert.js").strict }),
-  async_hooks: () => lazy("node/async_hooks.js"),
-  buffer: () => lazy("node/buffer.js"),
-  console: () => lazy("node/console.js"),
-  constants: () => ({ ...lazy("node/os.js").constants.signals, ...lazy("node/fs.js").constants }),
-  crypto: () => lazy("node/crypto.js"),
-  diagnostics_channel: () => lazy("node/diagnostics_channel.js"),
-  events: () => lazy("node/events.js"),
-  fs: () => lazy("node/fs.js"),
-  "fs/promises": () => lazy("node/fs.js").promises,
-  http: () => lazy("node/http.js"),
-  https: () => lazy("node/https.js"),
-  module: () => lazy("node/module_module.js"),
-  net: () => lazy("node/net.js"),
-  os: () => lazy("node/os.js"),
-  path: () => asDefault(lazy("node/path.js").posix),
-  "path/posix": () => asDefault(lazy("node/path.js").posix),
-  "path/win32": () => asDefault(lazy("node/path.js").win32),
-  perf_hooks: () => lazy("node/perf_hooks.js"),
-  process: () => lazy("node/process.js"),
-  punycode: () => lazy("node/punycode.js"),
-  querystring: () => lazy("node/querystring.js"),
-  stream: () => lazy("node/stream.js"),
-  "stream/consumers": () => lazy("node/stream_consumers.js"),
-  "stream/promises": () => lazy("node/stream_promises.js"),
-  "stream/web": () => lazy("node/stream_web.js"),
-  string_decoder: () => lazy("node/string_decoder.js"),
-  timers: () => lazy("node/timers.js"),
-  sys: () => lazy("node/util_module.js"),
-  "timers/promises": () => lazy("node/timers_promises.js"),
-  tty: () => lazy("node/tty.js"),
-  url: () => lazy("node/url.js"),
-  util: () => lazy("node/util_module.js"),
-  "util/types": () => lazy("node/util_types.js"),
-  zlib: () => lazy("node/zlib.js"),
-};
+let table; // name -> function that gives the exports
 
-// What can be imported because packages do, and says that it is not available when it is used.
-for (const name of [
-  "child_process", "cluster", "dgram", "dns", "dns/promises", "http2", "inspector", "readline", "repl", "tls", "v8", "vm",
-  "worker_threads",
-]) {
-  LOADERS[name] = () => lazy("node/unavailable.js").makeUnavailable(name);
+// Made for the first who asks: its functions would be in every heap.
+function loaders() {
+  if (table !== undefined) return table;
+  table = {
+    assert: () => lazy("node/assert.js"),
+    "assert/strict": () => ({ ...lazy("node/assert.js"), default: lazy("node/assert.js").strict }),
+    async_hooks: () => lazy("node/async_hooks.js"),
+    buffer: () => lazy("node/buffer.js"),
+    console: () => lazy("node/console.js"),
+    constants: () => ({ ...lazy("node/os.js").constants.signals, ...lazy("node/fs.js").constants }),
+    crypto: () => lazy("node/crypto.js"),
+    diagnostics_channel: () => lazy("node/diagnostics_channel.js"),
+    events: () => lazy("node/events.js"),
+    fs: () => lazy("node/fs.js"),
+    "fs/promises": () => lazy("node/fs.js").promises,
+    http: () => lazy("node/http.js"),
+    https: () => lazy("node/https.js"),
+    module: () => lazy("node/module_module.js"),
+    net: () => lazy("node/net.js"),
+    os: () => lazy("node/os.js"),
+    path: () => asDefault(lazy("node/path.js").posix),
+    "path/posix": () => asDefault(lazy("node/path.js").posix),
+    "path/win32": () => asDefault(lazy("node/path.js").win32),
+    perf_hooks: () => lazy("node/perf_hooks.js"),
+    process: () => lazy("node/process.js"),
+    punycode: () => lazy("node/punycode.js"),
+    querystring: () => lazy("node/querystring.js"),
+    stream: () => lazy("node/stream.js"),
+    "stream/consumers": () => lazy("node/stream_consumers.js"),
+    "stream/promises": () => lazy("node/stream_promises.js"),
+    "stream/web": () => lazy("node/stream_web.js"),
+    string_decoder: () => lazy("node/string_decoder.js"),
+    timers: () => lazy("node/timers.js"),
+    sys: () => lazy("node/util_module.js"),
+    "timers/promises": () => lazy("node/timers_promises.js"),
+    tty: () => lazy("node/tty.js"),
+    url: () => lazy("node/url.js"),
+    util: () => lazy("node/util_module.js"),
+    "util/types": () => lazy("node/util_types.js"),
+    zlib: () => lazy("node/zlib.js"),
+  };
+  // What can be imported because packages do, and says that it is not available when it is used.
+  for (const name of [
+    "child_process", "cluster", "dgram", "dns", "dns/promises", "http2", "inspector", "readline", "repl", "tls", "v8", "vm",
+    "worker_threads",
+  ]) {
+    table[name] = () => lazy("node/unavailable.js").makeUnavailable(name);
+  }
+  return table;
 }
 
 // What Node has besides; named so that an import of one says what is the matter.
@@ -73,30 +79,30 @@ function withDefault(exports) {
 
 function loadNode(name) {
   let exports = made.get(name);
-  if (exports === undefined) made.set(name, (exports = withDefault(LOADERS[name]())));
+  if (exports === undefined) made.set(name, (exports = withDefault(loaders()[name]())));
   return exports;
 }
 
 export function builtInNames() {
-  return Object.keys(LOADERS);
+  return Object.keys(loaders());
 }
 
 export function isBuiltIn(specifier) {
-  return Object.hasOwn(LOADERS, specifier.replace(/^node:/, ""));
+  return Object.hasOwn(loaders(), specifier.replace(/^node:/, ""));
 }
 
 /** What `process.getBuiltinModule` gives: the module as `require` would. */
 export function getBuiltIn(specifier) {
   const name = `${specifier}`.replace(/^node:/, "");
-  return Object.hasOwn(LOADERS, name) ? loadNode(name).default : undefined;
+  return Object.hasOwn(loaders(), name) ? loadNode(name).default : undefined;
 }
 
 /** For the engine: the exports of a built-in, a text that says why there is none, or undefined for what is none at all. */
 export function builtIn(specifier) {
   if (specifier === "cloudflare:workers") return lazy("worker/cloudflare_workers.js").exportsOf();
   const name = specifier.replace(/^node:/, "");
-  if (Object.hasOwn(LOADERS, name)) return loadNode(name);
-  const all = [...Object.keys(LOADERS).map((each) => `node:${each}`), "cloudflare:workers"].join(", ");
+  if (Object.hasOwn(loaders(), name)) return loadNode(name);
+  const all = [...Object.keys(loaders()).map((each) => `node:${each}`), "cloudflare:workers"].join(", ");
   if (name !== specifier || MISSING.has(name)) return `Atoll has no node:${name}; the built-in modules are ${all}`;
   if (ELSEWHERE.test(specifier)) return "modules are read from the deployment alone: put it into `modules`, or bundle it";
   return specifier.includes(":") ? `there is no such built-in module; there are ${all}` : undefined;

@@ -204,8 +204,14 @@ export class Call {
   }
 
   stream(status, head, body) {
+    let content = body;
+    try {
+      if (typeof body === "string") content = encodeText(body);
+    } catch (error) {
+      this.fail(ErrorCode.EXCEPTION, error); // there is no memory for it
+      return;
+    }
     calls.set(this.id, this);
-    const content = typeof body === "string" ? encodeText(body) : body;
     native.beginStream(this.id, status, `${lengthLine(content)}${head}`);
     this.outgoing = new OutgoingBody(this.id, sourceOf(content));
     this.outgoing.send().then(

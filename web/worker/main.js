@@ -1,6 +1,7 @@
 // The entry point of the bundle. It runs once, while the snapshot is made: it installs the globals and returns the
 // functions the engine calls. Everything after that happens in the engine's calls of those functions.
 import { installGlobals } from "../globals.js";
+import { finalize, tameFinalizers } from "../finalizers.js";
 import { tameLanguage } from "../language.js";
 import { startClock } from "../internal/clock.js";
 import { prepareLazy, readAll } from "../internal/lazy.js";
@@ -23,6 +24,7 @@ import { moduleHandlers, scriptHandlers } from "./handlers.js";
 import { warmUp } from "./warmup.js";
 
 tameLanguage(globalThis);
+tameFinalizers(globalThis);
 installGlobals(globalThis);
 exposeNodeGlobals(globalThis);
 
@@ -95,6 +97,7 @@ export const entry = {
   },
   reply: onReply,
   timer: onTimer,
+  finalize,
   readAll,
   warm() {
     prepareLazy();

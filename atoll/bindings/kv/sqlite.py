@@ -1,8 +1,9 @@
 """KV in a SQLite file of its own, so that large values neither swell nor slow what the node itself keeps.
 
-A row holds its value. Small values are read where they are asked for; a large one would hold up the event loop and
-is read by a thread. The id of a namespace is known without a look at the file. How much is in a namespace is counted
-by the tables themselves, with each write, so that a quota costs no look at the entries.
+A row holds its value if that is small; larger ones are in a table of their own, because SQLite reads whole rows on its
+way to a key, those of others too. What is not large is read where it is asked for; a large value would hold up the
+event loop and is read by a thread. The id of a namespace is known without a look at the file. How much is in a
+namespace is counted by the tables themselves, with each write, so that a quota costs no look at the entries.
 """
 
 from __future__ import annotations
@@ -36,20 +37,21 @@ from atoll.db.sqlite import Database, rows
 from atoll.errors import StorageFailed
 
 INLINE_VALUE = 128 * 1024  # a larger value is read by a thread
+ROW_VALUE = 4096  # a larger value is not in its row; as in migrations/0004_large_values.sql
 SCANNED = 4  # a list looks at so many times its limit of rows, then it returns what it has
 SWEPT = 500  # rows of one step of a sweep: writes that wait behind it wait a few ms
 
 NAMESPACES = "SELECT id, tenant, name, created_at FROM namespaces"
 PUT = (
-    "INSERT INTO entries (namespace, key, expires_at, metadata, size, value) VALUES (?, ?, ?, ?, ?, ?)"
+    "INSERT INTO entries (namespace, key, expires_at, metadata, size, value, large) VALUES (?, ?, ?, ?, ?, ?, ?)"
     " ON CONFLICT (namespace, key) DO UPDATE SET expires_at = excluded.expires_at, metadata = excluded.metadata,"
-    " size = excluded.size, value = excluded.value"
+    " size = excluded.size, value = excluded.value, large = excluded.large"
 )
-GET = (
-    "SELECT CASE WHEN size <= ? THEN value END, metadata, expires_at FROM entries"
-    " WHERE namespace = ? AND key = ? AND (expires_at IS NULL OR expires_at > ?)"
-)
-LENGTH = "SELECT length(value) FROM entries WHERE namespace = ? AND key = ? AND (expires_at IS NULL OR expires_at > ?)"
+PUT_LARGE = "INSERT INTO large_values (value) VALUES (?)"
+LARGE = "(SELECT {} FROM large_values WHERE id = entries.large)"
+WHERE = "FROM entries WHERE namespace = ? AND key = ? AND (expires_at IS NULL OR expires_at > ?)"
+GET = f"SELECT CASE WHEN size <= ? THEN coalesce({LARGE.format('value')}, value) END, metadata, expires_at {WHERE}"
+LENGTH = f"SELECT coalesce({LARGE.format('length(value)')}, length(value)) {WHERE}"
 DELETE = "DELETE FROM entries WHERE namespace = ? AND key = ?"
 TOTAL = "SELECT coalesce(sum(keys), 0), coalesce(sum(bytes), 0) FROM namespaces WHERE tenant = ?"
 LIST = "SELECT key, metadata, expires_at FROM entries WHERE namespace = ? AND key > ? AND key < ? ORDER BY key LIMIT ?"
@@ -173,9 +175,9 @@ class SqliteKV:
             if bound is not None and not self._has_room(space.tenant, bound, len(values), size):
                 [before] = rows(connection, Size, TOTAL, space.tenant)
             if len(values) == 1:
-                connection.execute(PUT, values[0])
+                connection.execute(PUT, _stored(connection, values[0]))
             else:
-                connection.executemany(PUT, values)
+                connection.executemany(PUT, (_stored(connection, row) for row in values))
             if bound is not None and before is not None:
                 [total] = rows(connection, Size, TOTAL, space.tenant)
                 if over(total, bound) and (total.keys > before.keys or total.bytes > before.bytes):
@@ -260,7 +262,19 @@ def _listed(sql: str, number: int, start: bytes, end: bytes, most: int, connecti
     return rows(connection, Listed, sql, number, start, end, most)
 
 
-def _row(number: int, key: bytes, entry: Entry) -> tuple[int, bytes, int | None, str | None, int, bytes]:
+Row: TypeAlias = "tuple[int, bytes, int | None, str | None, int, bytes]"
+
+
+def _stored(connection: apsw.Connection, row: Row) -> tuple[int | bytes | str | None, ...]:
+    """A row as the table takes it: a large value is put where it belongs first."""
+    value = row[-1]
+    if len(value) <= ROW_VALUE:
+        return *row, None
+    connection.execute(PUT_LARGE, (value,))
+    return *row[:-1], b"", connection.last_insert_rowid()
+
+
+def _row(number: int, key: bytes, entry: Entry) -> Row:
     size = len(key) + len(entry.value) + (len(entry.metadata.encode()) if entry.metadata else 0)
     return number, key, entry.expires_at, entry.metadata, size, entry.value
 

@@ -1,5 +1,7 @@
 #include "arguments.h"
 
+#include "../realm.h"
+
 namespace engine::native {
 
 namespace {
@@ -17,6 +19,11 @@ size_t RoomFor(v8::Isolate* isolate, v8::Local<v8::String> string) {
 }
 
 }  // namespace
+
+bool IsBeyondMemory(v8::Isolate* isolate, v8::Local<v8::String> string) {
+  if (isolate->GetData(0) == nullptr) return false;  // the snapshot is being made
+  return static_cast<size_t>(string->Length()) > Realm::Of(isolate).memory_bytes();
+}
 
 void ThrowTypeError(v8::Isolate* isolate, const char* message) {
   isolate->ThrowException(v8::Exception::TypeError(Message(isolate, message)));

@@ -15,6 +15,10 @@ using Arguments = v8::FunctionCallbackInfo<v8::Value>;
 void ThrowTypeError(v8::Isolate* isolate, const char* message);
 void ThrowRangeError(v8::Isolate* isolate, const char* message);
 
+// A string that is longer than the memory of its worker. V8 makes one in no time, out of parts, and takes a third of a
+// second to put them together when it is looked at.
+bool IsBeyondMemory(v8::Isolate* isolate, v8::Local<v8::String> string);
+
 // Memory that may be refused, for sizes a worker chooses. Small sizes stay on the stack.
 template <typename Char>
 class Scratch final {

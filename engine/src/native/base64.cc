@@ -91,15 +91,19 @@ void ReturnOneByte(const Arguments& args, const uint8_t* data, size_t length) {
   args.GetReturnValue().Set(result);
 }
 
+constexpr char kNoMemoryToDecode[] = "Not enough memory to decode the string";
+constexpr char kNoMemoryToEncode[] = "Not enough memory to encode the string";
+
 // atob(string) -> string, or undefined if it is not base64.
 void Atob(const Arguments& args) {
   v8::Isolate* isolate = args.GetIsolate();
   if (args.Length() < 1 || !args[0]->IsString()) return ThrowTypeError(isolate, "atob takes a string");
   const v8::Local<v8::String> string = args[0].As<v8::String>();
+  if (IsBeyondMemory(isolate, string)) return ThrowRangeError(isolate, kNoMemoryToDecode);
   if (!string->ContainsOnlyOneByte()) return;
   const size_t length = static_cast<size_t>(string->Length());
   Scratch<uint8_t> data(length);
-  if (!data.ok()) return ThrowRangeError(isolate, "Not enough memory to decode the string");
+  if (!data.ok()) return ThrowRangeError(isolate, kNoMemoryToDecode);
   string->WriteOneByteV2(isolate, 0, static_cast<uint32_t>(length), data.data());
   const ptrdiff_t decoded = DecodeInPlace(data.data(), length);
   if (decoded != kMalformed) ReturnOneByte(args, data.data(), static_cast<size_t>(decoded));
@@ -110,6 +114,7 @@ void Btoa(const Arguments& args) {
   v8::Isolate* isolate = args.GetIsolate();
   if (args.Length() < 1 || !args[0]->IsString()) return ThrowTypeError(isolate, "btoa takes a string");
   const v8::Local<v8::String> string = args[0].As<v8::String>();
+  if (IsBeyondMemory(isolate, string)) return ThrowRangeError(isolate, kNoMemoryToEncode);
   if (!string->ContainsOnlyOneByte()) return;
   const size_t length = static_cast<size_t>(string->Length());
   const size_t encoded = (length + 2) / 3 * 4;
@@ -118,7 +123,7 @@ void Btoa(const Arguments& args) {
   }
   Scratch<uint8_t> from(length);
   Scratch<uint8_t> to(encoded);
-  if (!from.ok() || !to.ok()) return ThrowRangeError(isolate, "Not enough memory to encode the string");
+  if (!from.ok() || !to.ok()) return ThrowRangeError(isolate, kNoMemoryToEncode);
   string->WriteOneByteV2(isolate, 0, static_cast<uint32_t>(length), from.data());
   EncodeTo(from.data(), length, to.data());
   ReturnOneByte(args, to.data(), encoded);

@@ -62,6 +62,7 @@ void EncodeUtf8(const Arguments& args) {
   v8::Isolate* isolate = args.GetIsolate();
   if (args.Length() < 1 || !args[0]->IsString()) return ThrowTypeError(isolate, "encodeUtf8 takes a string");
   const v8::Local<v8::String> string = args[0].As<v8::String>();
+  if (IsBeyondMemory(isolate, string)) return ThrowRangeError(isolate, kNoMemory);
   const size_t length = string->Utf8LengthV2(isolate);
   v8::Local<v8::ArrayBuffer> buffer;
   if (!v8::ArrayBuffer::MaybeNew(isolate, length, v8::BackingStoreInitializationMode::kUninitialized)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
@@ -300,3 +301,34 @@ def test_a_clock_that_is_set_is_noticed() -> None:
     assert watch.leap() == -7201
     wall, steady = wall + 1, 67.0
     assert watch.leap() == 0
+
+
+async def test_large_values_of_one_tenant_slow_no_lookup_of_another(store: KVStore) -> None:
+    few = [(b"k%d" % number, Entry(b"v")) for number in range(50)]
+    await store.put(BOB, few)
+    for number in range(20):
+        await store.put(ALICE, [(b"k%d" % number, Entry(bytes(4_000_000)))])
+    began = time.thread_time()
+    for key, _ in few:
+        assert await value(store, BOB, key) == b"v"
+    assert time.thread_time() - began < 0.05, "it is half a millisecond without them; it was half a second with them"
+
+
+async def test_a_value_that_grows_and_shrinks_leaves_nothing_behind(tmp_path: Path) -> None:
+    store = SqliteKV(tmp_path / "kv.db")
+    await store.create(ALICE, NOW)
+    small, large = Entry(b"s" * 4096), Entry(b"l" * 4097)
+    for entry in (small, large, large, small, large):
+        await store.put(ALICE, [(b"key", entry), (b"other", large)])
+        assert await store.get(ALICE, [b"key", b"other"], NOW) == [entry, large]
+        assert await store.measure(ALICE) == Size(2, len(b"keyother") + len(entry.value) + 4097)
+    await store.put(ALICE, [(b"late", large._replace(expires_at=int(NOW)))])
+    await store.delete(ALICE, [b"key"])
+    await store.sweep(NOW + 1)
+    database = apsw.Connection(str(tmp_path / "kv.db"), flags=apsw.SQLITE_OPEN_READONLY)
+    assert database.execute("SELECT value FROM large_values").fetchall() == [(b"l" * 4097,)], "that of `other`"
+    await store.drop(ALICE)
+    await store.sweep(0)
+    assert database.execute("SELECT count(*) FROM large_values").fetchall() == [(0,)]
+    database.close()
+    await store.close()

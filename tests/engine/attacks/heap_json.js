@@ -1,7 +1,7 @@
 // Text of JSON inside text of JSON.
-// expect: memory or exception or cpu
+// expect: memory or exception
 // engine: may be replaced
-// limits: cpu_ms=500 memory_mb=32
+// limits: cpu_ms=5000 memory_mb=32
 export default {
   async fetch(request, env, ctx) {
     let value = "x";

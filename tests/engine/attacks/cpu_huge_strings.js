@@ -1,0 +1,17 @@
+// Texts of half a gigabyte, which cost nothing until somebody looks at them, for everything that takes a text.
+// expect: answer RangeError RangeError RangeError RangeError RangeError RangeError RangeError RangeError RangeError RangeError ok
+const huge = "x".repeat(2 ** 29 - 100);
+const ways = [
+  () => new Headers().append("a", huge), () => new Headers([[huge, "a"]]), () => new Response("", { headers: { a: huge } }),
+  () => new Request("http://x/", { method: huge }), () => new Response("", { statusText: huge }), () => new TextEncoder().encode(huge), () => atob(huge),
+  () => btoa(huge), () => new Blob([huge]), () => new URLSearchParams(huge), () => console.log(huge, { huge }),
+];
+const names = () => ways.map((way) => {
+  try {
+    way();
+    return "ok";
+  } catch (error) {
+    return error.name;
+  }
+});
+export default { fetch: () => new Response(names().join(" ")) };
