@@ -53,11 +53,8 @@ void Worker::Vanish() {
 }
 
 void Worker::OnFatalMemory() {
-  std::string limit = std::to_string(memory_bytes_ >> 20);
   if (charge_ == nullptr || charge_->Disown()) {
-    Failure failure{
-        wire::Error::kMemory, "the worker used more than its memory limit of " + limit + " MB", {}, {}, {}, 0, 0};
-    engine_.ReportStuck(id_, charge_ == nullptr ? 0 : charge_->call(), failure);
+    engine_.ReportStuck(id_, charge_ == nullptr ? 0 : charge_->call(), TooMuchMemory(memory_bytes_));
   }
   for (;;) std::this_thread::sleep_for(std::chrono::hours(1));
 }

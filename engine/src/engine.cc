@@ -49,7 +49,8 @@ Engine::Engine(const EngineOptions& options)
       watchdog_(
           ledger_, options.measures, [this](uint32_t slowed) { scheduler_.Look(slowed); },
           [this](const Account& account, uint64_t cost_ns) {
-            Failure failure = TooMuchCpu(account.used_ns + cost_ns, account.limit_ns);
+            Failure failure = account.ran_out ? TooMuchMemory(account.memory_bytes)
+                                              : TooMuchCpu(account.used_ns + cost_ns, account.limit_ns);
             if (account.starting) failure.message = "top-level code " + failure.message;
             failure.message += ", in a built-in function that cannot be interrupted";
             ReportStuck(account.worker, account.call, failure);

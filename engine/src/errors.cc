@@ -106,6 +106,11 @@ Failure Describe(v8::Local<v8::Context> context, wire::Error code, v8::Local<v8:
   return failure;
 }
 
+Failure TooMuchMemory(size_t limit_bytes) {
+  std::string limit = std::to_string(limit_bytes >> 20);
+  return {wire::Error::kMemory, "the worker used more than its memory limit of " + limit + " MB", {}, {}, {}, 0, 0};
+}
+
 Failure TooMuchCpu(uint64_t used_ns, uint64_t limit_ns) {
   // Used is rounded up: "used 50 ms, limit 50 ms" would read like a mistake.
   std::string used = std::to_string((used_ns + 999'999) / 1'000'000);

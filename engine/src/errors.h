@@ -31,5 +31,6 @@ Failure Describe(v8::Local<v8::Context> context, wire::Error code, const v8::Try
 
 // A call, or top-level code, that used more CPU time than it may.
 Failure TooMuchCpu(uint64_t used_ns, uint64_t limit_ns);
+Failure TooMuchMemory(size_t limit_bytes);
 
 }  // namespace engine

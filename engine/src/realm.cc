@@ -226,6 +226,7 @@ size_t Realm::CountedBytes() const {
 
 void Realm::RunOut() {
   out_of_memory_ = true;
+  if (worker_ != nullptr) worker_->RanOut();
   isolate_->TerminateExecution();
 }
 

@@ -94,7 +94,7 @@ bool Watchdog::Look(Slot& slot) {
   if (Surely(slot) > kShortNs || slot.account_.limit_ns < kLowLimitNs) often_ = kOftenLooks;
   if (elapsed > kShortNs && slot.seen_cpu_ns_ == 0) slot.seen_cpu_ns_ = Nanoseconds(slot.cpu_clock_);
   if (!slot.is_slow() && Surely(slot) > Appetite::kLongNs) SlowDown(slot);
-  if (elapsed <= slot.account_.budget_ns) return true;
+  if (elapsed <= slot.account_.budget_ns && !slot.fired_) return true;
   uint64_t cost = Cost(slot, now);
   if (!slot.fired_) {
     if (cost <= slot.account_.budget_ns) return true;
@@ -102,7 +102,7 @@ bool Watchdog::Look(Slot& slot) {
     slot.fired_ns_ = now;
     slot.fired_cost_ns_ = cost;
     slot.isolate_->TerminateExecution();
-  } else if (IsStuck(now - slot.fired_ns_, cost - slot.fired_cost_ns_)) {
+  } else if (IsStuck(slot.account_, now - slot.fired_ns_, cost - slot.fired_cost_ns_)) {
     // Told under the lock: should the entry end just now, its worker's last frame comes after this one.
     slot.disowned_ = true;
     stuck_(slot.account_, cost);
@@ -112,7 +112,8 @@ bool Watchdog::Look(Slot& slot) {
   return true;
 }
 
-bool Watchdog::IsStuck(uint64_t since_ns, uint64_t cpu_ns) {
+bool Watchdog::IsStuck(const Account& account, uint64_t since_ns, uint64_t cpu_ns) {
+  if (account.ran_out) return cpu_ns > kStuckInMemoryNs || since_ns > kStuckNs;
   return cpu_ns > kStuckCpuNs || (since_ns > kLateNs && cpu_ns > kLateCpuNs) || since_ns > kStuckNs;
 }
 
@@ -182,6 +183,15 @@ uint64_t Watchdog::Charge::Stop() {
 bool Watchdog::Charge::HasFired() const {
   std::lock_guard<std::mutex> lock(slot_.mutex_);
   return slot_.fired_;
+}
+
+void Watchdog::Charge::RunOut() {
+  if (!slot_.watchdog_.measures_) return;
+  std::lock_guard<std::mutex> lock(slot_.mutex_);
+  slot_.account_.ran_out = true;
+  if (std::exchange(slot_.fired_, true)) return;
+  slot_.fired_ns_ = MonotonicNs();
+  slot_.fired_cost_ns_ = Cost(slot_, slot_.fired_ns_);
 }
 
 bool Watchdog::Charge::Disown() {

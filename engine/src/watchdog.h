@@ -33,11 +33,13 @@ namespace engine {
 // Whose time an entry into JavaScript takes.
 struct Account {
   uint32_t worker;
-  uint32_t call;       // 0: nobody's in particular
-  bool starting;       // top-level code
-  uint64_t limit_ns;   // what may be used in all
-  uint64_t used_ns;    // what was used before this entry
-  uint64_t budget_ns;  // when this entry is ended
+  uint32_t call;        // 0: nobody's in particular
+  bool starting;        // top-level code
+  uint64_t limit_ns;    // what may be used in all
+  uint64_t used_ns;     // what was used before this entry
+  uint64_t budget_ns;   // when this entry is ended
+  size_t memory_bytes;  // what the worker may use,
+  bool ran_out;         // and whether it was told to end for using more
 };
 
 class Watchdog final {
@@ -92,6 +94,8 @@ class Watchdog final {
     // what the thread did besides: a thread or a tenant must not lose its priority by mistake.
     uint64_t surely_ns() const { return surely_ns_; }
     uint32_t call() const { return slot_.account_.call; }
+    // The entry has been told to end for want of memory: from the thread that is in it.
+    void RunOut();
     // The entry can never end: from the thread that is in it. False when it was disowned before.
     bool Disown();
 
@@ -129,6 +133,8 @@ class Watchdog final {
   static constexpr uint64_t kLateNs = 1'200'000'000;
   static constexpr uint64_t kLateCpuNs = 100'000'000;
   static constexpr uint64_t kStuckNs = 10'000'000'000;
+  // For want of memory: what is left of the heap is collected again and again until then.
+  static constexpr uint64_t kStuckInMemoryNs = 1'000'000'000;
   // Beyond so many slow threads none is slowed: the usual ones must not run out.
   static constexpr uint32_t kMaxSlow = 32;
   void Run();
@@ -136,7 +142,7 @@ class Watchdog final {
   bool Look(Slot& slot);
   void SlowDown(Slot& slot);
   // Of an entry that has been told to end: so long ago, and what it has used since.
-  static bool IsStuck(uint64_t since_ns, uint64_t cpu_ns);
+  static bool IsStuck(const Account& account, uint64_t since_ns, uint64_t cpu_ns);
   static uint64_t Surely(const Slot& slot);
   static uint64_t Cost(const Slot& slot, uint64_t now_ns);
   void WakeUp();

@@ -258,9 +258,7 @@ uint64_t Worker::RunCharged(Watchdog::Slot& slot, uint32_t call_id, const Accoun
   if (disowned) Vanish();
   if (state_ == State::kGone) return cost;
   if (realm_->out_of_memory()) {
-    std::string limit = std::to_string(memory_bytes_ >> 20);
-    condemned_ = Failure{
-        wire::Error::kMemory, "the worker used more than its memory limit of " + limit + " MB", {}, {}, {}, 0, 0};
+    condemned_ = TooMuchMemory(memory_bytes_);
   } else if (too_long) {
     condemned_ = TooMuchCpu(account.used_ns + cost, account.limit_ns);
   } else {

@@ -112,6 +112,10 @@ class Worker final : public std::enable_shared_from_this<Worker> {
   bool HasTime() const { return UnfinishedNs() < kStrayNs; }
   // V8 has been told to end the worker's code.
   bool IsEnding() const { return realm_->out_of_memory() || (charge_ != nullptr && charge_->HasFired()); }
+  // V8 was told so for want of memory, from inside a turn or between two.
+  void RanOut() {
+    if (charge_ != nullptr) charge_->RunOut();
+  }
   void OnPromiseReject(const v8::PromiseRejectMessage& message);
   bool HasRejections() const { return !rejections_.empty(); }
   // V8 has no memory left and would end the process. Never returns: the thread stays where it is until Python has
