@@ -91,7 +91,7 @@ def test_every_global_of_a_worker_is_in_the_reference() -> None:
 
 def test_every_built_in_module_is_in_the_reference() -> None:
     source = (ROOT / "web/node/modules.js").read_text("utf-8")
-    names = set(re.findall(r'^  "?([\w/]+)"?: \(\) => ', source, re.MULTILINE))
+    names = set(re.findall(r'^ +"?([\w/]+)"?: \(\) => ', source, re.MULTILINE))
     assert len(names) > 15
     page = (ROOT / "docs/reference/web-apis.md").read_text("utf-8")
     assert not {name for name in names if f"`node:{name}`" not in page}

@@ -15,7 +15,7 @@ const LAZY = [
   /^(console_format|console_table)\.js$/,
   /^crypto\/(?!(crypto|errors|idl|key|registry|subtle)\.js)\w+\.js$/,
   /^dom\/(broadcast_channel|message_event|message_port|observable\w*|progress_event)\.js$/,
-  /^encoding\/(labels|text_streams)\.js$/,
+  /^encoding\/(bytes_text|labels|text_streams)\.js$/,
   /^fetch\/(event_source|event_stream|integrity)\.js$/,
   /^file\/(file_reader|multipart|object_url)\.js$/,
   /^streams\/(compression|gated|identity|transfer)\.js$/,

@@ -83,8 +83,9 @@ const bounded = (value) => (typeof value === "string" && value.length > LONGEST 
 /** The arguments of console.log as one text; `show` gives that of an object. */
 export function formatArguments(data, show = inspect) {
   const toText = (value) => (typeof value === "string" ? value : show(value));
-  const [first, ...rest] = data.map(bounded);
-  if (typeof first !== "string") return [first, ...rest].map(toText).join(" ");
+  const values = data.map(bounded);
+  const [first, ...rest] = values;
+  if (typeof first !== "string") return values.map(toText).join(" ");
   if (rest.length === 0) return first;
   let used = 0;
   const text = first.includes("%")

@@ -4,6 +4,7 @@
 // its caches (Spectre). Every way to the time that ECMAScript has goes through here: Date, and Intl.DateTimeFormat when it is
 // asked to format nothing. What moves the clock, between turns of the event loop, is the engine's business.
 import { wallClock } from "./internal/clock.js";
+import { lazy } from "./internal/lazy.js";
 
 const { construct } = Reflect;
 const OriginalDate = Date;
@@ -54,9 +55,40 @@ function freezeFormats(prototype) {
   define(prototype, "formatToParts", formatToParts);
 }
 
+// https://tc39.es/proposal-arraybuffer-base64/spec/: of ECMAScript 2026, and not in this V8 yet.
+function addBytesText() {
+  if ("fromBase64" in Uint8Array) return;
+  const text = () => lazy("encoding/bytes_text.js");
+  const statics = {
+    fromBase64: (string, options = undefined) => text().fromBase64(string, options),
+    fromHex: (string) => text().fromHex(string),
+  };
+  const methods = {
+    setFromBase64(string, options = undefined) {
+      text().requireBytes(this, "setFromBase64");
+      return text().setFromBase64(this, string, options);
+    },
+    setFromHex(string) {
+      text().requireBytes(this, "setFromHex");
+      return text().setFromHex(this, string);
+    },
+    toBase64(options = undefined) {
+      text().requireBytes(this, "toBase64");
+      return text().toBase64(this, options);
+    },
+    toHex() {
+      text().requireBytes(this, "toHex");
+      return text().toHex(this);
+    },
+  };
+  for (const [name, value] of Object.entries(statics)) define(Uint8Array, name, value);
+  for (const [name, value] of Object.entries(methods)) define(Uint8Array.prototype, name, value);
+}
+
 /** Called once, while the snapshot is made. SharedArrayBuffer is not there yet: the engine removes it. */
 export function tameLanguage(scope) {
   freezeDate(scope);
   freezeFormats(Intl.DateTimeFormat.prototype);
+  addBytesText();
   delete Atomics.waitAsync; // Atomics.wait is refused by V8
 }

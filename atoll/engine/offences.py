@@ -44,6 +44,10 @@ class Entry(Struct):
     blocked_until: float = 0.0
     blocked_version: str = ""
 
+    def until(self, now: float) -> float:
+        """When what is done about it now ends."""
+        return self.blocked_until if self.blocked_until > now else self.alone_until
+
 
 class Apart(Struct):
     """What is held against one tenant."""
@@ -132,8 +136,8 @@ class Offences:
                 "worker": entry.name,
                 "status": "blocked" if entry.blocked_until > now else "alone",
                 "crashes": len(entry.crashes),
-                "seconds_left": math.ceil(max(entry.blocked_until, entry.alone_until) - now),
+                "seconds_left": math.ceil(entry.until(now) - now),
             }
             for worker_id, entry in self._book.items()
-            if max(entry.blocked_until, entry.alone_until) > now
+            if entry.until(now) > now
         ]

@@ -168,6 +168,8 @@ def test_the_book_forgets_what_is_long_ago() -> None:
     assert book.is_alone(version, 200)
     book.accuse(version, 200, was_alone=True)
     assert book.refusal(version, 209) is not None
+    assert [(entry["status"], entry["seconds_left"]) for entry in book.listed(201)] == [("blocked", 9)]
+    assert [(entry["status"], entry["seconds_left"]) for entry in book.listed(211)] == [("alone", 99)]
     assert book.refusal(version, 211) is None
     assert book.is_alone(version, 211), "after the refusal it is let in on probation"
     assert not book.is_alone(version, 311)

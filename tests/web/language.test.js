@@ -24,6 +24,27 @@ const clocks = {
 };
 
 export const tests = {
+  "bytes as base64 and hex": () => {
+    equal(new Uint8Array([251, 255, 0, 1]).toBase64(), "+/8AAQ==");
+    equal(new Uint8Array([251, 255, 0, 1]).toBase64({ alphabet: "base64url", omitPadding: true }), "-_8AAQ");
+    equal(new Uint8Array([251, 0, 16]).toHex(), "fb0010");
+    deepEqual([...Uint8Array.fromBase64(" +/8A\nAQ ")], [251, 255, 0, 1]);
+    deepEqual([...Uint8Array.fromBase64("-_8AAQ==", { alphabet: "base64url", lastChunkHandling: "strict" })], [251, 255, 0, 1]);
+    deepEqual([...Uint8Array.fromBase64("AAECAw", { lastChunkHandling: "stop-before-partial" })], [0, 1, 2]);
+    deepEqual([...Uint8Array.fromHex("fB0010")], [251, 0, 16]);
+    const bytes = new Uint8Array(4);
+    deepEqual([bytes.setFromBase64("AAEC AwQF"), [...bytes]], [{ read: 4, written: 3 }, [0, 1, 2, 0]]);
+    deepEqual([bytes.setFromHex("0908070605"), [...bytes]], [{ read: 8, written: 4 }, [9, 8, 7, 6]]);
+    for (const text of ["A", "AA=", "AA==A", "A===", "AA-A", "AAA\u0100"]) throws(() => Uint8Array.fromBase64(text), SyntaxError);
+    for (const text of ["AA", "AB==", "AAB="]) throws(() => Uint8Array.fromBase64(text, { lastChunkHandling: "strict" }), SyntaxError);
+    for (const text of ["0", "0g", "\u01300"]) throws(() => Uint8Array.fromHex(text), SyntaxError);
+    throws(() => Uint8Array.fromBase64(5), TypeError);
+    throws(() => Uint8Array.fromBase64("", { alphabet: "other" }), TypeError);
+    throws(() => Uint8Array.prototype.toHex.call(new Uint16Array(1)), TypeError);
+    structuredClone(bytes.buffer, { transfer: [bytes.buffer] });
+    throws(() => bytes.toBase64(), TypeError);
+    throws(() => bytes.setFromHex(""), TypeError);
+  },
   ...Object.fromEntries(
     Object.entries(clocks).map(([name, clock]) => [
       `${name} stands still while code runs`,

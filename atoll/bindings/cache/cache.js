@@ -20,6 +20,7 @@ const remove = defineOp("cache.delete");
 const OURS = Symbol("ours");
 const DEFAULT = "default";
 const LONGEST_NAME = 1024;
+const STATUS_TEXT = "status text: "; // begins the first line of what is kept, and no header can have such a name
 
 /** What identifies a response: the URL without its fragment, or `cf.cacheKey`; and the headers it may vary by. */
 function keyOf(input) {
@@ -56,7 +57,13 @@ function sourceOf(first, reader) {
 function responseOf(url, meta, body) {
   const response = new Response(null, { status: meta.status });
   const state = responseState(response);
-  state.list = HeaderList.fromText(`\n${meta.head}`, 1);
+  let { head } = meta;
+  if (head.startsWith(STATUS_TEXT)) {
+    const end = head.indexOf("\r\n");
+    if (meta.status !== 206 && meta.status !== 304) state.statusText = head.slice(STATUS_TEXT.length, end);
+    head = head.slice(end + 2);
+  }
+  state.list = HeaderList.fromText(`\n${head}`, 1);
   state.guard = "immutable";
   state.url = url;
   if (meta.manual) state.encodeBody = "manual";
@@ -116,7 +123,7 @@ export class Cache {
     const { method, url, head } = keyOf(request);
     const state = requireCacheable(method, response);
     const { pairs } = headerList(state);
-    let reply = "";
+    let reply = state.statusText === "" ? "" : `${STATUS_TEXT}${state.statusText}\r\n`;
     for (let i = 0; i < pairs.length; i += 2) reply += `${pairs[i]}: ${pairs[i + 1]}\r\n`;
     const body = takeBody(state.body);
     const meta = { cache: this.#name, url, head, status: state.status, reply, manual: state.encodeBody === "manual" };

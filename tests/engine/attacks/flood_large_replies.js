@@ -1,5 +1,5 @@
-// Asks a binding for far more than it can hold.
-// expect: answer some do not fit or answer taken or memory
+// Asks a binding for six times what it can hold, at once and all of it to keep.
+// expect: answer some do not fit or memory
 // limits: cpu_ms=20000 memory_mb=32 wall_ms=60000
 // bindings: kv
 // peak: 350
