@@ -36,7 +36,7 @@ ENDED: Final = 3
 CANCELLED: Final = 4
 OVER: Final = 5
 
-WAIT_UNTIL_SECONDS = 35.0  # the engine ends waitUntil after 30 s; this is for an engine that does not
+WAIT_UNTIL_SECONDS = 30.0  # what waitUntil holds has so long, after the response or when the client has gone
 # What an engine has to end a call, and then to end an isolate; after that its thread is stuck and the engine is killed.
 # Longer than the most CPU time a worker may be given (30 s): until then its threads may simply be busy.
 CANCEL_SECONDS = 45.0

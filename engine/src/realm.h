@@ -18,6 +18,7 @@
 #include "native/handles.h"
 #include "native/weights.h"
 #include "tasks.h"
+#include "wasm_quota.h"
 
 namespace engine {
 
@@ -65,6 +66,7 @@ class Realm final {
   native::Handles& handles() { return handles_; }
   native::Weights& weights() { return weights_; }
   IcuMemory& icu() { return icu_; }
+  WasmQuota& wasm_quota() { return wasm_quota_; }
   size_t memory_bytes() const { return memory_bytes_; }
 
   // A fresh context in place of the old one, which nothing leads to any more. The realm must not be entered.
@@ -131,6 +133,7 @@ class Realm final {
   native::Handles handles_;
   native::Weights weights_;
   IcuMemory icu_;
+  WasmQuota wasm_quota_;
 
   Worker* worker_ = nullptr;
   double now_ms_ = 0;

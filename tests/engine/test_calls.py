@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 import pytest
 from engine_room import HELLO, Ear, EngineRoom, script
 
+from atoll.engine.calls import WAIT_UNTIL_SECONDS
 from atoll.errors import Failure
 from atoll.wire.generated import CHUNK, WINDOW, ErrorCode, Level, Outcome
 from atoll.workers import Limits
@@ -190,6 +192,11 @@ async def test_wait_until_without_end_costs_its_worker_the_isolate_and_nobody_el
     assert (await room.get(version)).body == b"now"
     assert room.pool.stats().engines_lost == 0
     assert len(room.records) == 3
+
+
+def test_wait_until_has_the_time_that_the_docs_promise() -> None:
+    page = Path(__file__).resolve().parents[2] / "docs/concepts/workers-and-versions.md"
+    assert f"| a promise given to `ctx.waitUntil` | {WAIT_UNTIL_SECONDS:g} s beyond the response" in page.read_text()
 
 
 async def test_wait_until_goes_on_after_the_response_and_ends_the_record(room: EngineRoom) -> None:

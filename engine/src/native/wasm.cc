@@ -7,13 +7,21 @@
 namespace engine::native {
 namespace {
 
+bool HasCompiledMuch(v8::Isolate* isolate, size_t bytes) {
+  return isolate->GetData(0) != nullptr && !Realm::Of(isolate).wasm_quota().Take(bytes);
+}
+
 // refusalOfWasm(view) -> why the module is not compiled, or undefined
 void RefusalOfWasm(const Arguments& args) {
   if (args.Length() < 1 || !args[0]->IsArrayBufferView()) {
     return ThrowTypeError(args.GetIsolate(), "refusalOfWasm takes a view");
   }
   const ReadableBytes module(args[0].As<v8::ArrayBufferView>());
-  const std::string why = WhyRefused(module.bytes());
+  std::string why = WhyRefused(module.bytes());
+  if (why.empty() && HasCompiledMuch(args.GetIsolate(), module.bytes().size())) {
+    why = "is one too many: a worker may compile " + std::to_string(WasmQuota::kBytes >> 20) +
+          " MB from bytes in a minute";
+  }
   if (!why.empty()) args.GetReturnValue().Set(ToV8(args.GetIsolate(), why));
 }
 

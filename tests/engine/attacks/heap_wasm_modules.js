@@ -1,6 +1,6 @@
 // Keeps one large WebAssembly module after the other.
 // expect: memory
-// limits: cpu_ms=5000 memory_mb=64
+// limits: cpu_ms=5000 memory_mb=32
 // switches: allow_wasm_compile
 // peak: 350
 const number = (n) => [(n & 127) | 128, ((n >> 7) & 127) | 128, (n >> 14) & 127];
