@@ -16,11 +16,10 @@
 namespace engine {
 
 constexpr int kSlowNice = 10;
-constexpr int kLowestNice = 19;
 constexpr uint64_t kSlowSliceNs = 100'000'000;
 
 // Of the calling thread; may be called in a signal handler. 0: this thread, the only one the sandbox lets it name.
-inline void LowerPriority(int nice = kSlowNice) {
+inline void LowerPriority() {
   struct {  // sched_attr, which glibc does not declare
     uint32_t size, policy;
     uint64_t flags;
@@ -29,9 +28,9 @@ inline void LowerPriority(int nice = kSlowNice) {
     uint64_t runtime, deadline, period;
   } attributes = {};
   attributes.size = sizeof(attributes);
-  attributes.nice = nice;
+  attributes.nice = kSlowNice;
   attributes.runtime = kSlowSliceNs;
-  if (syscall(SYS_sched_setattr, 0, &attributes, 0) != 0) setpriority(PRIO_PROCESS, 0, nice);
+  if (syscall(SYS_sched_setattr, 0, &attributes, 0) != 0) setpriority(PRIO_PROCESS, 0, kSlowNice);
 }
 
 }  // namespace engine

@@ -1,6 +1,7 @@
 #include "spares.h"
 
 #include <malloc.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -8,7 +9,6 @@
 #include <utility>
 
 #include "pages.h"
-#include "priority.h"
 
 namespace engine {
 namespace {
@@ -42,11 +42,12 @@ std::unique_ptr<Realm> Spares::Take(size_t memory_bytes, bool* made) {
 }
 
 void Spares::Replenish() {
-  Pages::Reserve();
   {
     std::lock_guard<std::mutex> lock(mutex_);
     prepare_ = true;
+    if (ready_.size() < wanted_) return;  // more spares are better, and on their way
   }
+  Pages::Reserve();
   taken_.notify_one();
 }
 
@@ -73,20 +74,21 @@ void Spares::Start() {
 }
 
 void Spares::Fill() {
-  LowerPriority(kLowestNice);
+  setpriority(PRIO_PROCESS, 0, 19);  // 0: this thread, the only one the sandbox lets it name
   size_t trimmed = 0;
   for (;;) {
     {
       std::unique_lock<std::mutex> lock(mutex_);
       taken_.wait(lock, [this] { return trim_ || prepare_ || ready_.size() < wanted_; });
-      if (std::exchange(prepare_, false)) {
-        lock.unlock();
-        Pages::Prepare();
-        continue;
-      }
       if (std::exchange(trim_, false)) {
         lock.unlock();
         malloc_trim(0);
+        continue;
+      }
+      if (ready_.size() >= wanted_) {
+        prepare_ = false;
+        lock.unlock();
+        Pages::Prepare();
         continue;
       }
       // Whoever took one is busy with it now, and making another takes the same memory locks: let it go ahead, unless

@@ -177,23 +177,23 @@ def test_a_stream_that_breaks_breaks_the_response_visibly(atoll: Atoll) -> None:
     assert atoll.logs("breaks")[0]["exception"]["message"] == "no more"
 
 
-@pytest.mark.parametrize("chunk", ["null", "undefined", "7", "{ then() {} }", "new Blob()", "'text'"])
+@pytest.mark.parametrize("chunk", ["null", "undefined", "7", "{ then() {} }", "new Blob()"])
 def test_a_stream_of_what_are_no_bytes_breaks_instead_of_ending(atoll: Atoll, chunk: str) -> None:
     """Null is the end inside, and what has a `then` would be waited for."""
     atoll.deploy(
         "odd-chunks",
         """export default { fetch() {
-          const chunks = [new ArrayBuffer(3), new DataView(new ArrayBuffer(3)), CHUNK, new Uint8Array(3)];
+          const chunks = [new ArrayBuffer(3), new DataView(new ArrayBuffer(3)), "é", CHUNK, new Uint8Array(3)];
           const pull = (controller) => (chunks.length > 0 ? controller.enqueue(chunks.shift()) : controller.close());
           return new Response(new ReadableStream({ pull, cancel: (reason) => console.log(`canceled: ${reason}`) }));
         } };""".replace("CHUNK", chunk),
     )
     with pytest.raises(http.client.IncompleteRead) as cut:
         atoll.get("odd-chunks")
-    assert cut.value.partial == bytes(6)
+    assert cut.value.partial == bytes(6) + "é".encode()
     record = atoll.logs("odd-chunks")[0]
     message = record["exception"]["message"]
-    assert ("TextEncoderStream" if "text" in chunk else "may only hold Uint8Arrays") in message
+    assert "may only hold Uint8Arrays" in message
     assert record["exception"]["type"] == "TypeError"
     assert record["logs"][0]["message"] == f"canceled: TypeError: {message}"
 

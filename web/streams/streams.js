@@ -21,6 +21,7 @@ import { defineTransferable, structuredClone } from "../dom/clone.js";
 import { DOMException } from "../dom/exception.js";
 import { lazy } from "../internal/lazy.js";
 import { defineInterface } from "../internal/platform.js";
+import { encodeText } from "../internal/text.js";
 
 // Where the library keeps these; see tools/hide_streams.mjs.
 const {
@@ -147,9 +148,10 @@ export function notBytes(chunk) {
   return new TypeError(`A body's stream gave ${given}, and may only hold Uint8Arrays.`);
 }
 
-/** The bytes of a chunk. The standard knows Uint8Arrays only, Cloudflare's runtime every buffer and view; undefined for anything else. */
+/** The bytes of a chunk. The standard knows Uint8Arrays only, Cloudflare's runtime buffers, views and strings; undefined for anything else. */
 function bytesOf(chunk) {
   if (chunk instanceof Uint8Array) return chunk;
+  if (typeof chunk === "string") return encodeText(chunk);
   if (ArrayBuffer.isView(chunk)) return new Uint8Array(chunk.buffer, chunk.byteOffset, chunk.byteLength);
   return chunk instanceof ArrayBuffer ? new Uint8Array(chunk) : undefined;
 }
