@@ -98,6 +98,10 @@ bool Watchdog::Look(Slot& slot) {
   uint64_t cost = Cost(slot, now);
   if (!slot.fired_) {
     if (cost <= slot.account_.budget_ns) return true;
+    // A virtual machine may stand still while the clock of its thread goes on. What computes goes on computing.
+    if (slot.over_cost_ns_ == 0) slot.over_cost_ns_ = cost;
+    often_ = kOftenLooks;
+    if (cost < slot.over_cost_ns_ + kShortNs) return true;
     slot.fired_ = true;
     slot.fired_ns_ = now;
     slot.fired_cost_ns_ = cost;
@@ -154,6 +158,7 @@ Watchdog::Charge::Charge(Slot& slot, v8::Isolate* isolate, const Account& accoun
     slot_.account_ = account;
     slot_.seen_cpu_ns_ = 0;
     slot_.fired_ = slot_.disowned_ = false;
+    slot_.over_cost_ns_ = 0;
     if (slot_.entered_ns_ - slot_.base_ns_ > kBaseEveryNs) {
       slot_.base_ns_ = slot_.entered_ns_;
       slot_.base_cpu_ns_ = Nanoseconds(slot_.cpu_clock_);
@@ -172,6 +177,11 @@ uint64_t Watchdog::Charge::Stop() {
   std::lock_guard<std::mutex> lock(slot_.mutex_);
   cost_ns_ = Cost(slot_, MonotonicNs());
   slot_.charged_ns_ += cost_ns_;
+  // So much cannot have been missed by all looks: the machine stood still.
+  const Account& account = slot_.account_;
+  if (!slot_.fired_ && cost_ns_ > std::max(account.budget_ns, kMissedNs)) {
+    cost_ns_ = std::min(cost_ns_, account.limit_ns / 2);
+  }
   surely_ns_ = Surely(slot_);
   fired_ = slot_.fired_;
   disowned_ = slot_.disowned_;

@@ -72,6 +72,7 @@ class Watchdog final {
     bool fired_ = false;
     uint64_t fired_ns_ = 0;       // when,
     uint64_t fired_cost_ns_ = 0;  // and what the entry had cost by then
+    uint64_t over_cost_ns_ = 0;   // what it had used when it was first seen beyond its budget
     bool disowned_ = false;
   };
 
@@ -125,6 +126,8 @@ class Watchdog final {
   static constexpr int kOftenLooks = 100;
   static constexpr uint64_t kBaseEveryNs = 10'000'000;
   static constexpr uint64_t kShortNs = 1'000'000;
+  // An entry of more than this is looked at, and ended if that is too much.
+  static constexpr uint64_t kMissedNs = 15'000'000;
   static constexpr int kLooksBeforeSleep = 125;
   // JavaScript ends within some milliseconds of being told to, a long collection of garbage within a few hundred. What
   // has had so much CPU time since, or so much time at all, never will. On a busy machine, where a slow thread gets
