@@ -177,9 +177,10 @@ uint64_t Watchdog::Charge::Stop() {
   std::lock_guard<std::mutex> lock(slot_.mutex_);
   cost_ns_ = Cost(slot_, MonotonicNs());
   slot_.charged_ns_ += cost_ns_;
-  // So much cannot have been missed by all looks: the machine stood still.
+  // So much more cannot have been missed by all looks: the machine stood still. Somewhat more can, and is charged in
+  // full, lest code that ends itself right after its budget gets two.
   const Account& account = slot_.account_;
-  if (!slot_.fired_ && cost_ns_ > std::max(account.budget_ns, kMissedNs)) {
+  if (!slot_.fired_ && cost_ns_ > account.budget_ns + kMissedNs) {
     cost_ns_ = std::min(cost_ns_, account.limit_ns / 2);
   }
   surely_ns_ = Surely(slot_);

@@ -126,7 +126,7 @@ class Watchdog final {
   static constexpr int kOftenLooks = 100;
   static constexpr uint64_t kBaseEveryNs = 10'000'000;
   static constexpr uint64_t kShortNs = 1'000'000;
-  // An entry of more than this is looked at, and ended if that is too much.
+  // By then an entry beyond its budget has been looked at, and ended.
   static constexpr uint64_t kMissedNs = 15'000'000;
   static constexpr int kLooksBeforeSleep = 125;
   // JavaScript ends within some milliseconds of being told to, a long collection of garbage within a few hundred. What
