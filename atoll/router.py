@@ -183,6 +183,7 @@ class Router:
         self.entries: dict[str, Entry] = {}
         self.owners: dict[Pattern, str] = {}
         self.by_host: dict[tuple[str, str], dict[Pattern, Rule]] = {}  # (wildcard, host) -> its rules
+        self.own: dict[bytes, Outcome] = {}  # by the host a worker has by its name, ready for its first request
         self.remembered: dict[bytes, Outcome] = {}  # by raw Host header
 
     def find(self, host: bytes, target: bytes) -> Version | None:
@@ -218,6 +219,9 @@ class Router:
             self.owners[pattern] = worker_name
             rule = Rule((pattern.path or "/").encode(), pattern.is_prefix or pattern.path is None, version)
             self.by_host.setdefault((pattern.wildcard, pattern.host), {})[pattern] = rule
+        host = f"{worker_name}.{self.base}"
+        if version is not None and host.encode() not in self.control:
+            self.own[host.encode()] = self.outcome(host)
         self.remembered.clear()
 
     def drop(self, worker_name: str) -> None:
@@ -256,6 +260,7 @@ class Router:
 
     def remove(self, worker_name: str) -> None:
         entry = self.entries.pop(worker_name, None)
+        self.own.pop(f"{worker_name}.{self.base}".encode(), None)
         for pattern in entry.patterns if entry else ():
             del self.owners[pattern]
             rules = self.by_host[pattern.wildcard, pattern.host]
@@ -264,10 +269,11 @@ class Router:
                 del self.by_host[pattern.wildcard, pattern.host]
 
     def remember(self, host: bytes) -> Outcome:
-        name = host_name(host)
-        outcome: Outcome = (None, ())
-        if name is not None and name not in self.control:
-            outcome = self.outcome(name.decode("ascii"))
+        outcome = self.own.get(host)
+        if outcome is None:
+            name = host_name(host)
+            known = name is not None and name not in self.control
+            outcome = self.outcome(name.decode("ascii")) if name is not None and known else (None, ())
         if len(self.remembered) >= MAX_REMEMBERED_HOSTS:
             self.remembered.clear()
         self.remembered[host] = outcome

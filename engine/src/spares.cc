@@ -33,7 +33,6 @@ std::unique_ptr<Realm> Spares::Take(size_t memory_bytes, bool* made) {
         ready_.pop_back();
       }
     }
-    taken_.notify_one();
     if (realm != nullptr) return realm;
   }
   *made = true;
@@ -41,13 +40,14 @@ std::unique_ptr<Realm> Spares::Take(size_t memory_bytes, bool* made) {
   return std::make_unique<Realm>(factory_, memory_bytes);
 }
 
-void Spares::Replenish() {
+void Spares::Replenish(bool made) {
+  bool complete;
   {
     std::lock_guard<std::mutex> lock(mutex_);
-    prepare_ = true;
-    if (ready_.size() < wanted_) return;  // more spares are better, and on their way
+    prepare_ = prepare_ || made;
+    complete = ready_.size() >= wanted_;
   }
-  Pages::Reserve();
+  if (made && complete) Pages::Reserve();  // else more spares are better, and come first
   taken_.notify_one();
 }
 

@@ -20,10 +20,10 @@ class Spares final {
   Spares(const Spares&) = delete;
   Spares& operator=(const Spares&) = delete;
 
-  // A realm with the given memory limit: a spare if it fits, else a new one. When one had to be made, and the answer
-  // has left, Replenish() has memory prepared for another.
+  // A realm with the given memory limit: a spare if it fits, else one that is made now. Once the answer has left, so
+  // that nobody waits for it, Replenish() has another spare made, or memory prepared if there are enough of them.
   std::unique_ptr<Realm> Take(size_t memory_bytes, bool* made);
-  void Replenish();
+  void Replenish(bool made);
   void Give(std::unique_ptr<Realm> realm);
   size_t count();
 

@@ -56,7 +56,8 @@ bool Worker::Turn(Watchdog::Slot& slot) {
   std::vector<Mail> batch;
   TakeMail(batch);
   bool made = false;
-  if (realm_ == nullptr && state_ == State::kNew) {
+  const bool is_new = realm_ == nullptr && state_ == State::kNew;
+  if (is_new) {
     realm_ = engine_.spares().Take(memory_bytes_, &made);
     realm_->set_worker(this);
     realm_->tasks().OnTask([weak = weak_from_this()] {
@@ -88,11 +89,11 @@ bool Worker::Turn(Watchdog::Slot& slot) {
   if (state_ == State::kGone) {
     realm_.reset();
     Flush();
-    if (made) engine_.spares().Replenish();
+    if (is_new) engine_.spares().Replenish(made);
     return false;
   }
   Flush();
-  if (made) engine_.spares().Replenish();
+  if (is_new) engine_.spares().Replenish(made);
   bool again = IsUsedUp();  // the answer leaves first
   again = again || (finalizers_wait_ && state_ == State::kReady && MayRunStray());
   std::lock_guard<std::mutex> lock(mutex_);
@@ -107,6 +108,7 @@ void Worker::RunBatch(std::vector<Mail>& batch, Watchdog::Slot& slot) {
       Refuse(batch[i]);
       continue;
     }
+    const bool is_load = batch[i].kind == Mail::Kind::kLoad;
     Handle(batch[i], slot);
     if (condemned_) Condemn(*condemned_);
     if (state_ == State::kReady && !early_.empty()) {
@@ -116,7 +118,7 @@ void Worker::RunBatch(std::vector<Mail>& batch, Watchdog::Slot& slot) {
       early_.clear();
     }
     uint64_t now = MonotonicNs();
-    if (out_.empty()) {
+    if (out_.empty() || is_load) {  // LOADED leaves with the first answer: Python, told of it now, might take the core
       out_since_ns_ = now;
     } else if (now - out_since_ns_ > kFlushNs) {
       Flush();
