@@ -219,9 +219,9 @@ class Router:
             self.owners[pattern] = worker_name
             rule = Rule((pattern.path or "/").encode(), pattern.is_prefix or pattern.path is None, version)
             self.by_host.setdefault((pattern.wildcard, pattern.host), {})[pattern] = rule
-        host = f"{worker_name}.{self.base}"
-        if version is not None and host.encode() not in self.control:
-            self.own[host.encode()] = self.outcome(host)
+        if version is not None:
+            host = f"{worker_name}.{self.base}".encode()
+            self.own[host] = self.work_out(host)
         self.remembered.clear()
 
     def drop(self, worker_name: str) -> None:
@@ -271,13 +271,14 @@ class Router:
     def remember(self, host: bytes) -> Outcome:
         outcome = self.own.get(host)
         if outcome is None:
-            name = host_name(host)
-            known = name is not None and name not in self.control
-            outcome = self.outcome(name.decode("ascii")) if name is not None and known else (None, ())
+            outcome = self.work_out(host_name(host))
         if len(self.remembered) >= MAX_REMEMBERED_HOSTS:
             self.remembered.clear()
         self.remembered[host] = outcome
         return outcome
+
+    def work_out(self, name: bytes | None) -> Outcome:
+        return (None, ()) if name is None or name in self.control else self.outcome(name.decode("ascii"))
 
     def outcome(self, host: str) -> Outcome:
         """Rules for a host in the order to try them, cut after the first that takes every path."""

@@ -201,6 +201,26 @@ def test_a_change_is_seen_by_the_next_request() -> None:
     router.drop("a")
 
 
+def test_what_a_worker_of_that_name_leads_to_changes_with_it() -> None:
+    """It is worked out before anybody asks, so it must never be what was true before."""
+    router = Router("localhost", ["admin.localhost"])
+    for name in ("a", "admin"):
+        router.put(name, version(name))
+    other, old = version("b"), version("a")
+    router.put("b", other, ["*.localhost/*"])
+    router.put("a", old, ["a.localhost/x"])
+    for host in (b"a.localhost", b"A.localhost", b"a.localhost:80", b"a.localhost."):
+        assert router.find(host, b"/y") is old and router.find(host, b"/x") is old, host
+    for host in (b"admin.localhost", b"admin.localhost:80"):
+        assert router.find(host, b"/") is None, host
+    router.put("a", None, ["a.localhost/x"])  # it answers nowhere, and /x is nobody's
+    for host in (b"a.localhost", b"a.localhost:80"):
+        assert router.find(host, b"/x") is None and router.find(host, b"/y") is other, host
+    router.drop("a")
+    for host in (b"a.localhost", b"a.localhost:80"):
+        assert router.find(host, b"/x") is other, host
+
+
 def test_random_hosts_do_not_grow_memory() -> None:
     router = table({"a": []})
     for number in range(10_000):
