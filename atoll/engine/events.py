@@ -15,6 +15,7 @@ from typing import Any, Protocol, TypeVar
 import msgspec
 
 from atoll.engine.calls import Call, Caller
+from atoll.engine.queue import QUEUE_FULL
 from atoll.errors import Failure
 from atoll.wire.generated import MAX_PAYLOAD, ErrorCode, Event
 from atoll.workers import Version
@@ -39,7 +40,7 @@ class EventFailed(Exception):
     def __init__(self, failure: Failure, said: bytes = b"") -> None:
         super().__init__(failure.message)
         self.failure = failure
-        self.was_refused = False  # no engine took the call: its handler knows nothing of it
+        self.was_refused = False  # it never began: its handler knows nothing of it
         self._said = said
 
     def said(self, shape: type[T]) -> T:
@@ -87,7 +88,7 @@ async def run_event(
     try:
         return await ear.answer
     except EventFailed as error:
-        error.was_refused = ear.call.placement is None
+        error.was_refused = ear.call.placement is None or error.failure is QUEUE_FULL
         raise
     except asyncio.CancelledError:
         if not ear.is_over:

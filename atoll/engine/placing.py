@@ -279,7 +279,7 @@ class Placer:
         for session in self.cells.sessions():
             waiting = session.waiting
             waiting.look(session, now)
-            throttled.update(p for p, count in waiting.backlog.items() if count >= self._limits.worker_queue)
+            throttled.update(p for p, calls in waiting.backlog.items() if len(calls) >= self._limits.worker_queue)
             for placement in waiting.late:
                 home = self.homes.get(placement.version)
                 if home is not None and home.placements[0] is placement:

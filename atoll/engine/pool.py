@@ -24,7 +24,7 @@ from atoll.engine.loads import CodeCache, LoadCodeCache, LoadReport, SaveCodeCac
 from atoll.engine.measures import PoolLimits, PoolStats, TenantCaps
 from atoll.engine.placement import Placement
 from atoll.engine.placing import BUSY, TRY_ELSEWHERE, Placer
-from atoll.engine.queue import CallQueue
+from atoll.engine.queue import QUEUE_FULL, CallQueue
 from atoll.engine.session import Session
 from atoll.engine.solo import is_solo, solo_placement, spend
 from atoll.errors import Failure, LoadFailed
@@ -169,6 +169,14 @@ class Pool:
             if has_room:
                 for call in self._queue.take(version):
                     self._route(call)
+
+    def _turn_away(self) -> None:
+        """What came in a burst and waits beyond the queue of its worker; as it came, nobody could tell it would."""
+        for session in self.cells.sessions():
+            for calls in session.waiting.backlog.values():
+                for call in calls[self.limits.worker_queue :]:
+                    self._counts.refused += 1
+                    session.calls.turn_away(call, QUEUE_FULL)
 
     def _refuse(self, call: Call, failure: Failure) -> None:
         self._counts.refused += failure.code in (ErrorCode.OVERLOADED, ErrorCode.QUOTA_EXCEEDED, ErrorCode.CPU_QUOTA)
@@ -323,6 +331,7 @@ class Pool:
         for session in self.cells.sessions():
             session.calls.sweep(now)
         self._placer.look(now)
+        self._turn_away()
         if now >= self._last_slow_sweep + SLOW_SWEEP:
             self._placer.tidy(now, now - self._last_slow_sweep)
             self.cells.sweep(now)

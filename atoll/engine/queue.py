@@ -10,11 +10,15 @@ from __future__ import annotations
 from collections import Counter, deque
 
 from atoll.engine.calls import QUEUED, Call
+from atoll.errors import Failure
+from atoll.wire.generated import ErrorCode
 from atoll.workers import Version
 
 MAX_QUEUE = 2000
 MAX_TENANT = 1000  # half of it stays for everybody else
 QUEUE_SECONDS = 5.0
+# For a call that was sent, and waits behind too many others for its isolate.
+QUEUE_FULL = Failure(ErrorCode.OVERLOADED, "too many calls wait for this worker already")
 
 
 class CallQueue:

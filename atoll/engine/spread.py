@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from atoll.engine.calls import SENT
+from atoll.engine.calls import SENT, Call
 from atoll.engine.homes import Home
 from atoll.engine.placement import Placement
 
@@ -30,11 +30,11 @@ class Waiting:
 
     def __init__(self) -> None:
         self.late: dict[Placement, int] = {}
-        self.backlog: dict[Placement, int] = {}
+        self.backlog: dict[Placement, list[Call]] = {}  # as they came
 
     def look(self, session: Session, now: float) -> None:
         late: dict[Placement, int] = {}
-        backlog: dict[Placement, int] = {}
+        backlog: dict[Placement, list[Call]] = {}
         begun = session.ledger.begun
         for call in session.calls.calls.values():
             waited = now - call.started
@@ -45,7 +45,7 @@ class Waiting:
                 continue
             late[placement] = late.get(placement, 0) + 1
             if waited >= BACKLOG_SECONDS:
-                backlog[placement] = backlog.get(placement, 0) + 1
+                backlog.setdefault(placement, []).append(call)
         self.late, self.backlog = late, backlog
 
 

@@ -114,6 +114,12 @@ class CallTable:
         if told:
             call.caller.on_failure(failure)
 
+    def turn_away(self, call: Call, failure: Failure) -> None:
+        """Its handler has not begun and is not to: the engine leaves out a call whose CANCEL comes before its turn."""
+        call.failure = failure
+        self.cancel(call, ErrorCode.CANCELED)
+        call.caller.on_failure(failure)
+
     def release(self, call: Call) -> Placement:
         """The call never started and goes elsewhere. Only when its worker is gone: the id is free at once."""
         self._forget(call)

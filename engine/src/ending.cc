@@ -1,7 +1,9 @@
 // How calls and workers end: hung calls, limits, stuck code, unloading.
 // (Another part of class Worker; its turns are in worker.cc.)
+#include <algorithm>
 #include <chrono>
 #include <thread>
+#include <unordered_set>
 
 #include "engine.h"
 #include "worker.h"
@@ -80,9 +82,31 @@ void Worker::Refuse(const Mail& mail) {
   if (mail.kind != Mail::Kind::kCall) return;
   Failure failure{wire::Error::kUnloaded, "the worker is no longer loaded here", {}, {}, {}, 0, 0};
   out_.Whole(wire::Frame::kFail, 0, id_, mail.id, failure.Json());
-  out_.Begin(wire::Frame::kDone, 0, id_, mail.id);
+  DoneUnbegun(mail.id, wire::Outcome::kInternalError);
+}
+
+// A call whose CANCEL comes before its turn never begins: whoever asked has left, or too many wait before it. Only a
+// CANCEL behind the CALL counts: one before it was for an older call with that id.
+void Worker::DropCancelled(std::vector<Mail>& unread) {
+  const auto is_cancel = [](const Mail& mail) { return mail.kind == Mail::Kind::kCancel; };
+  if (std::none_of(unread.begin(), unread.end(), is_cancel)) return;
+  std::unordered_set<uint32_t> cancelled;
+  std::unordered_set<uint32_t> dropped;
+  for (auto mail = unread.rbegin(); mail != unread.rend(); ++mail) {
+    if (is_cancel(*mail)) {
+      cancelled.insert(mail->id);
+    } else if (mail->kind == Mail::Kind::kCall && cancelled.erase(mail->id) != 0) {
+      dropped.insert(mail->id);
+      DoneUnbegun(mail->id, wire::Outcome::kCanceled);
+    }
+  }
+  std::erase_if(unread, [&](const Mail& mail) { return mail.BelongsToCall() && dropped.contains(mail.id); });
+}
+
+void Worker::DoneUnbegun(uint32_t call, wire::Outcome outcome) {
+  out_.Begin(wire::Frame::kDone, 0, id_, call);
   out_.U32(0);
-  out_.U32(static_cast<uint32_t>(wire::Outcome::kInternalError));
+  out_.U32(static_cast<uint32_t>(outcome));
   out_.End();
 }
 

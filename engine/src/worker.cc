@@ -55,6 +55,7 @@ bool Worker::TakeMail(std::vector<Mail>& batch) {
 bool Worker::Turn(Watchdog::Slot& slot) {
   std::vector<Mail> batch;
   TakeMail(batch);
+  DropCancelled(batch);
   bool made = false;
   const bool is_new = realm_ == nullptr && state_ == State::kNew;
   if (is_new) {
@@ -113,6 +114,7 @@ void Worker::RunBatch(std::vector<Mail>& batch, Watchdog::Slot& slot) {
     if (condemned_) Condemn(*condemned_);
     if (state_ == State::kReady && !early_.empty()) {
       // The top-level code is done: what had to wait for it comes before what came since.
+      DropCancelled(early_);
       batch.insert(batch.begin() + static_cast<ptrdiff_t>(i) + 1, std::make_move_iterator(early_.begin()),
                    std::make_move_iterator(early_.end()));
       early_.clear();

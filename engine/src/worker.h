@@ -204,6 +204,8 @@ class Worker final : public std::enable_shared_from_this<Worker> {
   void Vanish();
   void Leave(std::string_view reason);
   void Refuse(const Mail& mail);
+  void DropCancelled(std::vector<Mail>& unread);
+  void DoneUnbegun(uint32_t call, wire::Outcome outcome);
   void Flush();
 
   Engine& engine_;

@@ -112,6 +112,69 @@ async def test_calls_wait_for_a_busy_isolate_up_to_the_queue_and_no_further(open
         ear.call.cancel()
 
 
+COUNTING = """let begun = 0; export default { fetch(request) {
+  if (request.url.endsWith("/begun")) return new Response(String(begun));
+  begun++;
+  for (let i = 0; i < 2e7; i++);
+  return new Response("served");
+} };"""
+
+
+async def begun(room: EngineRoom, version: Version) -> int:
+    return int((await room.get(version, "http://test/begun")).body)
+
+
+async def test_of_a_burst_what_waits_beyond_the_queue_is_turned_away_and_never_begins(
+    open_room: Callable[..., Any],
+) -> None:
+    room: EngineRoom = await open_room(limits=PoolLimits(worker_queue=10))
+    version = script(COUNTING, limits=Limits(cpu_ms=2000))
+    await room.pool.check(version)
+    ears = [room.call(version) for _ in range(80)]
+    for ear in ears:
+        await ear.over()
+    served = [ear for ear in ears if ear.body == b"served"]
+    away = ears[len(served) :]
+    assert served == ears[: len(served)] and len(served) >= 10, "the first are served, in order"
+    assert len(away) >= 20 and {ear.code for ear in away} == {"OVERLOADED"}
+    assert away[0].failure is not None and "wait for this worker" in away[0].failure.message
+    assert await begun(room, version) == len(served)
+    assert room.pool.stats().refused == len(away)
+    await room.until(lambda: not room.pool.busy, "DONE of all")
+    assert len(room.records) == len(ears) + 1 and room.pool.tenants.of(version.tenant).in_flight == 0
+
+
+async def test_a_burst_of_quick_calls_is_not_turned_away(open_room: Callable[..., Any]) -> None:
+    room: EngineRoom = await open_room(limits=PoolLimits(worker_queue=10))
+    version = script(HELLO)
+    await room.pool.check(version)
+    for ear in [room.call(version) for _ in range(500)]:
+        assert (await ear.over()).body == b"hello"
+
+
+@pytest.mark.parametrize("startup", ["", "await new Promise((resolve) => setTimeout(resolve, 300));"])
+async def test_a_call_whose_client_leaves_while_it_waits_never_begins(
+    open_room: Callable[..., Any], startup: str
+) -> None:
+    room: EngineRoom = await open_room()
+    version = script(startup + COUNTING.replace("2e7", "2e8"), limits=Limits(cpu_ms=5000))
+    first = room.call(version)
+    await asyncio.sleep(0.1)  # it is on its way, or waits for the top-level code
+    leaving = [room.call(version, body=b"some", open_body=True) for _ in range(5)]
+    last = room.call(version)
+    await asyncio.sleep(0)
+    for ear in leaving:
+        assert ear.call is not None
+        ear.call.send_body(b" more", False)
+        ear.call.cancel()
+    assert (await first.over()).body == (await last.over()).body == b"served"
+    await room.until(lambda: not room.pool.busy, "DONE of all")
+    assert await begun(room, version) == 2
+    again = [room.call(version, "http://test/begun") for _ in range(7)]
+    assert {(await ear.over()).body for ear in again} == {b"2"}, "their numbers are used again"
+    assert room.pool.stats().engines_lost == 0
+
+
 def of_tenant(source: str, tenant: str, name: str) -> Version:
     return dataclasses.replace(script(source, name), tenant=tenant)
 
