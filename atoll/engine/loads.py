@@ -70,7 +70,6 @@ def load_meta(version: Version, cache: CodeCache, event_cpu_ms: int) -> dict[str
     grants = [grant for grant in version.grants.values() if grant.name not in values]
     return {
         "name": version.worker_name,
-        "tenant": version.tenant,
         "main": version.main,
         "format": version.format.value,
         "modules": [{"path": m.path, "kind": m.kind.value, "size": len(m.source)} for m in version.modules],
@@ -89,9 +88,9 @@ def pack_load(version: Version, cache: CodeCache, event_cpu_ms: int) -> bytes:
     """The payload of the LOAD for a version; LoadFailed if it cannot fit a frame."""
     sources = [module.source for module in version.modules]
     try:
-        payload = load_payload(load_meta(version, cache, event_cpu_ms), [*sources, *cache])
+        payload = load_payload(version.tenant, load_meta(version, cache, event_cpu_ms), [*sources, *cache])
         if len(payload) > MAX_PAYLOAD and cache:
-            payload = load_payload(load_meta(version, (), event_cpu_ms), sources)
+            payload = load_payload(version.tenant, load_meta(version, (), event_cpu_ms), sources)
     except (TypeError, ValueError, RecursionError) as error:
         raise LoadFailed(Failure(ErrorCode.INVALID_ARGUMENT, f"`env` cannot be sent as JSON: {error}")) from None
     if len(payload) > MAX_PAYLOAD:

@@ -79,10 +79,10 @@ def encode_hello(fields: dict[str, str | int]) -> bytes:
     return frame(Frame.HELLO, payload=to_json(fields))
 
 
-def load_payload(meta: dict[str, Any], blobs: Sequence[bytes]) -> bytes:
+def load_payload(tenant: str, meta: dict[str, Any], blobs: Sequence[bytes]) -> bytes:
     """The payload of a LOAD, without its header: the same for every engine, so the pool keeps it."""
-    text = to_exact_json(meta)
-    return b"".join((_U32.pack(len(text)), text, *blobs))
+    name, text = tenant.encode(), to_exact_json(meta)
+    return b"".join((_U32.pack(len(name)), name, _U32.pack(len(text)), text, *blobs))
 
 
 def encode_load(worker: int, memory_mb: int, payload: bytes) -> bytes:

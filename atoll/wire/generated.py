@@ -3,7 +3,7 @@
 from enum import IntEnum, IntFlag
 from typing import Final, NamedTuple
 
-WIRE_HASH = "3d234357a6dd4338"
+WIRE_HASH = "5bf9c027c60d646b"
 HEADER_LAYOUT = "<IBBHII"  # length, kind, flags, spare, worker, call
 MAX_PAYLOAD: Final = 67108864
 INLINE_BODY: Final = 65536
@@ -21,7 +21,7 @@ class Frame(IntEnum):
 
     # both: First frame each way: {wire, v8, ops, ...}. A mismatch ends the engine.
     HELLO = 1
-    # python: Prepare a worker version in an isolate; meta gives the sizes of the blobs (modules, then code cache). `call` in the header is the memory limit in MB.
+    # python: Prepare a worker version in an isolate, on a thread such as its tenant deserves; meta gives the sizes of the blobs (modules, then code cache). `call` in the header is the memory limit in MB.
     LOAD = 2
     # engine: The version is ready {handlers, startup_us}, or with FAIL could not be loaded {code, message, ...}.
     LOADED = 3

@@ -34,6 +34,7 @@ void ParseExactly(std::string_view payload) {
   volatile size_t used = 0;
   if (auto call = engine::wire::ParseCall(view)) used = call->head.size() + call->body.size();
   if (auto meta = engine::wire::ParseMeta(view)) used = meta->meta.size() + meta->body.size();
+  if (auto load = engine::wire::ParseLoad(view)) used = load->tenant.size() + load->rest.size();
   (void)used;
 }
 

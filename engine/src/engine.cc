@@ -168,15 +168,18 @@ bool Engine::OnHello(const wire::FrameView& frame) {
   return true;
 }
 
-// `call` in the header is the memory limit in MB: the isolate must be made before the description can be parsed.
+// `call` in the header is the memory limit in MB: the isolate must be made before the description can be parsed. The
+// tenant is before the description: it says which threads do even that.
 bool Engine::OnLoad(const wire::FrameView& frame) {
   uint32_t memory_mb = frame.header.call == 0 ? kDefaultMemoryMb : frame.header.call;
-  auto worker = std::make_shared<Worker>(*this, frame.header.worker, memory_mb);
+  std::optional<wire::LoadParts> parts = wire::ParseLoad(frame.payload);
+  if (!parts) return false;
+  auto worker = std::make_shared<Worker>(*this, frame.header.worker, memory_mb, AppetiteOf(std::string(parts->tenant)));
   {
     std::lock_guard<std::mutex> lock(mutex_);
     if (!workers_.emplace(frame.header.worker, worker).second) return false;
   }
-  worker->Post({Mail::Kind::kLoad, frame.header.flags, 0, std::string(frame.payload)});
+  worker->Post({Mail::Kind::kLoad, frame.header.flags, 0, std::string(parts->rest)});
   return true;
 }
 

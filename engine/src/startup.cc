@@ -86,7 +86,6 @@ bool Worker::ReadMeta(std::string_view payload) {
   }
   v8::Local<v8::Object> meta = parsed.As<v8::Object>();
   meta_.Reset(isolate, meta);
-  appetite_.store(&engine_.AppetiteOf(TextField(context, meta, "tenant")), std::memory_order_relaxed);
   main_path_ = TextField(context, meta, "main");
   format_ = TextField(context, meta, "format");
   v8::Local<v8::Value> limits = Field(context, meta, "limits");

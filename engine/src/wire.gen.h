@@ -5,7 +5,7 @@
 
 namespace engine::wire {
 
-inline constexpr char kHash[] = "3d234357a6dd4338";
+inline constexpr char kHash[] = "5bf9c027c60d646b";
 inline constexpr uint32_t kMaxPayload = 67108864;
 inline constexpr uint32_t kInlineBody = 65536;
 inline constexpr uint32_t kChunk = 65536;
@@ -28,7 +28,7 @@ static_assert(sizeof(Header) == 16);
 
 enum class Frame : uint8_t {
   kHello = 1,  // both: First frame each way: {wire, v8, ops, ...}. A mismatch ends the engine.
-  kLoad = 2,  // python: Prepare a worker version in an isolate; meta gives the sizes of the blobs (modules, then code cache). `call` in the header is the memory limit in MB.
+  kLoad = 2,  // python: Prepare a worker version in an isolate, on a thread such as its tenant deserves; meta gives the sizes of the blobs (modules, then code cache). `call` in the header is the memory limit in MB.
   kLoaded = 3,  // engine: The version is ready {handlers, startup_us}, or with FAIL could not be loaded {code, message, ...}.
   kUnload = 4,  // python: Dispose of a loaded version; calls still in it fail with UNAVAILABLE.
   kUnloaded = 5,  // engine: The isolate is gone: asked for by UNLOAD, or condemned {code, message}. No frame for this worker follows.

@@ -137,7 +137,7 @@ inline bool IsLongEvent(std::string_view payload) {
   return event == Event::kScheduled || event == Event::kQueue;
 }
 
-// LOAD and REPLY: a JSON description and the bytes it describes.
+// REPLY, and LOAD behind its tenant: a JSON description and the bytes it describes.
 struct MetaParts {
   std::string_view meta;
   std::string_view body;
@@ -149,6 +149,21 @@ inline std::optional<MetaParts> ParseMeta(std::string_view payload) {
   MetaParts parts;
   parts.meta = reader.Bytes(length);
   parts.body = reader.Rest();
+  if (!reader.ok()) return std::nullopt;
+  return parts;
+}
+
+struct LoadParts {
+  std::string_view tenant;
+  std::string_view rest;
+};
+
+inline std::optional<LoadParts> ParseLoad(std::string_view payload) {
+  Reader reader(payload);
+  uint32_t length = reader.U32();
+  LoadParts parts;
+  parts.tenant = reader.Bytes(length);
+  parts.rest = reader.Rest();
   if (!reader.ok()) return std::nullopt;
   return parts;
 }

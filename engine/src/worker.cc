@@ -17,8 +17,12 @@ constexpr uint64_t kFlushNs = 200'000;
 
 }  // namespace
 
-Worker::Worker(Engine& engine, uint32_t id, uint32_t memory_mb)
-    : engine_(engine), id_(id), memory_bytes_(size_t{memory_mb} * 1024 * 1024), calls_(id, out_) {}
+Worker::Worker(Engine& engine, uint32_t id, uint32_t memory_mb, Appetite& appetite)
+    : engine_(engine),
+      id_(id),
+      memory_bytes_(size_t{memory_mb} * 1024 * 1024),
+      appetite_(appetite),
+      calls_(id, out_) {}
 
 Worker::~Worker() = default;
 
@@ -258,7 +262,7 @@ uint64_t Worker::RunCharged(Watchdog::Slot& slot, uint32_t call_id, const Accoun
   }
   if (account.starting) startup_ns_ += cost;
   Spend(cost);
-  if (Appetite* appetite = appetite_.load(std::memory_order_relaxed)) appetite->Add(surely);
+  appetite_.Add(surely);
   if (disowned) Vanish();
   if (state_ == State::kGone) return cost;
   if (realm_->out_of_memory()) {

@@ -58,7 +58,7 @@ struct Mail {
 
 class Worker final : public std::enable_shared_from_this<Worker> {
  public:
-  Worker(Engine& engine, uint32_t id, uint32_t memory_mb);
+  Worker(Engine& engine, uint32_t id, uint32_t memory_mb, Appetite& appetite);
   ~Worker();
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
@@ -72,10 +72,7 @@ class Worker final : public std::enable_shared_from_this<Worker> {
   uint32_t id() const { return id_; }
   size_t memory_bytes() const { return memory_bytes_; }
   // Whether its tenant has computed so much lately that it has to let others go first. From any thread.
-  bool IsHungry() const {
-    const Appetite* appetite = appetite_.load(std::memory_order_relaxed);
-    return appetite != nullptr && appetite->is_large();
-  }
+  bool IsHungry() const { return appetite_.is_large(); }
   // JS heap and array buffers after the last collection of garbage, or at the start. From any thread.
   size_t used_bytes() const { return used_bytes_.load(std::memory_order_relaxed); }
   void set_used_bytes(size_t bytes) { used_bytes_.store(bytes, std::memory_order_relaxed); }
@@ -211,6 +208,7 @@ class Worker final : public std::enable_shared_from_this<Worker> {
   Engine& engine_;
   const uint32_t id_;
   const size_t memory_bytes_;
+  Appetite& appetite_;  // its tenant's
 
   // Any thread.
   std::mutex mutex_;
@@ -221,7 +219,6 @@ class Worker final : public std::enable_shared_from_this<Worker> {
   std::atomic<size_t> used_bytes_{0};
   std::atomic<uint64_t> spent_ns_{0};         // all CPU time since it was loaded; written by whoever has its turn
   std::atomic<size_t> reply_bytes_{0};        // in the mailbox
-  std::atomic<Appetite*> appetite_{nullptr};  // its tenant's, once it is known
 
   // Inside a turn only.
   State state_ = State::kNew;
