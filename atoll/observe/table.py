@@ -25,6 +25,9 @@ ERASE_ROWS = 2_000  # rows deleted in one transaction
 FOREVER = 2**62
 BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
 ROWS_AT_ONCE = 50  # in one statement: while SQLite runs it the event loop has Python to itself
+# Between two statements, lest calls wait while all rows of a batch are made; less of it when there are very many.
+PAUSE_SECONDS = 0.004
+PAUSES_SECONDS = 0.2
 MARKS = f"({','.join('?' * len(Row._fields))})"
 
 
@@ -71,9 +74,12 @@ def insert(connection: apsw.Connection, records: Sequence[Invocation]) -> None:
             yield row
 
     made = rows()
+    pause = min(PAUSE_SECONDS, PAUSES_SECONDS * ROWS_AT_ONCE / max(len(records), 1))
     while some := list(itertools.islice(made, ROWS_AT_ONCE)):
         values = ",".join([MARKS] * len(some))
         connection.execute(f"INSERT INTO records VALUES {values}", list(itertools.chain.from_iterable(some)))
+        if len(some) == ROWS_AT_ONCE:
+            time.sleep(pause)
     tenants = {record.version.worker_id: record.version.tenant for record in records}
     connection.executemany(
         "INSERT INTO totals VALUES (?1, ?2, ?3, ?4) "

@@ -26,16 +26,20 @@ def burner(name: str, tenant: str = "hungry") -> Version:
     return dataclasses.replace(script(BURN, name, Limits(cpu_ms=30_000)), tenant=tenant)
 
 
-def nices(room: EngineRoom) -> list[int]:
-    """The nice value of every thread of the engine."""
+def threads(room: EngineRoom) -> dict[str, int]:
+    """Every thread of the engine with its nice value."""
     (pid,) = room.supervisor.pids
-    found = []
+    found = {}
     for task in Path(f"/proc/{pid}/task").iterdir():
         try:
-            found.append(int((task / "stat").read_text().rpartition(")")[2].split()[16]))
+            found[task.name] = int((task / "stat").read_text().rpartition(")")[2].split()[16])
         except OSError:  # it has just ended
             continue
     return found
+
+
+def nices(room: EngineRoom) -> list[int]:
+    return list(threads(room).values())
 
 
 async def test_a_thread_that_computes_for_long_is_slowed_and_another_takes_its_place(room: EngineRoom) -> None:
@@ -62,6 +66,18 @@ async def test_a_tenant_that_computes_much_runs_on_slow_threads_and_comes_back_w
     calm = script(HELLO, "calm")
     await room.get(calm)
     assert nices(room).count(LOW) <= max(count, THREADS), "nor on others"
+
+
+async def test_what_is_loaded_for_a_tenant_that_computes_much_takes_no_usual_thread(room: EngineRoom) -> None:
+    """Each of these calls ends with its isolate, so the next one comes right behind a LOAD."""
+    await room.get(burner("first"), LONG)
+    endless = script("export default { fetch() { for (;;); } }", "endless", Limits(cpu_ms=50))
+    version = dataclasses.replace(endless, tenant="hungry")
+    await room.get(version)
+    usual = {thread for thread, nice in threads(room).items() if nice == 0}
+    for _ in range(10):
+        assert (await room.get(version)).code == "CPU"
+    assert usual == {thread for thread, nice in threads(room).items() if nice == 0}
 
 
 async def test_beside_many_that_compute_others_are_answered_meanwhile(room: EngineRoom) -> None:
