@@ -18,11 +18,7 @@ constexpr uint64_t kFlushNs = 200'000;
 }  // namespace
 
 Worker::Worker(Engine& engine, uint32_t id, uint32_t memory_mb, Appetite& appetite)
-    : engine_(engine),
-      id_(id),
-      memory_bytes_(size_t{memory_mb} * 1024 * 1024),
-      appetite_(appetite),
-      calls_(id, out_) {}
+    : engine_(engine), id_(id), memory_bytes_(size_t{memory_mb} * 1024 * 1024), appetite_(appetite), calls_(id, out_) {}
 
 Worker::~Worker() = default;
 
