@@ -217,8 +217,8 @@ class Worker final : public std::enable_shared_from_this<Worker> {
   bool gone_ = false;
 
   std::atomic<size_t> used_bytes_{0};
-  std::atomic<uint64_t> spent_ns_{0};         // all CPU time since it was loaded; written by whoever has its turn
-  std::atomic<size_t> reply_bytes_{0};        // in the mailbox
+  std::atomic<uint64_t> spent_ns_{0};   // all CPU time since it was loaded; written by whoever has its turn
+  std::atomic<size_t> reply_bytes_{0};  // in the mailbox
 
   // Inside a turn only.
   State state_ = State::kNew;
