@@ -14,11 +14,14 @@
 namespace engine {
 namespace {
 
-constexpr int kSlowSignal = SIGUSR2;
+constexpr int kSignal = SIGUSR2;
 
-void OnSlowSignal(int) {
+// On the scheduler's own threads. It is set before the first signal comes, so that a handler may read it.
+thread_local Watchdog::Slot* own_slot = nullptr;
+
+void OnSignal(int) {
   int error = errno;
-  LowerPriority();
+  if (own_slot != nullptr) own_slot->Answer();
   errno = error;
 }
 
@@ -30,16 +33,23 @@ void Watchdog::Slot::Adopt(bool slow) {
   pthread_getcpuclockid(thread_, &cpu_clock_);
   base_ns_ = 0;
   slow_.store(slow);
+  is_lowered_ = slow;
   if (slow) LowerPriority();
+  own_slot = this;
+}
+
+void Watchdog::Slot::Answer() {
+  if (is_slow() && !std::exchange(is_lowered_, true)) LowerPriority();
+  answered_.store(asked_.load(std::memory_order_relaxed), std::memory_order_relaxed);
 }
 
 Watchdog::Watchdog(Ledger& ledger, bool measures, std::function<void(uint32_t)> also,
                    std::function<void(const Account&, uint64_t)> stuck)
     : ledger_(ledger), measures_(measures), also_(std::move(also)), stuck_(std::move(stuck)) {
   struct sigaction action = {};
-  action.sa_handler = OnSlowSignal;
+  action.sa_handler = OnSignal;
   action.sa_flags = SA_RESTART;
-  sigaction(kSlowSignal, &action, nullptr);
+  sigaction(kSignal, &action, nullptr);
   std::thread([this] { Run(); }).detach();
 }
 
@@ -90,18 +100,14 @@ bool Watchdog::Look(Slot& slot) {
   if (slot.disowned_) return true;
   uint64_t now = MonotonicNs();
   uint64_t elapsed = now - slot.entered_ns_;
+  if (elapsed > kShortNs) Hear(slot, now);
+  const uint64_t surely = slot.believed_ns_ - slot.first_ns_;
   // Long is what computes: an entry that only waits for a core, on a busy machine, is no reason to look more often.
-  if (Surely(slot) > kShortNs || slot.account_.limit_ns < kLowLimitNs) often_ = kOftenLooks;
-  if (elapsed > kShortNs && slot.seen_cpu_ns_ == 0) slot.seen_cpu_ns_ = Nanoseconds(slot.cpu_clock_);
-  if (!slot.is_slow() && Surely(slot) > Appetite::kLongNs) SlowDown(slot);
-  if (elapsed <= slot.account_.budget_ns && !slot.fired_) return true;
-  uint64_t cost = Cost(slot, now);
+  if (surely > kShortNs || slot.account_.limit_ns < kLowLimitNs) often_ = kOftenLooks;
+  if (!slot.is_slow() && surely > Appetite::kLongNs) SlowDown(slot);
+  const uint64_t cost = slot.believed_ns_;
   if (!slot.fired_) {
     if (cost <= slot.account_.budget_ns) return true;
-    // A virtual machine may stand still while the clock of its thread goes on. What computes goes on computing.
-    if (slot.over_cost_ns_ == 0) slot.over_cost_ns_ = cost;
-    often_ = kOftenLooks;
-    if (cost < slot.over_cost_ns_ + kShortNs) return true;
     slot.fired_ = true;
     slot.fired_ns_ = now;
     slot.fired_cost_ns_ = cost;
@@ -121,17 +127,35 @@ bool Watchdog::IsStuck(const Account& account, uint64_t since_ns, uint64_t cpu_n
   return cpu_ns > kStuckCpuNs || (since_ns > kLateNs && cpu_ns > kLateCpuNs) || since_ns > kStuckNs;
 }
 
+void Watchdog::Hear(Slot& slot, uint64_t now_ns) {
+  const uint64_t cost = Cost(slot, now_ns);
+  const bool answered = slot.answered_.load(std::memory_order_relaxed) == slot.asked_.load(std::memory_order_relaxed);
+  if (slot.is_long_ && !answered && now_ns - slot.heard_ns_ < kSilenceNs) {
+    slot.is_silent_ = true;
+    return;
+  }
+  slot.believed_ns_ = answered || !slot.is_long_ ? Believed(slot, cost) : cost;
+  slot.heard_cost_ns_ = cost;
+  slot.heard_ns_ = now_ns;
+  slot.is_silent_ = false;
+  if (!std::exchange(slot.is_long_, true)) slot.first_ns_ = slot.believed_ns_;
+  slot.asked_.fetch_add(1, std::memory_order_relaxed);
+  pthread_kill(slot.thread_, kSignal);
+}
+
 // The signal is sent before the slot is let go, so it comes before the thread can begin anything else.
 void Watchdog::SlowDown(Slot& slot) {
   auto is_slow = [](const std::unique_ptr<Slot>& each) { return each->is_slow(); };
   if (std::count_if(slots_.begin(), slots_.end(), is_slow) >= kMaxSlow) return;
   slot.slow_.store(true);
   slowed_++;
-  pthread_kill(slot.thread_, kSlowSignal);
+  pthread_kill(slot.thread_, kSignal);
 }
 
-uint64_t Watchdog::Surely(const Slot& slot) {
-  return slot.seen_cpu_ns_ == 0 ? 0 : Nanoseconds(slot.cpu_clock_) - slot.seen_cpu_ns_;
+uint64_t Watchdog::Believed(const Slot& slot, uint64_t cost_ns) {
+  if (!slot.is_long_) return std::min(cost_ns, kUnseenNs);
+  const uint64_t since = cost_ns - std::min(cost_ns, slot.heard_cost_ns_);
+  return slot.believed_ns_ + std::min(since, slot.is_silent_ ? kSilentNs : kHeardNs);
 }
 
 uint64_t Watchdog::Cost(const Slot& slot, uint64_t now_ns) {
@@ -156,9 +180,8 @@ Watchdog::Charge::Charge(Slot& slot, v8::Isolate* isolate, const Account& accoun
     slot_.isolate_ = isolate;
     slot_.entered_ns_ = MonotonicNs();
     slot_.account_ = account;
-    slot_.seen_cpu_ns_ = 0;
-    slot_.fired_ = slot_.disowned_ = false;
-    slot_.over_cost_ns_ = 0;
+    slot_.fired_ = slot_.disowned_ = slot_.is_long_ = slot_.is_silent_ = false;
+    slot_.heard_cost_ns_ = slot_.believed_ns_ = slot_.first_ns_ = 0;
     if (slot_.entered_ns_ - slot_.base_ns_ > kBaseEveryNs) {
       slot_.base_ns_ = slot_.entered_ns_;
       slot_.base_cpu_ns_ = Nanoseconds(slot_.cpu_clock_);
@@ -169,21 +192,18 @@ Watchdog::Charge::Charge(Slot& slot, v8::Isolate* isolate, const Account& accoun
   if (slot_.watchdog_.asleep_.load()) slot_.watchdog_.WakeUp();
 }
 
-uint64_t Watchdog::Charge::SoFar() const { return slot_.watchdog_.measures_ ? Cost(slot_, MonotonicNs()) : 0; }
+uint64_t Watchdog::Charge::SoFar() const {
+  return slot_.watchdog_.measures_ ? Believed(slot_, Cost(slot_, MonotonicNs())) : 0;
+}
 
 uint64_t Watchdog::Charge::Stop() {
   if (stopped_ || !slot_.watchdog_.measures_) return cost_ns_;
   stopped_ = true;
   std::lock_guard<std::mutex> lock(slot_.mutex_);
-  cost_ns_ = Cost(slot_, MonotonicNs());
-  slot_.charged_ns_ += cost_ns_;
-  // So much more cannot have been missed by all looks: the machine stood still. Somewhat more can, and is charged in
-  // full, lest code that ends itself right after its budget gets two.
-  const Account& account = slot_.account_;
-  if (!slot_.fired_ && cost_ns_ > account.budget_ns + kMissedNs) {
-    cost_ns_ = std::min(cost_ns_, account.limit_ns / 2);
-  }
-  surely_ns_ = Surely(slot_);
+  const uint64_t cost = Cost(slot_, MonotonicNs());
+  slot_.charged_ns_ += cost;
+  cost_ns_ = Believed(slot_, cost);
+  surely_ns_ = slot_.is_long_ ? cost_ns_ - slot_.first_ns_ : 0;
   fired_ = slot_.fired_;
   disowned_ = slot_.disowned_;
   slot_.isolate_ = nullptr;
@@ -202,7 +222,7 @@ void Watchdog::Charge::RunOut() {
   slot_.account_.ran_out = true;
   if (std::exchange(slot_.fired_, true)) return;
   slot_.fired_ns_ = MonotonicNs();
-  slot_.fired_cost_ns_ = Cost(slot_, slot_.fired_ns_);
+  slot_.fired_cost_ns_ = slot_.believed_ns_;
 }
 
 bool Watchdog::Charge::Disown() {

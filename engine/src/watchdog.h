@@ -6,7 +6,11 @@
 // did not run, because others had the core, is never charged. One mutex per slot keeps a termination from landing after
 // the entry it was meant for is over.
 //
-// An entry that takes long lowers the priority of its thread (scheduler.h): a signal makes the thread do that itself,
+// That clock also goes on while a virtual machine, or the core the thread is on, stands still because its host has
+// other things to do; on a crowded host that is a tenth of a second at a time. So at each look the thread is sent a
+// signal, and what its clock has gained by the next look is believed only if it has answered: it ran.
+//
+// An entry that takes long lowers the priority of its thread (scheduler.h): the signal makes the thread do that itself,
 // because its own priority is the only one that the sandbox lets it change.
 //
 // Some built-in functions of V8 ignore a termination (`[].indexOf.call({length: 2 ** 53 - 1}, 1)`). An entry that goes
@@ -52,6 +56,8 @@ class Watchdog final {
     void Adopt(bool slow);
     // From that thread: whether its priority is low.
     bool is_slow() const { return slow_.load(std::memory_order_relaxed); }
+    // From that thread, in a signal handler.
+    void Answer();
 
    private:
     friend class Watchdog;
@@ -62,17 +68,24 @@ class Watchdog final {
     pthread_t thread_{};
     clockid_t cpu_clock_ = 0;
     std::atomic<bool> slow_{false};
+    bool is_lowered_ = false;            // only its own thread looks at it
+    std::atomic<uint32_t> asked_{0};     // how often the thread was sent a signal,
+    std::atomic<uint32_t> answered_{0};  // and which of them it has answered last
     v8::Isolate* isolate_ = nullptr;
     uint64_t entered_ns_ = 0;
     Account account_{};
-    uint64_t base_ns_ = 0;      // when the CPU clock was last read,
-    uint64_t base_cpu_ns_ = 0;  // what it said,
-    uint64_t charged_ns_ = 0;   // and what entries were charged since
-    uint64_t seen_cpu_ns_ = 0;  // what the CPU clock said when the watchdog first found this entry long; 0: it did not
+    uint64_t base_ns_ = 0;        // when the CPU clock was last read,
+    uint64_t base_cpu_ns_ = 0;    // what it said,
+    uint64_t charged_ns_ = 0;     // and what entries were charged since
+    bool is_long_ = false;        // the watchdog has looked at this entry,
+    bool is_silent_ = false;      // and its thread had not answered by the last look,
+    uint64_t heard_ns_ = 0;       // but had at the look then.
+    uint64_t heard_cost_ns_ = 0;  // What the entry had cost by then, as the clocks say,
+    uint64_t believed_ns_ = 0;    // what of that is believed,
+    uint64_t first_ns_ = 0;       // and what was at the first look
     bool fired_ = false;
     uint64_t fired_ns_ = 0;       // when,
     uint64_t fired_cost_ns_ = 0;  // and what the entry had cost by then
-    uint64_t over_cost_ns_ = 0;   // what it had used when it was first seen beyond its budget
     bool disowned_ = false;
   };
 
@@ -126,8 +139,12 @@ class Watchdog final {
   static constexpr int kOftenLooks = 100;
   static constexpr uint64_t kBaseEveryNs = 10'000'000;
   static constexpr uint64_t kShortNs = 1'000'000;
-  // By then an entry beyond its budget has been looked at, and ended.
-  static constexpr uint64_t kMissedNs = 15'000'000;
+  // What is believed of the clock's word: before the first look and from one look to the next, which may be late; when
+  // the thread was silent for a while and has answered now; and all of it after so long a silence.
+  static constexpr uint64_t kUnseenNs = 16'000'000;
+  static constexpr uint64_t kHeardNs = 10'000'000;
+  static constexpr uint64_t kSilentNs = 4'000'000;
+  static constexpr uint64_t kSilenceNs = 1'000'000'000;
   static constexpr int kLooksBeforeSleep = 125;
   // JavaScript ends within some milliseconds of being told to, a long collection of garbage within a few hundred. What
   // has had so much CPU time since, or so much time at all, never will. On a busy machine, where a slow thread gets
@@ -143,11 +160,14 @@ class Watchdog final {
   void Run();
   // True when the slot is in use.
   bool Look(Slot& slot);
+  // Of an entry that takes long: what its thread says, and another question.
+  void Hear(Slot& slot, uint64_t now_ns);
   void SlowDown(Slot& slot);
   // Of an entry that has been told to end: so long ago, and what it has used since.
   static bool IsStuck(const Account& account, uint64_t since_ns, uint64_t cpu_ns);
-  static uint64_t Surely(const Slot& slot);
+  // What an entry has cost as the clocks say, and what of it is believed.
   static uint64_t Cost(const Slot& slot, uint64_t now_ns);
+  static uint64_t Believed(const Slot& slot, uint64_t cost_ns);
   void WakeUp();
 
   Ledger& ledger_;
