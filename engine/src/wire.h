@@ -159,13 +159,9 @@ struct LoadParts {
 };
 
 inline std::optional<LoadParts> ParseLoad(std::string_view payload) {
-  Reader reader(payload);
-  uint32_t length = reader.U32();
-  LoadParts parts;
-  parts.tenant = reader.Bytes(length);
-  parts.rest = reader.Rest();
-  if (!reader.ok()) return std::nullopt;
-  return parts;
+  std::optional<MetaParts> parts = ParseMeta(payload);  // the tenant has its length before it, as the description does
+  if (!parts) return std::nullopt;
+  return LoadParts{parts->meta, parts->body};
 }
 
 // Builds frames one after the other in one buffer. Begin() writes a header, the Put functions the payload, and End()
