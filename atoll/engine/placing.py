@@ -54,7 +54,8 @@ class Placer:
         self.offences = Offences(quarantine_seconds=limits.quarantine_seconds, blocked_seconds=limits.blocked_seconds)
         self.homes = Homes()
         self.cells = Cells(limits.own_engines, clock())
-        self._throttled: set[Placement] = set()  # ready, but too many calls wait for them
+        self._full: set[Placement] = set()  # ready, but at the last look more calls than the queue has room for waited
+        self._throttled: set[Placement] = set()  # at the last two
 
     async def check(self, version: Version) -> LoadReport:
         """Load a version to see whether it can be deployed; it stays loaded for its first call. LoadFailed if not."""
@@ -275,15 +276,17 @@ class Placer:
 
     def look(self, now: float) -> None:
         """Ten times a second: who waits for an isolate, and should such a worker get one more?"""
-        throttled: set[Placement] = set()
+        full: set[Placement] = set()
         for session in self.cells.sessions():
             waiting = session.waiting
             waiting.look(session, now)
-            throttled.update(p for p, calls in waiting.backlog.items() if len(calls) >= self._limits.worker_queue)
+            full.update(p for p, calls in waiting.backlog.items() if len(calls) >= self._limits.worker_queue)
             for placement in waiting.late:
                 home = self.homes.get(placement.version)
                 if home is not None and home.placements[0] is placement:
                     self._spread(home)
+        # At one look alone it may be the engine or the machine that stood still, and the queue is gone at the next.
+        throttled, self._full = full & self._full, full
         for placement in self._throttled | throttled:
             home = self.homes.get(placement.version)
             placement.room = 0 if placement in throttled else self._room(home) if home is not None else 0

@@ -173,8 +173,8 @@ class Pool:
     def _turn_away(self) -> None:
         """What came in a burst and waits beyond the queue of its worker; as it came, nobody could tell it would."""
         for session in self.cells.sessions():
-            for calls in session.waiting.backlog.values():
-                for call in calls[self.limits.worker_queue :]:
+            for placement, calls in session.waiting.backlog.items():
+                for call in calls[self.limits.worker_queue :] if self._placer.is_throttled(placement) else ():
                     self._counts.refused += 1
                     session.calls.turn_away(call, QUEUE_FULL)
 
