@@ -1,4 +1,4 @@
-"""A node: makes every part once, joins them, and runs until it is told to stop. No logic of its own.
+"""A node: makes every part once and joins them. No logic of its own. serving.py runs one in a process of its own.
 
 startup   port -> folder -> database -> engines -> what was deployed -> front
 serve     until SIGTERM or SIGINT
@@ -10,16 +10,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import signal
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
-
-import click
-import uvloop
 
 import atoll
 from atoll.bindings import make_bindings
@@ -32,7 +27,6 @@ from atoll.broker import Broker
 from atoll.config import Settings
 from atoll.control.access import Access
 from atoll.control.deploy import Deployer
-from atoll.control.examples import deploy_example
 from atoll.control.quotas import bound_stores, caps_of
 from atoll.control.tenants import Tenant
 from atoll.control.vault import VARIABLE, Vault
@@ -50,7 +44,6 @@ from atoll.engine.upkeep import UpkeepLimits
 from atoll.engine.warming import Warming
 from atoll.errors import StorageFailed
 from atoll.front.control import Message, Receive, Send
-from atoll.front.heap import collect_seldom, keep_freed_memory
 from atoll.front.pages import Detail
 from atoll.front.peer import Proxies
 from atoll.front.server import Listening, Server, listen
@@ -77,7 +70,6 @@ if TYPE_CHECKING:
 log = logging.getLogger("atoll")
 
 Origins: TypeAlias = Mapping[str, str] | None
-LOG_FORMAT = "%(asctime)s %(levelname)-7s %(name)s: %(message)s"
 
 
 class Node:
@@ -271,6 +263,7 @@ class Node:
             quarantine_seconds=settings.quarantine_seconds,
             blocked_seconds=settings.blocked_seconds,
             event_cpu_ms=min(EVENT_CPU_MS, settings.max_cpu_ms),
+            live_clocks=settings.worker_clock == "live",
         )
         return Pool(
             broker,
@@ -368,33 +361,3 @@ class Node:
 
     def _cap_tenant(self, tenant: Tenant) -> None:
         self.pool.set_caps(tenant.name, caps_of(tenant.quotas, self.pool.tenants.usual))
-
-
-async def serve(settings: Settings, examples: Sequence[str], greet: Callable[[Node], None], origins: Origins) -> None:
-    node = Node(settings, origins=origins)
-    stopping, loop = asyncio.Event(), asyncio.get_running_loop()
-    hang_up = [] if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN else [signal.SIGHUP]  # ignored with `nohup`
-    for number in (numbers := [signal.SIGTERM, signal.SIGINT, *hang_up]):
-        loop.add_signal_handler(number, stopping.set)
-    await node.start()
-    try:
-        for example in examples:
-            await deploy_example(node.deployer, example)
-        greet(node)
-        collect_seldom()
-        await stopping.wait()
-        for number in numbers:  # a second one is not patient
-            loop.remove_signal_handler(number)
-        click.echo("stopping: waiting for the calls in flight", err=True)
-    finally:
-        await node.stop()
-
-
-def run(
-    settings: Settings, greet: Callable[[Node], None], *, examples: Sequence[str] = (), origins: Origins = None
-) -> None:
-    """Run a node in this process until it is told to stop. `greet` says that it serves."""
-    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format=LOG_FORMAT)
-    keep_freed_memory()
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(serve(settings, examples, greet, origins))

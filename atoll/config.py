@@ -126,6 +126,11 @@ class Settings:
         "Whether the operating system must confine engines: require, try or off.",
         words=("require", "try", "off"),
     )
+    worker_clock: str = setting(
+        "frozen",
+        "Whether time stands still for all workers while they compute, or may pass for some: frozen or live.",
+        words=("frozen", "live"),
+    )
     max_loaded: int = setting(
         1000,
         "Workers kept loaded over all engines; beyond it the one idle longest goes.",

@@ -69,6 +69,8 @@ class Switches(Struct, frozen=True):
 
     allow_eval: bool = False  # eval, new Function and timers with code in a string, once the worker has started
     allow_wasm_compile: bool = False  # WebAssembly from bytes, not only from modules
+    allow_shared_memory: bool = False  # the global SharedArrayBuffer
+    allow_live_clock: bool = False  # time passes while it computes, to microseconds; if the node's worker_clock is live
 
 
 class EgressRules(Struct, frozen=True):

@@ -24,7 +24,7 @@ LONG_FILES: dict[str, str] = {}
 # which is plain facts that everyone shares.
 LAYERS: list[set[str]] = [
     {"cli", "testing"},
-    {"embed"},
+    {"serving", "embed"},
     {"app", "project"},
     {"control", "front"},
     {"triggers"},

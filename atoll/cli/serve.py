@@ -61,8 +61,8 @@ def run(settings: Settings, origins: dict[str, str], examples: list[str], *, as_
     with Interrupt() as interrupt:
         import atoll.bindings.fetch.upgrade  # what a first WebSocket would wait for
         import atoll.front.sockets  # noqa: F401
-        from atoll.app import run as run_node  # the whole node: imported once the settings are known to be good
         from atoll.cli.greeting import greet, greet_script
+        from atoll.serving import run as run_node  # the whole node: imported once the settings are known to be good
     if interrupt.came == signal.SIGINT:
         raise click.Abort
     if interrupt.came:

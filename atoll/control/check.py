@@ -313,7 +313,7 @@ def checked_isolation(isolation: str) -> Isolation:
         raise bad_body(f"`isolation` is {isolation[:80]!r}", f"use one of {', '.join(Isolation)}") from None
 
 
-def checked_switches(wanted: Mapping[str, object], current: Switches) -> Switches:
+def checked_switches(wanted: Mapping[str, object], current: Switches, settings: Settings) -> Switches:
     """Those that are named change, the others stay."""
     known = dict.fromkeys(Switches.__struct_fields__)
     for name, value in wanted.items():
@@ -321,6 +321,11 @@ def checked_switches(wanted: Mapping[str, object], current: Switches) -> Switche
             raise bad_body(f"unknown field `switches.{name[:80]}`", nearest(name, known))
         if not isinstance(value, bool):
             raise bad_body(f"`switches.{name}` is neither true nor false", "switches are off unless they are true")
+    if wanted.get("allow_live_clock") and settings.worker_clock != "live":
+        raise bad_body(
+            "`switches.allow_live_clock` is not for workers of this node: such a clock can measure neighbours",
+            "an operator who trusts all code on the node starts it with --worker-clock live",
+        )
     return msgspec.structs.replace(current, **wanted)  # just checked
 
 

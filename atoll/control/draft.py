@@ -131,7 +131,7 @@ def _with_fields(
     if body.isolation is not UNSET:
         version = replace(version, isolation=checked_isolation(body.isolation))
     if body.switches is not UNSET:
-        version = replace(version, switches=checked_switches(body.switches, version.switches))
+        version = replace(version, switches=checked_switches(body.switches, version.switches, settings))
     if body.egress is not UNSET:
         version = replace(version, egress=checked_egress(body.egress))
     if body.env is not UNSET:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import logging
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from msgspec import Struct, structs
 
 from atoll.bindings.version_metadata import values_of
+from atoll.engine.measures import PoolLimits
 from atoll.engine.placement import Lines
 from atoll.errors import EngineError, Failure, LoadFailed, StorageFailed
 from atoll.logs import LogLine
@@ -17,9 +18,6 @@ from atoll.wire.codec import load_payload
 from atoll.wire.fields import int_field, read_json
 from atoll.wire.generated import MAX_PAYLOAD, ErrorCode
 from atoll.workers import Version
-
-if TYPE_CHECKING:
-    pass
 
 log = logging.getLogger("atoll.engine")
 
@@ -64,9 +62,12 @@ def read_loaded(data: bytes, logs: Lines | None) -> LoadReport:
     )
 
 
-def load_meta(version: Version, cache: CodeCache, event_cpu_ms: int) -> dict[str, object]:
+def load_meta(version: Version, cache: CodeCache, pool: PoolLimits) -> dict[str, object]:
     """The description in a LOAD frame. Resources behind grants stay in Python: the engine learns names and kinds."""
     limits, values = version.limits, values_of(version)
+    switches = version.switches
+    if not pool.live_clocks:
+        switches = structs.replace(switches, allow_live_clock=False)
     grants = [grant for grant in version.grants.values() if grant.name not in values]
     return {
         "name": version.worker_name,
@@ -75,22 +76,22 @@ def load_meta(version: Version, cache: CodeCache, event_cpu_ms: int) -> dict[str
         "modules": [{"path": m.path, "kind": m.kind.value, "size": len(m.source)} for m in version.modules],
         "env": {**version.env, **version.secrets, **values},
         "grants": [{"name": grant.name, "kind": grant.kind} for grant in grants],
-        "limits": {"cpu_ms": limits.cpu_ms, "event_cpu_ms": event_cpu_ms, "timer_ms": limits.timer_ms},
+        "limits": {"cpu_ms": limits.cpu_ms, "event_cpu_ms": pool.event_cpu_ms, "timer_ms": limits.timer_ms},
         "isolation": version.isolation.value,
-        "switches": structs.asdict(version.switches),
+        "switches": structs.asdict(switches),
         "compatibility_date": version.compatibility_date,
         "compatibility_flags": list(version.compatibility_flags),
         "cache": [len(blob) for blob in cache] if cache else [0] * len(version.modules),
     }
 
 
-def pack_load(version: Version, cache: CodeCache, event_cpu_ms: int) -> bytes:
+def pack_load(version: Version, cache: CodeCache, pool: PoolLimits) -> bytes:
     """The payload of the LOAD for a version; LoadFailed if it cannot fit a frame."""
     sources = [module.source for module in version.modules]
     try:
-        payload = load_payload(version.tenant, load_meta(version, cache, event_cpu_ms), [*sources, *cache])
+        payload = load_payload(version.tenant, load_meta(version, cache, pool), [*sources, *cache])
         if len(payload) > MAX_PAYLOAD and cache:
-            payload = load_payload(version.tenant, load_meta(version, (), event_cpu_ms), sources)
+            payload = load_payload(version.tenant, load_meta(version, (), pool), sources)
     except (TypeError, ValueError, RecursionError) as error:
         raise LoadFailed(Failure(ErrorCode.INVALID_ARGUMENT, f"`env` cannot be sent as JSON: {error}")) from None
     if len(payload) > MAX_PAYLOAD:
@@ -104,9 +105,9 @@ def pack_load(version: Version, cache: CodeCache, event_cpu_ms: int) -> bytes:
 class LoadFrames:
     """LOAD payloads by version, ready to send: a cold start encodes nothing. The least recently used ones go."""
 
-    def __init__(self, load_code_cache: LoadCodeCache | None, event_cpu_ms: int) -> None:
+    def __init__(self, load_code_cache: LoadCodeCache | None, limits: PoolLimits) -> None:
         self._load_code_cache = load_code_cache
-        self._event_cpu_ms = event_cpu_ms
+        self._limits = limits
         self._kept: OrderedDict[tuple[Version, str], tuple[bytes, bool]] = OrderedDict()
         self._bytes = 0
 
@@ -128,7 +129,7 @@ class LoadFrames:
         return True
 
     def _keep(self, version: Version, v8: str, cache: CodeCache) -> tuple[bytes, bool]:
-        kept = self._kept[version, v8] = (pack_load(version, cache, self._event_cpu_ms), bool(cache))
+        kept = self._kept[version, v8] = (pack_load(version, cache, self._limits), bool(cache))
         self._bytes += len(kept[0])
         while self._bytes > FRAME_BYTES and len(self._kept) > 1:
             self._bytes -= len(self._kept.popitem(last=False)[1][0])

@@ -23,6 +23,7 @@ class PoolLimits(Struct, frozen=True):
     quarantine_seconds: float = 3600.0  # how long a worker that ended engines stays in one of its own
     blocked_seconds: float = 600.0  # how long one that went on there is refused
     ops_per_call: int = 64  # ops of one call under way; more wait in line
+    live_clocks: bool = False  # whether the switch allow_live_clock does something
     event_cpu_ms: int = EVENT_CPU_MS  # CPU time of a cron or queue event, if its worker may not use more anyway
 
 

@@ -48,7 +48,7 @@ class Placer:
         self._limits = limits
         self._counts = counts
         self._clock = clock
-        self._frames = LoadFrames(load_code_cache, limits.event_cpu_ms)
+        self._frames = LoadFrames(load_code_cache, limits)
         self._save_code_cache = save_code_cache
         self.tenants = Tenants(TenantCaps(limits.tenant_calls, limits.tenant_loaded))
         self.offences = Offences(quarantine_seconds=limits.quarantine_seconds, blocked_seconds=limits.blocked_seconds)

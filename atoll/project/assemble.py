@@ -55,6 +55,8 @@ def assemble(project: Project, values: dict[str, Any]) -> None:
         project.crons = list(values["triggers"].crons or ())
     if "limits" in values:
         project.limits = picked(msgspec.structs.asdict(values["limits"]))
+    project.isolation = values.get("isolation", project.isolation)
+    project.switches = values.get("switches", project.switches)
     if "dev" in values:
         project.dev_ip, project.dev_port = values["dev"].ip, values["dev"].port
         if project.dev_port is not None and not 0 <= project.dev_port <= 65535:

@@ -6,10 +6,10 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct, field
+from msgspec import Struct, field, structs
 
 from atoll.errors import AtollError
-from atoll.workers import Json
+from atoll.workers import Isolation, Json, Switches
 
 
 class ProjectError(AtollError):
@@ -76,6 +76,8 @@ class Project(Struct):
     queue_consumers: list[dict[str, Any]] = field(default_factory=list)
     tail_consumers: list[dict[str, Any]] = field(default_factory=list)
     limits: dict[str, int] = field(default_factory=dict)
+    isolation: Isolation = Isolation.POOL
+    switches: Switches = field(default_factory=Switches)
     compatibility_date: str = ""
     compatibility_flags: tuple[str, ...] = ()
     build: BuildOptions = field(default_factory=BuildOptions)
@@ -96,7 +98,8 @@ class Project(Struct):
                 self.bindings.append({"type": "missing", "name": name, "field": where})
 
     def settings(self) -> dict[str, Any]:
-        """The body of a deploy without its code. An empty list is sent too: the file is the source of truth."""
+        """The body of a deploy without its code. What the file does not have is sent as empty or off: the file is the
+        source of truth."""
         body: dict[str, Any] = {"name": self.name, "routes": self.routes}
         if self.vars or not self.keep_vars:
             body["env"] = self.vars
@@ -106,6 +109,8 @@ class Project(Struct):
             "queue_consumers": self.queue_consumers,
             "tail_consumers": self.tail_consumers,
             "limits": self.limits,
+            "isolation": self.isolation.value,
+            "switches": structs.asdict(self.switches),
             "compatibility_date": self.compatibility_date,
             "compatibility_flags": list(self.compatibility_flags),
         }

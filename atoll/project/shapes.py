@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from atoll.workers import Isolation, Switches
+
 
 class Route(msgspec.Struct):
     pattern: str
@@ -175,6 +177,8 @@ FIELDS: dict[str, Field] = {
     "version_metadata": Field(N, VersionMetadata),
     "tail_consumers": Field(N, list[Tail]),
     "limits": Field(I, Limits),
+    "isolation": Field(I, Isolation),  # Atoll's own
+    "switches": Field(I, Switches),  # Atoll's own
     "build": Field(I, Build),
     "no_bundle": Field(I, bool),
     "minify": Field(I, bool),

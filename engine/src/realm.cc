@@ -10,8 +10,8 @@
 namespace engine {
 namespace {
 
-// Gone from every realm: shared memory and blocking waits make high-resolution clocks out of threads (Spectre).
-constexpr const char* kRemovedGlobals[] = {"SharedArrayBuffer"};
+// Gone from every realm at first: with threads, shared memory makes high-resolution clocks (Spectre).
+constexpr char kSharedArrayBuffer[] = "SharedArrayBuffer";
 
 // Addresses set aside for compiled code, which count as memory of the process though hardly any is used. V8 takes 128
 // MB.
@@ -103,9 +103,18 @@ void Realm::MakeContext() {
   context->SetErrorMessageForCodeGenerationFromStrings(ToV8(isolate_, kNoEval));
   context->SetErrorMessageForWasmCodeGeneration(ToV8(isolate_, kNoWasm));
   v8::Context::Scope scope(context);
-  for (const char* name : kRemovedGlobals) Ignore(context->Global()->Delete(context, ToV8(isolate_, name)));
+  Ignore(context->Global()->Delete(context, ToV8(isolate_, kSharedArrayBuffer)));
   context_.Reset(isolate_, context);
   TakeEntryPoints(context);
+}
+
+void Realm::ShowSharedMemory() {
+  v8::Local<v8::Context> context = this->context();
+  v8::Local<v8::Object> global = context->Global();
+  v8::Local<v8::Object> any = v8::SharedArrayBuffer::New(isolate_, 0);
+  v8::Local<v8::Value> constructor;
+  if (!any->Get(context, ToV8(isolate_, "constructor")).ToLocal(&constructor)) return;
+  Ignore(global->DefineOwnProperty(context, ToV8(isolate_, kSharedArrayBuffer), constructor, v8::DontEnum));
 }
 
 void Realm::Renew() {

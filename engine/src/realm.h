@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "allocator.h"
+#include "clock.h"
 #include "icu_memory.h"
 #include "native/handles.h"
 #include "native/weights.h"
@@ -90,13 +91,17 @@ class Realm final {
   Worker* owner() const { return worker_; }
   void set_worker(Worker* worker) { worker_ = worker; }
 
-  // The time the worker sees; it stands still while the worker computes.
-  double now_ms() const { return now_ms_; }
+  // The time the worker sees; it stands still while the worker computes, unless its clock is a live one.
+  double now_ms() const { return live_clock_ ? FineEpochMs() : now_ms_; }
   void set_now_ms(double now) { now_ms_ = now; }
+  void set_live_clock(bool live) { live_clock_ = live; }
 
   // Compiling WebAssembly from bytes is for module imports only.
   bool wasm_allowed() const { return wasm_allowed_; }
   void set_wasm_allowed(bool allowed) { wasm_allowed_ = allowed; }
+
+  // The global SharedArrayBuffer, for a worker that may have it. Needs the realm to be entered.
+  void ShowSharedMemory();
 
   // Code from strings: eval, new Function. Needs the realm to be entered.
   void AllowEval(bool allowed) { context()->AllowCodeGenerationFromStrings(allowed); }
@@ -137,6 +142,7 @@ class Realm final {
 
   Worker* worker_ = nullptr;
   double now_ms_ = 0;
+  bool live_clock_ = false;
   bool wasm_allowed_ = false;
   bool renewed_ = false;
   bool out_of_memory_ = false;

@@ -66,6 +66,7 @@ void Worker::Load(std::string_view payload) {
   // Code from strings is part of the deployed code while that starts, and nobody knows whose afterwards.
   realm_->AllowEval(true);
   realm_->set_wasm_allowed(allow_wasm_compile_);
+  if (allow_shared_memory_) realm_->ShowSharedMemory();
   v8::TryCatch caught(realm_->isolate());
   if (!Prepare()) {
     if (!caught.HasTerminated()) LoadFailed(Describe(context, wire::Error::kStartup, caught));
@@ -97,8 +98,11 @@ bool Worker::ReadMeta(std::string_view payload) {
   renews_ = TextField(context, meta, "isolation") == "context";
   v8::Local<v8::Value> switches = Field(context, meta, "switches");
   if (!switches->IsObject()) return false;
-  allow_eval_ = Field(context, switches.As<v8::Object>(), "allow_eval")->IsTrue();
-  allow_wasm_compile_ = Field(context, switches.As<v8::Object>(), "allow_wasm_compile")->IsTrue();
+  auto is_on = [&](const char* name) { return Field(context, switches.As<v8::Object>(), name)->IsTrue(); };
+  allow_eval_ = is_on("allow_eval");
+  allow_wasm_compile_ = is_on("allow_wasm_compile");
+  allow_shared_memory_ = is_on("allow_shared_memory");
+  realm_->set_live_clock(is_on("allow_live_clock"));
 
   v8::Local<v8::Value> modules = Field(context, meta, "modules");
   v8::Local<v8::Value> caches = Field(context, meta, "cache");

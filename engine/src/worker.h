@@ -239,6 +239,7 @@ class Worker final : public std::enable_shared_from_this<Worker> {
   bool served_ = false;   // the context has had its call
   bool allow_eval_ = false;
   bool allow_wasm_compile_ = false;
+  bool allow_shared_memory_ = false;
   v8::Global<v8::Object> meta_;
   v8::Global<v8::Promise> starting_;
   uint64_t cpu_limit_ns_ = 50'000'000;

@@ -21,7 +21,7 @@ class Started(ModuleType):
     """Stands where the whole node would be imported from, and notes what it was started with."""
 
     def __init__(self) -> None:
-        super().__init__("atoll.app")
+        super().__init__("atoll.serving")
         self.settings: list[Settings] = []
         self.examples: list[list[str]] = []
         self.error: StartError | None = None
@@ -39,8 +39,8 @@ def app(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Started:
     monkeypatch.chdir(tmp_path)
     for variable in [name for name in os.environ if name.startswith("ATOLL_")]:
         monkeypatch.delenv(variable)
-    monkeypatch.setitem(sys.modules, "atoll.app", started)
-    monkeypatch.setattr(atoll, "app", started, raising=False)
+    monkeypatch.setitem(sys.modules, "atoll.serving", started)
+    monkeypatch.setattr(atoll, "serving", started, raising=False)
     return started
 
 

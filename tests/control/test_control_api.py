@@ -41,7 +41,12 @@ async def test_a_deploy_answers_with_all_there_is_to_know(node: Node) -> None:
             "timer_ms": 30000,
         },
         "isolation": "pool",
-        "switches": {"allow_eval": False, "allow_wasm_compile": False},
+        "switches": {
+            "allow_eval": False,
+            "allow_wasm_compile": False,
+            "allow_shared_memory": False,
+            "allow_live_clock": False,
+        },
         "egress": {"allow": [], "deny": []},
         "compatibility_date": "2027-01-15",
         "compatibility_flags": [],
@@ -154,6 +159,11 @@ async def test_modules_may_be_text_or_base64(node: Node) -> None:
         ({"name": "a", "script": HELLO, "limits": {"cpu_ms": 1.5}}, ApiCode.BAD_BODY, "limits.cpu_ms"),
         ({"name": "a", "script": HELLO, "switches": {"allow_evil": True}}, ApiCode.BAD_BODY, "allow_evil"),
         ({"name": "a", "script": HELLO, "switches": {"allow_eval": 1}}, ApiCode.BAD_BODY, "neither true nor false"),
+        (
+            {"name": "a", "script": HELLO, "switches": {"allow_live_clock": True}},
+            ApiCode.BAD_BODY,
+            "measure neighbours",
+        ),
         ({"name": "a", "script": HELLO, "isolation": "none"}, ApiCode.BAD_BODY, "`isolation` is 'none'"),
         ({"name": "a", "script": HELLO, "compatibility_date": "2027-01-16"}, ApiCode.BAD_BODY, "future"),
         ({"name": "a", "script": HELLO, "compatibility_date": "20270101"}, ApiCode.BAD_BODY, "not a date"),
@@ -249,6 +259,12 @@ async def test_a_worker_cannot_take_the_name_of_a_control_host(
     async with start(replace(settings, base_domain="example")) as node:
         answer = await node.post(name=name, script=HELLO)
         assert answer.status == (400 if name == "control" else 201)
+
+
+async def test_a_live_clock_is_for_nodes_whose_operator_says_so(start: Callable[..., Any], settings: Settings) -> None:
+    async with start(replace(settings, worker_clock="live")) as node:
+        answer = await node.post(name="a", script=HELLO, switches={"allow_live_clock": True})
+        assert answer.status == 201 and answer.json["switches"]["allow_live_clock"] is True
 
 
 # Who may ask

@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 from engine_room import EngineRoom, script
 
+from atoll.engine.pool import PoolLimits
 from atoll.errors import LoadFailed
-from atoll.workers import Limits, Module, ModuleKind, Switches, Version
+from atoll.workers import Isolation, Limits, Module, ModuleKind, Switches, Version
 
 # Does as many rounds as the path says: the worker has no clock that moves, so it is told how fast it is.
 BURN = """
@@ -144,6 +145,53 @@ async def test_code_from_strings_is_for_the_start_or_for_those_who_may(room: Eng
     assert ear.body == b'["early","EvalError","EvalError","EvalError"]'
     ear = await room.get(script(STRINGS, "may", switches=Switches(allow_eval=True)))
     assert ear.body == b'["early","eval","function","timer"]'
+
+
+CLOCK = """export default { async fetch() {
+  const read = () => [Date.now(), performance.now(), new Event("x").timeStamp];
+  const first = read();
+  const seen = new Set();
+  for (let i = 0; i < 3e5; i++) seen.add(performance.now());
+  const passed = read().map((time, i) => time > first[i]);
+  const ticks = [...seen];
+  const fine = ticks.some((time, i) => i > 0 && time - ticks[i - 1] < 0.09);
+  return Response.json([...passed, fine, ticks.every((time, i) => i === 0 || time >= ticks[i - 1])]);
+} };"""
+
+
+async def test_time_passes_while_computing_for_those_who_may_on_a_node_that_allows_it(
+    open_room: Callable[..., Any],
+) -> None:
+    frozen, live = b"[false,false,false,false,true]", b"[true,true,true,true,true]"
+    may = script(CLOCK, "may", switches=Switches(allow_live_clock=True))
+    for allowed, seen in ((True, live), (False, frozen)):
+        room: EngineRoom = await open_room(limits=PoolLimits(live_clocks=allowed))
+        assert (await room.get(script(CLOCK))).body == frozen
+        assert (await room.get(may)).body == seen
+        assert (await room.get(replace(may, id="each", isolation=Isolation.CONTEXT))).body == seen
+
+
+async def test_shared_memory_is_for_those_who_may(room: EngineRoom) -> None:
+    source = """const found = Object.getOwnPropertyDescriptor(globalThis, "SharedArrayBuffer");
+    export default { fetch() {
+      if (found === undefined) return new Response("none");
+      const buffer = new SharedArrayBuffer(4, { maxByteLength: 8 });
+      buffer.grow(8);
+      const words = new Int32Array(buffer);
+      Atomics.add(words, 1, 7);
+      let waits = "waits";
+      try { Atomics.wait(words, 0, 0, 1); } catch (error) { waits = error.name; }
+      let most = 0;
+      const kept = [];
+      try { for (;;) { kept.push(new SharedArrayBuffer(1e6)); most++; } } catch (error) { kept.length = 0; }
+      return Response.json([words.length, words[1], waits, most < 135, found.enumerable, found.writable]);
+    } };"""
+    assert (await room.get(script(source))).body == b"none"
+    may = script(source, "may", switches=Switches(allow_shared_memory=True))
+    expected = b'[2,7,"TypeError",true,false,true]'
+    assert (await room.get(may)).body == expected
+    each = replace(may, id="each", isolation=Isolation.CONTEXT)
+    assert [(await room.get(each)).body for _ in range(3)] == [expected] * 3
 
 
 async def test_wasm_from_bytes_is_for_those_who_may(room: EngineRoom) -> None:

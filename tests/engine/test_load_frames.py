@@ -10,6 +10,7 @@ from pathlib import Path
 from engine_room import HELLO, EngineRoom, script
 
 from atoll.engine.loads import AHEAD_BYTES, CodeCache, LoadFrames
+from atoll.engine.measures import PoolLimits
 from atoll.engine.pool import TenantCaps
 from atoll.engine.process import V8_FLAGS, ensure_snapshot, find_files
 from atoll.workers import Version
@@ -28,7 +29,7 @@ class Store:
 
 def test_a_load_that_was_prepared_asks_the_store_once() -> None:
     store, version = Store(), script(HELLO)
-    frames = LoadFrames(store.load, 30_000)
+    frames = LoadFrames(store.load, PoolLimits())
     assert frames.prepare(version, "v8")
     assert frames.prepare(version, "v8")
     payload, cached = frames.get(version, "v8")
@@ -38,7 +39,7 @@ def test_a_load_that_was_prepared_asks_the_store_once() -> None:
 
 def test_a_code_cache_at_hand_is_not_read_again() -> None:
     store, version = Store(), script(HELLO)
-    frames = LoadFrames(store.load, 30_000)
+    frames = LoadFrames(store.load, PoolLimits())
     assert frames.prepare(version, "v8", (b"at hand",))
     assert frames.get(version, "v8")[0].endswith(b"at hand")
     assert frames.get(version, "another v8")[0].endswith(b"from the store")
@@ -47,7 +48,7 @@ def test_a_code_cache_at_hand_is_not_read_again() -> None:
 
 
 def test_so_many_bytes_are_prepared_and_no_more() -> None:
-    frames = LoadFrames(None, 30_000)
+    frames = LoadFrames(None, PoolLimits())
     versions = [script(HELLO + "/" * (1 << 20), f"w{n}") for n in range(2 * AHEAD_BYTES >> 20)]
     ready = [frames.prepare(version, "v8") for version in versions]
     assert ready == [True] * (AHEAD_BYTES >> 20) + [False] * (AHEAD_BYTES >> 20)

@@ -101,6 +101,19 @@ cpu_ms = 100
     assert project.limits == {"cpu_ms": 100}
 
 
+def test_isolation_and_switches_are_as_the_file_says_or_off(write: Write) -> None:
+    plain = 'name = "w"\nmain = "w.js"\ncompatibility_date = "2025-01-01"\n'
+    text = plain + 'isolation = "context"\n[switches]\nallow_eval = true\nallow_evil = true\n'
+    project = read_project(write(**{"wrangler.toml": text, "w.js": WORKER}))
+    assert told(project, "switches.allow_evil") == [Level.WARNING]
+    assert project.settings()["isolation"] == "context"
+    assert {name for name, is_on in project.settings()["switches"].items() if is_on} == {"allow_eval"}
+    unsaid = read_project(write(**{"wrangler.toml": plain, "w.js": WORKER})).settings()
+    assert unsaid["isolation"] == "pool" and set(unsaid["switches"].values()) == {False}
+    with pytest.raises(ProjectError, match="isolation"):
+        read_project(write(**{"wrangler.toml": plain + 'isolation = "none"\n', "w.js": WORKER}))
+
+
 ENVIRONMENTS = """
 name = "shop"
 main = "w.js"

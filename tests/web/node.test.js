@@ -193,6 +193,9 @@ export const tests = {
     deepEqual([types.isDate(new Date()), types.isMap({}), types.isProxy(new Proxy({}, {})), types.isAsyncFunction(async () => {}),
       types.isUint8Array(Buffer.alloc(1)), types.isNativeError(new TypeError("x")), types.isBoxedPrimitive(Object(1n)),
       types.isGeneratorFunction(function* () {})], [true, false, true, true, true, true, true, true]);
+    const { buffer } = new WebAssembly.Memory({ initial: 0, maximum: 0, shared: true });
+    deepEqual([buffer, new ArrayBuffer(1), new Uint8Array(1), {}, null].map((value) => [types.isSharedArrayBuffer(value), types.isAnyArrayBuffer(value)]),
+      [[true, true], [false, true], [false, false], [false, false], [false, false]]);
     equal(util.stripVTControlCharacters("\u001b[31mred\u001b[0m"), "red");
     equal(util.TextEncoder, TextEncoder);
     equal(util.deprecate((x) => x, "old")(1), 1);

@@ -8,6 +8,15 @@ const isObject = (value) => (typeof value === "object" && value !== null) || typ
 const isKind = (kind) => (value) => isObject(value) && kindOf(value) === kind;
 const toStringTag = Object.getOwnPropertyDescriptor(Object.getPrototypeOf(Uint8Array.prototype), Symbol.toStringTag).get;
 const typedArrayName = (value) => (ArrayBuffer.isView(value) ? toStringTag.call(value) : undefined);
+/** Whether it is memory of one kind or the other: a DataView takes nothing else. */
+const isViewable = (value) => {
+  try {
+    new DataView(value);
+    return true;
+  } catch {
+    return false;
+  }
+};
 const sourceText = Function.prototype.toString;
 
 export const isProxy = (value) => native.isProxy(value);
@@ -24,8 +33,8 @@ export const isArrayBufferView = (value) => ArrayBuffer.isView(value);
 export const isTypedArray = (value) => typedArrayName(value) !== undefined;
 export const isDataView = (value) => ArrayBuffer.isView(value) && typedArrayName(value) === undefined;
 export { isArrayBuffer };
-export const isAnyArrayBuffer = isArrayBuffer;
-export const isSharedArrayBuffer = () => false;
+export const isSharedArrayBuffer = (value) => isObject(value) && !isArrayBuffer(value) && isViewable(value);
+export const isAnyArrayBuffer = (value) => isArrayBuffer(value) || isSharedArrayBuffer(value);
 export const isExternal = () => false;
 export const isModuleNamespaceObject = (value) =>
   isObject(value) && !native.isProxy(value) && Object.getPrototypeOf(value) === null && value[Symbol.toStringTag] === "Module";

@@ -69,6 +69,7 @@ def dev(
         engines=1,  # one person asks: the second engine would only cost time at the start
         spares=2,
         drain_seconds=2.0,
+        worker_clock="live",  # for a worker with the switch: all code here is one person's
     )
     with Interrupt() as interrupt, FirstBuild(project, clock) as build, FirstEngine(settings) as engine:
         from atoll.cli.dev.run import run_session  # the whole node: a quarter of a second, while the others work
