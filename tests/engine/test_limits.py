@@ -100,6 +100,21 @@ async def test_code_that_outlived_its_call_goes_no_further_than_what_was_begun(r
     assert int((await room.get(version)).body) <= 1
 
 
+async def test_endless_loops_end_in_time_also_beside_many_others(room: EngineRoom) -> None:
+    """Sixteen tenants, each with two of them in an isolate, on the two threads of one engine."""
+    loop = "export default { fetch() { for (;;); } };"
+    versions = [replace(script(loop, f"w{n}", limits=Limits(cpu_ms=50)), tenant=f"t{n}") for n in range(16)]
+    for version in versions:
+        await room.pool.check(version)
+    ears = [room.call(version) for version in versions for _ in range(2)]
+    for ear in ears:
+        await ear.over()
+    told = [ear.failure.message for ear in ears if ear.failure is not None]
+    used = [int(found[1]) for text in told if (found := re.fullmatch(r"used (\d+) ms of CPU, limit 50 ms", text))]
+    assert len(used) == 32, told
+    assert 50 < min(used) and max(used) <= 75, used
+
+
 async def test_top_level_code_has_a_second(room: EngineRoom) -> None:
     with pytest.raises(LoadFailed, match=r"top-level code used 1\d\d\d ms of CPU, limit 1000 ms"):
         await room.pool.check(script("for (;;);"))

@@ -1,5 +1,6 @@
 // Arithmetic on numbers of a million digits.
 // expect: cpu or exception
+// late: 60
 export default {
   async fetch(request, env, ctx) {
     let x = 3n ** 100000n;
