@@ -1,6 +1,8 @@
 #include "errors.h"
 
+#include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <string_view>
 #include <utility>
 
@@ -109,6 +111,18 @@ Failure Describe(v8::Local<v8::Context> context, wire::Error code, v8::Local<v8:
 Failure TooMuchMemory(size_t limit_bytes) {
   std::string limit = std::to_string(limit_bytes >> 20);
   return {wire::Error::kMemory, "the worker used more than its memory limit of " + limit + " MB", {}, {}, {}, 0, 0};
+}
+
+void NameMemoryLimit(Failure* failure, size_t limit_bytes) {
+  constexpr std::string_view kRefused[] = {
+      "Array buffer allocation failed",
+      "WebAssembly.Memory(): could not allocate memory",
+      "WebAssembly.Memory.grow(): Unable to grow instance memory",
+  };
+  if (failure->name != "RangeError" || std::ranges::find(kRefused, failure->message) == std::end(kRefused)) return;
+  failure->code = wire::Error::kMemory;
+  failure->message = "the worker wanted more than its memory limit of " + std::to_string(limit_bytes >> 20) +
+                     " MB: " + failure->message;
 }
 
 Failure TooMuchCpu(uint64_t used_ns, uint64_t limit_ns) {

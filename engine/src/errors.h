@@ -33,4 +33,7 @@ Failure Describe(v8::Local<v8::Context> context, wire::Error code, const v8::Try
 Failure TooMuchCpu(uint64_t used_ns, uint64_t limit_ns);
 Failure TooMuchMemory(size_t limit_bytes);
 
+// An error that V8 threw because a buffer or WebAssembly was not given memory says nothing of the limit: now it does.
+void NameMemoryLimit(Failure* failure, size_t limit_bytes);
+
 }  // namespace engine

@@ -122,6 +122,7 @@ void Fail(const Info& info) {
   Failure failure = Describe(isolate->GetCurrentContext(), static_cast<wire::Error>(Unsigned(info, 1)), info[2]);
   if (info[3]->IsString()) failure.message = FromV8(isolate, info[3]);
   if (worker->IsEnding()) return;  // reading the error took too much: that is what the call is told
+  NameMemoryLimit(&failure, worker->memory_bytes());
   worker->calls().Fail(Unsigned(info, 0), failure);
 }
 

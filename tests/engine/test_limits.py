@@ -14,6 +14,7 @@ from engine_room import EngineRoom, script
 
 from atoll.engine.pool import PoolLimits
 from atoll.errors import LoadFailed
+from atoll.wire.generated import Outcome
 from atoll.workers import Isolation, Limits, Module, ModuleKind, Switches, Version
 
 # Does as many rounds as the path says: the worker has no clock that moves, so it is told how fast it is.
@@ -113,6 +114,28 @@ async def test_endless_loops_end_in_time_also_beside_many_others(room: EngineRoo
     used = [int(found[1]) for text in told if (found := re.fullmatch(r"used (\d+) ms of CPU, limit 50 ms", text))]
     assert len(used) == 32, told
     assert min(used) > 50 and max(used) <= 75, used
+
+
+@pytest.mark.parametrize(
+    "wish",
+    [
+        "for (const kept = [];;) kept.push(new Uint8Array(1e6));",
+        "for (const kept = [];;) kept.push(new ArrayBuffer(3e7));",
+        "new WebAssembly.Memory({ initial: 1 }).grow(2000)",
+        "for (const kept = [];;) kept.push(new WebAssembly.Memory({ initial: 100 }));",
+    ],
+)
+async def test_memory_that_is_refused_is_told_as_the_limit_it_is(room: EngineRoom, wish: str) -> None:
+    """V8 says "Array buffer allocation failed", and a developer wonders why."""
+    handler = f"if (request.url.endsWith('/')) {{ {wish} }} return new Response();"
+    source = f"export default {{ fetch(request) {{ {handler} }} }};"
+    version = script(source, limits=Limits(cpu_ms=5000, memory_mb=32))
+    ear = await room.get(version)
+    assert ear.code == "MEMORY" and ear.failure is not None, ear.failure
+    assert "its memory limit of 32 MB" in ear.failure.message
+    await room.until(lambda: room.records, "the record")
+    assert room.records[-1].outcome == Outcome.EXCEEDED_MEMORY
+    assert (await room.get(version, "http://test/fine")).failure is None
 
 
 async def test_top_level_code_has_a_second(room: EngineRoom) -> None:
