@@ -34,7 +34,7 @@ class HostTime:
             return [int(ticks) for ticks in file.readline().split()[1:9]]
 
 
-def undisturbed(measure: Callable[[], T]) -> tuple[T, float]:
+def undisturbed(measure: Callable[[], T], little: float = LITTLE) -> tuple[T, float]:
     """Measure until the host takes little meanwhile. Of several tries the one of which it took least, and how much."""
     best: tuple[T, float] | None = None
     for _ in range(TRIES):
@@ -43,7 +43,7 @@ def undisturbed(measure: Callable[[], T]) -> tuple[T, float]:
         share = host.share()
         if best is None or share < best[1]:
             best = found, share
-        if share < LITTLE:
+        if share < little:
             break
     assert best is not None
     return best
