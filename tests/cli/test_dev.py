@@ -69,6 +69,19 @@ def test_a_save_is_live_and_every_call_is_a_line(start: Start) -> None:
     assert dev.get(host="any.example") == (200, "two")
 
 
+def test_a_worker_may_see_a_live_clock_to_be_measured(start: Start) -> None:
+    source = """export default { fetch(): Response {
+      const before = performance.now();
+      for (let i = 0; i < 3e6; i++);
+      return new Response(String(performance.now() > before));
+    } }"""
+    dev = start(**{"atoll.toml": CONFIG + "[switches]\nallow_live_clock = true\n", "index.ts": source})
+    assert dev.get() == (200, "true")
+    dev.save("atoll.toml", CONFIG)
+    dev.wait_for("reloaded")
+    assert dev.get() == (200, "false")
+
+
 def test_what_the_console_says_is_told_with_the_call(start: Start) -> None:
     dev = start(**{"index.ts": 'export default { fetch() { console.warn("a", { b: [1] }); return new Response() } }'})
     dev.get()
