@@ -239,12 +239,24 @@ class CallTable:
             left = self._stand_in(call)
             call.owner.move(call, left)
             return
+        if flags & _END:
+            self._fail_early(call, failure)
+            return
         if call.failure is None:
             call.failure = failure
         if call.state != ENDED:  # else waitUntil failed: worth a record, but nobody waits
             call.state = ENDED
             call.deadline = self._clock() + WAIT_UNTIL_SECONDS
             call.caller.on_failure(failure)
+
+    def _fail_early(self, call: Call, failure: Failure) -> None:
+        """Its code has not ended when told to: whoever waits is told, and whatever comes of it is dropped."""
+        if call.state != SENT:
+            raise EngineError(f"FAIL before the end for call {call.id}, which was answered")
+        call.failure = failure
+        call.state = CANCELLED
+        call.deadline = self._clock() + CANCEL_SECONDS
+        call.caller.on_failure(failure)
 
     def on_credit(self, flags: int, worker: int, number: int, data: bytes, start: int, end: int) -> None:
         call = self._find("CREDIT", worker, number)

@@ -155,7 +155,7 @@ _RULES: dict[Frame, tuple[int, int, int, bool | None, bool | None]] = {
     Frame.BODY: (0, CHUNK, Flag.END, True, True),
     Frame.CREDIT: (4, 4, 0, True, True),
     Frame.CANCEL: (0, MAX_JSON, 0, True, True),
-    Frame.FAIL: (2, MAX_JSON, 0, True, True),
+    Frame.FAIL: (2, MAX_JSON, Flag.END, True, True),
     Frame.DONE: (8, 8, 0, True, True),
     Frame.LOG: (_LOG_PREFIX, _LOG_PREFIX + MAX_JSON, 0, True, None),
     Frame.OP: (_OP_PREFIX, MAX_PAYLOAD, 0, True, None),

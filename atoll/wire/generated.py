@@ -3,7 +3,7 @@
 from enum import IntEnum, IntFlag
 from typing import Final, NamedTuple
 
-WIRE_HASH = "5bf9c027c60d646b"
+WIRE_HASH = "5b1ef709fbb927d0"
 HEADER_LAYOUT = "<IBBHII"  # length, kind, flags, spare, worker, call
 MAX_PAYLOAD: Final = 67108864
 INLINE_BODY: Final = 65536
@@ -39,7 +39,7 @@ class Frame(IntEnum):
     CREDIT = 9
     # both: Python: the client is gone, or with FAIL the call took too long. Engine: the worker does not want the rest of the request body.
     CANCEL = 10
-    # engine: The call failed {code, message, name?, stack?, file?, line?, column?}; before RESPONSE an error page, after it a broken body.
+    # engine: The call failed {code, message, name?, stack?, file?, line?, column?}; before RESPONSE an error page, after it a broken body. With END its code still runs and does not listen: what comes before DONE is to be dropped.
     FAIL = 11
     # engine: The call is over, waitUntil included. Its id may be used again.
     DONE = 12

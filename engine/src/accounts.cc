@@ -18,9 +18,12 @@ constexpr uint64_t kStartupNs = 1'000'000'000;
 
 Account Worker::AccountOf(uint32_t call_id) const {
   const Call* call = calls_.Find(call_id);
-  Account account{
-      id_,  call == nullptr ? 0 : call->id, state_ == State::kNew || state_ == State::kStarting, cpu_limit_ns_, 0, 0, 0,
-      false};
+  Account account{};
+  account.worker = id_;
+  account.call = call == nullptr ? 0 : call->id;
+  account.answered = call != nullptr && call->responded;
+  account.starting = state_ == State::kNew || state_ == State::kStarting;
+  account.limit_ns = cpu_limit_ns_;
   account.memory_bytes = memory_bytes_;
   if (account.starting) {
     account.limit_ns = kStartupNs;

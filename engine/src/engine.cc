@@ -39,6 +39,11 @@ v8::StartupData MapSnapshot(int fd) {
   return OpenSnapshot({static_cast<const char*>(data), static_cast<size_t>(info.st_size)});
 }
 
+Failure TooMuch(const Account& account, uint64_t cost_ns) {
+  return account.ran_out ? TooMuchMemory(account.memory_bytes)
+                         : TooMuchCpu(account.used_ns + cost_ns, account.limit_ns);
+}
+
 }  // namespace
 
 Engine::Engine(const EngineOptions& options)
@@ -49,8 +54,10 @@ Engine::Engine(const EngineOptions& options)
       watchdog_(
           ledger_, options.measures, [this](uint32_t slowed) { scheduler_.Look(slowed); },
           [this](const Account& account, uint64_t cost_ns) {
-            Failure failure = account.ran_out ? TooMuchMemory(account.memory_bytes)
-                                              : TooMuchCpu(account.used_ns + cost_ns, account.limit_ns);
+            Report(wire::Frame::kFail, wire::kFlagEnd, account.worker, account.call, TooMuch(account, cost_ns));
+          },
+          [this](const Account& account, uint64_t cost_ns) {
+            Failure failure = TooMuch(account, cost_ns);
             if (account.starting) failure.message = "top-level code " + failure.message;
             failure.message += ", in a built-in function that cannot be interrupted";
             ReportStuck(account.worker, account.call, failure);
@@ -229,8 +236,12 @@ void Engine::OnPing(bool low_memory) {
 }
 
 void Engine::ReportStuck(uint32_t worker, uint32_t call, const Failure& failure) {
+  Report(wire::Frame::kStuck, 0, worker, call, failure);
+}
+
+void Engine::Report(wire::Frame kind, uint8_t flags, uint32_t worker, uint32_t call, const Failure& failure) {
   wire::Writer out;
-  out.Whole(wire::Frame::kStuck, 0, worker, call, failure.Json());
+  out.Whole(kind, flags, worker, call, failure.Json());
   link_.Send(out.bytes());
 }
 

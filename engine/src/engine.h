@@ -65,6 +65,7 @@ class Engine final {
 
  private:
   static constexpr uint32_t kMaxOp = UINT32_MAX - 8;
+  void Report(wire::Frame kind, uint8_t flags, uint32_t worker, uint32_t call, const Failure& failure);
   bool OnFrame(const wire::FrameView& frame);
   bool OnHello(const wire::FrameView& frame);
   bool OnLoad(const wire::FrameView& frame);

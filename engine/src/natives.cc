@@ -52,6 +52,7 @@ void Respond(const Info& info) {
   bool done = info[4]->IsTrue() && !worker->HasRejections();
   bool sent = worker->calls().Respond(info.GetIsolate(), call, StatusOf(info), info[2].As<v8::String>(), info[3],
                                       {worker->UnfinishedNs(), worker->UsedMb()}, done);
+  if (sent) worker->OnAnswered();
   info.GetReturnValue().Set(sent);
 }
 
@@ -61,6 +62,7 @@ void BeginStream(const Info& info) {
   if (worker == nullptr || !info[2]->IsString()) return;
   worker->calls().BeginStream(info.GetIsolate(), Unsigned(info, 0), StatusOf(info), info[2].As<v8::String>(),
                               {worker->UnfinishedNs(), worker->UsedMb()});
+  worker->OnAnswered();
 }
 
 // sendBody(call, bytes, offset) -> how many bytes were taken; the rest has to wait for credit
@@ -124,6 +126,7 @@ void Fail(const Info& info) {
   if (worker->IsEnding()) return;  // reading the error took too much: that is what the call is told
   NameMemoryLimit(&failure, worker->memory_bytes());
   worker->calls().Fail(Unsigned(info, 0), failure);
+  worker->OnAnswered();
 }
 
 // done(call) -> true when the call had timers left, which are now cleared

@@ -43,9 +43,8 @@ void Watchdog::Slot::Answer() {
   answered_.store(asked_.load(std::memory_order_relaxed), std::memory_order_relaxed);
 }
 
-Watchdog::Watchdog(Ledger& ledger, bool measures, std::function<void(uint32_t)> also,
-                   std::function<void(const Account&, uint64_t)> stuck)
-    : ledger_(ledger), measures_(measures), also_(std::move(also)), stuck_(std::move(stuck)) {
+Watchdog::Watchdog(Ledger& ledger, bool measures, std::function<void(uint32_t)> also, Tell late, Tell stuck)
+    : ledger_(ledger), measures_(measures), also_(std::move(also)), late_(std::move(late)), stuck_(std::move(stuck)) {
   struct sigaction action = {};
   action.sa_handler = OnSignal;
   action.sa_flags = SA_RESTART;
@@ -112,8 +111,11 @@ bool Watchdog::Look(Slot& slot) {
     slot.fired_ns_ = now;
     slot.fired_cost_ns_ = cost;
     slot.isolate_->TerminateExecution();
-  } else if (IsStuck(slot.account_, now - slot.fired_ns_, cost - slot.fired_cost_ns_)) {
-    // Told under the lock: should the entry end just now, its worker's last frame comes after this one.
+    return true;
+  }
+  // Told under the lock: should the entry end just now, what its worker says comes after that.
+  if (IsLate(slot, cost - slot.fired_cost_ns_) && !std::exchange(slot.late_, true)) late_(slot.account_, cost);
+  if (IsStuck(slot.account_, now - slot.fired_ns_, cost - slot.fired_cost_ns_)) {
     slot.disowned_ = true;
     stuck_(slot.account_, cost);
   } else {
@@ -125,6 +127,12 @@ bool Watchdog::Look(Slot& slot) {
 bool Watchdog::IsStuck(const Account& account, uint64_t since_ns, uint64_t cpu_ns) {
   if (account.ran_out) return cpu_ns > kStuckInMemoryNs || since_ns > kStuckNs;
   return cpu_ns > kStuckCpuNs || (since_ns > kLateNs && cpu_ns > kLateCpuNs) || since_ns > kStuckNs;
+}
+
+bool Watchdog::IsLate(const Slot& slot, uint64_t cpu_ns) {
+  const Account& account = slot.account_;
+  return account.call != 0 && !account.answered && !slot.answered_call_.load(std::memory_order_relaxed) &&
+         cpu_ns > std::min(account.limit_ns / kLatePart, kLateAfterNs);
 }
 
 void Watchdog::Hear(Slot& slot, uint64_t now_ns) {
@@ -180,7 +188,8 @@ Watchdog::Charge::Charge(Slot& slot, v8::Isolate* isolate, const Account& accoun
     slot_.isolate_ = isolate;
     slot_.entered_ns_ = MonotonicNs();
     slot_.account_ = account;
-    slot_.fired_ = slot_.disowned_ = slot_.is_long_ = slot_.is_silent_ = false;
+    slot_.fired_ = slot_.late_ = slot_.disowned_ = slot_.is_long_ = slot_.is_silent_ = false;
+    slot_.answered_call_.store(false, std::memory_order_relaxed);
     slot_.heard_cost_ns_ = slot_.believed_ns_ = slot_.first_ns_ = 0;
     if (slot_.entered_ns_ - slot_.base_ns_ > kBaseEveryNs) {
       slot_.base_ns_ = slot_.entered_ns_;

@@ -13,9 +13,10 @@
 // An entry that takes long lowers the priority of its thread (scheduler.h): the signal makes the thread do that itself,
 // because its own priority is the only one that the sandbox lets it change.
 //
-// Some built-in functions of V8 ignore a termination (`[].indexOf.call({length: 2 ** 53 - 1}, 1)`). An entry that goes
-// on long after its end was ordered is told to Python, which replaces the process, and is disowned: what its worker may
-// still have to say is no longer said.
+// Some built-in functions of V8 ignore a termination (`[].indexOf.call({length: 2 ** 53 - 1}, 1)`), or look up too
+// seldom. So a call whose entry goes on although its end was ordered is answered for it. An entry that goes on for long
+// after that is told to Python, which replaces the process, and is disowned: what its worker may still have to say is
+// no longer said.
 #pragma once
 
 #include <pthread.h>
@@ -38,6 +39,7 @@ namespace engine {
 struct Account {
   uint32_t worker;
   uint32_t call;        // 0: nobody's in particular
+  bool answered;        // or was answered before this entry
   bool starting;        // top-level code
   uint64_t limit_ns;    // what may be used in all
   uint64_t used_ns;     // what was used before this entry
@@ -84,8 +86,10 @@ class Watchdog final {
     uint64_t believed_ns_ = 0;    // what of that is believed,
     uint64_t first_ns_ = 0;       // and what was at the first look
     bool fired_ = false;
-    uint64_t fired_ns_ = 0;       // when,
-    uint64_t fired_cost_ns_ = 0;  // and what the entry had cost by then
+    uint64_t fired_ns_ = 0;                   // when,
+    uint64_t fired_cost_ns_ = 0;              // and what the entry had cost by then
+    std::atomic<bool> answered_call_{false};  // some call has been answered in this entry
+    bool late_ = false;
     bool disowned_ = false;
   };
 
@@ -108,6 +112,8 @@ class Watchdog final {
     // what the thread did besides: a thread or a tenant must not lose its priority by mistake.
     uint64_t surely_ns() const { return surely_ns_; }
     uint32_t call() const { return slot_.account_.call; }
+    // What the worker said of a call waits for the end of the entry: nobody else is to answer any.
+    void Answered() { slot_.answered_call_.store(true, std::memory_order_relaxed); }
     // The entry has been told to end for want of memory: from the thread that is in it.
     void RunOut();
     // The entry can never end: from the thread that is in it. False when it was disowned before.
@@ -122,10 +128,11 @@ class Watchdog final {
     uint64_t surely_ns_ = 0;
   };
 
-  // `also` runs at every look and is told how many threads were slowed in it. `stuck` is told of an entry that does not
-  // end, and what it has cost. Without `measures` nothing is timed and nothing ended: to find out what that costs.
-  Watchdog(Ledger& ledger, bool measures, std::function<void(uint32_t)> also,
-           std::function<void(const Account&, uint64_t)> stuck);
+  // `also` runs at every look and is told how many threads were slowed in it. `late` is told of an unanswered call
+  // whose entry has not ended when told to, `stuck` of an entry that never will, and both what it has cost. Without
+  // `measures` nothing is timed and nothing ended: to find out what that costs.
+  using Tell = std::function<void(const Account&, uint64_t)>;
+  Watchdog(Ledger& ledger, bool measures, std::function<void(uint32_t)> also, Tell late, Tell stuck);
   // For a thread that starts, and from one that ends.
   Slot& TakeSlot();
   void GiveBack(Slot& slot);
@@ -146,6 +153,9 @@ class Watchdog final {
   static constexpr uint64_t kSilentNs = 4'000'000;
   static constexpr uint64_t kSilenceNs = 1'000'000'000;
   static constexpr int kLooksBeforeSleep = 125;
+  // What goes on for so long after it was told to end, or for this part of its limit, is late.
+  static constexpr uint64_t kLateAfterNs = 20'000'000;
+  static constexpr uint64_t kLatePart = 8;
   // JavaScript ends within some milliseconds of being told to, a long collection of garbage within a few hundred. What
   // has had so much CPU time since, or so much time at all, never will. On a busy machine, where a slow thread gets
   // little CPU time, somewhat less of it is enough after a while: whoever waits for the answer has waited long.
@@ -165,6 +175,7 @@ class Watchdog final {
   void SlowDown(Slot& slot);
   // Of an entry that has been told to end: so long ago, and what it has used since.
   static bool IsStuck(const Account& account, uint64_t since_ns, uint64_t cpu_ns);
+  static bool IsLate(const Slot& slot, uint64_t cpu_ns);
   // What an entry has cost as the clocks say, and what of it is believed.
   static uint64_t Cost(const Slot& slot, uint64_t now_ns);
   static uint64_t Believed(const Slot& slot, uint64_t cost_ns);
@@ -173,7 +184,8 @@ class Watchdog final {
   Ledger& ledger_;
   const bool measures_;
   const std::function<void(uint32_t)> also_;
-  const std::function<void(const Account&, uint64_t)> stuck_;
+  const Tell late_;
+  const Tell stuck_;
   std::mutex mutex_;
   std::condition_variable wake_;
   std::atomic<bool> asleep_{false};

@@ -5,7 +5,7 @@
 
 namespace engine::wire {
 
-inline constexpr char kHash[] = "5bf9c027c60d646b";
+inline constexpr char kHash[] = "5b1ef709fbb927d0";
 inline constexpr uint32_t kMaxPayload = 67108864;
 inline constexpr uint32_t kInlineBody = 65536;
 inline constexpr uint32_t kChunk = 65536;
@@ -37,7 +37,7 @@ enum class Frame : uint8_t {
   kBody = 8,  // both: More of the request body (from Python) or of the response body (from the engine).
   kCredit = 9,  // both: The receiver of a body took so many bytes; the sender may send as many more.
   kCancel = 10,  // both: Python: the client is gone, or with FAIL the call took too long. Engine: the worker does not want the rest of the request body.
-  kFail = 11,  // engine: The call failed {code, message, name?, stack?, file?, line?, column?}; before RESPONSE an error page, after it a broken body.
+  kFail = 11,  // engine: The call failed {code, message, name?, stack?, file?, line?, column?}; before RESPONSE an error page, after it a broken body. With END its code still runs and does not listen: what comes before DONE is to be dropped.
   kDone = 12,  // engine: The call is over, waitUntil included. Its id may be used again.
   kLog = 13,  // engine: A console line of a call (call 0: of top-level code).
   kOp = 14,  // engine: A worker asks the broker for something; `call` in the header is the op id.

@@ -109,6 +109,9 @@ class Worker final : public std::enable_shared_from_this<Worker> {
   bool HasTime() const { return UnfinishedNs() < kStrayNs; }
   // V8 has been told to end the worker's code.
   bool IsEnding() const { return realm_->out_of_memory() || (charge_ != nullptr && charge_->HasFired()); }
+  void OnAnswered() {
+    if (charge_ != nullptr) charge_->Answered();
+  }
   // V8 was told so for want of memory, from inside a turn or between two.
   void RanOut() {
     if (charge_ != nullptr) charge_->RunOut();

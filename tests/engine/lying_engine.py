@@ -22,6 +22,7 @@ from atoll.wire.codec import frame
 from atoll.wire.generated import CHUNK, LEDGER, WINDOW, WIRE_HASH, ErrorCode, Flag, Frame
 
 OPS = ["echo.say", "echo.wait"]
+CPU = json.dumps({"code": int(ErrorCode.CPU), "message": "used 60 ms of CPU, limit 50 ms"}).encode()
 UNLOADED = json.dumps({"code": int(ErrorCode.UNLOADED), "message": "not here"}).encode()
 
 
@@ -39,6 +40,10 @@ def done(worker: int, call: int, outcome: int = 0) -> bytes:
 
 def body(worker: int, call: int, size: int) -> bytes:
     return frame(Frame.BODY, worker, call, b"x" * size)
+
+
+def early_failure(worker: int, call: int) -> bytes:
+    return frame(Frame.FAIL, worker, call, CPU, Flag.END)
 
 
 # Each is what the engine answers to a CALL for worker `w`, call `c`.
@@ -65,6 +70,7 @@ LIES = {
     "credit for nothing": lambda w, c: frame(Frame.CREDIT, w, c, struct.pack("<I", 1)),
     "a failure that is no json": lambda w, c: frame(Frame.FAIL, w, c, b"{{{"),
     "a failure with an unknown code": lambda w, c: frame(Frame.FAIL, w, c, b'{"code":999}'),
+    "an early failure of an answered call": lambda w, c: response(w, c, Flag.END) + early_failure(w, c),
     "a json bomb": lambda w, c: frame(Frame.FAIL, w, c, b'{"a":' * 100_000),
     "loaded twice": lambda w, c: frame(Frame.LOADED, w, 0, b'{"handlers":["fetch"],"startup_us":1}'),
     "a worker never loaded": lambda w, c: frame(Frame.LOADED, w + 7, 0, b'{"handlers":[],"startup_us":1}'),
@@ -127,6 +133,9 @@ def answer(link: socket.socket, lie: str, worker: int, call: int) -> None:
         link.sendall(LIES[lie](worker, call))
     elif lie == "refuses calls":
         link.sendall(frame(Frame.FAIL, worker, call, UNLOADED) + done(worker, call, 7))
+    elif lie == "fails early and goes on":
+        late = response(worker, call, 0) + body(worker, call, 10) + frame(Frame.FAIL, worker, call, UNLOADED)
+        link.sendall(early_failure(worker, call) + late + done(worker, call, 7))
     elif lie == "dies before it begins":
         os.kill(os.getpid(), signal.SIGKILL)
     elif lie == "reads nothing":

@@ -11,7 +11,6 @@ The head of a script says what is to come of it:
     // bindings: kv                       besides the echo that all have
     // peak: 300                          so many MB more at most, in the node and in its engine, all the time
     // engine: replaced | may be replaced without it the engine must live on
-    // late: 60                           its built-ins look up only so often, in ms of CPU time; all others at once
 """
 
 from __future__ import annotations
@@ -155,7 +154,7 @@ def test_an_attack_hurts_only_itself(target: Range, script: Path) -> None:
         results = [judge(target.atoll, name, deployed, body) for _ in range(int(head.get("times", "1")))]
         for result in results if head["expect"] != "leak" else []:
             expected = head["expect"].split(" or ")
-            assert any(fits(result, one, fields["limits"], head) for one in expected), result
+            assert any(fits(result, one, fields["limits"]) for one in expected), result
         if head["expect"] == "leak":
             kinds = [result[0] for result in results]
             assert "memory" in kinds and kinds.count("answer") > 5, "it goes, and comes back with nothing kept"
@@ -188,9 +187,7 @@ def judge(atoll: Atoll, name: str, deployed: Answer, body: bytes) -> tuple[str, 
     return KINDS[record["outcome"]], record.get("exception", {}).get("message", "")
 
 
-def fits(result: tuple[str, str], expected: str, limits: dict[str, int], head: dict[str, str]) -> bool:
-    """Whoever takes its engine with it is in built-ins that V8 ends late, or never. That comes after 400 ms of CPU time
-    beyond the limit (concepts/security.md), and only such a one may say that it cannot be interrupted."""
+def fits(result: tuple[str, str], expected: str, limits: dict[str, int]) -> bool:
     kind, _, text = expected.partition(" ")
     if kind == "length":
         return result[0] == "answer" and len(result[1]) == int(text)
@@ -202,10 +199,8 @@ def fits(result: tuple[str, str], expected: str, limits: dict[str, int], head: d
         return False
     if kind == "cpu":
         limit = limits.get("cpu_ms", 50)
-        found = re.fullmatch(rf"used (\d+) ms of CPU, limit {limit} ms(, in a built-in .* interrupted)?", result[1])
-        is_deaf = "engine" in head
-        most = limit + 450 if is_deaf else limit * 1.5 + int(head.get("late", "0"))
-        return found is not None and limit < int(found[1]) <= most and (is_deaf or found[2] is None)
+        found = re.fullmatch(rf"used (\d+) ms of CPU, limit {limit} ms", result[1])
+        return found is not None and limit < int(found[1]) <= limit * 1.5
     return kind != "memory" or "memory limit" in result[1]
 
 

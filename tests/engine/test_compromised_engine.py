@@ -142,6 +142,15 @@ async def test_what_comes_after_a_cancel_is_dropped_until_done(room_of: Callable
     assert room.pool.stats().engines_lost == 0
 
 
+async def test_what_comes_after_an_early_failure_is_dropped_until_done(room_of: Callable[..., Any]) -> None:
+    room = await room_of("fails early and goes on")
+    ear = await room.get(script(HELLO))
+    assert (ear.code, ear.status, ear.body) == ("CPU", 0, b"")
+    await room.until(lambda: not room.pool.busy, "DONE")
+    assert [record.outcome for record in room.records] == [Outcome.EXCEEDED_CPU]
+    assert room.pool.stats().engines_lost == 0
+
+
 async def test_a_call_that_never_responds_ends_at_its_wall_limit(room_of: Callable[..., Any]) -> None:
     room = await room_of("silent until cancelled")
     ear = await room.get(script(HELLO, limits=Limits(wall_ms=200)))

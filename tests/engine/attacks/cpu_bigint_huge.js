@@ -1,6 +1,5 @@
 // Arithmetic on numbers of a million digits.
 // expect: cpu or exception
-// late: 60
 export default {
   async fetch(request, env, ctx) {
     let x = 3n ** 100000n;
