@@ -17,6 +17,11 @@ function option(name, fallback) {
   return at < 0 ? fallback : rest[at + 1];
 }
 
+// What the addon has to see before it ends such a loop (engine/src/loops.h).
+function loop() {
+  for (let round = 0; round < 4; round++) engine.look(loop);
+}
+
 switch (command) {
   case "version":
     console.log(JSON.stringify({ node: process.versions.node, v8: process.versions.v8, wire: engine.wireHash }));
@@ -28,6 +33,7 @@ switch (command) {
     break;
   }
   case "run":
+    loop();
     // Never returns: the engine ends with _exit when Python closes the socket.
     engine.run({
       node: process.versions.node,

@@ -1,5 +1,5 @@
-// What main.cjs can call: wireHash, snapshot(source), run(options), for tests probe(options), and for benchmarks
-// rehearse(snapshot, count).
+// What main.cjs can call: wireHash, snapshot(source), look(loop), run(options), for tests probe(options), and for
+// benchmarks rehearse(snapshot, count).
 #include <node.h>
 #include <node_buffer.h>
 #include <signal.h>
@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "engine.h"
+#include "loops.h"
 #include "rehearsal.h"
 #include "sandbox.h"
 #include "snapshot.h"
@@ -94,6 +95,7 @@ void Initialize(v8::Local<v8::Object> exports, v8::Local<v8::Value>, v8::Local<v
     exports->Set(context, ToV8(isolate, name), v8::Function::New(context, callback).ToLocalChecked()).Check();
   };
   set("snapshot", Snapshot);
+  set("look", Loops::Look);
   set("run", Run);
   set("probe", Probe);
   set("rehearse", Rehearse);

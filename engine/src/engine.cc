@@ -11,6 +11,7 @@
 
 #include "clock.h"
 #include "json.h"
+#include "loops.h"
 #include "native/native.h"
 #include "pages.h"
 #include "sandbox.h"
@@ -78,6 +79,7 @@ int Engine::Run() {
     fprintf(stderr, "engine: the memory behind Intl cannot be counted in this Node\n");
     return 1;
   }
+  if (!Loops::CanEnd()) fprintf(stderr, "engine: loops of long built-in functions end late in this Node\n");
   if (!Pages::Attach()) fprintf(stderr, "engine: memory cannot be prepared in this Node\n");
   native::SetMostIterations(options_.pbkdf2_iterations);
   // Before Python hears of this engine, and so before any tenant's code can come.

@@ -9,6 +9,7 @@
 
 #include "appetite.h"
 #include "clock.h"
+#include "loops.h"
 #include "priority.h"
 
 namespace engine {
@@ -19,9 +20,9 @@ constexpr int kSignal = SIGUSR2;
 // On the scheduler's own threads. It is set before the first signal comes, so that a handler may read it.
 thread_local Watchdog::Slot* own_slot = nullptr;
 
-void OnSignal(int) {
+void OnSignal(int, siginfo_t*, void* interrupted) {
   int error = errno;
-  if (own_slot != nullptr) own_slot->Answer();
+  if (own_slot != nullptr) own_slot->Answer(*static_cast<const ucontext_t*>(interrupted));
   errno = error;
 }
 
@@ -38,7 +39,8 @@ void Watchdog::Slot::Adopt(bool slow) {
   own_slot = this;
 }
 
-void Watchdog::Slot::Answer() {
+void Watchdog::Slot::Answer(const ucontext_t& interrupted) {
+  if (v8::Isolate* isolate = ending_.load(std::memory_order_relaxed)) Loops::End(isolate, interrupted);
   if (is_slow() && !std::exchange(is_lowered_, true)) LowerPriority();
   answered_.store(asked_.load(std::memory_order_relaxed), std::memory_order_relaxed);
 }
@@ -46,8 +48,8 @@ void Watchdog::Slot::Answer() {
 Watchdog::Watchdog(Ledger& ledger, bool measures, std::function<void(uint32_t)> also, Tell late, Tell stuck)
     : ledger_(ledger), measures_(measures), also_(std::move(also)), late_(std::move(late)), stuck_(std::move(stuck)) {
   struct sigaction action = {};
-  action.sa_handler = OnSignal;
-  action.sa_flags = SA_RESTART;
+  action.sa_sigaction = OnSignal;
+  action.sa_flags = SA_RESTART | SA_SIGINFO;
   sigaction(kSignal, &action, nullptr);
   std::thread([this] { Run(); }).detach();
 }
@@ -111,6 +113,7 @@ bool Watchdog::Look(Slot& slot) {
     slot.fired_ns_ = now;
     slot.fired_cost_ns_ = cost;
     slot.isolate_->TerminateExecution();
+    slot.ending_.store(slot.isolate_, std::memory_order_relaxed);
     return true;
   }
   // Told under the lock: should the entry end just now, what its worker says comes after that.
@@ -216,6 +219,7 @@ uint64_t Watchdog::Charge::Stop() {
   fired_ = slot_.fired_;
   disowned_ = slot_.disowned_;
   slot_.isolate_ = nullptr;
+  slot_.ending_.store(nullptr, std::memory_order_relaxed);
   slot_.watchdog_.ledger_.Runs(slot_.number_, 0);
   return cost_ns_;
 }
@@ -229,6 +233,7 @@ void Watchdog::Charge::RunOut() {
   if (!slot_.watchdog_.measures_) return;
   std::lock_guard<std::mutex> lock(slot_.mutex_);
   slot_.account_.ran_out = true;
+  slot_.ending_.store(slot_.isolate_, std::memory_order_relaxed);
   if (std::exchange(slot_.fired_, true)) return;
   slot_.fired_ns_ = MonotonicNs();
   slot_.fired_cost_ns_ = slot_.believed_ns_;

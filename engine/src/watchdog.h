@@ -20,6 +20,7 @@
 #pragma once
 
 #include <pthread.h>
+#include <ucontext.h>
 #include <v8.h>
 
 #include <atomic>
@@ -59,7 +60,7 @@ class Watchdog final {
     // From that thread: whether its priority is low.
     bool is_slow() const { return slow_.load(std::memory_order_relaxed); }
     // From that thread, in a signal handler.
-    void Answer();
+    void Answer(const ucontext_t& interrupted);
 
    private:
     friend class Watchdog;
@@ -86,9 +87,10 @@ class Watchdog final {
     uint64_t believed_ns_ = 0;    // what of that is believed,
     uint64_t first_ns_ = 0;       // and what was at the first look
     bool fired_ = false;
-    uint64_t fired_ns_ = 0;                   // when,
-    uint64_t fired_cost_ns_ = 0;              // and what the entry had cost by then
-    std::atomic<bool> answered_call_{false};  // some call has been answered in this entry
+    uint64_t fired_ns_ = 0;                      // when,
+    uint64_t fired_cost_ns_ = 0;                 // and what the entry had cost by then
+    std::atomic<v8::Isolate*> ending_{nullptr};  // what it has been told to end, for its signal handler
+    std::atomic<bool> answered_call_{false};     // some call has been answered in this entry
     bool late_ = false;
     bool disowned_ = false;
   };
