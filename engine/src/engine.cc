@@ -53,7 +53,7 @@ Engine::Engine(const EngineOptions& options)
       link_(options.socket_fd),
       ledger_(options.ledger_fd),
       watchdog_(
-          ledger_, options.measures, [this](uint32_t slowed) { scheduler_.Look(slowed); },
+          ledger_, options.measures, [this](uint32_t slowed, uint32_t slowest) { scheduler_.Look(slowed, slowest); },
           [this](const Account& account, uint64_t cost_ns) {
             Report(wire::Frame::kFail, wire::kFlagEnd, account.worker, account.call, TooMuch(account, cost_ns));
           },

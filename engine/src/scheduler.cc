@@ -31,12 +31,12 @@ void Scheduler::StartThread(Lane& lane) {
   struct Start {
     Scheduler* scheduler;
     Watchdog::Slot* slot;
-    bool slow;
+    Pace pace;
   };
   auto run = [](void* data) -> void* {
     std::unique_ptr<Start> start(static_cast<Start*>(data));
-    start->slot->Adopt(start->slow);
-    if (!start->slow) start->scheduler->RunThread(*start->slot);
+    start->slot->Adopt(start->pace);
+    if (start->pace == Pace::kUsual) start->scheduler->RunThread(*start->slot);
     start->scheduler->RunSlowThread(*start->slot);
     return nullptr;
   };
@@ -45,7 +45,8 @@ void Scheduler::StartThread(Lane& lane) {
   pthread_attr_setstacksize(&attributes, kStackBytes);
   pthread_t thread;
   Watchdog::Slot& slot = watchdog_->TakeSlot();
-  if (pthread_create(&thread, &attributes, run, new Start{this, &slot, &lane == &slow_}) == 0) {
+  if (pthread_create(&thread, &attributes, run, new Start{this, &slot, &lane == &slow_ ? Pace::kSlow : Pace::kUsual}) ==
+      0) {
     pthread_detach(thread);
     std::lock_guard<std::mutex> lock(mutex_);
     lane.threads++;
@@ -62,7 +63,7 @@ void Scheduler::Push(std::shared_ptr<Worker> worker) {
     lock.unlock();
     lane.wake.notify_one();
   } else if (&lane == &slow_) {
-    bool more = slow_.threads < slow_threads_ + slow_long_;
+    bool more = slow_.threads < slow_threads_;
     lock.unlock();
     if (more) StartThread(slow_);
   } else if (reading_) {
@@ -94,7 +95,7 @@ void Scheduler::RunNext(Lane& lane, Watchdog::Slot& slot, std::unique_lock<std::
 void Scheduler::RunThread(Watchdog::Slot& slot) {
   own_lane = &quick_;
   std::unique_lock<std::mutex> lock(mutex_);
-  while (!slot.is_slow()) {
+  while (slot.pace() == Pace::kUsual) {
     if (!quick_.ready.empty()) {
       RunNext(quick_, slot, lock);
     } else if (!reading_) {
@@ -112,22 +113,20 @@ void Scheduler::RunThread(Watchdog::Slot& slot) {
   }
 }
 
-// Until there are too many of them.
+// Until there are too many of them, or it has lost its place.
 void Scheduler::RunSlowThread(Watchdog::Slot& slot) {
   own_lane = &slow_;
   std::unique_lock<std::mutex> lock(mutex_);
-  while (slow_.threads <= slow_threads_ + slow_long_) {
+  while (slot.pace() == Pace::kSlow && slow_.threads <= slow_threads_) {
     if (slow_.ready.empty()) {
       slow_.sleeping++;
       slow_.wake.wait(lock);
       slow_.sleeping--;
       continue;
     }
-    uint64_t began = looks_;
     RunNext(slow_, slot, lock);
-    if (looks_ - began >= kPatience && slow_long_ > 0) slow_long_--;
   }
-  slow_.threads--;
+  if (slot.pace() == Pace::kSlow) slow_.threads--;
   bool is_waited_for = slow_.sleeping > 0;
   lock.unlock();
   if (is_waited_for) slow_.wake.notify_one();  // it may have been this one that was woken for a worker
@@ -152,15 +151,15 @@ void Scheduler::StandBy() {
   }
 }
 
-void Scheduler::Look(uint32_t slowed) {
+void Scheduler::Look(uint32_t slowed, uint32_t slowest) {
   bool more_slow;
   bool more_quick;
   {
     std::lock_guard<std::mutex> lock(mutex_);
-    looks_++;
     quick_.threads -= slowed;
     slow_.threads += slowed;
-    more_slow = MustStartSlow();
+    slow_.threads -= slowest;
+    more_slow = !slow_.ready.empty() && slow_.sleeping == 0 && slow_.threads < slow_threads_;
     more_quick = MustStartQuick();
   }
   for (uint32_t i = 0; i < slowed; i++) StartThread(quick_);
@@ -179,15 +178,6 @@ bool Scheduler::MustStartQuick() {
     standby_.notify_one();
   }
   return unrun && quick_.sleeping == 0 && quick_.threads < kMaxThreads;
-}
-
-bool Scheduler::MustStartSlow() {
-  bool ran_since = std::exchange(slow_.seen_turns, slow_.turns) != slow_.turns;
-  slow_looks_ = slow_.ready.empty() || ran_since ? 0 : slow_looks_ + 1;
-  if (slow_looks_ < kPatience || slow_.sleeping > 0 || slow_.threads >= kMaxThreads) return false;
-  slow_looks_ = 0;
-  slow_long_++;
-  return true;
 }
 
 }  // namespace engine

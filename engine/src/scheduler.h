@@ -9,7 +9,8 @@
 // others leave. Nobody knows beforehand who will compute: when a turn on a usual thread takes long, the watchdog lowers
 // the thread's priority while it runs. It cannot be raised again without the rights of root, so from then on it is one
 // of the slow ones, and a fresh thread takes its place. Of the slow ones no more run at once than there are cores for:
-// each counts when the kernel shares a core, and together they would outweigh a thread that has little to do.
+// each counts when the kernel shares a core, and together they would outweigh a thread that has little to do. One that
+// goes on for very long loses its place to the next, and nearly all its weight; it ends with its turn.
 #pragma once
 
 #include <condition_variable>
@@ -32,8 +33,7 @@ class Scheduler final {
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
 
-  // Starts the usual number of threads, and lets so many slow ones run at once. More are started, up to kMaxThreads,
-  // when all of them are busy for long.
+  // Starts the usual number of threads, and lets so many slow ones run at once.
   void Start(uint32_t threads, uint32_t slow_threads, Watchdog& watchdog);
 
   // A worker has mail. From any thread.
@@ -45,13 +45,12 @@ class Scheduler final {
   // On the main thread: stands by for when nobody else reads. Never returns.
   [[noreturn]] void StandBy();
 
-  // On the watchdog's thread, every few milliseconds while workers run. So many threads have been slowed since.
-  void Look(uint32_t slowed);
+  // On the watchdog's thread, every few milliseconds while workers run. So many threads have been slowed since, and so
+  // many slow ones have lost their place.
+  void Look(uint32_t slowed, uint32_t slowest);
 
  private:
   static constexpr uint32_t kMaxThreads = 32;  // in each lane
-  // A slow thread more when none was free for so many looks.
-  static constexpr uint32_t kPatience = 25;
 
   // Threads of one priority and the workers that wait for them.
   struct Lane {
@@ -70,7 +69,6 @@ class Scheduler final {
   // Runs the next worker of a lane. Called and left with the lock held.
   void RunNext(Lane& lane, Watchdog::Slot& slot, std::unique_lock<std::mutex>& lock);
   bool MustStartQuick();
-  bool MustStartSlow();
 
   const std::function<void()> read_;
   const std::function<void()> interrupt_;
@@ -81,9 +79,6 @@ class Scheduler final {
   Lane quick_;
   Lane slow_;
   uint32_t slow_threads_ = 1;
-  uint32_t slow_long_ = 0;   // more of them, because as many are in turns that take long
-  uint32_t slow_looks_ = 0;  // in a row that found slow workers waiting
-  uint64_t looks_ = 0;
   std::condition_variable standby_;
   bool reading_ = false;
   bool standby_needed_ = false;

@@ -28,24 +28,26 @@ void OnSignal(int, siginfo_t*, void* interrupted) {
 
 }  // namespace
 
-void Watchdog::Slot::Adopt(bool slow) {
+void Watchdog::Slot::Adopt(Pace pace) {
   std::lock_guard<std::mutex> lock(mutex_);
   thread_ = pthread_self();
   pthread_getcpuclockid(thread_, &cpu_clock_);
   base_ns_ = 0;
-  slow_.store(slow);
-  is_lowered_ = slow;
-  if (slow) LowerPriority();
+  pace_.store(pace);
+  lowered_to_ = pace;
+  if (pace != Pace::kUsual) LowerPriority(pace);
   own_slot = this;
 }
 
 void Watchdog::Slot::Answer(const ucontext_t& interrupted) {
   if (v8::Isolate* isolate = ending_.load(std::memory_order_relaxed)) Loops::End(isolate, interrupted);
-  if (is_slow() && !std::exchange(is_lowered_, true)) LowerPriority();
+  const Pace pace = pace_.load(std::memory_order_relaxed);
+  if (std::exchange(lowered_to_, pace) != pace) LowerPriority(pace);
   answered_.store(asked_.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  if (pace != Pace::kUsual) OfferCore();
 }
 
-Watchdog::Watchdog(Ledger& ledger, bool measures, std::function<void(uint32_t)> also, Tell late, Tell stuck)
+Watchdog::Watchdog(Ledger& ledger, bool measures, std::function<void(uint32_t, uint32_t)> also, Tell late, Tell stuck)
     : ledger_(ledger), measures_(measures), also_(std::move(also)), late_(std::move(late)), stuck_(std::move(stuck)) {
   struct sigaction action = {};
   action.sa_sigaction = OnSignal;
@@ -67,7 +69,7 @@ Watchdog::Slot& Watchdog::TakeSlot() {
 
 void Watchdog::GiveBack(Slot& slot) {
   std::lock_guard<std::mutex> lock(mutex_);
-  slot.slow_.store(false);
+  slot.pace_.store(Pace::kUsual);
   free_slots_.push_back(&slot);
 }
 
@@ -78,9 +80,10 @@ void Watchdog::Run() {
     bool busy = false;
     for (auto& slot : slots_) busy = Look(*slot) || busy;
     if (busy) {
-      uint32_t slowed = std::exchange(slowed_, 0);
+      const uint32_t slowed = std::exchange(slowed_, 0);
+      const uint32_t slowest = std::exchange(slowest_, 0);
       lock.unlock();
-      also_(slowed);
+      also_(slowed, slowest);
       lock.lock();
     }
     idle_looks = busy ? 0 : idle_looks + 1;
@@ -98,14 +101,17 @@ void Watchdog::Run() {
 bool Watchdog::Look(Slot& slot) {
   std::lock_guard<std::mutex> lock(slot.mutex_);
   if (slot.isolate_ == nullptr) return false;
-  if (slot.disowned_) return true;
+  if (slot.disowned_) {
+    SlowDown(slot, UINT64_MAX);  // it may never end
+    return true;
+  }
   uint64_t now = MonotonicNs();
   uint64_t elapsed = now - slot.entered_ns_;
   if (elapsed > kShortNs) Hear(slot, now);
   const uint64_t surely = slot.believed_ns_ - slot.first_ns_;
   // Long is what computes: an entry that only waits for a core, on a busy machine, is no reason to look more often.
   if (surely > kShortNs || slot.account_.limit_ns < kLowLimitNs) often_ = kOftenLooks;
-  if (!slot.is_slow() && surely > Appetite::kLongNs) SlowDown(slot);
+  SlowDown(slot, surely);
   const uint64_t cost = slot.believed_ns_;
   if (!slot.fired_) {
     if (cost <= slot.account_.budget_ns) return true;
@@ -155,11 +161,18 @@ void Watchdog::Hear(Slot& slot, uint64_t now_ns) {
 }
 
 // The signal is sent before the slot is let go, so it comes before the thread can begin anything else.
-void Watchdog::SlowDown(Slot& slot) {
-  auto is_slow = [](const std::unique_ptr<Slot>& each) { return each->is_slow(); };
-  if (std::count_if(slots_.begin(), slots_.end(), is_slow) >= kMaxSlow) return;
-  slot.slow_.store(true);
-  slowed_++;
+void Watchdog::SlowDown(Slot& slot, uint64_t surely_ns) {
+  if (slot.pace() == Pace::kUsual && surely_ns > Appetite::kLongNs) {
+    auto is_slow = [](const std::unique_ptr<Slot>& each) { return each->pace() != Pace::kUsual; };
+    if (std::count_if(slots_.begin(), slots_.end(), is_slow) >= kMaxSlow) return;
+    slot.pace_.store(Pace::kSlow);
+    slowed_++;
+  } else if (slot.pace() == Pace::kSlow && surely_ns > Appetite::kVeryLongNs) {
+    slot.pace_.store(Pace::kSlowest);
+    slowest_++;
+  } else {
+    return;
+  }
   pthread_kill(slot.thread_, kSignal);
 }
 

@@ -33,6 +33,7 @@
 #include <vector>
 
 #include "ledger.h"
+#include "priority.h"
 
 namespace engine {
 
@@ -56,9 +57,9 @@ class Watchdog final {
    public:
     Slot(Watchdog& watchdog, uint32_t number) : watchdog_(watchdog), number_(number) {}
     // From the thread that owns the slot, when it starts to run.
-    void Adopt(bool slow);
-    // From that thread: whether its priority is low.
-    bool is_slow() const { return slow_.load(std::memory_order_relaxed); }
+    void Adopt(Pace pace);
+    // From that thread.
+    Pace pace() const { return pace_.load(std::memory_order_relaxed); }
     // From that thread, in a signal handler.
     void Answer(const ucontext_t& interrupted);
 
@@ -70,8 +71,8 @@ class Watchdog final {
     std::mutex mutex_;
     pthread_t thread_{};
     clockid_t cpu_clock_ = 0;
-    std::atomic<bool> slow_{false};
-    bool is_lowered_ = false;            // only its own thread looks at it
+    std::atomic<Pace> pace_{Pace::kUsual};
+    Pace lowered_to_ = Pace::kUsual;     // only its own thread looks at it
     std::atomic<uint32_t> asked_{0};     // how often the thread was sent a signal,
     std::atomic<uint32_t> answered_{0};  // and which of them it has answered last
     v8::Isolate* isolate_ = nullptr;
@@ -130,11 +131,11 @@ class Watchdog final {
     uint64_t surely_ns_ = 0;
   };
 
-  // `also` runs at every look and is told how many threads were slowed in it. `late` is told of an unanswered call
-  // whose entry has not ended when told to, `stuck` of an entry that never will, and both what it has cost. Without
-  // `measures` nothing is timed and nothing ended: to find out what that costs.
+  // `also` runs at every look and is told how many threads were slowed in it, and how many were made slowest. `late` is
+  // told of an unanswered call whose entry has not ended when told to, `stuck` of an entry that never will, and both
+  // what it has cost. Without `measures` nothing is timed and nothing ended: to find out what that costs.
   using Tell = std::function<void(const Account&, uint64_t)>;
-  Watchdog(Ledger& ledger, bool measures, std::function<void(uint32_t)> also, Tell late, Tell stuck);
+  Watchdog(Ledger& ledger, bool measures, std::function<void(uint32_t, uint32_t)> also, Tell late, Tell stuck);
   // For a thread that starts, and from one that ends.
   Slot& TakeSlot();
   void GiveBack(Slot& slot);
@@ -174,7 +175,8 @@ class Watchdog final {
   bool Look(Slot& slot);
   // Of an entry that takes long: what its thread says, and another question.
   void Hear(Slot& slot, uint64_t now_ns);
-  void SlowDown(Slot& slot);
+  // Threads that have computed for long have a lower priority, and those that may never end no place.
+  void SlowDown(Slot& slot, uint64_t surely_ns);
   // Of an entry that has been told to end: so long ago, and what it has used since.
   static bool IsStuck(const Account& account, uint64_t since_ns, uint64_t cpu_ns);
   static bool IsLate(const Slot& slot, uint64_t cpu_ns);
@@ -185,7 +187,7 @@ class Watchdog final {
 
   Ledger& ledger_;
   const bool measures_;
-  const std::function<void(uint32_t)> also_;
+  const std::function<void(uint32_t, uint32_t)> also_;
   const Tell late_;
   const Tell stuck_;
   std::mutex mutex_;
@@ -194,7 +196,8 @@ class Watchdog final {
   std::vector<std::unique_ptr<Slot>> slots_;
   std::vector<Slot*> free_slots_;
   int often_ = 0;        // looks that still follow each other quickly
-  uint32_t slowed_ = 0;  // in this look
+  uint32_t slowed_ = 0;  // in this look,
+  uint32_t slowest_ = 0;
 };
 
 }  // namespace engine

@@ -18,7 +18,7 @@ BURN = """export default { fetch(request) {
   return new Response("done");
 } };"""
 LONG, SHORT = "http://test/40", "http://test/0"
-LOW = 10  # the nice value of slow threads
+LOW, LOWEST = 10, 19  # the nice values of slow threads, and of those that go on for very long
 THREADS = 2  # of each lane in the engines of these tests
 
 
@@ -94,7 +94,7 @@ async def test_beside_many_that_compute_others_are_answered_meanwhile(room: Engi
 
 
 async def test_a_short_call_of_a_hungry_tenant_does_not_wait_for_its_long_ones(room: EngineRoom) -> None:
-    """More slow threads are started when none becomes free."""
+    """Those lose their places when they go on."""
     last = burner("last")
     await room.get(last, LONG)
     endless = [script("export default { fetch() { for (;;); } }", f"e{n}", Limits(cpu_ms=600)) for n in range(THREADS)]
@@ -103,6 +103,22 @@ async def test_a_short_call_of_a_hungry_tenant_does_not_wait_for_its_long_ones(r
     assert ear.body == b"done" and not any(other.failure for other in burning)
     for other in burning:
         assert (await other.over()).code == "CPU"
+
+
+async def test_a_thread_that_goes_on_for_very_long_loses_its_place_and_its_weight(room: EngineRoom) -> None:
+    last = burner("last")
+    await room.get(last, LONG)
+    before = nices(room).count(LOWEST)  # those that make isolates in advance
+    endless = [script("export default { fetch() { for (;;); } }", f"e{n}", Limits(cpu_ms=3000)) for n in range(THREADS)]
+    burning = [room.call(dataclasses.replace(version, tenant="hungry")) for version in endless]
+    await room.until(lambda: nices(room).count(LOWEST) == before + THREADS, "both to become slowest")
+    assert (await room.get(last, LONG)).body == b"done"
+    assert nices(room).count(LOW) <= THREADS, "others have taken their places"
+    assert not any(other.failure for other in burning)
+    for other in burning:
+        assert (await other.over()).code == "CPU"
+    await room.until(lambda: nices(room).count(LOWEST) == before, "their end")
+    assert (await room.get(last, LONG)).body == b"done"
 
 
 async def test_slowed_threads_end_when_there_are_enough(room: EngineRoom) -> None:
