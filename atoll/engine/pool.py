@@ -217,7 +217,7 @@ class Pool:
         if failure is not None and not self._closed:
             self._placer.replace(placement)
 
-    def on_offence(self, placement: Placement, failure: Failure) -> None:
+    def on_offence(self, placement: Placement, failure: Failure, number: int, cpu_us: int) -> None:
         """Code of a version is stuck for ever, and with it a thread of an engine, which has to go."""
         self._counts.offences += 1
         log.warning("%s took an engine with it: %s", placement.version.worker_name, failure.message)
@@ -226,7 +226,7 @@ class Pool:
         placement.settle(failure)
         # Also those that wait to begin: elsewhere they would do the same.
         for call in placement.session.calls.of(placement):
-            placement.session.calls.end(call, failure)
+            placement.session.calls.end(call, failure, cpu_us if call.id == number else 0)
 
     def on_code(self, placement: Placement, cache: CodeCache) -> None:
         self._placer.on_code(placement, cache)

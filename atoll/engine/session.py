@@ -34,7 +34,7 @@ from atoll.wire.codec import (
     read_failure,
     read_log,
 )
-from atoll.wire.fields import read_json
+from atoll.wire.fields import int_field, read_json
 from atoll.wire.generated import Flag, Frame
 from atoll.workers import Version
 
@@ -55,7 +55,8 @@ class SessionOwner(Protocol):
 
     def on_code(self, placement: Placement, cache: CodeCache) -> None: ...
 
-    def on_offence(self, placement: Placement, failure: Failure) -> None: ...  # its code can be neither run nor ended
+    # Its code can be neither run nor ended, and that of this call (or 0) has used so much.
+    def on_offence(self, placement: Placement, failure: Failure, number: int, cpu_us: int) -> None: ...
 
     def on_lost(self, session: Session, reason: str) -> None: ...  # the engine is gone with all that was in it
 
@@ -263,7 +264,7 @@ class Session:
         placement = self._find("STUCK", worker)
         if not placement.failed:
             placement.failed = True
-            self._owner.on_offence(placement, failure)
+            self._owner.on_offence(placement, failure, number, int_field(read_json(data[start:end]), "cpu_us"))
         self.condemn(f"{placement.version.worker_name}: {failure.message}")
 
     def _on_log(self, flags: int, worker: int, number: int, data: bytes, start: int, end: int) -> None:

@@ -105,12 +105,14 @@ class CallTable:
         call.deadline = self._clock() + (CANCEL_SECONDS if call.forced else WAIT_UNTIL_SECONDS)
         self.link.send(encode_cancel(call.worker, call.id, code))
 
-    def end(self, call: Call, failure: Failure) -> None:
-        """The engine will never end this call, because it or the isolate is gone: Python does."""
+    def end(self, call: Call, failure: Failure, cpu_us: int = 0) -> None:
+        """The engine will never end this call, because it or the isolate is gone: Python does. It has used so much, by
+        the engine's word, which is taken for no more than there can be of it."""
         told = SENT <= call.state <= RESPONDED
         if told:
             call.failure = failure
-        self._over(call, Outcome.INTERNAL_ERROR, 0)
+        most = int((self._clock() - call.started) * 1e6)
+        self._over(call, Outcome.INTERNAL_ERROR, max(0, min(cpu_us, most)))
         if told:
             call.caller.on_failure(failure)
 

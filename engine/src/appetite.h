@@ -20,7 +20,7 @@ class Appetite final {
   // CPU time in one go, from when the watchdog found it to take long, that makes a thread slow; and what may be in the
   // bucket of a tenant that counts as quick.
   static constexpr uint64_t kLongNs = 4'000'000;
-  // The same that makes it one of the slowest: twice what a call has by default.
+  // The same that costs it its place: twice what a call has by default.
   static constexpr uint64_t kVeryLongNs = 100'000'000;
 
   // From any thread.

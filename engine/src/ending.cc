@@ -56,7 +56,7 @@ void Worker::Vanish() {
 
 void Worker::OnFatalMemory() {
   if (charge_ == nullptr || charge_->Disown()) {
-    engine_.ReportStuck(id_, charge_ == nullptr ? 0 : charge_->call(), TooMuchMemory(memory_bytes_));
+    engine_.ReportStuck(id_, charge_ == nullptr ? 0 : charge_->call(), UnfinishedNs(), TooMuchMemory(memory_bytes_));
   }
   for (;;) std::this_thread::sleep_for(std::chrono::hours(1));
 }

@@ -53,7 +53,8 @@ Engine::Engine(const EngineOptions& options)
       link_(options.socket_fd),
       ledger_(options.ledger_fd),
       watchdog_(
-          ledger_, options.measures, [this](uint32_t slowed, uint32_t slowest) { scheduler_.Look(slowed, slowest); },
+          ledger_, options.measures,
+          [this](uint32_t slowed, uint32_t displaced) { scheduler_.Look(slowed, displaced); },
           [this](const Account& account, uint64_t cost_ns) {
             Report(wire::Frame::kFail, wire::kFlagEnd, account.worker, account.call, TooMuch(account, cost_ns));
           },
@@ -61,7 +62,7 @@ Engine::Engine(const EngineOptions& options)
             Failure failure = TooMuch(account, cost_ns);
             if (account.starting) failure.message = "top-level code " + failure.message;
             failure.message += ", in a built-in function that cannot be interrupted";
-            ReportStuck(account.worker, account.call, failure);
+            ReportStuck(account.worker, account.call, account.used_ns + cost_ns, std::move(failure));
           }),
       spares_(factory_, options.spares, size_t{kDefaultMemoryMb} * 1024 * 1024),
       scheduler_([this] { Read(); }, [this] { link_.Wake(); }) {}
@@ -237,7 +238,8 @@ void Engine::OnPing(bool low_memory) {
   link_.Send(out.bytes());
 }
 
-void Engine::ReportStuck(uint32_t worker, uint32_t call, const Failure& failure) {
+void Engine::ReportStuck(uint32_t worker, uint32_t call, uint64_t used_ns, Failure failure) {
+  failure.cpu_us = used_ns / 1000;
   Report(wire::Frame::kStuck, 0, worker, call, failure);
 }
 

@@ -60,8 +60,8 @@ class Engine final {
   // Never 0, nor one of the numbers by which a worker is told that it gets none.
   uint32_t NextOp() { return 1 + next_op_.fetch_add(1, std::memory_order_relaxed) % kMaxOp; }
   void Remove(uint32_t worker_id);
-  // Python is to replace this process: code of the worker can neither go on nor be ended.
-  void ReportStuck(uint32_t worker, uint32_t call, const Failure& failure);
+  // Python is to replace this process: code of the worker can neither go on nor be ended. The call has used so much.
+  void ReportStuck(uint32_t worker, uint32_t call, uint64_t used_ns, Failure failure);
 
  private:
   static constexpr uint32_t kMaxOp = UINT32_MAX - 8;

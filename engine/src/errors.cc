@@ -79,6 +79,7 @@ std::string Failure::Json() const {
   if (!name.empty()) json.Text("name", Cut(name, 256));
   if (!stack.empty()) json.Text("stack", Cut(stack, kMaxStack));
   if (!file.empty()) json.Text("file", Cut(file, 512)).Number("line", line).Number("column", column);
+  if (cpu_us > 0) json.Number("cpu_us", cpu_us);
   return json.Done();
 }
 

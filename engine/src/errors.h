@@ -18,6 +18,7 @@ struct Failure {
   std::string file;
   uint32_t line = 0;
   uint32_t column = 0;
+  uint64_t cpu_us = 0;  // what the call has used, where nothing else will tell
 
   std::string Json() const;
 };

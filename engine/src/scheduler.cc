@@ -127,9 +127,12 @@ void Scheduler::RunSlowThread(Watchdog::Slot& slot) {
     RunNext(slow_, slot, lock);
   }
   if (slot.pace() == Pace::kSlow) slow_.threads--;
+  // It may have been this one that was woken for a worker, or that was to go on with the one it ran.
   bool is_waited_for = slow_.sleeping > 0;
+  bool must_start = MustStartSlow();
   lock.unlock();
-  if (is_waited_for) slow_.wake.notify_one();  // it may have been this one that was woken for a worker
+  if (is_waited_for) slow_.wake.notify_one();
+  if (must_start) StartThread(slow_);
   watchdog_->GiveBack(slot);
 }
 
@@ -151,15 +154,15 @@ void Scheduler::StandBy() {
   }
 }
 
-void Scheduler::Look(uint32_t slowed, uint32_t slowest) {
+void Scheduler::Look(uint32_t slowed, uint32_t displaced) {
   bool more_slow;
   bool more_quick;
   {
     std::lock_guard<std::mutex> lock(mutex_);
     quick_.threads -= slowed;
     slow_.threads += slowed;
-    slow_.threads -= slowest;
-    more_slow = !slow_.ready.empty() && slow_.sleeping == 0 && slow_.threads < slow_threads_;
+    slow_.threads -= displaced;
+    more_slow = MustStartSlow();
     more_quick = MustStartQuick();
   }
   for (uint32_t i = 0; i < slowed; i++) StartThread(quick_);
@@ -178,6 +181,10 @@ bool Scheduler::MustStartQuick() {
     standby_.notify_one();
   }
   return unrun && quick_.sleeping == 0 && quick_.threads < kMaxThreads;
+}
+
+bool Scheduler::MustStartSlow() const {
+  return !slow_.ready.empty() && slow_.sleeping == 0 && slow_.threads < slow_threads_;
 }
 
 }  // namespace engine

@@ -10,7 +10,7 @@
 // the thread's priority while it runs. It cannot be raised again without the rights of root, so from then on it is one
 // of the slow ones, and a fresh thread takes its place. Of the slow ones no more run at once than there are cores for:
 // each counts when the kernel shares a core, and together they would outweigh a thread that has little to do. One that
-// goes on for very long loses its place to the next, and nearly all its weight; it ends with its turn.
+// goes on for very long loses its place to the next, and ends with its turn.
 #pragma once
 
 #include <condition_variable>
@@ -47,7 +47,7 @@ class Scheduler final {
 
   // On the watchdog's thread, every few milliseconds while workers run. So many threads have been slowed since, and so
   // many slow ones have lost their place.
-  void Look(uint32_t slowed, uint32_t slowest);
+  void Look(uint32_t slowed, uint32_t displaced);
 
  private:
   static constexpr uint32_t kMaxThreads = 32;  // in each lane
@@ -69,6 +69,7 @@ class Scheduler final {
   // Runs the next worker of a lane. Called and left with the lock held.
   void RunNext(Lane& lane, Watchdog::Slot& slot, std::unique_lock<std::mutex>& lock);
   bool MustStartQuick();
+  bool MustStartSlow() const;
 
   const std::function<void()> read_;
   const std::function<void()> interrupt_;

@@ -34,17 +34,16 @@ void Watchdog::Slot::Adopt(Pace pace) {
   pthread_getcpuclockid(thread_, &cpu_clock_);
   base_ns_ = 0;
   pace_.store(pace);
-  lowered_to_ = pace;
-  if (pace != Pace::kUsual) LowerPriority(pace);
+  is_lowered_ = pace != Pace::kUsual;
+  if (is_lowered_) LowerPriority();
   own_slot = this;
 }
 
 void Watchdog::Slot::Answer(const ucontext_t& interrupted) {
   if (v8::Isolate* isolate = ending_.load(std::memory_order_relaxed)) Loops::End(isolate, interrupted);
   const Pace pace = pace_.load(std::memory_order_relaxed);
-  if (std::exchange(lowered_to_, pace) != pace) LowerPriority(pace);
+  if (pace != Pace::kUsual && !std::exchange(is_lowered_, true)) LowerPriority();
   answered_.store(asked_.load(std::memory_order_relaxed), std::memory_order_relaxed);
-  if (pace != Pace::kUsual) OfferCore();
 }
 
 Watchdog::Watchdog(Ledger& ledger, bool measures, std::function<void(uint32_t, uint32_t)> also, Tell late, Tell stuck)
@@ -81,9 +80,9 @@ void Watchdog::Run() {
     for (auto& slot : slots_) busy = Look(*slot) || busy;
     if (busy) {
       const uint32_t slowed = std::exchange(slowed_, 0);
-      const uint32_t slowest = std::exchange(slowest_, 0);
+      const uint32_t displaced = std::exchange(displaced_, 0);
       lock.unlock();
-      also_(slowed, slowest);
+      also_(slowed, displaced);
       lock.lock();
     }
     idle_looks = busy ? 0 : idle_looks + 1;
@@ -135,7 +134,7 @@ bool Watchdog::Look(Slot& slot) {
 
 bool Watchdog::IsStuck(const Account& account, uint64_t since_ns, uint64_t cpu_ns) {
   if (account.ran_out) return cpu_ns > kStuckInMemoryNs || since_ns > kStuckNs;
-  return cpu_ns > kStuckCpuNs || (since_ns > kLateNs && cpu_ns > kLateCpuNs) || since_ns > kStuckNs;
+  return cpu_ns > kStuckCpuNs || (since_ns > kPatienceNs && cpu_ns > kPatienceCpuNs) || since_ns > kStuckNs;
 }
 
 bool Watchdog::IsLate(const Slot& slot, uint64_t cpu_ns) {
@@ -168,8 +167,8 @@ void Watchdog::SlowDown(Slot& slot, uint64_t surely_ns) {
     slot.pace_.store(Pace::kSlow);
     slowed_++;
   } else if (slot.pace() == Pace::kSlow && surely_ns > Appetite::kVeryLongNs) {
-    slot.pace_.store(Pace::kSlowest);
-    slowest_++;
+    slot.pace_.store(Pace::kDisplaced);
+    displaced_++;
   } else {
     return;
   }

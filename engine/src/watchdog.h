@@ -72,7 +72,7 @@ class Watchdog final {
     pthread_t thread_{};
     clockid_t cpu_clock_ = 0;
     std::atomic<Pace> pace_{Pace::kUsual};
-    Pace lowered_to_ = Pace::kUsual;     // only its own thread looks at it
+    bool is_lowered_ = false;            // only its own thread looks at it
     std::atomic<uint32_t> asked_{0};     // how often the thread was sent a signal,
     std::atomic<uint32_t> answered_{0};  // and which of them it has answered last
     v8::Isolate* isolate_ = nullptr;
@@ -131,7 +131,7 @@ class Watchdog final {
     uint64_t surely_ns_ = 0;
   };
 
-  // `also` runs at every look and is told how many threads were slowed in it, and how many were made slowest. `late` is
+  // `also` runs at every look and is told how many threads were slowed in it, and how many lost their place. `late` is
   // told of an unanswered call whose entry has not ended when told to, `stuck` of an entry that never will, and both
   // what it has cost. Without `measures` nothing is timed and nothing ended: to find out what that costs.
   using Tell = std::function<void(const Account&, uint64_t)>;
@@ -161,10 +161,10 @@ class Watchdog final {
   static constexpr uint64_t kLatePart = 8;
   // JavaScript ends within some milliseconds of being told to, a long collection of garbage within a few hundred. What
   // has had so much CPU time since, or so much time at all, never will. On a busy machine, where a slow thread gets
-  // little CPU time, somewhat less of it is enough after a while: whoever waits for the answer has waited long.
+  // little CPU time, somewhat less of it is enough after a while: whoever waits behind it has waited long.
   static constexpr uint64_t kStuckCpuNs = 400'000'000;
-  static constexpr uint64_t kLateNs = 1'200'000'000;
-  static constexpr uint64_t kLateCpuNs = 100'000'000;
+  static constexpr uint64_t kPatienceNs = 1'200'000'000;
+  static constexpr uint64_t kPatienceCpuNs = 100'000'000;
   static constexpr uint64_t kStuckNs = 10'000'000'000;
   // For want of memory: what is left of the heap is collected again and again until then.
   static constexpr uint64_t kStuckInMemoryNs = 1'000'000'000;
@@ -197,7 +197,7 @@ class Watchdog final {
   std::vector<Slot*> free_slots_;
   int often_ = 0;        // looks that still follow each other quickly
   uint32_t slowed_ = 0;  // in this look,
-  uint32_t slowest_ = 0;
+  uint32_t displaced_ = 0;
 };
 
 }  // namespace engine
