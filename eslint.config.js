@@ -1,4 +1,4 @@
-// `npx eslint`: the web platform may use nothing but the language, so a global that is not ours is a mistake found here.
+// `npx eslint`: the web platform may use nothing but the language, so any other global is an error.
 import js from "@eslint/js";
 
 const rules = {
@@ -13,7 +13,7 @@ const rules = {
   "prefer-const": "error",
 };
 
-// What a worker sees (see web/globals.js).
+// The globals of a worker (see web/globals.js).
 const worker = Object.fromEntries(
   [
     "AbortController", "AbortSignal", "Blob", "BroadcastChannel", "ByteLengthQueuingStrategy", "Cache", "CacheStorage", "CloseEvent", "WebSocket", "WebSocketPair", "CompressionStream",
@@ -36,8 +36,13 @@ export default [
   { files: ["web/**/*.js", "atoll/bindings/**/*.js"], rules },
   { files: ["web/internal/native.js"], languageOptions: { globals: { native: "readonly" } } },
   { files: ["web/node/modules.js"], languageOptions: { globals: { require: "readonly" } } },
-  { files: ["tests/**/*.js", "examples/**/*.js", "atoll/cli/templates/**/*.js"], rules, languageOptions: { globals: worker } },
-  // Attacks do on purpose what nobody should.
+  { files: ["tests/**/*.js", "examples/**/*.js", "atoll/**/templates/**/*.js"], rules, languageOptions: { globals: worker } },
+  // Scripts of pages run in browsers.
+  {
+    files: ["examples/*/public/**/*.js"],
+    languageOptions: { globals: { document: "readonly", history: "readonly", location: "readonly" } },
+  },
+  // Attacks break these rules on purpose.
   { files: ["tests/engine/attacks/*.js"], rules: Object.fromEntries(Object.keys(rules).map((name) => [name, "off"])) },
   {
     files: ["tools/**/*.mjs", "engine/*.js", "eslint.config.js", "bench/**/*.mjs", "atoll/project/*.mjs"],

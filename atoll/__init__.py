@@ -8,14 +8,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from atoll.bindings.base import OpCall, Reply, op
+    from atoll.bindings.host import HostBinding
     from atoll.embed import ApiRefused, Atoll, Response, Worker
 
 __version__ = "0.1.0"
-__all__ = ["ApiRefused", "Atoll", "Response", "Worker", "__version__"]
+__all__ = ["ApiRefused", "Atoll", "HostBinding", "OpCall", "Reply", "Response", "Worker", "__version__", "op"]
 
 
 def __getattr__(name: str) -> object:
-    """The node is imported when it is asked for: `atoll --help` and users of one part should not pay for all."""
+    """Imports the node on first use, so that `atoll --help` and users of one module start fast."""
+    if name in ("OpCall", "Reply", "op"):
+        from atoll.bindings import base
+
+        return getattr(base, name)
+    if name == "HostBinding":
+        from atoll.bindings.host import HostBinding
+
+        return HostBinding
     if name in __all__:
         from atoll import embed
 

@@ -1,8 +1,8 @@
-"""A node: makes every part once and joins them. No logic of its own. serving.py runs one in a process of its own.
+"""A node: makes every part once and connects them. It has no logic of its own. serving.py runs a node as a process.
 
-startup   port -> folder -> database -> engines -> what was deployed -> front
+startup   port -> folder -> database -> engines -> deployed workers -> front
 serve     until SIGTERM or SIGINT
-shutdown  the front drains, then engines, database and folder go
+shutdown  the front drains, then engines, database and folder are closed
 """
 
 from __future__ import annotations
@@ -17,54 +17,62 @@ from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
 import atoll
-from atoll.bindings import make_bindings
+from atoll.asset_files.store import AssetStore
 from atoll.bindings.base import Binding
-from atoll.bindings.fetch.ops import Fetch
-from atoll.bindings.queue.sqlite import SqliteQueues
-from atoll.bindings.queue.store import QueueStore
-from atoll.bindings.services import Services
+from atoll.bindings.host import HostBinding, checked_host_bindings, host_script
+from atoll.bindings.making import make_bindings
+from atoll.bindings.services import Routes, Services
+from atoll.bindings.sites import Sites, own_hosts
+from atoll.bindings.triggers import Triggers
 from atoll.broker import Broker
 from atoll.config import Settings
-from atoll.control.access import Access
-from atoll.control.deploy import Deployer
-from atoll.control.quotas import bound_stores, caps_of
-from atoll.control.tenants import Tenant
-from atoll.control.vault import VARIABLE, Vault
-from atoll.control.workers import WorkerStore
+from atoll.control.access.access import Access
+from atoll.control.access.tenants import Tenant
+from atoll.control.deploy.deployer import Deployer
+from atoll.control.deploy.quotas import bound_stores, caps_of
+from atoll.control.deploy.switching import DeployerParts
+from atoll.control.store.vault import VARIABLE, Vault
+from atoll.control.store.workers import WorkerStore
 from atoll.db.folder import DataFolder
 from atoll.db.sqlite import Database, damaged
-from atoll.egress.gate import Gate
-from atoll.engine.early import EarlyEngine
-from atoll.engine.inner import InnerCalls
-from atoll.engine.measures import EVENT_CPU_MS
-from atoll.engine.pool import Pool, PoolLimits
+from atoll.egress.gate import EgressGate
+from atoll.engine.calls.between_workers import WorkerCalls
+from atoll.engine.calls.events import EventRunner
+from atoll.engine.limits import pool_limits
+from atoll.engine.loaded.warming import Warming
+from atoll.engine.pool import Pool
+from atoll.engine.process.prestart import PrestartedEngine, engine_options
+from atoll.engine.process.recycling import RecycleLimits
+from atoll.engine.process.supervisor import Supervisor
 from atoll.engine.report import pool_report, worker_memory
-from atoll.engine.supervisor import Supervisor
-from atoll.engine.upkeep import UpkeepLimits
-from atoll.engine.warming import Warming
 from atoll.errors import StorageFailed
+from atoll.front.bounds import bounds_of
 from atoll.front.control import Message, Receive, Send
+from atoll.front.options import FrontOptions
 from atoll.front.pages import Detail
 from atoll.front.peer import Proxies
 from atoll.front.server import Listening, Server, listen
+from atoll.front.site import Site
 from atoll.front.tls import Certificates
+from atoll.holdings import Holdings
 from atoll.logs import Invocation
+from atoll.manifests.every import manifests, trigger_kinds
+from atoll.observe.lag import LoopLag
 from atoll.observe.meter import Meter
 from atoll.observe.processes import uses_of
 from atoll.observe.sources import Sources
 from atoll.observe.storage import storage_of
 from atoll.observe.store import LogStore
 from atoll.observe.traces import Tracer
-from atoll.router import Router
-from atoll.triggers.cron import CronTriggers
-from atoll.triggers.queues import QueueTriggers
-from atoll.triggers.sqlite import SqliteCronHistory
-from atoll.triggers.tail import TailTriggers
-from atoll.triggers.triggers import Triggers
+from atoll.offload.pool import Offload
+from atoll.offload.spool import SpoolRoom
+from atoll.pacer import Pacer
+from atoll.router import Router, host_name
 from atoll.wire.generated import Outcome
 from atoll.workers import Version
 
 if TYPE_CHECKING:
+    from atoll.api.routes import Route
     from atoll.control.api import ControlApi
 
 log = logging.getLogger("atoll")
@@ -73,31 +81,39 @@ Origins: TypeAlias = Mapping[str, str] | None
 
 
 class Node:
-    """Everything one `atoll serve` is made of. `start`, then it serves until `stop`."""
+    """All parts of one `atoll serve`. Serves from `start` to `stop`."""
 
-    wants_control = True  # from the start; else the control API is made when it is first asked
+    wants_control = True  # make the control API at the start, not at its first request
 
     def __init__(
-        self, settings: Settings, *, detail: Detail | None = None, listens: bool = True, origins: Origins = None
+        self,
+        settings: Settings,
+        *,
+        detail: Detail | None = None,
+        listens: bool = True,
+        origins: Origins = None,
+        host: Sequence[HostBinding] = (),
     ) -> None:
-        """`detail` is how much error pages tell; by default that depends on who can read them.
+        """`detail` is how much error pages show; the default depends on who can read them.
 
-        A node that does not listen is reached by `inner` alone, from the program it is part of. `origins` tell
-        where each setting comes from that is not the default.
+        A node that does not listen is reached only through `inner`, from the program it is part of. `origins` say
+        where each setting comes from that is not the default. `host` are the bindings of that program.
         """
+        self.host = checked_host_bindings(host)
         self.origins = origins
         self.settings = settings
         self.listens = listens
-        # On localhost whoever reads an error page is the one who wrote the worker.
+        # On localhost the readers of error pages are the authors of the workers.
         usual = Detail.MESSAGES if settings.base_domain == "localhost" else Detail.PUBLIC
         self.detail = usual if detail is None else detail
         self.meter = Meter(settings.metrics_workers)
+        self.offload = Offload(settings.job_processes, settings.job_memory_mb << 20)
         self.tracer: Tracer | None = None
         self.phase = "starting"  # then "serving", then "draining"
-        self._undo = AsyncExitStack()  # what `stop` does, last first
+        self._undo = AsyncExitStack()  # closed by `stop`, last first
 
     async def start(self) -> None:
-        """Raises StartError; what had started by then is stopped again."""
+        """Raises StartError; then the parts that had started are stopped again."""
         try:
             await self._start()
         except BaseException as error:
@@ -107,15 +123,21 @@ class Node:
             raise
 
     async def stop(self) -> None:
-        """Drain: calls in flight finish within `drain_seconds`, then everything goes. Leaves nothing behind."""
+        """Drain: calls in flight finish within `drain_seconds`, then everything is closed."""
         await self._undo.aclose()
 
     async def _start(self) -> None:
+        ports = self._listen()  # first: a port in use is the most common mistake
+        self._make()
+        await self._begin(*ports)
+
+    def _make(self) -> None:
+        """Make and connect every object. Nothing runs yet."""
         undo = self._undo
-        listening, secure, certificates = self._listen()  # first: a taken port is the commonest mistake
         settings = self.settings
         folder = DataFolder(settings.data)
         undo.callback(folder.close)
+        folder.sweep()
         folder.watch()
         database = Database(settings.data / "atoll.db")
         undo.push_async_callback(database.close)
@@ -125,42 +147,56 @@ class Node:
         )
         undo.push_async_callback(self.logs.close)
         self.router = self._make_router()
-        self.inner = InnerCalls()
-        self.gate = Gate(settings)
+        self.gate = EgressGate(settings)
+        self.pacer = Pacer()
+        self.holdings = Holdings(settings.tenant_buffer_mb << 20)
+        self.inner = WorkerCalls(self.holdings)
         undo.callback(self.gate.close)
-        queues = SqliteQueues(settings.data / "queues.db")
-        undo.push_async_callback(queues.close)
-        bindings = make_bindings(Services(settings, database, self.router, self.inner, queues, self, self.gate))
-        for binding in bindings:
+        self.files = AssetStore(database, settings.data, grace_hours=settings.asset_grace_hours)
+        routes, events = self._make_routes(), EventRunner()
+        vault = Vault(settings.data, os.environ.get(VARIABLE))
+        shared = self.gate, vault, self.pacer, self.holdings, self.files
+        services = Services(settings, database, routes, self.inner, events, self, *shared)
+        bindings = make_bindings(services, self.host)
+        for binding in bindings.values():
             undo.push_async_callback(binding.close)
-        broker = Broker(bindings)
+        broker = Broker(bindings.values())
         if settings.otlp_endpoint:
             self.tracer = Tracer(settings.otlp_endpoint, settings.trace_share)
             broker.trace_share = settings.trace_share
             undo.push_async_callback(asyncio.to_thread, self.tracer.close)
-        kinds = {binding.kind: binding for binding in bindings}
-        store = WorkerStore(database, kinds, Vault(settings.data, os.environ.get(VARIABLE)))
-        self.inner.calls = self.pool = self._make_pool(store, broker)
+        store = WorkerStore(database, bindings, vault)
+        store.sweep_keys()
+        events.calls = self.pool = self._make_pool(store, broker)
+        memory, count = settings.asset_cache_bytes, self.meter.count_asset
+        self.inner.calls = self.site = Site(self.pool, memory, count, store.asset_files)
+        undo.callback(self.site.close)
         self.supervisor = self._make_supervisor()
-        self.triggers = self._make_triggers(queues)
+        self.triggers = self._make_triggers(bindings)
         undo.push_async_callback(self.triggers.close)
         self.access = Access(settings, database)
         self.access.tenants.listen(lambda tenant: self.gate.set_tenant(tenant.name, tenant.egress))
         self.access.tenants.listen(self._cap_tenant)
-        self.access.tenants.listen(lambda tenant: bound_stores(bindings, settings, tenant))
-        self.deployer = Deployer(
-            settings, store, self.pool, self.router, self.logs, kinds, self.triggers, self.access.tenants
-        )
-        self._prepare_control: Callable[[], ControlApi] = lambda: self._make_control(store, broker, bindings, queues)
+        self.access.tenants.listen(lambda tenant: bound_stores(bindings.values(), settings, tenant))
+        self.deployer = self._make_deployer(store, bindings)
+        self.sites = Sites(settings, bindings)
+        self._prepare_control: Callable[[], ControlApi] = lambda: self._make_control(store, broker, bindings)
         self.server = self._make_server()
+        self.lag = LoopLag()
+        undo.callback(self.lag.close)
 
+    async def _begin(
+        self, listening: Listening | None, secure: Listening | None, certificates: Certificates | None
+    ) -> None:
+        """Start the engines, restore the workers, open the ports."""
+        undo, settings = self._undo, self.settings
         await self.supervisor.start()
         undo.push_async_callback(self.supervisor.stop)
         undo.push_async_callback(self.deployer.close)
         restored = self.deployer.restore()
         if restored:
             log.info("%d workers restored", restored)
-        warming = Warming(settings.data / "recent.json", self.pool, self.deployer)
+        warming = Warming(settings.data / "recent.json", self.pool.loader, self.deployer)
         warming.start()
         undo.push_async_callback(warming.close)
         self.first_token = await self.access.gate.make_first_token(settings.data)
@@ -169,10 +205,12 @@ class Node:
         if secure is not None and certificates is not None:
             await self.server.startup_secure(secure, certificates)
         undo.push_async_callback(self._drain)
+        self.files.start()
+        self.lag.start()
         self.phase = "serving"
 
     def _listen(self) -> tuple[Listening | None, Listening | None, Certificates | None]:
-        """Open the ports, if the node has any; from then on the settings name the one that the system chose."""
+        """Open the ports, if the node listens. Then the settings have the port that the system chose."""
         if not self.listens:
             return None, None, None
         listening = listen(self.settings.host, self.settings.port)
@@ -186,7 +224,7 @@ class Node:
         return listening, secure, certificates
 
     async def _open(self, listening: Listening) -> None:
-        """From here on clients are answered; those that came since `listen` have waited."""
+        """Start to answer clients, including those that have connected since `listen`."""
         await self.server.startup(listening)
 
     @cached_property
@@ -194,8 +232,10 @@ class Node:
         return self._prepare_control()
 
     async def _ask_control(self, scope: Message, receive: Receive, send: Send) -> None:
-        """The control API as the front calls it."""
-        await self.control.app(scope, receive, send)
+        """The control API as the front calls it, or the application of a binding that has this host."""
+        host = next((value for name, value in scope["headers"] if name == b"host"), b"")
+        site = self.sites.find(host_name(host))
+        await (self.control.app if site is None else site)(scope, receive, send)
 
     def state(self) -> str:
         """ "ok", or why no request should be sent here."""
@@ -204,8 +244,9 @@ class Node:
         return "ok" if self.pool.stats().engines else "no engine"
 
     def _skim(self, version: Version, outcome: Outcome, status: int, cpu_us: int, wall_us: int) -> bool:
-        """A call is over that said nothing: count it, unless somebody wants to know more of it."""
-        if self.tracer is not None or version.tail_consumers or self.logs.wants(version.worker_id):
+        """Count a finished call without console lines, unless it needs a record."""
+        is_heard = version.triggers and self.triggers.is_heard(version)
+        if self.tracer is not None or is_heard or self.logs.wants(version.worker_id):
             return False
         self.meter.count(version, outcome, status, cpu_us, wall_us)
         return True
@@ -215,149 +256,142 @@ class Node:
         self.logs.record(record)
         if self.tracer is not None:
             self.tracer.record(record)
-        if record.version.tail_consumers:
-            self.triggers.tails.take(record)
+        if record.version.triggers:
+            self.triggers.hear(record)
 
     def _want_lines(self, wanted: bool) -> None:
-        """Console lines are passed on at once only while somebody listens."""
-        self.pool.hears = self.logs.hear if wanted else None
+        """Console lines are forwarded at once only while there are live listeners."""
+        self.pool.on_line = self.logs.hear if wanted else None
 
     def find_worker(self, tenant: str, name: str) -> Version | None:
         """The active version of a worker of a tenant."""
         return self.deployer.active_named(tenant, name)
 
-    def _sources(self, broker: Broker, bindings: Sequence[Binding]) -> Sources:
-        fetches = [binding.client.stats for binding in bindings if isinstance(binding, Fetch)]
+    def how_to_get(self, name: str) -> str:
+        """A hint for a binding to a worker that does not exist."""
+        return "deploy a worker of that name"
+
+    def _sources(self, broker: Broker) -> Sources:
         pids = self.supervisor.engine_pids
         return Sources(
             pool=self.pool.stats,
             ops=broker.tallies,
             restarts=lambda: self.supervisor.restarts,
-            processes=lambda: uses_of({"node": os.getpid(), **pids()}),
-            workers=lambda: (deployment.id for deployment in self.deployer.all()),
+            processes=lambda: uses_of({"node": os.getpid(), **pids(), **self.offload.pids()}),
+            workers=lambda: self.deployer.live,
+            lag=lambda: self.lag,
             deploys=lambda: self.deployer.changes,
             logs=self.logs.counts,
             connections=lambda: len(self.server.shared.connections),
             version=atoll.__version__,
-            egress=lambda: fetches[0],
             storage=lambda: storage_of(self.settings.data),
             memory=lambda: worker_memory(self.supervisor),
-            tails=lambda: self.triggers.tails.dropped,
+            jobs=self.offload.counts,
         )
 
     def _make_router(self) -> Router:
-        return Router(self.settings.base_domain, self.settings.control_hosts)
+        return Router(self.settings.base_domain, own_hosts(self.settings))
+
+    def _make_routes(self) -> Routes:
+        """Hosts that fetch() of a worker reaches on this node, without a connection."""
+        return self.router
 
     def _make_pool(self, store: WorkerStore, broker: Broker) -> Pool:
         settings = self.settings
         self.logs.want_lines = self._want_lines
-        limits = PoolLimits(
-            max_loaded=settings.max_loaded,
-            idle_seconds=settings.idle_seconds,
-            worker_queue=settings.worker_queue,
-            max_in_flight=settings.worker_calls,
-            worker_isolates=settings.worker_isolates,
-            tenant_calls=settings.tenant_calls,
-            tenant_loaded=settings.tenant_loaded or settings.max_loaded,
-            own_engines=settings.own_engines,
-            quarantine_seconds=settings.quarantine_seconds,
-            blocked_seconds=settings.blocked_seconds,
-            event_cpu_ms=min(EVENT_CPU_MS, settings.max_cpu_ms),
-            live_clocks=settings.worker_clock == "live",
-        )
         return Pool(
             broker,
             self._record,
             skim=self._skim,
-            limits=limits,
+            limits=pool_limits(settings),
             load_code_cache=store.load_code,
             save_code_cache=store.save_code,
+            holdings=self.holdings,
+            read_code=store.read_code,
         )
 
-    def _make_control(
-        self, store: WorkerStore, broker: Broker, bindings: Sequence[Binding], queues: QueueStore
-    ) -> ControlApi:
-        # Half of what a node imports, and a session of `atoll dev` may never ask for any of it
-        from atoll.control.api import ControlApi
-        from atoll.control.backup_api import BackupApi
-        from atoll.control.binding_apis import binding_routes
-        from atoll.control.config_api import ConfigApi
-        from atoll.control.crons_api import CronsApi
-        from atoll.control.metrics_api import MetricsApi
-        from atoll.control.queues_api import QueuesApi
+    def _make_control(self, store: WorkerStore, broker: Broker, bindings: Mapping[str, Binding]) -> ControlApi:
+        # Half of a node's imports, and a session of `atoll dev` may never need them
+        from atoll.api.work import Work
+        from atoll.control.api import ControlApi, ControlParts
+        from atoll.control.endpoints.backup import BackupApi
+        from atoll.control.endpoints.config import ConfigApi
+        from atoll.control.endpoints.metrics import MetricsApi
 
-        metrics = MetricsApi(self.meter, self._sources(broker, bindings), queues, self.state)
-        return ControlApi(
+        self._undo.push_async_callback(self.offload.close)
+        uploads = self.settings.upload_bytes
+        metrics = MetricsApi(self.meter, self._sources(broker), bindings.values(), self.state)
+        parts = ControlParts(
             self.settings,
             self.deployer,
             store,
             self.logs,
             self.access,
+            Work(self.offload, SpoolRoom(self.settings.data, uploads // 4, uploads)),
             is_control=self.router.is_control,
             stats=self.pool.stats,
-            pool_report=lambda: pool_report(self.pool, self.supervisor),
+            pool_report=lambda: pool_report(self.pool, self.supervisor) | {"loop_lag_ms": self.lag.in_ms()},
             port=lambda: self.server.port,
             more=[
                 *metrics.routes(),
                 *ConfigApi(self.settings, self.origins).routes(),
                 *BackupApi(self.settings.data, self.access.audit).routes(),
-                *binding_routes(bindings, self.access.audit),
-                *CronsApi(self.deployer, self.triggers.crons, self.access.audit).routes(),
-                *QueuesApi(queues, self.triggers.queues, self.access.audit).routes(),
+                *self._binding_routes(bindings),
             ],
         )
+        return ControlApi(parts)
 
-    def _make_triggers(self, queues: QueueStore) -> Triggers:
-        return Triggers(
-            CronTriggers(self.pool, SqliteCronHistory(self.settings.data / "crons.db")),
-            QueueTriggers(self.pool, queues),
-            TailTriggers(self.pool, self.find_worker),
-        )
+    def _binding_routes(self, bindings: Mapping[str, Binding]) -> list[Route]:
+        from atoll.api.admin import AdminTools
 
-    def _make_supervisor(self, early: EarlyEngine | None = None) -> Supervisor:
+        deployer = self.deployer
+        tools = AdminTools(self.access.audit, deployer.find, lambda tenant: deployer.after(tenant, ""))
+        found = [(manifest.admin, bindings[kind]) for kind, manifest in manifests().items()]
+        return [route for admin, binding in found if admin is not None for route in admin(binding, tools)]
+
+    def _make_deployer(self, store: WorkerStore, kinds: Mapping[str, Binding]) -> Deployer:
+        found = self.pool.loader, self.router, self.logs, kinds, self.triggers
+        access = self.access.tenants, self.access.reserved
+        return Deployer(DeployerParts(self.settings, store, *found, *access, self.files))
+
+    def _make_triggers(self, bindings: Mapping[str, Binding]) -> Triggers:
+        found = {field: bindings[kind].trigger for field, kind in trigger_kinds().items()}
+        return Triggers({field: trigger for field, trigger in found.items() if trigger is not None})
+
+    def _make_supervisor(self, prestarted: PrestartedEngine | None = None) -> Supervisor:
         settings = self.settings
         return Supervisor(
             self.pool,
-            data=settings.data,
-            engines=settings.engines,
-            threads=settings.engine_threads,
-            spares=settings.spares,
-            sandbox_mode=settings.sandbox,
-            upkeep=UpkeepLimits(settings.restart_memory_mb, settings.restart_hours, settings.min_free_mb),
+            engine_options(settings, host_script=host_script(self.host)),
+            recycling=RecycleLimits(settings.restart_memory_mb, settings.restart_hours, settings.min_free_mb),
             heartbeat_seconds=settings.health_check_ms / 1000,
-            heap_initial_mb=settings.heap_initial_mb,
-            pbkdf2_iterations=settings.pbkdf2_iterations,
-            early=early,
+            prestarted=prestarted,
         )
 
     def _make_server(self) -> Server:
         settings = self.settings
         if self.wants_control:
             _ = self.control
-        return Server(
-            pool=self.pool,
-            router=self.router,
-            control=self._ask_control,
-            header_bytes=settings.header_bytes,
-            url_bytes=settings.url_bytes,
-            body_bytes=settings.body_bytes,
-            header_timeout=settings.header_timeout,
-            body_timeout=settings.body_timeout,
-            idle_timeout=settings.idle_timeout,
-            socket_timeout=settings.socket_timeout,
+        options = FrontOptions(
+            bounds=bounds_of(settings),
             drain_seconds=settings.drain_seconds,
             proxies=Proxies(settings.trusted_proxies),
+            pacer=self.pacer,
+            holdings=self.holdings,
             detail=self.detail,
             explain=self.deployer.maps.failure if self.detail == Detail.STACKS else None,
         )
+        server = Server(self.pool, self.router, self._ask_control, options)
+        server.shared.site = self.site
+        return server
 
     async def _drain(self) -> None:
         self.phase = "draining"
         self.triggers.stop()
-        await asyncio.sleep(self.settings.drain_delay)  # /readyz tells whoever sends requests here
-        self.logs.hang_up()  # a live stream would never end by itself
+        await asyncio.sleep(self.settings.drain_delay)  # load balancers see it in /readyz
+        self.logs.hang_up()  # a live stream does not end by itself
         await self.server.shutdown()
-        await self.supervisor.drain(self.settings.drain_seconds)  # what waitUntil() still holds
+        await self.supervisor.drain(self.settings.drain_seconds)  # promises passed to waitUntil()
 
     def _cap_tenant(self, tenant: Tenant) -> None:
-        self.pool.set_caps(tenant.name, caps_of(tenant.quotas, self.pool.tenants.usual))
+        self.pool.set_caps(tenant.name, caps_of(tenant.quotas, self.pool.loader.tenants.usual))

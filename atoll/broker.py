@@ -1,8 +1,8 @@
 """Answers ops: finds the binding, checks the grant, turns errors into codes.
 
-The engine runs strangers' code, so the broker believes which worker is asking (the session knows) and nothing else.
-An index that names no op is a lie of the engine and ends it. Everything in the meta is the worker's to say: a worker
-can bend JSON.stringify to its will, so meta that makes no sense costs that op an INVALID_ARGUMENT, never the engine.
+The engine runs untrusted code. The broker trusts only which worker is calling, which the session knows. An op index
+out of range is a fault of the engine and ends it. The meta comes from the worker, which can replace JSON.stringify:
+invalid meta fails that op with INVALID_ARGUMENT and never ends the engine.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable,
 from typing import Any, NamedTuple, TypeAlias
 
 from atoll.bindings.base import Binding, Later, OpCall, OpHandler, Reply
-from atoll.bindings.scope import Scope
+from atoll.bindings.scope import CallScope
 from atoll.errors import AtollError, EngineError, InvalidArgument, NotGranted
 from atoll.tallies import OpTally
 from atoll.wire.fields import read_json
@@ -25,29 +25,29 @@ log = logging.getLogger("atoll.broker")
 
 
 class Op(NamedTuple):
-    """One op as an engine's index finds it."""
+    """One op, found by its index in the engine's list."""
 
     name: str
     kind: str
     handler: OpHandler
-    ambient: Grant | None  # what every worker has without asking
+    ambient: Grant | None  # granted to every worker
     is_free: bool
     tally: OpTally
 
 
-class Refusal(NamedTuple):
+class OpRefusal(NamedTuple):
     """The answer to an op that failed."""
 
     code: ErrorCode
     message: str
 
 
-Respond: TypeAlias = Callable[["Reply | Refusal"], None]
+Respond: TypeAlias = Callable[["Reply | OpRefusal"], None]
 
 
 class Broker:
     def __init__(self, bindings: Iterable[Binding]) -> None:
-        self.trace_share = 0.0  # of the calls: those that remember what their ops took
+        self.trace_share = 0.0  # share of calls whose ops are timed
         self._ops: dict[str, Op] = {}
         for binding in bindings:
             ambient = Grant("", binding.kind) if binding.ambient else None
@@ -58,24 +58,24 @@ class Broker:
                 )
 
     def tallies(self) -> Iterator[tuple[str, str, OpTally]]:
-        """(kind of binding, op, what was counted) of every op."""
+        """(kind of binding, op, its counters) for every op."""
         return ((op.kind, op.name, op.tally) for op in self._ops.values())
 
     def bind(self, names: Sequence[str]) -> tuple[Op, ...]:
-        """The ops in the order of an engine's HELLO. Both sides must name the same ones."""
+        """The ops in the order of an engine's HELLO. Both sides must have the same ops."""
         strange = sorted(set(names) - set(self._ops))
         missing = sorted(set(self._ops) - set(names))
         if strange or missing or len(set(names)) != len(names):
             raise EngineError(
-                f"the engine's ops do not fit: it alone has [{', '.join(strange)[:400]}], "
-                f"this Atoll alone has [{', '.join(missing)}]; run `make setup` to rebuild it"
+                f"the engine's ops do not match: only the engine has [{', '.join(strange)[:400]}], "
+                f"only this Atoll has [{', '.join(missing)}]; run `make setup` to rebuild it"
             )
         return tuple(self._ops[name] for name in names)
 
     def answer(
-        self, op: Op, scope: Scope, meta: bytes, body: bytes, respond: Respond
+        self, op: Op, scope: CallScope, meta: bytes, body: bytes, respond: Respond
     ) -> asyncio.Task[None] | Later | None:
-        """Answer one op through `respond`, now (None) or from the task or Later that is returned."""
+        """Answer one op through `respond`: at once (returns None), or later from the returned task or Later."""
         try:
             answer = op.handler(self._checked(op, scope, meta, body))
             if isinstance(answer, Later):
@@ -89,11 +89,11 @@ class Broker:
             respond(answer)
         return None
 
-    def _checked(self, op: Op, scope: Scope, meta: bytes, body: bytes) -> OpCall:
+    def _checked(self, op: Op, scope: CallScope, meta: bytes, body: bytes) -> OpCall:
         try:
             fields = read_json(meta)
         except EngineError:
-            raise InvalidArgument(f"{op.name}: the arguments are no JSON object") from None
+            raise InvalidArgument(f"{op.name}: the arguments are not a JSON object") from None
         grant = op.ambient
         if grant is None:
             name = fields.pop("binding", None)
@@ -105,7 +105,7 @@ class Broker:
         return OpCall(grant, scope, fields, body)
 
     def _step(self, op: Op, answer: Awaitable[Reply], respond: Respond) -> asyncio.Task[None] | None:
-        """Run a coroutine to its first real wait; only what is left of it becomes a task."""
+        """Run a coroutine until it first has to wait; only the rest becomes a task."""
         if not isinstance(answer, Coroutine):
             return asyncio.ensure_future(self._finish(op, answer, respond))
         try:
@@ -117,22 +117,22 @@ class Broker:
 
     async def _finish(self, op: Op, answer: Awaitable[Reply], respond: Respond) -> None:
         try:
-            reply: Reply | Refusal = await answer
+            reply: Reply | OpRefusal = await answer
         except Exception as error:
             reply = self._refusal(op, error)
         respond(reply)
 
-    def _refusal(self, op: Op, error: Exception) -> Refusal:
-        """The error boundary: known errors become codes, unknown ones are logged whole and become INTERNAL."""
+    def _refusal(self, op: Op, error: Exception) -> OpRefusal:
+        """The error boundary: known errors become codes; unknown ones are logged in full and become INTERNAL."""
         if isinstance(error, AtollError) and error.code != ErrorCode.INTERNAL:
-            return Refusal(error.code, str(error))
+            return OpRefusal(error.code, str(error))
         log.error("op %s failed", op.name, exc_info=error)
-        return Refusal(ErrorCode.INTERNAL, "internal error")
+        return OpRefusal(ErrorCode.INTERNAL, "internal error")
 
 
 @types.coroutine
 def _rest(coroutine: Coroutine[Any, Any, Reply], waits_for: Any) -> Generator[Any, Any, Reply]:
-    """What is left of a coroutine whose first step was taken outside a task: wait for what it waits for, go on."""
+    """The rest of a coroutine whose first step ran outside a task: awaits what it waits for, then continues it."""
     try:
         while True:
             try:

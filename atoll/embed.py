@@ -4,16 +4,17 @@
         worker = await atoll.deploy("hello", script)
         response = await worker.fetch("/?name=you")
 
-It is the node that `atoll serve` runs, with the same engines, limits and storage; requests only skip the sockets.
-Without a data folder it keeps what it needs in a temporary one and leaves nothing behind.
+It is the same node as that of `atoll serve`, with the same engines, limits and storage, but requests skip the sockets.
+Without a data folder it uses a temporary one and deletes it at the end.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,16 +23,17 @@ from typing import Any, Self
 from urllib.parse import quote, urlencode, urlsplit
 
 from atoll.app import Node
+from atoll.bindings.host import HostBinding, checked_host_bindings
 from atoll.bindings.services import InnerRequest
 from atoll.config import Settings, settings_from
 from atoll.errors import AtollError, CalleeFailed, Failure
 from atoll.front.control import scope_of
-from atoll.front.http1 import Refusal, request_head
+from atoll.front.http1 import Rejection, request_head
 from atoll.front.pages import Detail, error_page
 from atoll.wire.generated import ErrorCode
 from atoll.workers import Version
 
-TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # what a name of a header or a method may be
+TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # a valid header name or method
 FORBIDDEN = re.compile(r"[\r\n\0]")
 LOCAL = ("127.0.0.1", 0)
 
@@ -40,7 +42,7 @@ Headers = Mapping[str, str]
 
 
 class ApiRefused(AtollError):
-    """The control API refused something; `error` is what it said: code, type, message, hint."""
+    """The control API refused a request. `error` holds its answer: code, type, message, hint."""
 
     def __init__(self, status: int, error: Mapping[str, Any]) -> None:
         hint = f" ({error['hint']})" if error.get("hint") else ""
@@ -51,7 +53,7 @@ class ApiRefused(AtollError):
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """What a worker answered. Names of headers are in lower case; several of one name are joined."""
+    """A worker's response. Header names are in lower case; headers of the same name are joined."""
 
     status: int
     headers: Mapping[str, str]
@@ -68,7 +70,7 @@ class Response:
 
 @dataclass(frozen=True, slots=True)
 class Worker:
-    """A deployed worker. `facts` is what the API tells of it."""
+    """A deployed worker. `facts` is its description in the API."""
 
     atoll: Atoll
     name: str
@@ -77,11 +79,11 @@ class Worker:
     async def fetch(
         self, path: str = "/", *, method: str = "GET", headers: Headers | None = None, body: Body = b""
     ) -> Response:
-        """Send a request to its own host."""
+        """Send a request to the worker's own host."""
         return await self.atoll.fetch(self.atoll.url(self.name, path), method=method, headers=headers, body=body)
 
     async def logs(self, **question: object) -> list[dict[str, Any]]:
-        """Its calls, newest first; parameters as those of the API: limit, outcome, level, text …"""
+        """The worker's calls, newest first. Parameters are those of the API: limit, outcome, level, text …"""
         return await self.atoll.logs(self.name, **question)
 
     async def delete(self) -> None:
@@ -91,11 +93,20 @@ class Worker:
 class Atoll:
     """A node. Settings are those of `atoll serve` with underscores: `Atoll(engines=2, cpu_ms=200)`.
 
-    `data` is where it keeps things, for whoever wants them kept. With `port` it listens as well (0: any free one).
+    `data` is a folder for data that must outlive the program. With `port` the node also listens (0: any free port).
+    `bindings` are bindings of this program (bindings/host.py): workers get them by an entry with their kind as `type`.
     """
 
-    def __init__(self, data: Path | str | None = None, *, port: int | None = None, **settings: object) -> None:
+    def __init__(
+        self,
+        data: Path | str | None = None,
+        *,
+        port: int | None = None,
+        bindings: Sequence[HostBinding] = (),
+        **settings: object,
+    ) -> None:
         self._data = data
+        self._bindings = checked_host_bindings(bindings)
         self._listens = port is not None
         self._settings = settings_from({"engines": 1, "spares": 1, **settings, "port": port or 0})
         self._exit = AsyncExitStack()
@@ -105,7 +116,7 @@ class Atoll:
         data = self._data
         if data is None:
             data = self._exit.enter_context(tempfile.TemporaryDirectory(prefix="atoll-"))
-        node = Node(self._placed(Path(data)), detail=Detail.STACKS, listens=self._listens)
+        node = Node(self._placed(Path(data)), detail=Detail.STACKS, listens=self._listens, host=self._bindings)
         try:
             await node.start()
         except BaseException:
@@ -126,14 +137,14 @@ class Atoll:
 
     @property
     def node(self) -> Node:
-        """The parts it is made of, for what this class does not offer."""
+        """The node itself, for what this class does not offer."""
         if self._node is None:
             raise RuntimeError("the node is not running: use it within `async with Atoll() as atoll:`")
         return self._node
 
     @property
     def port(self) -> int:
-        """Where it listens; 0 if it does not."""
+        """The port it listens on; 0 if it does not listen."""
         return self.node.server.port
 
     # Deploying
@@ -141,10 +152,10 @@ class Atoll:
     async def deploy(self, name: str, script: str | None = None, **fields: object) -> Worker:
         """Deploy a worker, or a new version of one. Fields are those of the API: `env`, `bindings`, `limits` …
 
-        ApiRefused says what is wrong with a script that does not compile or start.
+        Raises ApiRefused with the reason if the script does not compile or start.
         """
         body = {"name": name, **({} if script is None else {"script": script}), **fields}
-        exists = any(deployment.name == name for deployment in self.node.deployer.all())
+        exists = self.node.deployer.named(name) is not None
         facts = await self.api(*(("PUT", _path(name)) if exists else ("POST", "/api/workers")), body)
         return Worker(self, name, facts)
 
@@ -152,7 +163,7 @@ class Atoll:
         await self.api("DELETE", _path(name))
 
     async def api(self, method: str, path: str, body: object = None) -> Any:
-        """Anything the control API does: returns the JSON of its answer, or its bytes when it is none."""
+        """Send any request to the control API. Returns the answer's JSON, or its bytes if it is not JSON."""
         content = b"" if body is None else json.dumps(body).encode()
         answer = await _call_app(self.node.control.app, method, path, content)
         is_json = answer.headers.get("content-type", "").startswith("application/json")
@@ -160,7 +171,7 @@ class Atoll:
             raise ApiRefused(answer.status, answer.json()["error"] if is_json else {"message": answer.text})
         return answer.json() if is_json else answer.body
 
-    # Asking workers
+    # Requests to workers
 
     def url(self, name: str, path: str = "/") -> str:
         """The address of a worker."""
@@ -169,15 +180,15 @@ class Atoll:
     async def fetch(
         self, url: str, *, method: str = "GET", headers: Headers | None = None, body: Body = b""
     ) -> Response:
-        """Send a request to the worker whose host or route an address belongs to, and take the whole answer.
+        """Send a request to the worker whose host or route matches a URL, and read the whole response.
 
-        What goes wrong in the worker is an error page with its stack, as a developer sees it. ValueError means that the
-        request itself could not have been sent.
+        If the worker fails, the response is an error page with its stack, as in development. Raises ValueError if the
+        request itself is invalid.
         """
         node = self.node
         content = body.encode() if isinstance(body, str) else body
         host, target, head = _request(url, method, headers or {}, content, node.settings.url_bytes)
-        version = node.router.find(host, target)
+        version = node.router.find(host, target, head)
         if version is None:
             return _failed(Failure(ErrorCode.UNKNOWN_HOST, host.decode("latin-1")))
         call = node.inner.start(InnerRequest(version, head, content))
@@ -198,10 +209,15 @@ class Atoll:
     # Logs
 
     async def logs(self, name: str, **question: object) -> list[dict[str, Any]]:
-        """The calls of a worker, newest first; parameters as those of the API: limit, outcome, level, text …"""
+        """The calls of a worker, newest first. Parameters are those of the API: limit, outcome, level, text …"""
         query = f"?{urlencode(question)}" if question else ""
         answer = await self.api("GET", f"{_path(name)}/logs{query}")
         found: list[dict[str, Any]] = answer["logs"]
+        limit = int(str(question.get("limit", 100)))
+        while "cursor" in answer and len(found) < limit:  # a page is limited in bytes too
+            question |= {"limit": limit - len(found), "cursor": answer["cursor"]}
+            answer = await self.api("GET", f"{_path(name)}/logs?{urlencode(question)}")
+            found += answer["logs"]
         return found
 
 
@@ -210,10 +226,10 @@ def _path(name: str) -> str:
 
 
 def _request(url: str, method: str, headers: Headers, body: bytes, url_bytes: int) -> tuple[bytes, bytes, bytes]:
-    """Host, target and head of a request, built as a client would send it and read as the front does."""
+    """Host, target and head of a request, built like a client's and parsed like at the front."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.netloc:
-        raise ValueError(f"{url!r} is not an address such as http://name.localhost/path")
+        raise ValueError(f"{url!r} is not a URL such as http://name.localhost/path")
     if not TOKEN.fullmatch(method):
         raise ValueError(f"{method!r} is not a method")
     target = quote(parts.path or "/", safe="/%:@!$&'()*+,;=~-._") + (f"?{parts.query}" if parts.query else "")
@@ -222,12 +238,12 @@ def _request(url: str, method: str, headers: Headers, body: bytes, url_bytes: in
         lines["content-length"] = str(len(body))
     for name, value in lines.items():
         if not TOKEN.fullmatch(name) or FORBIDDEN.search(value):
-            raise ValueError(f"the header {name!r} holds what no header may")
+            raise ValueError(f"the header {name!r} has a character that no header may have")
     text = "".join(f"{name}: {value}\r\n" for name, value in lines.items())
     try:
         raw = f"{method} {target} HTTP/1.1\r\n{text}\r\n".encode("latin-1")
         _, host, found, _, head = request_head(raw, url_bytes)
-    except (UnicodeEncodeError, Refusal) as error:
+    except (UnicodeEncodeError, Rejection) as error:
         raise ValueError(f"the request cannot be sent: {error}") from None
     return host, found, head
 
@@ -254,7 +270,9 @@ async def _call_app(app: Any, method: str, path: str, content: bytes) -> Respons
     chunks: list[bytes] = []
 
     async def receive() -> dict[str, Any]:
-        return parts.pop() if parts else {"type": "http.disconnect"}
+        if not parts:  # a second receive() waits for the client to disconnect, which this one never does
+            await asyncio.get_running_loop().create_future()
+        return parts.pop()
 
     async def send(message: Any) -> None:
         if message["type"] == "http.response.start":

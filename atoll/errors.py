@@ -1,23 +1,23 @@
 """Every error Atoll raises on purpose.
 
     AtollError
-    ├── InvalidArgument     the worker passed something the API does not take
+    ├── InvalidArgument     the worker passed an argument that the API rejects
     ├── NotGranted          the worker named a binding it was not given
-    ├── QuotaExceeded       a limit on what a worker may ask for was reached
+    ├── QuotaExceeded       a quota or limit of the worker is reached
     ├── LoopDetected        workers called each other in too long a chain
     ├── HostRefused         a worker may not reach this host or port
     ├── AddressRefused      a worker may not reach this address
-    ├── NetworkError        another server could not be reached, or answered with something that is no HTTP
-    ├── CalleeFailed        a worker that was called by another one failed
-    ├── BindingRefused      a binding does not do what the worker asked of it
+    ├── NetworkError        another server could not be reached, or its answer was not HTTP
+    ├── CalleeFailed        a worker that another worker called has failed
+    ├── BindingRefused      a binding refuses the worker's op
     ├── StorageFailed       a disk is full, cannot be written to or holds damaged data
     ├── LoadFailed          a version does not compile, start or export a handler
-    ├── EngineError         an engine broke the wire, died or does not fit this Atoll
+    ├── EngineError         an engine broke the wire protocol, died or was built for another version
     ├── StartError          the node cannot start: port taken, bad setting, missing file
-    └── Refused             the control API refuses a request (in control/refusals.py, with codes of its own)
+    └── Refused             the control API refuses a request (in api/refusals.py, with codes of its own)
 
-`code` is permanent: clients and tests match on it, never on the text. Anything that is not an AtollError is a bug
-of ours: it is logged whole and the worker or client only learns INTERNAL.
+`code` is stable: clients and tests match on it, never on the text. An exception that is not an AtollError is a bug in
+Atoll: it is logged in full, and the worker or client only sees INTERNAL.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from atoll.wire.generated import ERRORS, ErrorCode, ErrorFacts
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a call or a load failed, as the engine or Python tells it: the data behind an error page and a log record."""
+    """Why a call or a load failed, as reported by the engine or Python: the data of error pages and log records."""
 
     code: ErrorCode
     message: str
@@ -39,7 +39,7 @@ class Failure:
     file: str = ""
     line: int = 0
     column: int = 0
-    retry_after: int = 1  # seconds; told with a 503
+    retry_after: int = 1  # seconds; sent with a 503
 
     @property
     def facts(self) -> ErrorFacts:
@@ -79,7 +79,7 @@ class NetworkError(AtollError):
 
 
 class CalleeFailed(AtollError):
-    """A worker was called from inside the node and did not answer well; `failure` says how."""
+    """A worker that was called from inside the node failed; `failure` says how."""
 
     code = ErrorCode.NETWORK
 
@@ -93,7 +93,7 @@ class BindingRefused(AtollError):
 
 
 class StorageFailed(AtollError):
-    """`path` is the file at fault: for the operator, never for a worker."""
+    """`path` is the damaged or unwritable file. Only operators see it, never a worker."""
 
     code = ErrorCode.STORAGE
 
@@ -111,11 +111,11 @@ class LoadFailed(AtollError):
 
 
 class EngineError(AtollError):
-    """An engine sent what no engine may send, died, or was built for another wire."""
+    """An engine broke the wire protocol, died, or was built for another version of it."""
 
 
 class StartError(AtollError):
-    """The node cannot start. `hint` says what to do about it, `setting` which one is to blame, if one is."""
+    """The node cannot start. `hint` says what to do, `setting` names the setting at fault, if any."""
 
     def __init__(self, message: str, hint: str = "", setting: str = "") -> None:
         super().__init__(message)

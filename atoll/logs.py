@@ -1,4 +1,4 @@
-"""What is known of a call once it is over: plain data that the engine room makes and everyone may hold."""
+"""The records of calls and console lines: plain data, made by atoll/engine and used everywhere."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from atoll.tracing import Trace
 from atoll.wire.generated import Level, Outcome
 from atoll.workers import Version
 
-# A call is over that said nothing and asked nothing: version, outcome, status, CPU and wall microseconds. True if it
-# was counted and nobody wants to know more of it; else it gets a record. Most calls of a busy worker get none.
+# Called for a finished call without console lines and ops: version, outcome, status, CPU and wall microseconds.
+# True if counting it was enough; otherwise the call gets a record. Most calls of a busy worker get none.
 Skim = Callable[[Version, Outcome, int, int, int], bool]
 
 NO_OPS: Mapping[str, int] = {}
-LINE_BYTES = 150  # a log line without its text, as Python holds it
+LINE_BYTES = 150  # size of a log line in Python without its text
 
 
 @dataclass(slots=True)
@@ -30,17 +30,17 @@ class LogLine:
 
 
 class Said(NamedTuple):
-    """A console line at the moment it was said, for those who do not want to wait until its call is over."""
+    """A console line as soon as it is written, for live listeners that do not wait for the end of its call."""
 
     version: Version
-    call: int  # as the engine knows it, so free again after its end; 0: said by top-level code
+    call: int  # the engine's number of the call, reused after its end; 0: top-level code
     event: str
-    head: bytes  # as Invocation has it
+    head: bytes  # as in Invocation
     line: LogLine
 
 
 class Invocation(NamedTuple):
-    """One call that is over: what was asked, how it ended, what it cost and what it said."""
+    """One finished call: its request, outcome, cost and console lines."""
 
     version: Version
     outcome: Outcome
@@ -54,17 +54,17 @@ class Invocation(NamedTuple):
     truncated: bool = False  # lines beyond the limit of a call were dropped
     event: str = "fetch"
     entrypoint: str = ""
-    hops: int = 0  # workers that called each other before
-    ops: Mapping[str, int] = NO_OPS  # how often it asked for each op
+    hops: int = 0  # depth in a chain of workers that call each other
+    ops: Mapping[str, int] = NO_OPS  # number of calls of each op
     spans: Sequence[OpSpan] = ()  # only where calls are traced
     trace: Trace | None = None  # where calls are traced, of a call that had ops
-    subrequests: int = 0  # what it asked of bindings and other servers
-    fetches: int = 0  # those of them that go against `limits.subrequests`
-    memory_mb: int = 0  # of its isolate, when it answered
-    skipped: int = 0  # calls of the worker before it that have no record: filled in by the log store
+    subrequests: int = 0  # requests to bindings and other servers
+    fetches: int = 0  # those that count against `limits.subrequests`
+    memory_mb: int = 0  # of its isolate, at its response
+    skipped: int = 0  # earlier calls of the worker without a record; set by the log store
 
     def weight(self) -> int:
-        """About how many bytes its words are. Nothing of a record changes, so neither does this."""
+        """The approximate size of its texts in bytes. It is constant: a record never changes."""
         size = len(self.head)
         for line in self.logs:
             size += LINE_BYTES + len(line.text)

@@ -1,31 +1,34 @@
-"""Which worker answers a request: host and path -> Version. Pure: no I/O, no clock.
+"""Finds the worker for a request: host and path -> Version. Pure: no I/O, no clock.
 
-Three things lead to a worker, the first that matches wins:
+Three things lead to a worker. The first that matches wins:
 
-    routes          `host/path` patterns a worker asked for: `api.example.com/v1/*`, `*.example.com/*`, `*example.com/*`
-    custom domains  a host alone, `shop.example.com`: every path of it that no route takes
-    its own name    `<name>.<base domain>`; no wildcard route takes it away
+    routes          `host/path` patterns of a worker: `api.example.com/v1/*`, `*.example.com/*`, `*example.com/*`
+    custom domains  a host alone, `shop.example.com`: every path of it that no route matches
+    its own name    `<name>.<base domain>`, with `-` for `_`; a wildcard route cannot take it over, and a route of
+                    another tenant cannot take a host below it
 
 Among routes the more specific host wins, then the longer path, then the exact path before the one with `*`. Hosts are
 compared in lower case without port and trailing dot; paths by their bytes, query included, after dot segments are
 resolved (a worker sees the resolved URL, so the route must be chosen by it too). A scheme in a pattern is accepted and
-means nothing: TLS ends before Atoll.
+ignored.
 
-`find` is on the hot path. What a Host header leads to is worked out once and remembered by its raw bytes; every change
-of the table forgets all of that at once, and the event loop is the only thread, so a request sees the old table or the
-new one and never a mix.
+`find` is on the hot path. The result for a Host header is cached by its raw bytes. Every change of the table clears the
+cache, and the event loop is the only thread, so a request sees either the old table or the new one.
 """
 
 from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TypeAlias
 
 from msgspec import Struct, field
 
-from atoll.workers import Version
+from atoll.claims import Claim, Claims, claim_of, unit_of
+from atoll.paths import PathRule, PathTable
+from atoll.splits import Split
+from atoll.workers import Version, host_label
 
 MAX_REMEMBERED_HOSTS = 4096
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "[::1]")
@@ -51,7 +54,7 @@ class RouteTaken(ValueError):
 
 
 class Pattern(Struct, frozen=True):
-    """A parsed route. Two texts that mean the same give equal Patterns."""
+    """A parsed route. Two spellings of the same route give equal Patterns."""
 
     host: str  # without the star
     wildcard: str  # "" exact host, "*." subhosts only, "*" the host and its subhosts (with host "": every host)
@@ -65,6 +68,8 @@ class Pattern(Struct, frozen=True):
 def parse_pattern(text: str) -> Pattern:
     """`[scheme://]host[/path]`; `*` only as the first character of the host and the last of the path."""
     rest = text.strip()
+    if not rest.isascii():
+        raise BadPattern(f"the route `{text}` is not ASCII: write its host in Punycode (xn--…) and its path with %")
     scheme, found, after = rest.partition("://")
     if found:
         if scheme.lower() not in ("http", "https"):
@@ -78,6 +83,8 @@ def parse_pattern(text: str) -> Pattern:
         raise BadPattern(f"the route `{text}` has a `*` inside its host: it may only be the first character")
     if ":" in host and not host.startswith("["):
         raise BadPattern(f"the route `{text}` names a port: routes match any port, leave it out")
+    if host.startswith("[") and host.endswith("]"):
+        host = _canonical(host)
     is_any = wildcard == "*" and not host
     if ".." in host or not (is_any or PATTERN_HOST.fullmatch(host)):
         raise BadPattern(f"the route `{text}` has no valid host name before its path")
@@ -94,20 +101,28 @@ def parse_pattern(text: str) -> Pattern:
     if "?" in path or "#" in path:
         raise BadPattern(f"the route `{text}` has a query or fragment: end its path with `*` to take every query")
     if not PATTERN_PATH.fullmatch(path):
-        raise BadPattern(f"the route `{text}` has a character in its path that no URL has: percent-encode it")
+        raise BadPattern(f"the route `{text}` has a character in its path that URLs cannot contain: percent-encode it")
     return Pattern(host, wildcard, path, is_prefix)
 
 
+def _canonical(host: str) -> str:
+    """An IPv6 address in its canonical form. Anything else is returned as it is, for the check that follows."""
+    try:
+        return f"[{ipaddress.IPv6Address(host[1:-1])}]"
+    except ValueError:
+        return host
+
+
 def host_name(host: bytes) -> bytes | None:
-    """The name in a Host header, in lower case without port and trailing dot; None when it is no valid host."""
+    """The name in a Host header, in lower case without port and trailing dot; None if it is not a valid host."""
     match = HOST.fullmatch(host.lower())
     if match is None or int(match[2] or 0) > 65535:
         return None
     name = match[1]
     try:
         if name.startswith(b"["):
-            ipaddress.IPv6Address(name[1:-1].decode())
-        elif NUMBER.fullmatch(name.removesuffix(b".").rpartition(b".")[2]):  # URL parsers take it for an address
+            return f"[{ipaddress.IPv6Address(name[1:-1].decode())}]".encode()
+        if NUMBER.fullmatch(name.removesuffix(b".").rpartition(b".")[2]):  # URL parsers read it as an IPv4 address
             ipaddress.IPv4Address(name.removesuffix(b".").decode())
     except ValueError:
         return None
@@ -133,30 +148,21 @@ def resolved(target: bytes) -> bytes:
     return b"/" + b"/".join(segments) + mark + query
 
 
-class Rule(Struct, frozen=True):
-    """A path of one host pattern, and where it leads. No version: requests that match are nobody's."""
+class RouteEntry(Struct):
+    """The entries of one worker in the table."""
 
-    path: bytes
-    is_prefix: bool
-    version: Version | None
-
-    def matches(self, target: bytes) -> bool:
-        return target.startswith(self.path) if self.is_prefix else target == self.path
-
-
-class Entry(Struct):
-    """What one worker put into the table."""
-
-    version: Version | None
+    version: Version | None  # the primary one
     patterns: tuple[Pattern, ...] = field(default=())
+    claims: tuple[Claim, ...] = field(default=())
+    split: Split | None = None  # if several versions have traffic
 
 
-# What a host leads to: the version of every path that no rule takes, and the rules in the order to try them.
-Outcome: TypeAlias = tuple[Version | None, tuple[Rule, ...]]
+# The result for a host: the version for paths that no rule matches, and the tables of rules in the order to try them.
+Outcome: TypeAlias = tuple[Version | None, tuple[PathTable, ...]]
 
 
 def host_keys(host: str) -> list[tuple[str, str]]:
-    """What a host matches, as (wildcard, host) of patterns: the most specific first."""
+    """The patterns that a host matches, as (wildcard, host), the most specific first."""
     keys = [("", host), ("*", host)]
     suffix = host
     while suffix:
@@ -165,38 +171,39 @@ def host_keys(host: str) -> list[tuple[str, str]]:
     return keys
 
 
-def hosts_meet(wildcard: str, host: str, other_wildcard: str, other_host: str) -> bool:
-    """Whether some host matches both of two host patterns."""
-    if host == other_host:
-        return wildcard == other_wildcard or "*" in (wildcard, other_wildcard)
-    if not other_host or host.endswith("." + other_host):
-        return other_wildcard != ""
-    return wildcard != "" and (not host or other_host.endswith("." + host))
-
-
 class Router:
     """The table of one node. `put` and `drop` change it between two requests, never during one."""
 
     def __init__(self, base_domain: str = "localhost", control_hosts: Iterable[str] = ()) -> None:
         self.base = base_domain.lower().strip(".")
         self.control = {h.lower().removesuffix(".").encode() for h in (*LOCAL_HOSTS, *control_hosts)}
-        self.entries: dict[str, Entry] = {}
+        self.control_names = tuple(name.decode() for name in self.control)
+        self.entries: dict[str, RouteEntry] = {}
+        self.labels: dict[str, str] = {}  # label of a worker's own host -> name
         self.owners: dict[Pattern, str] = {}
-        self.by_host: dict[tuple[str, str], dict[Pattern, Rule]] = {}  # (wildcard, host) -> its rules
-        self.own: dict[bytes, Outcome] = {}  # by the host a worker has by its name, ready for its first request
+        self.claims = Claims(self.base)  # which tenant owns which hosts
+        self.by_host: dict[tuple[str, str], dict[Pattern, PathRule]] = {}  # (wildcard, host) -> its rules
+        self.paths: dict[tuple[str, str], PathTable] = {}  # the rules by their paths, without custom domains
+        self.own: dict[bytes, Outcome] = {}  # by the worker's own host, prepared for its first request
         self.remembered: dict[bytes, Outcome] = {}  # by raw Host header
+        self.preview: Callable[[str], Version | None] = lambda label: None  # deploy/previews.py
 
-    def find(self, host: bytes, target: bytes) -> Version | None:
-        """The version that answers, or None. `host` is a Host header; `target` is path and query."""
+    def find(self, host: bytes, target: bytes, head: bytes = b"") -> Version | None:
+        """The version that answers, or None. `host` is a Host header; `target` is path and query.
+
+        This is the one place that chooses the version of a request. `head` is read only if the traffic of the worker
+        is split: a client may pin its version by a header (splits.py).
+        """
         outcome = self.remembered.get(host)
         if outcome is None:
             outcome = self.remember(host)
-        version, rules = outcome
-        if rules:
+        version, tables = outcome
+        if tables:
             target = resolved(target)
-            for rule in rules:
-                if rule.matches(target):
-                    return rule.version
+            for table in tables:
+                rule = table.find(target)
+                if rule is not None:
+                    return rule.version if rule.split is None else rule.split.choose(head)
         return version
 
     def is_control(self, host: bytes) -> bool:
@@ -204,23 +211,32 @@ class Router:
         name = host_name(host)
         return name is not None and name in self.control
 
-    def put(self, worker_name: str, version: Version | None, patterns: Iterable[str] = ()) -> None:
-        """Let a worker answer with `version` on its own host and on `patterns`, instead of what it had before.
+    def put(
+        self, worker_name: str, version: Version | None, patterns: Iterable[str] = (), split: Split | None = None
+    ) -> None:
+        """Route a worker's own host and `patterns` to `version`, or by `split`, replacing its earlier entries.
 
-        Without a version the patterns exclude: what they match is answered by nobody. Raises BadPattern or RouteTaken,
-        and then nothing has changed.
+        Without a version the patterns exclude: no worker answers requests that match them. If it raises BadPattern or
+        RouteTaken, nothing has changed.
         """
         parsed = tuple(dict.fromkeys(map(parse_pattern, patterns)))
         for pattern, owner in self.conflicts(worker_name, parsed):
             raise RouteTaken(str(pattern), owner)
         self.remove(worker_name)
-        self.entries[worker_name] = Entry(version, parsed)
+        claims = self.claims_of(worker_name, parsed) if version is not None else ()
+        self.entries[worker_name] = RouteEntry(version, parsed, claims, split)
+        self.labels[host_label(worker_name)] = worker_name
+        for claim in claims:
+            self.claims.put(claim, version.tenant if version is not None else "")
         for pattern in parsed:
             self.owners[pattern] = worker_name
-            rule = Rule((pattern.path or "/").encode(), pattern.is_prefix or pattern.path is None, version)
-            self.by_host.setdefault((pattern.wildcard, pattern.host), {})[pattern] = rule
+            rule = PathRule((pattern.path or "/").encode(), pattern.is_prefix or pattern.path is None, version, split)
+            key = (pattern.wildcard, pattern.host)
+            self.by_host.setdefault(key, {})[pattern] = rule
+            if pattern.path is not None:
+                self.paths.setdefault(key, PathTable()).put(rule)
         if version is not None:
-            host = f"{worker_name}.{self.base}".encode()
+            host = self.own_host(worker_name).encode()
             self.own[host] = self.work_out(host)
         self.remembered.clear()
 
@@ -229,8 +245,12 @@ class Router:
         self.remembered.clear()
 
     def conflicts(self, worker_name: str, patterns: Iterable[Pattern | str]) -> Iterator[tuple[Pattern, str]]:
-        """Those of `patterns` that the worker may not have and those of others on its own host, each with its owner."""
-        for taken in self.by_host.get(("", f"{worker_name}.{self.base}"), {}):
+        """Patterns that the worker may not have, and patterns of others on its own host, each with its owner."""
+        own = self.own_host(worker_name)
+        holder = self.labels.get(host_label(worker_name), worker_name)
+        if holder != worker_name:
+            yield Pattern(own, "", None), holder
+        for taken in self.by_host.get(("", own), {}):
             if self.owners[taken] != worker_name:
                 yield taken, self.owners[taken]
         for pattern in patterns:
@@ -239,67 +259,114 @@ class Router:
             if not parsed.wildcard and parsed.host.encode() in self.control:
                 owner = "(the control API)"
             name = parsed.host.removesuffix("." + self.base)
-            if not parsed.wildcard and name != parsed.host and name in self.entries:
-                owner = name  # the host every worker has by its name is its own
+            if not parsed.wildcard and name != parsed.host and name in self.labels:
+                owner = self.labels[name]  # a worker's own host always belongs to it
             if owner != worker_name:
                 yield parsed, owner
 
     def tenant_of(self, worker_name: str) -> str | None:
-        """Whose a worker in the table is."""
+        """The tenant of a worker in the table."""
         entry = self.entries.get(worker_name)
         return entry.version.tenant if entry is not None and entry.version is not None else None
 
-    def meeting(self, pattern: Pattern) -> set[str]:
-        """The workers that have a pattern on some host of this one, whatever the paths."""
-        keys: Iterable[tuple[str, str]]
-        if pattern.wildcard:
-            keys = [key for key in self.by_host if hosts_meet(pattern.wildcard, pattern.host, *key)]
-        else:
-            keys = [key for key in host_keys(pattern.host) if key in self.by_host]
-        return {self.owners[each] for key in keys for each in self.by_host[key]}
+    def own_host(self, worker_name: str) -> str:
+        """A worker's own host."""
+        return f"{host_label(worker_name)}.{self.base}"
+
+    def with_label(self, label: str) -> RouteEntry | None:
+        """The worker whose own host has this label."""
+        return self.entries.get(self.labels.get(label, ""))
+
+    def claims_of(self, worker_name: str, patterns: Iterable[Pattern | str]) -> tuple[Claim, ...]:
+        """The worker's own host and the hosts of these patterns, each once."""
+        found = [("*", self.own_host(worker_name))]
+        for each in patterns:
+            pattern = parse_pattern(each) if isinstance(each, str) else each
+            found.append(claim_of(pattern.wildcard, pattern.host, self.base))
+        return tuple(dict.fromkeys(found))
+
+    def claims_by(self, worker_name: str) -> tuple[Claim, ...]:
+        """The current hosts of a worker."""
+        entry = self.entries.get(worker_name)
+        return entry.claims if entry is not None else ()
 
     def remove(self, worker_name: str) -> None:
         entry = self.entries.pop(worker_name, None)
-        self.own.pop(f"{worker_name}.{self.base}".encode(), None)
+        self.own.pop(self.own_host(worker_name).encode(), None)
+        if self.labels.get(host_label(worker_name)) == worker_name:
+            del self.labels[host_label(worker_name)]
         for pattern in entry.patterns if entry else ():
             del self.owners[pattern]
-            rules = self.by_host[pattern.wildcard, pattern.host]
-            del rules[pattern]
-            if not rules:
-                del self.by_host[pattern.wildcard, pattern.host]
+            key = (pattern.wildcard, pattern.host)
+            rule = self.by_host[key].pop(pattern)
+            if not self.by_host[key]:
+                del self.by_host[key]
+            if pattern.path is not None:
+                self.paths[key].drop(rule)
+                if not self.paths[key]:
+                    del self.paths[key]
+        if entry is not None and entry.version is not None:
+            for claim in entry.claims:
+                self.claims.drop(claim, entry.version.tenant)
 
     def remember(self, host: bytes) -> Outcome:
         outcome = self.own.get(host)
         if outcome is None:
-            outcome = self.work_out(host_name(host))
+            name = host_name(host)
+            version = self._previewed(name) if name is not None else None
+            if version is not None:
+                return version, ()  # not remembered: there may be many, and they are rarely called
+            outcome = self.work_out(name)
         if len(self.remembered) >= MAX_REMEMBERED_HOSTS:
             self.remembered.clear()
         self.remembered[host] = outcome
         return outcome
 
+    def _previewed(self, name: bytes) -> Version | None:
+        """The version that a host previews. Only a host directly below the base domain that nothing else has."""
+        host = name.decode("ascii")
+        label = host.removesuffix("." + self.base)
+        if label == host or "." in label or label in self.labels or ("", host) in self.by_host:
+            return None
+        return self.preview(label)
+
+    def forget(self) -> None:
+        """Find every host anew: previews have changed."""
+        self.remembered.clear()
+
     def work_out(self, name: bytes | None) -> Outcome:
         return (None, ()) if name is None or name in self.control else self.outcome(name.decode("ascii"))
 
     def outcome(self, host: str) -> Outcome:
-        """Rules for a host in the order to try them, cut after the first that takes every path."""
-        rules: list[Rule] = []
-        for rule in self.candidates(host):
-            if rule.is_prefix and rule.path == b"/":
-                return rule.version, tuple(rules)
-            rules.append(rule)
-        return None, tuple(rules)
+        """The tables of a host in the order to try them, up to the first that matches every path."""
+        owner = self.with_label(unit_of(host, self.base))  # the tenant of this host and of all beside and below it
+        tenant = owner.version.tenant if owner is not None and owner.version is not None else None
+        tables: list[PathTable] = []
+        for each in self.matching(host):
+            table = each if tenant is None else each.of_tenant(tenant)
+            last = table.of_all_paths
+            if last is not None and len(table) == 1 and last.split is None:
+                return last.version, tuple(tables)
+            if table:
+                tables.append(table)
+            if last is not None:
+                break
+        return None, tuple(tables)
 
-    def candidates(self, host: str) -> Iterator[Rule]:
-        yield from self.rules_of("", host)
+    def matching(self, host: str) -> Iterator[PathTable]:
+        if ("", host) in self.paths:
+            yield self.paths["", host]
         name = host.removesuffix("." + self.base)
-        own = self.entries.get(name) if name != host else None
+        own = self.with_label(name) if name != host else None
         if own is not None and own.version is not None:
-            yield Rule(b"/", True, own.version)
-        for wildcard, suffix in host_keys(host)[1:]:
-            yield from self.rules_of(wildcard, suffix)
-        custom = self.by_host.get(("", host), {})
-        yield from (rule for pattern, rule in custom.items() if pattern.path is None)
+            yield PathTable([PathRule(b"/", True, own.version, own.split)])
+        for key in host_keys(host)[1:]:
+            if key in self.paths:
+                yield self.paths[key]
+        custom = self.by_host.get(("", host), {}).get(Pattern(host, "", None))
+        if custom is not None:
+            yield PathTable([custom])
 
-    def rules_of(self, wildcard: str, host: str) -> list[Rule]:
+    def rules_of(self, wildcard: str, host: str) -> list[PathRule]:
         routes = [rule for pattern, rule in self.by_host.get((wildcard, host), {}).items() if pattern.path is not None]
         return sorted(routes, key=lambda rule: (-len(rule.path), rule.is_prefix))

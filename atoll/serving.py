@@ -1,4 +1,4 @@
-"""A node in a process of its own, until it is told to stop: `atoll serve`."""
+"""Runs a node as a process, until it is stopped: `atoll serve`."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 import logging
 import signal
 import sys
+import time
 from collections.abc import Callable, Sequence
 
 import click
@@ -13,10 +14,21 @@ import uvloop
 
 from atoll.app import Node, Origins
 from atoll.config import Settings
-from atoll.control.examples import deploy_example
+from atoll.control.deploy.examples import deploy_example
 from atoll.front.heap import collect_seldom, keep_freed_memory
+from atoll.plain import entry
 
 LOG_FORMAT = "%(asctime)s %(levelname)-7s %(name)s: %(message)s"
+
+
+class LogFormatter(logging.Formatter):
+    """The node's own log: times in UTC, texts of workers and clients escaped, further lines of an entry indented."""
+
+    def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:
+        return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(record.created))}.{int(record.msecs):03d}Z"
+
+    def format(self, record: logging.LogRecord) -> str:
+        return entry(super().format(record))
 
 
 async def serve(settings: Settings, examples: Sequence[str], greet: Callable[[Node], None], origins: Origins) -> None:
@@ -32,7 +44,7 @@ async def serve(settings: Settings, examples: Sequence[str], greet: Callable[[No
         greet(node)
         collect_seldom()
         await stopping.wait()
-        for number in numbers:  # a second one is not patient
+        for number in numbers:  # a second signal skips the drain
             loop.remove_signal_handler(number)
         click.echo("stopping: waiting for the calls in flight", err=True)
     finally:
@@ -42,8 +54,10 @@ async def serve(settings: Settings, examples: Sequence[str], greet: Callable[[No
 def run(
     settings: Settings, greet: Callable[[Node], None], *, examples: Sequence[str] = (), origins: Origins = None
 ) -> None:
-    """Run a node in this process until it is told to stop. `greet` says that it serves."""
-    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format=LOG_FORMAT)
+    """Run a node in this process until it is stopped. `greet` is called once it serves."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(LogFormatter(LOG_FORMAT))
+    logging.basicConfig(level=logging.INFO, handlers=[handler])
     keep_freed_memory()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(serve(settings, examples, greet, origins))

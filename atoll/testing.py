@@ -10,15 +10,15 @@ and then in a test:
         worker = atoll.deploy("hello", Path("worker.js").read_text())
         assert worker.fetch("/").text == "Hello!"
 
-One node serves all tests of a session; the workers a test deployed go with the test. A fixture `atoll_settings` of your
-own changes the node: `{"engines": 2, "cpu_ms": 500}`. For tests that are coroutines there is `atoll.Atoll`.
+One node serves all tests of a session. The workers of a test are deleted after it. To change the node's settings,
+define a fixture `atoll_settings` that returns them: `{"engines": 2, "cpu_ms": 500}`. For async tests use `atoll.Atoll`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Coroutine, Iterator, Mapping
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -26,6 +26,7 @@ from typing import Any, Self, TypeVar
 import pytest
 import uvloop
 
+from atoll.bindings.host import HostBinding
 from atoll.embed import Atoll, Body, Headers, Response
 
 T = TypeVar("T")
@@ -34,9 +35,9 @@ SECONDS = 120.0  # the longest that one call may take
 
 
 class TestWorker:
-    """A deployed worker. `facts` is what the API tells of it."""
+    """A deployed worker. `facts` is its description in the API."""
 
-    __test__ = False  # not a test, whatever pytest thinks of the name
+    __test__ = False  # keeps pytest from collecting it
 
     def __init__(self, node: TestNode, name: str, facts: Mapping[str, Any]) -> None:
         self._node = node
@@ -46,21 +47,28 @@ class TestWorker:
     def fetch(
         self, path: str = "/", *, method: str = "GET", headers: Headers | None = None, body: Body = b""
     ) -> Response:
-        """Send a request to its own host."""
+        """Send a request to the worker's own host."""
         return self._node.fetch(self._node.url(self.name, path), method=method, headers=headers, body=body)
 
     def logs(self, **question: object) -> list[dict[str, Any]]:
-        """Its calls, newest first."""
+        """The worker's calls, newest first."""
         return self._node.logs(self.name, **question)
 
 
 class TestNode:
-    """An `Atoll` in a thread of its own: the same methods, which wait for their result."""
+    """An `Atoll` in a thread of its own, with the same methods, which block until their result is there."""
 
     __test__ = False
 
-    def __init__(self, data: Path | str | None = None, *, port: int | None = None, **settings: object) -> None:
-        self._atoll = Atoll(data, port=port, **settings)
+    def __init__(
+        self,
+        data: Path | str | None = None,
+        *,
+        port: int | None = None,
+        bindings: Sequence[HostBinding] = (),
+        **settings: object,
+    ) -> None:
+        self._atoll = Atoll(data, port=port, bindings=bindings, **settings)
         self._loop = uvloop.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="atoll", daemon=True)
         self._deployed: list[str] = []
@@ -92,14 +100,14 @@ class TestNode:
         self._wait(self._atoll.delete(name))
 
     def fetch(self, url: str, *, method: str = "GET", headers: Headers | None = None, body: Body = b"") -> Response:
-        """Send a request to the worker that an address belongs to."""
+        """Send a request to the worker of a URL."""
         return self._wait(self._atoll.fetch(url, method=method, headers=headers, body=body))
 
     def logs(self, name: str, **question: object) -> list[dict[str, Any]]:
         return self._wait(self._atoll.logs(name, **question))
 
     def api(self, method: str, path: str, body: object = None) -> Any:
-        """Anything the control API does."""
+        """Send any request to the control API."""
         return self._wait(self._atoll.api(method, path, body))
 
     def url(self, name: str, path: str = "/") -> str:
@@ -110,11 +118,10 @@ class TestNode:
         return self._atoll.port
 
     def forget(self) -> None:
-        """Delete the workers that were deployed since the last time."""
+        """Delete the workers that were deployed since the last call."""
         names, self._deployed = dict.fromkeys(self._deployed), []
-        there = {worker["name"] for worker in self.api("GET", "/api/workers")["workers"]}
         for name in names:
-            if name in there:
+            if self._atoll.node.deployer.named(name) is not None:
                 self.delete(name)
 
     def _wait(self, coroutine: Coroutine[Any, Any, T]) -> T:
@@ -128,7 +135,7 @@ class TestNode:
 
 
 async def _rest() -> None:
-    """What the loop still has to do before it may be closed."""
+    """Shut down the loop's generators and executor before it is closed."""
     loop = asyncio.get_running_loop()
     await loop.shutdown_asyncgens()
     await loop.shutdown_default_executor()
@@ -143,7 +150,7 @@ def atoll_settings() -> dict[str, object]:
 @pytest.fixture(scope="session")
 def atoll_node(atoll_settings: dict[str, object]) -> Iterator[TestNode]:
     """The node of the session."""
-    with TestNode(**atoll_settings) as node:  # type: ignore[arg-type]  # a user's word, checked by the node
+    with TestNode(**atoll_settings) as node:  # type: ignore[arg-type]  # the user's settings, checked by the node
         yield node
 
 

@@ -1,19 +1,39 @@
-"""What a deployed worker is: plain data that every room may hold, and no room owns.
+"""A deployed worker as plain data, for use in every package.
 
-A worker is a name and an id. What runs is a Version of it: code, environment and limits, never changed once made.
-An update makes a new Version and lets the router point to it.
+A worker is a name and an id. What runs is a Version of it: code, environment and limits, immutable. An update makes a
+new Version and points the router to it.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from msgspec import Struct
 
-LOCAL_TENANT = "default"  # whose workers are that nobody deployed for another tenant
+from atoll.assets.table import AssetTable
+
+LOCAL_TENANT = "default"  # owns workers that are deployed without a tenant
+
+WORKER_NAME = re.compile(r"(?=[_-]*[a-z0-9])[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
+
+
+def worker_name(text: str) -> str:
+    """A valid worker name, made from the name of a file or folder."""
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:63].strip("-") or "worker"
+
+
+def host_label(worker_name: str) -> str:
+    """The label of a worker's own host.
+
+    Names may have underscores, as in wrangler. Hosts may not: no authority issues a certificate for such a host, and
+    in clients built on OpenSSL a wildcard certificate does not cover it.
+    """
+    return worker_name.replace("_", "-").strip("-")
+
 
 Json: TypeAlias = "str | int | float | bool | None | list[Json] | dict[str, Json]"
 
@@ -37,12 +57,12 @@ class ScriptFormat(StrEnum):
 
 
 class Isolation(StrEnum):
-    """What calls of a worker share: see docs/concepts/isolation.md."""
+    """What the calls of a worker share: see docs/concepts/isolation.md."""
 
     POOL = "pool"  # an isolate and its globals
-    CONTEXT = "context"  # an isolate, one call after the other; globals are new for each
+    CONTEXT = "context"  # an isolate, one call at a time; each call has new globals
     ISOLATE = "isolate"  # nothing
-    PROCESS = "process"  # an isolate and its globals, in an engine process that is its tenant's alone
+    PROCESS = "process"  # an isolate and its globals, in an engine process of its tenant alone
 
 
 class Module(Struct, frozen=True):
@@ -54,60 +74,42 @@ class Module(Struct, frozen=True):
 
 
 class Limits(Struct, frozen=True):
-    """What one version may use. The node's configuration caps each of them."""
+    """The limits of one version. The node's settings cap each of them."""
 
     cpu_ms: int = 50
     wall_ms: int = 30_000
     memory_mb: int = 128
     subrequests: int = 50  # fetches in one call, each redirect included
-    internal_subrequests: int = 1_000  # what one call may ask of its bindings
-    timer_ms: int = 30_000  # the longest delay of a timer
+    internal_subrequests: int = 1_000  # binding calls in one call
+    timer_ms: int = 30_000  # the longest timer that a request waits for
 
 
 class Switches(Struct, frozen=True):
-    """What is off for a worker unless its deploy turns it on."""
+    """Features that are off unless the worker's deploy turns them on."""
 
     allow_eval: bool = False  # eval, new Function and timers with code in a string, once the worker has started
     allow_wasm_compile: bool = False  # WebAssembly from bytes, not only from modules
     allow_shared_memory: bool = False  # the global SharedArrayBuffer
-    allow_live_clock: bool = False  # time passes while it computes, to microseconds; if the node's worker_clock is live
+    allow_live_clock: bool = False  # time advances while it computes, if the node's worker_clock is live
 
 
 class EgressRules(Struct, frozen=True):
-    """Where a worker may connect to, beside what the node allows: the lists of egress/rules.py as they were written."""
+    """A worker's own egress rules, which apply with the node's: the lists of egress/rules.py as they were written."""
 
     allow: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
 
 
 class Grant(Struct, frozen=True):
-    """A binding a worker was given: the name it sees in `env`, the kind, and the resource only Python knows.
+    """A binding of a worker: its name in `env`, its kind, and the resource that only Python knows.
 
-    `fields` is the entry of the deploy it came from, without type and name: what the API shows and the store keeps.
+    `fields` is the entry of the deploy without type and name, as the API shows it and the store keeps it.
     """
 
     name: str
     kind: str
     resource: str = ""
     fields: Mapping[str, Json] = {}
-
-
-class QueueConsumer(Struct, frozen=True):
-    """A queue whose messages a worker takes, and how. Times are seconds."""
-
-    queue: str
-    max_batch_size: int = 10
-    max_batch_timeout: float = 5
-    max_retries: int = 3
-    dead_letter_queue: str | None = None  # where a message goes after the last retry; None: away
-    retry_delay: float | None = None  # None: longer and longer
-    max_concurrency: int | None = None  # batches at the same time; None: as the node likes
-
-
-class TailConsumer(Struct, frozen=True):
-    """A worker that is told of every call of this one."""
-
-    service: str
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -128,10 +130,11 @@ class Version:
     compatibility_date: str = ""
     egress: EgressRules = field(default_factory=EgressRules)
     compatibility_flags: tuple[str, ...] = ()
-    crons: tuple[str, ...] = ()
-    queue_consumers: tuple[QueueConsumer, ...] = ()
-    tail_consumers: tuple[TailConsumer, ...] = ()
+    triggers: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)  # by field of the deploy; no value is empty
     tag: str = ""
     created_at: int = 0  # ms since 1970
     isolation: Isolation = Isolation.POOL
     switches: Switches = field(default_factory=Switches)
+    has_code: bool = True  # false: `modules` is empty, and the code is read when the version is loaded
+    preview_urls: bool = True  # it may be reached by a preview URL, if the active version allows it too
+    assets: AssetTable | None = field(default=None, repr=False)  # files that are served without the worker

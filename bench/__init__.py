@@ -1,5 +1,6 @@
-"""How fast and how lean Atoll is, beside a raw Python echo and workerd on the same machine in the same run.
+"""Benchmarks: speed and memory of Atoll, compared with a raw Python echo server and workerd in the same run.
 
-`python -m bench` runs all and writes results.md; `python -m bench hello cold_start` runs some. Everything is driven by
-HTTP against a real `atoll serve`. Numbers of different runs are not comparable; ratios within one are.
+`python -m bench` runs all benchmarks and writes results.md; `python -m bench hello cold_start` runs two of them. Every
+benchmark sends HTTP to a real `atoll serve`. Compare ratios within one run: figures of different runs are not
+comparable.
 """

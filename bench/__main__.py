@@ -6,6 +6,7 @@ import argparse
 import sys
 
 from bench import (
+    assets,
     bindings,
     built_ins,
     cold_start,
@@ -21,6 +22,7 @@ from bench import (
     memory,
     mixed,
     noisy_neighbour,
+    r2,
     sandbox_overhead,
     streaming,
     web,
@@ -36,8 +38,10 @@ BENCHES: dict[str, Bench] = {
     "json_api": json_api.run,
     "echo10k": echo10k.run,
     "streaming": streaming.run,
+    "assets": assets.run,
     "web": web.run,
     "bindings": bindings.run,
+    "r2": r2.run,
     "built_ins": built_ins.run,
     "mixed": mixed.run,
     "cold_start": cold_start.run,
@@ -57,7 +61,9 @@ def main() -> int:
     parser.add_argument(
         "names", nargs="*", choices=[[], *BENCHES], help=f"some of {', '.join(BENCHES)}  [default: all]"
     )
-    parser.add_argument("--seconds", type=int, default=Options.seconds, help="of each round  [default: %(default)s]")
+    parser.add_argument(
+        "--seconds", type=int, default=Options.seconds, help="length of each round  [default: %(default)s]"
+    )
     parser.add_argument("--rounds", type=int, default=Options.rounds, help="[default: %(default)s]")
     chosen = parser.parse_args()
     options = Options(chosen.seconds, chosen.rounds)

@@ -1,9 +1,9 @@
-"""`atoll` with engines that measure no CPU time, for bench/sandbox_overhead.py. Nobody else should want this."""
+"""Runs `atoll` with engines that measure no CPU time. Only bench/sandbox_overhead.py uses it."""
 
 from __future__ import annotations
 
 from atoll.cli.main import main
-from atoll.engine.process import EngineCommand
+from atoll.engine.process.engine_process import EngineCommand
 
 arguments = EngineCommand.arguments
 

@@ -1,10 +1,10 @@
-"""Bindings, beside miniflare from npm: operations per second of KV, the Cache API and queues, as a worker sees them.
+"""Bindings: operations per second of KV, the Cache API and queues from inside a worker, compared with miniflare.
 
-A request makes several operations at once, so that what is measured is the binding and not HTTP. In Atoll a put is on
-disk before it is answered; miniflare does not promise that. A message of a queue counts once it was sent and delivered:
-the clock runs until the queue is empty. Miniflare has its queue in memory, Atoll on disk. The list is of 1,000,000
-keys: Atoll gets them by its import, miniflare by rows in its database, since a million puts would take it too long.
-Miniflare's figures stand in the column of workerd, on which it runs.
+Each request makes several operations at once, so that the figure is about the binding and not about HTTP. Atoll answers
+a put after the data is on disk; miniflare does not promise that. A queue message counts once it is delivered: the clock
+runs until the queue is empty. Miniflare keeps its queue in memory, Atoll on disk. The list has 1,000,000 keys. Atoll
+receives them through its import, miniflare as rows in its database, because a million puts would take too long. The
+figures of miniflare are in the column of workerd, on which it runs.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ KEYS = 1_000_000
 CONNECTIONS = 16
 BAR = 3.0
 DELIVERY_SECONDS = 60
-OPERATIONS = {  # path -> what it is called, and how many a request makes
+OPERATIONS = {  # path -> title, and operations per request
     "/get": ("KV get of 1 KB", 20),
     "/put": ("KV put of 1 KB", 20),
     "/list": ("KV list, 1,000 of 1,000,000 keys", 1),
@@ -38,7 +38,7 @@ OPERATIONS = {  # path -> what it is called, and how many a request makes
 
 
 class AtollKV(Atoll):
-    """Atoll, with a worker that has a namespace."""
+    """Atoll with a worker that has a KV namespace."""
 
     def __enter__(self) -> AtollKV:
         super().__enter__()
@@ -73,7 +73,7 @@ class AtollKV(Atoll):
 
 
 class Miniflare(Server):
-    """miniflare with its data on disk."""
+    """Miniflare with its data on disk."""
 
     name = "workerd"
 
@@ -91,7 +91,7 @@ class Miniflare(Server):
         return int(answer) >= sent
 
     def fill(self) -> None:
-        """Rows as its own put writes them; list() does not look at the values."""
+        """Inserts rows as miniflare's own put writes them; list() does not read the values."""
         self.stop()
         [path] = (path for path in Path(self.folder.name).glob("kv/**/*.sqlite") if path.name != "metadata.sqlite")
         with closing(sqlite3.connect(path)) as database:
@@ -113,15 +113,15 @@ class QueueRate:
     """Messages per second, sent one by one and delivered in batches."""
 
     def __init__(self) -> None:
-        self._sent: dict[str, int] = {}  # in all rounds: what miniflare has delivered is counted from its start
+        self._sent: dict[str, int] = {}  # over all rounds, because miniflare counts deliveries from its start
 
     def __call__(self, server: Server, path: str, count: int, seconds: int) -> float:
         port, host = server.address("bindings")
         began = time.monotonic()
         load = wrk(port, host, f"{path}?n={count}", connections=CONNECTIONS, seconds=seconds)
-        if load.failures and isinstance(server, Atoll):  # a peer may refuse some: they were not sent
+        if load.failures and isinstance(server, Atoll):  # a server may refuse some messages: those do not count as sent
             raise BenchError(f"{server.name}, {path}: {load.failures}")
-        sent = (round(load.rate * seconds) - load.refused) * count  # those under way at the end come on top
+        sent = (round(load.rate * seconds) - load.refused) * count  # plus those in progress at the end
         self._sent[server.name] = self._sent.get(server.name, 0) + sent
         while not server.has_delivered(self._sent[server.name]):  # type: ignore[attr-defined]
             if time.monotonic() - began > seconds + DELIVERY_SECONDS:
@@ -137,7 +137,7 @@ def measure(servers: Sequence[Server], path: str, count: int, options: Options) 
     for turn in range(options.rounds + 1):
         for server in servers:
             result = rated(server, path, count, options.seconds if turn else 1)
-            if turn:  # the first is to warm up
+            if turn:  # the first round is a warm-up
                 found[server.name].append(result)
     return {name: sorted(rates)[len(rates) // 2] for name, rates in found.items()}
 

@@ -1,7 +1,7 @@
-"""What the first use of a built-in module, or of an API of the web, costs an isolate, in CPU time of the engine.
+"""CPU time of the first use of a built-in module or a web API in an isolate.
 
-Each sample is the first call of a worker that was never loaded; beside it, one that uses nothing. The engine
-measures the time itself (`cpu_ms` of the invocation), so that a busy machine disturbs it little.
+Each sample is the first call of a worker that was never loaded. The baseline is a worker that uses nothing. The engine
+measures the time itself (`cpu_ms` of the invocation), so a busy machine affects it little.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from bench.harness import Atoll, BenchError, fetch
 from bench.report import Options, Row, main
 
 MODULES = ("node:buffer", "node:events", "node:util", "node:stream", "node:crypto")
-# What a worker may use first, with the work that this is.
+# Modules and APIs, with the code that uses them first.
 USES = {
     "crypto.subtle.digest": 'await crypto.subtle.digest("SHA-256", new Uint8Array(8));',
     "HMAC (importKey and sign)": """
@@ -43,7 +43,7 @@ def worker(use: str) -> str:
 
 
 def cpu_ms(server: Atoll, name: str) -> float:
-    """What the record of the one call to a worker says, once it is written."""
+    """The CPU time in the record of the only call to a worker, once the record is written."""
     deadline = time.monotonic() + WAIT_SECONDS
     while time.monotonic() < deadline:
         records = json.loads(fetch(server.port, "localhost", f"/api/workers/{name}/logs")[1])["logs"]

@@ -1,12 +1,12 @@
-"""Cold start: the first request to each of 100 stored workers of which none is loaded, over one kept-alive connection.
+"""Cold start: the first request to each of 100 stored workers that are not loaded, over one kept-alive connection.
 
-Atoll is restarted between deploying and asking. Once with spare isolates, leaving the engines a moment between requests
-to prepare the next one; once with the settings a node has by default and no pause, which is what a user meets: some
-find a spare, some do not; once with none, so that each request makes an isolate. In the moments between, a warm worker
-gets a request every few milliseconds, so that no core falls asleep: waking one takes as long as a cold start.
+The node restarts between the deploys and the requests. There are three variants. With spare isolates, a pause between
+requests lets the engines prepare the next spare. With the default settings and no pause, some requests find a spare and
+some do not: this is what users see. Without spares, each request creates an isolate. During the pauses a warm worker
+receives a request every few milliseconds to keep the cores awake: waking a core takes as long as a cold start.
 
-What making an isolate costs is measured without a node around it, by the engine itself, in CPU time. What was measured
-while the host took much of the machine is measured again.
+The engine itself measures the cost of creating an isolate, in CPU time and without a node. A measurement is repeated if
+the host took much of the machine's time meanwhile.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from atoll.engine.process import V8_FLAGS, ensure_snapshot, find_files
+from atoll.engine.process.engine_process import V8_FLAGS, ensure_snapshot, find_files
 from bench.harness import Atoll, BenchError
 from bench.host import undisturbed
 from bench.report import Options, Row, main
@@ -29,7 +29,7 @@ PAUSE = 0.05  # seconds; preparing an isolate takes 2-3 ms of CPU time
 
 
 def realistic_worker(n: int) -> str:
-    """A worker of about 20 KB whose first request runs little of it, as bundled workers are."""
+    """A worker of about 20 KB whose first request runs little of it, like most bundled workers."""
     routes = "\n".join(
         f"function route{r}(url) {{ return Response.json({{ route: {r}, worker: {n}, path: url.pathname, "
         f"query: [...url.searchParams], words: 'some text that a page would have' }}); }}"
@@ -48,14 +48,14 @@ export default {{
 
 
 class Client:
-    """The smallest HTTP client: it sends a line, and reads until the body is there."""
+    """The smallest HTTP client: it sends a request and reads until the body is complete."""
 
     def __init__(self, server: Atoll) -> None:
         self.socket = socket.create_connection(("127.0.0.1", server.port), 30)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def get(self, name: str) -> float:
-        """Milliseconds until the answer of the worker was there."""
+        """Milliseconds until the worker's answer arrived."""
         request = f"GET / HTTP/1.1\r\nHost: {name}.localhost\r\n\r\n".encode()
         body = f"worker {name[1:]}".encode()
         start = time.perf_counter()
@@ -84,18 +84,18 @@ def timed_requests(server: Atoll, names: list[str], pause: float) -> list[float]
 
 
 def measure(pause: float, **settings: float) -> tuple[list[float], list[float]]:
-    """The first request to each worker, and the second."""
+    """Times of the first and the second request to each worker."""
     workers = {f"c{n}": realistic_worker(n) for n in range(COUNT + 5)}
     with Atoll(workers, idle_seconds=3600, **settings) as server:
         server.restart()
         names = list(workers)
-        timed_requests(server, names[:5], pause)  # the engines' own first isolates, and this client's
+        timed_requests(server, names[:5], pause)  # warms up the engines' own first isolates and this client
         time.sleep(0.5)
         return timed_requests(server, names[5:], pause), timed_requests(server, names[5:], pause)
 
 
 def making() -> list[Row]:
-    """The engine's own measure of what it takes to make an isolate."""
+    """The engine's own measurement of the cost of creating an isolate."""
     files = find_files()
     with tempfile.TemporaryDirectory(prefix="atoll-bench-") as folder:
         snapshot = ensure_snapshot(files, Path(folder))
@@ -105,10 +105,9 @@ def making() -> list[Row]:
         raise BenchError(f"the engine could not measure itself: {done.stderr.decode(errors='replace')}")
     found = json.loads(done.stdout)
     return [
-        Row("an isolate made, CPU", "ms", {"atoll": found["make_us"] / 1000}),
-        Row("an isolate made from memory that was prepared, CPU", "ms", {"atoll": found["ready_us"] / 1000}),
-        Row("of that its context, CPU", "ms", {"atoll": found["context_us"] / 1000}),
-        Row("its first calls, which spares have behind them, CPU", "ms", {"atoll": found["warm_us"] / 1000}),
+        Row("creating an isolate, CPU", "ms", {"atoll": found["make_us"] / 1000}),
+        Row("creating its context (part of the above), CPU", "ms", {"atoll": found["context_us"] / 1000}),
+        Row("its first calls (spares have made them already), CPU", "ms", {"atoll": found["warm_us"] / 1000}),
     ]
 
 
@@ -134,7 +133,7 @@ def run(options: Options) -> list[Row]:
         Row("cold start without spares, median", "ms", {"atoll": medians[1]}, bar="under 5", met=medians[1] < 5),
         Row("cold start without spares, p99", "ms", {"atoll": statistics.quantiles(scratch, n=100)[98]}),
         Row("the second request of the same client, median", "ms", {"atoll": statistics.median(warm)}),
-        Row("time of the machine that its host took, at most", "%", {"atoll": 100 * taken}),
+        Row("share of the machine's time that the host took, at most", "%", {"atoll": 100 * taken}),
         *making(),
     ]
 

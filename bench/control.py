@@ -1,8 +1,7 @@
-"""The control plane: from a deploy to its first answer, deploys per second, a switch of versions under full load, a
-question over a million log records, and what somebody who watches costs a busy worker.
+"""The control plane: deploy to first answer, deploys per second, version switches under load, log queries, live tail.
 
-The switch is measured with wrk on all connections while the worker is deployed again and again: not one request may be
-refused or broken off. What becomes of its rate is shown beside the rate without deploys.
+The switch is measured under full load from wrk while the worker is deployed again and again: no request may be refused
+or broken off. The request rate without deploys is shown for comparison.
 """
 
 from __future__ import annotations
@@ -46,11 +45,11 @@ class Client:
 
 
 def bundle(number: int) -> str:
-    """About 300 KB of code that really is code, and an answer that tells it from the others."""
+    """About 300 KB of real code, whose answer identifies the bundle."""
     filler, size, part = [], 0, 0
     while size < BUNDLE:
         text = realistic_worker(part).replace("export default", f"const unused{part} =")
-        text = f"{{\n{text}\n}}\n"  # in a block of its own: names do not clash
+        text = f"{{\n{text}\n}}\n"  # in a block of its own, so that names do not clash
         filler.append(text)
         size += len(text)
         part += 1
@@ -80,7 +79,7 @@ def small_deploys(client: Client) -> float:
 
 
 def switches_under_load(server: Atoll, seconds: int) -> tuple[Load, Load, int]:
-    """Load without deploys, load with them, and how many there were."""
+    """Load without deploys, load with them, and the number of deploys."""
     port, host = server.address("busy")
     quiet = wrk(port, host, "/", connections=32, seconds=seconds)
     over = threading.Event()
@@ -114,7 +113,7 @@ def run(options: Options) -> list[Row]:
         Row("small deploys, one after the other", "1/s", {"atoll": rate}),
         Row("requests without deploys", "1/s", {"atoll": quiet.rate}),
         Row(f"requests during {switches} switches of the version", "1/s", {"atoll": busy.rate}),
-        Row("requests lost by them", "requests", {"atoll": lost}, bar="0", met=lost == 0),
+        Row("requests lost during the switches", "requests", {"atoll": lost}, bar="0", met=lost == 0),
         *control_figures(options),
     ]
 

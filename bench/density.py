@@ -1,4 +1,4 @@
-"""Density: 1,000 deployed workers, random hosts, 200 loaded at most. All answer rightly and memory stays bounded."""
+"""Density: 1,000 deployed workers, random hosts, at most 200 loaded. All answers are correct and memory is bounded."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def run(options: Options) -> list[Row]:
             sizes.append(server.rss())
         expect_all(server, workers)
         loaded = server.pool().get("cached")
-    growth = sizes[-1] / sizes[0]  # the first round has filled every cache there is
+    growth = sizes[-1] / sizes[0]  # the first round has filled every cache
     rows = [
         Row("1,000 workers, 200 loaded at most, 32 connections", "req/s", {"atoll": load.rate}),
         Row("the same: memory of all processes", "MB RSS", {"atoll": sizes[-1] / 1e6}),

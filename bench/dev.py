@@ -1,10 +1,10 @@
-"""The inner loop: `atoll dev` beside `wrangler dev` of npm, on the same project, in turns.
+"""The inner loop: `atoll dev` compared with `wrangler dev` from npm, on the same project, in turns.
 
-The project is TypeScript with hono from npm, so both bundle. Measured are the time from the command to the first right
-answer, on a folder where each has run before, and from a save to the first answer of the new code. A client asks every
-few milliseconds; the moment before a save differs, so that no clock of a watcher is met by chance.
-
-The very first start in a folder is measured too: then neither has any state of the project yet.
+The project is TypeScript with hono from npm, so both bundle. The benchmark measures the time from the command to the
+first correct answer, in a folder where each has run before, and from a save to the first answer of the new code. A
+client sends a request every few milliseconds. The delay before a save varies, so that saves do not align with the
+polling of a watcher by chance. It also measures the very first start in a folder, when neither has any state of the
+project.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ WRANGLER = ROOT / "build/peers/node_modules/wrangler/bin/wrangler.js"
 STARTS = 7
 NEW_STARTS = 3
 SAVES = 15
-STATE = (".atoll", ".wrangler")  # what each leaves in the folder
+STATE = (".atoll", ".wrangler")  # state that each leaves in the folder
 CONFIG = '{ "name": "bench", "main": "src/index.ts", "compatibility_date": "2025-09-01" }'
 SOURCE = """import { Hono } from "hono";
 
@@ -42,7 +42,7 @@ export default app;
 
 
 class Dev:
-    """A dev server on a project of its own, from its command to its end."""
+    """A dev server in its own project folder, from start to stop."""
 
     name = "atoll"
 
@@ -87,7 +87,7 @@ class Dev:
             self.process.wait()
 
     def wait_for(self, word: str, began: float) -> float:
-        """Milliseconds from `began` until it answers `word`."""
+        """Milliseconds from `began` until the server answers with `word`."""
         while True:
             try:
                 if fetch(self.port, f"localhost:{self.port}", timeout=10)[1] == word.encode():
@@ -106,7 +106,7 @@ class Dev:
 
 
 class Wrangler(Dev):
-    name = "workerd"  # which is what it runs
+    name = "workerd"  # the runtime that wrangler runs
 
     def command(self) -> list[str]:
         from atoll.project.fetch import node_folder
@@ -116,13 +116,13 @@ class Wrangler(Dev):
 
 
 def environment() -> dict[str, str]:
-    """Python keeps what it has compiled, as in any installation: where it must not, each start would compile anew."""
+    """Lets Python cache its bytecode, as in any installation: without the cache each start would compile again."""
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     return {**kept, "WRANGLER_SEND_METRICS": "false", "CI": "1"}
 
 
 def measure_new(folders: dict[type[Dev], Path]) -> dict[str, float]:
-    """Medians of the first start in a folder by name, in ms."""
+    """Median time of the first start in a folder, in ms, by name."""
     starts: dict[str, list[float]] = {kind.name: [] for kind in folders}
     for _ in range(NEW_STARTS):
         for kind, folder in folders.items():
@@ -134,7 +134,7 @@ def measure_new(folders: dict[type[Dev], Path]) -> dict[str, float]:
 
 
 def measure(folders: dict[type[Dev], Path]) -> tuple[dict[str, float], dict[str, float]]:
-    """Medians of starts and of saves by name, in ms. They take turns, so that a busy moment is nobody's alone."""
+    """Median times of starts and saves in ms, by name. The servers take turns, so that a busy moment affects both."""
     starts: dict[str, list[float]] = {kind.name: [] for kind in folders}
     saves: dict[str, list[float]] = {kind.name: [] for kind in folders}
     for i in range(STARTS + 1):
@@ -142,7 +142,7 @@ def measure(folders: dict[type[Dev], Path]) -> tuple[dict[str, float], dict[str,
             server = kind(folder)
             with server:
                 took = server.wait_for("first", server.began)
-                if i > 0:  # the first start of all makes caches
+                if i > 0:  # the very first start fills caches
                     starts[kind.name].append(took)
                 if i == STARTS:
                     saves[kind.name] = [server.save(f"save {n}") for n in range(SAVES)]

@@ -1,6 +1,6 @@
-"""A 10 KB body posted and given back: requests per second at 32 connections.
+"""Posts a 10 KB body and receives it back: requests per second at 32 connections.
 
-The raw echo only parses the body and answers with a few bytes: an even higher bar here.
+The raw echo only parses the body and answers with a few bytes, which makes it an even higher bar here.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The servers under test: real process trees, started with the workers they shall serve, gone when the block ends."""
+"""The servers under test: real process trees that start with their workers and stop at the end of the `with` block."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ START_SECONDS = 60.0
 
 
 class BenchError(Exception):
-    """A server did not start or answered wrongly: its numbers would mean nothing."""
+    """A server did not start or gave a wrong answer, so its numbers are meaningless."""
 
 
 def script(name: str) -> str:
@@ -38,7 +38,7 @@ def free_port() -> int:
 def fetch(
     port: int, host: str, path: str = "/", *, method: str = "GET", body: bytes | None = None, timeout: float = 30
 ) -> tuple[int, bytes]:
-    """One request on a connection of its own."""
+    """Sends one request on a connection of its own."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=timeout)
     try:
         connection.request(method, path, body, {"Host": host})
@@ -118,7 +118,7 @@ class Server:
         return self.port, f"{worker}.localhost"
 
     def expect(self, worker: str, wanted: bytes, path: str = "/", *, body: bytes | None = None) -> None:
-        """Fail unless the worker answers this: a fast wrong answer is worth nothing."""
+        """Fails unless the worker gives this answer: the speed of wrong answers is meaningless."""
         port, host = self.address(worker)
         status, got = fetch(port, host, path, method="GET" if body is None else "POST", body=body)
         if status != 200 or got != wanted:
@@ -147,7 +147,7 @@ def children(pid: int) -> list[int]:
         try:
             found += map(int, (task / "children").read_text().split())
         except OSError:
-            continue  # the thread or the process has just ended
+            continue  # the thread or process has just ended
     return found
 
 
@@ -159,7 +159,7 @@ def rss_of(pid: int) -> int:
 
 
 class Atoll(Server):
-    """`atoll serve` on a data folder of its own, with the workers deployed over its HTTP API."""
+    """`atoll serve` with its own data folder; workers are deployed over its HTTP API."""
 
     name = "atoll"
 
@@ -198,7 +198,7 @@ class Atoll(Server):
         self.post("/api/tenants", {"name": name})
 
     def post(self, path: str, fields: Mapping[str, Any], tenant: str = "") -> None:
-        """One request to the control API, as an operator who acts for a tenant."""
+        """Sends one request to the control API, as an operator acting for a tenant."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
         headers = {"Content-Type": "application/json"} | ({"X-Atoll-Tenant": tenant} if tenant else {})
         connection.request("POST", path, json.dumps(fields).encode(), headers)
@@ -210,13 +210,13 @@ class Atoll(Server):
             raise BenchError(f"atoll refused to make {name}: {response.status} {answer.decode(errors='replace')}")
 
     def restart(self) -> None:
-        """Stop and start on the same data: every worker is stored, none is loaded, nor will be before it is asked."""
+        """Stops and starts on the same data: every worker is stored, and none is loaded until its first request."""
         self.stop()
         (Path(self.folder.name) / "data" / "recent.json").unlink(missing_ok=True)
         self.start()
 
     def pool(self) -> dict[str, Any]:
-        """What GET /admin/pool says; `cached` is how many workers are loaded."""
+        """The answer of GET /admin/pool; `cached` is the number of loaded workers."""
         status, answer = fetch(self.port, "localhost", "/admin/pool")
         found: dict[str, Any] = json.loads(answer) if status == 200 else {}
         return found
@@ -234,7 +234,7 @@ def command_line(pid: int) -> str:
 
 
 class RawEcho(Server):
-    """uvloop and httptools with nothing behind them: what any Python front could do at most."""
+    """uvloop and httptools with nothing behind them: the upper bound for any Python server."""
 
     name = "raw"
 
@@ -245,7 +245,7 @@ class RawEcho(Server):
         return [sys.executable, str(HERE / "raw_echo.py"), str(self.port)]
 
     def expect(self, worker: str, wanted: bytes, path: str = "/", *, body: bytes | None = None) -> None:
-        """It reads every request to its end and answers all alike."""
+        """It reads every request completely and always gives the same answer."""
 
 
 class Workerd(Server):
@@ -290,7 +290,7 @@ class Workerd(Server):
 
 
 def peers(workers: Mapping[str, str], *, routed: bool = False) -> Iterable[Server]:
-    """What Atoll is measured beside: the raw echo always, workerd when `make bench-peers` has installed it."""
+    """Servers to compare with: always the raw echo, and workerd if `make bench-peers` has installed it."""
     yield RawEcho()
     if WORKERD.exists():
         yield Workerd(workers, routed=routed)

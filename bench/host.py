@@ -1,7 +1,8 @@
-"""What the host of a virtual machine takes of it: time in which nothing here runs, and no clock of ours leaves out.
+"""Steal time: the share of a virtual machine's time that its host takes.
 
-On a crowded host that is a tenth of the machine in one minute and nothing in the next, so that of two measurements one
-after the other the second may take ten times as long, whatever is measured. Hence: look, and measure again.
+Nothing in the machine runs during that time, but its clocks go on. A crowded host may take a tenth of the machine in
+one minute and nothing in the next, so that the second of two measurements takes ten times as long. So the benchmarks
+check the steal time and repeat a disturbed measurement.
 """
 
 from __future__ import annotations
@@ -12,19 +13,19 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-LITTLE = 0.02  # of the machine
+LITTLE = 0.02  # share of the machine's time
 TRIES = 8
 STEAL = 7  # in the line of /proc/stat
 
 
 class HostTime:
-    """From when it is made."""
+    """Measures the host's share since this object was created."""
 
     def __init__(self) -> None:
         self._began = self._read()
 
     def share(self) -> float:
-        """Of the machine's time since then, what its host took."""
+        """The share of the machine's time that the host has taken since then."""
         spent = [now - then for then, now in zip(self._began, self._read(), strict=True)]
         return spent[STEAL] / max(sum(spent), 1)
 
@@ -35,7 +36,7 @@ class HostTime:
 
 
 def undisturbed(measure: Callable[[], T], little: float = LITTLE) -> tuple[T, float]:
-    """Measure until the host takes little meanwhile. Of several tries the one of which it took least, and how much."""
+    """Repeats a measurement until the host takes little meanwhile. Returns the least disturbed try and the share."""
     best: tuple[T, float] | None = None
     for _ in range(TRIES):
         host = HostTime()

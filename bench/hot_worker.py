@@ -1,4 +1,4 @@
-"""A worker that computes, in one isolate and spread over as many as there are engines: calls per second."""
+"""A computing worker, in one isolate and spread over all engines: calls per second."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BAR = 1.7
 
 
 def run(options: Options) -> list[Row]:
-    """Both servers run side by side and are loaded in turn, so that a slow moment of the machine hits both alike."""
+    """Both servers run at the same time and are loaded in turn, so that a slow moment of the machine affects both."""
     rates: dict[str, list[float]] = {"one": [], "spread": []}
     with Atoll({"hot": WORKER}, worker_isolates=1) as one, Atoll({"hot": WORKER}) as spread:
         for turn in range(options.rounds + 1):

@@ -1,4 +1,4 @@
-"""Load from wrk: one thread, so that the machine's other cores stay with the server. Interleaved rounds, medians."""
+"""Load from wrk, in interleaved rounds with medians. wrk has one thread, to leave the other cores to the server."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ SIZES = {"B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}
 
 @dataclass(frozen=True)
 class Load:
-    """What wrk saw in one run."""
+    """The result of one run of wrk."""
 
     rate: float  # requests per second
     p50_ms: float
     p99_ms: float
     bytes_per_second: float
-    refused: int  # answers that were neither 2xx nor 3xx
+    refused: int  # answers that are neither 2xx nor 3xx
     broken: int  # connections that failed, broke off or timed out
 
     @property
     def failures(self) -> str:
-        """What went wrong, in words; empty when nothing did."""
+        """The failures in words; empty if there are none."""
         parts = {"refused": self.refused, "broken or timed out": self.broken}
         return ", ".join(f"{count} requests {how}" for how, count in parts.items() if count)
 
 
 def wrk(port: int, host: str, path: str, *, connections: int, seconds: int, lua: str = "") -> Load:
-    """One run. `lua` is a wrk script for requests that are no plain GET."""
+    """Runs wrk once. `lua` is a wrk script for requests other than a plain GET."""
     if shutil.which("wrk") is None:
         raise BenchError("wrk is missing\nhint: apt install wrk")
     command = [
@@ -95,7 +95,7 @@ def side_by_side(
     rounds: int,
     lua: str = "",
 ) -> dict[str, Load]:
-    """Load each server in turn, `rounds` times over, so that a slow moment of the machine hits all alike."""
+    """Loads each server in turn, `rounds` times, so that a slow moment of the machine affects all of them."""
     runs: dict[str, list[Load]] = {server.name: [] for server in servers}
     for turn in range(rounds + 1):
         for server in servers:
@@ -103,7 +103,7 @@ def side_by_side(
             load = wrk(port, host, path, connections=connections, seconds=seconds if turn else 1, lua=lua)
             if load.failures:
                 raise BenchError(f"{server.name}, worker {worker}: {load.failures}")
-            if turn:  # the first is to warm up
+            if turn:  # the first round is a warm-up
                 runs[server.name].append(load)
     return {name: median(loads) for name, loads in runs.items()}
 

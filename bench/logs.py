@@ -1,4 +1,4 @@
-"""Logs: a question over a million records, and what a live listener and the records themselves cost a busy worker."""
+"""Logs: a query over a million records, and the cost of a live listener and of log records for a busy worker."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ def run(options: Options) -> list[Row]:
 
 
 def control_figures(options: Options) -> list[Row]:
-    """The two of the control plane's five: a question by worker and time, and what a live listener costs."""
+    """Two rows of the control plane: a query by worker and time, and the cost of a live listener."""
     return [questions()[0], costs(options)[1]]
 
 
-# A question
+# Queries
 
 
 def questions() -> list[Row]:
@@ -75,7 +75,7 @@ async def ask(folder: Path) -> list[tuple[str, float, bool]]:
             ("by worker and hour", await median_ms(logs, hour), True),
             ("newest of a worker", await median_ms(logs, {}), True),
             ("failures of a worker and hour", await median_ms(logs, hour | {"outcome": int(Outcome.EXCEPTION)}), False),
-            ("a text that one record of a worker has", await median_ms(logs, {"text": f"item/{RECORDS // 2}"}), False),
+            ("a text in one record of a worker", await median_ms(logs, {"text": f"item/{RECORDS // 2}"}), False),
         ]
     finally:
         await logs.close()
@@ -89,17 +89,18 @@ async def median_ms(logs: LogStore, fields: Mapping[str, object]) -> float:
         found = await logs.find(question)
         times.append((time.perf_counter() - start) * 1000)
         if not found.entries and "text" not in fields:
-            raise BenchError(f"the question {fields} found nothing")
+            raise BenchError(f"the query {fields} found nothing")
     return statistics.median(times)
 
 
-# What a busy worker pays
+# The cost for a busy worker
 
 
 def costs(options: Options) -> list[Row]:
-    """CPU of the node per request with and without, each compared with the one beside it, which comes first by turns.
+    """CPU time of the node per request, with and without. Each pair is compared; the two take turns at going first.
 
-    One engine each: whether a hot worker spreads to a second one changes the figure by more than what is measured.
+    Each node has one engine: a hot worker that spreads to a second engine changes the figure more than the measured
+    cost does.
     """
     workers = {"hello": script("hello")}
     with ExitStack() as stack:
@@ -152,7 +153,7 @@ def cpu(atoll: Atoll) -> float:
 
 @contextmanager
 def listener(atoll: Atoll, worker: str) -> Iterator[None]:
-    """Someone who reads the live stream of a worker."""
+    """A client that reads the live stream of a worker."""
     connection = http.client.HTTPConnection("127.0.0.1", atoll.port, timeout=60)
     connection.request("GET", f"/api/workers/{worker}/logs/live", headers={"Host": "localhost"})
     response = connection.getresponse()

@@ -1,4 +1,4 @@
-"""Memory: how much the resident size of all processes grows for each further worker that is loaded and idle."""
+"""Memory: how much the resident size of all processes grows per loaded idle worker."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ FIRST, COUNT = 20, 220
 
 
 def run(options: Options) -> list[Row]:
-    del options  # nothing is loaded for a time
+    del options  # no timed load: only memory is measured
     workers = named_workers(COUNT)
-    # The deploy-time check loads each worker too: after the restart only those that were asked are loaded.
+    # The deploy-time check loads each worker too: after the restart, only workers that got a request are loaded.
     with Atoll(workers, idle_seconds=3600, max_loaded=1000, spares=0) as server:
         server.restart()
         empty = server.rss()

@@ -1,4 +1,4 @@
-// Starts miniflare for bench/bindings.py: node miniflare.mjs <folder of node_modules> <port> <folder for data and worker.js>
+// Starts miniflare for bench/bindings.py and bench/r2.py: node miniflare.mjs <folder of node_modules> <port> <folder for data and worker.js>
 import { createRequire } from "node:module";
 
 const [peers, port, folder] = process.argv.slice(2);
@@ -12,6 +12,8 @@ const miniflare = new Miniflare({
   compatibilityDate: "2025-01-01",
   kvNamespaces: { KV: "bench" },
   kvPersist: `${folder}/kv`,
+  r2Buckets: { R2: "bench" },
+  r2Persist: `${folder}/r2`,
   cachePersist: `${folder}/cache`,
   queueProducers: { QUEUE: "bench" },
   queueConsumers: { bench: { maxBatchSize: 100, maxBatchTimeout: 0.1 } },

@@ -12,12 +12,12 @@ COUNT = 100
 
 
 def named_workers(count: int) -> dict[str, str]:
-    """Workers that each answer with their own name, so that a request to the wrong one shows."""
+    """Workers that answer with their own names, so that a wrongly routed request shows."""
     return {f"w{n}": f'export default {{ fetch() {{ return new Response("w{n}"); }} }}' for n in range(count)}
 
 
 def random_hosts(count: int) -> str:
-    """A wrk script that asks a random one of the workers each time."""
+    """A wrk script that sends each request to a random worker."""
     return f"""
 local requests = {{}}
 init = function()

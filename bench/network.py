@@ -1,6 +1,7 @@
-"""The network: a worker that proxies 1 GB beside nginx doing the same, and what a small subrequest costs.
+"""The network: a worker that proxies 1 GB, compared with nginx, and the cost of a small subrequest.
 
-nginx serves the files and is the peer. CPU is that of all processes of the proxy, without the server of the files.
+nginx serves the files and is also the proxy to compare with. CPU is that of all processes of the proxy, without the
+file server.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ WORKERS = {
 
 
 class Nginx(Server):
-    """nginx, one process: it serves a folder, or passes on to a port."""
+    """nginx in one process: it serves a folder or proxies to a port."""
 
     name = "nginx"
 
@@ -71,7 +72,7 @@ class Nginx(Server):
 
 
 class Reaching(Atoll):
-    """Atoll whose workers may reach this machine."""
+    """Atoll whose workers may connect to this machine."""
 
     def environment(self) -> dict[str, str]:
         return super().environment() | {"ATOLL_EGRESS_ALLOW": "127.0.0.1"}
@@ -86,7 +87,7 @@ def cpu_seconds(server: Server) -> float:
 
 
 def pull(port: int, host: str, path: str) -> int:
-    """Read a response to its end and count its bytes."""
+    """Reads a response to its end and counts its bytes."""
     with socket.create_connection(("127.0.0.1", port)) as client:
         client.sendall(f"GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode())
         buffer = bytearray(1 << 20)
@@ -97,7 +98,7 @@ def pull(port: int, host: str, path: str) -> int:
 
 
 class Peak:
-    """The most memory that a server has while the block runs."""
+    """The peak memory of a server during the `with` block."""
 
     def __init__(self, server: Server) -> None:
         self.server = server
@@ -124,7 +125,7 @@ class Peak:
 
 
 def stream(server: Server, host: str) -> tuple[float, float, float]:
-    """1 GB through a proxy: MB per second, CPU seconds, MB of memory grown."""
+    """1 GB through a proxy: MB per second, CPU seconds, MB of memory growth."""
     fetch(server.port, host, "/small")
     before, began = cpu_seconds(server), time.monotonic()
     with Peak(server) as peak:
@@ -135,7 +136,7 @@ def stream(server: Server, host: str) -> tuple[float, float, float]:
 
 
 def small(server: Server, host: str, path: str, seconds: int) -> tuple[float, float]:
-    """Small requests: per second, and CPU microseconds for each."""
+    """Small requests: requests per second, and CPU microseconds per request."""
     wrk(server.port, host, path, connections=32, seconds=1)
     before = cpu_seconds(server)
     load = wrk(server.port, host, path, connections=32, seconds=seconds)
@@ -160,13 +161,13 @@ def run(options: Options) -> list[Row]:
     return [
         Row("1 GB through a proxy worker", "MB/s", {"atoll": speed}, f"nginx {peer_speed:,.0f}"),
         Row("1 GB through a proxy worker, CPU", "s", {"atoll": cpu}, f"nginx {peer_cpu:.2f}"),
-        Row("1 GB through a proxy worker, memory grown", "MB RSS", {"atoll": growth}, "under 50", growth < 50),
+        Row("1 GB through a proxy worker, memory growth", "MB RSS", {"atoll": growth}, "under 50", growth < 50),
         Row("small responses through a proxy worker", "req/s", {"atoll": rate}, f"nginx {peer_rate:,.0f}"),
         Row("CPU of a subrequest, beyond hello", "us", {"atoll": cost - hello_cost}, f"nginx {peer_cost:.0f} for all"),
         Row("small responses read by the worker", "req/s", {"atoll": read_rate}),
         Row("CPU of a subrequest that is read, beyond hello", "us", {"atoll": read_cost - hello_cost}),
         Row("subrequests to a worker of the node", "req/s", {"atoll": inner_rate}),
-        Row("CPU of one of them, beyond hello", "us", {"atoll": inner_cost - hello_cost}),
+        Row("CPU of a subrequest to a worker of the node, beyond hello", "us", {"atoll": inner_cost - hello_cost}),
         *sockets.rows(options),
     ]
 

@@ -1,16 +1,17 @@
-"""One tenant computes or floods, another one's p99 is measured: how much slower than when it is quiet?
+"""One tenant computes or floods; how much does the p99 of another tenant rise?
 
-The victim is asked by a few clients at a steady pace, not as fast as possible: its own load must not be what is
-measured. Each round measures it alone and beside each of three tenants: one whose many workers compute all the time,
-one whose workers compute until their limit ends them, again and again, and one that sends requests as fast as it can.
-Medians over the rounds are reported. What was measured while the host took much of the machine is measured again.
+A few clients send the victim requests at a steady pace, not as fast as possible: its own load must not dominate the
+figure. Each round measures the victim alone and beside each of three tenants. The workers of the first compute all the
+time. Those of the second compute until their limit ends them, again and again. The third sends requests as fast as it
+can. The benchmark reports medians over the rounds. A measurement is repeated if the host took much of the machine's
+time meanwhile.
 
-A fourth neighbour is no tenant: loops of the lowest priority, one for each core. They show what is the machine's own
-part, since no scheduler hands over a core at once, and a host takes time from those cores that are busy.
+A fourth neighbour is not a tenant: plain loops of the lowest priority, one per core. They show the machine's own part,
+since no scheduler hands over a core at once, and a host takes time from busy cores.
 
-Clients are on other machines in real life. Here they share two cores with the node, so those of the victim have
-real-time priority (for root): how long they themselves wait for a core is no part of what is measured. It is the same
-when the victim is alone. The clients of the noisy tenant have the lowest priority.
+In production, clients are on other machines. Here they share two cores with the node, so the victim's clients run with
+real-time priority (as root): their own wait for a core must not be part of the figure. They do the same when the victim
+is alone. The noisy tenant's clients run with the lowest priority.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ BUSY = """export default { fetch() {
   for (let i = 0; i < 4e7; i++) n += i % 7;
   return new Response(String(n));
 } }"""
-BUSY_MS = 500  # of CPU time that it may use; it takes a tenth of that
+BUSY_MS = 500  # CPU time limit; a call takes a tenth of it
 ENDLESS = "export default { fetch() { for (;;); } }"  # ended after the usual 50 ms
 COMPUTING = 8  # workers of the noisy tenant, of each kind
 FLOODING = 64  # connections of the noisy tenant
@@ -45,7 +46,7 @@ BAR = 3.0
 ALONE = "of a tenant that is alone"
 LOOPS = "beside plain loops that are no tenant's"
 COMPUTES, ENDED, FLOODS = TENANTS = tuple(f"beside a tenant that {what}" for what in ("computes", "is ended", "floods"))
-LITTLE = 0.005  # what the host may take of the machine: half of the hundredth that a p99 is about
+LITTLE = 0.005  # limit on the host's share: half of the hundredth that a p99 is about
 
 
 class Client:
@@ -61,7 +62,7 @@ class Client:
         return cls(*await asyncio.open_connection("127.0.0.1", port), host)
 
     async def ask(self) -> int:
-        """The status of the answer, whose body has been read."""
+        """The status of the answer, after its body is read."""
         self._writer.write(self._request)
         head = await self._reader.readuntil(b"\r\n\r\n")
         length = int(head.lower().partition(b"content-length:")[2].partition(b"\r\n")[0])
@@ -73,7 +74,7 @@ class Client:
 
 
 async def latencies(port: int, seconds: float) -> list[float]:
-    """In ms, of the victim."""
+    """Latencies of the victim in ms."""
     found: list[float] = []
     until = time.monotonic() + seconds
 
@@ -93,7 +94,7 @@ async def latencies(port: int, seconds: float) -> list[float]:
 
 @contextlib.contextmanager
 def real_time() -> Iterator[None]:
-    """This process goes before all others; where that is not allowed, it does not."""
+    """Gives this process real-time priority, if the system allows it."""
     try:
         os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(1))
     except OSError:
@@ -122,7 +123,7 @@ def medians(rounds: list[Percentiles]) -> Percentiles:
 
 
 def in_turn_lua(name: str) -> str:
-    """A wrk script that asks one of the noisy tenant's workers after the other."""
+    """A wrk script that sends requests to the noisy tenant's workers in turn."""
     return f"""
 local requests, n = {{}}, 0
 init = function()
@@ -134,7 +135,7 @@ request = function() n = n % {COMPUTING} + 1; return requests[n] end
 
 @contextlib.contextmanager
 def noise(port: int, host: str, connections: int, lua: str = "") -> Iterator[None]:
-    """wrk at the lowest priority: what is measured is Atoll, not how the kernel shares the machine among clients."""
+    """Runs wrk at the lowest priority: the figure is about Atoll, not about how the kernel schedules clients."""
     with tempfile.NamedTemporaryFile("w", suffix=".lua") as file:
         file.write(lua)
         file.flush()
@@ -145,7 +146,7 @@ def noise(port: int, host: str, connections: int, lua: str = "") -> Iterator[Non
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
         try:
-            time.sleep(1.0)  # until it has all its connections and hot workers have spread
+            time.sleep(1.0)  # until all connections are open and hot workers have spread
             if process.poll() is not None:
                 raise BenchError("wrk did not run\nhint: apt install wrk")
             yield
@@ -187,7 +188,7 @@ def run(options: Options) -> list[Row]:
             found[what].append(measured)
             taken = max(taken, share)
 
-        ask()  # to warm up
+        ask()  # a warm-up
         for _ in range(options.rounds):
             measure(ALONE)
             with noise(atoll.port, "busy0.localhost", 2 * COMPUTING, in_turn_lua("busy")):
@@ -207,11 +208,11 @@ def run(options: Options) -> list[Row]:
         rows += [Row(f"{name} {where}", "ms", {"atoll": getattr(beside, name)}) for name in ("p50", "p90", "p99")]
         times = beside.p99 / alone.p99
         if where == LOOPS:
-            rows.append(Row("the same p99, times its quiet p99: the machine's part", "x", {"atoll": times}))
+            rows.append(Row("the same p99, relative to its p99 alone: the machine's part", "x", {"atoll": times}))
         elif where != ALONE:
-            name = f"the same p99, times its quiet p99 ({where.removeprefix('beside a tenant that ')})"
+            name = f"the same p99, relative to its p99 alone ({where.removeprefix('beside a tenant that ')})"
             rows.append(Row(name, "x", {"atoll": times}, "within 3", times <= BAR))
-    rows.append(Row("time of the machine that its host took, at most", "%", {"atoll": 100 * taken}))
+    rows.append(Row("share of the machine's time that the host took, at most", "%", {"atoll": 100 * taken}))
     return rows
 
 

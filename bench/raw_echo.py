@@ -1,7 +1,7 @@
-"""The yardstick of `make bench`: the least a Python server on uvloop and httptools can do for a request.
+"""The yardstick of `make bench`: the least that a Python server on uvloop and httptools does for a request.
 
-It parses with llhttp, knows no header and no URL, and answers every request with the same bytes. What Atoll does on top
-(routing, limits, an engine in another process) is measured as a ratio to this. Run: python bench/raw_echo.py [port]
+It parses with llhttp, ignores headers and URL, and answers every request with the same bytes. The figures of Atoll,
+which adds routing, limits and an engine in another process, are ratios to this. Run: python bench/raw_echo.py [port]
 """
 
 from __future__ import annotations

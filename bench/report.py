@@ -1,4 +1,4 @@
-"""What a benchmark found, as one table: on the screen and in results.md, with the machine and the versions named."""
+"""The results of benchmarks as one table, on the screen and in results.md, with the machine and the versions."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ class Options:
 
 @dataclass(frozen=True)
 class Row:
-    """One measured thing. `bar` is what it has to reach and `met` whether it did; None where there is no bar."""
+    """One measured figure. `bar` is its target and `met` says if it is reached; None if there is no target."""
 
     what: str
     unit: str
-    values: Mapping[str, float]  # by server: atoll, and raw and workerd where they took part
+    values: Mapping[str, float]  # by server: atoll, and raw and workerd if they took part
     bar: str = ""
     met: bool | None = None
 
@@ -114,7 +114,7 @@ def write_results(rows: Sequence[Row], options: Options) -> None:
 
 
 def main(bench: Bench) -> None:
-    """Run one benchmark as a program of its own; nothing is written."""
+    """Runs one benchmark as its own program, without writing results.md."""
     parser = argparse.ArgumentParser(description=sys.modules[bench.__module__].__doc__)
     parser.add_argument("--seconds", type=int, default=Options.seconds)
     parser.add_argument("--rounds", type=int, default=Options.rounds)

@@ -1,8 +1,8 @@
-"""What limits and the sandbox cost: Hello World beside the same node whose engines are neither confined nor measured.
+"""The cost of limits and sandbox: hello world on a normal node and on one with unconfined, unmeasured engines.
 
-The machine is never quiet, so requests are counted per second of CPU time of all processes, in many short turns, and
-each is compared with the one beside it: what disturbs for seconds disturbs both. The median of the pairs is the result,
-and their quartiles tell how much it means.
+The machine is never quiet. So the benchmark counts requests per second of CPU time of all processes, in many short
+turns, and compares each turn with the one beside it: a disturbance of seconds affects both. The result is the median of
+the pairs, and the quartiles show its spread.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ CONNECTIONS = 32
 
 
 class Bare(Atoll):
-    """Without sandbox, and with engines that measure no time (bench/bare.py)."""
+    """A node without sandbox, whose engines measure no time (bench/bare.py)."""
 
     name = "bare"
 
@@ -37,18 +37,18 @@ def per_cpu_second(server: Server, seconds: int) -> float:
 
 def run(options: Options) -> list[Row]:
     workers = {"hello": script("hello")}
-    # One engine each: a busy machine makes a hot worker spread to a second one, and two of them share no batches.
+    # One engine each: on a busy machine a hot worker spreads to a second engine, and two engines share no batches.
     with Atoll(workers, engines=1) as full, Bare(workers, engines=1) as bare:
         for server in (full, bare):
             server.expect("hello", b"Hello World!")
-            per_cpu_second(server, 1)  # to warm up
+            per_cpu_second(server, 1)  # a warm-up
         ratios = []
         for turn in range(2 * options.rounds * options.seconds):
             pair = (full, bare) if turn % 2 else (bare, full)
             rates = {server.name: per_cpu_second(server, 1) for server in pair}
             ratios.append(rates["atoll"] / rates["bare"])
     lower, ratio, upper = statistics.quantiles(ratios, n=4)
-    what = "hello with limits and sandbox, times without, per CPU second"
+    what = "hello with limits and sandbox, relative to without, per CPU second"
     return [
         Row(what, "x", {"atoll": ratio}, bar="0.95 or more", met=ratio >= 0.95),
         Row("the same, lower quartile of the pairs", "x", {"atoll": lower}),

@@ -1,9 +1,9 @@
-"""Soak: mixed load with an engine killed now and then. Fails on a wrong answer, a hang, a leak, an unexplained failure.
+"""Soak: mixed load while engines are killed. Fails on a wrong answer, a hang, a leak or an unexplained failure.
 
     python -m bench.soak --seconds 600 --every 20
 
-A call that was inside the killed engine may fail with a clear 502 or 503, or a broken body when it had begun to answer.
-Nothing else may fail, at no other time.
+A call inside a killed engine may fail with a clear 502 or 503, or with a broken body if its response had started. Any
+other failure, or one at any other time, is an error.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from bench.harness import Atoll, BenchError, rss_of, script
 
 CLIENTS = 16
 WORKERS = 20
-GRACE = 2.0  # seconds after a kill in which the calls it cut off may still report their failure
+GRACE = 2.0  # seconds after a kill in which interrupted calls may still report their failure
 HANG = 10.0
 
 MIXED = """
@@ -46,7 +46,7 @@ export default {
 
 @dataclass
 class Findings:
-    """What the clients saw, shared among their threads."""
+    """The observations of the clients, shared among their threads."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     kills: list[float] = field(default_factory=list)
@@ -59,7 +59,7 @@ class Findings:
             self.answers += 1
 
     def failed(self, began: float, what: str) -> None:
-        """A failure is excused when a kill fell between its start and now, or just before."""
+        """A failure is excused if an engine was killed between its start and now, or just before."""
         with self.lock:
             if any(began - GRACE <= kill <= time.monotonic() for kill in self.kills):
                 self.excused += 1
@@ -73,7 +73,7 @@ class Findings:
 
 @dataclass(frozen=True)
 class Ask:
-    """One request and the only right answer to it."""
+    """One request and its only correct answer."""
 
     host: str
     path: str
@@ -98,7 +98,7 @@ def random_ask(chance: random.Random) -> Ask:
 
 
 def client(port: int, seed: int, deadline: float, findings: Findings) -> None:
-    """Ask one thing after the other until time is up."""
+    """Sends one request after the other until the time is up."""
     chance = random.Random(seed)
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=HANG)
     while time.monotonic() < deadline:
@@ -128,7 +128,7 @@ def open_files(pid: int) -> int:
 
 
 def kill_engines(server: Atoll, every: float, deadline: float, findings: Findings) -> None:
-    """Kill a random engine every so often, and leave the last moments alone so that all can settle."""
+    """Kills a random engine at intervals, and none near the end, so that everything can settle."""
     chance = random.Random(0)
     while time.monotonic() + every < deadline:
         time.sleep(every)
@@ -139,11 +139,11 @@ def kill_engines(server: Atoll, every: float, deadline: float, findings: Finding
         victim = chance.choice(engines)
         findings.kills.append(time.monotonic())
         os.kill(victim, signal.SIGKILL)
-        print(f"killed engine {victim}; {findings.answers:,} right answers so far", file=sys.stderr)
+        print(f"killed engine {victim}; {findings.answers:,} correct answers so far", file=sys.stderr)
 
 
 def check_leaks(findings: Findings, before: tuple[int, int], after: tuple[int, int]) -> None:
-    """`before` and `after` are the resident bytes and the open files of the Python process."""
+    """`before` and `after` are the resident bytes and open files of the Python process."""
     if after[0] > before[0] * 1.5 + 20e6:
         findings.problems.append(f"Python grew from {before[0] / 1e6:.0f} to {after[0] / 1e6:.0f} MB")
     if after[1] > before[1] + 5:
@@ -191,7 +191,7 @@ def main() -> int:
     except BenchError as error:
         sys.exit(f"error: {error}")
     kills, lost = len(findings.kills), findings.excused
-    print(f"{findings.answers:,} right answers, {kills} engines killed, {lost} calls lost with them")
+    print(f"{findings.answers:,} correct answers, {kills} engines killed, {lost} calls lost with them")
     for problem in findings.problems[:20]:
         print(f"problem: {problem}")
     return 1 if findings.problems else 0

@@ -1,7 +1,7 @@
-"""WebSockets and calls between workers: what 10,000 idle sockets take, and what a call through a service binding takes.
+"""WebSockets and calls between workers: memory of 10,000 idle sockets, and the cost of a service binding call.
 
-The sockets are held by this process. Memory is resident bytes, of Python and of the engine apart; workerd has one
-process, and two files open for each socket, so that it is asked to hold fewer.
+This process holds the client ends. Memory is resident bytes, of Python and of the engine separately. workerd has one
+process and opens two files per socket, so it holds fewer sockets.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from bench.report import Options, Row
 SOCKETS = 10_000
 PEER_SOCKETS = 5_000
 BATCH = 200
-CALLS = 500  # of one request
+CALLS = 500  # calls per request
 KINDS = {"/fetch": "fetch of a service binding", "/rpc": "method of a service binding"}
 KEEPER = """export default { fetch(request) {
   if (request.headers.get("Upgrade") !== "websocket") return new Response("ready");
@@ -47,7 +47,7 @@ CALLER = f"""export default {{ async fetch(request, env) {{
 
 
 class BoundWorkerd(Workerd):
-    """workerd with a worker that has the other as a service binding."""
+    """workerd with a worker that has the other one as a service binding."""
 
     def service(self, name: str, source: str, more: str = "") -> str:
         bound = ', bindings = [(name = "API", service = "callee")]' if name == "caller" else ""
@@ -64,7 +64,7 @@ def cpu_seconds(pids: list[int]) -> float:
 
 @contextmanager
 def held(port: int, host: str, count: int) -> Iterator[list[socket.socket]]:
-    """So many open WebSockets."""
+    """Opens this many WebSockets and holds them."""
     key = base64.b64encode(os.urandom(16)).decode()
     head = (
         f"GET / HTTP/1.1\r\nHost: {host}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
@@ -89,7 +89,7 @@ def held(port: int, host: str, count: int) -> Iterator[list[socket.socket]]:
 
 
 def echoes(sockets: list[socket.socket]) -> None:
-    """Every hundredth of them is alive."""
+    """Checks every hundredth socket with an echo."""
     for each in sockets[::100]:
         each.sendall(b"\x82\x84\0\0\0\0ping")
         answer = each.recv(100)
@@ -101,7 +101,7 @@ def idle_memory(server: Server, worker: str, count: int, apart: list[int]) -> tu
     """KB per idle socket in each of these processes."""
     port, host = server.address(worker)
     fetch(port, host)
-    with held(port, host, 300):  # what is made once is not counted
+    with held(port, host, 300):  # excludes one-time allocations
         pass
     before = [rss_of(pid) for pid in apart]
     with held(port, host, count) as sockets:
@@ -111,7 +111,7 @@ def idle_memory(server: Server, worker: str, count: int, apart: list[int]) -> tu
 
 
 def latency(server: Server, kind: str, rounds: int) -> tuple[float, float]:
-    """Microseconds of one call after the other: of the clock, and of CPU."""
+    """Microseconds per call, one after the other: wall time and CPU time."""
     port, host = server.address("caller")
     fetch(port, host, kind)
     times, pids = [], server.pids()
@@ -126,7 +126,7 @@ def latency(server: Server, kind: str, rounds: int) -> tuple[float, float]:
 
 
 def rows(options: Options) -> list[Row]:
-    """The part of bench/network.py that is about sockets and service bindings."""
+    """The rows of bench/network.py about sockets and service bindings."""
     settings: dict[str, Any] = {"engines": 1, "socket_timeout": 0}
     with Atoll({"keeper": KEEPER}, **settings) as atoll:
         python, engine = idle_memory(atoll, "keeper", SOCKETS, [atoll.pids()[0], atoll.engines()[0]])

@@ -1,6 +1,6 @@
-"""A response of 1 MB streamed in 64 chunks under back-pressure: MB per second over 8 connections.
+"""A response of 1 MB streamed in 64 chunks under backpressure: MB per second over 8 connections.
 
-The raw echo does not stream, so only workerd stands beside.
+The raw echo does not stream, so only workerd is compared.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The web platform from inside: what one call of an API costs, and 100 MB through a worker that looks at none of it.
+"""The web platform from inside: the cost of one API call, and 100 MB through a worker that passes it on unread.
 
-A worker does a thing n times in one request; the cost of one is the time of that request less the time of an empty one.
-The shortest of a few rounds counts, since a busy machine only ever adds.
+A worker does a thing n times in one request. The cost of one is the time of that request minus the time of an empty
+one. The shortest of a few rounds counts, because a busy machine only adds time.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ def fastest(rounds: int, measure: Callable[[], float]) -> float:
 
 
 def microseconds(client: Client, path: str, times: int, rounds: int) -> float:
-    """What one of `times` repetitions costs."""
+    """The cost of one of `times` repetitions."""
     empty = fastest(5, lambda: client.seconds(f"{path}?n=0"))
-    full = fastest(rounds + 1, lambda: client.seconds(f"{path}?n={times}"))  # the first one compiles
+    full = fastest(rounds + 1, lambda: client.seconds(f"{path}?n={times}"))  # the first call compiles
     return max(full - empty, 0.0) / times * 1e6
 
 
 def added(client: Client, path: str, base: str, rounds: int) -> float:
-    """How many microseconds a request to `path` takes beyond one to `base`: medians, taken in turn."""
+    """Additional microseconds of a request to `path` over one to `base`: medians, taken in turn."""
     taken: dict[str, list[float]] = {path: [], base: []}
     for _ in range(1000 * rounds):
         for name, times in taken.items():
@@ -72,7 +72,7 @@ def cpu_seconds(pids: Iterable[int]) -> float:
 
 
 def upload(server: Server, size: int) -> float:
-    """Seconds for a body of `size` bytes to go to the worker and come back."""
+    """Seconds for a body of `size` bytes to reach the worker and return."""
     port, host = server.address("web")
     block = bytes(1 << 18)
     with socket.create_connection(("127.0.0.1", port), timeout=60) as client:
@@ -97,7 +97,7 @@ def upload(server: Server, size: int) -> float:
 
 
 def throughput(server: Server, rounds: int) -> dict[str, float]:
-    """MB per second of wall time, and per second of CPU of the engines and of the whole tree."""
+    """MB per second of wall time, and per second of CPU time of the engines and of the whole process tree."""
     upload(server, 1_000_000)
     parts = {"tree": server.pids()} | ({"engine": server.engines()} if isinstance(server, Atoll) else {})
     before = {name: cpu_seconds(pids) for name, pids in parts.items()}
@@ -108,7 +108,7 @@ def throughput(server: Server, rounds: int) -> dict[str, float]:
 
 
 def native_hash(rounds: int) -> float:
-    """Microseconds OpenSSL takes for SHA-256 of 1 MB when Python asks it."""
+    """Microseconds that OpenSSL, called from Python, takes for SHA-256 of 1 MB."""
     data = bytes(1 << 20)
 
     def measure() -> float:
@@ -136,14 +136,14 @@ def measured(server: Server, rounds: int) -> dict[str, float]:
     return found
 
 
-# The most (us) or the least (MB/s) that is asked of us.
+# Targets: the most (us) or the least (MB/s).
 MOST = {
     "new URL(request.url)": 2.0,
     "new Headers of three, and get": 1.0,
     "request.headers.get": 1.0,
     "Response.json beyond hello": 10.0,
 }
-LEAST = {"100 MB identity, per tree second": 400.0}  # of all processes together, so that none can hide behind another
+LEAST = {"100 MB identity, per tree second": 400.0}  # of all processes together, so that no cost is left out
 
 
 def row(what: str, values: dict[str, float]) -> Row:
@@ -168,7 +168,9 @@ def run(options: Options) -> list[Row]:
     rows = [row(what, values) for what, values in results.items() if "atoll" in values]
     if "SHA-256 of 1 MB" in results:
         ratio = results["SHA-256 of 1 MB"]["atoll"] / native_hash(options.rounds)
-        rows.append(Row("SHA-256 of 1 MB, times OpenSSL's own", "x", {"atoll": ratio}, "within 1.3", ratio <= 1.3))
+        rows.append(
+            Row("SHA-256 of 1 MB, relative to OpenSSL alone", "x", {"atoll": ratio}, "within 1.3", ratio <= 1.3)
+        )
     return rows
 
 

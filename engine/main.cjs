@@ -1,11 +1,11 @@
-// The whole of Node that runs in an engine: load the addon and hand over. Everything else is C++ and V8.
+// The only Node code that runs in an engine: loads the addon and hands over to C++.
 //
-//   node main.cjs version                     print what the addon was built for, as JSON
+//   node main.cjs version                     print the versions that the addon was built for, as JSON
 //   node main.cjs snapshot WEB_JS OUT         run the web platform once and write the V8 startup snapshot
 //   node main.cjs run --threads N --slow-threads N --spares N --pbkdf2 N --heap-initial-mb N --sandbox MODE
 //                                             serve: fd 3 is the socket to Python, 4 the snapshot, 5 the ledger
-//   node main.cjs probe WHAT,… --sandbox MODE for tests: confined like an engine, try forbidden things
-//   node main.cjs rehearse SNAPSHOT N         for benchmarks: make N isolates, print what each step costs, as JSON
+//   node main.cjs probe WHAT,… --sandbox MODE for tests: attempt forbidden operations, confined like an engine
+//   node main.cjs rehearse SNAPSHOT N         for benchmarks: make N isolates, print the cost of each step, as JSON
 "use strict";
 
 const engine = require("./engine.node");
@@ -15,11 +15,6 @@ const [command, ...rest] = process.argv.slice(2);
 function option(name, fallback) {
   const at = rest.indexOf(name);
   return at < 0 ? fallback : rest[at + 1];
-}
-
-// What the addon has to see before it ends such a loop (engine/src/loops.h).
-function loop() {
-  for (let round = 0; round < 4; round++) engine.look(loop);
 }
 
 switch (command) {
@@ -33,7 +28,6 @@ switch (command) {
     break;
   }
   case "run":
-    loop();
     // Never returns: the engine ends with _exit when Python closes the socket.
     engine.run({
       node: process.versions.node,

@@ -1,6 +1,6 @@
-"""Deploys an example by the HTTP API, or updates it: `python examples/deploy.py json-api`. Prints its address.
+"""Deploys an example over the HTTP API, or updates it: `python examples/deploy.py json-api`. Prints its address.
 
-Reads `name`, `main`, `[vars]` and bindings from the example's atoll.toml and needs nothing but Python 3.11.
+It reads `name`, `main`, `[vars]` and bindings from the example's atoll.toml and needs only Python 3.11.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ def read_example(folder: Path) -> dict[str, Any]:
         "env": config.get("vars", {}),
         "bindings": read_bindings(config),
     }
-    optional = {key: config[key] for key in ("routes", "compatibility_date") if key in config}
+    optional = {key: config[key] for key in ("routes", "compatibility_date", "compatibility_flags") if key in config}
     return body | optional
 
 
 def read_bindings(config: dict[str, Any]) -> list[dict[str, Any]]:
-    """The entries of `bindings`, from the tables that name them."""
+    """The entries of `bindings`, from the tables of the config."""
     kinds = {
         "kv": [{"name": kv["binding"], "namespace": kv["id"]} for kv in config.get("kv_namespaces", [])],
         "ratelimit": [
@@ -52,7 +52,7 @@ def send(method: str, url: str, body: dict[str, Any]) -> dict[str, Any]:
 
 
 def deploy(server: str, body: dict[str, Any]) -> dict[str, Any]:
-    """Make the worker, or give the one of that name this code."""
+    """Creates the worker, or updates it if it exists."""
     try:
         return send("POST", f"{server}/api/workers", body)
     except urllib.error.HTTPError as error:

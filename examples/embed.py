@@ -1,4 +1,4 @@
-"""A worker inside a Python program, and what it said: python examples/embed.py"""
+"""Runs a worker inside a Python program and prints its response and its log: python examples/embed.py"""
 
 from __future__ import annotations
 

@@ -1,11 +1,9 @@
-"""Chromium for tests: a page of it, driven over its debugging socket. Import the fixtures `browser` and `tab`."""
+"""Chromium for tests: one page, driven over its debugging socket. Import the fixtures `browser` and `tab`."""
 
 from __future__ import annotations
 
 import base64
 import json
-import os
-import shutil
 import socket
 import subprocess
 import time
@@ -16,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from tests.debian import require
 from tests.running import free_port
 
 SECONDS = 30
@@ -24,17 +23,11 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 @pytest.fixture(scope="session")
 def browser() -> str:
-    found = next((path for name in BROWSERS if (path := shutil.which(name))), None)
-    if found is None and os.geteuid() == 0 and shutil.which("apt-get"):
-        subprocess.run(["apt-get", "install", "-y", "-q", "chromium"], capture_output=True, check=False, timeout=600)
-        found = shutil.which("chromium")
-    if found is None:
-        pytest.skip("no Chromium here, and it cannot be installed")
-    return found
+    return require("chromium", *BROWSERS)
 
 
 class Tab:
-    """A page of a headless browser, driven over its debugging socket with just enough WebSocket for that."""
+    """A page of a headless browser, driven over its debugging socket by a minimal WebSocket client."""
 
     def __init__(self, browser: str, folder: Path) -> None:
         port = free_port()
@@ -43,7 +36,10 @@ class Tab:
             "--no-sandbox",
             "--disable-gpu",
             "--disable-dev-shm-usage",
-            f"--user-data-dir={folder}",
+            "--no-first-run",
+            "--disable-background-networking",  # it would look up hosts of its maker
+            "--disable-component-update",
+            "--disable-sync",
         ]
         self.process = subprocess.Popen(
             [

@@ -1,4 +1,4 @@
-"""Certificates for tests: an authority of our own, and what it signs. Made by the openssl command."""
+"""Certificates for tests: our own authority and certificates that it signs. Made by the openssl command."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def require_openssl() -> None:
 
 
 def make_authority(folder: Path) -> Path:
-    """ca.pem and its key."""
+    """Makes ca.pem and its key."""
     _openssl(
         "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
         "-subj", "/CN=Test CA",
@@ -25,7 +25,7 @@ def make_authority(folder: Path) -> Path:
 
 
 def make_certificate(folder: Path, name: str, *hosts: str, authority: Path, days: int = 2) -> None:
-    """<name>.pem and <name>.key in `folder`, for hosts or addresses; one of -1 days has expired."""
+    """Makes <name>.pem and <name>.key in `folder`, for hosts or addresses; with -1 days it has expired."""
     folder.mkdir(exist_ok=True)
     names = ",".join(f"IP:{host}" if host[0].isdigit() or ":" in host else f"DNS:{host}" for host in hosts)
     (folder / "ext").write_text(f"subjectAltName={names}")

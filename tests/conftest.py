@@ -1,4 +1,4 @@
-"""Fixtures every room may use: an event loop like the node's, and a whole Atoll in a process of its own."""
+"""Fixtures for all tests: an event loop like the node's, and a whole Atoll in its own process."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ from atoll.front import connection
 from tests.running import Atoll
 from tools import compile_hot
 
-# What an example takes says something about the machine, not about the code.
+# The duration of an example depends on the machine, not on the code.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")
 
-# Whoever started the tests may ignore these (a script with `&`, nohup), and programs under test would inherit that.
+# The caller of the tests may ignore these signals (a script with `&`, nohup), and programs under test would inherit
+# that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
@@ -27,7 +28,7 @@ if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
 
 
 def pytest_configure() -> None:
-    """Tests of another text than what runs would prove nothing."""
+    """Refuses to test compiled code that differs from its source."""
     compiled = Path(connection.__file__)
     if compiled.suffix == ".so":
         mark = compiled.parent.parent.parent / compile_hot.MARK
@@ -50,7 +51,7 @@ def atoll(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Atoll]:
 
 @pytest.fixture
 def new_atoll(tmp_path: Path) -> Iterator[Callable[..., Atoll]]:
-    """Start nodes of the test's own: `new_atoll(idle_seconds=1)`. They are stopped at the end if they still run."""
+    """Starts separate nodes for a test: `new_atoll(idle_seconds=1)`. The fixture stops them at the end."""
     nodes: list[Atoll] = []
 
     def start(**settings: object) -> Atoll:

@@ -1,4 +1,4 @@
-"""Disks that tests may fill and break: small file systems of their own. Root alone may mount; others skip."""
+"""Disks that tests may fill and break: small file systems. Only root may mount them; for other users the tests skip."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ def run(*command: str | Path) -> str:
 
 
 class SmallDisk:
-    """A folder with so much room and no more, which can be used up and given back."""
+    """A folder with limited room, which can be filled and freed."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._ballast = folder / "ballast"
 
     def fill(self) -> None:
-        """Leave no room at all."""
+        """Leaves no room at all."""
         with self._ballast.open("ab", buffering=0) as file:
             size = 1 << 20
             while size >= 512:
@@ -51,7 +51,7 @@ def small_disk(folder: Path, megabytes: int = 64) -> Iterator[SmallDisk]:
 
 
 class BreakingDisk:
-    """A folder on a disk that turns read-only when it breaks, as disks with errors do, until it is repaired."""
+    """A folder on a disk that becomes read-only when it breaks, as disks with errors do, until it is repaired."""
 
     def __init__(self, image: Path, folder: Path) -> None:
         self._image = image
@@ -72,11 +72,11 @@ class BreakingDisk:
         trigger.write_text("a test breaks this disk")
 
     def is_free(self) -> bool:
-        """Whether nobody has anything of it open, after it was unmounted."""
+        """True if no file of it is open after the unmount."""
         return not run("losetup", "-j", self._image)
 
     def repair(self) -> None:
-        """Nothing may use it meanwhile."""
+        """Repairs the disk. Nothing may use it meanwhile."""
         self.unmount()
         subprocess.run(["e2fsck", "-p", "-f", str(self._image)], check=False, capture_output=True)
         self.mount()

@@ -1,4 +1,4 @@
-"""Waiting for something that another task brings about."""
+"""Waits for a condition that another task brings about."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 async def eventually(condition: Callable[[], Awaitable[object]], what: str, seconds: float = 20) -> None:
     try:
         async with asyncio.timeout(seconds):
-            while not await condition():  # noqa: ASYNC110 (what is waited for tells nobody)
+            while not await condition():  # noqa: ASYNC110 (the condition sends no event)
                 await asyncio.sleep(0.01)
     except TimeoutError:
         raise AssertionError(f"waited too long for {what}") from None

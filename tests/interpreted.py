@@ -1,4 +1,4 @@
-"""A pytest plugin (`-p tests.interpreted`): nothing is compiled, the hot path runs as the Python it is written in."""
+"""A pytest plugin (`-p tests.interpreted`) that runs the hot path as interpreted Python instead of compiled code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A WebSocket client without manners, for tests: it sends the bytes it is given."""
+"""A raw WebSocket client for tests: it sends exactly the bytes it is given."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def request_for(atoll: Atoll, name: str, **changes: str | None) -> bytes:
 
 
 def handshake(atoll: Atoll, name: str, **changes: str) -> socket.socket:
-    raw = socket.create_connection(("127.0.0.1", atoll.port), 10)
+    raw = atoll.connect(10)
     raw.sendall(request_for(atoll, name, **changes))
     data = b""
     while b"\r\n\r\n" not in data:
@@ -30,7 +30,7 @@ def handshake(atoll: Atoll, name: str, **changes: str) -> socket.socket:
 
 
 def read(raw: socket.socket, size: int) -> bytes:
-    """The next bytes; a connection that was cut has ended."""
+    """The next bytes; empty once the connection is closed."""
     try:
         return raw.recv(size)
     except ConnectionResetError:

@@ -1,4 +1,4 @@
-"""A real `atoll serve` for tests: started as users start it, spoken to over HTTP, stopped by a signal."""
+"""A real `atoll serve` for tests: started like a user's, called over HTTP, stopped by a signal."""
 
 from __future__ import annotations
 
@@ -48,20 +48,21 @@ class Atoll:
         self.port = int(str(settings.pop("port", free_port())))
         self.settings = {"data": folder / "data", "engines": 2, **settings}
         self.process: subprocess.Popen[bytes] | None = None
+        self.command = COMMAND
 
-    # --- its life ---
+    # --- life cycle ---
 
     def start(self) -> None:
-        """Start it and wait until it serves."""
+        """Starts it and waits until it serves."""
         flags = [f"--{name.replace('_', '-')}={value}" for name, value in self.settings.items()]
         with (self.folder / "log").open("ab") as log:
             self.process = subprocess.Popen(
-                [*COMMAND, f"--port={self.port}", *flags], stdin=subprocess.DEVNULL, stdout=log, stderr=log
+                [*self.command, f"--port={self.port}", *flags], stdin=subprocess.DEVNULL, stdout=log, stderr=log
             )
         self.wait_until(self.is_healthy, 30)
 
     def stop(self, number: int = signal.SIGTERM) -> int:
-        """Signal it and return its exit code."""
+        """Sends it a signal and returns its exit code."""
         assert self.process is not None
         if self.process.poll() is None:
             self.process.send_signal(number)
@@ -97,10 +98,10 @@ class Atoll:
     def wait_until(condition: Any, seconds: float = 10) -> None:
         deadline = time.monotonic() + seconds
         while not condition():
-            assert time.monotonic() < deadline, "waited too long"
+            assert time.monotonic() < deadline, "the condition was not met in time"
             time.sleep(0.02)
 
-    # --- speaking to it ---
+    # --- requests ---
 
     def connect(self, timeout: float = 30) -> socket.socket:
         return socket.create_connection(("127.0.0.1", self.port), timeout)
@@ -115,6 +116,10 @@ class Atoll:
             return Answer(response.status, response.headers, response.read(), response.reason)
         finally:
             connection.close()
+
+    @property
+    def control_host(self) -> str:
+        return f"localhost:{self.port}"
 
     def host(self, name: str) -> str:
         return f"{name}.localhost:{self.port}"
@@ -131,7 +136,7 @@ class Atoll:
         return self.request(method, f"localhost:{self.port}", path, text, headers)
 
     def deploy(self, name: str, script: str | None = None, **fields: object) -> dict[str, Any]:
-        """Deploy a worker, new or anew; it must succeed."""
+        """Deploys a worker or a new version of it; the deploy must succeed."""
         body: dict[str, object] = {"name": name, **fields}
         if script is not None:
             body["script"] = script
@@ -154,10 +159,12 @@ class Atoll:
 
 
 def children(pid: int) -> list[int]:
+    """The children of all its threads."""
     try:
-        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+        lists = [path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/children")]
     except OSError:
         return []
+    return [int(child) for text in lists for child in text.split()]
 
 
 def command_line(pid: int) -> bytes:
@@ -170,14 +177,14 @@ def command_line(pid: int) -> bytes:
 def alive(pid: int) -> bool:
     try:
         return Path(f"/proc/{pid}/stat").read_text().split(")")[-1].split()[0] != "Z"
-    except (FileNotFoundError, ProcessLookupError):  # before it was opened, or after
+    except (FileNotFoundError, ProcessLookupError):  # it has not started or has ended
         return False
 
 
 class FairClock:
-    """Seconds that pass for some processes while they have a core or want none: on a crowded machine time is slower.
+    """Seconds in which some processes have a core or need none: on a busy machine this clock is slower.
 
-    A process that appears later counts from its start. Without the kernel's word it is plain time.
+    A process that appears later counts from its start. Without the kernel's statistics it is plain time.
     """
 
     def __init__(self, pids: Callable[[], Iterable[int]]) -> None:
@@ -192,7 +199,7 @@ class FairClock:
 
 
 def waited(pid: int) -> float:
-    """Seconds for which the main thread of a process was ready to run and had no core."""
+    """Seconds for which the main thread of a process was ready to run but had no core."""
     try:
         return int(Path(f"/proc/{pid}/schedstat").read_text().split()[1]) / 1e9
     except (OSError, IndexError):

@@ -1,4 +1,4 @@
-"""WebSocket servers for tests: one of the `websockets` package, which does what paths say; one that breaks rules."""
+"""WebSocket servers for tests: one of the `websockets` package that follows its paths, and one that breaks rules."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ GUID = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 
 @dataclass
 class Peer:
-    """A well-behaved server, and what it saw."""
+    """A well-behaved server that records what it receives."""
 
     server: Server = field(init=False)
     closes: list[tuple[int | None, str | None]] = field(default_factory=list)
@@ -66,7 +66,7 @@ class Peer:
                 self.closed.notify_all()
 
     def wait_close(self, count: int) -> tuple[int | None, str | None]:
-        """How the connection closed that is the `count`th to do so."""
+        """The close of the `count`th connection that closed."""
         with self.closed:
             assert self.closed.wait_for(lambda: len(self.closes) >= count, 15), "no connection was closed"
             return self.closes[count - 1]
@@ -80,13 +80,13 @@ def choose(_: ServerConnection, offered: Sequence[Subprotocol]) -> Subprotocol |
 
 
 class Rogue:
-    """A server that answers the handshake as it likes and then sends what its path names."""
+    """A server that sends any answer to the handshake and then what its path names."""
 
     def __init__(self) -> None:
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.url = f"ws://127.0.0.1:{self.listener.getsockname()[1]}"
-        self.latest: socket.socket | None = None  # those before it may be kept for a while, and end when nobody looks
-        self.heard = b""  # of the latest connection, after its head
+        self.latest: socket.socket | None = None  # earlier connections may stay open for a while
+        self.heard = b""  # bytes of the latest connection after its head
         self.over = threading.Event()
         threading.Thread(target=self.accept, daemon=True).start()
 
@@ -104,7 +104,7 @@ class Rogue:
             try:
                 self.talk(sock)
             except OSError:
-                pass  # the client went away, as it should
+                pass  # the client disconnected, as it should
             finally:
                 if sock is self.latest:
                     self.over.set()
@@ -150,7 +150,9 @@ def frame(opcode: int, payload: bytes, *, fin: bool = True, masked: bool = False
 
 def deflated_zeros(megabytes: int) -> bytes:
     packer = zlib.compressobj(wbits=-15)
-    block = packer.compress(bytes(10 << 20)) + packer.flush(zlib.Z_FULL_FLUSH)  # stands for itself: may be repeated
+    block = packer.compress(bytes(10 << 20)) + packer.flush(
+        zlib.Z_FULL_FLUSH
+    )  # independent of what precedes it, so it may be repeated
     return (block * (megabytes // 10))[:-4]
 
 
@@ -184,7 +186,7 @@ HANDSHAKES: dict[str, Callable[[bytes], bytes]] = {
     "hang-up": lambda _: b"",
 }  # fmt: skip
 
-# Each ends the socket with an error for the worker; the close code it is told, where a close can still be sent.
+# Each ends the socket with an error for the worker, and with this close code if a close can still be sent.
 FRAMES: dict[str, Callable[[], bytes]] = {
     "masked": lambda: frame(1, b"hello", masked=True),
     "bad-opcode": lambda: frame(3, b"hello"),
@@ -205,7 +207,7 @@ FRAMES: dict[str, Callable[[], bytes]] = {
 }
 COMPRESSED = ("bomb", "bomb-in-pieces", "bad-deflate")
 
-# What workers of these tests begin with.
+# The start of every worker in these tests.
 PRELUDE = """
 const opened = (ws) => new Promise((resolve, reject) => {
   ws.addEventListener("open", () => resolve(ws));

@@ -1,4 +1,4 @@
-"""Which worker answers: patterns, precedence, and the changes of the table."""
+"""Which worker answers: patterns, precedence, and changes of the table."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_a_worker_answers_on_its_own_name() -> None:
         assert found(router, host) is None
 
 
-def test_the_base_domain_can_be_another() -> None:
+def test_the_base_domain_can_be_changed() -> None:
     assert found(table({"a": []}, "edge.example.com"), "a.edge.example.com") == "a"
 
 
@@ -117,11 +117,11 @@ def test_a_route_without_a_worker_excludes() -> None:
         ("/admin.../x", "site"),
     ],
 )
-def test_a_route_cannot_be_walked_around_with_dots(target: str, name: str) -> None:
+def test_a_route_cannot_be_bypassed_with_dot_segments(target: str, name: str) -> None:
     assert found(table({"site": ["h.com/*"], "admin": ["h.com/admin/*"]}), "h.com", target) == name
 
 
-def test_dots_are_resolved_as_url_parsers_do() -> None:
+def test_dot_segments_are_resolved_as_url_parsers_do() -> None:
     cases = {b"/a/./b": b"/a/b", b"/a/..": b"/", b"/a/b/..": b"/a/", b"/a/.": b"/a/", b"/..": b"/", b"/a?..": b"/a?.."}
     assert {target: resolved(target) for target in cases} == cases
 
@@ -133,7 +133,7 @@ def test_dots_are_resolved_as_url_parsers_do() -> None:
         "x.com:80/", "x..com/", "*x.com", "*.x.com", "x y.com/", "x.com/a b", "x.com/ä", "-x.com/", "**/", "[::1/",
     ],
 )  # fmt: skip
-def test_a_bad_pattern_is_refused_in_words(pattern: str) -> None:
+def test_a_bad_pattern_is_refused_with_a_reason(pattern: str) -> None:
     with pytest.raises(BadPattern, match="the route `"):
         parse_pattern(pattern)
 
@@ -149,7 +149,7 @@ def test_two_workers_cannot_have_one_route() -> None:
     assert [(str(p), owner) for p, owner in router.conflicts("b", ["X.com/*", "z.com/*"])] == [("x.com/*", "a")]
     with pytest.raises(RouteTaken, match=r"`x\.com/\*` belongs to the worker `a`"):
         router.put("b", version("b"), ["z.com/*", "x.com/*"])
-    assert found(router, "b.localhost") is None, "nothing of a refused change may remain"
+    assert found(router, "b.localhost") is None, "a refused change must leave nothing behind"
     assert found(router, "z.com") is None
     router.put("a", version("a"), ["y.com/*"])
     router.put("b", version("b"), ["x.com/*"])
@@ -201,8 +201,8 @@ def test_a_change_is_seen_by_the_next_request() -> None:
     router.drop("a")
 
 
-def test_what_a_worker_of_that_name_leads_to_changes_with_it() -> None:
-    """It is worked out before anybody asks, so it must never be what was true before."""
+def test_computed_routes_change_with_their_worker() -> None:
+    """Routes are computed in advance, so they must be updated with every change."""
     router = Router("localhost", ["admin.localhost"])
     for name in ("a", "admin"):
         router.put(name, version(name))
@@ -213,7 +213,7 @@ def test_what_a_worker_of_that_name_leads_to_changes_with_it() -> None:
         assert router.find(host, b"/y") is old and router.find(host, b"/x") is old, host
     for host in (b"admin.localhost", b"admin.localhost:80"):
         assert router.find(host, b"/") is None, host
-    router.put("a", None, ["a.localhost/x"])  # it answers nowhere, and /x is nobody's
+    router.put("a", None, ["a.localhost/x"])  # the worker answers nowhere, and /x belongs to no worker
     for host in (b"a.localhost", b"a.localhost:80"):
         assert router.find(host, b"/x") is None and router.find(host, b"/y") is other, host
     router.drop("a")
@@ -237,11 +237,11 @@ def test_random_hosts_do_not_grow_memory() -> None:
         (b"a_b-c", b"a_b-c"), (b"127.0.0.1", b"127.0.0.1"),
     ],
 )  # fmt: skip
-def test_what_a_host_header_names(host: bytes, name: bytes | None) -> None:
+def test_the_host_is_parsed_from_the_header(host: bytes, name: bytes | None) -> None:
     assert host_name(host) == name
 
 
-def test_finding_costs_about_a_microsecond() -> None:
+def test_a_lookup_takes_about_a_microsecond() -> None:
     router = table(ROUTES)
     router.find(b"api.example.com", b"/v1/users")
     best = min(timed(router) for _ in range(20))

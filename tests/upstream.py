@@ -1,4 +1,4 @@
-"""A server for tests of fetch(): each path does one thing, well or badly, with raw bytes; it keeps what it was sent."""
+"""A server for tests of fetch(): each path does one thing, right or wrong, with raw bytes. It records requests."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ class Seen:
 
 
 class Upstream:
-    """Listens on 127.0.0.1 until closed."""
+    """Listens on 127.0.0.1, or another loopback address and a port, until closed."""
 
-    def __init__(self, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(self, tls: ssl.SSLContext | None = None, address: tuple[str, int] = ("127.0.0.1", 0)) -> None:
         self.seen: list[Seen] = []
         self.connections = 0
-        self.sent = 0  # by `/endless`
-        self.release = threading.Event()  # what `/wait` waits for
-        self.held = self.most_held = 0  # requests of `/held` at this moment, and the most there were
+        self.sent = 0  # bytes sent by `/endless`
+        self.release = threading.Event()  # `/wait` waits for this
+        self.held = self.most_held = 0  # current requests of `/held`, and the maximum
         self.counting = threading.Lock()
         outer = self
 
@@ -66,9 +66,9 @@ class Upstream:
             request_queue_size = 256
             block_on_close = False
 
-        self.server = Server(("127.0.0.1", 0), Handler)
+        self.server = Server(address, Handler)
         self.port: int = self.server.server_address[1]
-        self.url = f"{'https' if tls else 'http'}://127.0.0.1:{self.port}"
+        self.url = f"{'https' if tls else 'http'}://{address[0]}:{self.port}"
         threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True).start()
 
     def close(self) -> None:
@@ -140,13 +140,13 @@ class Conversation:
         lines = "".join(f"{name.replace('_', '-')}: {value}\r\n" for name, value in headers.items())
         self.sock.sendall(f"HTTP/1.1 {status}\r\ncontent-length: {len(body)}\r\n{lines}\r\n".encode("latin-1") + body)
 
-    # --- what paths do ---
+    # --- the paths ---
 
     def do_echo(self, path: str, body: bytes) -> None:
         self.respond(body, x_length=str(len(body)))
 
     def do_events(self, path: str, body: bytes) -> None:
-        """Two answers of one event each, then the word that there are no more."""
+        """Two answers of one event each, then a 204, which ends the stream."""
         number = sum(seen.line.startswith("GET /events") for seen in self.upstream.seen)
         if number > 2:
             self.respond(b"", "204 No Content")
@@ -165,7 +165,7 @@ class Conversation:
             self.respond(b"status", f"{code} Very Special")
 
     def do_reason(self, path: str, body: bytes) -> None:
-        """A reason phrase as the path has it, in percent encoding, and a body of the length it tells."""
+        """A reason phrase from the path, in percent encoding, and a body of the given length."""
         _, _, size, reason = path.split("/", 3)
         self.respond(b"x" * int(size), f"200 {unquote(reason, 'latin-1')}")
 
@@ -185,7 +185,7 @@ class Conversation:
         self.respond(b"final")
 
     def do_early(self, path: str, body: bytes) -> None:
-        """Answers before the request body has come, and closes."""
+        """Answers before the request body has arrived, and closes."""
         self.respond(b"no need", "413 Too Large", connection="close")
         self.sock.shutdown(socket.SHUT_WR)
         with contextlib.suppress(OSError):
@@ -220,6 +220,20 @@ class Conversation:
         }[coding]
         self.respond(coded, content_encoding=coding.removeprefix("raw-"), content_type="text/plain")
 
+    def do_coded_bytes(self, path: str, body: bytes) -> None:
+        """/coded-bytes/<coding>/<size>: this many bytes of a pattern, all in one piece"""
+        _, _, coding, size = path.split("/")
+        data = (bytes(range(251)) * (int(size) // 251 + 1))[: int(size)]
+        deflate = zlib.compressobj(9, zlib.DEFLATED, -15)
+        coded = {
+            "br": brotli.compress,
+            "gzip": gzip.compress,
+            "deflate": zlib.compress,
+            "raw-deflate": lambda data: deflate.compress(data) + deflate.flush(),
+            "zstd": zstd.compress,
+        }[coding](data)
+        self.respond(coded, content_encoding=coding.removeprefix("raw-"))
+
     def do_bomb(self, path: str, body: bytes) -> None:
         """/bomb/<coding>: 2 GB of zeros"""
         coding = path.split("/")[2]
@@ -251,7 +265,7 @@ class Conversation:
             self.sock.sendall(b"x-more: " + b"y" * 1000 + b"\r\n")
 
     def do_wait(self, path: str, body: bytes) -> None:
-        """Sends its head, the rest when released."""
+        """Sends its head at once, the rest when released."""
         self.sock.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nfirst")
         self.upstream.release.wait(30)
         self.sock.sendall(b" last")
@@ -263,7 +277,7 @@ class Conversation:
         self.sock.sendall(b"in two pieces")
 
     def do_held(self, path: str, body: bytes) -> None:
-        """Takes a moment, and counts how many are here at once."""
+        """Takes a moment, and counts concurrent requests."""
         upstream = self.upstream
         with upstream.counting:
             upstream.held += 1
@@ -284,7 +298,7 @@ class Conversation:
             time.sleep(0.05)
 
     def do_bye(self, path: str, body: bytes) -> None:
-        """Answers as if the connection were kept, and closes it."""
+        """Answers as if the connection were kept alive, and closes it."""
         self.respond(b"bye")
         self.has_closed = True
 
@@ -310,7 +324,7 @@ class Conversation:
         self.sock.sendall(body)
 
     def do_raw_head(self, path: str, body: bytes) -> None:
-        """Answers with what a header says, though it should be a head alone."""
+        """Answers with the text of a header; the client expects a head alone."""
         self.sock.sendall(unquote(self.upstream.last().get("x-raw") or "").encode())
 
     def do_endless_trailer(self, path: str, body: bytes) -> None:
@@ -324,6 +338,6 @@ class Conversation:
             self.sock.sendall(b"y" * 1000)
 
     def do_once(self, path: str, body: bytes) -> None:
-        """Answers as if the connection could be used again, and closes it."""
+        """Answers as if the connection could be reused, and closes it."""
         self.respond(b"once")
         self.has_closed = True

@@ -1,11 +1,13 @@
 // Bundles the web platform into one script: `node tools/build_web.mjs OUTFILE [--entry FILE]`.
 //
-// The engine compiles the result as the body of a function of one parameter, `native`, while it makes the snapshot; the
-// body returns what the entry module exports as `entry`. What few workers need follows behind it (lazy_modules.mjs). Names are kept as they are: they appear in workers' stack traces.
-import { appendFile, mkdir } from "node:fs/promises";
+// The engine compiles the result as the body of a function with one parameter, `native`, when it creates the snapshot. The body
+// returns the export `entry` of the entry module. Modules that few workers need follow behind it (lazy_modules.mjs). Names are
+// kept, because they appear in workers' stack traces.
+import { mkdir, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { dirname, resolve } from "node:path";
 import { parseArgs } from "node:util";
+import { keepClassNames } from "./class_names.mjs";
 import { everyBinding } from "./every_binding.mjs";
 import { hideStreams } from "./hide_streams.mjs";
 import { buildLazyModules, sharedModules } from "./lazy_modules.mjs";
@@ -28,19 +30,21 @@ const inject = resolve(root, "web/streams/inject.js");
 const lazy = await buildLazyModules(build, { root, packages, inject });
 
 await mkdir(dirname(resolve(outfile)), { recursive: true });
-await build({
+const { outputFiles } = await build({
   entryPoints: [resolve(values.entry)],
   outfile,
+  write: false,
   bundle: true,
   format: "iife",
   globalName: "bundle",
   banner: { js: '"use strict";' },
-  footer: { js: "return bundle.entry;" },
+  // engine_process.py puts the bindings of a host program in place of the comment.
+  footer: { js: "/* host bindings */\nreturn bundle.entry;" },
   platform: "neutral",
   mainFields: ["module", "main"],
   target: "es2024",
-  // Every isolate holds this source: no comments and no indentation, and nothing beyond ASCII, since one such letter would
-  // make V8 keep all of it at two bytes a letter. Short lines keep the positions in stack traces useful.
+  // Every isolate holds this source, so it has no comments and no indentation. It is pure ASCII, since one other character would
+  // make V8 store all of it with two bytes per character. Short lines keep the positions in stack traces useful.
   minifyWhitespace: true,
   lineLimit: 120,
   charset: "ascii",
@@ -52,4 +56,4 @@ await build({
   absWorkingDir: root,
   logLevel: "warning",
 });
-await appendFile(outfile, lazy.text);
+await writeFile(outfile, keepClassNames(outputFiles[0].text) + lazy.text);

@@ -1,14 +1,14 @@
-"""Compile the hot path: the modules every request goes through, from typed Python to C, with mypyc.
+"""Compiles the hot path, the modules that every request goes through, from typed Python to C with mypyc.
 
-    python tools/compile_hot.py        say which modules these are
-    python tools/compile_hot.py OUT    C and shared libraries into OUT; what is in OUT/lib is installed
+    python tools/compile_hot.py        lists the modules
+    python tools/compile_hot.py OUT    writes C and shared libraries into OUT; OUT/lib is installed
 
-The modules stay Python: people, mypy and tests read the same files, and where there are no headers of Python they run
-as they are, at two thirds of the speed. So a build does not fail for want of them: it says what is missing, and so does
-`atoll doctor`. CMake installs the libraries beside the texts, where Python prefers them.
+The modules stay Python: people, mypy and tests read the same files. Without the headers of Python the modules run as
+they are, at two thirds of the speed. So a build without the headers succeeds and says what is missing, and `atoll
+doctor` says it too. CMake installs the libraries beside the sources, where Python prefers them.
 
-Other modules are strangers to the compiler (`follow_imports = skip`): what it makes depends on these files alone, not
-on which packages happen to be installed, and takes 20 seconds instead of a minute.
+The compiler does not follow imports of other modules (`follow_imports = skip`). Its output depends on these files
+alone, not on the installed packages, and takes 20 seconds instead of a minute.
 """
 
 from __future__ import annotations
@@ -22,33 +22,42 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# In the order of a request. Their structs and dataclasses live elsewhere: mypyc drops the keywords and the defaults of
-# these. What is Final becomes part of the code, so constants that tests change are not.
+# In the order of a request. Their structs and dataclasses live elsewhere, because mypyc drops the keywords and the
+# defaults of these. mypyc compiles a Final value into the code, so constants that tests change are not Final.
 HOT = (
     "front/connection.py",
+    "front/line.py",
+    "front/endpoint.py",
+    "front/turns.py",
     "front/framing.py",
     "front/peer.py",
     "front/http1.py",
     "front/exchange.py",
     "front/sockets.py",
     "front/flow.py",
+    "front/reading.py",
     "front/shared.py",
     "engine/pool.py",
-    "engine/homes.py",
-    "engine/tenants.py",
-    "engine/placement.py",
-    "engine/session.py",
-    "engine/calls.py",
-    "engine/table.py",
-    "engine/ledger.py",
-    "engine/link.py",
+    "engine/loaded/versions.py",
+    "engine/tenant_usage.py",
+    "engine/calls/isolate_state.py",
+    "engine/loaded/engine_session.py",
+    "engine/calls/call.py",
+    "engine/calls/call_table.py",
+    "engine/calls/waiting_bodies.py",
+    "engine/link/ledger.py",
+    "engine/link/link.py",
     "wire/codec.py",
+    "wire/decoder.py",
     "wire/generated.py",
+    "wire/sockets.py",
+    "wire/incoming.py",
+    "wire/outgoing.py",
     "observe/meter.py",
     "tallies.py",
 )
 SOURCES = [ROOT / "atoll" / name for name in HOT]
-MARK = Path("atoll/_engine/hot_path.txt")  # in OUT/lib: what was compiled
+MARK = Path("atoll/_engine/hot_path.txt")  # in OUT/lib: the fingerprint of the compiled sources
 GROUP = "atoll_hot"
 CONFIG = """\
 [mypy]
@@ -58,12 +67,12 @@ ignore_missing_imports = True
 
 
 def fingerprint() -> str:
-    """What is to be compiled. Tests compare it with what was."""
+    """Identifies the sources to compile. Tests compare it with that of the compiled ones."""
     return hashlib.sha256(b"\0".join(path.read_bytes() for path in [*SOURCES, Path(__file__)])).hexdigest()
 
 
 def lacking() -> str:
-    """Why nothing can be compiled here; empty if it can."""
+    """Why nothing can be compiled here; empty if everything is present."""
     if not (Path(sysconfig.get_paths()["include"]) / "Python.h").exists():
         return "the headers of Python are missing (hint: apt install python3-dev, and build again)"
     return ""
@@ -79,12 +88,12 @@ def compile_to(out: Path) -> None:
     os.chdir(ROOT)  # a module is named by its path from here
     extensions = mypycify(
         [f"--config-file={config}", f"--cache-dir={out / 'cache'}", *(f"atoll/{name}" for name in HOT)],
-        opt_level="2",  # 3 takes half as long again and gains nothing
+        opt_level="2",  # level 3 takes half as long again and gains nothing
         debug_level="0",
         target_dir=str(out / "c"),
         group_name=GROUP,
     )
-    for extension in extensions:  # its warnings as errors are for the developers of mypyc
+    for extension in extensions:  # warnings as errors are meant for the developers of mypyc
         extension.extra_compile_args = [arg for arg in extension.extra_compile_args if arg != "-Werror"]
     command = build_ext(Distribution({"name": "atoll", "ext_modules": extensions}))
     command.build_lib, command.build_temp = str(out / "lib"), str(out / "objects")

@@ -1,4 +1,4 @@
-// The module "#every-binding": imports the JavaScript half of each binding there is, atoll/bindings/<kind>/<kind>.js.
+// The module "#every-binding": imports the JavaScript half of every binding, atoll/bindings/<kind>/<kind>.js.
 import { existsSync, readdirSync } from "node:fs";
 import { resolve } from "node:path";
 

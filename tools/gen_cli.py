@@ -1,6 +1,6 @@
 """Writes docs/reference/cli.md from the commands themselves: `python tools/gen_cli.py`.
 
-The help texts are the source: what a command says with --help and what its page says cannot differ for long.
+The source is the help texts, so --help and the page agree.
 """
 
 from __future__ import annotations
@@ -17,26 +17,31 @@ from atoll.cli.main import COMMANDS, main
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "reference" / "cli.md"
 HEAD = """# Command line
 
-Data goes to stdout, everything else to stderr. A command that cannot do its work says so in a line that begins with
-`error:`, and adds a line that begins with `hint:` when there is something to do about it. Colours are for terminals;
-`NO_COLOR` turns them off and `FORCE_COLOR` on.
+Data goes to stdout, everything else to stderr. A failed command prints a line that starts with `error:`, and a line
+that starts with `hint:` if there is advice. Colours are used in terminals; `NO_COLOR` turns them off,
+`FORCE_COLOR` on.
 
-Every command has `--json`. Then its data is JSON (a line per event of `dev` and `tail`), and an error is
-`{"error": {"message": …, "hint": …}}`, on stderr too, with the `code` and `status` of the node when that refused.
+Control characters in text of workers, clients and nodes are printed as escapes (`\\x1b`, `\\r`, `\\u202e`), in a
+terminal and in a pipe. Further lines of a message are indented. `atoll kv get`, `atoll kv export` and `atoll backup`
+write data byte for byte to a file or a pipe. Times are in UTC and end in `Z`.
 
-| exit code | |
+Every command has `--json`. Its data is then JSON (one line per event of `dev` and `tail`), and an error is
+`{"error": {"message": …, "hint": …}}` on stderr, with the `code` and `status` of the node if the node refused.
+
+| exit code | meaning |
 |---|---|
-| 0 | done |
-| 1 | it could not be done |
-| 2 | it was called in a way it does not know |
+| 0 | success |
+| 1 | the command failed |
+| 2 | wrong usage |
 | 130 | Ctrl-C |
-| 141 | nobody reads its output any more |
+| 141 | the reader of the output closed it |
 
-Commands that speak to a node find it by `--api`, `ATOLL_API`, `--profile`, the default profile, or on
-http://localhost:8080, in this order.
-A token comes from `--token`, `ATOLL_TOKEN` or the profile, and goes to no other node than the profile's.
+Commands find their node by `--api`, `ATOLL_API`, `--profile`, the default profile, or http://localhost:8080, in this
+order. A token comes from `--token`, `ATOLL_TOKEN` or the profile. A profile's token is sent only to its own node.
+`--token -` prompts for it without showing it, or reads the first line of stdin. An empty option (`--tenant "$UNSET"`)
+is an error.
 
-This page is written by `tools/gen_cli.py` from the help of the commands.
+`tools/gen_cli.py` generates this page from the help of the commands.
 
 ## atoll
 

@@ -1,8 +1,8 @@
 // Writes the indexes of the Encoding standard as C++ tables: `node tools/gen_encodings.mjs OUTFILE`.
 // https://encoding.spec.whatwg.org/#indexes
 //
-// They are constants of the engine's addon, so no isolate holds a copy. The data is that of the npm package text-encoding,
-// which was made from the standard; what the standard has changed since is below.
+// The tables are constants of the engine's addon, so no isolate holds a copy. The data comes from the npm package text-encoding,
+// which was generated from the standard. Later changes of the standard are below.
 import { mkdir, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { dirname, resolve } from "node:path";
@@ -15,7 +15,7 @@ if (outfile === undefined) {
   process.exit(2);
 }
 
-// GB18030-2022 gave 18 places code points of their own, which had been private ones before: pointer, first code points.
+// GB18030-2022 assigned code points to 18 places that had private ones before: pointer, first code points.
 const CHANGED = [
   [7182, [0xfe10, 0xfe12, 0xfe11, 0xfe13, 0xfe14, 0xfe15, 0xfe16]],
   [7201, [0xfe17, 0xfe18]], [7208, [0xfe19]], [23775, [0x9fb4]], [23783, [0x9fb5]], [23788, [0x9fb6, 0x9fb7]],

@@ -1,6 +1,7 @@
-"""Draws docs/images/dev.svg: a real `atoll dev` in a pseudo-terminal, what it said, as a picture.
+"""Draws docs/images/dev.svg: the output of a real `atoll dev` in a pseudo-terminal, as a picture.
 
-`python tools/gen_terminal.py`. A project is made, asked, broken and corrected; the colours are those of the terminal.
+Run `python tools/gen_terminal.py`. It creates a project, calls it, breaks it and corrects it. The colours are those of
+the terminal.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ COLOURS = {31: "#f47067", 32: "#57ab5a", 33: "#daaa3f", 36: "#39c5cf", 90: "#768
 
 
 def record() -> str:
-    """What a developer sees while a worker is asked, broken and corrected."""
+    """The terminal output while the worker is called, broken and corrected."""
     with tempfile.TemporaryDirectory() as home:
         folder = Path(home) / "hello"
         env = {**os.environ, "HOME": home, "TERM": "xterm-256color"}

@@ -1,9 +1,10 @@
-"""Writes the wire constants of Python, C++ and JavaScript from protocol/wire.toml.
+"""Writes the wire of three languages from protocol/wire.toml, and the bounds that both halves of a binding check.
 
-    python tools/gen_wire.py           write the files
-    python tools/gen_wire.py --check   fail when a file on disk differs from what would be written
+    python tools/gen_wire.py           writes the files
+    python tools/gen_wire.py --check   fails if a file on disk differs from the output
 
-The generated files are committed, so that a reader and a linter find them, and checked by tests/test_house.py.
+The generated files are committed, so that readers and linters find them. tests/test_house.py checks that they are
+fresh.
 """
 
 from __future__ import annotations
@@ -149,11 +150,28 @@ def javascript(wire: dict[str, Any]) -> str:
     return "\n".join([*out, ""])
 
 
+def bounds(source: Path) -> dict[Path, str]:
+    """The bounds that both halves of one binding check."""
+    folder = source.parent
+    values = tomllib.loads(source.read_text())
+    title = f"Bounds that both halves of the binding check. Written from {source.name}: run `make wire`."
+    python_lines = [f'"""{title}"""', "", "from typing import Final", ""]
+    python_lines += [f"{k}: Final = {v}" for k, v in values.items()]
+    js_lines = [f"// {title}", *(f"export const {k} = {v};" for k, v in values.items())]
+    return {
+        folder / "bounds.py": "\n".join([*python_lines, ""]),
+        folder / "bounds.gen.js": "\n".join([*js_lines, ""]),
+    }
+
+
 def outputs() -> dict[Path, str]:
     wire = tomllib.loads(SOURCE.read_text())
-    return {
+    of_bindings: dict[Path, str] = {}
+    for source in sorted((ROOT / "atoll" / "bindings").glob("*/bounds.toml")):
+        of_bindings |= bounds(source)
+    return of_bindings | {
         ROOT / "atoll" / "wire" / "generated.py": python(wire),
-        ROOT / "engine" / "src" / "wire.gen.h": cpp(wire),
+        ROOT / "engine" / "src" / "link" / "wire.gen.h": cpp(wire),
         ROOT / "web" / "internal" / "wire.gen.js": javascript(wire),
     }
 

@@ -1,12 +1,12 @@
-// Keeps the internals of the streams library out of workers' sight.
+// Hides the internals of the streams library from workers.
 //
-// The library keeps its state in properties called _state, _reader and so on, which a worker would see, could change, and
-// would come to rely on. Here, while it is bundled, each becomes a private symbol of V8: as fast as a property, and found by
-// nothing that lists, copies or proxies an object. V8 does not look for those on prototypes, so six methods of controllers,
-// which the standard calls [[PullSteps]] and so on, stay under symbols of the language.
+// The library keeps its state in properties such as _state and _reader. Workers could see and change them, and would come to rely
+// on them. This plugin turns each into a private symbol of V8 while the library is bundled: as fast as a property, and invisible
+// to everything that lists, copies or proxies an object. V8 does not look up private symbols on prototypes, so six methods of
+// controllers, which the standard calls [[PullSteps]] and so on, use symbols of the language.
 import { readFile } from "node:fs/promises";
 
-// What the library puts on objects that workers hold.
+// Properties that the library sets on objects that workers hold.
 const INTERNALS = `
   _abortAlgorithm _abortController _abortReason _associatedReadableByteStreamController _asyncIteratorImpl
   _autoAllocateChunkSize _backpressure _backpressureChangePromise _backpressureChangePromise_resolve _byobRequest
@@ -21,11 +21,11 @@ const INTERNALS = `
   _writeAlgorithm _writeRequests _writer
 `.trim().split(/\s+/);
 
-// Of these, the ones the platform itself looks at.
+// Those of them that the platform itself reads.
 const EXPORTED = ["_disturbed", "_readable", "_readableStreamController", "_state", "_writable"];
 
 const ANY = INTERNALS.toSorted((a, b) => b.length - a.length).join("|");
-// Every isolate holds the source, so the variables that hold the symbols have short names.
+// Every isolate holds the source, so the variables for the symbols have short names.
 const symbolOf = (name) => `$$${INTERNALS.indexOf(name).toString(36)}`;
 
 // https://streams.spec.whatwg.org/#readable-stream-pipe-to: a chunk is not written while its producer is still in enqueue().
@@ -36,7 +36,7 @@ function writeLater(source) {
   return source.replace(WRITE_OF_PIPE, "$1queueMicrotask(()=>{$2})}");
 }
 
-// https://webidl.spec.whatwg.org/#js-dictionary: what is not given has no members, whatever somebody put on Object.prototype.
+// https://webidl.spec.whatwg.org/#js-dictionary: an absent dictionary has no members, even if code sets some on Object.prototype.
 const ABSENT = /\b([etr])=\{\}(?=[,)])/g;
 
 function withoutPrototype(source) {

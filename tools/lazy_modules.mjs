@@ -1,13 +1,14 @@
-// The modules of the web platform that are read when somebody first asks for them.
+// The modules of the web platform that are loaded on first use.
 //
-// They are in no isolate's heap. Each becomes the text of a function of (require, module, exports), and all the texts follow the
-// main bundle in one file, behind a mark and a table of where each begins and ends. web/internal/lazy.js has the other half. What they
-// import of the main bundle they get from a function that is written here: `shared()`.
+// They are in no isolate's heap. Each becomes the text of a function of (require, module, exports). All texts follow the main
+// bundle in one file, behind a mark and a table of their positions. web/internal/lazy.js is the other half. `shared()`, a
+// function that is generated here, passes them what they import from the main bundle.
 import { readFile } from "node:fs/promises";
 import { globSync, readFileSync } from "node:fs";
 import { relative, resolve } from "node:path";
+import { keepClassNames } from "./class_names.mjs";
 
-// The same in engine/src/snapshot.cc.
+// Keep in step with engine/src/isolate/snapshot.cc.
 const MARK = "\n//# atoll:lazy\n";
 
 const LAZY = [
@@ -16,7 +17,7 @@ const LAZY = [
   /^crypto\/(?!(crypto|errors|idl|key|registry|subtle)\.js)\w+\.js$/,
   /^dom\/(broadcast_channel|message_event|message_port|observable\w*|progress_event)\.js$/,
   /^encoding\/(bytes_text|labels|text_streams)\.js$/,
-  /^fetch\/(event_source|event_stream|integrity)\.js$/,
+  /^fetch\/(content_coding|event_source|event_stream|integrity)\.js$/,
   /^file\/(file_reader|multipart|object_url)\.js$/,
   /^streams\/(compression|gated|identity|transfer)\.js$/,
   /^internal\/inspect\w*\.js$/,
@@ -25,7 +26,7 @@ const LAZY = [
   /^(performance_entries|performance_observer|url\/pattern\w*)\.js$/,
 ];
 
-// What readable-stream brings along for browsers, a worker has: it gets ours.
+// Workers have what readable-stream polyfills for browsers: it uses ours.
 const OURS = {
   "abort-controller": "node/abort_controller.js",
   buffer: "node/buffer.js",
@@ -51,13 +52,13 @@ function exportsOf(file) {
   return [...names];
 }
 
-/** Builds all of them: `{ text, shared }`, what follows the main bundle, and the source of the module that shares with them. */
+/** Builds all of them. Returns `{ text, shared }`: the text behind the main bundle, and the source of the module "#shared". */
 export async function buildLazyModules(build, { root, packages, inject }) {
   const web = resolve(root, "web");
   const keyOf = (file) => relative(web, file).replaceAll("\\", "/");
   const files = globSync("**/*.js", { cwd: web }).filter(isLazy).sort();
   const sharedKeys = new Set();
-  // Nothing is bundled but packages: other modules are asked for by their keys.
+  // Only packages are bundled: other modules are required by their keys.
   const byKey = {
     name: "by-key",
     setup({ onResolve }) {
@@ -96,10 +97,12 @@ export async function buildLazyModules(build, { root, packages, inject }) {
     absWorkingDir: root,
     logLevel: "warning",
   });
-  // ";key,start,end;key,start,end;": one text to search, since an object of it would be in every heap.
+  // ";key,start,end;key,start,end;": one string to search, since an object would be in every heap.
   let table = ";";
   let texts = "";
-  for (const { path, text } of outputFiles) {
+  for (const file of outputFiles) {
+    const { path } = file;
+    const text = keepClassNames(file.text);
     table += `${relative("/lazy", path).replaceAll("\\", "/")},${texts.length},${texts.length + text.length};`;
     texts += text;
   }
@@ -117,7 +120,7 @@ export async function buildLazyModules(build, { root, packages, inject }) {
   return { text: `${MARK}${table}\n${texts}`, shared };
 }
 
-/** A plugin for the main bundle: it gives the module "#shared", and sees that no lazy module comes in. */
+/** A plugin for the main bundle: provides the module "#shared" and keeps lazy modules out. */
 export function sharedModules(shared, root) {
   const web = resolve(root, "web");
   return {

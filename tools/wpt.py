@@ -1,8 +1,8 @@
 """Runs web-platform-tests inside real isolates: `make wpt`, or `python -m tools.wpt ROOT [UNDER …]`.
 
-ROOT is a checkout of https://github.com/web-platform-tests/wpt, or build/wpt, which is fetched. What runs are
-`*.any.js` and `*.worker.js` files that are meant for workers; each becomes a worker of its own, with testharness.js and
-the scripts it asks for, and may fetch from the suite's own server. With `--peer workerd` they run there too.
+ROOT is a checkout of https://github.com/web-platform-tests/wpt, or build/wpt, which is fetched. The runner takes the
+`*.any.js` and `*.worker.js` files that are meant for workers. Each becomes a worker of its own, with testharness.js and
+the scripts that it names, and may fetch from the suite's own server. With `--peer workerd` the tests run there too.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ FETCHED = Path("build/wpt")
 
 
 class Comparison:
-    """What came of one file in Atoll, and in the peer when there is one."""
+    """The results of one file in Atoll, and in the peer if there is one."""
 
     def __init__(self, ours: Outcome, theirs: Outcome | None) -> None:
         self.ours = ours
@@ -50,7 +50,7 @@ class Comparison:
 
     @property
     def total(self) -> int:
-        """Every test that either of them found; a file in which nobody found one counts as one."""
+        """Every test that either of them found; a file without any test counts as one."""
         return len(self.names) or 1
 
     def passed(self, outcome: Outcome | None) -> int:
@@ -85,10 +85,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Run web-platform-tests inside Atoll.")
     parser.add_argument("root", type=Path, help="a checkout of web-platform-tests")
     parser.add_argument("under", nargs="*", help=f"folders or files in it (default: {' '.join(FOLDERS)})")
-    parser.add_argument("-v", "--verbose", action="store_true", help="also what failed, and how")
+    parser.add_argument("-v", "--verbose", action="store_true", help="also list failures with their messages")
     parser.add_argument("--peer", choices=["workerd"], help="run the same tests there too (see make bench-peers)")
     parser.add_argument("--wasm", action="store_true", help="let Atoll's workers compile WebAssembly from bytes")
-    parser.add_argument("--jobs", type=int, default=4, help="tests at a time")
+    parser.add_argument("--jobs", type=int, default=4, help="number of tests at a time")
     parser.add_argument("--page", action="store_true", help="write the numbers into the documentation")
     parser.add_argument("--json", type=Path, help="write every result to this file")
     options = parser.parse_args()
@@ -97,7 +97,7 @@ def main() -> None:
     if not (options.root / "resources/testharness.js").is_file():
         sys.exit(f"error: {options.root} has no resources/testharness.js\n{wpt_source.HINT}")
     if options.page and (options.under or options.peer is None):
-        sys.exit("error: the page is about all folders and both runtimes\nhint: --page --peer workerd, and no folders")
+        sys.exit("error: the page needs all folders and both runtimes\nhint: --page --peer workerd, and no folders")
     if options.peer is not None and not WORKERD.exists():
         sys.exit(f"error: {WORKERD} is not there\nhint: make bench-peers")
     found = []

@@ -1,10 +1,10 @@
-// Runs one test of web-platform-tests in a worker. tools/wpt_suite.py writes around it: TEST_URL, TITLE, PATIENCE in ms, and
-// runTest(), which holds testharness.js, the scripts a test asks for and the test itself.
+// Runs one test of web-platform-tests in a worker. tools/wpt_suite.py adds TEST_URL, TITLE, PATIENCE in ms, and runTest(), which
+// holds testharness.js, the scripts of the test and the test itself.
 /* global TEST_URL, TITLE, PATIENCE, runTest */
 const { href, origin, protocol, host, hostname, port, pathname, search } = new URL(TEST_URL);
 const location = { href, origin, protocol, host, hostname, port, pathname, search, hash: "", toString: () => href };
 
-/** What a test finds around it in a browser's worker and not in a worker without a page: an address of its own. */
+/** Adds what a browser's worker has and a worker without a page lacks: an address of its own. */
 function makeScope() {
   globalThis.location = location;
   globalThis.META_TITLE = TITLE;
@@ -39,14 +39,14 @@ function makeScope() {
   }));
 }
 
-/** Put another value where a global is found: on the global object, or on one that it inherits from. */
+/** Replaces a global where it is defined: on the global object, or on one that it inherits from. */
 function replace(name, value) {
   let holder = globalThis;
   while (!Object.hasOwn(holder, name)) holder = Object.getPrototypeOf(holder);
   Object.defineProperty(holder, name, { ...Object.getOwnPropertyDescriptor(holder, name), value });
 }
 
-/** Where nothing is an instance of these, testharness.js takes the scope for a plain shell and waits for no service worker. */
+/** Hides these classes: testharness.js then takes the scope for a plain shell and waits for no service worker. */
 function withoutWorkerScopes(body) {
   const names = ["ServiceWorkerGlobalScope", "WorkerGlobalScope"];
   const hidden = names.map((name) => [name, Object.getOwnPropertyDescriptor(globalThis, name)]);
@@ -65,7 +65,7 @@ function withoutWorkerScopes(body) {
 
 function report() {
   return new Promise((resolve) => {
-    // The harness ends what is under way then, and reports it.
+    // The harness then ends running tests and reports them.
     const timer = setTimeout(() => globalThis.timeout(), PATIENCE);
     const finish = (status, tests = []) => {
       clearTimeout(timer);
@@ -80,7 +80,7 @@ function report() {
     try {
       runTest(withoutWorkerScopes);
     } catch (error) {
-      // As a browser tells it to the harness, which then reports what was found so far.
+      // The harness then reports the results so far, as in a browser.
       dispatchEvent(new ErrorEvent("error", { error, message: `${error?.message ?? error}` }));
     }
   });

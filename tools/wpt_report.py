@@ -1,4 +1,4 @@
-"""Writes the numbers into docs/reference/web-platform-tests.md: what Atoll passes, beside workerd."""
+"""Writes the pass counts of Atoll and workerd into docs/reference/web-platform-tests.md."""
 
 from __future__ import annotations
 

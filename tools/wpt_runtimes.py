@@ -1,4 +1,4 @@
-"""Runs a worker once and gives what it answered: in Atoll, or in workerd, which is what Atoll is compared with."""
+"""Runs a worker once, in Atoll or in workerd, and returns its answer."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ START_SECONDS = 30.0
 
 @dataclass
 class Outcome:
-    """What came of one test file: how the harness ended, and state and message of each test by its name."""
+    """The result of one test file: how the harness ended, and the state and message of each test by name."""
 
     path: str
     status: str
@@ -42,7 +42,7 @@ class Outcome:
 
 
 class InAtoll:
-    """One node; each test is deployed, asked once and removed."""
+    """One node. Each test is deployed, called once and removed."""
 
     name = "Atoll"
 
@@ -78,7 +78,7 @@ class InAtoll:
 
 
 class InWorkerd(AbstractContextManager["InWorkerd"]):
-    """A process for each test, with everything of today's compatibility date."""
+    """A process for each test, with today's compatibility date."""
 
     name = "workerd"
 
@@ -116,7 +116,7 @@ class InWorkerd(AbstractContextManager["InWorkerd"]):
 
 
 def ask(port: int, process: subprocess.Popen[bytes]) -> tuple[int, bytes]:
-    """One GET, as soon as somebody listens."""
+    """Sends one GET as soon as the server listens."""
     deadline = time.monotonic() + START_SECONDS
     while True:
         try:

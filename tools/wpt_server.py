@@ -1,7 +1,7 @@
 """Serves a checkout of web-platform-tests with the suite's own server: `python tools/wpt_server.py ROOT`.
 
-Run as a program of its own, since the suite brings the libraries it needs along. Prints two ports, the second for tests
-that want another origin, and serves until its standard input ends.
+It is a separate program, because the suite brings its own libraries. It prints two ports, the second for tests that
+need another origin, and serves until its standard input ends.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ def serve_sockets(port: int) -> None:
 
 def main() -> None:
     sys.path.insert(0, f"{ROOT}/tools")
-    __import__("localpaths")  # puts the suite's libraries where Python finds them
+    __import__("localpaths")  # makes the suite's libraries importable
     from wptserve import config, server, stash  # type: ignore[import-not-found]
 
     class Builder(config.ConfigBuilder):  # type: ignore[misc]
         def _get_ports(self, data: dict[str, dict[str, list[int]]]) -> dict[str, list[int]]:
-            """Tests name ports that nobody serves, too."""
+            """Tests also name ports without a server."""
             return data["ports"]
 
     ports = {

@@ -1,7 +1,7 @@
-"""Brings web-platform-tests by package name: they are part of Debian's source package of Firefox.
+"""Fetches web-platform-tests by package name: they are part of Debian's source package of Firefox.
 
-Only the folders that `make wpt` runs are kept, in build/wpt. `apt-get` works in folders of its own there, so that the
-system's package lists stay as they are and nobody has to be root.
+It keeps only the folders that `make wpt` runs, in build/wpt. `apt-get` uses its own folders there, so it changes
+nothing in the system's package lists and needs no root.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ HINT = "hint: git clone --depth 1 https://github.com/web-platform-tests/wpt, the
 
 
 def version_of(root: Path) -> str:
-    """What the suite is of, as far as it is known."""
+    """The version of the suite, if it is known."""
     told = root / "SOURCE"
     return told.read_text().strip() if told.is_file() else "a checkout of web-platform-tests"
 
 
 def fetch(root: Path, folders: tuple[str, ...]) -> None:
-    """Put the suite into `root`. Ends the program with a hint when it cannot."""
+    """Puts the suite into `root`. Ends the program with a hint if that fails."""
     if shutil.which("apt-get") is None or shutil.which("xz") is None:
-        sys.exit(f"error: there are no web-platform-tests in {root}, and no apt-get and xz to fetch them with\n{HINT}")
+        sys.exit(f"error: no web-platform-tests in {root}, and no apt-get and xz to fetch them with\n{HINT}")
     work = root.with_name(root.name + ".part")
     shutil.rmtree(work, ignore_errors=True)
     print(f"Fetching web-platform-tests: Debian's source package {PACKAGE} (about 700 MB, once)", flush=True)
@@ -54,7 +54,7 @@ def fetch(root: Path, folders: tuple[str, ...]) -> None:
 
 
 def download(work: Path) -> Path:
-    """The one archive of the package that holds the sources; apt knows where it is and what its digest must be."""
+    """Downloads the archive with the sources; apt knows its address and its digest."""
     for folder in ("sources", "lists/partial", "archives/partial"):
         (work / folder).mkdir(parents=True)
     (work / "sources/wpt.sources").write_text(SOURCES.format(mirror=MIRROR))
@@ -75,12 +75,12 @@ def download(work: Path) -> Path:
     urllib.request.urlretrieve(url, work / name)
     with (work / name).open("rb") as file:
         if hashlib.file_digest(file, "sha256").hexdigest() != digest:
-            sys.exit(f"error: {url} is not what Debian's list says it is ({size} bytes, SHA-256 {digest})")
+            sys.exit(f"error: {url} differs from Debian's list ({size} bytes, SHA-256 {digest})")
     return work / name
 
 
 def unpack(archive: Path, into: Path, folders: tuple[str, ...]) -> None:
-    """The folders, without the way to them; a folder this version does not have is left out."""
+    """Unpacks the folders without their parent path. A folder that this version lacks is left out."""
     into.mkdir()
     wanted = [f"{INSIDE}/{folder}" for folder in folders]
     with subprocess.Popen(["xz", "-dc", "-T0", archive], stdout=subprocess.PIPE) as xz:

@@ -1,4 +1,4 @@
-"""A checkout of web-platform-tests: which files are tests for workers, and what worker runs one of them."""
+"""A checkout of web-platform-tests: which files are tests for workers, and the worker that runs each of them."""
 
 from __future__ import annotations
 
@@ -16,9 +16,15 @@ from pathlib import Path
 from typing import Self
 
 HERE = Path(__file__).parent
-PATIENCE_MS = {"normal": 20_000, "long": 45_000}  # twice to four times what browsers get: machines are busy
-SERVERLESS = {"WebCryptoAPI", "compression", "html"}  # folders whose tests bring all they need
-WORKERS = {"worker", "dedicatedworker", "serviceworker", "sharedworker", "jsshell"}  # what a test may call its scope
+PATIENCE_MS = {"normal": 20_000, "long": 45_000}  # two to four times what browsers get, because machines are busy
+SERVERLESS = {"WebCryptoAPI", "compression", "html"}  # folders whose tests need no server
+WORKERS = {
+    "worker",
+    "dedicatedworker",
+    "serviceworker",
+    "sharedworker",
+    "jsshell",
+}  # names that a test may use for its scope
 
 NOT_SERVED = {"?wss", "?wpt_flags=h2"}  # variants that need TLS or HTTP/2
 
@@ -33,7 +39,7 @@ QUOTED = re.compile(r"""["']([^"']+)["']""")
 
 @dataclass(frozen=True)
 class Job:
-    """A test to run: a file of the suite, and which variant of it."""
+    """A test to run: a file of the suite and its variant."""
 
     path: str
     variant: str
@@ -52,7 +58,7 @@ class Suite:
         self.served = cache(self.fetch)  # a file of the suite, with its server's substitutions
 
     def __enter__(self) -> Self:
-        """Start the suite's own server."""
+        """Starts the suite's own server."""
         command = [sys.executable, str(HERE / "wpt_server.py"), str(self.root)]
         environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
         self.process = subprocess.Popen(
@@ -80,7 +86,7 @@ class Suite:
             return text
 
     def jobs(self, under: list[str]) -> Iterator[Job]:
-        """The tests meant for workers in these folders, as a browser runs them over http."""
+        """The tests for workers in these folders, as a browser runs them over http."""
         for name in under:
             place = self.root / name
             for file in [place] if place.is_file() else sorted(place.rglob("*.js")):
@@ -88,7 +94,7 @@ class Suite:
                     yield from self.variants(file)
 
     def is_served(self, file: Path) -> bool:
-        """Whether the server speaks what a test needs; those for secure contexts run where they ask it for nothing."""
+        """True if the server supports the test. Tests for secure contexts run if they need no server."""
         needs = set(file.name.split("."))
         return "h2" not in needs and ("https" not in needs or file.relative_to(self.root).parts[0] in SERVERLESS)
 
@@ -102,7 +108,7 @@ class Suite:
                     yield Job(path, variant)
 
     def worker(self, job: Job) -> str:
-        """The worker that runs one test: a classic script, since that is what tests are."""
+        """The worker that runs one test: a classic script, as the tests are."""
         path = "/" + job.path
         test = self.served(path)
         meta = META.findall(test)
@@ -127,7 +133,7 @@ class Suite:
             f"withoutWorkerScopes(function () {{ {self.served('/resources/testharness.js')} }});",
             "globalThis.reportTo();",
             *scripts,
-            # What a script says of itself at its beginning counts only at the beginning of a function.
+            # A directive at the beginning of a script must be at the beginning of a function.
             f'(function () {{ "use strict"; {test} }}());' if STRICT.match(test) else test,
             "}",
         ]
@@ -135,11 +141,11 @@ class Suite:
 
 
 def absolute(path: str, name: str) -> str:
-    """A path of the suite that a file of it names."""
+    """The path in the suite of a file that another file names."""
     return posixpath.normpath(posixpath.join(posixpath.dirname(path), name))
 
 
 def expressions(test: str) -> str:
-    """What idlharness.js would evaluate, as functions: a worker compiles no strings."""
+    """The strings that idlharness.js would evaluate, as functions: a worker may not compile strings."""
     texts = {text for objects in OBJECTS.findall(test) for _, text in EXPRESSION.findall(objects)}
     return ", ".join(f"{json.dumps(text)}: () => ({text})" for text in sorted(texts))

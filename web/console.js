@@ -6,15 +6,15 @@ import { Level } from "./internal/wire.gen.js";
 
 const { captureStackTrace } = Error;
 
-// What counts and timers a worker has begun, and how many groups.
+// The worker's counts and timers, and how many groups are open.
 const counts = new Map();
 const timers = new Map();
 let groups = 0;
 
-const MOST_INDENT = 20; // groups that are shown by it
-const MOST_TEXT = 256 * 1024; // no line is longer in the log
+const MOST_INDENT = 20; // most groups shown by indentation
+const MOST_TEXT = 256 * 1024; // most characters of a log line
 
-/** https://console.spec.whatwg.org/#formatter: most lines are one text, which needs no reading of the rest. */
+/** https://console.spec.whatwg.org/#formatter. Most lines are one string, which does not need console_format.js. */
 function formatArguments(data) {
   return data.length === 1 && typeof data[0] === "string" ? data[0] : lazy("console_format.js").formatArguments(data);
 }
@@ -49,7 +49,7 @@ function stackTrace(title, caller) {
     captureStackTrace(holder, caller);
     if (typeof holder.stack === "string") ({ stack } = holder);
   } catch {
-    // A worker's own Error.prepareStackTrace threw.
+    // The worker's Error.prepareStackTrace threw.
   }
   const lines = stack.split("\n").filter((line) => line.startsWith("    at "));
   return [title, ...lines].join("\n");
@@ -109,7 +109,7 @@ const methods = {
     try {
       table = lazy("console_table.js").formatTable(data, properties);
     } catch {
-      // A getter or a proxy threw when it was looked at: then it is no table.
+      // A getter or a proxy threw, so the data is not shown as a table.
     }
     if (table === null) log(data);
     else print(Level.LOG, table);
@@ -144,7 +144,7 @@ const methods = {
     else warn(`Count for '${name}' does not exist`);
   },
 
-  // Marks for the profiler of a browser. Nobody looks at one here, and code that makes them runs on.
+  // Marks for the profiler of a browser, which has no equivalent here. They do nothing, so code that uses them still runs.
   profile() {},
   profileEnd() {},
   timeStamp() {},

@@ -25,7 +25,7 @@ function toNumber(value) {
     const number = Number(value);
     return Object.is(number, -0) ? "-0" : `${number}`;
   } catch {
-    return "NaN"; // a symbol, or an object that throws when it is asked
+    return "NaN"; // a symbol, or an object whose conversion throws
   }
 }
 
@@ -33,7 +33,7 @@ function toJson(value, show) {
   try {
     return JSON.stringify(value);
   } catch (error) {
-    // A line of the log does not fail: what JSON cannot say is shown as it is.
+    // A log line must not fail: a value that JSON cannot represent is inspected.
     return /circular structure/.test(error?.message) ? "[Circular]" : show(value);
   }
 }
@@ -45,14 +45,14 @@ const arrayToString = Array.prototype.toString;
 const LANGUAGE = [objectToString, errorToString, dateToString];
 for (const Class of [RegExp, Number, String, Boolean, Symbol, BigInt]) LANGUAGE.push(Class.prototype.toString);
 
-// An object that says itself how it reads: by a toString that is not the language's.
+// True for an object with its own toString, not one of the language.
 function hasOwnText(value) {
   const { toString } = value;
   if (toString === arrayToString) return ArrayBuffer.isView(value);
   return typeof toString === "function" && !LANGUAGE.includes(toString) && !hasOwnProperty.call(value, Symbol.toStringTag);
 }
 
-// What %s shows: texts as they are, objects on a short leash.
+// %s: strings unchanged, objects at depth 0.
 function toStringText(value, show) {
   if (typeof value === "bigint") return `${value}n`;
   if (Object.is(value, -0)) return "-0";
@@ -60,7 +60,7 @@ function toStringText(value, show) {
   try {
     if (!native.isProxy(value) && hasOwnText(value)) return String(value);
   } catch {
-    // Then as any other object.
+    // Format it like any other object.
   }
   return show(value, { depth: 0 });
 }
@@ -76,11 +76,11 @@ const SPECIFIERS = {
   c: () => "", // a log has no colours
 };
 
-const LONGEST = 2 ** 27; // to look at a longer text takes too long
+const LONGEST = 2 ** 27; // longer strings take too long to inspect
 
 const bounded = (value) => (typeof value === "string" && value.length > LONGEST ? `(a text of ${value.length} characters)` : value);
 
-/** The arguments of console.log as one text; `show` gives that of an object. */
+/** The arguments of console.log as one string. `show` formats an object. */
 export function formatArguments(data, show = inspect) {
   const toText = (value) => (typeof value === "string" ? value : show(value));
   const values = data.map(bounded);

@@ -32,7 +32,7 @@ function draw(head, rows) {
   ].join("\n");
 }
 
-/** The data as a table, or null if it is not tabular. `properties`: the only columns to show. */
+/** The data as a table, or null if it is not tabular. `properties`: the columns to show, by default all. */
 export function formatTable(data, properties = undefined) {
   if (!isObject(data)) return null;
   const { label, rows } = rowsOf(data);

@@ -1,13 +1,13 @@
 // https://tc39.es/ecma262/#sec-finalization-registry-constructor
 //
-// V8 calls finalizers when it has collected garbage, between two turns: nobody's call is charged for them. So they are only
-// kept then, and the engine has them called when there is time for what belongs to no call (engine/src/allowance.h).
+// V8 calls finalizers after a garbage collection, between two turns, where no call is charged for them. So they are only queued
+// then. The engine runs them when there is CPU budget for work that belongs to no call (engine/src/limits/allowance.h).
 import { reportException } from "./dom/report.js";
 import { native } from "./internal/native.js";
 
 const { construct } = Reflect;
 
-let first = null; // { callback, held, next } of those that are to be called; a list of our own, which no worker can touch
+let first = null; // queue of { callback, held, next }; a linked list, which no worker can patch
 let last = null;
 
 function keep(callback, held) {
@@ -18,7 +18,7 @@ function keep(callback, held) {
   native.finalizersWait();
 }
 
-/** Called by the engine: calls finalizers for as long as there is time. */
+/** Called by the engine: runs finalizers until the budget is used up. */
 export function finalize() {
   do {
     if (first === null) return;

@@ -1,4 +1,4 @@
-// Everything a worker can see beyond the language itself, each line under its specification.
+// Exposes every global of a worker, one line each under its specification.
 import { Cache, caches, CacheStorage } from "#bindings/cache/cache.js";
 import { fetch } from "#bindings/fetch/fetch.js";
 import { AbortController, AbortSignal } from "./dom/abort.js";
@@ -35,16 +35,16 @@ function exposeInterface(scope, name, Class) {
   Object.defineProperty(scope, name, { value: Class, writable: true, enumerable: false, configurable: true });
 }
 
-// The same of an interface that few workers use: it is made when somebody first looks at it.
+// For an interface that few workers use: it is loaded on first access.
 function exposeLazily(name, load) {
   native.defineLazyGlobal(name, load);
 }
 
-// What follows are members of WorkerGlobalScope, which is not the interface of the global object itself but one it inherits from: they
+// The functions below define members of WorkerGlobalScope. The global object inherits from it, so they
 // are on its prototype. https://webidl.spec.whatwg.org/#define-the-operations
 const members = WorkerGlobalScope.prototype;
 
-/** An operation. `operation` never looks at `this`, so that the rest of the platform may call it as it likes. */
+/** An operation. `operation` does not use `this`, so the rest of the platform can call it as a plain function. */
 function exposeOperation(name, operation, refuse = fail) {
   const { [name]: checked } = {
     [name](...args) {
@@ -59,14 +59,14 @@ function fail(error) {
   throw error;
 }
 
-/** An attribute; a worker may replace it, as [Replaceable] says of most. */
+/** An attribute that a worker may replace, as [Replaceable] allows for most. */
 function exposeAttribute(name, value) {
   const replace = (next) =>
     Object.defineProperty(globalThis, name, { value: next, writable: true, enumerable: true, configurable: true });
   defineAccessor(name, () => value, replace);
 }
 
-/** An attribute that stays as it is. */
+/** A read-only attribute. */
 function exposeReadOnly(name, value) {
   defineAccessor(name, () => value);
 }
@@ -94,13 +94,13 @@ function defineAccessor(name, get, set = undefined) {
   Object.defineProperty(members, name, accessor);
 }
 
-/** Without an object, a member of the global object is meant. https://webidl.spec.whatwg.org/#dfn-attribute-getter */
+/** Called without an object, a member applies to the global object. https://webidl.spec.whatwg.org/#dfn-attribute-getter */
 function isGlobal(object) {
   return object === undefined || object === null || object === globalThis;
 }
 
 function wrongThis(name) {
-  return new TypeError(`Illegal invocation: ${name} is of the global object, not of the one it was called on.`);
+  return new TypeError(`Illegal invocation: ${name} was called on an object that is not the global object.`);
 }
 
 function exposeStreams(scope) {
@@ -138,7 +138,7 @@ function exposeEvents(scope) {
   exposeLazily("Observable", () => lazy("dom/observable.js").Observable);
   exposeLazily("Subscriber", () => lazy("dom/observable.js").Subscriber);
   // https://html.spec.whatwg.org/multipage/workers.html#the-workerglobalscope-common-interface
-  // addEventListener, removeEventListener and dispatchEvent come from EventTarget: the global object is one.
+  // addEventListener, removeEventListener and dispatchEvent are inherited from EventTarget.
   exposeInterface(scope, "WorkerGlobalScope", WorkerGlobalScope);
   exposeInterface(scope, "ServiceWorkerGlobalScope", ServiceWorkerGlobalScope);
   Object.setPrototypeOf(scope, ServiceWorkerGlobalScope.prototype);
@@ -179,12 +179,12 @@ function exposeTimers(scope) {
   exposeAttribute("scheduler", scheduler);
 }
 
-/** Put the web platform on the global object. Called once, while the snapshot is made. */
+/** Defines the web platform on the global object. Called once, while the snapshot is made. */
 export function installGlobals(scope) {
   // https://html.spec.whatwg.org/multipage/workers.html#dom-workerglobalscope-self
   exposeAttribute("self", scope);
-  // https://html.spec.whatwg.org/multipage/webappapis.html#windoworworkerglobalscope-mixin: nobody stands between a worker and its code,
-  // it shares memory with nobody, and has no address.
+  // https://html.spec.whatwg.org/multipage/webappapis.html#windoworworkerglobalscope-mixin: a worker's code is delivered securely, its
+  // memory is not shared, and it has no address.
   exposeReadOnly("isSecureContext", true);
   exposeReadOnly("crossOriginIsolated", false);
   exposeAttribute("origin", "null");

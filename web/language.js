@@ -1,8 +1,8 @@
-// What the language itself gives, less what tells the time while code runs or waits for other threads.
+// Removes from the language what reads a running clock or waits for other threads.
 //
-// A clock that moves while code runs measures what the code does, down to what a neighbour on the same processor left in
-// its caches (Spectre). Every way to the time that ECMAScript has goes through here: Date, and Intl.DateTimeFormat when it is
-// asked to format nothing. What moves the clock, between turns of the event loop, is the engine's business.
+// A clock that moves while code runs can measure what the code does, down to what a neighbour on the same processor left in its
+// caches (Spectre). ECMAScript reads the time in two places: Date, and Intl.DateTimeFormat without a date to format. Both are
+// replaced here. The engine moves the clock between turns of the event loop.
 import { wallClock } from "./internal/clock.js";
 import { lazy } from "./internal/lazy.js";
 
@@ -34,11 +34,11 @@ function freezeDate(scope) {
   define(scope, "Date", FrozenDate);
 }
 
-/** https://tc39.es/ecma402/#sec-intl.datetimeformat.prototype.format: without a date it is the time that is formatted. */
+/** https://tc39.es/ecma402/#sec-intl.datetimeformat.prototype.format: without a date it formats the current time. */
 function freezeFormats(prototype) {
   const { get: originalFormat } = Object.getOwnPropertyDescriptor(prototype, "format");
   const originalToParts = prototype.formatToParts;
-  const bound = new WeakMap(); // the function of a formatter is always the same one
+  const bound = new WeakMap(); // a formatter always returns the same function
   const { format } = Object.getOwnPropertyDescriptors({
     get format() {
       const inner = originalFormat.call(this);
@@ -55,7 +55,7 @@ function freezeFormats(prototype) {
   define(prototype, "formatToParts", formatToParts);
 }
 
-// https://tc39.es/proposal-arraybuffer-base64/spec/: of ECMAScript 2026, and not in this V8 yet.
+// https://tc39.es/proposal-arraybuffer-base64/spec/: part of ECMAScript 2026, but not yet of this V8.
 function addBytesText() {
   if ("fromBase64" in Uint8Array) return;
   const text = () => lazy("encoding/bytes_text.js");
@@ -85,10 +85,10 @@ function addBytesText() {
   for (const [name, value] of Object.entries(methods)) define(Uint8Array.prototype, name, value);
 }
 
-/** Called once, while the snapshot is made. SharedArrayBuffer is not there yet: the engine removes it. */
+/** Called once, while the snapshot is made. SharedArrayBuffer does not exist yet: the engine removes it. */
 export function tameLanguage(scope) {
   freezeDate(scope);
   freezeFormats(Intl.DateTimeFormat.prototype);
   addBytesText();
-  delete Atomics.waitAsync; // Atomics.wait is refused by V8
+  delete Atomics.waitAsync; // V8 itself refuses Atomics.wait
 }

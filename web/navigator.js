@@ -11,14 +11,14 @@ export class Navigator {
   }
 
   /**
-   * https://html.spec.whatwg.org/multipage/system-state.html#dom-navigator-useragent. The rest of it is for packages such as zod, which
-   * look for that name to know that code from strings is allowed to top-level code and not afterwards.
+   * https://html.spec.whatwg.org/multipage/system-state.html#dom-navigator-useragent. The second part is for packages such as zod,
+   * which check for that name to know that only top-level code may evaluate strings.
    */
   get userAgent() {
     return "Atoll (like Cloudflare-Workers)";
   }
 
-  /** https://html.spec.whatwg.org/multipage/system-state.html#client-identification: the same of every program, as it says there. */
+  /** https://html.spec.whatwg.org/multipage/system-state.html#client-identification: the standard fixes these values. */
   get appCodeName() {
     return "Mozilla";
   }

@@ -10,7 +10,7 @@ const INTERNAL = Symbol("made by the platform");
 const entries = () => lazy("performance_entries.js");
 
 export class Performance extends EventTarget {
-  #brand; // looked at by each member, so that it fails on other objects
+  #brand; // read by each member as a brand check
 
   constructor(token = undefined) {
     if (token !== INTERNAL) throw illegalConstructor();
@@ -53,7 +53,7 @@ export class Performance extends EventTarget {
     entries().clear("measure", measureName);
   }
 
-  /** https://w3c.github.io/resource-timing/#extensions-performance-interface: nothing is loaded here that would have an entry. */
+  /** https://w3c.github.io/resource-timing/#extensions-performance-interface: a worker has no resource entries. */
   clearResourceTimings() {
     this.#brand;
   }

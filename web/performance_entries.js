@@ -46,7 +46,7 @@ export class PerformanceEntry {
     return this.#duration;
   }
 
-  /** https://w3c.github.io/performance-timeline/#dom-performanceentry-navigationid: no page, no navigation. */
+  /** https://w3c.github.io/performance-timeline/#dom-performanceentry-navigationid: a worker has no navigation. */
   get navigationId() {
     this.#id; // a brand check
     return 0;
@@ -117,8 +117,8 @@ export class PerformanceMeasure extends PerformanceEntry {
 
 defineInterface(PerformanceMeasure);
 
-let entries = []; // of this isolate, in the order they were made
-let listener = null; // given by performance_observer.js, once a worker has one
+let entries = []; // of this isolate, in the order of creation
+let listener = null; // set by performance_observer.js when a worker creates an observer
 
 export function setEntryListener(listen) {
   listener = listen;
@@ -145,7 +145,7 @@ const NAVIGATION = `connectEnd connectStart domComplete domContentLoadedEventEnd
 function toTimestamp(point) {
   if (typeof point === "number") return toTime(point, "Performance.measure");
   const name = toDOMString(point);
-  // Step 1: a moment of a page's navigation, of which a worker has none.
+  // Step 1: attributes of a page's navigation, which a worker does not have.
   if (NAVIGATION.includes(name)) throw new TypeError(`Performance.measure: there is no ${name} in a worker.`);
   const found = entries.findLast((entry) => entry.entryType === "mark" && entry.name === name);
   if (found === undefined) throw new DOMException(`The mark '${name}' does not exist.`, "SyntaxError");
@@ -174,7 +174,7 @@ export function measure(measureName, startOrOptions, endMark) {
   const given = ["start", "duration", "end", "detail"].some((key) => options[key] !== undefined);
   // Step 1.
   if (given) {
-    if (endMark !== undefined) throw new TypeError("Performance.measure: an end mark cannot be given beside options.");
+    if (endMark !== undefined) throw new TypeError("Performance.measure: options and an end mark cannot be combined.");
     if (options.start === undefined && options.end === undefined) throw new TypeError("Performance.measure: the options have neither start nor end.");
     if (options.start !== undefined && options.duration !== undefined && options.end !== undefined) {
       throw new TypeError("Performance.measure: the options have start, duration and end.");
@@ -196,7 +196,7 @@ export function filterEntries(name = undefined, type = undefined) {
   return chooseEntries(entries, name, type);
 }
 
-/** https://w3c.github.io/performance-timeline/#dfn-filter-buffer-by-name-and-type: by time, those of one time as they came. */
+/** https://w3c.github.io/performance-timeline/#dfn-filter-buffer-by-name-and-type: by time, then in the order of creation. */
 export function chooseEntries(list, name = undefined, type = undefined) {
   const chosen = list.filter(    (entry) => (name === undefined || entry.name === name) && (type === undefined || entry.entryType === type),
   );

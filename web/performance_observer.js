@@ -9,8 +9,8 @@ import { startTimer } from "./timers.js";
 const INTERNAL = Symbol("made by the platform");
 const SUPPORTED = Object.freeze(["mark", "measure"]);
 
-const observers = new Set(); // those that observe something
-let isQueued = false; // a task that tells them
+const observers = new Set(); // active observers
+let isQueued = false; // the delivery task is queued
 
 /** https://w3c.github.io/performance-timeline/#the-performanceobserverentrylist-interface */
 export class PerformanceObserverEntryList {
@@ -40,15 +40,15 @@ export class PerformanceObserverEntryList {
 
 defineInterface(PerformanceObserverEntryList);
 
-let tell; // (observer, entry): queue the entry if it is observed
-let deliver; // (observer): call it with what is queued
+let tell; // (observer, entry): queues the entry if it is observed
+let deliver; // (observer): calls the callback with the queued entries
 
 export class PerformanceObserver {
   #callback;
   #queue = [];
   #types = new Set();
-  #mode = null; // "single" or "multiple", by the first call of observe
-  #isTold = false; // of dropped entries, which is done once
+  #mode = null; // "single" or "multiple", set by the first call of observe
+  #isTold = false; // the count of dropped entries was delivered, which happens once
 
   constructor(callback) {
     requireArguments(arguments.length, 1, "PerformanceObserver constructor");
@@ -67,12 +67,12 @@ export class PerformanceObserver {
     const types = entryTypes === undefined ? undefined : toSequence(entryTypes, "PerformanceObserver.observe", toDOMString);
     // Steps 3 and 4.
     if (types === undefined && type === undefined) throw new TypeError("PerformanceObserver.observe: neither entryTypes nor type is given.");
-    if (types !== undefined && type !== undefined) throw new TypeError("PerformanceObserver.observe: entryTypes and type exclude each other.");
+    if (types !== undefined && type !== undefined) throw new TypeError("PerformanceObserver.observe: entryTypes and type cannot be combined.");
     // Steps 5 and 6.
     const mode = types === undefined ? "single" : "multiple";
     this.#mode ??= mode;
     if (this.#mode !== mode) {
-      throw new DOMException("One observer takes either entryTypes or type, not one after the other.", "InvalidModificationError");
+      throw new DOMException("An observer cannot switch between entryTypes and type.", "InvalidModificationError");
     }
     if (types === undefined) this.#observeOne(toDOMString(type), !!buffered);
     else this.#observeMany(types.filter((each) => SUPPORTED.includes(each)));

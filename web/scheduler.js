@@ -1,4 +1,4 @@
-// https://wicg.github.io/scheduling-apis/#scheduler, of which the part that every runtime has.
+// https://wicg.github.io/scheduling-apis/#scheduler: only the part that every runtime has.
 import { addAbortAlgorithm, isAbortSignal, removeAbortAlgorithm } from "./dom/abort.js";
 import { defineInterface } from "./internal/platform.js";
 import { illegalConstructor, requireArguments, toDictionary, toEnforcedRange } from "./internal/webidl.js";

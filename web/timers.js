@@ -1,12 +1,10 @@
 // https://html.spec.whatwg.org/multipage/timers-and-user-prompts.html#timers
 //
-// The engine knows when; this file knows what. It is given a number to remember (native.setTimer) and calls onTimer with it.
+// The engine keeps the time, this file keeps the callbacks. The engine gets an id (native.setTimer) and calls onTimer with it.
 import { reportException } from "./dom/report.js";
 import { callOf } from "./internal/async_context.js";
 import { native } from "./internal/native.js";
 import { requireArguments, toDOMString } from "./internal/webidl.js";
-
-const LONGEST = 2 ** 31 - 1;
 
 const timers = new Map(); // id -> { callback, args, context, interval (or -1) }
 let nextId = 1;
@@ -15,12 +13,13 @@ function start(callback, args, delay, interval) {
   const id = nextId++;
   timers.set(id, { callback, args, context: native.getAsyncContext(), interval });
   const set = native.setTimer(id, delay);
-  if (set === false || set === null) timers.delete(id); // null: of a call that is over, whose timers are gone
+  if (set !== true) timers.delete(id); // null: the call is over and its timers are gone
   if (set === false) throw new RangeError("Too many timers are set; clear some first.");
+  if (typeof set === "number") throw new RangeError(`A timer of ${delay} ms is too long: this node allows ${set} ms (timer_ms).`);
   return id;
 }
 
-const evaluate = globalThis.eval; // called by another name it runs code in the global scope
+const evaluate = globalThis.eval; // an indirect call, which runs code in the global scope
 const CodeFunction = Function;
 
 /** https://html.spec.whatwg.org/multipage/timers-and-user-prompts.html#timer-initialisation-steps */
@@ -28,16 +27,17 @@ function toHandler(handler, where) {
   if (typeof handler === "function") return handler;
   const code = toDOMString(handler);
   try {
-    CodeFunction(""); // whether code may be made from strings
+    CodeFunction(""); // throws if code from strings is not allowed
   } catch {
     throw new EvalError(`${where}: the handler must be a function; this worker may not run code in a string (switch allow_eval).`);
   }
   return () => evaluate(code);
 }
 
-// The `long` of Web IDL, where what is negative is at once.
+// Negative delays become 0. Not converted to `long` of Web IDL, where 2 ** 31 would become negative: a timer never fires early.
 function toDelay(value) {
-  return Math.max(0, value | 0);
+  const delay = Math.trunc(Number(value));
+  return delay > 0 ? delay : 0;
 }
 
 /** Called by the engine when a timer is due. */
@@ -52,19 +52,19 @@ export function onTimer(id) {
   } catch (error) {
     reportException(error);
   }
-  // The callback may have cleared its own interval. Set again in its own context: the engine asks whose timer it is.
+  // Not if the callback cleared its interval. The timer is set in its own context, from which the engine reads its call.
   if (timer.interval !== -1 && timers.has(id) && native.setTimer(id, timer.interval) !== true) timers.delete(id);
   native.setAsyncContext(before);
 }
 
-/** Called when a call is over and the engine has cleared its timers: forget them. */
+/** Forgets the timers of a call that is over. The engine has cleared them. */
 export function dropTimers(call) {
   for (const [id, timer] of timers) if (callOf(timer.context) === call) timers.delete(id);
 }
 
-/** A timer of the platform's own, in the async context of whoever asked. */
+/** A timer of the platform, in the async context of the caller. */
 export function startTimer(callback, delay) {
-  return start(callback, [], Math.min(delay, LONGEST), -1);
+  return start(callback, [], delay, -1);
 }
 
 /** https://html.spec.whatwg.org/multipage/timers-and-user-prompts.html#dom-settimeout */
@@ -76,12 +76,12 @@ export function setTimeout(handler, timeout = 0, ...args) {
 /** https://html.spec.whatwg.org/multipage/timers-and-user-prompts.html#dom-setinterval */
 export function setInterval(handler, timeout = 0, ...args) {
   requireArguments(arguments.length, 1, "setInterval");
-  // At least a millisecond, or an interval of nothing would leave no turn to anybody else.
+  // At least 1 ms: an interval of 0 would leave no time for anything else.
   const delay = Math.max(1, toDelay(timeout));
   return start(toHandler(handler, "setInterval"), args, delay, delay);
 }
 
-/** Node's: as soon as the current turn is over. */
+/** Node's setImmediate: runs after the current turn. */
 export function setImmediate(handler, ...args) {
   requireArguments(arguments.length, 1, "setImmediate");
   return start(toHandler(handler, "setImmediate"), args, 0, -1);

@@ -1,9 +1,9 @@
 // https://webassembly.github.io/spec/web-api/#streaming-modules
 //
-// V8 installs WebAssembly itself, in every isolate anew. Compiling from bytes is refused by the engine unless the worker may;
-// then it is done on the spot, because V8's own threads would do it at nobody's expense (engine/src/addon.cc). V8 counts
-// memory that threads could share for nobody: we do, and refuse modules that bring their own (engine/src/wasm_bytes.h). What
-// V8 counts for nobody either, addresses of memories and code of modules, weighs what it may take (engine/src/native/weights.h).
+// V8 defines WebAssembly in every new isolate. The engine refuses to compile from bytes unless the worker may. Compilation is then
+// synchronous: on V8's own threads it would be charged to no worker (engine/src/process/addon.cc). V8 does not count shared memory
+// towards the heap limit, so it is counted here, and modules that define one are refused (engine/src/limits/wasm_bytes.h). Address
+// space of memories and code of modules, which V8 does not count either, are counted as weights (engine/src/native/weights.h).
 import { isResponse } from "./fetch/outgoing.js";
 import { native } from "./internal/native.js";
 import { copyBytes, isBufferSource } from "./internal/webidl.js";
@@ -24,7 +24,7 @@ let waits = false;
 const MEMBERS = ["address", "index", "initial", "minimum"];
 const isObject = (value) => (typeof value === "object" && value !== null) || typeof value === "function";
 
-/** Put a constructor in the place of `namespace[name]` that is like it, but made by `make(Original, arguments, new.target)`. */
+/** Replaces `namespace[name]` by a constructor whose objects are made by `make(Original, arguments, new.target)`. */
 function replaceConstructor(namespace, name, make) {
   const Original = namespace[name];
   const value = new Proxy(Original, { construct: make });
@@ -34,15 +34,15 @@ function replaceConstructor(namespace, name, make) {
 }
 
 const PAGE = 65_536;
-const counted = []; // as much memory as there can be shared memory: V8 counts it for nobody, and never says when it is gone
+const counted = []; // buffers that stand for shared memory, which V8 does not count and whose release it does not report
 
-/** https://webassembly.github.io/spec/js-api/#memories. Shared memory takes all it may grow to off the worker's limit, for good. */
+/** https://webassembly.github.io/spec/js-api/#memories. Shared memory counts with its maximum size towards the limit, for good. */
 function makeMemory(Original, given, newTarget) {
   const [descriptor] = given;
   if (!isObject(descriptor)) return construct(Original, given, newTarget); // which throws
   let maximum = 0;
   const reader = {
-    // V8 asks for it last, and before it makes anything.
+    // V8 reads this last, before it allocates anything.
     get shared() {
       const isShared = !!descriptor.shared;
       if (isShared) counted.push(new ArrayBuffer(Math.ceil(Number(maximum)) * PAGE));
@@ -82,14 +82,14 @@ function requireBytes(bytes, where) {
 }
 
 /**
- * Called when an isolate gets its worker. Until that looks at WebAssembly it cannot do anything with it, not even with a module
- * it imports; few do, so all this waits until then.
+ * Called when an isolate gets its worker. A worker can use WebAssembly, or a module it imports, only through the global object
+ * WebAssembly. Few workers do, so the setup waits for the first access.
  */
 export function tameWebAssembly() {
-  if (waits || !("WebAssembly" in globalThis)) return; // there is none while the snapshot is made
+  if (waits || !("WebAssembly" in globalThis)) return; // WebAssembly does not exist while the snapshot is made
   waits = true;
   const { WebAssembly } = globalThis;
-  delete WebAssembly.Module.prototype.constructor; // the way there from a module that is imported
+  delete WebAssembly.Module.prototype.constructor; // otherwise an imported module would give access to it
   native.defineLazyGlobal("WebAssembly", () => tame(WebAssembly));
 }
 

@@ -1,52 +1,57 @@
-"""The contract of a binding: what a worker may ask of the world, one method per op.
+"""The contract of a binding: one method for each op.
 
-A binding is a folder: `<kind>.js` is what a worker sees, `ops.py` is the half that touches the world. An op is a method
-marked with @op("<kind>.<verb>"), the same name that the JavaScript half gives to defineOp.
+A binding is a folder: `<kind>.js` is the half that a worker sees, `ops.py` the half that does the work. An op is a
+method marked with @op("<kind>.<verb>"), the same name that the JavaScript half passes to defineOp.
 
-An op takes an OpCall and returns a Reply, or raises an AtollError, which reaches the worker as an exception of the
-right class. Anything else it raises is our bug: logged whole, INTERNAL to the worker. It may be a plain function or a
-coroutine; a coroutine is stepped once at once and becomes a task only if it really waits, so an answer from memory
-costs no task. The price: until its first real wait it runs outside any task. What asks for the current task
-(asyncio.timeout, TaskGroup, aiohttp) must come after `await own_task()`. What waits often and for one thing only may
-return a Later, which costs neither task nor future.
+An op takes an OpCall and returns a Reply, or raises an AtollError, which the worker gets as an exception of the right
+class. Any other exception is a bug of ours: it is logged in full, and the worker gets INTERNAL.
 
-A worker gets a binding by an entry in `bindings` of its deploy, which `claim` turns into the resource of a Grant. A
-binding that is `ambient` needs no entry: every worker has it, like fetch().
+An op may be a plain function or a coroutine. A coroutine runs at once up to its first real wait and becomes a task only
+then, so a reply from memory costs no task. The price: until that wait it runs outside any task. Code that needs the
+current task (asyncio.timeout, TaskGroup, aiohttp) must come after `await own_task()`. An op that often waits for a
+single event may return a Later, which costs neither task nor future.
+
+A worker gets a binding by an entry in `bindings` of its deploy, which `claim` turns into the resource of a Grant. An
+`ambient` binding, such as fetch(), needs no entry: every worker has it.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar
 
 import msgspec
 
-from atoll.bindings.scope import Scope
+from atoll.bindings.scope import CallScope
+from atoll.bindings.triggers import Trigger
 from atoll.workers import Grant
+
+if TYPE_CHECKING:
+    from prometheus_client.metrics_core import Metric
 
 
 @dataclass(slots=True)
 class OpCall:
-    """One thing a worker asks for. `meta` and `body` come from the worker: check them. `scope` is the call's."""
+    """One op of a worker. `meta` and `body` come from the worker: check them. `scope` belongs to the call."""
 
     grant: Grant
-    scope: Scope
+    scope: CallScope
     meta: dict[str, Any] = field(default_factory=dict)
     body: bytes = b""
 
 
 @dataclass(slots=True)
 class Reply:
-    """What the worker gets back: a JSON object and raw bytes."""
+    """The result of an op: a JSON object and raw bytes."""
 
     meta: Mapping[str, Any] = field(default_factory=dict)
     body: bytes = b""
 
 
 class Later:
-    """An answer that comes by a callback: `settle` is called once, when it is known."""
+    """A reply that comes by a callback: `settle` is called once, when the reply is known."""
 
     __slots__ = ("_done", "_is_over", "_tell")
 
@@ -56,13 +61,13 @@ class Later:
         self._done: Callable[[Any], None] | None = None
 
     def settle(self, answer: Reply | Exception) -> None:
-        """Here is the answer. Not before the op has returned; what comes after a cancel is dropped."""
+        """Give the reply. Never before the op has returned; a reply after a cancel is dropped."""
         if not self._is_over and self._tell is not None:
             self._tell(answer)
         self._end()
 
     def cancel(self) -> None:
-        """The call is over, and nobody wants the answer any more."""
+        """The call is over; the reply is not needed any more."""
         self._end()
 
     def _end(self) -> None:
@@ -75,7 +80,7 @@ class Later:
         self._tell = tell
 
     def add_done_callback(self, done: Callable[[Any], None]) -> None:
-        """As that of a task."""
+        """Like Task.add_done_callback."""
         self._done = done
 
 
@@ -84,8 +89,8 @@ Method = TypeVar("Method", bound=Callable[..., "Reply | Later | Awaitable[Reply]
 
 
 def op(name: str, *, free: bool = False) -> Callable[[Method], Method]:
-    """Mark a method as the op `name`. A `free` one is no new subrequest: it goes on with what another op began, or
-    spends by itself."""
+    """Mark a method as the op `name`. A `free` op does not count as a subrequest: it continues an earlier op, or counts
+    by itself."""
 
     def mark(method: Method) -> Method:
         method.op_name = name  # type: ignore[attr-defined]
@@ -96,20 +101,24 @@ def op(name: str, *, free: bool = False) -> Callable[[Method], Method]:
 
 
 async def own_task() -> None:
-    """From here on the op runs in a task of its own."""
+    """Continue the op in its own task."""
     await asyncio.sleep(0)
 
 
 class NoFields(msgspec.Struct, forbid_unknown_fields=True):
-    """An entry that says nothing but its type and name."""
+    """An entry with no fields but its type and name."""
+
+
+Need: TypeAlias = Callable[[str], "Binding"]  # another binding of the same node, by its kind
 
 
 class Binding:
-    """A kind of binding. One object serves every worker that was granted it; the grant says on whose behalf."""
+    """A kind of binding. One object serves all workers with a grant for it; the grant names tenant and resource."""
 
     kind: ClassVar[str]
     ambient: ClassVar[bool] = False
     Entry: ClassVar[type[msgspec.Struct]] = NoFields  # the fields of its entry in a deploy besides `type` and `name`
+    trigger: Trigger | None = None  # delivers the events in its manifest
 
     def ops(self) -> dict[str, OpHandler]:
         """Every op of this binding by name."""
@@ -118,38 +127,45 @@ class Binding:
             method = getattr(self, attribute)
             name = getattr(method, "op_name", None)
             if name is not None:
-                assert name.startswith(f"{self.kind}."), f"{name} is no name for an op of {self.kind}"
+                assert name.startswith(f"{self.kind}."), f"{name} is not a valid name for an op of {self.kind}"
                 found[name] = method
         return found
 
     def claim(self, tenant: str, entry: Any) -> str:
-        """The resource that an entry of a deploy names, as the grant will hold it. InvalidArgument if it cannot be.
+        """The resource that an entry of a deploy names, for its grant. InvalidArgument if the entry is invalid.
 
-        Pure: called for a draft that may never be deployed, and again for every stored version at a start.
+        Pure: called for drafts that may never be deployed, and for every stored version at a start.
         """
         return ""
 
     async def prepare(self, tenant: str, resource: str) -> None:
-        """A version with this grant is about to be deployed: make what it names and is not there yet."""
+        """Create the resource of a grant if it does not exist. Called before a version with this grant is deployed."""
 
     async def exists(self, tenant: str, resource: str) -> bool:
-        """Whether what a grant names is there. A rollback asks: nobody wants an empty one for what was deleted."""
+        """Whether the resource of a grant exists. A rollback checks it, to avoid an empty one for a deleted one."""
         return True
 
     async def holdings(self, tenant: str) -> list[str]:
-        """What a tenant has stored here, by name. A tenant that has something is not deleted: the next of that name
-        would find it."""
+        """The resources of a tenant, by name. A tenant with resources is not deleted: a new tenant of that name would
+        find them."""
         return []
 
     async def usage(self, tenant: str) -> dict[str, int]:
-        """How much a tenant has of what a quota of this kind bounds, by the name of the quota."""
+        """A tenant's present use of each quota of this binding, by the name of the quota."""
         return {}
 
     def bound(self, tenant: str, most: Mapping[str, int | None]) -> None:
-        """From now on a tenant may have so much, by the name of the quota; None is no bound. What it has stays."""
+        """Set a tenant's quotas, by name; None is unbounded. Existing data above a quota stays."""
 
     async def forget(self, tenant: str) -> None:
-        """A tenant was deleted: what is left of it must not be there for another one of that name."""
+        """Delete the rest of a deleted tenant's data: a new tenant of that name must not find it."""
+
+    async def seal_anew(self) -> None:
+        """Seal its secrets again: the node has a new root key, and the old ones are dropped next."""
+
+    async def metrics(self) -> Sequence[Metric]:
+        """Its families for /metrics. Import prometheus_client here: a node without scrapes does not need it."""
+        return ()
 
     async def close(self) -> None:
-        """The node stops: let go of what is open."""
+        """The node stops and the trigger is closed: release open resources."""

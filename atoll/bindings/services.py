@@ -1,92 +1,95 @@
-"""What a node has for its bindings to work with. Each takes of it what it needs, in its constructor."""
+"""The services that a node offers to its bindings. The constructor of a binding takes those it needs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
-from msgspec import Struct
+from msgspec import Struct, field
 
-from atoll.bindings.queue.store import QueueStore
-from atoll.bindings.scope import Scope
+from atoll.asset_files.store import AssetStore
+from atoll.bindings.events import Events
+from atoll.bindings.scope import CallScope
 from atoll.config import Settings
 from atoll.db.sqlite import Database
-from atoll.egress.gate import Gate
+from atoll.egress.gate import EgressGate
 from atoll.errors import Failure
+from atoll.holdings import Holdings
+from atoll.pacer import Pacer
 from atoll.workers import Version
 
 
 class InnerRequest(NamedTuple):
-    """What a worker is called with. `head` is that of a CALL frame."""
+    """A call of a worker by another. `head` is that of a CALL frame."""
 
     version: Version
     head: bytes
     body: bytes = b""
-    ended: bool = True  # else more of the body follows by `write`
-    hops: int = 0  # of the scope that asks
+    ended: bool = True  # if false, more of the body follows by `write`
+    hops: int = 0  # of the calling scope
     event: int = 0
-    within: Scope | None = None  # the scope that asks, if what the worker asks for counts as its own
+    within: CallScope | None = None  # the calling scope, if the callee's subrequests count for it too
 
 
 class InnerResponse(NamedTuple):
-    """What a worker answered: `head` is that of a RESPONSE frame. Both come from an engine: check them."""
+    """The response of a worker: `head` is that of a RESPONSE frame. Both fields come from an engine: check them."""
 
     status: int
     head: bytes
 
 
 class InnerCall(Protocol):
-    """A call of a worker by another one of this node, under way. Close it when nothing of it is wanted any more."""
+    """A call in progress between two workers of this node. Close it when its result is not needed any more."""
 
     async def response(self) -> InnerResponse:
-        """Status and header lines. CalleeFailed when the call ended without them."""
+        """Status and header lines. CalleeFailed if the call ended without them."""
 
     @property
     def answer(self) -> InnerResponse | Failure | None:
-        """The same, or how the call ended without it; None: it is not known yet."""
+        """The response, or how the call ended without one; None: not known yet."""
 
     def listen(self, listener: Callable[[], None]) -> None:
-        """Who is told, once, when `answer` is known or the call was closed."""
+        """Set a callback that runs once, when `answer` is known or the call was closed."""
 
     async def read(self) -> bytes:
-        """More of the response body; b"" at its end. CalleeFailed when it broke off. One read at a time."""
+        """More of the response body; b"" at its end. CalleeFailed if it broke off. One read at a time."""
 
     def read_nowait(self) -> bytes:
-        """What of the response body is here already."""
+        """The part of the response body that has already arrived."""
 
     @property
     def at_end(self) -> bool:
-        """Whether all of the response body has come and was read."""
+        """Whether all of the response body has arrived and was read."""
 
     async def write(self, chunk: bytes, ended: bool) -> bool:
-        """More of the request body; returns when there is room for the next. False: the worker wants no more of it."""
+        """Send a piece of the request body; returns when there is room for more. False: the worker needs no more."""
 
     def hear(self, messages: int) -> None:
-        """What is written next holds so many messages of a WebSocket."""
+        """Announce the number of WebSocket messages in the next write."""
 
     def leave(self, last: bytes, seconds: float) -> None:
-        """Send the last of the request body and wait for nothing: what comes is dropped, and it ends in time."""
+        """Send the last piece of the request body without waiting. The response is dropped; the call ends by itself."""
 
     def close(self) -> None: ...
 
 
 class MethodCall(InnerCall, Protocol):
-    """A call of a method of another worker, under way. `answer` has come when its value has begun to come."""
+    """A call in progress of a method of another worker. `answer` is set when its value begins to arrive."""
 
-    on_end: Callable[[], None] | None  # called when it is over: streams in its value have been sent by then
-    thrown: dict[str, Any]  # what besides name and message is told of an exception that it threw
+    on_end: Callable[[], None] | None  # called when the call is over: streams in its value have been sent by then
+    thrown: dict[str, Any]  # the details of a thrown exception besides name and message
 
     def value_nowait(self) -> bytes | None:
-        """What the method returned, if all of it is here."""
+        """The return value, if all of it has arrived."""
 
     async def value(self) -> bytes:
-        """What the method returned. CalleeFailed if it threw, or ended in another way."""
+        """The return value. CalleeFailed if the method threw, or ended in another way."""
 
 
 class InnerCalls(Protocol):
-    """Calls between the workers of this node, past every socket (engine/inner.py).
+    """Calls between the workers of this node, without sockets (engine/calls/between_workers.py).
 
-    LoopDetected when too many workers have called each other. All else that goes wrong is the call's answer.
+    LoopDetected if the chain of workers is too long. Any other failure is the answer of the call.
     """
 
     def start(self, request: InnerRequest) -> InnerCall: ...
@@ -95,16 +98,26 @@ class InnerCalls(Protocol):
 
 
 class Workers(Protocol):
-    """Which workers there are (control/deploy.py)."""
+    """The deployed workers (control/deploy/deployer.py)."""
 
     def find_worker(self, tenant: str, name: str) -> Version | None:
         """The active version of a worker of a tenant."""
 
+    def how_to_get(self, name: str) -> str:
+        """The hint for a worker that does not exist."""
+
 
 class Routes(Protocol):
-    """Which version answers on a host and path of this node (router.py)."""
+    """The version that serves a host and path of this node (router.py)."""
 
-    def find(self, host: bytes, target: bytes) -> Version | None: ...
+    def find(self, host: bytes, target: bytes, head: bytes = b"") -> Version | None: ...
+
+
+class Seals(Protocol):
+    """Seals secrets at rest (control/store/vault.py). A sealed value opens only for the same tenant, place and name."""
+
+    def seal(self, value: str, tenant: str, worker_id: str, name: str) -> bytes: ...
+    def open(self, sealed: bytes, tenant: str, worker_id: str, name: str) -> str: ...
 
 
 class Services(Struct, frozen=True):
@@ -112,6 +125,10 @@ class Services(Struct, frozen=True):
     database: Database
     routes: Routes
     inner: InnerCalls
-    queues: QueueStore
+    events: Events
     workers: Workers
-    gate: Gate
+    gate: EgressGate
+    seals: Seals
+    pacer: Pacer = field(default_factory=Pacer)
+    holdings: Holdings = field(default_factory=Holdings)
+    files: AssetStore | None = None  # of static assets; None: the binding makes its own

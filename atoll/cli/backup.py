@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING
 import click
 
 from atoll.cli.options import json_option, node_options
-from atoll.cli.talk import Failed, done, fail
+from atoll.cli.talk import Failed, done, echo, fail
 
 if TYPE_CHECKING:
     from atoll.cli.client import Client
@@ -20,13 +20,13 @@ CHUNK = 1 << 20
 
 @click.command()
 @click.argument("file", required=False, type=click.Path(dir_okay=False, path_type=Path))
-@click.option("--logs/--no-logs", default=True, show_default=True, help="With the logs of workers.")
+@click.option("--logs/--no-logs", default=True, show_default=True, help="Include the logs of workers.")
 @node_options
 @json_option
 def backup(client: Client, file: Path | None, logs: bool, as_json: bool) -> None:
-    """Copy everything a running node keeps into FILE, a tar archive (`-`: stdout). Prints its name.
+    """Back up everything a running node stores to FILE, a tar archive (`-` for stdout). Prints the file's name.
 
-    The node goes on serving meanwhile. The archive holds all code, data and keys: keep it as safe as the node itself.
+    The node keeps serving. The archive holds all code, data and keys: keep it as safe as the node itself.
 
     \b
     Examples:
@@ -34,16 +34,18 @@ def backup(client: Client, file: Path | None, logs: bool, as_json: bool) -> None
       atoll backup /backups/monday.tar --no-logs
       atoll backup - | zstd > monday.tar.zst
     """
+    if file == Path("-") and sys.stdout.isatty():
+        fail("a terminal cannot take the archive", "write it to a file or a pipe: `atoll backup - > backup.tar`")
     response = client.send("GET", "/api/backup", query={"logs": "true" if logs else "false"})
     if file == Path("-"):
         if as_json:
-            fail("stdout cannot hold the archive and JSON", "name a file, or leave out --json")
+            fail("stdout cannot take both the archive and JSON", "name a file, or leave out --json")
         _copy(response, sys.stdout.buffer)
         return
     path = file or Path(_name_of(response))
     if path.exists():
         fail(f"{path} exists already", "name another file")
-    part = path.with_name(path.name + ".part")  # half a backup must not look like one
+    part = path.with_name(path.name + ".part")  # an incomplete archive must not look like a backup
     try:
         with part.open("xb") as out:
             part.chmod(0o600)
@@ -55,7 +57,7 @@ def backup(client: Client, file: Path | None, logs: bool, as_json: bool) -> None
         part.unlink(missing_ok=True)
     done(f"{path.stat().st_size:,} bytes", as_json, file=str(path), bytes=path.stat().st_size)
     if not as_json:
-        click.echo(str(path))
+        echo(str(path))
 
 
 def _copy(response: http.client.HTTPResponse, out: IO[bytes]) -> None:
@@ -63,7 +65,7 @@ def _copy(response: http.client.HTTPResponse, out: IO[bytes]) -> None:
         while chunk := response.read(CHUNK):
             out.write(chunk)
     except (http.client.HTTPException, ConnectionError, TimeoutError) as error:
-        fail(f"the node broke off: {str(error) or type(error).__name__}", "try again; its log may say more")
+        fail(f"the node stopped sending: {str(error) or type(error).__name__}", "try again; the node's log may say why")
 
 
 def _name_of(response: http.client.HTTPResponse) -> str:
@@ -73,13 +75,15 @@ def _name_of(response: http.client.HTTPResponse) -> str:
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--data", required=True, type=click.Path(path_type=Path), metavar="DIR", help="New folder to restore to.")
+@click.option(
+    "--data", required=True, type=click.Path(path_type=Path), metavar="DIR", help="Folder to restore to, new or empty."
+)
 @json_option
 def restore(file: Path, data: Path, as_json: bool) -> None:
-    """Make the folder DIR what the node had when FILE was made; then `atoll serve --data DIR` goes on from there.
+    """Restore the backup FILE into the folder DIR. `atoll serve --data DIR` then serves it.
 
-    The folder must be new or empty. A backup of a newer Atoll is refused; one of an older Atoll is brought up to date
-    when it is served.
+    The folder must be new or empty. A backup from a newer Atoll is refused. One from an older Atoll is migrated when
+    the node starts.
 
     \b
     Examples:
@@ -99,4 +103,4 @@ def restore(file: Path, data: Path, as_json: bool) -> None:
     told = f"{len(manifest.files)} files of Atoll {manifest.atoll}; start it with: atoll serve --data {data}"
     done(told, as_json, data=str(data), files=len(manifest.files), atoll=manifest.atoll)
     if not as_json:
-        click.echo(str(data))
+        echo(str(data))

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from atoll.cli.options import json_option, load_project, project_options
-from atoll.cli.talk import Failed, paint, say, show_json
+from atoll.cli.options import WantedProject, json_option, load_one, project_options
+from atoll.cli.talk import Failed, echo, paint, say, show_json
 
 if TYPE_CHECKING:
     from atoll.project.built import Built
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def build_project(project: Project) -> Built:
-    """Build it and say what there is to say. Raises Failed."""
+    """Build the project and print its warnings. Raises Failed."""
     from atoll.project.build import Builder
     from atoll.project.model import ProjectError
 
@@ -47,11 +47,11 @@ def size_of(built: Built) -> str:
     help="Folder for the bundle.",
 )
 @json_option
-def build(path: Path | None, environment: str, allow_missing_bindings: bool, out: Path, as_json: bool) -> None:
-    """Build the project at PATH (a script, a folder or a config file; by default here) into a bundle.
+def build(wanted: WantedProject, out: Path, as_json: bool) -> None:
+    """Build the project at PATH (a script, a folder or a config file; by default the current folder) into a bundle.
 
-    A bundle is a folder with the modules and a manifest.json that names each with its sha256. `atoll deploy` of it
-    deploys exactly that.
+    A bundle is a folder with the modules and a manifest.json that lists each with its sha256. `atoll deploy` can deploy
+    it without another build.
 
     \b
     Examples:
@@ -62,7 +62,9 @@ def build(path: Path | None, environment: str, allow_missing_bindings: bool, out
     from atoll.project.bundle import write_bundle
     from atoll.project.model import ProjectError
 
-    project = load_project(path, environment, allow_missing=allow_missing_bindings)
+    project = load_one(wanted)
+    for field in project.files:
+        raise Failed(f"a bundle has no place for `{field}` yet", "deploy the project itself with `atoll deploy`")
     built = build_project(project)
     try:
         manifest = write_bundle(project, built, out)
@@ -77,4 +79,4 @@ def build(path: Path | None, environment: str, allow_missing_bindings: bool, out
 
         show_json(json.loads(manifest.read_text("utf-8")))
     else:
-        click.echo(out)
+        echo(out)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import click
 from click.shell_completion import get_completion_class
 
+from atoll.cli.talk import echo
+
 
 @click.command()
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> None:
-    """Print the script that completes commands in a shell.
+    """Print the completion script of a shell.
 
     \b
     Examples:
@@ -20,4 +22,4 @@ def completion(shell: str) -> None:
 
     found = get_completion_class(shell)
     assert found is not None
-    click.echo(found(main, {}, "atoll", "_ATOLL_COMPLETE").source())
+    echo(*found(main, {}, "atoll", "_ATOLL_COMPLETE").source().split("\n"))

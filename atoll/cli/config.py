@@ -1,4 +1,4 @@
-"""`atoll config`: what a node started here would be set to, or what a running one is set to, and why."""
+"""`atoll config`: the settings a node would start with here, or those of a running node, and their origins."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 @click.option(
     "--config", "file", type=click.Path(path_type=Path), metavar="FILE", help=f"Settings.  [default: ./{CONFIG_FILE}]"
 )
-@click.option("--node", is_flag=True, help="Ask the running node; so do --api and --profile.")
-@click.option("--changed", is_flag=True, help="Only those that are not the default.")
+@click.option("--node", is_flag=True, help="Show the settings of the running node. --api and --profile imply it.")
+@click.option("--changed", is_flag=True, help="Show only settings that differ from their default.")
 @node_options
 @json_option
 @click.pass_context
@@ -38,9 +38,9 @@ def config(
     changed: bool,
     as_json: bool,
 ) -> None:
-    """Print settings, and where each comes from: default, file, environment or flag.
+    """Print settings and where each comes from: default, file, environment or flag.
 
-    Those that `atoll serve` would have here, or with --node those of the node that commands speak to.
+    By default these are the settings that `atoll serve` would use here; with --node, those of the running node.
 
     \b
     Examples:
@@ -51,7 +51,10 @@ def config(
     """
     named = any(ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE for name in ("api", "profile"))
     if (node or named) and file is not None:
-        raise Failed("--config is a file here, and a node has its own", "leave out one of them")
+        raise Failed(
+            "--config names a local file, but a running node has its own settings",
+            "leave out --config, or --node, --api and --profile",
+        )
     rows = client.get("/api/config")["settings"] if node or named else _here(file)
     known = [row["name"] for row in rows]
     wanted = [name.replace("-", "_") for name in names] or known
@@ -67,7 +70,7 @@ def config(
 
 
 def _here(file: Path | None) -> list[dict[str, Any]]:
-    """What a node started here would be set to, as GET /api/config tells it of one that runs."""
+    """The settings a node would start with here, in the form of GET /api/config."""
     try:
         settings, origins = load_with_origins(file, os.environ, {})
     except StartError as error:
@@ -75,7 +78,7 @@ def _here(file: Path | None) -> list[dict[str, Any]]:
     return [
         {
             "name": name,
-            "value": shown_value(getattr(settings, name)),
+            "value": shown_value(settings.value(name)),
             "origin": origins.get(name, "default"),
             "env": list(env_names(name))[-1],
             "doc": facts_of(name).doc,

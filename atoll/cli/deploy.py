@@ -1,4 +1,4 @@
-"""`atoll deploy`: build a project, or take a bundle as it is, and make it the version a node serves."""
+"""`atoll deploy`: build a project, or take a bundle, and deploy it to a node."""
 
 from __future__ import annotations
 
@@ -8,38 +8,34 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from atoll.cli.build import build_project, size_of
-from atoll.cli.options import json_option, load_project, node_options, project_options
-from atoll.cli.talk import Failed, fail, paint, say, show_json
+from atoll.cli.options import WantedProject, json_option, load_one, node_options, project_options
+from atoll.cli.talk import Failed, echo, fail, paint, say, show_json
+from atoll.manifests.every import project_files
 
 if TYPE_CHECKING:
     from atoll.cli.client import Client
+    from atoll.project.model import Project
 
 
 @click.command()
 @project_options
-@click.option("--name", metavar="NAME", help="Deploy under another name.")
-@click.option("--var", "variables", multiple=True, metavar="NAME=VALUE", help="Set a variable; may be given again.")
-@click.option("-m", "--message", default="", metavar="TEXT", help="A word about this version.")
-@click.option("--tag", default="", metavar="TEXT", help="A name for this version, such as a commit.")
+@click.option("-m", "--message", default="", metavar="TEXT", help="A message to store with this version.")
+@click.option("--tag", default="", metavar="TEXT", help="A tag for this version, such as a commit.")
 @click.option("--dry-run", is_flag=True, help="Build and check, but deploy nothing.")
 @node_options
 @json_option
 def deploy(
     client: Client,
-    path: Path | None,
-    environment: str,
-    allow_missing_bindings: bool,
-    name: str | None,
-    variables: tuple[str, ...],
+    wanted: WantedProject,
     message: str,
     tag: str,
     dry_run: bool,
     as_json: bool,
 ) -> None:
-    """Deploy the project at PATH (a script, a folder or a config file; by default here), or the bundle at PATH.
+    """Deploy the project at PATH (a script, a folder or a config file; by default the current folder), or a bundle.
 
-    The new version takes over when the node has loaded it: calls that run finish with the old one, none is lost, and a
-    worker that does not start changes nothing. Secrets stay. The address is printed.
+    The new version gets traffic once the node has loaded it. Running calls finish with the old version and none is
+    lost. If the new version does not start, the old one stays. Secrets are kept. Prints the worker's address.
 
     \b
     Examples:
@@ -48,14 +44,7 @@ def deploy(
       atoll deploy --env production --message "new prices"
       atoll deploy dist --profile home
     """
-    body, secrets = _body_of(path, environment, allow_missing=allow_missing_bindings)
-    if name:
-        body["name"] = name
-    for variable in variables:
-        key, equals, value = variable.partition("=")
-        if not equals:
-            fail(f"--var is {variable!r}", "write it like --var GREETING=hello")
-        body.setdefault("env", {})[key] = value
+    project, body, secrets = body_of(wanted)
     if message:
         body["message"] = message
     if tag:
@@ -65,6 +54,7 @@ def deploy(
         if as_json:
             show_json({key: value for key, value in body.items() if key not in ("modules", "source_maps")})
         return
+    send_files(client, project, body)
     worker = send(client, body, secrets)
     version = worker["version"]
     text = f"deployed {paint(worker['name'], bold=True)}, version {version['number']}"
@@ -72,36 +62,57 @@ def deploy(
     if as_json:
         show_json(worker)
     else:
-        click.echo(worker["url"])
+        echo(worker["url"])
 
 
-def _body_of(path: Path | None, environment: str, *, allow_missing: bool) -> tuple[dict[str, Any], tuple[str, ...]]:
-    from atoll.project.bundle import deploy_body, is_bundle, read_bundle
+def send_files(client: Client, project: Project | None, body: dict[str, Any]) -> None:
+    """Upload the files of a project that the node does not have; `body` then names them."""
+    for field, value in (project.files if project is not None else {}).items():
+        body[field] = project_files()[field].send(client, project, value)
+
+
+def body_of(wanted: WantedProject) -> tuple[Project | None, dict[str, Any], tuple[str, ...]]:
+    """The project, or None for a bundle; the body of its deploy; the secrets that it requires."""
+    from atoll.project.bundle import deploy_body, is_bundle
+
+    if wanted.path is not None and is_bundle(wanted.path):
+        return None, *_bundled_body(wanted, wanted.path)
+    project = load_one(wanted)
+    built = build_project(project)
+    if built.modules:
+        say(f"built {paint(project.name, bold=True)}: {size_of(built)}")
+    return project, deploy_body(project.settings(), built.main, built.modules), project.required_secrets
+
+
+def _bundled_body(wanted: WantedProject, path: Path) -> tuple[dict[str, Any], tuple[str, ...]]:
+    from atoll.project.bundle import read_bundle
     from atoll.project.model import ProjectError
 
-    if path is not None and is_bundle(path):
-        if environment:
-            fail("a bundle was built for its environment", "leave out --env, or build again with it")
-        try:
-            return read_bundle(path)
-        except ProjectError as error:
-            raise Failed(str(error), error.hint) from None
-    project = load_project(path, environment, allow_missing=allow_missing)
-    built = build_project(project)
-    say(f"built {paint(project.name, bold=True)}: {size_of(built)}")
-    return deploy_body(project.settings(), built.main, built.modules), project.required_secrets
+    if wanted.environment or wanted.config is not None:
+        fail(
+            "the config and environment of a bundle were chosen when it was built",
+            "leave out --env and --config, or build it again with them",
+        )
+    try:
+        body, secrets = read_bundle(path)
+        body["name"] = wanted.named(body["name"])
+        if variables := wanted.given_variables():
+            body["env"] = {**body.get("env", {}), **variables}
+    except ProjectError as error:
+        raise Failed(str(error), error.hint) from None
+    return body, secrets
 
 
 def send(client: Client, body: dict[str, Any], secrets: tuple[str, ...] = ()) -> Any:
-    """Make a new version of the worker, or the worker itself."""
-    from atoll.cli.client import Refusal, segment
+    """Create the worker, or a new version of it."""
+    from atoll.cli.client import ApiRefusal, segment
 
     where = f"/api/workers/{segment(body['name'])}"
     try:
         if secrets:
             _refuse_missing_secrets(client, where, secrets)
         return client.put(where, body)
-    except Refusal as refusal:
+    except ApiRefusal as refusal:
         if refusal.status != 404:
             raise
     if secrets:
@@ -110,7 +121,7 @@ def send(client: Client, body: dict[str, Any], secrets: tuple[str, ...] = ()) ->
 
 
 def _refuse_missing_secrets(client: Client, where: str, secrets: tuple[str, ...]) -> None:
-    there = {secret["name"] for secret in client.get(f"{where}/secrets")["secrets"]}
+    there = {secret["name"] for secret in client.all(f"{where}/secrets", "secrets")}
     missing = [name for name in secrets if name not in there]
     if missing:
         fail(f"the worker lacks the secrets {', '.join(missing)}", f"set each: atoll secret put {missing[0]}")

@@ -1,15 +1,13 @@
-"""What `atoll serve` says when it serves: to people what to try, to scripts where it is."""
+"""What `atoll serve` prints once it serves: commands to try, or one line of JSON for scripts."""
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 from typing import TYPE_CHECKING
 
-import click
-
 import atoll
+from atoll.cli.talk import echo_json, paint, say
 
 if TYPE_CHECKING:
     from atoll.app import Node
@@ -19,21 +17,21 @@ EXAMPLE_BODY = '{"name":"hello","script":"export default { fetch() { return new 
 
 def greet_script(node: Node) -> None:
     """One line of JSON."""
-    click.echo(json.dumps(ready_facts(node)))
+    echo_json(ready_facts(node))
 
 
 def ready_facts(node: Node) -> dict[str, object]:
-    """What a script wants to know of a node that serves."""
+    """Facts about the running node, for scripts."""
     settings = node.settings
     return {
         "event": "ready",
-        "url": f"http://{settings.base_domain}:{node.server.port}",
+        "url": node.control.address.base,
         "host": settings.host,
         "port": node.server.port,
         "pid": os.getpid(),
         "version": atoll.__version__,
         "engines": settings.engines,
-        "workers": len(node.deployer.all()),
+        "workers": len(node.deployer.names.under(None)),
         "data": str(settings.data),
         "token_file": str(node.first_token) if node.first_token is not None else None,
         "sandbox": {"held": node.supervisor.layers.held, "missing": node.supervisor.layers.missing},
@@ -45,29 +43,31 @@ def counted(number: int, noun: str) -> str:
 
 
 def greet(node: Node) -> None:
-    """Say what runs and what to try."""
+    """Print what runs and what to try."""
     settings, port = node.settings, node.server.port
-    base = f"http://{settings.base_domain}:{port}"
-    control = f"http://{(*settings.control_hosts, 'localhost')[0]}:{port}"  # it does not answer on the base domain
-    names = [deployment.name for deployment in node.deployer.all()]
-    say = click.style
-    click.echo(f"\n  {say('Atoll', bold=True)} {atoll.__version__} is serving on {say(base, fg='cyan')}", err=True)
+    address = node.control.address
+    base = address.base
+    control = f"http://localhost:{port}"  # not on the base domain
+    if settings.control_hosts:
+        control = address.at(settings.control_hosts[0])
+    names = node.deployer.names.under(None)
+    say("", f"  {paint('Atoll', bold=True)} {atoll.__version__} is serving on {paint(base, fg='cyan')}")
     parts = f"{counted(settings.engines, 'engine')}, {counted(len(names), 'worker')}"
-    click.echo(f"  {parts}, data in {settings.data}", err=True)
+    say(f"  {parts}, data in {settings.data}")
     layers = node.supervisor.layers
-    held = str(layers) if layers.held and not layers.missing else say(str(layers), fg="yellow")
-    click.echo(f"  sandbox: {held}\n", err=True)
+    held = str(layers) if layers.held and not layers.missing else paint(str(layers), fg="yellow")
+    say(f"  sandbox: {held}", "")
     token = ""
     if not node.access.gate.is_open:
         token = " -H 'Authorization: Bearer …'"
         if node.first_token is not None:
             token = f' -H "Authorization: Bearer $(cat {shlex.quote(str(node.first_token))})"'
-            click.echo(f"  token   the control API needs one: an admin's is in {node.first_token}", err=True)
+            say(f"  token   the control API needs a token: an admin token is in {node.first_token}")
     elif settings.base_domain != "localhost":
-        hint = "open to whoever asks this machine for localhost: behind a proxy or tunnel set control_auth to token"
-        click.echo(f"  {say('note', fg='yellow')}    the control API is {hint}", err=True)
+        hint = "open to every request to localhost: behind a proxy or tunnel set control_auth to token"
+        say(f"  {paint('note', fg='yellow')}    the control API is {hint}")
     if names:
-        click.echo(f"  try     curl {node.control.url_of(names[0])}", err=True)
-    click.echo(f"  deploy  curl -X POST {control}/api/workers -H 'Content-Type: application/json'{token} \\", err=True)
-    click.echo(f"            -d '{EXAMPLE_BODY}'", err=True)
-    click.echo(f"  look    {control}/  (Ctrl-C stops)\n", err=True)
+        say(f"  try     curl {node.control.url_of(names[0])}")
+    say(f"  deploy  curl -X POST {control}/api/workers -H 'Content-Type: application/json'{token} \\")
+    say(f"            -d '{EXAMPLE_BODY}'")
+    say(f"  look    {control}/  (Ctrl-C stops)", "")

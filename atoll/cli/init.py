@@ -12,18 +12,18 @@ from pathlib import Path
 import click
 
 from atoll.cli.options import json_option
-from atoll.cli.talk import fail, paint, say, show_json
+from atoll.cli.talk import echo, fail, paint, say, show_json
+from atoll.manifests.every import manifests
 
-# name -> what it shows
+# name -> description
 TEMPLATES = {
     "hello": "the smallest worker, in JavaScript",
-    "typescript": "the same in TypeScript, in two files",
+    "typescript": "the same worker in TypeScript, in two files",
     "api": "a JSON API with hono, from npm",
-    "kv": "a counter of visits in KV",
-    "cron": "runs every five minutes, and remembers it",
     "chat": "a chat room over WebSockets, with its page",
+    **{name: shows for manifest in manifests().values() for name, shows in manifest.templates.items()},
 }
-# Templates that are examples: one source for both
+# Templates whose source is an example
 EXAMPLES = {"chat": "chat"}
 IGNORED = "node_modules/\ndist/\n.atoll/\n.dev.vars\n.env\n"
 INSTALL_SECONDS = 300
@@ -34,7 +34,7 @@ def _listed() -> str:
 
 
 @click.command(
-    help=f"""Start a project from TEMPLATE in FOLDER (by default one of the template's name).
+    help=f"""Create a project from TEMPLATE in FOLDER (by default a new folder with the template's name).
 
 \b
 Templates:
@@ -57,7 +57,7 @@ Examples:
 @click.option("--install/--no-install", default=True, help="Fetch the npm packages of the template.  [default: yes]")
 @json_option
 def init(template: str, folder: Path | None, name: str | None, install: bool, as_json: bool) -> None:
-    from atoll.project.files import worker_name
+    from atoll.workers import worker_name
 
     if template not in TEMPLATES:
         fail(f"there is no template `{template}`", f"the templates are {', '.join(TEMPLATES)}")
@@ -72,12 +72,14 @@ def init(template: str, folder: Path | None, name: str | None, install: bool, as
         show_json({"name": name, "folder": str(folder), "files": written})
         return
     for path in written:
-        click.echo(folder / path)
-    say(f"\n{paint(name, bold=True)} is in {folder}. Next:\n\n  cd {shlex.quote(str(folder))}\n  atoll dev\n")
+        echo(folder / path)
+    say(
+        "", f"{paint(name, bold=True)} is in {folder}. Next:", "", f"  cd {shlex.quote(str(folder))}", "  atoll dev", ""
+    )
 
 
 def write_template(template: str, folder: Path, name: str) -> list[str]:
-    """Copy it, under another name. Returns what was written, from `folder`."""
+    """Copy the template and rename the project. Returns the paths written, relative to `folder`."""
     written = []
     today = datetime.datetime.now(datetime.UTC).date().isoformat()
     source = _source_of(template)
@@ -99,22 +101,25 @@ def write_template(template: str, folder: Path, name: str) -> list[str]:
 
 
 def _source_of(template: str) -> Path:
-    """Its folder: the installed package is one of files."""
+    """The folder of a template."""
+    for kind, manifest in manifests().items():
+        if template in manifest.templates:
+            return Path(str(files("atoll.bindings") / kind / "templates" / template))
     if template not in EXAMPLES:
         return Path(str(files("atoll.cli") / "templates" / template))
-    from atoll.engine.process import built_folders
+    from atoll.engine.process.engine_process import built_folders
 
     found = [folder / "_examples" / EXAMPLES[template] for folder in built_folders()]
     return next((folder for folder in found if folder.is_dir()), None) or fail(
-        f"the template {template} did not come with this Atoll", "run `make setup`"
+        f"the template {template} is not part of this installation", "run `make setup`"
     )
 
 
 def install_packages(folder: Path) -> None:
-    """`npm install` with the npm that comes with Atoll. A project without its packages is still a project."""
+    """Run `npm install` with the npm that comes with Atoll. A failure is only a warning: the project is there."""
     from atoll.project.fetch import npm_command
 
-    say("fetching its packages with npm")
+    say("fetching the project's packages with npm")
     command = [*npm_command(), "install", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
     try:
         ran = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=INSTALL_SECONDS, check=False)
@@ -122,5 +127,5 @@ def install_packages(folder: Path) -> None:
     except subprocess.TimeoutExpired:
         reason = ["npm took too long"]
     if reason:
-        say(f"{paint('warning:', fg='yellow')} its packages could not be fetched: {reason[0]}")
-        say(f"{paint('hint:', fg='cyan')} try `npm install` in {folder} when there is a network")
+        say(f"{paint('warning:', fg='yellow')} the project's packages could not be fetched: {reason[0]}")
+        say(f"{paint('hint:', fg='cyan')} run `npm install` in {folder} once the network is up")

@@ -1,4 +1,4 @@
-"""Being told to stop while a command is still importing what it runs."""
+"""Signals that stop a command while it still imports its modules."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from types import FrameType
 
 @contextmanager
 def ending_at_once() -> Iterator[None]:
-    """Ctrl-C ends the process without a word: nothing was begun that would have to be cleaned up.
+    """Ctrl-C ends the process silently: nothing needs cleaning up yet.
 
-    Python would raise it wherever it stands, with a traceback; and where that is a callback (imports have them) the
-    error is printed and lost.
+    Python would raise KeyboardInterrupt at the current line, with a traceback. In a callback, as imports have them, it
+    would print the error and go on.
     """
-    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:  # ignored, or somebody else's
+    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:  # ignored, or handled by other code
         yield
         return
     try:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-    except ValueError:  # not in the main thread: then it is not ours to handle
+    except ValueError:  # not in the main thread, where signals cannot be handled
         yield
         return
     try:
@@ -30,7 +30,7 @@ def ending_at_once() -> Iterator[None]:
 
 
 class Interrupt:
-    """Ctrl-C and its kin until an event loop handles them: `came` remembers one, and whoever starts looks there."""
+    """Catches stop signals until an event loop handles them. `came` holds the signal; the event loop checks it."""
 
     def __init__(self) -> None:
         self.came = 0  # the number of the signal
@@ -50,6 +50,6 @@ class Interrupt:
 
 
 def signals_to_stop() -> list[signal.Signals]:
-    """A terminal that is closed stops it too, unless `nohup` asked that it does not."""
+    """The stop signals. A closed terminal (SIGHUP) is one, unless `nohup` ignores it."""
     hangs_up = signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN
     return [signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hangs_up else [])]

@@ -1,8 +1,9 @@
-"""`atoll`: the table of commands. A command is imported when it is called, so that `atoll --help` stays quick."""
+"""`atoll`: the table of commands. A command is imported when it is called, which keeps `atoll --help` fast."""
 
 from __future__ import annotations
 
 import importlib
+import io
 import os
 import sys
 from typing import Any, NamedTuple
@@ -12,84 +13,128 @@ import click
 from atoll import __version__
 from atoll.cli.interrupt import ending_at_once
 from atoll.cli.talk import Failed
+from atoll.manifests.every import command_groups
 
 
-class Entry(NamedTuple):
+class CommandEntry(NamedTuple):
     module: str
     help: str
-    name: str = ""  # of the command in the module, where it is not the word that is typed
+    name: str = ""  # the command's name in the module, if it differs from the one users type
 
 
-SECTIONS: dict[str, dict[str, Entry]] = {
+SECTIONS: dict[str, dict[str, CommandEntry]] = {
     "Make": {
-        "init": Entry("atoll.cli.init", "Start a project from a template."),
-        "build": Entry("atoll.cli.build", "Build a project into a bundle."),
-        "deploy": Entry("atoll.cli.deploy", "Build a project, or take a bundle, and deploy it to a node."),
-        "publish": Entry("atoll.cli.deploy", "The same as deploy.", "deploy"),
-        "types": Entry("atoll.cli.types.command", "Write TypeScript's types of env and all globals."),
+        "init": CommandEntry("atoll.cli.init", "Create a project from a template."),
+        "build": CommandEntry("atoll.cli.build", "Build a project into a bundle."),
+        "deploy": CommandEntry("atoll.cli.deploy", "Build a project, or take a bundle, and deploy it to a node."),
+        "publish": CommandEntry("atoll.cli.deploy", "An alias of deploy.", "deploy"),
+        "types": CommandEntry("atoll.cli.types.command", "Write TypeScript types for env and all globals."),
     },
     "Run": {
-        "dev": Entry("atoll.cli.dev.command", "Run a project, and follow its files."),
-        "serve": Entry("atoll.cli.serve", "Start a node and serve workers until it is told to stop."),
+        "dev": CommandEntry("atoll.cli.dev.command", "Run a project and reload it when its files change."),
+        "serve": CommandEntry("atoll.cli.serve", "Start a node and serve workers until it is stopped."),
     },
     "Look after": {
-        "workers": Entry("atoll.cli.workers", "List, show and delete the workers of a node."),
-        "routes": Entry("atoll.cli.routes", "List the hosts and paths that lead to workers."),
-        "versions": Entry("atoll.cli.versions", "List the versions of a worker."),
-        "rollback": Entry("atoll.cli.versions", "Answer with an older version again."),
-        "logs": Entry("atoll.cli.logs", "Show the last calls of a worker."),
-        "tail": Entry("atoll.cli.logs", "Show the calls of a worker as they happen."),
-        "secret": Entry("atoll.cli.secret", "Set, list and delete the secrets of a worker."),
-        "cron": Entry("atoll.cli.cron", "See when crons run and how they ran, and run one now."),
-        "queues": Entry("atoll.cli.queues", "See what waits in queues, send messages, pause and empty them."),
-        "kv": Entry("atoll.cli.kv", "Look into KV namespaces, change, fill and empty them."),
-        "backup": Entry("atoll.cli.backup", "Copy everything a running node keeps into a file."),
-        "restore": Entry("atoll.cli.backup", "Make a new data folder from a backup."),
+        "workers": CommandEntry("atoll.cli.workers", "List, show and delete the workers of a node."),
+        "routes": CommandEntry("atoll.cli.routes", "List the hosts and paths that lead to workers."),
+        "hosts": CommandEntry("atoll.cli.hosts", "List and release reserved hosts."),
+        "versions": CommandEntry("atoll.cli.versions", "List, show, upload and deploy versions of a worker."),
+        "deployments": CommandEntry("atoll.cli.versions", "List which versions of a worker got traffic, and when."),
+        "pull": CommandEntry("atoll.cli.pull", "Download the code and settings of a version."),
+        "rollback": CommandEntry("atoll.cli.versions", "Activate an older version of a worker."),
+        "logs": CommandEntry("atoll.cli.logs", "Show the last calls of a worker."),
+        "tail": CommandEntry("atoll.cli.logs", "Show the calls of a worker as they happen."),
+        "secret": CommandEntry("atoll.cli.secret", "Set, list and delete the secrets of a worker."),
+        "backup": CommandEntry("atoll.cli.backup", "Back up everything a running node stores to a file."),
+        "restore": CommandEntry("atoll.cli.backup", "Restore a backup into a new data folder."),
     },
     "Set up": {
-        "token": Entry("atoll.cli.token", "Make, list and revoke tokens of a node."),
-        "tenant": Entry("atoll.cli.tenant", "Make, list, bound and delete tenants of a node."),
-        "doctor": Entry("atoll.cli.doctor", "Look at a project, this machine and the node."),
-        "config": Entry("atoll.cli.config", "Print the settings of a node, and where each comes from."),
-        "profile": Entry("atoll.cli.profile", "Name nodes, and choose the one commands speak to."),
-        "completion": Entry("atoll.cli.completion", "Print the script that completes commands in a shell."),
+        "token": CommandEntry("atoll.cli.token", "Create, list and revoke tokens of a node."),
+        "tenant": CommandEntry("atoll.cli.tenant", "Create, list, limit and delete tenants of a node."),
+        "doctor": CommandEntry("atoll.cli.doctor", "Check a project, this machine and the node."),
+        "config": CommandEntry("atoll.cli.config", "Print the settings of a node and where each comes from."),
+        "profile": CommandEntry("atoll.cli.profile", "Name nodes and choose the one that commands use."),
+        "completion": CommandEntry("atoll.cli.completion", "Print the completion script of a shell."),
     },
 }
+SECTIONS["Look after"] |= {name: CommandEntry(group.module, group.help) for name, group in command_groups().items()}
 COMMANDS = {name: entry.module for section in SECTIONS.values() for name, entry in section.items()}
 ENTRIES = {name: entry for section in SECTIONS.values() for name, entry in section.items()}
 
 
-# Exit codes; a command that failed ends with 1, as click has it.
+# Exit codes. A command that fails ends with 1, click's own.
 WRONG_USE = 2
-INTERRUPTED = 130  # as shells tell of SIGINT
-NO_READER = 141  # and of SIGPIPE
+INTERRUPTED = 130  # as shells report SIGINT
+NO_READER = 141  # as shells report SIGPIPE
+
+
+# Commands of other tools, and their equivalents here.
+MEANT = {
+    "add": "atoll init",
+    "create": "atoll init",
+    "delete": "atoll workers delete WORKER",
+    "generate": "atoll init",
+    "help": "atoll --help",
+    "list": "atoll workers",
+    "login": "atoll profile add NAME --api URL --token -",
+    "logout": "atoll profile remove NAME",
+    "ls": "atoll workers",
+    "new": "atoll init",
+    "ps": "atoll workers",
+    "run": "atoll dev",
+    "secrets": "atoll secret",
+    "start": "atoll dev",
+    "status": "atoll doctor",
+    "undeploy": "atoll workers delete WORKER",
+    "up": "atoll serve",
+    "version": "atoll --version",
+    "whoami": "atoll profile list",
+} | {word: f"atoll {name}" for name, group in command_groups().items() for word in group.also}
+
+
+def usage_hint(error: click.UsageError) -> str:
+    """A hint for an error of use: the commands of a group, or the option that shows the help."""
+    context = error.ctx
+    if context is None:
+        return "`atoll --help` shows how it is used"
+    names_command = error.message.startswith("No such command")
+    if isinstance(context.command, click.Group) and context.parent is not None and names_command:
+        return f"the commands of `{context.command_path}` are {', '.join(context.command.list_commands(context))}"
+    return f"`{context.command_path} --help` shows how it is used"
 
 
 class LazyGroup(click.Group):
     def main(self, *args: Any, **extra: Any) -> Any:
-        """Errors of use look like all others: what was wrong, and a hint."""
+        """Show errors of use like all others: the reason and a hint."""
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, io.TextIOWrapper):  # not every terminal can show every character
+                stream.reconfigure(errors="backslashreplace")
         try:
             result = super().main(*args, **{**extra, "standalone_mode": False})
         except click.exceptions.NoArgsIsHelpError as error:
             error.show()
             sys.exit(WRONG_USE)
         except click.UsageError as error:
-            command = error.ctx.command_path if error.ctx is not None else "atoll"
-            wrong = Failed(error.format_message().replace("\n\t", " "), f"`{command} --help` shows how it is used")
+            wrong = Failed(error.format_message().replace("\n\t", " "), usage_hint(error))
             wrong.as_json = "--json" in sys.argv
             wrong.show()
             sys.exit(WRONG_USE)
-        except click.ClickException as error:
+        except Failed as error:
             error.show()
+            sys.exit(error.exit_code)
+        except click.ClickException as error:  # one of click's errors: a file that cannot be opened
+            wrong = Failed(error.format_message())
+            wrong.as_json = "--json" in sys.argv
+            wrong.show()
             sys.exit(error.exit_code)
         except click.Abort:
             sys.exit(INTERRUPTED)
-        except UnicodeEncodeError as error:  # a word of the command line that is not UTF-8
-            unreadable = Failed(f"{error.object!r} has letters that cannot be sent", "is it typed in UTF-8?")
+        except UnicodeEncodeError as error:  # an argument that is not UTF-8
+            unreadable = Failed(f"{error.object!r} has characters that cannot be sent", "type it in UTF-8")
             unreadable.as_json = "--json" in sys.argv
             unreadable.show()
             sys.exit(WRONG_USE)
-        except BrokenPipeError:  # `atoll logs | head`: who reads has seen enough
+        except BrokenPipeError:  # `atoll logs | head`: the reader closed the pipe
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             sys.exit(NO_READER)
         sys.exit(result if isinstance(result, int) else 0)
@@ -113,7 +158,8 @@ class LazyGroup(click.Group):
             import difflib
 
             close = difflib.get_close_matches(args[0], COMMANDS, n=1)
-            hint = f", did you mean `{close[0]}`?" if close else ""
+            meant = MEANT.get(args[0].lstrip("-")) or (f"atoll {close[0]}" if close else "")
+            hint = f", did you mean `{meant}`?" if meant else ""
             ctx.fail(f"there is no command `{args[0]}`{hint}")
         return super().resolve_command(ctx, args)
 

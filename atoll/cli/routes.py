@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 @node_options
 @json_option
 def routes(client: Client, as_json: bool) -> None:
-    """List the hosts and paths that lead to workers. They come from `routes` in the config of each.
+    """List the hosts and paths that lead to workers. They come from `routes` in each worker's config.
 
     \b
     Examples:
       atoll routes
       atoll routes --json
     """
-    found = client.get("/api/routes")["routes"]
+    found = client.all("/api/routes", "routes")
     if as_json:
         show_json(found)
         return

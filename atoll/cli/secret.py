@@ -1,16 +1,16 @@
-"""`atoll secret`: what a worker needs and nobody else may read."""
+"""`atoll secret`: values that only a worker can read."""
 
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from atoll.cli.options import json_option, node_options, worker_named, worker_option
-from atoll.cli.talk import done, fail, say, show_json, show_table
+from atoll.cli.ask import read_hidden
+from atoll.cli.options import Command, json_option, node_options, worker_named, worker_option
+from atoll.cli.talk import done, fail, say, show_json, show_table, shown_time
 
 if TYPE_CHECKING:
     from atoll.cli.client import Client
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 @click.group()
 def secret() -> None:
-    """Set, list and delete the secrets of a worker. A change is live at once, as a new version; values never come back.
+    """Set, list and delete the secrets of a worker. A change is live at once, as a new version.
 
     \b
     Examples:
       atoll secret put API_KEY
-      echo "$KEY" | atoll secret put API_KEY --worker shop
+      printenv API_KEY | atoll secret put API_KEY --worker shop
       atoll secret list
       atoll secret bulk .env.production
       atoll secret rotate-key
@@ -36,17 +36,27 @@ def _at(worker: str | None, *rest: str) -> str:
     return "/".join(["/api/workers", segment(worker_named(worker)), "secrets", *map(segment, rest)])
 
 
+EMPTY = "--allow-empty stores an empty secret"
+
+
+def empty_option(command: Command) -> Command:
+    return click.option("--allow-empty", is_flag=True, help="Allow empty values.")(command)
+
+
 @secret.command("put")
 @click.argument("name")
+@empty_option
 @worker_option
 @node_options
 @json_option
-def put(client: Client, name: str, worker: str | None, as_json: bool) -> None:
-    """Set a secret. The value is asked for, or read from stdin when that is no terminal."""
-    if sys.stdin.isatty():
-        value = click.prompt(f"Value of {name}", hide_input=True, err=True)
-    else:
-        value = sys.stdin.read().removesuffix("\n")
+def put(client: Client, name: str, allow_empty: bool, worker: str | None, as_json: bool) -> None:
+    """Set a secret. A terminal prompts for the value and does not show it; otherwise the value is all of stdin.
+
+    One newline at the end of stdin is removed. An empty value is rejected: usually it comes from a broken pipe.
+    """
+    value = read_hidden(f"Value of {name}", allow_empty=allow_empty)
+    if not value.strip("\r\n") and not allow_empty:
+        fail(f"the value of {name} is empty, so nothing was stored", f"pipe a value in; {EMPTY}")
     changed = client.put(_at(worker, name), {"value": value})
     if as_json:
         show_json(changed)
@@ -60,11 +70,11 @@ def put(client: Client, name: str, worker: str | None, as_json: bool) -> None:
 @json_option
 def list_secrets(client: Client, worker: str | None, as_json: bool) -> None:
     """List the names of secrets."""
-    found = client.get(_at(worker))["secrets"]
+    found = client.all(_at(worker), "secrets")
     if as_json:
         show_json(found)
         return
-    show_table(("name", "set"), [(each["name"], each["updated_at"][:19]) for each in found], "no secrets")
+    show_table(("name", "set"), [(each["name"], shown_time(each["updated_at"])) for each in found], "no secrets")
 
 
 @secret.command("delete")
@@ -80,22 +90,28 @@ def delete(client: Client, name: str, worker: str | None, as_json: bool) -> None
 
 @secret.command("bulk")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@empty_option
 @worker_option
 @node_options
 @json_option
-def bulk(client: Client, file: Path, worker: str | None, as_json: bool) -> None:
-    """Set all secrets of FILE: NAME=value lines, or one JSON object of texts."""
+def bulk(client: Client, file: Path, allow_empty: bool, worker: str | None, as_json: bool) -> None:
+    """Set all secrets in FILE: NAME=value lines, or one JSON object of strings. Empty values are rejected."""
     from atoll.project.files import read_dotenv
 
     if file.suffix == ".json":
         try:
-            values = json.loads(file.read_text("utf-8"))
+            values = json.loads(file.read_text("utf-8-sig"))
         except ValueError as error:
-            fail(f"{file} is not JSON: {error}")
+            fail(f"{file} is not JSON: {error}", 'write {"NAME": "value"}')
         if not isinstance(values, dict) or not all(isinstance(value, str) for value in values.values()):
-            fail(f"{file} is no object of texts", 'write {"NAME": "value"}')
+            fail(f"{file} is not a JSON object of strings", 'write {"NAME": "value"}')
     else:
         values = read_dotenv(file)
+    if not values:
+        fail(f"{file} has no secrets", "write a line NAME=value for each")
+    empty = [name for name, value in values.items() if not value]
+    if empty and not allow_empty:
+        fail(f"{', '.join(empty)} in {file} is empty, so nothing was stored", EMPTY)
     for name, value in values.items():
         client.put(_at(worker, name), {"value": value})
     done(f"{len(values)} secrets are set", as_json, set=list(values))
@@ -105,6 +121,6 @@ def bulk(client: Client, file: Path, worker: str | None, as_json: bool) -> None:
 @node_options
 @json_option
 def rotate_key(client: Client, as_json: bool) -> None:
-    """Seal all secrets of the node with a new root key. For its admins; nothing stops meanwhile."""
+    """Encrypt all secrets of the node with a new root key. For admins; the node keeps serving."""
     made = client.post("/api/secrets/rotate-key")
-    done(f"{made['secrets']} secrets are sealed with root key {made['key_id']}", as_json, **made)
+    done(f"{made['secrets']} secrets are encrypted with root key {made['key_id']}", as_json, **made)

@@ -1,4 +1,4 @@
-"""`atoll serve`: from flags, environment and file to a running node. The flags are the fields of Settings."""
+"""`atoll serve`: starts a node from flags, environment and file. The flags are the fields of Settings."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from atoll.errors import StartError
 
 EXAMPLE = "hello-world"
 METAVARS = {int: "N", float: "SECONDS", str: "TEXT", tuple: "NAMES"}
-UNITS = {"days": "DAYS", "hours": "HOURS", "share": "SHARE"}  # by the last word of a name
+UNITS = {"days": "DAYS", "hours": "HOURS", "share": "SHARE"}  # by the last word of the setting's name
 
 
 def settings_options(command: Callable[..., None]) -> Callable[..., None]:
-    """One option per setting, as text: config.py converts it, so that a flag and a file err in the same words."""
+    """One text option per setting. config.py converts it, so that flags and files give the same error messages."""
     for name in reversed(FIELDS):
         metavar = UNITS.get(name.rpartition("_")[2]) or METAVARS.get(type(FIELDS[name].default), "DIR")
         help_text = f"{facts_of(name).doc}  [default: {shown_default(name)}]"
@@ -33,11 +33,13 @@ def settings_options(command: Callable[..., None]) -> Callable[..., None]:
 @click.option(
     "--config", type=click.Path(path_type=Path), metavar="FILE", help=f"Settings.  [default: ./{CONFIG_FILE}]"
 )
-@click.option("--example/--no-example", default=False, help=f"Deploy the worker {EXAMPLE} if it is not there.")
-@click.option("--json", "as_json", is_flag=True, help="Print one line of JSON when it serves, instead of the greeting.")
+@click.option("--example/--no-example", default=False, help=f"Deploy the worker {EXAMPLE} if it does not exist.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print one line of JSON once the node serves, instead of the greeting."
+)
 @settings_options
 def serve(config: Path | None, example: bool, as_json: bool, **flags: str | None) -> None:
-    """Start a node and serve workers until it is told to stop.
+    """Start a node and serve workers until it is stopped.
 
     Each setting can also come from the [node] table of a file or from the environment, where --port is ATOLL_PORT.
     A flag wins over the environment, and the environment over the file.
@@ -59,10 +61,12 @@ def serve(config: Path | None, example: bool, as_json: bool, **flags: str | None
 
 def run(settings: Settings, origins: dict[str, str], examples: list[str], *, as_json: bool) -> None:
     with Interrupt() as interrupt:
-        import atoll.bindings.fetch.upgrade  # what a first WebSocket would wait for
-        import atoll.front.sockets  # noqa: F401
+        import atoll.front.sockets  # noqa: F401  # imported now: else the first WebSocket waits for it
         from atoll.cli.greeting import greet, greet_script
-        from atoll.serving import run as run_node  # the whole node: imported once the settings are known to be good
+        from atoll.manifests.every import preload
+        from atoll.serving import run as run_node  # the whole node: imported once the settings are valid
+
+        preload()
     if interrupt.came == signal.SIGINT:
         raise click.Abort
     if interrupt.came:

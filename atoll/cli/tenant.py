@@ -1,4 +1,4 @@
-"""`atoll tenant`: who shares a node, and how much each may have."""
+"""`atoll tenant`: the tenants of a node and their quotas."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ import click
 
 from atoll.cli.options import json_option, node_options
 from atoll.cli.talk import done, fail, say, show_json, show_table
+from atoll.manifests.every import quotas
 
 if TYPE_CHECKING:
     from atoll.cli.client import Client
 
 QUOTAS = (
-    "workers", "script_bytes", "requests_per_second", "concurrent_calls", "cpu_seconds_per_minute", "kv_keys",
-    "kv_bytes", "queue_bytes", "max_cpu_ms", "max_wall_ms", "max_memory_mb", "max_subrequests",
-    "max_internal_subrequests",
+    "workers", "script_bytes", "requests_per_second", "concurrent_calls", "cpu_seconds_per_minute", "max_cpu_ms",
+    "max_wall_ms", "max_memory_mb", "max_subrequests", "max_internal_subrequests", *quotas(),
 )  # fmt: skip
 
 
 @click.group()
 def tenant() -> None:
-    """Make, list, bound and delete the tenants of a node. For operators.
+    """Create, list, limit and delete the tenants of a node. For operators.
 
     \b
     Examples:
@@ -33,15 +33,19 @@ def tenant() -> None:
 
 def quota_options(command: Any) -> Any:
     quota = click.option(
-        "--quota", "quotas", multiple=True, metavar="NAME=N", help=f"Bound one of {', '.join(QUOTAS)}; `none` frees it."
+        "--quota",
+        "quotas",
+        multiple=True,
+        metavar="NAME=N",
+        help=f"Set a quota, one of {', '.join(QUOTAS)}; `none` removes it.",
     )
-    host = click.option("--host", "hosts", multiple=True, metavar="PATTERN", help="A host its routes may have.")
+    host = click.option("--host", "hosts", multiple=True, metavar="PATTERN", help="A host that its routes may use.")
     return quota(host(command))
 
 
-def _body(quotas: tuple[str, ...], hosts: tuple[str, ...]) -> dict[str, Any]:
+def _body(wanted_quotas: tuple[str, ...], hosts: tuple[str, ...]) -> dict[str, Any]:
     wanted: dict[str, float | None] = {}
-    for quota in quotas:
+    for quota in wanted_quotas:
         name, _, text = quota.partition("=")
         if name not in QUOTAS:
             fail(f"there is no quota `{name}`", f"the quotas are {', '.join(QUOTAS)}")
@@ -59,12 +63,12 @@ def _body(quotas: tuple[str, ...], hosts: tuple[str, ...]) -> dict[str, Any]:
 @node_options
 @json_option
 def create(client: Client, name: str, quotas: tuple[str, ...], hosts: tuple[str, ...], as_json: bool) -> None:
-    """Make a tenant."""
+    """Create a tenant."""
     made = client.post("/api/tenants", {"name": name, **_body(quotas, hosts)})
     if as_json:
         show_json(made)
     else:
-        say(f"made {name}; `atoll token create NAME --scope deploy --tenant {name}` makes a token for it")
+        say(f"created {name}; `atoll token create NAME --scope deploy --tenant {name}` creates a token for it")
 
 
 @tenant.command("set")
@@ -73,12 +77,12 @@ def create(client: Client, name: str, quotas: tuple[str, ...], hosts: tuple[str,
 @node_options
 @json_option
 def change(client: Client, name: str, quotas: tuple[str, ...], hosts: tuple[str, ...], as_json: bool) -> None:
-    """Change the quotas and hosts of a tenant; what is not named stays."""
+    """Change quotas and hosts of a tenant. Others stay as they are."""
     from atoll.cli.client import segment
 
     body = _body(quotas, hosts)
     if not body:
-        fail("nothing was given to change", "use --quota or --host")
+        fail("there is nothing to change", "use --quota or --host")
     changed = client.call("PATCH", f"/api/tenants/{segment(name)}", body)
     if as_json:
         show_json(changed)
@@ -90,8 +94,8 @@ def change(client: Client, name: str, quotas: tuple[str, ...], hosts: tuple[str,
 @node_options
 @json_option
 def list_tenants(client: Client, as_json: bool) -> None:
-    """List the tenants, what they use and what they may."""
-    found = client.get("/api/tenants")["tenants"]
+    """List the tenants with their usage and quotas."""
+    found = client.all("/api/tenants", "tenants")
     if as_json:
         show_json(found)
         return
@@ -108,7 +112,7 @@ def list_tenants(client: Client, as_json: bool) -> None:
 @node_options
 @json_option
 def delete(client: Client, name: str, as_json: bool) -> None:
-    """Delete a tenant that has nothing any more."""
+    """Delete a tenant and its tokens. It must have no workers and no data left."""
     from atoll.cli.client import segment
 
     client.delete(f"/api/tenants/{segment(name)}")

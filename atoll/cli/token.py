@@ -1,4 +1,4 @@
-"""`atoll token`: who may come in."""
+"""`atoll token`: tokens of the control API."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from atoll.cli.options import json_option, node_options
-from atoll.cli.talk import done, say, show_json, show_table
+from atoll.cli.talk import done, echo, say, show_json, show_table, shown_time
 
 if TYPE_CHECKING:
     from atoll.cli.client import Client
@@ -17,7 +17,7 @@ SCOPES = ("read", "deploy", "logs", "admin")
 
 @click.group()
 def token() -> None:
-    """Make, list and revoke the tokens that open the control API of a node.
+    """Create, list and revoke tokens for the control API of a node.
 
     \b
     Examples:
@@ -37,16 +37,16 @@ def token() -> None:
     required=True,
     type=click.Choice(SCOPES),
     metavar="NAME",
-    help="What it may be used for: read, deploy, logs, admin; may be given again.",
+    help="A scope of the token: read, deploy, logs, admin. Repeatable.",
 )
-@click.option("--all-tenants", is_flag=True, help="Good for all tenants, not only for one.")
-@click.option("--days", type=float, metavar="N", help="Let it expire after so long.  [default: never]")
+@click.option("--all-tenants", is_flag=True, help="Valid for all tenants, not only for one.")
+@click.option("--days", type=float, metavar="N", help="Lifetime of the token.  [default: it does not expire]")
 @node_options
 @json_option
 def create(
     client: Client, name: str, scopes: tuple[str, ...], all_tenants: bool, days: float | None, as_json: bool
 ) -> None:
-    """Make a token. Its text is printed, this once."""
+    """Create a token and print it. It cannot be shown again."""
     body: dict[str, object] = {"name": name, "scopes": list(scopes), "all_tenants": all_tenants}
     if days is not None:
         body["expires_in"] = days * 86_400
@@ -54,8 +54,8 @@ def create(
     if as_json:
         show_json(made)
         return
-    say(f"made {made['id']}; nobody can see it again")
-    click.echo(made["token"])
+    say(f"created {made['id']}; the token cannot be shown again")
+    echo(made["token"])
 
 
 @token.command("list")
@@ -63,7 +63,7 @@ def create(
 @json_option
 def list_tokens(client: Client, as_json: bool) -> None:
     """List the tokens, without their text."""
-    found = client.get("/api/tokens")["tokens"]
+    found = client.all("/api/tokens", "tokens")
     if as_json:
         show_json(found)
         return
@@ -73,8 +73,8 @@ def list_tokens(client: Client, as_json: bool) -> None:
             each["name"],
             each["tenant"] or "(all)",
             ",".join(each["scopes"]),
-            (each["expires_at"] or "never")[:10],
-            (each["used_at"] or "never")[:19],
+            shown_time(each["expires_at"]),
+            shown_time(each["used_at"]),
         )
         for each in found
     ]
@@ -86,7 +86,7 @@ def list_tokens(client: Client, as_json: bool) -> None:
 @node_options
 @json_option
 def revoke(client: Client, token_id: str, as_json: bool) -> None:
-    """Revoke a token by its id: it opens nothing from now on."""
+    """Revoke a token by its id. The node refuses it from then on."""
     from atoll.cli.client import segment
 
     client.delete(f"/api/tokens/{segment(token_id)}")

@@ -1,4 +1,4 @@
-"""`atoll workers`: what a node has."""
+"""`atoll workers`: the workers of a node."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from atoll.cli.options import json_option, node_options, worker_named
-from atoll.cli.talk import ask_first, done, show_json, show_table
+from atoll.cli.talk import ask_first, done, show_json, show_table, shown_time
 
 if TYPE_CHECKING:
     from atoll.cli.client import Client
@@ -16,8 +16,12 @@ if TYPE_CHECKING:
 class ListsByDefault(click.Group):
     """`atoll workers --json` is `atoll workers list --json`."""
 
+    takes_argument = False  # the command `list` has one: `atoll versions hello` is `atoll versions list hello`
+
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        if not args or (args[0].startswith("-") and args[0] not in ctx.help_option_names):
+        is_word = bool(args) and not args[0].startswith("-")
+        is_list = is_word and self.takes_argument and args[0] not in self.commands
+        if not args or is_list or (not is_word and args[0] not in ctx.help_option_names):
             args = ["list", *args]
         return super().parse_args(ctx, args)
 
@@ -39,12 +43,15 @@ def workers() -> None:
 @json_option
 def list_workers(client: Client, as_json: bool) -> None:
     """List the workers of a node."""
-    found = client.get("/api/workers")["workers"]
+    found = client.all("/api/workers", "workers")
     if as_json:
         show_json(found)
         return
-    rows = [(worker["name"], worker["version"]["number"], worker["updated_at"][:19], worker["url"]) for worker in found]
-    show_table(("name", "version", "deployed", "url"), rows, "no workers yet: `atoll deploy` makes one")
+    rows = [
+        (worker["name"], worker["version"]["number"], shown_time(worker["updated_at"]), worker["url"])
+        for worker in found
+    ]
+    show_table(("name", "version", "deployed", "url"), rows, "no workers yet: `atoll deploy` creates one")
 
 
 @workers.command("show")
@@ -52,7 +59,7 @@ def list_workers(client: Client, as_json: bool) -> None:
 @node_options
 @json_option
 def show_worker(client: Client, worker: str | None, as_json: bool) -> None:
-    """Show one worker: address, routes, variables, limits. By default the one of the project here."""
+    """Show one worker: address, routes, variables, limits. By default the current project's."""
     from atoll.cli.client import segment
 
     found = client.get(f"/api/workers/{segment(worker_named(worker))}")
@@ -65,11 +72,11 @@ def show_worker(client: Client, worker: str | None, as_json: bool) -> None:
 
 @workers.command("delete")
 @click.argument("worker")
-@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
 @node_options
 @json_option
 def delete_worker(client: Client, worker: str, yes: bool, as_json: bool) -> None:
-    """Delete a worker with all its versions. What it stored stays."""
+    """Delete a worker and all its versions. Data it stored is kept."""
     from atoll.cli.client import segment
 
     ask_first(f"Delete the worker {worker} on {client.target.api}?", yes)

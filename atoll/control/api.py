@@ -1,77 +1,97 @@
-"""The control API: all its endpoints in one application. What they do is in the files beside this one.
+"""The control API: all its endpoints in one application.
 
-    boundary.py      what is around every endpoint: who may ask, bodies, errors
-    workers_api.py   deploying, and what is deployed          versions_api.py   its history, and going back
-    logs_api.py      what happened in the calls of a worker   routes.py         what leads to which worker
-    tenants_api.py   whose they are, and how many             tokens_api.py     who may come in, and what they did
-    secrets_api.py   what only the worker may know
-    node_api.py      the node itself: pages, health, figures
+    endpoints/  the endpoints, one class for each resource
+    edge/       around all endpoints: authentication, errors, the OpenAPI document
+    deploy/     deploys, from a checked body to traffic
+    access/     tokens, tenants, reserved hosts
+    store/      workers, versions and secrets in the database
+    checks/     checks of the body of a deploy
 
-Rooms that have endpoints of their own give their routes as `more`.
+Packages with endpoints of their own, such as bindings, add their routes in `ControlParts.more`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from msgspec import Struct
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 
+from atoll.api.routes import Route
+from atoll.api.work import Work
 from atoll.config import Settings
-from atoll.control.access import Access
-from atoll.control.boundary import Boundary, Route, no_route
-from atoll.control.deploy import Deployer
-from atoll.control.logs_api import LogsApi
-from atoll.control.node_api import NodeApi
-from atoll.control.openapi import OpenApi
-from atoll.control.routes_api import RoutesApi
-from atoll.control.secrets_api import SecretsApi
-from atoll.control.tenants_api import TenantsApi
-from atoll.control.tokens_api import TokensApi
-from atoll.control.versions_api import VersionsApi
-from atoll.control.workers import WorkerStore
-from atoll.control.workers_api import WorkerAnswer, WorkersApi
+from atoll.control.access.access import Access
+from atoll.control.deploy.deployer import Deployer
+from atoll.control.edge.boundary import Boundary, no_route
+from atoll.control.edge.openapi import OpenApi
+from atoll.control.endpoints.bundles import BundlesApi
+from atoll.control.endpoints.deployments import DeploymentsApi
+from atoll.control.endpoints.hosts import HostsApi
+from atoll.control.endpoints.logs import LogsApi
+from atoll.control.endpoints.node import NodeApi
+from atoll.control.endpoints.routes import RoutesApi
+from atoll.control.endpoints.secrets import SecretsApi
+from atoll.control.endpoints.tenants import TenantsApi
+from atoll.control.endpoints.tokens import TokensApi
+from atoll.control.endpoints.versions import VersionsApi
+from atoll.control.endpoints.workers import WorkerAnswer, WorkersApi
+from atoll.control.store.workers import WorkerStore
 from atoll.engine.pool import PoolStats
 from atoll.observe.store import LogStore
+from atoll.public_address import PublicAddress, public_address
+
+
+class ControlParts(Struct, frozen=True):
+    """The services that the endpoints use."""
+
+    settings: Settings
+    deployer: Deployer
+    store: WorkerStore
+    logs: LogStore
+    access: Access
+    work: Work
+    is_control: Callable[[bytes], bool]
+    stats: Callable[[], PoolStats]
+    pool_report: Callable[[], Mapping[str, object]]
+    port: Callable[[], int]
+    more: Sequence[Route] = ()  # routes of other packages
 
 
 class ControlApi:
-    """Call `app` with what is sent to a control host."""
+    """The control API. Call `app` with requests to a control host."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        deployer: Deployer,
-        store: WorkerStore,
-        logs: LogStore,
-        access: Access,
-        *,
-        is_control: Callable[[bytes], bool],
-        stats: Callable[[], PoolStats],
-        pool_report: Callable[[], Mapping[str, object]],
-        port: Callable[[], int],
-        more: Sequence[Route] = (),
-    ) -> None:
+    def __init__(self, parts: ControlParts) -> None:
+        settings, deployer, access, work = parts.settings, parts.deployer, parts.access, parts.work
         self._settings = settings
-        self._port = port
+        deployer.maps.run = lambda job, data, args, tenant: work.offload.run(job, data, args, tenant=tenant)
+        self._port = parts.port
         workers = WorkersApi(settings, deployer, self.url_of)
         self.routes: list[Route] = [
-            *NodeApi(deployer, stats, pool_report, self.url_of).routes(),
+            *NodeApi(settings, deployer, parts.stats, parts.pool_report, self.url_of).routes(),
             *workers.routes(),
-            *VersionsApi(deployer, store, workers.shown, WorkerAnswer).routes(),
-            *SecretsApi(deployer, store).routes(),
-            *RoutesApi(deployer.all, settings.base_domain).routes(),
+            *VersionsApi(settings, deployer, parts.store, self._at, workers.shown, WorkerAnswer).routes(),
+            *DeploymentsApi(deployer, parts.store).routes(),
+            *BundlesApi(deployer, parts.store, access.audit).routes(),
+            *SecretsApi(deployer, parts.store).routes(),
+            *RoutesApi(deployer, settings.base_domain).routes(),
+            *HostsApi(deployer, access).routes(),
             *TokensApi(access.tokens, access.tenants, access.audit, access.clock).routes(),
             *TenantsApi(access.tenants, access.tokens, deployer, access.clock).routes(),
-            *LogsApi(deployer.find, logs, deployer.maps).routes(),
-            *more,
+            *LogsApi(deployer.find, parts.logs, deployer.maps).routes(),
+            *parts.more,
         ]
         self.routes += OpenApi().routes(self.routes)
-        boundary = Boundary(is_control, access.gate.identify)
+        boundary = Boundary(parts.is_control, access.gate.identify, work)
         self.app = Starlette(routes=boundary.mount(self.routes), exception_handlers={HTTPException: no_route})
         self.app.router.redirect_slashes = False
 
     def url_of(self, name: str) -> str:
-        number = self._port()  # asked for late: it may be one the system chose, or none (0)
-        port = "" if number in (0, 80) else f":{number}"
-        return f"http://{name}.{self._settings.base_domain}{port}/"
+        return self.address.url(name)
+
+    def _at(self, host: str) -> str:
+        return self.address.at(host)
+
+    @property
+    def address(self) -> PublicAddress:
+        return public_address(self._settings, self._port())  # read late: the system may choose the port

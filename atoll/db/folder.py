@@ -1,11 +1,11 @@
-"""The data folder: made when missing, and held by one Atoll at a time.
+"""The data folder: created if missing, and locked by one Atoll at a time.
 
-Two nodes on one folder would each believe that what they have in memory is what is stored. The lock is flock() on a
-file that stays: the kernel lets go of it when the process ends in whatever way, so there is no stale lock to remove.
+Two nodes on one folder would each assume that their memory matches the stored data. The lock is flock() on a file that
+stays: the kernel releases it whenever the process ends, so there is no stale lock to remove.
 
-A disk that turned read-only can be repaired only when nobody has anything on it open. Once its folder is unmounted,
-which the lock tells by not being where it was, a node lets go of all of it; when the folder is back, the node takes
-the lock and its databases up again and goes on, without a restart.
+A disk that became read-only can be repaired only when no process has files on it open. Once the folder is unmounted,
+which the node sees by the missing lock file, it closes all its files. When the folder is back, the node takes the lock,
+opens its databases again and continues without a restart.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import asyncio
 import fcntl
 import logging
 import os
+import shutil
 from pathlib import Path
 
 from atoll.db.sqlite import Database, databases
@@ -22,8 +23,17 @@ from atoll.errors import StartError, StorageFailed
 log = logging.getLogger("atoll.db")
 
 LOCK_FILE = "lock"
-KEY_FILE = "root-key"  # what seals the secrets in the main database
-LOOK_SECONDS = 1.0  # between two looks whether the folder is where it was
+KEY_FILE = "root-key"  # encrypts the secrets in the main database
+WORK_PREFIX = "backup-"  # folders of running backups
+# Temporary files and folders, which remain if the node is killed. The leftover of a root key needs more checks before
+# it is removed (control/store/vault.py); the cache cleans its own folder.
+LEFTOVERS = (f"{WORK_PREFIX}*", "engine-*.tmp", "recent.tmp")
+LOOK_SECONDS = 1.0  # seconds between two checks of the folder
+
+
+def restore_prefix(data: Path) -> str:
+    """The folder, beside the data folder, in which a backup is unpacked before it is moved into place."""
+    return f".restore-{data.absolute().name}-"
 
 
 class DataFolder:
@@ -32,7 +42,7 @@ class DataFolder:
     def __init__(self, path: Path) -> None:
         self.path = path
         try:
-            path.mkdir(mode=0o700, parents=True, exist_ok=True)  # it holds other people's code: for its owner alone
+            path.mkdir(mode=0o700, parents=True, exist_ok=True)  # it holds tenants' code: readable by its owner only
             self._lock = os.open(path / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise StartError(
@@ -42,14 +52,30 @@ class DataFolder:
         os.ftruncate(self._lock, 0)
         os.pwrite(self._lock, str(os.getpid()).encode(), 0)
         self._watching: asyncio.Task[None] | None = None
-        self._said = ""  # why it could not be taken up at the last look
+        self._said = ""  # why it could not be opened again at the last check
+
+    def sweep(self) -> None:
+        """Remove what a killed node left behind. Only this process uses the folder, and it has made no files yet."""
+        left = [path for pattern in LEFTOVERS for path in self.path.glob(pattern)]
+        left += self.path.absolute().parent.glob(f"{restore_prefix(self.path)}*")
+        for path in left:
+            try:
+                if path.is_dir() and not path.is_symlink():
+                    shutil.rmtree(path)
+                elif not path.name.startswith(WORK_PREFIX):  # a file of that name is a user's backup
+                    path.unlink()
+                else:
+                    continue
+                log.info("removed %s, which a node left behind when it was killed", path)
+            except OSError as error:
+                log.warning("%s, which a node left behind when it was killed, cannot be removed: %s", path, error)
 
     def watch(self) -> None:
-        """From now on follow the folder when its disk is taken away and comes back."""
+        """Start to watch whether the folder's disk is removed and comes back."""
         self._watching = asyncio.ensure_future(self._watch())
 
     def close(self) -> None:
-        """Let go. The file stays: removing it would let two later processes hold two different files."""
+        """Release the lock. The file stays: without it, two later processes could lock two different files."""
         if self._watching is not None:
             self._watching.cancel()
         self._drop_lock()
@@ -76,7 +102,9 @@ class DataFolder:
             if self._lock < 0:
                 await self._take_up()
             elif not self._is_there():
-                log.error("the data folder %s is away: nothing can be stored or read until it is back", self.path)
+                log.error(
+                    "the data folder %s is not available: nothing can be stored or read until it is back", self.path
+                )
                 await self._let_go()
 
     async def _let_go(self) -> None:
@@ -85,7 +113,7 @@ class DataFolder:
         self._drop_lock()
 
     async def _take_up(self) -> None:
-        """Go on with the folder if it is back. If not, the next look tries again."""
+        """Open the folder again if it is back. If not, the next check tries again."""
         try:
             self._lock = os.open(self.path / LOCK_FILE, os.O_RDWR | os.O_CLOEXEC)
         except FileNotFoundError:
@@ -107,7 +135,7 @@ class DataFolder:
             await self._let_go()
 
     def _say(self, error: Exception) -> None:
-        if str(error) != self._said:  # not again at every look
+        if str(error) != self._said:  # not at every check
             self._said = str(error)
             log.error("the data folder %s is back but cannot be used: %s", self.path, error)
 

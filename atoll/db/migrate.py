@@ -1,7 +1,7 @@
-"""Brings a database to the shape this code expects: migrations/NNNN_name.sql, each once, in order.
+"""Migrates a database to the schema this code expects: runs each migrations/NNNN_name.sql once, in order.
 
 The number of the last one applied is SQLite's own `user_version`, which changes in the same transaction as the tables:
-after a crash a migration has happened or it has not. A published migration never changes; a new one is added.
+after a crash a migration is either complete or has not happened. A published migration never changes; add a new one.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def migrations(folder: Traversable | None = None) -> list[tuple[int, str]]:
 
 
 def migrate(connection: apsw.Connection, path: Path, folder: Traversable | None = None) -> int:
-    """Apply what is missing and return the number the database is at. `path` is for the error only."""
+    """Apply the missing migrations and return the number of the last one. `path` is for errors only."""
     steps = migrations(folder)
     have = user_version(connection)
     if have > len(steps):
@@ -34,7 +34,7 @@ def migrate(connection: apsw.Connection, path: Path, folder: Traversable | None 
             "run the newer Atoll, or give this one another folder with --data",
         )
     for number, sql in steps[have:]:
-        with connection:  # a transaction: all of a step and its number, or nothing
+        with connection:  # one transaction for a step and its number
             connection.execute(sql)
             connection.execute(f"PRAGMA user_version = {number}")
     return len(steps)

@@ -1,18 +1,18 @@
-"""SQLite without waiting on the event loop: one writer thread with group commit, reads where they are asked for.
+"""SQLite without blocking the event loop: one writer thread with group commit, and reads in place.
 
-A write is a function of the connection. All functions that wait when the thread looks run in one transaction, so the
-disk is asked to be sure once per batch and not once per write. Each has a savepoint of its own: one that raises is
-undone alone, and its neighbours stay. The event loop is woken once per batch.
+A write is a function of the connection. All waiting writes run in one transaction, so there is one sync to disk per
+batch and not one per write. Each write has its own savepoint: one that raises is rolled back alone. The event loop is
+woken once per batch.
 
 Reads are short lookups by key on a connection of their own, run where they are called: in WAL mode they neither wait
 for the writer nor hold it up, and a hop to a thread would cost several times the read. They see what is committed.
 A search may take long, so it has a thread and one more connection.
 
 `synchronous` is FULL: an answer of 201 to a deploy is a promise that a power cut must not break. NORMAL may lose the
-last commits, and group commit already spreads the cost of the wait over everybody who waits.
+last commits, and group commit already spreads the cost of the sync over all waiting writes.
 
-A disk may be taken away to be repaired: `let_go` closes the file, without which nobody could, and `take_up` opens it
-again when it is back. Between the two everything fails with StorageFailed. The data folder (folder.py) sees when.
+A disk may be unmounted for repair, which needs all its files closed: `let_go` closes the file, and `take_up` opens it
+again. In between everything fails with StorageFailed. The data folder (folder.py) detects when to call them.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ T = TypeVar("T")
 
 log = logging.getLogger("atoll.db")
 
-MAX_BATCH = 256  # writes in one transaction: bounds what one commit delays
+MAX_BATCH = 256  # writes in one transaction: bounds the delay of one commit
 BUSY_MS = 5_000  # how long to wait for another program that has the file open, such as a backup
 
 
-# What SQLite says when the disk is at fault and not we: the words for those who cannot see this machine.
+# Messages for SQLite's errors of the disk, for tenants who cannot see this machine.
 FAULTS: list[tuple[type[apsw.Error], str]] = [
     (apsw.FullError, "the disk of this node is full"),
     (apsw.CorruptError, "the storage of this node is damaged"),
@@ -53,10 +53,10 @@ FAULTS: list[tuple[type[apsw.Error], str]] = [
     (apsw.IOError, "the storage of this node cannot be read or written"),
     (apsw.BusyError, "the storage of this node is held by another program"),
 ]
-SAID_AGAIN = 60.0  # seconds after which the log is told of the same fault once more
-AWAY = "the storage of this node is away"
+SAID_AGAIN = 60.0  # seconds after which the same fault is logged again
+AWAY = "the storage of this node is not available"
 
-databases: weakref.WeakSet[Database] = weakref.WeakSet()  # those that are open, for whoever watches over their folder
+databases: weakref.WeakSet[Database] = weakref.WeakSet()  # open databases, for the watcher of the data folder
 
 
 class DatabaseClosed(Exception):
@@ -64,7 +64,7 @@ class DatabaseClosed(Exception):
 
 
 class Write(Generic[T]):
-    """One write that waits for its turn, then its outcome on the way back to the event loop."""
+    """One waiting write, and later its result on the way back to the event loop."""
 
     __slots__ = ("act", "error", "future", "result")
 
@@ -75,19 +75,19 @@ class Write(Generic[T]):
         self.error: BaseException | None = None
 
     def run(self, connection: apsw.Connection) -> None:
-        """Run in a savepoint. An error is kept for the one who waits; it is raised only if it ended the transaction."""
+        """Run in a savepoint. An error is kept for the caller; it is raised only if it ended the transaction."""
         connection.execute("SAVEPOINT one_write")
         try:
             self.result = self.act(connection)
             connection.execute("RELEASE one_write")
         except Exception as error:
             self.error = error
-            if connection.get_autocommit():  # a full disk, say, makes SQLite roll back everything at once
+            if connection.get_autocommit():  # such as a full disk: SQLite rolled back everything
                 raise
             connection.execute("ROLLBACK TO one_write; RELEASE one_write")
 
     def settle(self) -> None:
-        if self.future.done():  # the one who waited was cancelled; the write itself stands
+        if self.future.done():  # the caller was cancelled; the write itself is done
             return
         if self.error is not None:
             self.future.set_exception(self.error)
@@ -96,7 +96,7 @@ class Write(Generic[T]):
 
 
 class Database:
-    """One SQLite file. Made on the event loop that uses it; the file's tables are brought up to date first."""
+    """One SQLite file. Made on the event loop that uses it; its migrations run first."""
 
     def __init__(self, path: Path, *, migrations: Traversable | None = None, synchronous: str = "FULL") -> None:
         self._loop = asyncio.get_running_loop()
@@ -117,9 +117,9 @@ class Database:
         self.path = path
         self._inode = path.stat().st_ino
         self._is_away = False
-        self.faults = 0  # operations that failed because the disk did
-        self._said: dict[str, float] = {}  # faults the log was told of, and when
-        self._writing = threading.Lock()  # held while a transaction is under way
+        self.faults = 0  # operations that failed because of the disk
+        self._said: dict[str, float] = {}  # faults that were logged, and when
+        self._writing = threading.Lock()  # held during a transaction
         self._searching = threading.Lock()
         self._search_turn = asyncio.Lock()
         self._queue: SimpleQueue[Write[object] | None] = SimpleQueue()
@@ -140,14 +140,14 @@ class Database:
         return await future
 
     def post(self, act: Callable[[apsw.Connection], None]) -> None:
-        """Run `act` on the writer thread for nobody to wait for: what would be a pity to lose, and no more."""
+        """Run `act` on the writer thread without waiting for it: for data that may be lost."""
         if self._closing is None:
             future: asyncio.Future[None] = self._loop.create_future()
             future.add_done_callback(_log_failure)
             self._queue.put(Write(act, future))  # type: ignore[arg-type]
 
     def read(self, act: Callable[[apsw.Connection], T]) -> T:
-        """Run a quick lookup here and now. `act` must take all its rows before it returns."""
+        """Run a quick lookup in place. `act` must fetch all its rows before it returns."""
         if self._is_away:
             raise self._away()
         try:
@@ -156,12 +156,12 @@ class Database:
             raise self._told(error) from None
 
     async def search(self, act: Callable[[apsw.Connection], T]) -> T:
-        """Run a read that may take long, in a thread of its own; one at a time. Take all rows before returning."""
+        """Run a long read in a thread of its own, one at a time. `act` must fetch all its rows before it returns."""
         if self._closing is not None:
             raise DatabaseClosed("the database is closed")
 
         def run() -> T:
-            with self._searching:  # by whom nobody waits for any more, perhaps
+            with self._searching:  # the caller may be cancelled
                 if self._is_away:
                     raise self._away()
                 try:
@@ -169,11 +169,11 @@ class Database:
                 except apsw.Error as error:
                     raise self._told(error) from None
 
-        async with self._search_turn:  # here and not in a thread: there are few, and others need them
+        async with self._search_turn:  # in place: threads are few, and others need them
             return await asyncio.to_thread(run)
 
     async def close(self) -> None:
-        """Finish every write that waits, then close the file. A second call waits for the first."""
+        """Finish every waiting write, then close the file. A second call waits for the first."""
         if self._closing is None:
             self._queue.put(None)
             self._closing = self._loop.run_in_executor(None, self._finish)
@@ -188,18 +188,18 @@ class Database:
         with self._searching:
             self._searcher.close()
         with self._writing, suppress(apsw.Error):
-            self._writer.close(True)  # last, so that it folds the write-ahead log into the file, if the disk takes it
+            self._writer.close(True)  # last, so that it merges the write-ahead log into the file, if the disk works
 
-    # While the disk is away
+    # While the disk is not available
 
     async def let_go(self) -> None:
-        """Have nothing of the disk open any more, until `take_up`."""
+        """Close every file on the disk, until `take_up`."""
         if self._closing is None and not self._is_away:
-            self._is_away = True  # from here on nothing begins; what is under way ends first
+            self._is_away = True  # from here on nothing begins; running work ends first
             await asyncio.to_thread(self._close_files)
 
     async def take_up(self) -> None:
-        """Go on with the file that was let go. Raises StorageFailed while it is not there."""
+        """Open the file again. Raises StorageFailed while it is missing."""
         if self._closing is None and self._is_away:
             self._writer, self._reader, self._searcher = await asyncio.to_thread(self._reopen)
             self._is_away = False
@@ -207,11 +207,11 @@ class Database:
     def _reopen(self) -> tuple[apsw.Connection, apsw.Connection, apsw.Connection]:
         opened: list[apsw.Connection] = []
         try:
-            if self.path.stat().st_ino != self._inode:  # what is in memory here is of another file
+            if self.path.stat().st_ino != self._inode:  # this process has state in memory of another file
                 raise StorageFailed("it is not the file it was: start the node again", str(self.path))
             opened.append(_open(self.path, apsw.SQLITE_OPEN_READWRITE))
             opened[0].execute(f"PRAGMA synchronous = {self._synchronous}")
-            opened[0].execute("BEGIN IMMEDIATE; ROLLBACK")  # can it be written to?
+            opened[0].execute("BEGIN IMMEDIATE; ROLLBACK")  # checks that it is writable
             opened += [_open(self.path, apsw.SQLITE_OPEN_READONLY) for _ in range(2)]
             return opened[0], opened[1], opened[2]
         except (OSError, StartError, apsw.Error, StorageFailed) as error:
@@ -226,7 +226,7 @@ class Database:
             pass
 
     def _work_once(self) -> bool:
-        """One transaction. A method of its own so that no write is kept in memory while the thread waits."""
+        """One transaction. A method of its own, so that no write stays referenced while the thread waits."""
         batch, more = self._take()
         if batch:
             self._commit(batch)
@@ -234,11 +234,11 @@ class Database:
         return more
 
     def _take(self) -> tuple[list[Write[object]], bool]:
-        """All writes that wait, at least one; and whether more may come."""
+        """All waiting writes, at least one, and whether more may come."""
         batch: list[Write[object]] = []
         while (write := self._queue.get()) is not None:
             batch.append(write)
-            if len(batch) == MAX_BATCH or self._queue.empty():  # nobody else takes: not empty means get() returns
+            if len(batch) == MAX_BATCH or self._queue.empty():  # no other thread takes: get() does not block
                 return batch, True
         return batch, False
 
@@ -256,7 +256,7 @@ class Database:
             for write in batch:
                 write.run(self._writer)
             self._writer.execute("COMMIT")
-        except Exception as error:  # the whole transaction is gone, with the writes that seemed to go well
+        except Exception as error:  # the whole transaction is rolled back, including writes that had succeeded
             if not self._writer.get_autocommit():
                 self._writer.execute("ROLLBACK")
             for write in batch:
@@ -270,7 +270,7 @@ class Database:
         return StorageFailed(AWAY, str(self.path))
 
     def _told(self, error: apsw.Error) -> Exception:
-        """A fault of the disk in words that a worker may read; the log gets the details. Other errors are our bugs."""
+        """A disk fault as an error that a worker may see; the log gets the details. Other errors are bugs in Atoll."""
         for kind, words in FAULTS:
             if isinstance(error, kind):
                 self.faults += 1
@@ -285,18 +285,18 @@ class Database:
         try:
             self._loop.call_soon_threadsafe(_settle, batch)
         except RuntimeError:
-            pass  # the loop ended without close(): nobody waits any more
+            pass  # the loop ended without close(): there are no callers any more
 
 
 def rows(connection: apsw.Connection, shape: Callable[..., T], sql: str, *values: str | int | bytes) -> list[T]:
-    """All rows of a query, each made a `shape` of its columns. The tables are STRICT, so types are as declared."""
+    """All rows of a query, each as a `shape` of its columns. The tables are STRICT, so types are as declared."""
     return [shape(*row) for row in connection.execute(sql, values).fetchall()]
 
 
 def _log_failure(future: asyncio.Future[None]) -> None:
     error = None if future.cancelled() else future.exception()
-    if error is not None and not isinstance(error, StorageFailed):  # of which the log was told
-        log.error("a write that nobody waits for failed", exc_info=error)
+    if error is not None and not isinstance(error, StorageFailed):  # already logged
+        log.error("a background write failed", exc_info=error)
 
 
 def _settle(batch: list[Write[object]]) -> None:
@@ -305,8 +305,8 @@ def _settle(batch: list[Write[object]]) -> None:
 
 
 def _make_private(path: Path) -> None:
-    """A new file is for its owner alone, whatever folder it is in. What SQLite puts beside it gets the same mode."""
-    with suppress(OSError):  # SQLite will say why it cannot be opened
+    """Make a new file readable by its owner only. SQLite's files beside it get the same mode."""
+    with suppress(OSError):  # SQLite reports why it cannot be opened
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
 
 
@@ -321,15 +321,23 @@ def _open(path: Path, flags: int) -> apsw.Connection:
 
 
 def _start_error(path: Path, error: apsw.Error) -> StartError:
-    """Why a database cannot be used from the start, and what to do."""
+    """The error for a database that cannot be used at the start, with a hint."""
     if isinstance(error, apsw.NotADBError):
         return damaged(f"{path} is not a database")
     if isinstance(error, apsw.CorruptError):
         return damaged(f"{path} is damaged: {error}")
-    return StartError(f"{path} cannot be opened: {error}", "check that the disk has room and the folder can be written")
+    return StartError(
+        f"{path} cannot be opened: {error}", "check that the disk has free space and the folder is writable"
+    )
 
 
 def damaged(message: str) -> StartError:
     return StartError(
-        message, "restore the data folder from a backup (docs/guides/backup.md), or move the file away to begin it anew"
+        message,
+        "restore the data folder from a backup (docs/guides/backup.md), or move the file away to start with a new one",
     )
+
+
+def database_folder(connection: apsw.Connection) -> Path:
+    """The folder of a connection's file."""
+    return Path(connection.filename).parent

@@ -1,1 +1,1 @@
-"""The way out: which hosts and addresses a worker may reach, and connections to them."""
+"""Outgoing connections: which hosts and addresses a worker may reach, and HTTP and WebSockets to them."""

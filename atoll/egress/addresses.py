@@ -1,6 +1,7 @@
-"""Which addresses belong to the public internet. Everything else is refused unless the operator allows it.
+"""Which addresses are on the public internet. All others are refused unless the operator allows them.
 
-An IPv4 address may hide inside an IPv6 one (mapped, NAT64, 6to4): it is judged as what a packet would finally reach.
+An IPv6 address may contain an IPv4 address (mapped, NAT64, 6to4). Then the IPv4 address is checked, because packets go
+there.
 """
 
 from __future__ import annotations
@@ -11,11 +12,11 @@ from typing import TypeAlias
 
 Address: TypeAlias = "ipaddress.IPv4Address | ipaddress.IPv6Address"
 
-# Addresses of clouds' own services that look public.
+# Addresses of cloud providers' internal services that look public.
 METADATA = frozenset({ipaddress.ip_address("168.63.129.16")})  # Azure's host agent
 
 NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
-# Set aside by IANA; which of them Python's `is_global` knows depends on its version.
+# Reserved by IANA. Which of them Python's `is_global` knows depends on its version.
 RESERVED = tuple(
     map(
         ipaddress.ip_network,
@@ -34,7 +35,7 @@ RESERVED = tuple(
 
 
 def refusal(address: Address) -> str:
-    """Why an address is not of the public internet: `a loopback address`; "" when it is."""
+    """Why an address is not public, such as `a loopback address`; "" if it is public."""
     if isinstance(address, ipaddress.IPv6Address):
         inner = hidden(address)
         if inner is not None:
@@ -70,15 +71,15 @@ def hidden(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
 
 
 def is_own(address: Address) -> bool:
-    """Whether an address is one of this machine's. The kernel knows: it would send from where it sends to."""
+    """Whether an address belongs to this machine. If so, the kernel picks it as the source address as well."""
     if isinstance(address, ipaddress.IPv6Address) and (inner := hidden(address)) is not None:
         return is_own(inner)
-    if address.is_loopback or address.is_unspecified:  # 127.0.0.2 and 0.0.0.0 lead here, and send from 127.0.0.1
+    if address.is_loopback or address.is_unspecified:  # 127.0.0.2 and 0.0.0.0 have the source 127.0.0.1
         return True
     family = socket.AF_INET if address.version == 4 else socket.AF_INET6
     try:
         with socket.socket(family, socket.SOCK_DGRAM) as probe:
-            probe.connect((str(address), 9))  # nothing is sent
+            probe.connect((str(address), 9))  # sends nothing
             own: str = probe.getsockname()[0]
     except OSError:
         return False  # not reachable at all

@@ -1,39 +1,39 @@
-"""HTTP/1.1 to other servers: connections are kept alive and used again, within the bounds of each tenant.
+"""An HTTP/1.1 client with keep-alive and a limit on connections per tenant.
 
-A connection is used again only for the same tenant, the same egress rules and the same server: nobody sends on what
-another tenant opened, and no rule is passed by on a connection that was opened under another one.
+A connection is reused only for the same tenant, the same egress rules and the same server. So no tenant sends on a
+connection of another, and no request bypasses a rule on a connection that was opened under other rules.
 
-Written by hand on httptools because it costs a tenth of a client library (PARTS.md, 2), sends exactly the bytes we
-made, and lets the pool be bounded. Redirects, cookies and encodings are no business of this file.
+It is written on httptools because that costs a tenth of a client library, sends exactly the bytes we made, and lets us
+limit the pool. Redirects, cookies and content encodings are handled elsewhere.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from atoll.config import Settings
-from atoll.egress.connection import Connection
-from atoll.egress.exchange import SWITCHING, Exchange
-from atoll.egress.gate import Gate
+from atoll.egress.connection import ConnectionPool, ServerConnection, TenantConnections
+from atoll.egress.exchange import SWITCHING, ServerExchange
+from atoll.egress.gate import EgressGate
 from atoll.errors import NetworkError, QuotaExceeded
+from atoll.holdings import Holdings
+from atoll.pacer import Pacer
 from atoll.workers import Version
 
 if TYPE_CHECKING:
-    from websockets.extensions.base import Extension
-
     from atoll.egress.websocket import Handshake, ServerSocket
+    from atoll.wire.sockets import Codec
 
-IDLE_SECONDS = 15.0  # a kept connection without a request is closed after so long
-IDLE_PER_TENANT = 64  # kept connections of one tenant
-SWEEP_SECONDS = 1.0  # how often it is looked for what is idle or silent too long, at least
+IDLE_SECONDS = 15.0  # after this an idle connection is closed
+IDLE_PER_TENANT = 64  # idle connections of one tenant
+SWEEP_SECONDS = 1.0  # longest time between two checks of the timeouts
 REPEATABLE = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE"})
 
 
-class Target(NamedTuple):
-    """A server."""
+class Origin(NamedTuple):
+    """Where a server listens."""
 
     tls: bool
     host: str
@@ -45,7 +45,7 @@ class Target(NamedTuple):
 
 @dataclass(slots=True)
 class ClientStats:
-    """What went out, for metrics."""
+    """Counters for metrics."""
 
     requests: int = 0
     connects: int = 0
@@ -54,43 +54,23 @@ class ClientStats:
     open: int = 0  # connections, idle ones too
 
 
-class Tenant:
-    """The connections of one tenant."""
-
-    __slots__ = ("idle", "name", "open", "waiters")
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.open = 0
-        self.idle: dict[Connection, None] = {}  # the one idle longest first
-        self.waiters: deque[asyncio.Future[None]] = deque()
-
-
-class Pool:
-    """Connections that are kept and may serve the same requests: of one tenant, under the same rules, to one server."""
-
-    __slots__ = ("idle", "open")
-
-    def __init__(self) -> None:
-        self.open = 0
-        self.idle: list[Connection] = []  # the one idle longest first
-
-
 class HttpClient:
-    def __init__(self, settings: Settings, gate: Gate) -> None:
+    def __init__(self, settings: Settings, gate: EgressGate, pacer: Pacer, holdings: Holdings) -> None:
         self._gate = gate
+        self._pacer = pacer
+        self._holdings = holdings
         self._per_tenant = settings.tenant_connections
         self._silence = settings.fetch_timeout
         self._period = min(SWEEP_SECONDS, settings.fetch_timeout / 4)
         self._wait_seconds = settings.connect_timeout
         self._max_bytes = settings.fetch_bytes
-        self._tenants: dict[str, Tenant] = {}
-        self._pools: dict[tuple[Any, ...], Pool] = {}
-        self._busy: set[Connection] = set()
+        self._tenants: dict[str, TenantConnections] = {}
+        self._pools: dict[tuple[Any, ...], ConnectionPool] = {}
+        self._busy: set[ServerConnection] = set()
         self._sockets: set[ServerSocket] = set()
         self._socket_silence = settings.socket_timeout
         self._timer: asyncio.TimerHandle | None = None
-        self._out: list[tuple[Exchange, bytes]] = []  # requests that leave at the end of this turn
+        self._out: list[tuple[ServerExchange, bytes]] = []  # requests to write at the end of this turn
         self.stats = ClientStats()
 
     def close(self) -> None:
@@ -102,39 +82,40 @@ class HttpClient:
             socket.abort()
 
     async def request(
-        self, version: Version, target: Target, data: bytes, *, method: str, is_whole: bool, chunked: bool
-    ) -> Exchange:
-        """Send a request, all of it or (not `is_whole`) its beginning. The head of the response is the caller's to
-        await, by `answered`. HostRefused, AddressRefused, NetworkError or QuotaExceeded say why it was not sent."""
+        self, version: Version, target: Origin, data: bytes, *, method: str, is_whole: bool, chunked: bool
+    ) -> ServerExchange:
+        """Send a request or, unless `is_whole`, its first part. The caller awaits `head()` of the exchange.
+        Raises HostRefused, AddressRefused, NetworkError or QuotaExceeded if it cannot be sent."""
         self._gate.check_host(version, target.host, target.port)
         pool = self.pool(version, target)
         exchange = self.send_kept(pool, data, method=method, is_whole=is_whole, chunked=chunked)
         if exchange is None:
             connection = await self._open(version, target, pool)
-            exchange = Exchange(connection.where, method == "HEAD", is_whole, chunked, self._max_bytes)
+            exchange = ServerExchange(connection.where, method == "HEAD", is_whole, chunked, self._max_bytes)
             self._begin(connection, exchange, data)
         return exchange
 
     def send_kept(
-        self, pool: Pool, data: bytes, *, method: str, is_whole: bool = True, chunked: bool = False
-    ) -> Exchange | None:
-        """Send a request on a connection that is open already; None when there is none. The host was checked."""
+        self, pool: ConnectionPool, data: bytes, *, method: str, is_whole: bool = True, chunked: bool = False
+    ) -> ServerExchange | None:
+        """Send a request on an idle connection; None if there is none. The caller has checked the host."""
         connection = self._kept(pool, is_whole and method in REPEATABLE)
         if connection is None:
             return None
-        exchange = Exchange(connection.where, method == "HEAD", is_whole, chunked, self._max_bytes)
+        exchange = ServerExchange(connection.where, method == "HEAD", is_whole, chunked, self._max_bytes)
         exchange.is_reused = True
         self.stats.reused += 1
         self._begin(connection, exchange, data)
         return exchange
 
-    def _begin(self, connection: Connection, exchange: Exchange, data: bytes) -> None:
+    def _begin(self, connection: ServerConnection, exchange: ServerExchange, data: bytes) -> None:
         self.stats.requests += 1
         self._busy.add(connection)
         if self._timer is None:
             self._watch()
+        exchange.charge(self._holdings, connection.tenant.name)
         connection.begin(exchange)
-        if not exchange.is_sent:  # a body follows, maybe at once
+        if not exchange.is_sent:  # a body follows
             exchange.is_out = True
             connection.transport.write(data)
             return
@@ -143,8 +124,8 @@ class HttpClient:
         self._out.append((exchange, data))
 
     def _flush(self) -> None:
-        """Write the requests of this turn back to back: a server that the first one wakes finds the others too. Written
-        one by one, between the work for each, every write wakes somebody up, which costs more than the write."""
+        """Write the requests of this turn back to back, so that a server that the first one wakes finds the others too.
+        If each were written when it is ready, every write would wake a process, which costs more than the write."""
         out, self._out = self._out, []
         for exchange, data in out:
             connection = exchange.connection
@@ -155,17 +136,17 @@ class HttpClient:
     async def answered(
         self,
         version: Version,
-        target: Target,
+        target: Origin,
         data: bytes,
         *,
         method: str,
         is_whole: bool = True,
         chunked: bool = False,
-    ) -> Exchange:
+    ) -> ServerExchange:
         """Send a request and wait for the head of its response.
 
-        A server may close a kept connection at any time: when it has and nothing of the request can have been acted
-        upon, the request goes out once more on a new one.
+        A server may close an idle connection at any time. If it has, and sending the request twice does no harm, the
+        request is sent again on a new connection.
         """
         exchange = await self.request(version, target, data, method=method, is_whole=is_whole, chunked=chunked)
         try:
@@ -180,12 +161,12 @@ class HttpClient:
             raise
         return exchange
 
-    def may_repeat(self, exchange: Exchange, method: str) -> bool:
-        """Whether a request that failed was acted upon by nobody, or may be acted upon twice without harm."""
+    def may_repeat(self, exchange: ServerExchange, method: str) -> bool:
+        """Whether a failed request can be sent again: the server has not seen it, or acting on it twice is harmless."""
         return exchange.is_reused and exchange.is_new and (method in REPEATABLE or not exchange.is_out)
 
-    async def repeated(self, version: Version, target: Target, data: bytes, *, method: str) -> Exchange:
-        """Send a whole request once more, on a new connection, and wait for the head of its response."""
+    async def repeated(self, version: Version, target: Origin, data: bytes, *, method: str) -> ServerExchange:
+        """Send a whole request again on a new connection, and wait for the head of its response."""
         for connection in list(self.pool(version, target).idle):
             connection.transport.abort()
         exchange = await self.request(version, target, data, method=method, is_whole=True, chunked=False)
@@ -198,41 +179,42 @@ class HttpClient:
         return exchange
 
     async def upgrade(
-        self, version: Version, target: Target, data: bytes, handshake: Handshake
-    ) -> Exchange | ServerSocket:
-        """Ask for a WebSocket, always on a new connection. An Exchange: the server answered with something else."""
+        self, version: Version, target: Origin, data: bytes, handshake: Handshake
+    ) -> ServerExchange | ServerSocket:
+        """Ask for a WebSocket, on a new connection. Returns a ServerExchange if the server declines."""
         self._gate.check_host(version, target.host, target.port)
-        exchange = Exchange(str(target), False, True, False, self._max_bytes)
+        exchange = ServerExchange(str(target), False, True, False, self._max_bytes)
         exchange.is_upgrade = True
         connection = await self._open(version, target, self.pool(version, target))
         self._begin(connection, exchange, data)
         try:
-            async with asyncio.timeout(self._silence):  # of all of it: a call that is a socket has no other end
+            async with asyncio.timeout(self._silence):  # for the whole handshake: a socket has no other timeout
                 await exchange.head()
             if exchange.status != SWITCHING:
                 return exchange
-            extensions = handshake.check(str(target), exchange.lines)
+            codec = handshake.check(str(target), exchange.lines)
             if exchange.connection is None:
                 raise NetworkError(f"{target} closed the connection at once")
         except TimeoutError:
             self.stats.failures += 1
             exchange.close()
-            raise NetworkError(f"no WebSocket with {target} within {self._silence:g} s") from None
+            raise NetworkError(f"the WebSocket handshake with {target} took longer than {self._silence:g} s") from None
         except BaseException:
             self.stats.failures += 1
             exchange.close()
             raise
-        return self._switch(connection, exchange, extensions)
+        return self._switch(connection, exchange, codec)
 
-    def _switch(self, connection: Connection, exchange: Exchange, extensions: list[Extension]) -> ServerSocket:
-        """Make a socket of a connection. It counts as one of the tenant's as long as it lasts."""
-        from atoll.egress.websocket import ServerSocket  # late: many nodes never have one
+    def _switch(self, connection: ServerConnection, exchange: ServerExchange, codec: Codec) -> ServerSocket:
+        """Turn a connection into a WebSocket. It still counts as a connection of the tenant."""
+        from atoll.egress.websocket import ServerSocket, SocketContext  # late: many nodes never have one
 
         def release() -> None:
             self._sockets.discard(socket)
             self._released(connection, False)
 
-        socket = ServerSocket(connection.where, connection.transport, exchange.lines, extensions, release)
+        context = SocketContext(connection.tenant.name, self._pacer, self._holdings)
+        socket = ServerSocket(connection.where, connection.transport, exchange.lines, codec, context, release)
         self._busy.discard(connection)
         self._sockets.add(socket)
         connection.hand_over(socket)
@@ -242,16 +224,16 @@ class HttpClient:
 
     # --- connections ---
 
-    def pool(self, version: Version, target: Target) -> Pool:
-        """The connections that a version may use to a server, under the rules of now."""
+    def pool(self, version: Version, target: Origin) -> ConnectionPool:
+        """The connections that a version may use to a server, under the present rules."""
         key = (version.tenant, self._gate.rules_of(version), target)
         pool = self._pools.get(key)
         if pool is None:
-            pool = self._pools[key] = Pool()
+            pool = self._pools[key] = ConnectionPool()
         return pool
 
-    def _kept(self, pool: Pool, may_repeat: bool) -> Connection | None:
-        """A connection that is idle. One for a request that cannot be sent again is looked at once more."""
+    def _kept(self, pool: ConnectionPool, may_repeat: bool) -> ServerConnection | None:
+        """Take an idle connection. If the request cannot be sent twice, it must not be closed by the server yet."""
         while pool.idle:
             connection = pool.idle.pop()
             connection.tenant.idle.pop(connection, None)
@@ -262,10 +244,10 @@ class HttpClient:
             connection.leave(False)
         return None
 
-    async def _open(self, version: Version, target: Target, pool: Pool) -> Connection:
+    async def _open(self, version: Version, target: Origin, pool: ConnectionPool) -> ServerConnection:
         tenant = self._tenants.get(version.tenant)
         if tenant is None:
-            tenant = self._tenants[version.tenant] = Tenant(version.tenant)
+            tenant = self._tenants[version.tenant] = TenantConnections(version.tenant)
         if tenant.open >= self._per_tenant or tenant.waiters:
             await self._turn(tenant)
         else:
@@ -278,7 +260,7 @@ class HttpClient:
                 target.host,
                 target.port,
                 tls=target.tls,
-                protocol=lambda: Connection(str(target), self._released),
+                protocol=lambda: ServerConnection(str(target), self._released, self._pacer),
             )
         except BaseException:
             self.stats.failures += 1
@@ -291,8 +273,8 @@ class HttpClient:
         connection.tenant, connection.pool = tenant, pool
         return connection
 
-    async def _turn(self, tenant: Tenant) -> None:
-        """Wait until the tenant may open one more, and count it. Who came first is first."""
+    async def _turn(self, tenant: TenantConnections) -> None:
+        """Wait until the tenant may open one more connection, and count it. First come, first served."""
         if tenant.idle:
             next(iter(tenant.idle)).transport.abort()
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -301,7 +283,7 @@ class HttpClient:
             async with asyncio.timeout(self._wait_seconds):
                 await waiter
         except BaseException as error:
-            if waiter.done() and not waiter.cancelled():  # it has a place, which is for the next
+            if waiter.done() and not waiter.cancelled():  # it has its place already: pass it on
                 self._gone(tenant)
             elif waiter in tenant.waiters:
                 tenant.waiters.remove(waiter)
@@ -310,13 +292,13 @@ class HttpClient:
                 raise QuotaExceeded(message) from None
             raise
 
-    def _released(self, connection: Connection, keeps: bool) -> None:
-        """A connection has lost its exchange: keep it, or count it as gone."""
+    def _released(self, connection: ServerConnection, keeps: bool) -> None:
+        """The exchange of a connection is over: keep the connection, or count it as closed."""
         self._busy.discard(connection)
         tenant, pool = connection.tenant, connection.pool
-        if pool is None:  # it has not begun, or is counted as gone already
+        if pool is None:  # not counted yet, or counted as closed already
             return
-        if keeps and tenant.waiters:  # it may be of use to none of them; its place is
+        if keeps and tenant.waiters:  # they may need other servers: give them its place
             connection.transport.abort()
             keeps = False
         if not keeps:
@@ -332,13 +314,13 @@ class HttpClient:
         if len(tenant.idle) > IDLE_PER_TENANT:
             next(iter(tenant.idle)).transport.abort()
 
-    def _closed(self, tenant: Tenant, pool: Pool) -> None:
+    def _closed(self, tenant: TenantConnections, pool: ConnectionPool) -> None:
         pool.open -= 1
         self.stats.open -= 1
         self._gone(tenant)
 
-    def _gone(self, tenant: Tenant) -> None:
-        """There is room for a connection: it is that of the one who has waited longest, before anybody else can ask."""
+    def _gone(self, tenant: TenantConnections) -> None:
+        """Give the place of a closed connection to the request that has waited longest."""
         while tenant.waiters:
             waiter = tenant.waiters.popleft()
             if not waiter.done():
@@ -355,14 +337,14 @@ class HttpClient:
             self._timer = asyncio.get_running_loop().call_later(self._period, self._sweep)
 
     def _sweep(self) -> None:
-        """Close what was idle too long, fail what waits for a silent server."""
+        """Close idle connections, and fail requests to silent servers."""
         now = asyncio.get_running_loop().time()
         for connection in list(self._busy):
             exchange = connection.exchange
             if exchange is None:
                 continue
             is_ours = connection.is_held or not (exchange.is_sent or connection.is_write_paused)
-            if not exchange.heard or is_ours:  # it waits for the worker, not for the server
+            if not exchange.heard or is_ours:  # we wait for the worker, not for the server
                 exchange.heard = now
             elif now - exchange.heard > self._silence:
                 exchange.fail(NetworkError(f"{connection.where} was silent for {self._silence:g} s"))
@@ -371,7 +353,7 @@ class HttpClient:
         for tenant in self._tenants.values():
             for connection in tenant.idle:
                 if now - connection.idle_since <= IDLE_SECONDS:
-                    break  # and so are those behind it
+                    break  # the others became idle later
                 connection.transport.abort()
         for key in [key for key, pool in self._pools.items() if not pool.open]:
             del self._pools[key]

@@ -1,7 +1,7 @@
-"""The gate every connection out goes through: resolve, check, connect, in that order and to that very address.
+"""The gate for every outgoing connection: resolve the name, check the addresses, connect to a checked address.
 
-A name is resolved once per connection, each address is checked, and the socket is connected to the address that was
-checked. So it does not matter how an address was written, nor that a name may resolve to another one a moment later.
+A name is resolved once per connection, and the socket connects to an address that was checked. So it does not matter
+how an address was written, or whether the name resolves to another address a moment later.
 """
 
 from __future__ import annotations
@@ -19,45 +19,47 @@ from typing import TypeVar
 from atoll.config import Settings
 from atoll.egress.addresses import Address, is_own, refusal
 from atoll.egress.race import race
-from atoll.egress.rules import Policy, Rule, names, parse_rules
+from atoll.egress.rules import EgressRule, Policy, names, parse_rules
 from atoll.errors import AddressRefused, HostRefused, NetworkError, StartError
 from atoll.workers import EgressRules, Version
 
 P = TypeVar("P", bound=asyncio.BaseProtocol)
 
 LOOPBACK = (ipaddress.IPv4Address("127.0.0.1"), ipaddress.IPv6Address("::1"))
-RESOLVERS = 32  # threads that ask the system's resolver, each for one name at a time
-RESOLVES_PER_TENANT = 8  # of which one tenant may hold so many: names may be slow on purpose
-MAX_ADDRESSES = 8  # of one name that are tried
+RESOLVERS = 32  # threads that call the system's resolver, each for one name at a time
+RESOLVES_PER_TENANT = 8  # threads that one tenant may use: names may be slow on purpose
+MAX_ADDRESSES = 8  # addresses of one name that are tried
 
 
-class Gate:
+class EgressGate:
+    advice = " (an operator may allow it with `egress_allow`)"  # ends the message about an internal address
+
     def __init__(self, settings: Settings) -> None:
         self._internal = _rules("egress_allow", settings.egress_allow)
         self._node = Policy("this node", deny=_rules("egress_deny", settings.egress_deny))
         self._ports = own_ports(settings)
         self._connect_seconds = settings.connect_timeout
         self._threads = ThreadPoolExecutor(RESOLVERS, "resolve")
-        # The roots of a system take some 40 ms to read, so a thread does it; a file that is wrong is told at the start.
+        # Loading the system's root certificates takes 40 ms, so a thread does it. An invalid `ca_file` fails the start.
         self._trust = self._threads.submit(_trust, settings.ca_file)
         if settings.ca_file:
             self._trust.result()
-        self._tenants: dict[str, EgressRules] = {}  # of those that have rules of their own
+        self._tenants: dict[str, EgressRules] = {}  # tenants that have rules
         self._resolving: dict[str, asyncio.Semaphore] = {}
-        self.edition = 0  # of the rules: what was decided under another one must be decided anew
+        self.edition = 0  # of the rules; decisions made under another edition are invalid
 
     @property
     def tls(self) -> ssl.SSLContext:
-        """Whose certificates are believed."""
+        """The TLS context with the trusted root certificates."""
         return self._trust.result()
 
     def close(self) -> None:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    # --- who may go where ---
+    # --- rules ---
 
     def set_tenant(self, tenant: str, rules: EgressRules) -> None:
-        """The rules of a tenant from now on."""
+        """Set the rules of a tenant."""
         self.edition += 1
         if rules.allow or rules.deny:
             self._tenants[tenant] = rules
@@ -65,31 +67,28 @@ class Gate:
             self._tenants.pop(tenant, None)
 
     def rules_of(self, version: Version) -> tuple[EgressRules | None, EgressRules]:
-        """What tells apart who may share a connection, beside the tenant."""
+        """The rules of a version's tenant and its own. Versions share connections only if these are equal."""
         return self._tenants.get(version.tenant), version.egress
 
     def check_host(self, version: Version, host: str, port: int, *, has_address: bool = True) -> None:
-        """HostRefused when a rule names this host or port. Costs next to nothing: asked for every request.
-        A host that this node serves has no address that could be checked later."""
+        """Raises HostRefused if a rule refuses this host or port. It is cheap, and runs for every request.
+        A host that this node serves has no address to check later (`has_address`)."""
         for policy in self._policies(version):
             if reason := policy.refuse_host(host, port, has_address):
                 raise HostRefused(f"error 1021: {host}:{port} may not be reached: {reason}")
 
     def check_address(self, version: Version, host: str, address: Address, port: int) -> None:
-        """AddressRefused when this address may not be connected to."""
+        """Raises AddressRefused if this address may not be reached."""
         for policy in self._policies(version):
             if reason := policy.refuse_address(host, address, port):
                 raise AddressRefused(f"error 1024: {_shown(host, address)} may not be reached: {reason}")
-        if port in self._ports and is_own(address):  # the control API trusts what comes from this machine
+        if port in self._ports and is_own(address):  # the control API trusts connections from this machine
             raise AddressRefused(f"error 1024: {_shown(host, address)} may not be reached on the port of this node")
         if names(self._internal, host, address, port):
             return
         kind = refusal(address) or ("an address of this machine" if is_own(address) else "")
         if kind:
-            raise AddressRefused(
-                f"error 1024: {_shown(host, address)} may not be reached: it is {kind} "
-                "(an operator may allow it with `egress_allow`)"
-            )
+            raise AddressRefused(f"error 1024: {_shown(host, address)} may not be reached: it is {kind}" + self.advice)
 
     def _policies(self, version: Version) -> tuple[Policy, ...]:
         tenant, worker = self.rules_of(version)
@@ -100,12 +99,12 @@ class Gate:
             policies += (Policy("the worker", parse_rules(worker.allow), parse_rules(worker.deny)),)
         return policies
 
-    # --- the way ---
+    # --- connecting ---
 
     async def connect(
         self, version: Version, host: str, port: int, *, tls: bool, protocol: Callable[[], P]
     ) -> tuple[asyncio.Transport, P]:
-        """Connect to a host on behalf of a worker. HostRefused, AddressRefused or NetworkError say why not."""
+        """Connect to a host for a worker. Raises HostRefused, AddressRefused or NetworkError."""
         self.check_host(version, host, port)
         where = f"{host}:{port}"
         try:
@@ -116,7 +115,7 @@ class Gate:
                         protocol,
                         sock=connected,
                         ssl=self.tls if tls else None,
-                        server_hostname=host.strip("[]").removesuffix(".") if tls else None,  # as certificates have it
+                        server_hostname=host.strip("[]").removesuffix(".") if tls else None,  # as in certificates
                     )
                 except BaseException:
                     connected.close()
@@ -131,7 +130,7 @@ class Gate:
             raise NetworkError(f"no connection to {where}: {in_words(error)}") from None
 
     async def _socket(self, version: Version, host: str, port: int) -> socket.socket:
-        """A socket connected to the first address of the host that may be reached and answers."""
+        """A socket connected to the first allowed address that answers."""
         refused: AddressRefused | None = None
         allowed: list[Address] = []
         for address in (await self._resolve(version.tenant, host))[:MAX_ADDRESSES]:
@@ -166,7 +165,7 @@ class Gate:
                 f"the name {host} cannot be resolved: {(error.strerror or str(error)).lower()}"
             ) from None
         except UnicodeError:
-            raise NetworkError(f"{host} is no name that could be resolved") from None
+            raise NetworkError(f"{host} is not a valid host name") from None
         unique = dict.fromkeys(str(address[0]).partition("%")[0] for *_, address in found)
         return [ipaddress.ip_address(address) for address in unique]
 
@@ -190,7 +189,7 @@ def own_ports(settings: Settings) -> frozenset[int]:
 
 
 def in_words(error: OSError) -> str:
-    """What an error of the system means, as part of a sentence: `connection refused`."""
+    """A system error as part of a sentence: `connection refused`."""
     if isinstance(error, ConnectionResetError | BrokenPipeError):
         return "connection reset"
     return os.strerror(error.errno).lower() if error.errno else str(error).lower()
@@ -207,12 +206,12 @@ OLD_TLS = ("UNSUPPORTED_PROTOCOL", "TLSV1_ALERT_PROTOCOL_VERSION", "VERSION_TOO_
 
 
 def tls_in_words(error: ssl.SSLError) -> str:
-    """Why there was no TLS, as part of a sentence."""
+    """Why TLS failed, as part of a sentence."""
     reason = error.reason or str(error)
     if reason in NO_TLS:
-        return "what it answers is not TLS"
+        return "its answer is not TLS"
     if reason in OLD_TLS:
-        return "it speaks no version from 1.2 on"
+        return "it does not support TLS 1.2 or newer"
     return reason.replace("_", " ").lower()
 
 
@@ -220,7 +219,7 @@ def _shown(host: str, address: Address) -> str:
     return host if host.strip("[]") == str(address) else f"{host} ({address})"
 
 
-def _rules(setting: str, texts: tuple[str, ...]) -> tuple[Rule, ...]:
+def _rules(setting: str, texts: tuple[str, ...]) -> tuple[EgressRule, ...]:
     try:
         return parse_rules(texts)
     except ValueError as error:
@@ -229,7 +228,7 @@ def _rules(setting: str, texts: tuple[str, ...]) -> tuple[Rule, ...]:
 
 
 def _trust(ca_file: str) -> ssl.SSLContext:
-    """The roots of the system, and those of a file beside them."""
+    """A context with the system's root certificates, and those of `ca_file`."""
     context = ssl.create_default_context()
     if ca_file:
         try:

@@ -1,7 +1,7 @@
-"""One of several ways that may all lead to the same place: https://www.rfc-editor.org/rfc/rfc8305, "Happy Eyeballs".
+"""Try several addresses of a host: https://www.rfc-editor.org/rfc/rfc8305, "Happy Eyeballs".
 
-A host often has addresses that answer nobody, mostly of IPv6. The next one is tried when the one before has failed or
-has been silent for a moment; the first that is there wins.
+Hosts often have addresses that do not answer, mostly IPv6 ones. The next attempt starts when the one before has failed
+or has taken HEAD_START seconds. The first success wins.
 """
 
 from __future__ import annotations
@@ -11,18 +11,20 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Protocol, TypeVar
 
-HEAD_START = 0.25  # seconds, as the RFC has it
+HEAD_START = 0.25  # seconds, as in the RFC
 
 
-class Closable(Protocol):
+class Contender(Protocol):
+    """The result of an attempt. Those that lose the race are closed."""
+
     def close(self) -> None: ...
 
 
-T = TypeVar("T", bound=Closable)
+T = TypeVar("T", bound=Contender)
 
 
 async def race(ways: Sequence[Callable[[], Awaitable[T]]], head_start: float = HEAD_START) -> T:
-    """What the first way that works gives. The OSError of the last that failed, when none does."""
+    """The result of the first attempt that succeeds. Raises the last OSError if all fail."""
     if len(ways) == 1:
         return await ways[0]()
     runners: set[asyncio.Future[T]] = set()
@@ -46,11 +48,11 @@ async def race(ways: Sequence[Callable[[], Awaitable[T]]], head_start: float = H
                     return winner
     finally:
         await _give_up(runners)
-    raise failure or OSError("there is no way")
+    raise failure or OSError("no address to connect to")
 
 
 async def _give_up(runners: set[asyncio.Future[T]]) -> None:
-    """End those that did not win. One that was about to is closed."""
+    """Cancel the attempts that did not win, and close what they opened."""
     for runner in runners:
         runner.cancel()
     for runner in runners:

@@ -1,10 +1,10 @@
-"""Rules on where workers may connect to, by host, address range and port.
+"""Rules on the servers that workers may connect to, by host, address range and port.
 
     example.com         that host            *.example.com      every host below it
     example.com:8443    on one port only     *:25               that port of every host
     10.1.0.0/16         a range              [fd00::1]:443      an address and a port
 
-A deny list refuses what it names. An allow list, where there is one, refuses all that it does not name. Neither opens
+A deny list refuses what it names. An allow list, if there is one, refuses what it does not name. Neither allows
 internal addresses: only the operator's `egress_allow` does.
 """
 
@@ -23,8 +23,8 @@ HOST = re.compile(r"(\*|(\*\.)?[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]([a-z
 MAX_RULES = 200
 
 
-class Rule(Struct, frozen=True):
-    """One line of a list. Either `host` or `network` is set."""
+class EgressRule(Struct, frozen=True):
+    """One entry of a list. Either `host` or `network` is set."""
 
     text: str
     host: str = ""
@@ -34,7 +34,7 @@ class Rule(Struct, frozen=True):
     def names_host(self, host: str, port: int) -> bool:
         if not self.host or self.port not in (None, port):
             return False
-        host = host.removesuffix(".")  # the same name for a resolver, and must be for a rule
+        host = host.removesuffix(".")  # resolvers ignore the trailing dot, so rules do too
         if self.host == "*":
             return True
         return host.endswith(self.host[1:]) if self.host.startswith("*.") else host == self.host
@@ -48,19 +48,19 @@ class Rule(Struct, frozen=True):
         return address in self.network
 
 
-def parse_rule(text: str) -> Rule:
-    """A rule as people write it. ValueError says what is wrong with it."""
+def parse_rule(text: str) -> EgressRule:
+    """Parse a rule. Raises ValueError with what is wrong."""
     host, port = _split_port(text.strip().lower())
     if port is not None and not 0 < port < 65536:
         raise ValueError(f"{text!r} names no port from 1 to 65535")
     try:
-        return Rule(text, network=ipaddress.ip_network(host, strict=False), port=port)
+        return EgressRule(text, network=ipaddress.ip_network(host, strict=False), port=port)
     except ValueError:
         pass
     host = host.removesuffix(".")
     if len(host) > 255 or HOST.fullmatch(host) is None or re.fullmatch(r"[\d.]*", host):
         raise ValueError(f"{text!r} is neither a host (example.com, *.example.com) nor an address range (10.0.0.0/8)")
-    return Rule(text, host=host, port=port)
+    return EgressRule(text, host=host, port=port)
 
 
 def _split_port(text: str) -> tuple[str, int | None]:
@@ -77,29 +77,29 @@ def _split_port(text: str) -> tuple[str, int | None]:
 
 
 @lru_cache(1024)
-def parse_rules(texts: tuple[str, ...]) -> tuple[Rule, ...]:
-    """The rules of one list. ValueError says what is wrong with the first that cannot be."""
+def parse_rules(texts: tuple[str, ...]) -> tuple[EgressRule, ...]:
+    """Parse a list of rules. Raises ValueError for the first invalid one."""
     if len(texts) > MAX_RULES:
         raise ValueError(f"more than {MAX_RULES} rules")
     return tuple(map(parse_rule, texts))
 
 
 class Policy(Struct, frozen=True):
-    """The lists of one who has a say: the node, a tenant or a worker."""
+    """The allow and deny lists of the node, a tenant or a worker."""
 
     whose: str
-    allow: tuple[Rule, ...] = ()
-    deny: tuple[Rule, ...] = ()
+    allow: tuple[EgressRule, ...] = ()
+    deny: tuple[EgressRule, ...] = ()
 
     def refuse_host(self, host: str, port: int, has_address: bool = True) -> str:
-        """Which rule refuses a host before anything is known of its address, if it has one; "" for none."""
+        """Why a host is refused before its address is known; "" if it is not."""
         for rule in self.deny:
             if rule.names_host(host, port):
                 return f"the rule {rule.text!r} of the deny list of {self.whose}"
         if not self.allow or any(rule.names_host(host, port) for rule in self.allow):
             return ""
         if has_address and any(rule.network is not None for rule in self.allow):
-            return ""  # the address decides
+            return ""  # decided by the address later
         return f"it is not in the allow list of {self.whose}"
 
     def refuse_address(self, host: str, address: Address, port: int) -> str:
@@ -111,6 +111,6 @@ class Policy(Struct, frozen=True):
         return f"it is not in the allow list of {self.whose}"
 
 
-def names(rules: Iterable[Rule], host: str, address: Address, port: int) -> bool:
+def names(rules: Iterable[EgressRule], host: str, address: Address, port: int) -> bool:
     """Whether a list of rules names a destination by its host or its address."""
     return any(rule.names_host(host, port) or rule.names_address(address, port) for rule in rules)

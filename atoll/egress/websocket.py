@@ -1,114 +1,138 @@
-"""WebSockets to other servers: the handshake, and the connection it becomes.
+"""WebSockets to other servers: the handshake, and the connection after it.
 
-The server is a stranger. Its answer to the handshake is checked to the letter, its frames are the codec's to judge
-(wire/sockets.py), what the worker has not read waits here only up to a bound, and a server that neither speaks nor
-answers pings is gone. To the one who asked, a socket looks like any other exchange: read, write, close.
+The server is not trusted. Its answer to the handshake is checked strictly, the codec (wire/sockets.py) checks its
+frames, unread messages are limited, and a silent server that answers no pings is disconnected. A socket has the
+interface of an exchange: read, write, close.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
 from websockets.client import ClientProtocol
 from websockets.datastructures import Headers
 from websockets.exceptions import InvalidHandshake
-from websockets.extensions.base import Extension
-from websockets.extensions.permessage_deflate import ClientPerMessageDeflateFactory
+from websockets.extensions.permessage_deflate import ClientPerMessageDeflateFactory, PerMessageDeflate
 from websockets.http11 import Response
 from websockets.typing import Subprotocol
 from websockets.uri import parse_uri
 
 from atoll.egress.exchange import pairs_of
 from atoll.errors import InvalidArgument, NetworkError
-from atoll.wire.sockets import CLIENT, CLOSE_SECONDS, GOING_AWAY, QUIET_LOG, BadMessage, Codec
+from atoll.holdings import Holdings
+from atoll.pacer import Pacer
+from atoll.wire.sockets import CLOSE_SECONDS, GOING_AWAY, TRY_LATER, BadMessage, Codec
 
-HIGH = 256 << 10  # bytes of messages that wait to be read before the connection is paused,
-LOW = 128 << 10  # and how few before it goes on
-READ_BYTES = 128 << 10  # the most that one read gives
-MAX_UNSENT = 1 << 20  # bytes that the server has not read, beside what a worker sends: the answers to its pings
+QUIET_LOG = logging.getLogger("atoll.websockets")  # the package logs every connection
+QUIET_LOG.setLevel(logging.CRITICAL)
 
-# Contexts kept between messages would cost each idle socket a few hundred kilobytes.
+HIGH = 256 << 10  # with more bytes of unread messages, the connection is paused
+LOW = 128 << 10  # with fewer, it is resumed
+READ_BYTES = 128 << 10  # the most that one read returns
+MAX_UNSENT = 64 << 10  # bytes that the server has not read; beyond that, its pings wait until it reads
+TOO_MUCH = "the WebSockets of this tenant hold too many bytes of unfinished or unread messages"
+
+# Compression contexts kept between messages would cost each idle socket a few hundred kilobytes.
 DEFLATE = ClientPerMessageDeflateFactory(server_no_context_takeover=True, client_no_context_takeover=True)
-ANYWHERE = parse_uri("ws://x/")  # the request is not the package's: it makes the key and judges the answer
+ANYWHERE = parse_uri("ws://x/")  # we write the request; the package makes the key and checks the answer
 
 
 class Handshake:
-    """Asks one server for a WebSocket. `protocols` are those the worker offers."""
+    """The handshake with one server. `protocols` are those that the worker offers."""
 
     def __init__(self, protocols: Iterable[str] = ()) -> None:
         offered = [Subprotocol(name) for name in protocols]
         self._client = ClientProtocol(ANYWHERE, extensions=[DEFLATE], subprotocols=offered or None, logger=QUIET_LOG)
 
     def lines(self) -> str:
-        """The headers that ask for it, but for the protocols, which the worker has named itself."""
+        """The headers of the request, without the protocols: the worker has set these itself."""
         asked = self._client.connect().headers
         names = ("Upgrade", "Connection", "Sec-WebSocket-Key", "Sec-WebSocket-Version", "Sec-WebSocket-Extensions")
         return "".join(f"{name.lower()}: {asked[name]}\r\n" for name in names)
 
-    def check(self, where: str, lines: bytes) -> list[Extension]:
-        """The extensions that the answer agrees to. NetworkError when it is no answer to what was asked."""
+    def check(self, where: str, lines: bytes) -> Codec:
+        """Check the answer, and make a codec for what was agreed. Raises NetworkError for an invalid answer."""
         fields = Headers()
         for name, value in pairs_of(lines):
             fields[name] = value
         try:
             self._client.process_response(Response(101, "", fields))
         except InvalidHandshake as error:
-            raise NetworkError(f"{where} made no WebSocket of it: {error}") from None
-        return self._client.extensions
+            raise NetworkError(f"the WebSocket handshake with {where} failed: {error}") from None
+        for extension in self._client.extensions:
+            if isinstance(extension, PerMessageDeflate):
+                return Codec(True, extension.remote_max_window_bits, extension.local_max_window_bits)
+        return Codec(True, 0, 0)
+
+
+class SocketContext(NamedTuple):
+    """The tenant of a socket, and what all sockets of the node share."""
+
+    tenant: str
+    pacer: Pacer
+    holdings: Holdings
 
 
 class ServerSocket(asyncio.Protocol):
-    """One WebSocket to a server. `release` is told when its connection is gone."""
+    """One WebSocket to a server. Calls `release` when its connection is closed."""
 
     def __init__(
         self,
         where: str,
         transport: asyncio.Transport,
         lines: bytes,
-        extensions: list[Extension],
+        codec: Codec,
+        context: SocketContext,
         release: Callable[[], None],
     ) -> None:
         self.where = where
-        self.lines = lines  # of the answer to the handshake
+        self.lines = lines  # header lines of the answer to the handshake
         self.touched = asyncio.get_running_loop().time()
         self.is_pinged = False
         self._transport = transport
-        self._codec = Codec(CLIENT, extensions)
+        self._codec = codec
+        self._context = context
         self._release = release
         self._is_lost = False
         self._is_held = False
+        self._is_queued = False  # the pacer will call `_step`
         self._is_leaving = False
-        self._is_closed = False  # by the worker, or with its call: nobody reads any more
-        self._waiting: deque[bytes] = deque()  # messages for the worker
+        self._is_closed = False  # by the worker, or with its call: nothing is read any more
+        self._waiting: deque[bytes | bytearray] = deque()  # messages for the worker
+        self._at = 0  # bytes read of the first message
         self._size = 0
         self._reader: asyncio.Future[None] | None = None
         self._writer: asyncio.Future[None] | None = None
         self._is_write_paused = False
-        self._is_flooded = False  # it pings and does not read the answers
 
-    # --- what the one who asked does with it ---
+    # --- for the worker ---
 
     async def read(self) -> bytes:
-        """More of the messages, as frames for the worker; b"" at the end. One read at a time."""
+        """More messages, as frames for the worker; b"" at the end. One read at a time."""
         while not self._waiting and not self._has_ended:
             self._reader = asyncio.get_running_loop().create_future()
             await self._reader
         return self.read_nowait()
 
     def read_nowait(self) -> bytes:
-        taken: list[bytes] = []
+        taken: list[bytes | bytearray] = []
         size = 0
         while self._waiting and size < READ_BYTES:
-            piece = self._waiting.popleft()
-            if size + len(piece) > READ_BYTES:
-                self._waiting.appendleft(piece[READ_BYTES - size :])
-                piece = piece[: READ_BYTES - size]
+            first = self._waiting[0]
+            piece = first[self._at : self._at + READ_BYTES - size]
+            self._at += len(piece)
+            if self._at == len(first):
+                self._waiting.popleft()
+                self._at = 0
             taken.append(piece)
             size += len(piece)
         self._size -= size
-        self._gate()
+        self._note()
+        self._work()
         return b"".join(taken)
 
     @property
@@ -120,7 +144,7 @@ class ServerSocket(asyncio.Protocol):
         return self._codec.has_told or self._is_closed
 
     async def write(self, chunk: bytes, ended: bool) -> bool:
-        """More of what the worker says; returns when there is room for the next. False: nobody hears it."""
+        """Send frames of the worker, and wait for room. False if the connection is closed."""
         try:
             self._codec.speak(chunk)
         except BadMessage as error:
@@ -133,16 +157,15 @@ class ServerSocket(asyncio.Protocol):
         return not self._is_lost
 
     def close(self) -> None:
-        """Nobody wants it any more: say so, and go."""
+        """Close the socket from the worker's side."""
         if self._is_closed:
             return
         self._is_closed = True
-        self._waiting.clear()
-        self._size = 0
+        self._drop()
         self._codec.close(GOING_AWAY)
         self._flush()
         self._wake()
-        self._gate()  # to hear how the server answers the close
+        self._work()  # to read the server's answer to the close
 
     def abort(self) -> None:
         self._transport.abort()
@@ -152,17 +175,53 @@ class ServerSocket(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         self.touched = asyncio.get_running_loop().time()
         self.is_pinged = False
-        self._push(self._codec.receive(data))
-        self._flush()
-        if self._codec.has_told:
-            self._close_soon()
-        self._is_flooded = self._transport.get_write_buffer_size() > MAX_UNSENT
+        self._codec.feed(data)
+        self._work()
+
+    def _work(self) -> None:
+        """Process received bytes if the worker reads. Then pause or resume reading."""
+        if not self._is_queued and not self._codec.is_hungry and not self._is_full:
+            self._is_queued = True
+            if self._context.pacer.run(self._context.tenant, self._step):
+                return
         self._gate()
 
-    def _push(self, messages: bytes) -> None:
-        if messages and not self._is_closed:
-            self._waiting.append(messages)
-            self._size += len(messages)
+    def _step(self) -> bool:
+        """Process a small part of the received bytes. True if there is more to do."""
+        codec = self._codec
+        if not self._is_lost:
+            codec.step(self.touched)
+            self._push(codec.take())
+            self._flush()
+            self._note()
+            if codec.has_told:
+                self._close_soon()
+        if not self._is_lost and not codec.is_hungry and not self._is_full:
+            return True
+        self._is_queued = False
+        self._gate()
+        return False
+
+    def _push(self, found: list[bytes | bytearray]) -> None:
+        if found and not self._is_closed:
+            self._waiting += found
+            self._size += sum(map(len, found))
+            self._wake()
+
+    def _drop(self) -> None:
+        self._waiting.clear()
+        self._size = self._at = 0
+
+    def _note(self) -> None:
+        self._context.holdings.note(self._context.tenant, self, self._codec.held + self._size)
+
+    def shed(self) -> None:
+        """Close this socket: its tenant's sockets hold too many bytes, and this one holds the most."""
+        self._drop()
+        self._codec.fail(TRY_LATER, TOO_MUCH)
+        self._codec.tell_close()  # the frame is dropped: the worker sees an end without a close
+        self._flush()
+        self._close_soon()
         self._wake()
 
     def _wake(self) -> None:
@@ -170,9 +229,13 @@ class ServerSocket(asyncio.Protocol):
             if waiter is not None and not waiter.done():
                 waiter.set_result(None)
 
+    @property
+    def _is_full(self) -> bool:
+        return self._size > (LOW if self._is_held else HIGH)
+
     def _gate(self) -> None:
-        """Pause the connection while the worker does not read, or the server does not."""
-        full = self._is_flooded or self._size > (LOW if self._is_held else HIGH)
+        """Pause reading while the worker does not read, or received bytes wait to be parsed."""
+        full = self._is_full or not self._codec.is_hungry
         if full is self._is_held or self._is_lost:
             return
         self._is_held = full
@@ -184,16 +247,19 @@ class ServerSocket(asyncio.Protocol):
     def _flush(self) -> None:
         if self._is_lost:
             return
-        for data in self._codec.outgoing():
-            if data:
-                self._transport.write(data)
-            else:
-                self._transport.close()
-        if self._codec.is_closing:
+        codec = self._codec
+        if self._transport.get_write_buffer_size() <= MAX_UNSENT:
+            codec.answer_ping()
+        data = codec.outgoing()
+        if data:
+            self._transport.write(data)
+        if codec.is_over:
+            self._transport.close()
+        elif not codec.is_open:
             self._close_soon()
 
     def _close_soon(self) -> None:
-        """A close was said: the server has some seconds to end the connection, as is its part."""
+        """A close was sent: the server has CLOSE_SECONDS to end the connection."""
         if not self._is_leaving:
             self._is_leaving = True
             asyncio.get_running_loop().call_later(CLOSE_SECONDS, self._cut)
@@ -206,9 +272,9 @@ class ServerSocket(asyncio.Protocol):
         self._is_write_paused = True
 
     def resume_writing(self) -> None:
-        self._is_write_paused = self._is_flooded = False
+        self._is_write_paused = False
         self._wake()
-        self._gate()
+        self._flush()
 
     def eof_received(self) -> bool:
         self._codec.end()
@@ -217,13 +283,16 @@ class ServerSocket(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         self._is_lost = True
-        self._push(self._codec.tell_close())
+        if not self._codec.has_told:
+            self._push([self._codec.tell_close()])
+        self._wake()
+        self._note()
         self._release()
 
     def sweep(self, now: float, limit: float) -> None:
-        """A silent server is asked whether it is there; one that does not answer is gone. 0: it may be silent."""
+        """Ping a silent server, and abort if it does not answer within `limit`. 0 means no limit."""
         idle = now - self.touched
-        if self._is_held:  # it is the worker that does not listen
+        if self._is_held:  # it is the worker that does not read
             self.touched = now
         elif limit and idle > limit:
             self._transport.abort()

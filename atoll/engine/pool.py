@@ -1,10 +1,12 @@
-"""Which call goes where. What is loaded where is placing.py's business, which this asks and tells.
+"""The door to the engines: takes calls, and decides which isolate gets each of them.
 
-A call to a version that is not loaded sends LOAD and the call right behind it, without waiting. A call whose handler
-never started (its engine died, its isolate went away) is sent once more elsewhere, at most twice; one that may have
-started never is. Calls that find too many others of their worker or tenant are refused at once.
+`Pool.loader` (loaded/loader.py) knows what is loaded where. A call to a version that is not loaded sends LOAD and right
+behind it the call, without waiting. A call whose handler never started, because its engine died or its isolate was
+unloaded, is sent to another isolate, at most twice. A call that may have started is never sent again. When too many
+calls of a worker or a tenant are in flight, more are refused at once.
 
-Nothing here waits or makes a task per call. The supervisor adds and loses engines and calls `sweep` ten times a second.
+Nothing here waits or makes a task per call. The supervisor adds and removes engines, and calls `sweep` ten times a
+second.
 """
 
 from __future__ import annotations
@@ -16,18 +18,22 @@ from dataclasses import replace
 from typing import Final
 
 from atoll.broker import Broker
-from atoll.engine.calls import OVER, QUEUED, SENT, Call, Caller
-from atoll.engine.cells import NO_ENGINE, Cell
-from atoll.engine.homes import Home, Homes
-from atoll.engine.ledger import Ledger
-from atoll.engine.loads import CodeCache, LoadCodeCache, LoadReport, SaveCodeCache
-from atoll.engine.measures import PoolLimits, PoolStats, TenantCaps
-from atoll.engine.placement import Placement
-from atoll.engine.placing import BUSY, TRY_ELSEWHERE, Placer
-from atoll.engine.queue import QUEUE_FULL, CallQueue
-from atoll.engine.session import Session
-from atoll.engine.solo import is_solo, solo_placement, spend
+from atoll.engine.calls.call import OVER, QUEUED, SENT, Call, CallListener
+from atoll.engine.calls.call_queue import QUEUE_FULL, CallQueue
+from atoll.engine.calls.isolate_state import IsolateState
+from atoll.engine.limits import PoolLimits, TenantCaps
+from atoll.engine.link.ledger import Ledger
+from atoll.engine.loaded.engine_groups import NO_ENGINE, EngineGroup
+from atoll.engine.loaded.engine_session import EngineSession, Isolate
+from atoll.engine.loaded.exclusive import exclusive_isolate, use_up
+from atoll.engine.loaded.late_code import ReadCode
+from atoll.engine.loaded.load_frames import LoadCodeCache, SaveCodeCache
+from atoll.engine.loaded.loader import BUSY, TRY_ELSEWHERE, Loader
+from atoll.engine.loaded.versions import LoadedVersion, LoadedVersions, is_exclusive
+from atoll.engine.stats import PoolStats
+from atoll.engine.tenant_usage import TenantUsages
 from atoll.errors import Failure, LoadFailed
+from atoll.holdings import Holdings
 from atoll.logs import Invocation, Said, Skim
 from atoll.wire.generated import ErrorCode, Outcome
 from atoll.workers import Version
@@ -38,7 +44,7 @@ __all__ = ["Pool", "PoolLimits", "PoolStats", "TenantCaps"]
 
 SLOW_SWEEP = 1.0
 
-GONE: Final = Failure(ErrorCode.UNLOADED, "the isolate of the worker went away before the call began")
+GONE: Final = Failure(ErrorCode.UNLOADED, "the isolate of the worker was unloaded before the call began")
 STOPPING: Final = Failure(ErrorCode.SHUTTING_DOWN, "the node is shutting down")
 
 
@@ -52,9 +58,12 @@ class Pool:
         limits: PoolLimits | None = None,
         load_code_cache: LoadCodeCache | None = None,
         save_code_cache: SaveCodeCache | None = None,
+        holdings: Holdings | None = None,
+        read_code: ReadCode | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._broker = broker
+        self._holdings = holdings or Holdings()
         self._record = record
         self._skim = skim
         self.limits = limits = limits or PoolLimits()
@@ -62,52 +71,52 @@ class Pool:
         self._counts = PoolStats()
         self._calls = 0
         self._hits = 0  # calls that found their version ready
-        self._placer = Placer(limits, self._counts, clock, load_code_cache, save_code_cache)
-        self._homes: Homes = self._placer.homes
+        self.loader = loader = Loader(limits, self._counts, clock, load_code_cache, save_code_cache, read_code)
+        loader.late.on_ready = self._serve_queue
+        self._versions: LoadedVersions = loader.versions
+        self._tenants: TenantUsages = loader.tenants
         self._queue = CallQueue(limits.worker_queue)  # calls that no engine can take yet
         self._last_slow_sweep = clock()
         self._closed = False
-        self.hears: Callable[[Said], None] | None = None  # set while somebody wants console lines as they come
-
-        # What others may use
-        self.cells = self._placer.cells
-        self.tenants = self._placer.tenants
-        self.offences = self._placer.offences
-        self.check = self._placer.check
-        self.retire = self._placer.retire
-        self.warm = self._placer.warm
-        self.prepare = self._placer.prepare
-        self.recent = self._placer.recent
+        self.on_line: Callable[[Said], None] | None = None  # receives console lines as they come
 
     # --- calls ---
 
     def call(
-        self, version: Version, head: bytes, body: bytes, ended: bool, caller: Caller, event: int = 0, hops: int = 0
+        self,
+        version: Version,
+        head: bytes,
+        body: bytes,
+        ended: bool,
+        caller: CallListener,
+        event: int = 0,
+        hops: int = 0,
     ) -> Call:
         """Start a call. Never raises; failures go to `caller.on_failure`, possibly before this returns."""
         self._calls += 1
         call = Call(version, head, body, ended, caller, self, self._clock(), event, hops)
-        home: Home | None = self._homes.get(version)
-        if home is not None:
-            placement = home.first or home.lightest()
-            tenant = home.tenant
-            if placement.in_flight < placement.room and tenant.in_flight < tenant.fast_calls:
+        loaded: LoadedVersion | None = self._versions.get(version)
+        if loaded is not None:
+            isolate = loaded.only or loaded.lightest()
+            tenant = loaded.tenant
+            if isolate.in_flight < isolate.room and tenant.in_flight < tenant.fast_calls:
                 self._hits += 1
-                self._homes.used(version)
-                placement.session.calls.start(call, placement)
+                self._versions.used(version)
+                isolate.session.calls.start(call, isolate)
                 return call
-            self._hits += placement.ready
-        refusal = self.tenants.of(version.tenant).admit(call.started)
+            self._hits += isolate.ready
+        refusal = self._tenants.of(version.tenant).admit(call.started)
         if refusal is not None:
             self._refuse(call, refusal)
         else:
             self._route(call)
         return call
 
-    def move(self, call: Call, left: Placement) -> None:
-        """A call that never started comes back from a placement which takes no more calls."""
-        self._homes.drop(left)
-        left.retired = left.watched = True
+    def move(self, call: Call, left: IsolateState) -> None:
+        """Send a call that never started to another isolate. The one it comes from takes no more calls."""
+        assert isinstance(left, Isolate)
+        self._versions.drop(left)
+        left.draining = left.watched = True
         call.moves += 1
         self._counts.moves += 1
         self._route(call)
@@ -116,65 +125,68 @@ class Pool:
         self._queue.remove(call)
         self._finish_unsent(call)
 
+    def on_backlog(self, call: Call, change: int) -> None:
+        self._holdings.count(call.version.tenant, change)
+
     def _route(self, call: Call) -> None:
-        """Send a call to where its version is or can be loaded, keep it until that is possible, or refuse it."""
+        """Send a call to an isolate of its version, loading one if need be; or queue the call, or refuse it."""
         if self._closed:
             self._refuse(call, STOPPING)
             return
-        home = self._homes.get(call.version)
+        loaded = self._versions.get(call.version)
         try:
-            if home is None:
-                cell = self._placer.cell_of(call.version)
-                if self._queue.has(call.version) or not self._placer.has_room(call.version, cell):
+            if loaded is None:
+                group = self.loader.group_of(call.version)
+                if self._queue.has(call.version) or not self.loader.has_room(call.version, group):
                     self._keep(call)
                     return
-                home = self._placer.place(call.version, cell)
-            placement = self._placement_for(home)
+                loaded = self.loader.load(call.version, group)
+            isolate = self._isolate_for(loaded)
         except LoadFailed as error:
             self._refuse(call, error.failure)
             return
-        self._homes.used(call.version)
-        placement.session.calls.start(call, placement)
-        if is_solo(call.version):
-            spend(self._placer, placement)
+        self._versions.used(call.version)
+        isolate.session.calls.start(call, isolate)
+        if is_exclusive(call.version):
+            use_up(self.loader, isolate)
 
-    def _placement_for(self, home: Home) -> Placement:
-        """Where the next call of a version goes. LoadFailed if it has enough of them."""
-        if is_solo(home.version):
-            return solo_placement(self._placer, home, self.limits.worker_queue)
-        placement = home.lightest()
-        if not placement.ready:
-            if placement.in_flight >= self.limits.worker_queue:
-                raise _too_many(f"{placement.in_flight} calls wait for this worker already")
-        elif placement.in_flight >= placement.room:
-            what = "wait for" if self._placer.is_throttled(placement) else "are under way in"
-            raise _too_many(f"{home.in_flight} calls {what} this worker already")
-        return placement
+    def _isolate_for(self, loaded: LoadedVersion) -> Isolate:
+        """The isolate for the next call of a version. LoadFailed if it has too many calls."""
+        if is_exclusive(loaded.version):
+            return exclusive_isolate(self.loader, loaded, self.limits.worker_queue)
+        isolate = loaded.lightest()
+        if not isolate.ready:
+            if isolate.in_flight >= self.limits.worker_queue:
+                raise _too_many(f"{isolate.in_flight} calls wait for this worker already")
+        elif isolate.in_flight and isolate.in_flight >= isolate.room:  # one without calls has caught up since the sweep
+            what = "wait for" if self.loader.is_throttled(isolate) else "are under way in"
+            raise _too_many(f"{loaded.in_flight} calls {what} this worker already")
+        return isolate
 
     def _keep(self, call: Call) -> None:
         if not self._queue.add(call, self._clock()):
             self._refuse(call, BUSY)
             return
-        for home in self._homes:  # the first to become idle makes room
-            for placement in home.placements:
-                placement.watched = True
+        for loaded in self._versions:  # the first idle one can be evicted
+            for isolate in loaded.isolates:
+                isolate.watched = True
 
     def _serve_queue(self) -> None:
-        """Route what waits, in turns, as far as there is room."""
+        """Route queued calls, tenant by tenant, while there is room."""
         for version in self._queue.turns() if self._queue else ():
             try:
-                has_room = version in self._homes or self._placer.has_room(version, self._placer.cell_of(version))
+                has_room = version in self._versions or self.loader.has_room(version, self.loader.group_of(version))
             except LoadFailed:
-                has_room = True  # to be told so
+                has_room = True  # routing the calls refuses them
             if has_room:
                 for call in self._queue.take(version):
                     self._route(call)
 
     def _turn_away(self) -> None:
-        """What came in a burst and waits beyond the queue of its worker; as it came, nobody could tell it would."""
-        for session in self.cells.sessions():
-            for placement, calls in session.waiting.backlog.items():
-                for call in calls[self.limits.worker_queue :] if self._placer.is_throttled(placement) else ():
+        """Refuse calls of a burst that exceed the queue of their worker. That was not known when they were sent."""
+        for session in self.loader.groups.sessions():
+            for isolate, calls in session.late_calls.backlog.items():
+                for call in calls[self.limits.worker_queue :] if self.loader.is_throttled(isolate) else ():
                     self._counts.refused += 1
                     session.calls.turn_away(call, QUEUE_FULL)
 
@@ -187,172 +199,165 @@ class Pool:
 
     def _finish_unsent(self, call: Call) -> None:
         assert call.state == QUEUED
+        if call.backlog is not None:
+            call.take_backlog()
         call.state = OVER
         self._record(call.invocation(Outcome.INTERNAL_ERROR, 0, self._clock()))
 
-    # --- what sessions tell ---
+    # --- what sessions report ---
 
-    def on_loaded(self, placement: Placement, report: LoadReport) -> None:
-        self._placer.on_loaded(placement, report)
-
-    def on_load_failed(self, placement: Placement, failure: Failure) -> None:
+    def on_load_failed(self, isolate: Isolate, failure: Failure) -> None:
         self._counts.load_failures += 1
-        self._homes.drop(placement)
-        placement.settle(failure)
-        for call in placement.session.calls.of(placement):
+        self._versions.drop(isolate)
+        isolate.settle(failure)
+        for call in isolate.session.calls.of(isolate):
             if failure.code in TRY_ELSEWHERE:
-                self._retry(placement.session, call, failure)
+                self._retry(isolate.session, call, failure)
             else:
-                placement.session.calls.end(call, failure)
+                isolate.session.calls.end(call, failure)
 
-    def on_unloaded(self, placement: Placement, failure: Failure | None) -> None:
+    def on_unloaded(self, isolate: Isolate, failure: Failure | None) -> None:
         if failure is not None:
             self._counts.condemned += 1
-            log.warning("%s was condemned: %s", placement.version.worker_name, failure.message)
-        self._homes.drop(placement)
-        placement.settle(failure or GONE)
-        # The engine has failed every call it knew of. The others crossed its UNLOADED and never began.
-        for call in placement.session.calls.of(placement):
-            self._retry(placement.session, call, failure or GONE)
+            log.warning("%s was condemned: %s", isolate.version.worker_name, failure.message)
+        self._versions.drop(isolate)
+        isolate.settle(failure or GONE)
+        # The engine has failed every call it knew of. The other calls crossed its UNLOADED and never began.
+        for call in isolate.session.calls.of(isolate):
+            self._retry(isolate.session, call, failure or GONE)
         if failure is not None and not self._closed:
-            self._placer.replace(placement)
+            self.loader.replace(isolate)
 
-    def on_offence(self, placement: Placement, failure: Failure, number: int, cpu_us: int) -> None:
-        """Code of a version is stuck for ever, and with it a thread of an engine, which has to go."""
+    def on_offence(self, isolate: Isolate, failure: Failure, number: int, cpu_us: int) -> None:
+        """The code of an isolate is stuck for good, with a thread of its engine: the engine must end."""
         self._counts.offences += 1
-        log.warning("%s took an engine with it: %s", placement.version.worker_name, failure.message)
-        self._homes.drop(placement)
-        self._accuse(placement.session, [placement.version], is_certain=True)
-        placement.settle(failure)
-        # Also those that wait to begin: elsewhere they would do the same.
-        for call in placement.session.calls.of(placement):
-            placement.session.calls.end(call, failure, cpu_us if call.id == number else 0)
+        log.warning("%s costs its engine: %s", isolate.version.worker_name, failure.message)
+        self._versions.drop(isolate)
+        self._accuse(isolate.session, [isolate.version], is_certain=True)
+        isolate.settle(failure)
+        # Calls that have not begun fail too: elsewhere they could get stuck as well.
+        for call in isolate.session.calls.of(isolate):
+            isolate.session.calls.end(call, failure, cpu_us if call.id == number else 0)
 
-    def on_code(self, placement: Placement, cache: CodeCache) -> None:
-        self._placer.on_code(placement, cache)
-
-    def on_watched(self, placement: Placement) -> None:
-        """A call is over in a placement that is to be unloaded, whose code cache is wanted or whose room is."""
-        if placement.retired and placement.is_idle:
-            if placement.wants_code and placement.ready:
-                self._placer.ask_code(placement)
-            self._placer.unload(placement)
-        elif placement.wants_code and placement.ready:
-            self._placer.ask_code(placement)
-        if not placement.in_flight:
+    def on_watched(self, isolate: IsolateState) -> None:
+        """A call is over in an isolate that is draining, whose code cache is wanted, or that could be evicted."""
+        assert isinstance(isolate, Isolate)
+        if isolate.draining and isolate.is_idle:
+            if isolate.wants_code and isolate.ready:
+                self.loader.ask_code(isolate)
+            self.loader.unload(isolate)
+        elif isolate.wants_code and isolate.ready:
+            self.loader.ask_code(isolate)
+        if not isolate.in_flight:
             self._serve_queue()
-        placement.watched = placement.retired or placement.wants_code or len(self._queue) > 0
+        isolate.watched = isolate.draining or isolate.wants_code or len(self._queue) > 0
 
-    def on_stuck(self, placement: Placement) -> None:
-        """A call in it does not end, whatever it is told. New calls get a new isolate, the others may finish here."""
-        log.warning("a call of %s does not end: its isolate is replaced", placement.version.worker_name)
-        self._homes.drop(placement)
-        self._placer.unload_when_idle(placement)
+    def on_stuck(self, isolate: IsolateState) -> None:
+        """A call cannot be ended. New calls go to a new isolate; other calls may finish in this one."""
+        assert isinstance(isolate, Isolate)
+        log.warning("a call of %s does not end: its isolate is replaced", isolate.version.worker_name)
+        self._versions.drop(isolate)
+        self.loader.unload_when_idle(isolate)
 
-    def on_lost(self, session: Session, reason: str) -> None:
-        """An engine is gone. What had not started in it moves, the rest fails."""
-        if session.cell.remove(session):
-            self._counts.engines_lost += not (self._closed or session.cell.is_closing)
-        # Only now: once it is known to have crashed, the ledger and what was loaded are gone.
-        session.suspects = [p.version for number in session.ledger.running() if (p := session.loads.get(number))]
+    def on_lost(self, session: EngineSession, reason: str) -> None:
+        """An engine is gone. Calls that had not started in it are sent elsewhere, the others fail."""
+        if self.loader.groups.remove(session):
+            self._counts.engines_lost += not self._closed
+        # Kept for `on_crash`: by then the ledger and the list of isolates are gone.
+        session.suspects = [
+            isolate.version for number in session.ledger.running() if (isolate := session.isolates.get(number))
+        ]
         died = STOPPING if self._closed else Failure(ErrorCode.ENGINE_DIED, "the engine ended while the call ran in it")
-        for placement in session.loads.values():
-            self._homes.drop(placement)
-            placement.settle(died)
+        for isolate in session.isolates.values():
+            self._versions.drop(isolate)
+            isolate.settle(died)
         for call in list(session.calls.calls.values()):
             if session.calls.may_have_begun(call):
                 session.calls.end(call, died)
             else:
                 self._retry(session, call, died)
 
-    def _retry(self, session: Session, call: Call, failure: Failure) -> None:
-        """A call that never started: try elsewhere if it can still be sent again."""
+    def _retry(self, session: EngineSession, call: Call, failure: Failure) -> None:
+        """Send a call that never started elsewhere, if it can be sent again; otherwise fail it."""
         if call.state == SENT and call.movable() and not self._closed:
             left = session.calls.release(call)
             self.move(call, left)
         else:
             session.calls.end(call, failure)
 
-    # --- what others do ---
+    # --- what the node and its supervisor do ---
 
     def set_caps(self, tenant: str, caps: TenantCaps | None) -> None:
-        """What one tenant may have from now on; None: what every tenant may."""
-        self.tenants.set_caps(tenant, caps)
-        self._placer.rehouse(tenant)
+        """Set the limits of one tenant; None restores the default."""
+        self._tenants.set_caps(tenant, caps)
+        self.loader.regroup(tenant)
 
-    def session(self, cell: Cell, ledger: Ledger | None = None) -> Session:
-        """A session for an engine about to start; `add` it once it has said HELLO."""
-        return Session(
-            self, cell, self._broker, self._record, self._skim, self._clock, self.limits.ops_per_call, ledger
+    def session(self, group: EngineGroup, ledger: Ledger | None = None) -> EngineSession:
+        """A session for an engine that is about to start. `add` it once the engine has said HELLO."""
+        ops_per_call, holdings = self.limits.ops_per_call, self._holdings
+        return EngineSession(
+            self, group.name, self._broker, self._record, self._skim, self._clock, ops_per_call, holdings, ledger
         )
 
-    def add(self, session: Session) -> None:
-        """An engine is ready: it takes calls from now on, first those that waited."""
-        session.cell.add(session)
+    def add(self, session: EngineSession, group: EngineGroup) -> None:
+        """An engine is ready: send it the calls that waited, and new ones from now on."""
+        group.add(session)
         self._serve_queue()
 
-    def leave(self, session: Session) -> None:
-        """Another engine has taken the place of a condemned one: no call goes there any more, those in it finish."""
-        self._placer.leave(session)
+    def is_drained(self, session: EngineSession) -> bool:
+        """True once a drained engine has no calls and can receive none."""
+        return not session.calls.calls and not any(map(self._versions.holds, session.isolates.values()))
 
-    def has_left(self, session: Session) -> bool:
-        """Whether nothing goes on in an engine that was left, and nothing will."""
-        return not session.calls.calls and not any(map(self._homes.holds, session.loads.values()))
-
-    def relieve(self) -> int:
-        """Memory is short: unload some of what is idle; returns how many that were."""
-        return self._placer.relieve()
-
-    def on_crash(self, session: Session) -> None:
-        """An engine died of what ran in it, and has been lost before."""
+    def on_crash(self, session: EngineSession) -> None:
+        """An engine died of the code it ran. `on_lost` was called before."""
         self._counts.crashes += 1
         self._accuse(session, session.suspects)
 
-    def _accuse(self, session: Session, suspects: list[Version], *, is_certain: bool = False) -> None:
-        """These were executing as an engine died, or one of them is said to have ended it."""
-        now, cell = self._clock(), session.cell
+    def _accuse(self, session: EngineSession, suspects: list[Version], *, is_certain: bool = False) -> None:
+        """These versions were executing when an engine died, or one of them is known to have ended it."""
+        now, offences = self._clock(), self.loader.offences
         for version in suspects:
-            # Among those of one tenant the word of the engine is enough: if it lies, it is that tenant's.
-            proven = cell.name == self._placer.own_cell(version)
-            proven = proven or (is_certain and cell.name == self._placer.apart_cell(version))
-            self.offences.accuse(version, now, was_alone=proven)
+            # In an engine of a single tenant the report of the engine is proof: a false one harms only that tenant.
+            proven = session.group == self.loader.own_group(version)
+            proven = proven or (is_certain and session.group == self.loader.apart_group(version))
+            offences.accuse(version, now, was_alone=proven)
         tenants = {version.tenant for version in suspects}
-        if len(tenants) == 1 and not cell.is_own:
+        if len(tenants) == 1 and not session.group:
             [tenant] = tenants
-            loaded = (home.version.worker_id for home in self._homes if home.tenant.name == tenant)
-            self.offences.blame(tenant, now, loaded)
+            others = (loaded.version.worker_id for loaded in self._versions if loaded.tenant.name == tenant)
+            offences.blame(tenant, now, others)
 
     def sweep(self) -> None:
-        """End what took too long, unload what nobody uses."""
+        """End calls that take too long, and unload idle isolates."""
         now = self._clock()
         for late in self._queue.take_late(now):
-            self._refuse(late, BUSY if self.cells.shared.is_open else NO_ENGINE)
+            self._refuse(late, BUSY if self.loader.groups.shared.is_open else NO_ENGINE)
         self._serve_queue()
-        for session in self.cells.sessions():
+        for session in self.loader.groups.sessions():
             session.calls.sweep(now)
-        self._placer.look(now)
+        self.loader.look(now)
         self._turn_away()
         if now >= self._last_slow_sweep + SLOW_SWEEP:
-            self._placer.tidy(now, now - self._last_slow_sweep)
-            self.cells.sweep(now)
+            self.loader.tidy(now, now - self._last_slow_sweep)
+            self.loader.groups.sweep(now)
             self._last_slow_sweep = now
 
     @property
     def busy(self) -> bool:
-        return len(self._queue) > 0 or any(session.calls.calls for session in self.cells.sessions())
+        return len(self._queue) > 0 or any(session.calls.calls for session in self.loader.groups.sessions())
 
     def close(self) -> None:
-        """Refuse every call from now on, also those that wait. Engines are the supervisor's to end."""
+        """Refuse all calls from now on, including queued ones. The supervisor ends the engines."""
         self._closed = True
         for call in self._queue.take_all():
             self._refuse(call, STOPPING)
 
     def stats(self) -> PoolStats:
-        sessions = self.cells.sessions()
+        sessions = self.loader.groups.sessions()
         return replace(
             self._counts,
             engines=len(sessions),
-            loaded=self._homes.loaded,
+            loaded=self._versions.isolates,
             queued=len(self._queue),
             in_flight=sum(len(session.calls.calls) for session in sessions),
             calls=self._calls,

@@ -1,14 +1,14 @@
-"""The pool and its engines as an operator looks at them: what GET /admin/pool answers."""
+"""The pool and its engines as operators see them: the answer of GET /admin/pool."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator
 
-from atoll.engine.memory import available_bytes, resident_bytes
+from atoll.engine.loaded.engine_session import EngineSession
 from atoll.engine.pool import Pool
-from atoll.engine.session import Session
-from atoll.engine.supervisor import Supervisor
+from atoll.engine.process.memory import available_bytes, resident_bytes
+from atoll.engine.process.supervisor import Supervisor
 from atoll.workers import Version
 
 MAX_TENANTS = 20
@@ -39,40 +39,40 @@ def pool_report(pool: Pool, supervisor: Supervisor) -> dict[str, object]:
         "v8": next((session.v8 for session in supervisor.running), ""),
         "sandbox": {"held": supervisor.layers.held, "missing": supervisor.layers.missing},
         "free_mb": available_bytes() // MB,
-        "is_short_of_memory": supervisor.upkeep.is_short,
+        "is_short_of_memory": supervisor.recycler.is_short,
         "processes": [_engine(session, pid, supervisor) for session, pid in supervisor.running.items()],
-        "leaving": supervisor.leaving,
-        "quarantine": pool.offences.listed(time.monotonic()),
-        "quarantined_tenants": pool.offences.tenants(time.monotonic()),
+        "leaving": supervisor.draining,
+        "quarantine": pool.loader.offences.listed(time.monotonic()),
+        "quarantined_tenants": pool.loader.offences.tenants(time.monotonic()),
         "tenants": [
             {"name": tenant.name, "in_flight": tenant.in_flight, "loaded": tenant.loaded}
-            for tenant in pool.tenants.busiest(MAX_TENANTS)
+            for tenant in pool.loader.tenants.busiest(MAX_TENANTS)
         ],
     }
 
 
 def worker_memory(supervisor: Supervisor) -> Iterator[tuple[Version, int]]:
-    """What each isolate used when its garbage was last collected, as engines told with their last heartbeat.
+    """The memory of each isolate after its last garbage collection, as engines reported with their last heartbeat.
 
-    Of each engine only the largest are told. It is the engine's own word: shown if it can be, trusted never.
+    Each engine reports only its largest isolates. The numbers are not verified: for display only.
     """
     for session in supervisor.running:
         told = session.link.pong.get("memory")
         for number, used in told.items() if isinstance(told, dict) else ():
-            placement = session.loads.get(int(number)) if number.isascii() and number.isdigit() else None
-            if placement is not None and isinstance(used, int) and 0 <= used < MOST_BYTES:
-                yield placement.version, used
+            isolate = session.isolates.get(int(number)) if number.isascii() and number.isdigit() else None
+            if isolate is not None and isinstance(used, int) and 0 <= used < MOST_BYTES:
+                yield isolate.version, used
 
 
-def _engine(session: Session, pid: int, supervisor: Supervisor) -> dict[str, object]:
-    isolates = session.link.pong.get("isolates", 0)  # its own word: shown if it is a number, trusted never
+def _engine(session: EngineSession, pid: int, supervisor: Supervisor) -> dict[str, object]:
+    isolates = session.link.pong.get("isolates", 0)  # not verified: for display only
     return {
         "pid": pid,
-        "for": session.cell.name or "all",
+        "for": session.group or "all",
         "rss_mb": resident_bytes(pid) // MB,
-        "uptime_seconds": round(supervisor.upkeep.age(session), 1),
-        "workers": len(session.loads),
+        "uptime_seconds": round(supervisor.recycler.age(session), 1),
+        "workers": len(session.isolates),
         "isolates": isolates if isinstance(isolates, int) else 0,
         "in_flight": len(session.calls.calls),
-        "waiting": sum(session.waiting.late.values()),
+        "waiting": sum(session.late_calls.counts.values()),
     }

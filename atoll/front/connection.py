@@ -1,11 +1,15 @@
 """One client connection: bytes in, one exchange at a time, bytes out.
 
-No task, future or coroutine per request: the usual request (a whole head in one packet, no body) goes from
-`data_received` to the pool in one chain of calls, and its response comes back through `Exchange.on_response`.
-Everything else (heads in pieces, bodies, pipelining) waits in `buffer` and is worked off by `pump`, in order: the next
-request is not begun before the response to the last one is written.
+There is no task, future or coroutine per request. The usual request (a whole head in one packet, no body) goes from
+`data_received` to the pool in one chain of calls, and its response comes back through `ClientExchange.on_response`.
+Everything else (heads in pieces, bodies, pipelining) waits in `buffer`, and `pump` processes it in order: a request
+starts when the response to the one before it is written. One `pump` does a bounded step. If more could be done, the
+connection waits for a later turn of the event loop (turns.py).
 
-Timeouts cost the hot path one store: `touched` is the time of the last event that counts, read by the server's sweep.
+Python cuts the bytes into heads and bodies, and llhttp parses all of them. A request that llhttp rejects reaches no
+worker.
+
+Timeouts cost the hot path one store: `touched` is the time of the last relevant event, and the server's sweep reads it.
 """
 
 from __future__ import annotations
@@ -14,22 +18,22 @@ import asyncio
 from typing import Final, cast
 
 from atoll.errors import Failure
-from atoll.front.exchange import WAITING, Exchange
+from atoll.front.exchange import ClientExchange
 from atoll.front.flow import DISCARD
-from atoll.front.framing import EMPTY_LINE, NOT_PLAIN, Framing
+from atoll.front.framing import EMPTY_LINE, NOT_PLAIN
 from atoll.front.http1 import (
     CHUNKED,
     CONTINUE,
     MAX_HEADER_LINES,
-    Refusal,
+    Rejection,
     check_size,
-    keeps_alive,
     request_head,
     waits_for_invitation,
 )
-from atoll.front.pages import refusal_bytes
+from atoll.front.line import ClientLine
 from atoll.front.shared import Shared
 from atoll.front.upgrade import became_socket
+from atoll.holdings import FREE_BYTES
 from atoll.router import host_name
 from atoll.wire.generated import INLINE_BODY, ErrorCode
 from atoll.workers import Version
@@ -37,40 +41,32 @@ from atoll.workers import Version
 # A head up to this size cannot have too many header lines: the shortest line is `a:\r\n`.
 SMALL_HEAD: Final = 4 * MAX_HEADER_LINES
 
-# Bytes of later requests that may wait for the response to an earlier one.
-READ_AHEAD: Final = 65536
+BLANK: Final = 32  # a space, or a control character below it
+TLS_HANDSHAKE: Final = 0x16
 
-# How long a client may go on sending after we have answered and closed our side: it may not have read the answer yet.
-LINGER_SECONDS: Final = 2.0
+# Packets of this size are processed in steps from the start. Usual requests are shorter.
+LARGE: Final = 16384
+
+# Bytes of a chunked body that one step takes out of the buffer.
+BODY_STEP: Final = 65536
+
+# RFC 9112 lets a server skip empty lines before a request. Real clients send one at most.
+MAX_EMPTY_LINES: Final = 8
 
 
-class Connection:  # an asyncio.Protocol in all but name: compiled classes inherit from none that are not
-    __slots__ = (
-        "body_seen", "buffer", "discarded", "exchange", "framing",
-        "is_busy", "is_closing", "is_held", "is_lost", "is_pumping", "is_reading", "is_write_paused",
-        "last", "peer", "searched", "shared", "touched", "transport", "unsent",
-    )  # fmt: skip
+class ClientConnection(ClientLine):
+    """Serves as an asyncio.Protocol, without inheriting from it: compiled classes inherit from compiled ones only."""
 
-    transport: asyncio.Transport
+    __slots__ = ("body_seen", "discarded", "empty_lines", "has_left", "is_pumping", "searched")
 
     def __init__(self, shared: Shared) -> None:
+        super().__init__(shared)
         # of the connection
-        self.shared = shared
-        self.framing = Framing()
-        self.buffer = bytearray()
         self.searched = 0  # bytes of `buffer` known to hold no empty line
-        self.touched = 0.0
-        self.last = (b"", b"", b"", b"")  # the last plain request: its head, and host, target and CALL head made of it
-        self.unsent = 0  # the write buffer when the client last made progress
-        self.is_busy = False  # False: nothing waits and nothing is under way, the next byte begins a head
+        self.empty_lines = 0  # skipped since the last head
         self.is_pumping = False
-        self.is_held = False  # reading is paused
-        self.is_write_paused = False
-        self.is_closing = False  # no further request will be read
-        self.is_lost = False
+        self.has_left = False  # the client, and we have yet to close
         # of the request
-        self.exchange: Exchange | None = None
-        self.is_reading = False  # a body is being received
         self.body_seen = 0
         self.discarded = 0
 
@@ -91,16 +87,30 @@ class Connection:  # an asyncio.Protocol in all but name: compiled classes inher
         if self.exchange is not None:
             self.exchange.abandon()
             self.exchange = None
+        if self.counted:
+            self.count()
+        if self.is_noted:
+            self.forget_held()
 
     def eof_received(self) -> bool:
-        return False  # a client that closes its side is gone: `connection_lost` follows
+        """A client that closes its side gets no response: `connection_lost` follows.
+
+        Closing takes longer than all else that a connection needs, so thousands that leave at once are closed in turns.
+        """
+        if not self.is_in_a_crowd() or not self.transport.can_write_eof():  # TLS is closed at once
+            return False
+        self.has_left = True
+        if not self.is_waiting:
+            self.is_waiting = True
+            self.shared.turns.add(self)
+        return True
 
     # Bytes in
 
     def data_received(self, data: bytes) -> None:
-        if not self.is_busy:
+        if not self.is_busy and len(data) < LARGE:
             at = data.find(EMPTY_LINE)
-            if at > 0 and data[0] > 32:
+            if at > 0 and data[0] > BLANK:
                 self.is_busy = True
                 at += 4
                 if at == len(data):
@@ -111,84 +121,135 @@ class Connection:  # an asyncio.Protocol in all but name: compiled classes inher
                     if self.buffer:
                         self.pump()
                 return
+            if at < 0:
+                self.searched = len(data)
         self.receive(data)
 
     def receive(self, data: bytes) -> None:
-        """Everything but a whole head that nothing waits before."""
+        """Take bytes that are not simply a whole head on an idle connection."""
         if self.is_closing:
+            self.put_off()  # drop the bytes, and let other connections read first
             return
-        if self.is_reading:
+        if self.is_reading and not self.buffer and not self.shared.turns.waiting:
             self.touched = self.shared.now
             used = self.read_body(data)
             if used == len(data):
-                self.gate()
+                if self.is_in_a_crowd():
+                    self.put_off()
+                else:
+                    self.gate()
                 return
             data = data[used:]
+            if self.is_reading:  # this was one step, and the body goes on
+                self.buffer += data
+                self.put_off()
+                return
         if not self.is_busy:
             self.is_busy = True
             self.touched = self.shared.now
         self.buffer += data
-        self.pump()
+        if self.shared.turns.waiting or len(data) >= LARGE:
+            self.put_off()  # queue behind the others: all waiting clients together get the time of one turn
+        else:
+            self.pump()
+
+    def put_off(self) -> None:
+        """Continue in a later turn of the event loop, and pause reading if needed."""
+        if not self.is_waiting:
+            self.is_waiting = True
+            self.shared.turns.add(self)
+        self.gate()
+
+    def step(self) -> None:
+        """Continue after `put_off`."""
+        self.is_waiting = False
+        if self.has_left:
+            self.transport.close()
+        elif not self.is_lost:
+            if self.is_reading:
+                self.touched = self.shared.now
+            self.pump()
 
     def pump(self) -> None:
-        """Work off what waits, as far as it goes."""
-        if self.is_pumping:
+        """Process the buffer: at most one head, and what has arrived of its body."""
+        if self.is_pumping or self.is_waiting:
             return
         self.is_pumping = True
         try:
+            can_begin = True
             while self.buffer and not self.is_closing:
                 if self.is_write_paused and self.exchange is None:
-                    break  # a client that does not read its answers gets no further ones
+                    break  # start no request for a client that does not read its responses
                 if self.is_reading:
-                    size = len(self.buffer) if self.framing.left == CHUNKED else self.framing.left
-                    del self.buffer[: self.read_body(bytes(self.buffer[:size]))]
-                elif self.exchange is None:
+                    if not self.read_waiting_body():
+                        self.put_off()
+                        break
+                elif self.exchange is not None:
+                    break
+                elif not can_begin:
+                    self.put_off()
+                    break
+                else:
                     head = self.cut_head()
                     if head is None:
                         break
+                    can_begin = False
                     self.begin(head)
-                else:
-                    break
-        except Refusal as refusal:
+        except Rejection as refusal:
             self.refuse(refusal)
         finally:
             self.is_pumping = False
         if not (self.buffer or self.exchange is not None or self.is_reading or self.is_closing):
-            self.is_busy = self.is_write_paused
+            self.is_busy = self.is_write_paused or self.empty_lines > 0
         self.gate()
 
     def cut_head(self) -> bytes | None:
-        """Take the next head out of the buffer, or None while it is incomplete. Raises Refusal when it is too long."""
+        """Take the next head out of the buffer, or None while it is incomplete. Raises Rejection if it is too long."""
         buffer = self.buffer
-        while buffer[:2] == b"\r\n":  # RFC 9112 lets a server skip empty lines before a request
-            del buffer[:2]
-            self.searched = 0
-        at = buffer.find(EMPTY_LINE, max(0, self.searched - 3))
+        if buffer[0] <= BLANK:
+            self.skip_empty_lines()
+        bounds = self.shared.bounds
+        longest = bounds.url_bytes + bounds.header_bytes
+        at = buffer.find(EMPTY_LINE, max(0, self.searched - 3), longest + 4)
         if at < 0:
             self.searched = len(buffer)
-            bounds = self.shared.bounds
-            if buffer[:1] == b"\x16":  # TLS: its client says no more before it is answered
-                raise Refusal(400, "this port speaks plain HTTP, and TLS was begun: use http://")
-            if len(buffer) > bounds.url_bytes + 64 and buffer.find(b"\r\n") < 0:
-                raise Refusal(414, f"the URL is longer than {bounds.url_bytes} bytes")
-            if len(buffer) > bounds.url_bytes + bounds.header_bytes:
-                raise Refusal(431, f"the headers are longer than {bounds.header_bytes} bytes")
+            if len(buffer) > bounds.url_bytes + 64 and buffer.find(b"\r\n", 0, bounds.url_bytes + 66) < 0:
+                raise Rejection(414, f"the URL is longer than {bounds.url_bytes} bytes")
+            if len(buffer) > longest:
+                raise Rejection(431, f"the headers are longer than {bounds.header_bytes} bytes")
+            if len(buffer) > FREE_BYTES:
+                self.served = None
+                self.note_held(len(buffer))
             return None
+        if self.is_noted:
+            self.forget_held()
         head = bytes(buffer[: at + 4])
         del buffer[: at + 4]
-        self.searched = 0
+        self.searched = self.empty_lines = 0
         return head
 
+    def skip_empty_lines(self) -> None:
+        """Drop empty lines before a request. Raises Rejection if there are too many, or for any other blank character.
+
+        llhttp also skips single CRs and LFs. We do not: they would become part of the method.
+        """
+        buffer = self.buffer
+        self.searched = 0
+        while buffer[:2] == b"\r\n":
+            self.empty_lines += 1
+            if self.empty_lines > MAX_EMPTY_LINES:
+                raise Rejection(400, f"more than {MAX_EMPTY_LINES} empty lines before a request")
+            del buffer[:2]
+        if not buffer or buffer == b"\r":
+            return
+        if buffer[0] == TLS_HANDSHAKE:  # the client sends nothing more until it gets an answer
+            raise Rejection(400, "this port speaks plain HTTP, and the client started TLS: use http://")
+        if buffer[0] <= BLANK:
+            raise Rejection(400, "a request begins with its method")
+
     def begin(self, head: bytes) -> None:
-        """A whole head is here: route it, and call the worker when there is no body or it is here too."""
+        """Route a whole head, and call the worker if the request is complete: no body, or a body that is here too."""
         shared = self.shared
-        known, host, target, call_head = self.last
-        if head == known:  # word for word as before: it has been judged
-            version = shared.router.find(host, target)
-            if version is not None:
-                exchange = self.exchange = Exchange(self, version, call_head, 1, True, True)
-                exchange.call = shared.pool.call(version, call_head, b"", True, exchange)
-                return
         framing = self.framing
         bounds = shared.bounds
         try:
@@ -200,9 +261,8 @@ class Connection:  # an asyncio.Protocol in all but name: compiled classes inher
             except NOT_PLAIN as error:
                 framing.judge(head, error)
                 if became_socket(self, head):
-                    framing.kept = None
                     return
-            version = shared.router.find(host, target)
+            version = shared.router.find(host, target, head)
             body = b""
             if framing.kept is None and version is not None and self.buffer:
                 body = framing.whole_body(head, self.buffer, bounds.body_bytes)
@@ -211,47 +271,51 @@ class Connection:  # an asyncio.Protocol in all but name: compiled classes inher
             if version is None or keeps is None:
                 self.begin_rare(head, version, host, minor, call_head, keeps)
                 return
-        except Refusal as refusal:
+        except Rejection as refusal:
             self.refuse(refusal)
             return
+        self.served = version
         is_plain = keeps and minor == 1 and method != b"HEAD"
-        if is_plain and not body and len(head) <= SMALL_HEAD:
-            self.last = head, host, target, call_head
-        exchange = self.exchange = Exchange(self, version, call_head, minor, keeps, is_plain)
-        exchange.call = shared.pool.call(version, call_head, body, True, exchange)
+        exchange = self.exchange = ClientExchange(self, shared, version, call_head, minor, keeps, is_plain)
+        pool = shared.pool if version.assets is None else shared.site
+        exchange.call = pool.call(version, call_head, body, True, exchange)
 
     def begin_rare(
         self, head: bytes, version: Version | None, host: bytes, minor: int, call_head: bytes, kept: bool | None
     ) -> None:
-        """A request with a body, for the control API, or for nobody. Raises Refusal."""
+        """Begin a request that has a body, is for the control API, or matches no worker. Raises Rejection."""
         shared = self.shared
+        self.served = version
         has_body = kept is None
         lower = head.lower() if has_body else b""
-        keeps = keeps_alive(lower, minor) if kept is None else kept
-        if version is None:  # the control API makes up its own mind about proxies
+        keeps = self.framing.wants_to_stay() if kept is None else kept
+        if version is None:  # the control API applies its own rules for proxies
             call_head = request_head(head, shared.bounds.url_bytes)[4]
-        exchange = self.exchange = Exchange(self, version, call_head, minor, keeps, False)
+        exchange = self.exchange = ClientExchange(self, shared, version, call_head, minor, keeps, False)
         length = self.framing.expect_body(lower, minor) if has_body else 0
         if length > shared.bounds.body_bytes:
-            raise Refusal(413, f"the body is longer than {shared.bounds.body_bytes} bytes")
+            raise Rejection(413, f"the body is longer than {shared.bounds.body_bytes} bytes")
         self.is_reading = has_body
         self.body_seen = self.discarded = 0
-        self.touched = shared.now  # the time for the body counts from here
+        self.touched = shared.now  # the body timeout starts here
         if version is None and not (shared.control is not None and shared.router.is_control(host)):
             if host_name(host) is None:
-                raise Refusal(400, "the Host header holds no valid host name")
+                raise Rejection(400, "the Host header holds no valid host name")
             exchange.answer_failure(Failure(ErrorCode.UNKNOWN_HOST, host.decode("ascii")))
         elif not has_body:
             exchange.start(b"", ended=True)
         else:
-            if waits_for_invitation(lower, minor) and not self.buffer:  # a body that is here needs none
+            if waits_for_invitation(lower, minor) and not self.buffer:  # a body that has arrived needs no 100 Continue
                 shared.send(self, CONTINUE)
             exchange.expect_body(length == CHUNKED or length > INLINE_BODY)
+            self.read_little()
             if not self.buffer:
                 exchange.on_request_body(b"", ended=False)
+            if self.is_in_a_crowd():
+                self.put_off()
 
     def read_body(self, data: bytes) -> int:
-        """Take what belongs to the body of this request; returns how many bytes that were."""
+        """Take the bytes that belong to the body of this request, and return how many they are."""
         framing = self.framing
         try:
             used = framing.take(data)
@@ -259,8 +323,8 @@ class Connection:  # an asyncio.Protocol in all but name: compiled classes inher
             framing.parts.clear()
             self.body_seen += len(chunk)
             if self.body_seen > self.shared.bounds.body_bytes:
-                raise Refusal(413, f"the body is longer than {self.shared.bounds.body_bytes} bytes")
-        except Refusal as refusal:
+                raise Rejection(413, f"the body is longer than {self.shared.bounds.body_bytes} bytes")
+        except Rejection as refusal:
             framing.parts.clear()
             self.refuse(refusal)
             return len(data)
@@ -275,36 +339,31 @@ class Connection:  # an asyncio.Protocol in all but name: compiled classes inher
             exchange.on_request_body(chunk, ended)
         else:
             self.discarded += used
-            if self.discarded > DISCARD:
+            if self.discarded > DISCARD or kept is False:
                 self.linger()
         return used
 
-    # Flow
+    def read_waiting_body(self) -> bool:
+        """Take body bytes from the buffer. False if more may be there after this step."""
+        size = BODY_STEP if self.framing.left == CHUNKED else self.framing.left
+        piece = bytes(self.buffer[:size])
+        used = self.read_body(piece)
+        del self.buffer[:used]
+        return used == len(piece) or not self.is_reading
 
-    def gate(self) -> None:
-        """Read from the socket only while there is room for what comes."""
-        exchange = self.exchange
-        if exchange is not None and exchange.upload is not None and exchange.upload.is_full:
-            full = True
-        else:
-            full = len(self.buffer) > READ_AHEAD and (exchange is not None or self.is_write_paused)
-        if full is self.is_held or self.is_lost:
-            return
-        self.is_held = full
-        self.touched = self.shared.now
-        if full:
-            self.transport.pause_reading()
-        else:
-            self.transport.resume_reading()
+    # Flow
 
     def pause_writing(self) -> None:
         self.is_write_paused = True
         self.unsent = 0
         if self.exchange is not None and self.exchange.download is not None:
             self.exchange.download.pause()
+        self.note_unsent()
 
     def resume_writing(self) -> None:
         self.is_write_paused = False
+        if self.is_noted:
+            self.forget_held()
         if self.exchange is None:
             self.pump()
         elif self.exchange.download is not None:
@@ -313,7 +372,7 @@ class Connection:  # an asyncio.Protocol in all but name: compiled classes inher
     # The end of an exchange, and of the connection
 
     def can_keep(self) -> bool:
-        """May the connection serve another request after this one, as far as is known when its response begins?"""
+        """Whether the connection can serve another request, as far as is known when the response starts."""
         if self.shared.is_draining:
             return False
         upload = self.exchange.upload if self.exchange is not None else None
@@ -321,80 +380,14 @@ class Connection:  # an asyncio.Protocol in all but name: compiled classes inher
         return wanted or not self.is_reading or self.framing.left <= DISCARD
 
     def finish(self, keeps: bool) -> None:
-        """The response is written. What is left of the request body is read and dropped, if it is not too much."""
+        """The response is written. The rest of the request body is read and dropped, unless it is too long."""
         self.exchange = None
         self.touched = self.shared.now
+        if self.counted:
+            self.count()
         if not keeps or self.shared.is_draining or (self.is_reading and self.framing.left > DISCARD):
-            self.linger() if self.is_reading else self.close()
+            self.linger()  # a next request may be in the kernel already
         elif self.buffer or self.is_held or self.is_write_paused:
             self.pump()
         elif not self.is_reading:
             self.is_busy = False
-
-    def refuse(self, refusal: Refusal) -> None:
-        """Answer a request that is no request, and end the connection: where the next one begins is unknown."""
-        exchange, self.exchange = self.exchange, None
-        if exchange is not None:
-            if exchange.state != WAITING:
-                exchange.abandon()
-                self.cut()
-                return
-            exchange.abandon()
-        self.shared.send(self, refusal_bytes(refusal.status, refusal.reason, self.shared.date))
-        self.linger()
-
-    def close(self) -> None:
-        self.is_closing = self.is_busy = True
-        self.buffer.clear()
-        self.shared.flush()
-        self.transport.close()
-
-    def linger(self) -> None:
-        """Close our side only. Closing both with bytes unread makes the kernel reset, and the answer could be lost."""
-        if self.is_closing:
-            return
-        self.is_closing = self.is_busy = True
-        self.is_reading = False
-        self.touched = self.shared.now
-        self.buffer.clear()
-        self.gate()
-        self.shared.flush()
-        self.transport.write_eof()
-
-    def cut(self) -> None:
-        """End a response that cannot be completed in a way the client notices."""
-        self.is_closing = self.is_busy = True
-        self.exchange = None
-        self.buffer.clear()
-        self.shared.flush()
-        self.transport.abort()
-
-    def drain(self) -> None:
-        """The server stops: leave now when idle, else after the response."""
-        if self.exchange is not None:
-            self.exchange.is_plain = False
-        elif not self.is_busy:
-            self.close()
-
-    def sweep(self, now: float) -> None:
-        """Called a few times a second for every connection."""
-        bounds = self.shared.bounds
-        idle = now - self.touched
-        unsent = self.transport.get_write_buffer_size()
-        if unsent:
-            if unsent != self.unsent:
-                self.unsent = unsent
-                self.touched = now
-            elif idle > bounds.idle_timeout:
-                self.transport.abort()
-        elif self.is_closing:
-            if idle > LINGER_SECONDS:
-                self.transport.abort()
-        elif not self.is_busy:
-            if idle > bounds.idle_timeout:
-                self.close()
-        elif self.is_reading:
-            if idle > bounds.body_timeout and not self.is_held:
-                self.refuse(Refusal(408, "the body did not arrive in time"))
-        elif self.exchange is None and idle > bounds.header_timeout:
-            self.refuse(Refusal(408, "the headers did not arrive in time"))

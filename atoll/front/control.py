@@ -1,7 +1,7 @@
-"""The control API in the place of an engine: calls on the control hosts go to an ASGI application.
+"""Requests to the control hosts: they go to an ASGI application instead of an engine.
 
-It stands at the same seam as the pool, so framing, limits, back-pressure and disconnects are those of every other
-exchange. Each call is a task: this is off the hot path, and worker hosts never reach it.
+`Control` has the same interface as the pool, so framing, limits, back-pressure and disconnects work as for workers.
+Each call is a task: this is off the hot path, and requests to workers never come here.
 """
 
 from __future__ import annotations
@@ -10,22 +10,22 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, MutableMapping
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 from urllib.parse import unquote
 
+from atoll.engine.calls.call import CallListener
 from atoll.errors import Failure
 from atoll.front.http1 import HEADER_BLOCK
 from atoll.wire.generated import WINDOW, ErrorCode
 
-if TYPE_CHECKING:
-    from atoll.front.exchange import Exchange
-
 log = logging.getLogger("atoll.front")
 
-Message: TypeAlias = MutableMapping[str, Any]  # as the ASGI specification has it
+Message: TypeAlias = MutableMapping[str, Any]  # as in the ASGI specification
 Receive: TypeAlias = Callable[[], Awaitable[Message]]
 Send: TypeAlias = Callable[[Message], Awaitable[None]]
 AsgiApp: TypeAlias = Callable[[Message, Receive, Send], Awaitable[None]]
+
+STARTS = 4  # calls started in one turn of the event loop
 
 # The front frames the response itself.
 FRAMING_HEADERS = frozenset(
@@ -39,15 +39,27 @@ class Control:
     def __init__(self, app: AsgiApp) -> None:
         self.app = app
         self.tasks: set[asyncio.Task[None]] = set()
+        self.waiting: deque[tuple[ControlCall, Message]] = deque()
 
     def call(
-        self, head: bytes, minor: int, body: bytes, ended: bool, caller: Exchange, address: tuple[str, int]
+        self, head: bytes, minor: int, body: bytes, ended: bool, caller: CallListener, address: tuple[str, int]
     ) -> ControlCall:
         call = ControlCall(caller, body, ended)
-        task = asyncio.get_running_loop().create_task(call.run(self.app, scope_of(head, minor, address)))
-        self.tasks.add(task)
-        task.add_done_callback(self.tasks.discard)
+        if not self.waiting:
+            asyncio.get_running_loop().call_soon(self._start)
+        self.waiting.append((call, scope_of(head, minor, address)))
         return call
+
+    def _start(self) -> None:
+        """Start a few of the waiting calls. Their first steps all run in the next turn of the event loop."""
+        loop = asyncio.get_running_loop()
+        for _ in range(min(len(self.waiting), STARTS)):
+            call, scope = self.waiting.popleft()
+            task = loop.create_task(call.run(self.app, scope))
+            self.tasks.add(task)
+            task.add_done_callback(self.tasks.discard)
+        if self.waiting:
+            loop.call_soon(self._start)
 
 
 def scope_of(head: bytes, minor: int, address: tuple[str, int]) -> Message:
@@ -78,27 +90,34 @@ def scope_of(head: bytes, minor: int, address: tuple[str, int]) -> Message:
 
 
 class ControlCall:
-    """One call to the application: the Call of its exchange, and the `receive` and `send` of the application."""
+    """One call: a PoolCall for the exchange, and `receive` and `send` for the application."""
 
-    __slots__ = ("caller", "changed", "chunks", "is_complete", "is_gone", "is_over", "is_started", "start", "window")
+    __slots__ = (
+        "caller", "changed", "chunks", "is_complete", "is_gone", "is_head", "is_over", "is_started", "length", "start",
+        "unsent", "window",
+    )  # fmt: skip
 
-    def __init__(self, caller: Exchange, body: bytes, ended: bool) -> None:
+    def __init__(self, caller: CallListener, body: bytes, ended: bool) -> None:
         self.caller = caller
         # the request body
         self.chunks: deque[bytes] = deque((body,) if body or ended else ())
+        self.unsent = len(body)
         self.is_complete = ended
-        self.is_gone = False  # the client is not there any more
+        self.is_gone = False  # the client has disconnected
         # the response
         self.window = WINDOW
-        self.start: tuple[int, bytes] | None = None  # held back until the first piece of the body is known
+        self.start: tuple[int, bytes] | None = None  # status and headers, held until the first piece of the body
+        self.length = b""  # the Content-Length line of the application
+        self.is_head = False
         self.is_started = False
         self.is_over = False
-        self.changed = asyncio.Event()  # something of the above did
+        self.changed = asyncio.Event()  # any of the fields above
 
     # The Call side
 
     def send_body(self, chunk: bytes, ended: bool) -> None:
         self.chunks.append(chunk)
+        self.unsent += len(chunk)
         self.is_complete = ended
         self.changed.set()
 
@@ -113,11 +132,12 @@ class ControlCall:
     def refuse(self, failure: Failure) -> None:
         self.cancel()
 
-    def hear(self, messages: int) -> None: ...  # it is never a WebSocket
+    def hear(self, messages: int) -> None: ...  # the control API has no WebSockets
 
     # The application side
 
     async def run(self, app: AsgiApp, scope: Message) -> None:
+        self.is_head = scope["method"] == "HEAD"
         try:
             await app(scope, self.receive, self.send)
             if not self.is_over and not self.is_gone:
@@ -137,6 +157,7 @@ class ControlCall:
         if self.is_gone or self.is_over:
             return {"type": "http.disconnect"}
         chunk = self.chunks.popleft()
+        self.unsent -= len(chunk)
         more = bool(self.chunks) or not self.is_complete
         if chunk and not self.is_complete:
             self.caller.on_upload_credit(len(chunk))
@@ -153,6 +174,7 @@ class ControlCall:
             if self.start is not None:
                 raise RuntimeError("http.response.start was sent twice")
             self.start = (message["status"], block_of(message.get("headers", ())))
+            self.length = length_line(message.get("headers", ()))
         elif message["type"] == "http.response.body":
             await self.send_response_body(bytes(message.get("body", b"")), not message.get("more_body", False))
 
@@ -163,16 +185,19 @@ class ControlCall:
             fits = ended or len(body) <= WINDOW
             self.is_started, self.is_over = True, ended
             self.changed.set()
-            self.caller.on_response(*self.start, body if fits else b"", ended)  # as an engine's, it is not counted
+            status, block = self.start
+            if not ended or (self.is_head and not body):  # otherwise the front counts the body itself
+                block = self.length + block
+            self.caller.on_response(status, block, body if fits else b"", ended)  # needs no credit, as with engines
             if fits:
                 return
-        for start in range(0, max(len(body), 1), WINDOW):  # however much the application gives at once
+        for start in range(0, max(len(body), 1), WINDOW):  # the application may send any amount at once
             if self.is_gone:
                 raise OSError("the client is gone")
             await self.send_piece(body[start : start + WINDOW], ended and start + WINDOW >= len(body))
 
     async def send_piece(self, piece: bytes, ended: bool) -> None:
-        """Send what is no more than a window, then wait until the client has taken most of it."""
+        """Send at most one window, then wait for credit."""
         self.is_over = ended
         self.changed.set()
         self.caller.on_body(piece, ended)
@@ -181,11 +206,18 @@ class ControlCall:
             await self.wait()
 
 
+def length_line(headers: object) -> bytes:
+    """The Content-Length of the application, as the first line of a block, where the front looks for it."""
+    assert isinstance(headers, list | tuple)
+    found = [value for name, value in headers if name.lower() == b"content-length"]
+    return b"content-length: %b\r\n" % found[0] if found and found[0].isdigit() else b""
+
+
 def block_of(headers: object) -> bytes:
-    """ASGI headers as a header block, without those that frame. Raises ValueError on what no header may hold."""
+    """ASGI headers as a header block, without framing headers. Raises ValueError for a character no header may hold."""
     assert isinstance(headers, list | tuple)
     lines = [b"%b: %b\r\n" % (name, value) for name, value in headers if name.lower() not in FRAMING_HEADERS]
     for line in lines:
         if line.count(b"\n") != 1 or HEADER_BLOCK.fullmatch(line) is None:
-            raise ValueError(f"the response header {line!r} holds a character that it may not")
+            raise ValueError(f"the response header {line!r} holds a forbidden character")
     return b"".join(lines)

@@ -1,17 +1,18 @@
 """One request and its response, from the route to the last byte.
 
-An exchange is the Caller of its call: the pool tells it of the response, it writes to its connection. It is also the
-error boundary of the front: before the head of the response has gone a failure becomes an error page, afterwards the
-connection is cut so that the client sees that something is missing.
+An exchange is the Caller of its call: it receives the response from the pool and writes it to its connection. It is
+also the error boundary of the front. Before the head of the response is sent, a failure becomes an error page. After
+that, the connection is cut, so that the client sees that the response is incomplete.
 """
 
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from atoll.errors import Failure
-from atoll.front.flow import DISCARD, Download, Upload
+from atoll.front.endpoint import Endpoint
+from atoll.front.flow import DISCARD, ClientDownload, ClientUpload
 from atoll.front.http1 import (
     BODYLESS,
     CHUNKED_BODY,
@@ -26,45 +27,52 @@ from atoll.front.http1 import (
     told_length,
 )
 from atoll.front.pages import error_page
+from atoll.front.shared import PoolCall, Shared
+from atoll.holdings import SMALL_WINDOW
 from atoll.wire.generated import INLINE_BODY, WINDOW, ErrorCode
 from atoll.workers import Version
-
-if TYPE_CHECKING:
-    from atoll.front.connection import Connection
-    from atoll.front.shared import Call
 
 log = logging.getLogger("atoll.front")
 
 
-# How far the response is. Plain ints: an enum's members cost a lookup each.
+# States of the response. Plain ints: each access to an enum member costs a lookup.
 WAITING: Final = 0
 STREAMING: Final = 1
-MUTED: Final = 2  # the response is over for the client (HEAD, 304), the worker still streams a body nobody reads
+MUTED: Final = 2  # the client has its response (HEAD, 304), the worker still streams a body that is dropped
 OVER: Final = 3
 
 
-class Exchange:
+class ClientExchange:
     __slots__ = (
         "call", "connection", "download", "gathered", "head", "is_chunked", "is_plain", "keeps", "left", "minor",
-        "muted", "state", "streams_up", "upload", "version",
+        "muted", "sends_file", "shared", "state", "streams_up", "upload", "version",
     )  # fmt: skip
 
     def __init__(
-        self, connection: Connection, version: Version | None, head: bytes, minor: int, keeps: bool, is_plain: bool
+        self,
+        connection: Endpoint,
+        shared: Shared,
+        version: Version | None,
+        head: bytes,
+        minor: int,
+        keeps: bool,
+        is_plain: bool,
     ) -> None:
         # the request
         self.connection = connection
-        self.version = version  # None: the control API answers
+        self.shared = shared
+        self.version = version  # None for the control API
         self.head = head
         self.minor = minor
         self.keeps = keeps
-        self.is_plain = is_plain  # HTTP/1.1, kept alive, not HEAD, no body to come: the response needs no thought
+        self.is_plain = is_plain  # HTTP/1.1, kept alive, not HEAD, no body to come: the fast path of `on_response`
         # its way to the worker
-        self.call: Call | None = None
-        self.upload: Upload | None = None
+        self.call: PoolCall | None = None
+        self.upload: ClientUpload | None = None
         # the response
         self.state = WAITING
-        self.download: Download | None = None
+        self.download: ClientDownload | None = None
+        self.sends_file = False  # the kernel sends the body, past the transport
 
     # The request body, from the connection
 
@@ -73,38 +81,55 @@ class Exchange:
         self.streams_up = streams
 
     def on_request_body(self, chunk: bytes, ended: bool) -> None:
-        """A body is inline in the call when it is small and whole; else the call begins without it."""
+        """A small body that is complete travels inside the call. Otherwise the call starts and the body is streamed."""
         if self.upload is not None:
             self.upload.take(chunk, ended)
         elif self.call is None and self.state == WAITING:
             self.gathered += chunk
             if ended and len(self.gathered) <= INLINE_BODY:
                 self.start(self.gathered, ended=True)
-            elif self.streams_up:
+            elif self.streams_up or (len(self.gathered) > SMALL_WINDOW and self.is_tight()):
                 gathered, self.gathered = self.gathered, b""
                 upload = self.start(b"", ended=False)
                 if upload is not None:
                     upload.take(gathered, ended)
 
+    @property
+    def tenant(self) -> str:
+        """To whom its bytes are counted, as in ClientLine."""
+        version = self.version
+        return version.tenant if version is not None else ""
+
+    def is_tight(self) -> bool:
+        return self.shared.holdings.is_tight(self.tenant)
+
+    def held(self) -> int:
+        """Bytes of the request body in this process."""
+        if self.upload is not None:
+            return 0 if self.upload.is_stopped else self.upload.held
+        return len(self.gathered) if self.call is None and self.state == WAITING else 0
+
     def on_request_end(self, keeps: bool) -> None:
-        """llhttp has seen the whole request."""
+        """The request is complete. `keeps` is what llhttp says about keep-alive."""
         self.keeps = self.keeps and keeps
-        if self.state == WAITING and not self.connection.shared.is_draining:
+        if self.state == WAITING and not self.shared.is_draining:
             self.is_plain = self.keeps and self.minor == 1 and not self.head.startswith(b"HEAD ")
 
-    def start(self, body: bytes, *, ended: bool) -> Upload | None:
-        """Make the call. Unless the body has ended with it, the rest goes through the Upload returned."""
+    def start(self, body: bytes, *, ended: bool) -> ClientUpload | None:
+        """Start the call. Returns the ClientUpload for the rest of the body, if there is more."""
         connection = self.connection
-        shared = connection.shared
-        call: Call
-        if self.version is not None:
+        shared = self.shared
+        call: PoolCall
+        if self.version is not None and self.version.assets is not None:
+            call = shared.site.call(self.version, self.head, body, ended, self)
+        elif self.version is not None:
             call = shared.pool.call(self.version, self.head, body, ended, self)
         else:
             assert shared.control is not None
             call = shared.control.call(self.head, self.minor, body, ended, self, (connection.peer.client(self.head), 0))
         self.call = call
         if not ended and self.state == WAITING:
-            self.upload = Upload(call)
+            self.upload = ClientUpload(call)
         return self.upload
 
     # The Caller side
@@ -115,9 +140,10 @@ class Exchange:
         connection = self.connection
         try:
             if ended and self.is_plain:
-                data = response_bytes(status, head, body, connection.shared.date)
+                shared = self.shared
+                data = response_bytes(status, head, body, shared.date, b"", shared.base)
                 self.state = OVER
-                connection.shared.send(connection, data)
+                shared.send(connection, data)
                 connection.finish(True)
             else:
                 self.respond(status, head, body, ended)
@@ -132,24 +158,24 @@ class Exchange:
         elif is_head and ended and body:
             length = len(body)
         connection = self.connection
-        date = connection.shared.date
+        date, base = self.shared.date, self.shared.base
         is_mute = is_head or status in BODYLESS
-        has_end = ended or is_mute or self.minor == 1 or length >= 0  # the client can tell where the body ends
+        has_end = ended or is_mute or self.minor == 1 or length >= 0  # the client can see where the body ends
         keeps = self.keeps and has_end and connection.can_keep()
         line = (KEEP_ALIVE if self.minor == 0 else b"") if keeps else CLOSE
         if ended and not is_mute:
-            data = response_bytes(status, block, body, date, line)
-        elif is_mute:  # without a body nobody knows what GET would bring: then HEAD tells no length either
+            data = response_bytes(status, block, body, date, line, base)
+        elif is_mute:  # HEAD without a known length sends none
             told = length >= 0 and status not in BODYLESS
-            data = response_head(status, block, b"content-length: %d\r\n" % length if told else b"", date, line)
+            data = response_head(status, block, b"content-length: %d\r\n" % length if told else b"", date, line, base)
         else:
             framing = CHUNKED_BODY if self.minor else b""
             if length >= 0:
                 framing = b"content-length: %d\r\n" % length
-            self.stream(response_head(status, block, framing, date, line), body, keeps, length)
+            self.stream(response_head(status, block, framing, date, line, base), body, keeps, length)
             return
         self.state = OVER if ended else MUTED
-        connection.shared.send(connection, data)
+        self.shared.send(connection, data)
         if not ended:
             self.muted = 0
         connection.finish(keeps)
@@ -158,19 +184,19 @@ class Exchange:
         assert self.call is not None
         self.keeps = keeps
         self.is_chunked = self.minor == 1 and length < 0
-        self.left = length  # of a body whose length the client was told; negative for others
+        self.left = length  # bytes left of a body with Content-Length; negative for others
         self.state = STREAMING
-        self.download = Download(self.call, self.connection.is_write_paused)
-        self.connection.shared.send(self.connection, head)
+        self.download = ClientDownload(self.call, self.connection.is_write_paused, self.shared.holdings, self.tenant)
+        self.shared.send(self.connection, head)
         if self.left < 0 or self.counts(body, ended=False):
-            self.write_body(body, ended=False)  # brings no credit: what a RESPONSE carries is not counted by the engine
+            self.write_body(body, ended=False)  # grants no credit: engines do not count the body in a RESPONSE
 
     def counts(self, chunk: bytes, ended: bool) -> bool:
-        """Hold the engine to the length it told. A body that is longer or shorter is broken off where that shows."""
+        """Check a piece against the announced length. Breaks off the response if the body is too long or too short."""
         self.left -= len(chunk)
         if self.left >= 0 and (not ended or self.left == 0):
             return True
-        self.break_off("the engine sent a body that is not as long as it said")
+        self.break_off("the engine sent a body of another length than it announced")
         return False
 
     def write_body(self, chunk: bytes, ended: bool) -> None:
@@ -181,7 +207,12 @@ class Exchange:
             elif ended:
                 chunk = LAST_CHUNK
         if chunk:
-            connection.shared.send(connection, chunk)
+            self.shared.send(connection, chunk)
+
+    def sent_past(self) -> None:
+        """The kernel has sent the whole body."""
+        self.state = OVER
+        self.connection.finish(self.keeps)
 
     def on_body(self, chunk: bytes, ended: bool) -> None:
         if self.state == STREAMING:
@@ -204,7 +235,7 @@ class Exchange:
             self.reject(BadResponse("the engine sent a body before its response"))
 
     def mute(self, amount: int) -> None:
-        """Let a worker finish a short body that nobody reads; stop a long one."""
+        """Let a worker finish a short body that is dropped, and cancel a long one."""
         self.muted += amount
         if self.call is None or self.state == OVER:
             return
@@ -234,17 +265,17 @@ class Exchange:
             if self.state != OVER:
                 self.connection.gate()
 
-    # What goes wrong
+    # Failures
 
     def answer_failure(self, failure: Failure) -> None:
-        shared = self.connection.shared
+        shared = self.shared
         if shared.explain is not None and self.version is not None:
             failure = shared.explain(self.version.id, failure)
         page = error_page(failure, header(self.head.lower(), b"accept") or b"", shared.detail)
         self.respond(page.status, page.block, page.body, ended=True)
 
     def reject(self, error: BadResponse) -> None:
-        """The worker, or its engine, sent what no client may see. The client is told so, and so are the logs."""
+        """Refuse an invalid response of a worker or its engine: answer with an error page, and log it."""
         failure = Failure(ErrorCode.INTERNAL, str(error))
         if self.version is None:
             log.error("response of the control API refused: %s", error)
@@ -265,7 +296,7 @@ class Exchange:
                 self.connection.cut()
 
     def abandon(self) -> None:
-        """The client is gone, or has been told something else: nothing of the call is wanted any more."""
+        """Cancel the call: the client has disconnected, or has another answer."""
         if self.state != OVER:
             self.state = OVER
             self.cancel_call()

@@ -1,8 +1,8 @@
-"""How this process asks the system for memory, and when it looks for garbage.
+"""Settings of malloc and of the garbage collector for the serving process.
 
-A streamed body makes buffers of hundreds of kilobytes, one after the other, each freed at once. By default glibc gives
-such memory back to the system every time and gets it anew as pages to be cleared: 40,000 page faults for 100 MB of
-body, and a third of the front's CPU time.
+A streamed body allocates buffers of hundreds of kilobytes, one after the other, and frees each at once. By default
+glibc returns such memory to the system every time and gets new pages, which the kernel must clear: 40,000 page faults
+for 100 MB of body, and a third of the front's CPU time.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ import gc
 M_TRIM_THRESHOLD = -1
 M_MMAP_THRESHOLD = -3
 
-COLLECT_EVERY = 20_000  # objects that may be part of a ring; Python begins to look after 700
-KEPT = 16 << 20  # free memory at the end of the heap that is kept
-LARGE = 4 << 20  # from this size on a buffer has pages of its own, given back when it is freed
+COLLECT_EVERY = 20_000  # allocations between two collections; Python's default is 700
+KEPT = 16 << 20  # free memory at the end of the heap that is not returned
+LARGE = 4 << 20  # larger buffers have their own mapping, returned when they are freed
 
 
 def keep_freed_memory() -> None:
-    """Let freed buffers be used again. Where the C library has no such setting, nothing changes."""
+    """Reuse freed buffers. Does nothing where the C library has no `mallopt`."""
     libc = ctypes.CDLL(None)
     if hasattr(libc, "mallopt"):
         libc.mallopt(M_MMAP_THRESHOLD, LARGE)
@@ -28,9 +28,9 @@ def keep_freed_memory() -> None:
 
 
 def collect_seldom() -> None:
-    """Call it when everything has started: what is there now stays, so the garbage collector need not look at it again.
+    """Freeze all present objects and collect rarely. Call it after startup: these objects live as long as the process.
 
-    A request leaves no rings behind, so there is little to find.
+    Requests leave no reference cycles behind, so there is little to collect.
     """
     gc.collect()
     gc.freeze()

@@ -1,12 +1,12 @@
-"""HTTP/1.1 heads as bytes, both ways, as pure functions: the hottest code of the project.
+"""HTTP/1.1 heads of requests and responses as bytes, in pure functions: the hottest code of the project.
 
-`request_head` turns the head of a request into the head of a CALL frame; `response_bytes` turns what a worker
-answered into what the client reads. Neither builds a header object: the raw header lines of the request travel to the
-engine unchanged but for what they claim about the client (peer.py), and the header block of a response is checked
-whole by one pattern and then remembered, because most responses of a worker carry the same block again.
+`request_head` turns the head of a request into the head of a CALL frame. `response_bytes` turns the response of a
+worker into the bytes for the client. Neither builds a header object. The header lines of a request go to the engine
+unchanged, except for those that make claims about the client (peer.py). The header block of a response is checked by
+one pattern and then remembered, because most responses of a worker carry the same block.
 
-What is trusted: nothing. llhttp (see framing.py) has the say on the grammar of a request; this file refuses what llhttp
-lets through. The engine is hostile, so its header block may hold no line of its own making that frames a message.
+Nothing is trusted. llhttp (framing.py) decides on the grammar of a request; this file refuses the rest of what must not
+pass. Engines are hostile, so a response's header block may hold no header that frames a message.
 """
 
 from __future__ import annotations
@@ -16,29 +16,30 @@ from http import HTTPStatus
 from typing import Final, TypeAlias
 
 from atoll.errors import EngineError
+from atoll.front.cookies import HAS_DOMAIN, guarded
 from atoll.front.peer import NOBODY, Peer
 from atoll.wire.codec import read_reason
 from atoll.wire.generated import MAX_HEAD
 
 CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 CLOSE: Final = b"connection: close\r\n"
-KEEP_ALIVE: Final = b"connection: keep-alive\r\n"  # only HTTP/1.0 clients need to be told
+KEEP_ALIVE: Final = b"connection: keep-alive\r\n"  # only HTTP/1.0 clients need it
 CHUNKED_BODY: Final = b"transfer-encoding: chunked\r\n"
 LAST_CHUNK: Final = b"0\r\n\r\n"
 
 MAX_HEADER_LINES: Final = 1000
-CHUNKED: Final = -1  # the length of a body that says itself where it ends
+CHUNKED: Final = -1  # instead of a length: the body marks its own end
 
 # method, host (lower case, maybe with a port), target (path and query), HTTP/1.<minor>, head of the CALL frame
 RequestHead: TypeAlias = tuple[bytes, bytes, bytes, int, bytes]
 
-CLAIM = re.compile(rb"\r\n(?:x-|cf-|true-client-ip:|forwarded:)")  # how lines begin that peer.py may have to take out
+CLAIM = re.compile(rb"\r\n(?:x-|cf-|true-client-ip:|forwarded:)")  # lines that peer.py may have to remove
 
 HASH: Final = 35  # `bytes in bytes` raises and clears an exception inside CPython first; `int in bytes` does not
 
 
-class Refusal(Exception):
-    """A request that is answered by the front itself, with `status` and in words, and ends its connection."""
+class Rejection(Exception):
+    """A request that the front refuses with `status` and `reason`. Its connection ends."""
 
     def __init__(self, status: int, reason: str) -> None:
         super().__init__(reason)
@@ -47,46 +48,46 @@ class Refusal(Exception):
 
 
 class BadResponse(Exception):
-    """The engine answered with something that may not be sent to a client."""
+    """The engine sent a response that may not go to a client."""
 
 
 def request_head(head: bytes, url_bytes: int, peer: Peer = NOBODY) -> RequestHead:
-    """The head of a request, from its first byte to its empty line, as the head of a CALL frame.
+    """Turn the head of a request, up to and including its empty line, into the head of a CALL frame.
 
-    Only what Python needs is looked for. llhttp must have agreed to `head` too before the result is used.
+    It looks only for what Python needs. Use the result only if llhttp accepts `head` too.
     """
     line, rest = head.split(b"\r\n", 1)
     try:
         method, target, version = line.split(b" ")
     except ValueError:
-        raise Refusal(400, "the request line is not METHOD TARGET HTTP/1.1") from None
-    if rest == peer.rest:  # as in the last request of this connection
+        raise Rejection(400, "the request line must be METHOD TARGET HTTP/1.1") from None
+    if rest == peer.rest:  # the same as in the last request of this connection
         host, scheme, block = peer.known
     else:
         host, scheme, block = header_block(head, rest, peer)
     if version != b"HTTP/1.1" and version != b"HTTP/1.0":
         raise unknown_version(version)
     if len(target) > url_bytes:
-        raise Refusal(414, f"the URL is longer than {url_bytes} bytes")
+        raise Rejection(414, f"the URL is longer than {url_bytes} bytes")
     if target[:1] != b"/":
         target = origin_form(method, target, host)
     if HASH in target:
-        raise Refusal(400, "a fragment (#) is never sent to a server")
+        raise Rejection(400, "the target holds a fragment (#), which clients must not send")
     call_head = b"".join((method, scheme, host, target, b"\n", block))
     return method, host, target, version[7] - 48, call_head
 
 
 def header_block(head: bytes, rest: bytes, peer: Peer) -> tuple[bytes, bytes, bytes]:
-    """The host, the scheme and the header lines of a CALL frame: those of the request, and ours about the client."""
+    """The host, the scheme and the header lines of a CALL frame: the request's lines, then ours about the client."""
     lower = head.lower()
     try:
         _, after = lower.split(b"\r\nhost:")
     except ValueError:
-        raise Refusal(400, "there must be one Host header: Atoll finds the worker by it") from None
+        raise Rejection(400, "exactly one Host header is required: it selects the worker") from None
     host = after.split(b"\r", 1)[0].strip()
-    if peer is NOBODY:  # whoever reads it makes up its own mind: it must see every claim
+    if peer is NOBODY:  # the control API applies its own rules and must see every claim
         return host, peer.scheme, rest[:-2]
-    if peer.is_proxy or CLAIM.search(lower) is not None:  # it may claim to be somebody
+    if peer.is_proxy or CLAIM.search(lower) is not None:  # the lines may claim something about the client
         block, scheme, lines = peer.rewrite(rest[:-2])
     else:
         block, scheme, lines = rest[:-2], peer.scheme, peer.lines
@@ -96,38 +97,38 @@ def header_block(head: bytes, rest: bytes, peer: Peer) -> tuple[bytes, bytes, by
     return known
 
 
-def unknown_version(version: bytes) -> Refusal:
+def unknown_version(version: bytes) -> Rejection:
     if re.fullmatch(rb"HTTP/\d\.\d", version):
-        return Refusal(505, "only HTTP/1.1 and HTTP/1.0 are spoken here")
-    return Refusal(400, "the request line does not end in HTTP/1.1")
+        return Rejection(505, "only HTTP/1.1 and HTTP/1.0 are supported")
+    return Rejection(400, "the request line does not end in HTTP/1.1")
 
 
 def origin_form(method: bytes, target: bytes, host: bytes) -> bytes:
-    """Path and query of a target that does not begin with a slash: `*` of OPTIONS, or an absolute URL."""
+    """Path and query of a target that does not start with a slash: `*` of OPTIONS, or an absolute URL."""
     if method == b"CONNECT":
-        raise Refusal(501, "CONNECT is for proxies")
+        raise Rejection(501, "CONNECT is not supported")
     if target == b"*" and method == b"OPTIONS":
         return b"/"
     scheme, found, rest = target.partition(b"://")
     if not found or scheme.lower() not in (b"http", b"https"):
-        raise Refusal(400, "the target is neither a path nor an http URL")
+        raise Rejection(400, "the target is neither a path nor an http or https URL")
     cut = min((i for i in (rest.find(b"/"), rest.find(b"?")) if i >= 0), default=len(rest))
     if rest[:cut].lower() != host:
-        raise Refusal(400, "the host of the URL and the Host header differ")
+        raise Rejection(400, "the host of the URL and the Host header differ")
     path = rest[cut:]
     return path if path.startswith(b"/") else b"/" + path
 
 
 def check_size(head: bytes, header_bytes: int) -> None:
-    """Refuse a head with too many or too long header lines. Only heads of some kilobytes need to be asked."""
+    """Refuse a head with too many header lines, or with too many bytes. Short heads need no check."""
     if len(head) - head.find(b"\r\n") - 4 > header_bytes or len(head) > MAX_HEAD - 512:
-        raise Refusal(431, f"the headers are longer than {header_bytes} bytes")
+        raise Rejection(431, f"the headers are longer than {header_bytes} bytes")
     if head.count(b"\r\n") - 2 > MAX_HEADER_LINES:
-        raise Refusal(431, f"more than {MAX_HEADER_LINES} header lines")
+        raise Rejection(431, f"more than {MAX_HEADER_LINES} header lines")
 
 
 def header(lower: bytes, name: bytes) -> bytes | None:
-    """The first value of a header in a head of a request or of a CALL frame; all in lower case."""
+    """The first value of a header in the head of a request or of a CALL frame. All arguments are in lower case."""
     line = b"\n" + name + b":"
     start = lower.find(line)
     if start < 0:
@@ -136,34 +137,28 @@ def header(lower: bytes, name: bytes) -> bytes | None:
     return lower[start : lower.find(b"\r", start)].strip()
 
 
-def keeps_alive(lower: bytes, minor: int) -> bool:
-    """What the client wants for after this request. Asked only when llhttp has not seen the whole message yet."""
-    wishes = header(lower, b"connection") or b""
-    return b"close" not in wishes if minor else b"keep-alive" in wishes
-
-
 def waits_for_invitation(lower: bytes, minor: int) -> bool:
-    """Does the client wait to be told that it may send its body? Raises Refusal when it expects anything else."""
+    """Whether the client waits for 100 Continue before it sends its body. Raises Rejection for other expectations."""
     expectation = header(lower, b"expect")
     if expectation is None or minor == 0:
         return False
     if expectation != b"100-continue":
-        raise Refusal(417, "the only expectation met is `100-continue`")
+        raise Rejection(417, "the only supported expectation is `100-continue`")
     return True
 
 
 def body_length(lower: bytes, minor: int) -> int:
-    """How long the body is that llhttp says follows: a number of bytes, or CHUNKED."""
+    """The length of the body that follows a head, or CHUNKED. Call it only if llhttp says that there is one."""
     coding = header(lower, b"transfer-encoding")
     if coding is not None:
         if minor == 0:
-            raise Refusal(400, "Transfer-Encoding does not exist in HTTP/1.0")
+            raise Rejection(400, "Transfer-Encoding does not exist in HTTP/1.0")
         if coding != b"chunked":
-            raise Refusal(501, "the only Transfer-Encoding taken is `chunked`")
+            raise Rejection(501, "the only supported Transfer-Encoding is `chunked`")
         return CHUNKED
     length = header(lower, b"content-length")
     if length is None or not length.isdigit() or len(length) > 19:
-        raise Refusal(400, "the length of the body is unclear")
+        raise Rejection(400, "the length of the body is unclear")
     return int(length)
 
 
@@ -179,7 +174,7 @@ def status_lines() -> dict[int, bytes]:
 STATUS_LINES: Final = status_lines()
 BEFORE_REASON: Final = len(b"HTTP/1.1 200 ")
 SMALL_LENGTHS: Final = [b"content-length: %d\r\n\r\n" % size for size in range(1024)]
-BODYLESS: Final = frozenset((204, 304))  # not even a length is sent
+BODYLESS: Final = frozenset((204, 304))  # sent without a Content-Length
 
 HEADER_BLOCK: Final = re.compile(
     rb"(?:(?!(?i:content-length|transfer-encoding|connection|keep-alive|upgrade|trailer|proxy-connection|te):)"
@@ -187,8 +182,8 @@ HEADER_BLOCK: Final = re.compile(
 )
 DATE_LINE: Final = re.compile(rb"(?:\A|\n)date:", re.IGNORECASE)
 
-# Header blocks already found good, and whether they bring a Date of their own. Emptied when full: a worker that never
-# repeats itself costs the others one match each, nothing more.
+# Header blocks that passed the check, and whether they hold a Date. Emptied when full: a worker whose blocks never
+# repeat costs each other worker one more check.
 known_blocks: dict[bytes, bool] = {}
 MAX_KNOWN_BLOCKS: Final = 1024
 MAX_KNOWN_BLOCK: Final = 2048
@@ -199,62 +194,74 @@ TOLD_LENGTH: Final = re.compile(rb"content-length: (\d{1,15})\r\n")
 
 
 def told_length(block: bytes) -> tuple[int, bytes]:
-    """The length an engine tells in the first line of a block, and the block without it.
+    """Split the Content-Length that an engine puts first off a block: the length, and the rest of the block.
 
-    That is the length of a body it streams, or, in answer to HEAD, of the one that GET would bring.
+    It is the length of a streamed body or, for HEAD, of the body that GET would get.
     """
     match = TOLD_LENGTH.match(block)
     if match is None:
-        raise BadResponse("the length of the body is no number")
+        raise BadResponse("the announced length of the body is not a number")
     return int(match[1]), block[match.end() :]
 
 
-def check_block(block: bytes) -> bool:
-    """Refuse a header block that could change the framing of the response; tell whether it holds a Date."""
+def check_block(block: bytes, base: str) -> tuple[bytes, bool]:
+    """Refuse a header block that could change the framing of the response. Returns whether it holds a Date.
+
+    The returned block lacks cookies that workers of a node with this base domain may not set.
+    """
     if len(block) > MAX_HEAD or HEADER_BLOCK.fullmatch(block) is None:
         raise BadResponse("the header block is malformed or holds a header that only the front may send")
     dated = DATE_LINE.search(block) is not None
+    if HAS_DOMAIN.search(block) is not None:
+        return guarded(block, base), dated
     if len(block) <= MAX_KNOWN_BLOCK:
         if len(known_blocks) >= MAX_KNOWN_BLOCKS:
             known_blocks.clear()
         known_blocks[block] = dated
-    return dated
+    return block, dated
 
 
-def look_at(line: bytes, block: bytes) -> tuple[bytes, bytes, bool]:
-    """The status line, header lines and whether they hold a Date, of a block that is not known word for word.
+def look_at(line: bytes, block: bytes, base: str) -> tuple[bytes, bytes, bool]:
+    """Check a block that is not in `known_blocks`: the status line, the header lines, and whether they hold a Date.
 
-    A reason phrase of the worker's takes the place of the usual words; the lines after it may well be known.
+    A reason phrase that the worker set replaces the usual one. The lines after it may be known.
     """
     try:
         reason, rest = read_reason(block)
     except EngineError as error:
         raise BadResponse(str(error)) from None
-    if not reason:
-        return line, block, check_block(block)
-    dated = known_blocks.get(rest)
-    return b"%b%b\r\n" % (line[:BEFORE_REASON], reason), rest, check_block(rest) if dated is None else dated
+    if reason:
+        line = b"%b%b\r\n" % (line[:BEFORE_REASON], reason)
+        dated = known_blocks.get(rest)
+        if dated is not None:
+            return line, rest, dated
+    rest, has_date = check_block(rest, base)
+    return line, rest, has_date
 
 
-def response_bytes(status: int, block: bytes, body: bytes, date: bytes, connection: bytes = b"") -> bytes:
-    """A whole response to anything but HEAD. `date` and `connection` are header lines, or empty."""
+def response_bytes(
+    status: int, block: bytes, body: bytes, date: bytes, connection: bytes = b"", base: str = "localhost"
+) -> bytes:
+    """A complete response to any method but HEAD. `date` and `connection` are header lines, or empty."""
     line = STATUS_LINES.get(status)
     if line is None or status in BODYLESS:
-        return response_head(status, block, b"", date, connection)
+        return response_head(status, block, b"", date, connection, base)
     dated = known_blocks.get(block)
     if dated is None:
-        line, block, dated = look_at(line, block)
+        line, block, dated = look_at(line, block, base)
     size = len(body)
     end = SMALL_LENGTHS[size] if size < 1024 else b"content-length: %d\r\n\r\n" % size
     return b"".join((line, block, b"" if dated else date, connection, end, body))
 
 
-def response_head(status: int, block: bytes, framing: bytes, date: bytes, connection: bytes = b"") -> bytes:
-    """The head alone. `framing` is the line that says how the body ends, or empty when there is none to be told."""
+def response_head(
+    status: int, block: bytes, framing: bytes, date: bytes, connection: bytes = b"", base: str = "localhost"
+) -> bytes:
+    """The head of a response. `framing` is the header line that tells where the body ends, or empty."""
     line = STATUS_LINES.get(status)
     if line is None:
-        raise BadResponse(f"the status {status} is not one a worker may answer with (200 to 599)")
+        raise BadResponse(f"the status {status} is not allowed (200 to 599)")
     dated = known_blocks.get(block)
     if dated is None:
-        line, block, dated = look_at(line, block)
+        line, block, dated = look_at(line, block, base)
     return b"%b%b%b%b%b\r\n" % (line, block, b"" if dated else date, connection, framing)

@@ -1,8 +1,8 @@
-"""What a client reads when a worker could not answer: one page per failure, as HTML, JSON or plain text by Accept.
+"""Error pages for requests that no worker answered: one per failure, as HTML, JSON or plain text by Accept.
 
-How much it tells depends on who reads it. Everybody learns the code, what it means, and which limit was reached. What
-the worker's own code threw may name what only its developer should know, so it is for nodes on localhost; everyone else
-is pointed to the logs. Stacks, and what broke inside Atoll, are for development. What came from outside is escaped.
+How much a page says depends on the node. Every page has the code, its meaning, and the limit that was reached. Messages
+that the worker's code threw may hold internals, so only nodes on localhost show them; other pages point to the logs.
+Stacks and internal errors of Atoll are shown in development only. Texts from outside are escaped.
 """
 
 from __future__ import annotations
@@ -75,36 +75,36 @@ PAGE = """<!doctype html>
 """
 
 
-# A developer's page that comes back when there is something new to see; `atoll dev` answers at that path.
+# Reloads a developer's page after the next build. `atoll dev` answers at that path.
 RELOAD = '<script>new EventSource("/cdn-cgi/atoll/events").onmessage = () => location.reload()</script>'
 
 
-GOES_AWAY = "This page goes away when it is corrected."
-MARKED = re.compile(r"  &gt; +\d+ \||     +\| +\^")  # the line of a code frame that is at fault, and the one below it
+GOES_AWAY = "This page goes away when the error is fixed."
+MARKED = re.compile(r"  &gt; +\d+ \||     +\| +\^")  # the marked line of a code frame, and the caret below it
 
 
 class Detail(IntEnum):
-    """How much an error page tells."""
+    """How much an error page says."""
 
-    PUBLIC = 0  # nothing that the worker's code said
-    MESSAGES = 1  # what it threw
-    STACKS = 2  # and where, and what broke inside Atoll
+    PUBLIC = 0  # nothing from the worker's code
+    MESSAGES = 1  # messages of its exceptions
+    STACKS = 2  # and stacks, and internal errors of Atoll
 
 
-# Failures whose message is the worker's own.
+# Failures whose message comes from the worker's code.
 OWN_WORDS = frozenset(
     {ErrorCode.EXCEPTION, ErrorCode.STREAM, ErrorCode.STARTUP, ErrorCode.COMPILE, ErrorCode.NOT_A_RESPONSE}
 )
 
 
-class Page(NamedTuple):
+class ErrorPage(NamedTuple):
     status: int
     block: bytes
     body: bytes
 
 
-def error_page(failure: Failure, accept: bytes, detail: Detail) -> Page:
-    """The answer to a request whose call failed."""
+def error_page(failure: Failure, accept: bytes, detail: Detail) -> ErrorPage:
+    """The response to a request whose call failed."""
     facts = failure.facts
     title = TITLES.get(failure.code, facts.meaning.rstrip("."))
     message, hint = explained(failure, detail)
@@ -114,21 +114,21 @@ def error_page(failure: Failure, accept: bytes, detail: Detail) -> Page:
     block = b"content-type: %b\r\nx-atoll-error: %d\r\ncache-control: no-store\r\n" % (kind, facts.page)
     if facts.status in (HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.TOO_MANY_REQUESTS):
         block += b"retry-after: %d\r\n" % failure.retry_after
-    return Page(facts.status, block, body)
+    return ErrorPage(facts.status, block, body)
 
 
 def explained(failure: Failure, detail: Detail) -> tuple[str, str]:
-    """The message, and what to do about it."""
+    """The message, and a hint what to do."""
     if failure.code == ErrorCode.UNKNOWN_HOST:
         return (
             f"No worker is deployed for the host {failure.message} and this path.",
-            "Deploy one by its name (POST /api/workers on the control host makes it answer on <name>.<base domain>), "
-            "or give a worker a route that matches this address.",
+            "Deploy a worker (POST /api/workers on the control host): it answers on <name>.<base domain>. "
+            "Or add a route that matches this address to a worker.",
         )
     if failure.code == ErrorCode.INTERNAL and detail < Detail.STACKS:
         return failure.facts.meaning, ""
     if failure.code in OWN_WORDS and detail < Detail.MESSAGES:
-        return failure.facts.meaning, "The logs of the worker say more."
+        return failure.facts.meaning, "See the worker's logs for details."
     message = failure.message[:MAX_MESSAGE]
     if failure.name and not message.startswith(failure.name):
         message = f"{failure.name}: {message}"
@@ -138,7 +138,7 @@ def explained(failure: Failure, detail: Detail) -> tuple[str, str]:
 
 
 def framed(text: str) -> str:
-    """A text as HTML, in which the marked line of a code frame stands out."""
+    """A text as HTML, with the marked line of a code frame highlighted."""
     lines = [f"<b>{line}</b>" if MARKED.match(line) else line for line in html.escape(text, quote=False).split("\n")]
     return "<pre>" + "\n".join(lines) + "</pre>"
 
@@ -163,12 +163,12 @@ def rendered(
             error["hint"] = hint
         if stack:
             error["stack"] = stack
-        return b"application/json", json.dumps({"error": error}).encode()
+        return b"application/json", json.dumps({"error": error}).encode() + b"\n"
     lines = [f"error {code}: {title}", message, hint, stack]
     return b"text/plain; charset=utf-8", ("\n".join(filter(None, lines)) + "\n").encode("utf-8", "replace")
 
 
 def refusal_bytes(status: int, reason: str, date: bytes) -> bytes:
-    """The answer to bytes that are no request we take. It is always the last on its connection."""
+    """The response to an invalid or refused request. It is always the last on its connection."""
     body = f"{status} {HTTPStatus(status).phrase}: {reason}\n".encode("utf-8", "replace")
     return response_bytes(status, b"content-type: text/plain; charset=utf-8\r\n", body, date, CLOSE)

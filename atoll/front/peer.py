@@ -1,8 +1,9 @@
-"""Who is at the other end of a connection, and the header lines that tell a worker so.
+"""The client at the other end of a connection, and the header lines that describe it to a worker.
 
-What a client says of itself (`X-Forwarded-For`, `CF-Connecting-IP` …) is believed only from the proxies that the
-operator named; from anybody else it is taken out. The lines are made once per connection; behind a proxy each client's
-are made once and remembered.
+Headers about the client (`X-Forwarded-For`, `CF-Connecting-IP` …) are believed only from proxies that the operator
+named. From anyone else they are removed. Headers that name the sending worker (`CF-Worker`) are always removed: workers
+of this node do not reach each other through a socket. Our own lines are made once per connection. Behind a proxy they
+are made once per client and remembered.
 """
 
 from __future__ import annotations
@@ -12,31 +13,30 @@ import ipaddress
 import re
 from typing import TypeAlias
 
+from atoll.client_headers import OF_CLIENT, OF_CLOUDFLARE, OF_WORKER
 from atoll.errors import StartError
 
 Network: TypeAlias = "ipaddress.IPv4Network | ipaddress.IPv6Network"
 
 HTTP, HTTPS = b" http://", b" https://"
 MAX_REMEMBERED = 4096
-LONGEST_CHAIN = 1024  # bytes of X-Forwarded-For that are looked at
+LONGEST_CHAIN = 1024  # bytes of X-Forwarded-For that are parsed
 
-# Claims about the client. From a proxy only those that we make anew are taken out, whatever else it adds is its own.
-CLAIMS = re.compile(
-    rb"^(?:cf-(?:connecting-ip|connecting-ipv6|ipcountry|ray|visitor|atoll-tls)|x-(?:real-ip|forwarded-[a-z]+)"
-    rb"|true-client-ip|forwarded):[^\r]*\r\n",
-    re.IGNORECASE | re.MULTILINE,
-)
-REMADE = re.compile(
-    rb"^(?:cf-(?:connecting-ip|connecting-ipv6|atoll-tls)|x-(?:real-ip|forwarded-for|forwarded-proto)):[^\r]*\r\n",
-    re.IGNORECASE | re.MULTILINE,
-)
-WITH_PORT = re.compile(r"\[([^\]]*)\](?::\d+)?|([\d.]+):\d+")  # of a chain: some proxies add it
+# From a proxy we remove the headers that we set anew, and those that name the sending worker: a proxy does not know the
+# worker, it passes on what its client sent. The same goes for headers that only Cloudflare can know, unless the proxy
+# is Cloudflare, which adds CF-Ray to each request. All other headers of a proxy stay.
+MADE_ANEW = rf"cf-(?:connecting-ip(?:v6)?|atoll-[a-z0-9-]+)|x-(?:real-ip|forwarded-for|forwarded-proto)|{OF_WORKER}"
+CLAIMS = re.compile(rf"^(?:{OF_CLIENT}|{OF_WORKER}):[^\r]*\r\n".encode(), re.IGNORECASE | re.MULTILINE)
+REMADE = re.compile(rf"^(?:{MADE_ANEW}|{OF_CLOUDFLARE}):[^\r]*\r\n".encode(), re.IGNORECASE | re.MULTILINE)
+REMADE_OF_CLOUDFLARE = re.compile(rf"^(?:{MADE_ANEW}):[^\r]*\r\n".encode(), re.IGNORECASE | re.MULTILINE)
+RAY = re.compile(rb"^cf-ray:", re.IGNORECASE | re.MULTILINE)
+WITH_PORT = re.compile(r"\[([^\]]*)\](?::\d+)?|([\d.]+):\d+")  # an address in the chain; some proxies add the port
 CHAIN = re.compile(rb"^x-forwarded-for:([^\r]*)\r\n", re.IGNORECASE | re.MULTILINE)
 PROTO = re.compile(rb"^x-forwarded-proto:[ \t]*([a-z]+)[ \t]*\r\n", re.IGNORECASE | re.MULTILINE)
 
 
 class Proxies:
-    """Whose word is taken."""
+    """The proxies whose headers about clients are believed."""
 
     def __init__(self, trusted: tuple[str, ...] = ()) -> None:
         self.networks: list[Network] = []
@@ -45,7 +45,7 @@ class Proxies:
                 self.networks.append(ipaddress.ip_network(text, strict=False))
             except ValueError:
                 raise StartError(
-                    f"trusted_proxies names {text!r}, which is no address", "write addresses or ranges: 10.0.0.0/8"
+                    f"trusted_proxies names {text!r}, which is not an address", "write addresses or ranges: 10.0.0.0/8"
                 ) from None
         self.remembered: dict[tuple[bytes, bytes], tuple[bytes, bytes]] = {}
 
@@ -67,7 +67,7 @@ class Proxies:
         return any(parsed in network for network in self.networks)
 
     def client(self, chain: bytes, peer: str) -> str:
-        """The client at the far end of a chain of proxies: the last address in it that is not a trusted one."""
+        """The client of a chain of proxies: the last address in the chain that is not a trusted proxy."""
         found = peer
         for part in reversed(chain[-LONGEST_CHAIN:].decode("latin-1").split(",")):
             text = part.strip()
@@ -90,10 +90,10 @@ class Peer:
         self.tls = tls
         self.is_proxy = is_proxy
         self.scheme = HTTPS if tls else HTTP
-        # The header lines of the last request, and what was made of them: most clients send the same ones again.
+        # The header lines of the last request, and the result of `header_block`: most clients repeat their lines.
         self.rest = b""
         self.known = (b"", b"", b"")
-        self.lines = self.told(address, b"", b"https" if tls else b"http")  # for each request, after its own headers
+        self.lines = self.told(address, b"", b"https" if tls else b"http")  # follow the headers of each request
 
     def told(self, client: str, chain: bytes, scheme: bytes) -> bytes:
         if not client:
@@ -104,7 +104,7 @@ class Peer:
         )  # fmt: skip
 
     def rewrite(self, block: bytes) -> tuple[bytes, bytes, bytes]:
-        """Header lines that may hold claims: (without them, scheme, our lines)."""
+        """Remove claims from header lines. Returns the remaining lines, the scheme, and our lines."""
         if not self.is_proxy:
             return CLAIMS.sub(b"", block), self.scheme, self.lines
         chain, proto = self.forwarded(block)
@@ -118,18 +118,19 @@ class Peer:
                 remembered.clear()
             if chain and not self.tls:
                 remembered[chain, proto] = made
-        return REMADE.sub(b"", block), *made
+        claims = REMADE if RAY.search(block) is None else REMADE_OF_CLOUDFLARE
+        return claims.sub(b"", block), *made
 
     def forwarded(self, block: bytes) -> tuple[bytes, bytes]:
-        """What a proxy says: the chain of addresses, and the scheme."""
+        """The chain of addresses and the scheme that a proxy sent."""
         proto = PROTO.search(block)
         chain = b", ".join(part.strip(b" \t") for part in CHAIN.findall(block))
         return chain, proto[1].lower() if proto is not None else b""
 
     def client(self, block: bytes) -> str:
-        """The address that a request of header lines `block` comes from."""
+        """The client's address of a request with the header lines `block`."""
         chain = self.forwarded(block)[0] if self.is_proxy else b""
         return self.proxies.client(chain, self.address) if chain else self.address
 
 
-NOBODY = Peer(Proxies(), "")  # of which nothing is told
+NOBODY = Peer(Proxies(), "")  # adds no lines

@@ -1,7 +1,7 @@
-"""The life of the front: listen, serve, keep time, drain.
+"""The HTTP server: listen, serve, enforce timeouts, drain.
 
-One timer a few times a second does all timekeeping: it sets the coarse clock and the Date line that every connection
-reads, and sweeps over the connections for those that ran out of time.
+One timer runs a few times a second. It sets the coarse clock and the Date line that every connection reads, and checks
+all connections for timeouts.
 """
 
 from __future__ import annotations
@@ -12,21 +12,24 @@ import os
 import socket
 import ssl
 import time
+from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import cast
 
 from atoll.errors import StartError
-from atoll.front.bounds import Bounds
-from atoll.front.connection import Connection
+from atoll.front.connection import ClientConnection
 from atoll.front.control import AsgiApp, Control
-from atoll.front.pages import Detail
-from atoll.front.peer import Proxies
-from atoll.front.shared import Explain, Pool, Shared
+from atoll.front.line import CROWD
+from atoll.front.options import FrontOptions
+from atoll.front.reading import SmallReads
+from atoll.front.shared import CallPool, OpenConnection, Shared
 from atoll.front.tls import Certificates
 from atoll.router import Router
 
 BACKLOG = 2048
 SWEEP_SECONDS = 0.5
+SWEEP_STEP = 1000  # connections per turn of the event loop
 
 
 class Listening:
@@ -60,9 +63,9 @@ class Listening:
 
 
 def listen(host: str, port: int) -> Listening:
-    """Open a port (0: any free one); clients that connect wait until a server starts on it. Raises StartError.
+    """Open a port (0: any free one). Clients that connect wait until a server starts on it. Raises StartError.
 
-    It is apart from `Server.startup` so that a taken port is found before anything else of a node is touched.
+    It is separate from `Server.startup`, so that a node finds a taken port before it does anything else.
     """
     listening = Listening()
     failure: OSError | None = None
@@ -71,12 +74,12 @@ def listen(host: str, port: int) -> Listening:
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         ):
             try:
-                # port 0 is decided by the first
+                # the first socket decides what port 0 means
                 listening.open(family, (address[0], listening.port if listening.sockets else port, *address[2:]))
             except OSError as error:
                 if error.errno == errno.EADDRINUSE:
                     raise
-                failure = failure or error  # an address family that this machine lacks: the other may do
+                failure = failure or error  # this machine may lack the address family; try the others
     except OSError as error:
         listening.close()
         raise start_error(error, host, port) from error
@@ -86,50 +89,29 @@ def listen(host: str, port: int) -> Listening:
 
 
 class Server:
-    """HTTP/1.1 on what `listen` opened. `startup`, then requests are served until `shutdown`."""
+    """Serves HTTP/1.1 on the sockets of `listen`, from `startup` to `shutdown`."""
 
     def __init__(
-        self,
-        *,
-        pool: Pool,
-        router: Router,
-        control: AsgiApp | None = None,
-        header_bytes: int = Bounds.header_bytes,
-        url_bytes: int = Bounds.url_bytes,
-        body_bytes: int = Bounds.body_bytes,
-        header_timeout: float = Bounds.header_timeout,
-        body_timeout: float = Bounds.body_timeout,
-        idle_timeout: float = Bounds.idle_timeout,
-        socket_timeout: float = Bounds.socket_timeout,
-        drain_seconds: float = 30.0,
-        detail: Detail = Detail.PUBLIC,
-        explain: Explain | None = None,
-        proxies: Proxies | None = None,
+        self, pool: CallPool, router: Router, control: AsgiApp | None = None, options: FrontOptions | None = None
     ) -> None:
+        options = options or FrontOptions()
         self.port = 0
-        self.drain_seconds = drain_seconds
-        bounds = Bounds(header_bytes, url_bytes, body_bytes, header_timeout, body_timeout, idle_timeout, socket_timeout)
-        self.shared = Shared(
-            pool,
-            router,
-            Control(control) if control is not None else None,
-            bounds,
-            detail,
-            explain,
-            proxies or Proxies(),
-        )
-        self.period = min(SWEEP_SECONDS, header_timeout / 4, body_timeout / 4, idle_timeout / 4)
+        self.drain_seconds = options.drain_seconds
+        self.shared = Shared(pool, router, Control(control) if control is not None else None, options)
+        bounds = options.bounds
+        shortest = min(bounds.header_timeout, bounds.body_timeout, bounds.idle_timeout)
+        self.period = min(SWEEP_SECONDS, shortest / 4)
         self.listeners: list[asyncio.Server] = []
-        self.timer: asyncio.TimerHandle | None = None
+        self.timer: asyncio.Handle | None = None
 
     async def startup(self, listening: Listening) -> None:
-        """Take the connections that arrive, those that waited since `listen` first. The sockets are ours now."""
+        """Accept connections, also those that have waited since `listen`. The server owns the sockets from now on."""
         self.port = listening.port
         self.sweep()
         await self._serve(listening, None)
 
     async def startup_secure(self, listening: Listening, certificates: Certificates) -> None:
-        """The same with HTTPS."""
+        """Like `startup`, with HTTPS."""
         await self._serve(listening, certificates.context)
 
     async def _serve(self, listening: Listening, tls: ssl.SSLContext | None) -> None:
@@ -142,10 +124,14 @@ class Server:
             self.listeners.append(listener)
 
     def _connection(self) -> asyncio.Protocol:
-        return cast(asyncio.Protocol, Connection(self.shared))
+        connection = ClientConnection(self.shared)
+        if len(self.shared.connections) < CROWD:
+            return cast(asyncio.Protocol, connection)
+        connection.reads_little = True
+        return cast(asyncio.Protocol, SmallReads(connection))
 
     async def shutdown(self) -> None:
-        """Stop listening, let exchanges in flight finish for up to `drain_seconds`, then cut what is left."""
+        """Stop listening, give open exchanges up to `drain_seconds` to finish, then abort the rest."""
         shared = self.shared
         shared.is_draining = True
         for listener in self.listeners:
@@ -160,15 +146,24 @@ class Server:
             self.timer.cancel()
 
     def sweep(self) -> None:
+        self.shared.tick(asyncio.get_running_loop().time(), time.time())
+        self._sweep(iter(tuple(self.shared.connections)))
+
+    def _sweep(self, connections: Iterator[OpenConnection]) -> None:
+        """Check some connections per turn of the event loop. There may be tens of thousands."""
         loop = asyncio.get_running_loop()
-        self.shared.tick(loop.time(), time.time())
-        for connection in tuple(self.shared.connections):
-            connection.sweep(self.shared.now)
-        self.timer = loop.call_later(self.period, self.sweep)
+        some = list(islice(connections, SWEEP_STEP))
+        for connection in some:
+            if connection in self.shared.connections:
+                connection.sweep(self.shared.now)
+        if len(some) == SWEEP_STEP:
+            self.timer = loop.call_soon(self._sweep, connections)
+        else:
+            self.timer = loop.call_later(self.period, self.sweep)
 
 
 def start_error(error: OSError, host: str, port: int) -> StartError:
-    """Why we cannot listen, in words, with what to do about it."""
+    """Why the port cannot be opened, with a hint."""
     if error.errno == errno.EADDRINUSE:
         pid = pid_listening_on(port)
         holder = f"process {pid} ({process_name(pid)})" if pid is not None else "another process"
@@ -182,7 +177,7 @@ def start_error(error: OSError, host: str, port: int) -> StartError:
 
 
 def pid_listening_on(port: int) -> int | None:
-    """Who listens on a TCP port, as far as /proc lets us see."""
+    """The process that listens on a TCP port, if /proc shows it."""
     inodes = set()
     for table in ("/proc/net/tcp", "/proc/net/tcp6"):
         try:

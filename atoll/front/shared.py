@@ -1,37 +1,38 @@
-"""What all connections of one front share, and the seams it stands between.
+"""State that all connections of a server share, and the protocols by which the front knows pool and calls.
 
-The front knows a pool by one method and a call by three (`atoll.engine.calls` says the same from its side), so it can
-be driven exactly in tests and the control API can stand in the place of an engine.
+The front knows the pool by one method and a call by five. So tests can replace both, and the control API can take the
+place of an engine.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from email.utils import formatdate
-from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
+from typing import Final, Protocol
 
+from atoll.engine.calls.call import CallListener
 from atoll.errors import Failure
 from atoll.front.bounds import Bounds
+from atoll.front.control import Control
+from atoll.front.endpoint import Endpoint
+from atoll.front.options import Explain, FrontOptions
 from atoll.front.pages import Detail
 from atoll.front.peer import Proxies
+from atoll.front.turns import Turns
+from atoll.holdings import Holdings
+from atoll.pacer import Pacer
 from atoll.router import Router
 from atoll.workers import Version
 
-if TYPE_CHECKING:
-    from atoll.front.connection import Connection
-    from atoll.front.control import Control
-    from atoll.front.exchange import Exchange
-    from atoll.front.sockets import Socket
-
-
-# What waits for the end of a turn is small and not much: back-pressure must see the rest at once.
+# Limits of what waits for the end of a turn. Larger writes go out at once, so that back-pressure sees them.
 MAX_WAITING: Final = 128
 MAX_WAITING_BYTES: Final = 8192
 
 
-class Call(Protocol):
+class PoolCall(Protocol):
     """One call in flight."""
+
+    unsent: int  # bytes of the request body that wait in this process
 
     def send_body(self, chunk: bytes, ended: bool) -> None: ...
     def grant(self, amount: int) -> None: ...
@@ -40,54 +41,56 @@ class Call(Protocol):
     def hear(self, messages: int) -> None: ...
 
 
-class Pool(Protocol):
-    """Where calls are made. Never raises; failures reach the exchange."""
+class CallPool(Protocol):
+    """Starts calls. Never raises: failures go to the caller."""
 
-    def call(self, version: Version, head: bytes, body: bytes, ended: bool, caller: Exchange) -> Call: ...
+    def call(self, version: Version, head: bytes, body: bytes, ended: bool, caller: CallListener) -> PoolCall: ...
 
 
-Explain: TypeAlias = Callable[[str, Failure], Failure]  # by id of the version
+class OpenConnection(Protocol):
+    """A connection as the server knows it: it speaks HTTP, or has become a WebSocket."""
+
+    transport: asyncio.Transport
+
+    def drain(self) -> None: ...
+    def sweep(self, now: float) -> None: ...
 
 
 class Shared:
     __slots__ = (
-        "bounds", "connections", "control", "date", "detail", "explain", "is_draining", "last_left", "loop", "now",
-        "out", "pool", "proxies", "router",
+        "base", "bounds", "connections", "control", "date", "detail", "explain", "holdings", "is_draining", "last_left",
+        "loop", "now", "out", "pacer", "pool", "proxies", "router", "site", "turns",
     )  # fmt: skip
 
-    def __init__(
-        self,
-        pool: Pool,
-        router: Router,
-        control: Control | None,
-        bounds: Bounds,
-        detail: Detail = Detail.PUBLIC,
-        explain: Explain | None = None,
-        proxies: Proxies | None = None,
-    ) -> None:
+    def __init__(self, pool: CallPool, router: Router, control: Control | None, options: FrontOptions) -> None:
         self.pool = pool
+        self.site: CallPool = pool  # takes the calls of versions with static assets; the node sets it
         self.router = router
+        self.base: str = router.base  # the base domain, on which workers may set no cookies
         self.control = control
-        self.bounds = bounds
-        self.detail = detail  # how much error pages tell
-        self.explain = explain  # where they tell stacks: what becomes of the places in them
-        self.proxies = proxies or Proxies()  # whose word on clients is taken
-        # changed by the server's ticker only: coarse, but free to read
+        self.bounds: Bounds = options.bounds
+        self.detail: Detail = options.detail
+        self.explain: Explain | None = options.explain
+        self.proxies: Proxies = options.proxies
+        self.pacer: Pacer = options.pacer
+        self.holdings: Holdings = options.holdings
+        # set by the server's timer only: coarse, but free to read
         self.now = 0.0
         self.date = b""
-        # of one turn of the loop
-        self.loop: asyncio.AbstractEventLoop | None = None  # known from the first turn on
-        self.out: list[tuple[Connection, bytes]] = []
+        # of one turn of the event loop
+        self.loop: asyncio.AbstractEventLoop | None = None  # set by the first `send`
+        self.out: list[tuple[Endpoint, bytes]] = []
+        self.turns = Turns()
         # the life of the server
-        self.connections: set[Connection | Socket] = set()
+        self.connections: set[OpenConnection] = set()
         self.is_draining = False
         self.last_left = asyncio.Event()
 
-    def send(self, connection: Connection, data: bytes) -> None:
+    def send(self, connection: Endpoint, data: bytes) -> None:
         """Write to a client at the end of this turn.
 
-        The responses of one turn leave back to back: a client that the first one wakes finds the others when it looks.
-        Written one by one, between the work for each, every write wakes somebody up, which costs more than the write.
+        All responses of a turn are written back to back, so that a client that the first one wakes finds the others
+        too. If each were written when it is ready, every write would wake a process, which costs more than the write.
         """
         out = self.out
         if not out:
@@ -105,13 +108,13 @@ class Shared:
             if not connection.is_lost:
                 connection.transport.write(data)
 
-    def forget(self, connection: Connection | Socket) -> None:
+    def forget(self, connection: OpenConnection) -> None:
         self.connections.discard(connection)
         if not self.connections:
             self.last_left.set()
 
     async def emptied(self, seconds: float) -> bool:
-        """Wait until no connection is left, or give up after some seconds."""
+        """Wait until no connection is left. False if some are left after `seconds`."""
         while self.connections:
             self.last_left.clear()
             try:

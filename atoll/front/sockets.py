@@ -1,10 +1,10 @@
-"""WebSockets: a request that becomes one, and the connection it is from then on.
+"""WebSockets of clients: the request for one, and the connection after the upgrade.
 
-The protocol itself is wire/sockets.py; here it is joined to a call. Messages travel on the call where others have
-bodies, under the same credit.
+wire/sockets.py has the protocol; this file connects it to a call. Messages travel on the call as bodies do, under the
+same credit.
 
-A connection that becomes a socket gives its transport to a Socket and is forgotten. The call stays open as long as
-the socket; what ends it is a close from either side, a client that is gone, the end of the worker, or the server's.
+When a request is upgraded, the connection hands its transport to a Socket and is forgotten. The call stays open as long
+as the socket. It ends when either side closes, the client disconnects, the worker ends, or the server stops.
 """
 
 from __future__ import annotations
@@ -14,58 +14,56 @@ import base64
 import binascii
 import hashlib
 import logging
-from typing import TYPE_CHECKING
 
 from websockets.exceptions import InvalidHeader, NegotiationError
-from websockets.extensions.base import Extension
 from websockets.extensions.permessage_deflate import ServerPerMessageDeflateFactory
 from websockets.headers import build_extension, parse_extension
 
 from atoll.errors import Failure
-from atoll.front.exchange import OVER, WAITING, Exchange
-from atoll.front.flow import Download, Upload
-from atoll.front.http1 import BadResponse, Refusal, check_block, header, request_head
+from atoll.front.exchange import OVER, WAITING, ClientExchange
+from atoll.front.flow import ClientDownload, Messages
+from atoll.front.http1 import BadResponse, Rejection, check_block, header, request_head
+from atoll.front.line import ClientLine
 from atoll.wire.generated import WINDOW
-from atoll.wire.sockets import CLOSE_SECONDS, GOING_AWAY, INTERNAL_ERROR, SERVER, BadMessage, Codec
+from atoll.wire.sockets import CLOSE_SECONDS, GOING_AWAY, INTERNAL_ERROR, TRY_LATER, BadMessage, Codec
 from atoll.workers import Version
-
-if TYPE_CHECKING:
-    from atoll.front.connection import Connection
 
 log = logging.getLogger("atoll.front")
 
 GUID = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
-MAX_UNREAD = 4 * WINDOW  # what a client has not read: credit bounds the worker's part of it, this the answers to pings
+MAX_UNREAD = 64 << 10  # bytes that a client has not read; beyond that, its pings wait until it reads
+TOO_MUCH = "the WebSockets of this tenant hold too many bytes of unfinished or unread messages"
 OURS = (b"sec-websocket-accept", b"sec-websocket-extensions", b"sec-websocket-key", b"sec-websocket-version")
-# Contexts kept between messages would cost each idle socket a few hundred kilobytes.
+# Compression contexts kept between messages would cost each idle socket a few hundred kilobytes.
 DEFLATE = ServerPerMessageDeflateFactory(server_no_context_takeover=True, client_no_context_takeover=True)
 
 
-def begin_socket(connection: Connection, head: bytes) -> bool:
-    """Call the worker with a request for a WebSocket. False if no worker answers there. Raises Refusal."""
+def begin_socket(connection: ClientLine, head: bytes) -> bool:
+    """Call the worker with a request for a WebSocket. False if no worker matches. Raises Rejection."""
     shared = connection.shared
     _, host, target, minor, call_head = request_head(head, shared.bounds.url_bytes, connection.peer)
-    version = shared.router.find(host, target)
+    version = shared.router.find(host, target, head)
     if version is None:
         return False
     lower = head.lower()
     if header(lower, b"sec-websocket-version") != b"13":
-        raise Refusal(426, "only version 13 of the WebSocket protocol is spoken here")
+        raise Rejection(426, "only version 13 of the WebSocket protocol is supported")
     key = _exact(head, b"sec-websocket-key")
     try:
         if minor != 1 or len(base64.b64decode(key, validate=True)) != 16:
             raise ValueError
     except (binascii.Error, ValueError):
-        raise Refusal(400, "the request for a WebSocket is malformed") from None
+        raise Rejection(400, "the request for a WebSocket is malformed") from None
     offers = header(lower, b"sec-websocket-extensions") or b""
     exchange = SocketExchange(connection, version, call_head, key, offers)
     connection.exchange = exchange
+    connection.framing.kept = None
     exchange.call = shared.pool.call(version, call_head, b"", False, exchange)
     return True
 
 
 def _exact(head: bytes, name: bytes) -> bytes:
-    """The value of a header as it was written."""
+    """The value of a header, with its case."""
     at = head.lower().find(b"\n" + name + b":")
     if at < 0:
         return b""
@@ -73,26 +71,31 @@ def _exact(head: bytes, name: bytes) -> bytes:
     return head[start : head.find(b"\r", start)].strip()
 
 
-def negotiate(offers: bytes) -> tuple[bytes, list[Extension]]:
-    """The header line that accepts what a client offers, and the extensions to use."""
+def negotiate(offers: bytes) -> tuple[bytes, int, int]:
+    """The header line that accepts a client's offer, and the bits of the deflate windows: the client's, then ours."""
     try:
         for name, params in parse_extension(offers.decode("latin-1")):
             if name == DEFLATE.name:
                 answer, extension = DEFLATE.process_request_params(params, [])
                 line = build_extension([(DEFLATE.name, answer)])
-                return f"sec-websocket-extensions: {line}\r\n".encode(), [extension]
+                windows = extension.remote_max_window_bits, extension.local_max_window_bits
+                return f"sec-websocket-extensions: {line}\r\n".encode(), *windows
     except (InvalidHeader, NegotiationError):
-        pass  # RFC 6455 lets a server decline whatever it likes
-    return b"", []
+        pass  # RFC 6455 lets a server decline any offer
+    return b"", 0, 0
 
 
-class SocketExchange(Exchange):
-    """A request for a WebSocket: an exchange like any other if the worker answers with something else."""
+class SocketExchange(ClientExchange):
+    """A request for a WebSocket. It is the last exchange of its connection, even if the worker declines.
 
-    __slots__ = ("key", "offers", "socket")
+    A client or proxy may treat the bytes after such a request as WebSocket frames, so we never read them as requests.
+    """
 
-    def __init__(self, connection: Connection, version: Version, head: bytes, key: bytes, offers: bytes) -> None:
-        super().__init__(connection, version, head, 1, True, False)
+    __slots__ = ("key", "line", "offers", "socket")
+
+    def __init__(self, connection: ClientLine, version: Version, head: bytes, key: bytes, offers: bytes) -> None:
+        super().__init__(connection, connection.shared, version, head, 1, False, False)
+        self.line = connection
         self.key = key
         self.offers = offers
         self.socket: Socket | None = None
@@ -108,11 +111,11 @@ class SocketExchange(Exchange):
 
     def _switch(self, block: bytes) -> None:
         """Answer with 101 and hand the connection over."""
-        check_block(block)
+        block, _ = check_block(block, self.shared.base)
         lines = [line for line in block.split(b"\r\n") if line and line.split(b":")[0].lower() not in OURS]
         accept = base64.b64encode(hashlib.sha1(self.key + GUID, usedforsecurity=False).digest())
-        accepted, extensions = negotiate(self.offers)
-        connection, shared = self.connection, self.connection.shared
+        accepted, theirs, ours = negotiate(self.offers)
+        connection, shared = self.line, self.shared
         answer = [
             b"HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: Upgrade\r\n",
             b"sec-websocket-accept: %b\r\n" % accept,
@@ -125,8 +128,8 @@ class SocketExchange(Exchange):
         shared.flush()
         self.state = OVER
         early = bytes(connection.buffer)
-        self.socket = Socket(self, extensions)
-        # The connection is no longer the client's: its transport has another protocol.
+        self.socket = Socket(self, Codec(False, theirs, ours))
+        # From here on the transport belongs to the Socket.
         connection.is_lost = connection.is_closing = connection.is_busy = True
         connection.exchange = None
         shared.connections.add(self.socket)
@@ -151,41 +154,45 @@ class SocketExchange(Exchange):
         if self.socket is not None:
             self.socket.on_credit(amount)
 
-    def on_upload_stop(self) -> None: ...  # the worker's end is closed; what comes is dropped with the call
+    def on_upload_stop(self) -> None: ...  # the worker's end is closed; the call drops further messages
 
 
 class Socket(asyncio.Protocol):
-    """The connection, once it is a WebSocket. There may be tens of thousands: an idle one has nothing to spare."""
+    """A client's connection after the upgrade. A node may have tens of thousands, so an idle one must be small."""
 
     __slots__ = (
         "call",
         "codec",
         "download",
-        "is_flooded",
         "is_held",
         "is_leaving",
         "is_lost",
         "is_over",
         "is_pinged",
+        "is_queued",
         "shared",
+        "tenant",
         "touched",
         "transport",
+        "unread",
         "upload",
     )
 
-    def __init__(self, exchange: SocketExchange, extensions: list[Extension]) -> None:
-        assert exchange.call is not None
-        self.shared = exchange.connection.shared
+    def __init__(self, exchange: SocketExchange, codec: Codec) -> None:
+        assert exchange.call is not None and exchange.version is not None
+        self.shared = exchange.shared
+        self.tenant = exchange.version.tenant
         self.transport = exchange.connection.transport
         self.call = exchange.call
-        self.codec = Codec(SERVER, extensions)
-        self.upload = Upload(self.call)
-        self.download = Download(self.call, False)
+        self.codec = codec
+        self.upload = Messages(self.call)
+        self.download = ClientDownload(self.call, False, self.shared.holdings, self.tenant)
+        self.unread = 0  # bytes that a client which does not read holds
         self.is_lost = False
         self.is_held = False
-        self.is_flooded = False  # it pings and does not read the answers
-        self.is_over = False  # the call has ended, or was told that the client is gone
-        self.is_leaving = False  # a close was sent: the client has some seconds to answer
+        self.is_queued = False  # the pacer will call `_step`
+        self.is_over = False  # the call has ended or is cancelled
+        self.is_leaving = False  # a close was sent: the client has CLOSE_SECONDS to answer
         self.touched = self.shared.now
         self.is_pinged = False
 
@@ -194,17 +201,37 @@ class Socket(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         self.touched = self.shared.now
         self.is_pinged = False
-        messages = self.codec.receive(data)
-        if messages:
-            self.call.hear(self.codec.messages)
-            self.upload.take(messages, self.codec.has_told)
-        self._write()
-        self.is_flooded = self.transport.get_write_buffer_size() > MAX_UNREAD
+        self.codec.feed(data)
+        self._work()
+
+    def _work(self) -> None:
+        """Process received bytes if the worker takes more. Then pause or resume reading."""
+        if not self.is_queued and not self.codec.is_hungry and not self.upload.is_full:
+            self.is_queued = True
+            if self.shared.pacer.run(self.tenant, self._step):
+                return
         self._gate()
 
+    def _step(self) -> bool:
+        """Process a small part of the received bytes. True if there is more to do."""
+        codec, upload = self.codec, self.upload
+        if not self.is_lost:
+            messages = codec.step(self.shared.now)
+            found = codec.take()
+            if found:
+                self.call.hear(messages)
+                upload.take(found, codec.has_told)
+            self._write()
+            self._note()
+        if not self.is_lost and not codec.is_hungry and not upload.is_full:
+            return True
+        self.is_queued = False
+        self._gate()
+        return False
+
     def _gate(self) -> None:
-        """Read on, or wait until the worker or the client has taken what is there."""
-        full = self.upload.is_full or self.is_flooded
+        """Pause reading while received bytes wait to be parsed or to be sent to the worker."""
+        full = self.upload.is_full or not self.codec.is_hungry
         if full is self.is_held or self.is_lost:
             return
         self.is_held = full
@@ -213,16 +240,32 @@ class Socket(asyncio.Protocol):
         else:
             self.transport.resume_reading()
 
+    def _note(self) -> None:
+        self.shared.holdings.note(self.tenant, self, self.codec.held + self.upload.held + self.unread)
+
+    def shed(self) -> None:
+        """Close this socket: its tenant's sockets hold too many bytes, and this one holds the most."""
+        self.upload.drop()
+        self.codec.fail(TRY_LATER, TOO_MUCH)
+        self._end_call()
+        if self.unread:
+            self.transport.abort()  # the client would not read why either
+        else:
+            self._write()
+
     def _write(self) -> None:
         if self.is_lost:
             return
-        for data in self.codec.outgoing():
-            if data:
-                self.transport.write(data)
-            else:
-                self._close_transport()
-        if not self.is_leaving and self.codec.is_closing:
-            self.is_leaving = True  # once: a client may go on sending
+        codec = self.codec
+        if self.transport.get_write_buffer_size() <= MAX_UNREAD:
+            codec.answer_ping()
+        data = codec.outgoing()
+        if data:
+            self.transport.write(data)
+        if codec.is_over:
+            self._close_transport()
+        elif not self.is_leaving and not codec.is_open:
+            self.is_leaving = True  # only once: a client may still send
             asyncio.get_running_loop().call_later(CLOSE_SECONDS, self._close_transport)
 
     def _close_transport(self) -> None:
@@ -231,11 +274,14 @@ class Socket(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         self.download.pause()
+        self.unread = self.transport.get_write_buffer_size() + self.download.expected
+        self._note()
 
     def resume_writing(self) -> None:
-        self.is_flooded = False
+        self.unread = 0
+        self._note()
         self.download.resume()
-        self._gate()
+        self._write()
 
     def eof_received(self) -> bool:
         self.codec.end()
@@ -245,10 +291,11 @@ class Socket(asyncio.Protocol):
     def connection_lost(self, error: Exception | None) -> None:
         self.is_lost = True
         self.shared.forget(self)
+        self.shared.holdings.note(self.tenant, self, 0)
         if self.is_over:
             return
         if self.codec.has_told:
-            # It ends by itself, its handlers may still run; an engine that does not end it is told to.
+            # The worker knows of the close, and its handlers may still run. Cancel the call if it does not end.
             asyncio.get_running_loop().call_later(CLOSE_SECONDS, self._end_call)
         else:
             self._end_call()
@@ -277,10 +324,12 @@ class Socket(asyncio.Protocol):
 
     def on_credit(self, amount: int) -> None:
         self.upload.add_credit(amount)
-        self._gate()
+        if not self.is_lost:
+            self._note()
+            self._work()
 
     def on_end(self, code: int) -> None:
-        """The call is over: say good-bye if nobody has."""
+        """The call is over: close the socket, unless it is closed."""
         self.is_over = True
         if not self.is_lost:
             self.codec.close(code)
@@ -303,7 +352,7 @@ class Socket(asyncio.Protocol):
         self.transport.abort()
 
     def sweep(self, now: float) -> None:
-        """A silent client is asked whether it is there; one that does not answer is gone."""
+        """Ping a silent client, and abort if it does not answer."""
         limit = self.shared.bounds.socket_timeout
         idle = now - self.touched
         if not limit or self.is_lost:

@@ -1,8 +1,7 @@
-"""HTTPS: a certificate for each host, chosen by the name the client asks for (SNI).
+"""HTTPS: a certificate for each host, selected by the server name that the client sends (SNI).
 
-The folder holds `<host>.pem` with the chain and the key, or `<host>.pem` and `<host>.key`; `_.example.com.pem` is for
-all hosts right below example.com, `default.pem` for every other name. A renewed file is used from the next connection
-on.
+The folder holds `<host>.pem` with the chain and the key, or `<host>.pem` and `<host>.key`. `_.example.com.pem` is for
+all hosts directly below example.com, `default.pem` for all other names. Renewed files are loaded within LOOK_SECONDS.
 """
 
 from __future__ import annotations
@@ -16,16 +15,16 @@ from atoll.errors import StartError
 
 log = logging.getLogger("atoll.front")
 
-LOOK_SECONDS = 5.0  # how often the folder is looked at, while connections come
+LOOK_SECONDS = 5.0  # how often the folder is checked while connections arrive
 
 
 class Certificates:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._contexts: dict[str, ssl.SSLContext] = {}
-        self._seen: dict[str, float] = {}  # time of change of each file
+        self._seen: dict[str, float] = {}  # modification time of each file
         self._next_look = 0.0
-        self._told: set[str] = set()  # what is wrong and was said
+        self._told: set[str] = set()  # problems that are logged
         self._is_starting = True
         self._load()
         self._is_starting = False
@@ -33,13 +32,13 @@ class Certificates:
             raise StartError(
                 f"there is no certificate in {folder}", "put <host>.pem and <host>.key there, or default.pem"
             )
-        # What a client gets that asks for a name we have nothing for, or for none: the default, or a failed handshake.
+        # Names without a certificate, and clients without SNI, get `default.pem`; without it the handshake fails.
         self.context = new_context()
         self.context.sni_callback = self._choose
 
     def _load(self) -> None:
-        """Read what is new or has changed. A file that cannot be used is told of, once, and holds up no other one: a
-        renewal may come as two files, and is whole when both are there."""
+        """Load new and changed files. An unusable file is logged once and does not affect others: a renewal may arrive
+        as two files, and is complete when both are there."""
         contexts: dict[str, ssl.SSLContext] = {}
         seen: dict[str, float] = {}
         for file in sorted(self._folder.glob("*.pem")):
@@ -51,14 +50,14 @@ class Certificates:
                     known = new_context()
                     known.load_cert_chain(
                         file, key if key.exists() else None, password=""
-                    )  # nobody is there to be asked
+                    )  # never prompt for a password
                 seen[file.name] = changed
             except (OSError, ValueError, ssl.SSLError) as error:
                 known = self._contexts.get(name)
                 self._refuse(file, error, known is not None)
             if known is not None:
                 contexts[name] = known
-        if contexts or not self._contexts:  # else the folder is gone, for a moment maybe
+        if contexts or not self._contexts:  # if all files are gone, keep the old certificates: it may be for a moment
             self._contexts, self._seen = contexts, seen
 
     def _refuse(self, file: Path, error: Exception, has_old: bool) -> None:

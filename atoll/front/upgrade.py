@@ -1,19 +1,17 @@
-"""Requests to become a WebSocket are told from others here; the rest is loaded with the first of them."""
+"""Recognizes requests for a WebSocket. The first one imports `sockets.py`: many nodes never need it."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from atoll.front.http1 import header
-
-if TYPE_CHECKING:
-    from atoll.front.connection import Connection
+from atoll.front.http1 import Rejection, header
+from atoll.front.line import ClientLine
 
 
-def became_socket(connection: Connection, head: bytes) -> bool:
-    """Whether a request asks to become a WebSocket, of a worker that is there: then it is under way. Raises Refusal."""
+def became_socket(connection: ClientLine, head: bytes) -> bool:
+    """Start the WebSocket that a request asks for. False if it asks for none, or no worker matches."""
     if not head.startswith(b"GET ") or header(head.lower(), b"upgrade") != b"websocket":
         return False
+    if connection.framing.kept is None:
+        raise Rejection(400, "a request for a WebSocket must have no body")
     from atoll.front.sockets import begin_socket
 
     return begin_socket(connection, head)

@@ -1,11 +1,11 @@
-"""Everything a node keeps as one tar file, made while it runs, and back into a folder.
+"""Backs up everything a running node stores to one tar file, and restores it into a folder.
 
-Databases are copied with SQLite's backup API, so each is as it was at one moment, whatever is written meanwhile. The
-first file of an archive is a manifest that names all others with their hashes: a restore looks at it before it writes
-anything, and puts the folder in place only when every byte was right.
+Databases are copied with SQLite's backup API, so each copy is consistent even while the database is written to. The
+first file of an archive is a manifest that lists all others with their hashes. A restore checks it before it writes
+anything, and puts the folder in place only if every byte is right.
 
-An archive comes from outside when it is restored. Its paths are checked, and the code caches in it are thrown away: V8
-does not verify bytecode, so we run none that we did not make ourselves.
+An archive to restore is untrusted. Its paths are checked, and its code caches are deleted: V8 does not verify bytecode,
+so a node runs only bytecode that it made itself.
 """
 
 from __future__ import annotations
@@ -26,9 +26,10 @@ import apsw
 import msgspec
 
 from atoll import __version__
-from atoll.db.folder import KEY_FILE, DataFolder
+from atoll.db.folder import KEY_FILE, LEFTOVERS, WORK_PREFIX, DataFolder, restore_prefix
 from atoll.db.migrate import migrations, user_version
 from atoll.errors import StartError
+from atoll.manifests.every import manifests
 from atoll.observe.store import LOGS_FILE
 
 FORMAT = 1
@@ -36,12 +37,13 @@ MANIFEST = "atoll-backup.json"
 MAX_MANIFEST = 64 << 20
 MAX_FILES = 1_000_000
 CHUNK = 1 << 20
-PAGES = 2_000  # of a database copied in one step, between which it can be written to
+PAGES = 2_000  # of a database copied in one step; it can be written to between steps
 
-WORK_PREFIX = "backup-"  # folders of backups under way
-CACHE_FOLDER = "cache"  # of the Cache API: it may be lost at any time
-# What is made anew, or is part of a database that is copied as a whole
-LEFT_OUT = ("lock", CACHE_FOLDER, "*.snapshot", "*-wal", "*-shm", "*-journal", f"{WORK_PREFIX}*")
+# Files that are made again, or belong to a database that is copied as a whole
+CACHED = tuple(name for manifest in manifests().values() for name in manifest.cached_files)
+LEFT_OUT = ("lock", *CACHED, "*.snapshot", "*-wal", "*-shm", "*-journal", f"{KEY_FILE}.new", *LEFTOVERS)
+# Files that never change: a link to them is a copy that takes no room
+FIXED = tuple(f"{name}/" for manifest in manifests().values() for name in manifest.fixed_files)
 SQLITE_MAGIC = b"SQLite format 3\0"
 MAIN_FILE = "atoll.db"
 
@@ -50,12 +52,12 @@ class FileEntry(msgspec.Struct):
     name: str
     size: int
     sha256: str
-    schema: int = 0  # of a database: the number of its last migration
+    schema: int = 0  # for a database: the number of its last migration
 
 
-class Manifest(msgspec.Struct):
+class BackupManifest(msgspec.Struct):
     format: int
-    atoll: str  # the version that made it
+    atoll: str  # the version of Atoll that made it
     made_at: float
     files: list[FileEntry]
 
@@ -63,10 +65,10 @@ class Manifest(msgspec.Struct):
 # Making one
 
 
-def copy_folder(data: Path, into: Path, *, logs: bool = True) -> Manifest:
-    """Copy what a running node keeps. Takes a while: call it in a thread."""
+def copy_folder(data: Path, into: Path, *, logs: bool = True) -> BackupManifest:
+    """Copy everything a running node stores. Slow: call it in a thread."""
     entries: list[FileEntry] = []
-    for source in sorted(data.rglob("*")):
+    for source in _sources(data):
         name = source.relative_to(data).as_posix()
         is_wanted = name != KEY_FILE and (logs or name != LOGS_FILE) and not _left_out(name)
         if not is_wanted or source.is_symlink() or not source.is_file():
@@ -74,23 +76,39 @@ def copy_folder(data: Path, into: Path, *, logs: bool = True) -> Manifest:
         copy = into / name
         copy.parent.mkdir(parents=True, exist_ok=True)
         try:
-            schema = _copy_with_key(data, into) if name == MAIN_FILE else _copy_file(source, copy)
+            schema = _copy_named(name, data, into)
         except FileNotFoundError:
-            continue  # it was deleted meanwhile
+            continue  # deleted since it was listed
         entries.append(FileEntry(name, copy.stat().st_size, _hash(copy), schema))
     if (key := into / KEY_FILE).exists():
         entries.append(FileEntry(KEY_FILE, key.stat().st_size, _hash(key)))
-    return Manifest(FORMAT, __version__, time.time(), entries)
+    return BackupManifest(FORMAT, __version__, time.time(), entries)
+
+
+def _sources(data: Path) -> Iterator[Path]:
+    """All files, databases first. The others are looked for when those are copied: a database may refer to new ones."""
+    yield from sorted(data.rglob("*.db"))
+    yield from sorted(path for path in data.rglob("*") if path.suffix != ".db")
+
+
+def _copy_named(name: str, data: Path, into: Path) -> int:
+    """Returns the number of the last migration of a database, 0 for any other file."""
+    if name == MAIN_FILE:
+        return _copy_with_key(data, into)
+    if name.startswith(FIXED):
+        os.link(data / name, into / name)
+        return 0
+    return _copy_file(data / name, into / name)
 
 
 def _copy_with_key(data: Path, into: Path) -> int:
-    """The main database and the root key that opens its secrets, though the key may be rotated meanwhile."""
+    """Copy the main database and the root key that decrypts its secrets, even if the key is rotated meanwhile."""
     while True:
         key = _root_key(data)
         schema = _copy_file(data / MAIN_FILE, into / MAIN_FILE)
         if _root_key(data) == key:
             break
-        (into / MAIN_FILE).unlink()  # its secrets may be sealed with either key: once more
+        (into / MAIN_FILE).unlink()  # its secrets may be encrypted with either key: copy again
     if key is not None:
         (into / KEY_FILE).write_bytes(key)
     return schema
@@ -108,7 +126,7 @@ def _left_out(name: str) -> bool:
 
 
 def _copy_file(source: Path, copy: Path) -> int:
-    """Returns the number of the last migration of a database, 0 for any other file."""
+    """Like `_copy_named`."""
     with source.open("rb") as file:
         is_database = file.read(len(SQLITE_MAGIC)) == SQLITE_MAGIC
     if not is_database:
@@ -133,7 +151,7 @@ def _hash(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def tar_chunks(folder: Path, manifest: Manifest) -> Iterator[bytes]:
+def tar_chunks(folder: Path, manifest: BackupManifest) -> Iterator[bytes]:
     """The archive, piece by piece."""
     text = msgspec.json.encode(manifest)
     yield _tar_head(MANIFEST, len(text), manifest.made_at) + text + _padding(len(text))
@@ -157,34 +175,35 @@ def _padding(size: int) -> bytes:
 
 
 def work_folder(data: Path) -> tempfile.TemporaryDirectory[str]:
-    """A folder for one backup; those that a crash left behind go first."""
+    """A folder for one backup. Folders that earlier backups left are removed first, as at a start (db/folder.py)."""
     for left in data.glob(f"{WORK_PREFIX}*"):
         shutil.rmtree(left, ignore_errors=True)
     return tempfile.TemporaryDirectory(prefix=WORK_PREFIX, dir=data)
 
 
-# Bringing one back
+# Restoring a backup
 
 
-def restore(archive: IO[bytes], data: Path) -> Manifest:
-    """Make `data` what an archive holds. StartError, with nothing changed, if that cannot be done."""
-    folder = DataFolder(data)  # nobody else may use it meanwhile
+def restore(archive: IO[bytes], data: Path) -> BackupManifest:
+    """Restore an archive into the folder `data`. If it raises StartError, nothing has changed."""
+    folder = DataFolder(data)  # locked during the restore
+    folder.sweep()
     try:
         if any(child.name != "lock" for child in data.iterdir()):
             raise StartError(
                 f"the folder {data} is not empty", "restore into a new one with --data, or move the old one away"
             )
-        with tempfile.TemporaryDirectory(prefix=".restore-", dir=data.absolute().parent) as work:
+        with tempfile.TemporaryDirectory(prefix=restore_prefix(data), dir=data.absolute().parent) as work:
             manifest = _unpack(archive, Path(work))
             _forget_code(Path(work) / MAIN_FILE)
             for child in sorted(Path(work).iterdir(), key=lambda child: child.name == MAIN_FILE):
-                child.rename(data / child.name)  # the main database last: without it the folder is a new one
+                child.rename(data / child.name)  # the main database last: without it a folder counts as new
         return manifest
     finally:
         folder.close()
 
 
-def _unpack(archive: IO[bytes], into: Path) -> Manifest:
+def _unpack(archive: IO[bytes], into: Path) -> BackupManifest:
     try:
         with tarfile.open(fileobj=archive, mode="r|*") as tar:
             manifest = _read_manifest(tar)
@@ -192,9 +211,9 @@ def _unpack(archive: IO[bytes], into: Path) -> Manifest:
             while (member := tar.next()) is not None:
                 entry = wanted.pop(member.name, None)
                 if entry is None or not member.isreg() or member.size != entry.size:
-                    raise damaged(f"`{member.name[:200]}` is not what the manifest says")
+                    raise damaged(f"`{member.name[:200]}` does not match the manifest")
                 file = tar.extractfile(member)
-                assert file is not None  # it is a regular file
+                assert file is not None  # a regular file
                 _write(file, into / entry.name, entry)
     except (tarfile.TarError, EOFError, OSError, ValueError) as error:
         raise damaged(str(error) or type(error).__name__) from None
@@ -203,13 +222,13 @@ def _unpack(archive: IO[bytes], into: Path) -> Manifest:
     return manifest
 
 
-def _read_manifest(tar: tarfile.TarFile) -> Manifest:
+def _read_manifest(tar: tarfile.TarFile) -> BackupManifest:
     first = tar.next()
     file = tar.extractfile(first) if first is not None and first.name == MANIFEST and first.isreg() else None
     if file is None:
-        raise StartError("this is no backup of Atoll", f"its first file is not {MANIFEST}")
+        raise StartError("this is not a backup of Atoll", f"its first file is not {MANIFEST}")
     try:
-        manifest = msgspec.json.decode(file.read(MAX_MANIFEST), type=Manifest)
+        manifest = msgspec.json.decode(file.read(MAX_MANIFEST), type=BackupManifest)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise damaged(f"the manifest cannot be read: {error}") from None
     if manifest.format > FORMAT:
@@ -227,7 +246,7 @@ def _read_manifest(tar: tarfile.TarFile) -> Manifest:
 
 
 def known_schemas() -> dict[str, Callable[[], int]]:
-    """How far this Atoll's own migrations go, by database. Those of bindings are checked when they are opened."""
+    """The last migration that this Atoll knows, by database. Databases of bindings are checked when they are opened."""
     logs = resources.files("atoll.observe") / "migrations"
     return {MAIN_FILE: lambda: len(migrations()), LOGS_FILE: lambda: len(migrations(logs))}
 
@@ -242,7 +261,7 @@ def _write(file: IO[bytes], path: Path, entry: FileEntry) -> None:
         out.flush()
         os.fsync(out.fileno())
     if digest.hexdigest() != entry.sha256:
-        raise damaged(f"`{entry.name}` has other bytes than the manifest says")
+        raise damaged(f"`{entry.name}` does not match its hash in the manifest")
 
 
 def _forget_code(database: Path) -> None:
@@ -261,7 +280,7 @@ def damaged(why: str) -> StartError:
     return StartError(f"the backup is damaged: {why}", "nothing was restored; use another backup")
 
 
-def newer(manifest: Manifest) -> StartError:
+def newer(manifest: BackupManifest) -> StartError:
     return StartError(
         f"the backup was made by a newer Atoll ({manifest.atoll[:40]}; this is {__version__})",
         "nothing was restored; install that Atoll, or a newer one, and restore with it",

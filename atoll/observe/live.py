@@ -1,8 +1,8 @@
-"""Records as they happen, for whoever listens now.
+"""Streams records to live listeners.
 
-A listener has a small box. `put` runs on the request path, so it only appends; what does not fit is counted and told.
-Whoever reads takes what is there and then rests a moment, which bounds what a listener costs a busy worker: a box per
-rest, however many calls there are.
+A listener has a small box. `put` runs on the hot path, so it only appends; what does not fit is counted, and the count
+is part of the stream. The reader empties the box and then pauses, which bounds the cost of a listener for a busy
+worker to one box per pause.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import asyncio
 
 from atoll.logs import Invocation, Said
 
-BOX = 50  # records and lines between two looks: 250 a second cost a busy worker some per cent
+BOX = 50  # records and lines between two reads: 250 per second cost a busy worker a few per cent
 REST_SECONDS = 0.2
 
 
@@ -19,11 +19,11 @@ class Listener:
     __slots__ = ("_arrived", "_box", "_closed", "dropped", "wants_lines")
 
     def __init__(self, *, wants_lines: bool = False) -> None:
-        self.wants_lines = wants_lines  # each console line when it is said, not only with its record
+        self.wants_lines = wants_lines  # also send each console line as it is written
         self._box: list[Invocation | Said] = []
         self._arrived = asyncio.Event()
         self._closed = False
-        self.dropped = 0  # since the last look
+        self.dropped = 0  # since the last read
 
     @property
     def has_room(self) -> bool:
@@ -39,14 +39,14 @@ class Listener:
         box.append(record)
 
     def close(self) -> None:
-        """There will be no more: the worker or the node is gone."""
+        """End the stream: the worker is deleted or the node stops."""
         self._closed = True
         self._arrived.set()
 
     async def next(self, seconds: float) -> tuple[list[Invocation | Said], int] | None:
-        """What came since the last call and how much was dropped; both empty after so long in silence, None at the end.
+        """What came since the last call, and how much was dropped. Both are empty after a timeout; None at the end.
 
-        Resting is the reader's to do: see REST_SECONDS.
+        The reader must pause between calls: see REST_SECONDS.
         """
         if not self._box and not self._closed:
             try:

@@ -1,7 +1,9 @@
-"""Counts calls, once each on the event loop: a few numbers per worker, of which `max_workers` have their own.
+"""Counts calls on the event loop: a few numbers per version, for up to `max_workers` workers; others share one set.
 
-What others keep is named in sources.py. Both are turned into metrics when somebody scrapes: metrics.py, which is
-imported then and not before.
+Of each worker the VERSIONS versions that were counted last have numbers of their own. Those of older ones are added to
+one set, so that the numbers of the worker as a whole, which are a sum, never go down.
+
+sources.py names the numbers of other packages. metrics.py turns both into metrics; it is imported at the first scrape.
 """
 
 from __future__ import annotations
@@ -15,24 +17,40 @@ from atoll.wire.generated import OUTCOME_NAMES
 from atoll.workers import Version
 
 OTHER = "(other)"
-STATUS_CLASSES: Final = 10  # the engine's word is checked to be below 1000
+VERSIONS: Final = 5  # versions of a worker with counts of their own, as many as can have traffic
+STATUS_CLASSES: Final = 10  # the status from the engine is checked to be below 1000
 
 WALL_BOUNDS = (1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000, 5_000_000, 30_000_000)
 CPU_BOUNDS = (100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 500_000, 5_000_000)  # us, as above
 
 
 class Tally:
-    """The calls of one worker."""
+    """The calls of one version, or of several versions of a worker."""
 
-    __slots__ = ("counts", "cpu", "subrequests", "tenant", "wall", "worker")
+    __slots__ = (
+        "asset_answers", "counts", "cpu", "sent_bytes", "subrequests", "tenant", "version", "wall", "worker",
+    )  # fmt: skip
 
-    def __init__(self, tenant: str, worker: str) -> None:
+    def __init__(self, tenant: str, worker: str, version: str = "") -> None:
         self.tenant = tenant
         self.worker = worker
+        self.version = version
         self.counts: dict[int, int] = {}  # by outcome and class of status
         self.wall = Histogram(WALL_BOUNDS)
         self.cpu = Histogram(CPU_BOUNDS)
         self.subrequests = 0
+        self.asset_answers: dict[int, int] = {}  # answers with static assets, by class of status
+        self.sent_bytes = 0
+
+    def merge(self, other: Tally) -> None:
+        for key, count in other.counts.items():
+            self.counts[key] = self.counts.get(key, 0) + count
+        self.wall.merge(other.wall)
+        self.cpu.merge(other.cpu)
+        self.subrequests += other.subrequests
+        for status, count in other.asset_answers.items():
+            self.asset_answers[status] = self.asset_answers.get(status, 0) + count
+        self.sent_bytes += other.sent_bytes
 
 
 class Meter:
@@ -41,16 +59,18 @@ class Meter:
     def __init__(self, max_workers: int = 200) -> None:
         self._max_workers = max_workers
         self._others = Tally("", OTHER)
-        self._tallies: dict[str, Tally] = {}  # by worker id
+        self._tallies: dict[str, Tally] = {}  # by version id
+        self._of: dict[str, list[Tally]] = {}  # the same by worker id, the newest last
+        self._past: dict[str, Tally] = {}  # by worker id: of versions that have no tally any more
         self.outcomes = [0] * (max(OUTCOME_NAMES) + 1)  # of all calls since the start
 
     def record(self, record: Invocation) -> None:
         self.count(record.version, record.outcome, record.status, record.cpu_us, record.wall_us)
         if record.subrequests:
-            self._tallies.get(record.version.worker_id, self._others).subrequests += record.subrequests
+            self._tallies.get(record.version.id, self._others).subrequests += record.subrequests
 
     def count(self, version: Version, outcome: int, status: int, cpu_us: int, wall_us: int) -> None:
-        tally = self._tallies.get(version.worker_id)
+        tally = self._tallies.get(version.id)
         if tally is None:
             tally = self._add(version)
         key = outcome * STATUS_CLASSES + status // 100
@@ -64,20 +84,54 @@ class Meter:
             tally.cpu.fold()
         self.outcomes[outcome] += 1
 
+    def count_asset(self, version: Version, status: int, size: int) -> None:
+        """Count an answer that needed no worker."""
+        tally = self._tallies.get(version.id) or self._add(version)
+        tally.asset_answers[status // 100] = tally.asset_answers.get(status // 100, 0) + 1
+        tally.sent_bytes += size
+
     def _add(self, version: Version) -> Tally:
-        if len(self._tallies) >= self._max_workers:
-            return self._others
-        tally = self._tallies[version.worker_id] = Tally(version.tenant, version.worker_name)
+        mine = self._of.get(version.worker_id)
+        if mine is None:
+            if len(self._of) >= self._max_workers:
+                return self._others
+            mine = self._of[version.worker_id] = []
+        tally = self._tallies[version.id] = Tally(version.tenant, version.worker_name, version.id)
+        mine.append(tally)
+        if len(mine) > VERSIONS:
+            oldest = mine.pop(0)
+            del self._tallies[oldest.version]
+            past = self._past.get(version.worker_id)
+            if past is None:
+                past = self._past[version.worker_id] = Tally(oldest.tenant, oldest.worker)
+            past.merge(oldest)
         return tally
 
     def names(self, version: Version) -> tuple[str, str]:
-        """Tenant and worker as series are labelled: its own names, or those of the others."""
-        tally = self._tallies.get(version.worker_id) or self._add(version)
+        """The labels of a worker's series: its own tenant and name, or those of the shared series."""
+        tally = self._tallies.get(version.id) or self._add(version)
         return tally.tenant, tally.worker
 
     def tallies(self, exists: Callable[[str], bool]) -> list[Tally]:
-        """What was counted, by worker. Workers that are gone give their place to others."""
-        for worker_id in [worker_id for worker_id in self._tallies if not exists(worker_id)]:
-            del self._tallies[worker_id]
-        shown = list(self._tallies.values())
-        return [*shown, self._others] if self._others.counts else shown
+        """The counts by worker. Deleted workers free their place for others."""
+        for worker_id in [worker_id for worker_id in self._of if not exists(worker_id)]:
+            for tally in self._of.pop(worker_id):
+                del self._tallies[tally.version]
+            self._past.pop(worker_id, None)
+        shown = [self._sum(worker_id) for worker_id in self._of]
+        return [*shown, self._others] if self._others.counts or self._others.asset_answers else shown
+
+    def _sum(self, worker_id: str) -> Tally:
+        mine, past = self._of[worker_id], self._past.get(worker_id)
+        if len(mine) == 1 and past is None:
+            return mine[0]
+        whole = Tally(mine[0].tenant, mine[0].worker)
+        for tally in mine:
+            whole.merge(tally)
+        if past is not None:
+            whole.merge(past)
+        return whole
+
+    def versions(self) -> list[Tally]:
+        """The counts of single versions."""
+        return list(self._tallies.values())

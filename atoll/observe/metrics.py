@@ -1,93 +1,116 @@
-"""What `/metrics` tells: numbers of the request path, which meter.py counts, and those other rooms keep.
+"""The text of `/metrics`: numbers of calls, counted by meter.py, and numbers of other packages.
 
-All of it happens when somebody scrapes. Series per worker are bounded: the first `max_workers` have their own, the
-others share one.
+It is made at each scrape, in steps that let the event loop run in between. Series per worker are bounded: the first
+`max_workers` workers have their own, the others share one.
 """
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client import generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from atoll.egress.client import ClientStats
-from atoll.engine.measures import PoolStats
+from atoll.engine.stats import PoolStats
+from atoll.observe.lag import LoopLag
 from atoll.observe.meter import STATUS_CLASSES, Meter, Tally
 from atoll.observe.processes import ProcessUse
-from atoll.observe.sources import QueueState, Sources
+from atoll.observe.sources import Sources
 from atoll.observe.storage import StorageState
+from atoll.offload.pool import JobCounts
 from atoll.tallies import Histogram, OpTally
 from atoll.wire.generated import OUTCOME_NAMES, Outcome
 
-# Why Atoll ends code that would go on: the outcomes that are its own doing.
+WORKER = ["tenant", "worker"]
+TALLIES_AT_ONCE = 5
+
+# Outcomes of calls that Atoll ended because of a limit.
 TERMINATIONS = (Outcome.EXCEEDED_CPU, Outcome.EXCEEDED_MEMORY, Outcome.EXCEEDED_WALL_TIME)
 
-# Names for what the pool counts, all of it.
+# Names and help texts for all counts of the pool.
 POOL_GAUGES = {
-    "engines": ("atoll_engines", "Engine processes that serve."),
-    "loaded": ("atoll_isolates", "Versions of workers that are loaded."),
-    "in_flight": ("atoll_calls_in_flight", "Calls under way."),
-    "queued": ("atoll_calls_queued", "Calls that wait for an engine or for room."),
+    "engines": ("atoll_engines", "Running engine processes."),
+    "loaded": ("atoll_isolates", "Loaded isolates."),
+    "in_flight": ("atoll_calls_in_flight", "Calls in flight."),
+    "queued": ("atoll_calls_queued", "Calls that wait for an engine or for capacity."),
 }
 POOL_COUNTERS = {
     "calls": ("atoll_calls", "Calls made to workers."),
     "hits": ("atoll_warm_calls", "Calls that found their worker loaded."),
     "loads": ("atoll_cold_starts", "Loads of a version into an engine."),
     "load_failures": ("atoll_load_failures", "Loads that failed."),
-    "evictions": ("atoll_evictions", "Versions that were unloaded to make room for another."),
-    "condemned": ("atoll_isolates_condemned", "Isolates that an engine had to give up, with all their calls."),
-    "offences": ("atoll_isolates_stuck", "Isolates that did not end and cost their engine."),
-    "spreads": ("atoll_spreads", "Loads of a version that was loaded already, because it was busy."),
-    "refused": ("atoll_calls_refused", "Calls that were refused because there were too many."),
-    "crashes": ("atoll_engine_crashes", "Engines that died of what ran in them."),
-    "moves": ("atoll_calls_moved", "Calls that had not begun and were sent to another engine."),
-    "engines_lost": ("atoll_engines_lost", "Engines that ended without being asked to."),
+    "evictions": ("atoll_evictions", "Isolates that were unloaded to make room for another."),
+    "condemned": ("atoll_isolates_condemned", "Isolates that an engine terminated with all their calls."),
+    "offences": ("atoll_isolates_stuck", "Isolates that could not be terminated, so that their engine was replaced."),
+    "spreads": ("atoll_spreads", "Loads of a version into another engine because it was busy."),
+    "refused": ("atoll_calls_refused", "Calls that were refused because of a concurrency limit."),
+    "crashes": ("atoll_engine_crashes", "Engines that crashed."),
+    "moves": ("atoll_calls_moved", "Calls that were moved to another engine before they began."),
+    "engines_lost": ("atoll_engines_lost", "Engines that ended unexpectedly."),
 }
 
 
-class Metrics(Collector):
-    """Call `text` for what a scrape gets."""
+class Some(Collector):
+    """A part of a family, for the writer."""
+
+    def __init__(self, metric: Metric) -> None:
+        self._metric = metric
+
+    def collect(self) -> Iterator[Metric]:
+        yield self._metric
+
+
+class Metrics:
+    """Call `text` for the answer to a scrape."""
 
     def __init__(self, meter: Meter, sources: Sources) -> None:
         self._meter = meter
         self._sources = sources
-        self._queues: Sequence[QueueState] = ()
-        self._registry = CollectorRegistry()
-        self._registry.register(self)
 
-    def text(self, queues: Sequence[QueueState] = ()) -> bytes:
-        """`queues` are looked at beforehand, since that may wait for a disk."""
-        self._queues = queues
-        return generate_latest(self._registry)
+    async def text(self, families: Sequence[Metric] = ()) -> bytes:
+        """`families` are those of bindings, made before, because that may wait for a disk."""
+        parts, family = [], ""
+        for metric in self.collect(families):
+            text = generate_latest(Some(metric))
+            if metric.name == family:  # its two header lines are already written
+                text = text.split(b"\n", 2)[2]
+            parts.append(text)
+            family = metric.name
+            await asyncio.sleep(0)
+        return b"".join(parts)
 
-    def describe(self) -> Iterable[Metric]:
-        return ()  # nothing is collected when it is registered
-
-    def collect(self) -> Iterator[Metric]:
+    def collect(self, families: Sequence[Metric]) -> Iterator[Metric]:
+        """Families in parts of about a millisecond each. Parts of one family follow each other."""
         sources = self._sources
-        workers = set(sources.workers())
+        workers = sources.workers()
         yield from request_metrics(self._meter.tallies(workers.__contains__))
+        yield from version_metrics(self._meter.versions())
+        yield from lag_metrics(sources.lag())
         yield from self._terminations()
         yield from self._memory()
         yield from pool_metrics(sources.pool())
         yield from op_metrics(sources.ops())
         yield from process_metrics(sources.processes())
-        yield from egress_metrics(sources.egress())
-        yield from queue_metrics(self._queues)
+        total, available = sources.room()
+        yield GaugeMetricFamily("atoll_memory_total_bytes", "Total memory of the machine or the control group.", total)
+        yield GaugeMetricFamily(
+            "atoll_memory_available_bytes", "Available memory of the machine or the control group.", available
+        )
+        yield from families
         yield from storage_metrics(sources.storage())
-        yield tail_metric(sources.tails())
-        yield _labelled("atoll_deploys", "Changes of workers that were asked for.", "result", sources.deploys())
-        yield CounterMetricFamily("atoll_engine_restarts", "Engines that were started again.", sources.restarts())
+        yield from job_metrics(sources.jobs())
+        yield _labelled("atoll_deploys", "Requested changes of workers, by result.", "result", sources.deploys())
+        yield CounterMetricFamily("atoll_engine_restarts", "Engines that were restarted.", sources.restarts())
         dropped, listeners = sources.logs()
-        yield CounterMetricFamily("atoll_log_records_dropped", "Log records that were not kept: see log_rate.", dropped)
-        yield GaugeMetricFamily("atoll_log_listeners", "Live streams of logs that are open.", listeners)
+        yield CounterMetricFamily("atoll_log_records_dropped", "Log records that were dropped: see log_rate.", dropped)
+        yield GaugeMetricFamily("atoll_log_listeners", "Open live streams of logs.", listeners)
         yield GaugeMetricFamily("atoll_connections", "Connections of clients.", sources.connections())
-        yield GaugeMetricFamily("atoll_workers", "Workers that are deployed.", len(workers))
-        info = GaugeMetricFamily("atoll_info", "Which Atoll this is.", labels=["version"])
+        yield GaugeMetricFamily("atoll_workers", "Deployed workers.", len(workers))
+        info = GaugeMetricFamily("atoll_info", "The version of Atoll.", labels=["version"])
         info.add_metric([sources.version], 1)
         yield info
 
@@ -104,74 +127,123 @@ class Metrics(Collector):
             used[names] += size
             isolates[names] += 1
         memory = GaugeMetricFamily("atoll_worker_memory_bytes", "Memory of a worker's isolates.", labels=labels)
-        counts = GaugeMetricFamily("atoll_worker_isolates", "Isolates a worker is loaded in.", labels=labels)
+        counts = GaugeMetricFamily("atoll_worker_isolates", "Loaded isolates of a worker.", labels=labels)
         for names in used:
             memory.add_metric(names, used[names])
             counts.add_metric(names, isolates[names])
         yield from (memory, counts)
 
 
-def egress_metrics(stats: ClientStats) -> Iterator[Metric]:
-    yield CounterMetricFamily("atoll_fetch_requests", "Requests of workers to other servers.", stats.requests)
-    yield CounterMetricFamily("atoll_fetch_failures", "Those of them that got no answer.", stats.failures)
-    yield CounterMetricFamily("atoll_fetch_connects", "Connections that were opened for them.", stats.connects)
-    yield CounterMetricFamily("atoll_fetch_reused", "Requests on a connection that was kept.", stats.reused)
-    yield GaugeMetricFamily("atoll_fetch_connections", "Connections to other servers, idle ones too.", stats.open)
-
-
 def storage_metrics(state: StorageState) -> Iterator[Metric]:
-    size = GaugeMetricFamily("atoll_storage_bytes", "What a database takes on disk.", labels=["file"])
-    faults = CounterMetricFamily("atoll_storage_faults", "Operations that failed as the disk did.", labels=["file"])
+    size = GaugeMetricFamily("atoll_storage_bytes", "Size of a database on disk.", labels=["file"])
+    faults = CounterMetricFamily("atoll_storage_faults", "Operations that failed because of the disk.", labels=["file"])
     for name, file in state.files.items():
         size.add_metric([name], file.bytes)
         faults.add_metric([name], file.faults)
     yield from (size, faults)
     if state.free_bytes is not None:
-        yield GaugeMetricFamily("atoll_disk_free_bytes", "What the data folder's disk has left.", state.free_bytes)
+        yield GaugeMetricFamily("atoll_disk_free_bytes", "Free space of the data folder's disk.", state.free_bytes)
 
 
-def tail_metric(dropped: Mapping[tuple[str, str], int]) -> Metric:
-    family = CounterMetricFamily(
-        "atoll_tail_records_dropped", "Records that a tail worker lost.", labels=["tenant", "worker"]
+def job_metrics(counts: JobCounts) -> Iterator[Metric]:
+    ended = CounterMetricFamily("atoll_jobs", "Jobs of job processes, by ending.", labels=["job", "ending"])
+    for names, count in counts.endings.items():
+        ended.add_metric(names, count)
+    seconds = CounterMetricFamily(
+        "atoll_job_seconds", "Time that jobs took, without time in the queue.", labels=["job"]
     )
-    for names, count in dropped.items():
-        family.add_metric(names, count)
+    for name, total in counts.seconds.items():
+        seconds.add_metric([name], total)
+    yield from (ended, seconds)
+    yield GaugeMetricFamily("atoll_jobs_waiting", "Jobs in the queue.", counts.waiting)
+    yield GaugeMetricFamily("atoll_job_processes", "Running job processes.", counts.processes)
+
+
+def request_metrics(tallies: Sequence[Tally]) -> Iterator[Metric]:
+    for make in (_requests, _walls, _cpus, _subrequests, _assets, _asset_bytes):
+        for first in range(0, max(len(tallies), 1), TALLIES_AT_ONCE):
+            yield make(tallies[first : first + TALLIES_AT_ONCE])
+
+
+def version_metrics(tallies: Sequence[Tally]) -> Iterator[Metric]:
+    labels = [*WORKER, "version", "outcome", "status"]
+    for first in range(0, max(len(tallies), 1), TALLIES_AT_ONCE):
+        family = CounterMetricFamily("atoll_version_requests", "Finished calls, by version.", labels=labels)
+        for tally in tallies[first : first + TALLIES_AT_ONCE]:
+            names = [tally.tenant, tally.worker, tally.version]
+            for outcome, status, count in _by_outcome(tally):
+                family.add_metric([*names, outcome, status], count)
+        yield family
+
+
+def _by_outcome(tally: Tally) -> Iterator[tuple[str, str, int]]:
+    for key, count in sorted(tally.counts.items()):
+        outcome, status = divmod(key, STATUS_CLASSES)
+        yield OUTCOME_NAMES[outcome], f"{status}xx", count
+
+
+def _requests(tallies: Sequence[Tally]) -> Metric:
+    family = CounterMetricFamily("atoll_requests", "Finished calls.", labels=[*WORKER, "outcome", "status"])
+    for tally in tallies:
+        for outcome, status, count in _by_outcome(tally):
+            family.add_metric([tally.tenant, tally.worker, outcome, status], count)
     return family
 
 
-def queue_metrics(queues: Iterable[QueueState]) -> Iterator[Metric]:
-    labels = ["tenant", "queue"]
-    messages = GaugeMetricFamily("atoll_queue_messages", "Messages in a queue.", labels=[*labels, "state"])
-    oldest = GaugeMetricFamily("atoll_queue_oldest_seconds", "Age of its oldest message.", labels=labels)
-    size = GaugeMetricFamily("atoll_queue_bytes", "What its messages take.", labels=labels)
-    dropped = CounterMetricFamily("atoll_queue_messages_dropped", "Messages that failed too often.", labels=labels)
-    for queue in queues:
-        names = [queue.tenant, queue.name]
-        for state, count in (("waiting", queue.waiting), ("delayed", queue.delayed), ("leased", queue.leased)):
-            messages.add_metric([*names, state], count)
-        oldest.add_metric(names, queue.oldest_seconds)
-        size.add_metric(names, queue.bytes)
-        dropped.add_metric(names, queue.dropped)
-    yield from (messages, oldest, size, dropped)
-
-
-def request_metrics(tallies: Iterable[Tally]) -> Iterator[Metric]:
-    labels = ["tenant", "worker"]
-    requests = CounterMetricFamily("atoll_requests", "Calls that are over.", labels=[*labels, "outcome", "status"])
-    wall = HistogramMetricFamily("atoll_request_duration_seconds", "From request to end of call.", labels=labels)
-    cpu = HistogramMetricFamily("atoll_request_cpu_seconds", "CPU time of a call.", labels=labels)
-    subrequests = CounterMetricFamily(
-        "atoll_subrequests", "What calls asked of bindings and other servers.", labels=labels
+def _walls(tallies: Sequence[Tally]) -> Metric:
+    family = HistogramMetricFamily(
+        "atoll_request_duration_seconds", "Time from the request to the end of the call.", labels=WORKER
     )
     for tally in tallies:
-        names = [tally.tenant, tally.worker]
-        for key, count in sorted(tally.counts.items()):
-            outcome, status = divmod(key, STATUS_CLASSES)
-            requests.add_metric([*names, OUTCOME_NAMES[outcome], f"{status}xx"], count)
-        wall.add_metric(names, *_buckets(tally.wall))
-        cpu.add_metric(names, *_buckets(tally.cpu))
-        subrequests.add_metric(names, tally.subrequests)
-    yield from (requests, wall, cpu, subrequests)
+        family.add_metric([tally.tenant, tally.worker], *_buckets(tally.wall))
+    return family
+
+
+def _cpus(tallies: Sequence[Tally]) -> Metric:
+    family = HistogramMetricFamily("atoll_request_cpu_seconds", "CPU time of a call.", labels=WORKER)
+    for tally in tallies:
+        family.add_metric([tally.tenant, tally.worker], *_buckets(tally.cpu))
+    return family
+
+
+def _subrequests(tallies: Sequence[Tally]) -> Metric:
+    family = CounterMetricFamily("atoll_subrequests", "Requests of calls to bindings and other servers.", labels=WORKER)
+    for tally in tallies:
+        family.add_metric([tally.tenant, tally.worker], tally.subrequests)
+    return family
+
+
+def _assets(tallies: Sequence[Tally]) -> Metric:
+    family = CounterMetricFamily(
+        "atoll_asset_requests", "Requests that static assets answered, without a worker.", labels=[*WORKER, "status"]
+    )
+    for tally in tallies:
+        for status, count in sorted(tally.asset_answers.items()):
+            family.add_metric([tally.tenant, tally.worker, f"{status}xx"], count)
+    return family
+
+
+def _asset_bytes(tallies: Sequence[Tally]) -> Metric:
+    family = CounterMetricFamily("atoll_asset_bytes", "Bytes of static assets in responses.", labels=WORKER)
+    for tally in tallies:
+        if tally.sent_bytes:
+            family.add_metric([tally.tenant, tally.worker], tally.sent_bytes)
+    return family
+
+
+def lag_metrics(lag: LoopLag | None) -> Iterator[Metric]:
+    if lag is None:
+        return
+    times = HistogramMetricFamily("atoll_loop_lag_seconds", "Lag of the event loop, measured 20 times a second.")
+    times.add_metric([], *_buckets(lag.times))
+    now = lag.lag()
+    yield times
+    yield GaugeMetricFamily(
+        "atoll_loop_lag_p99_seconds", "99th percentile of the event loop's lag in the last one to two minutes.", now.p99
+    )
+    yield GaugeMetricFamily(
+        "atoll_loop_lag_max_seconds", "Maximum of the event loop's lag in the last one to two minutes.", now.recent
+    )
 
 
 def pool_metrics(stats: PoolStats) -> Iterator[Metric]:
@@ -211,7 +283,7 @@ def _labelled(name: str, meaning: str, label: str, counts: Mapping[str, int]) ->
 
 
 def _buckets(histogram: Histogram) -> tuple[list[tuple[str, float]], float]:
-    """Microseconds as seconds, and each count with those below it, as Prometheus has it."""
+    """Microseconds as seconds, with cumulative counts, as in Prometheus."""
     buckets, count = [], 0
     for bound, here in zip([*histogram.bounds, None], histogram.counts, strict=True):
         count += here

@@ -1,4 +1,4 @@
-"""What a process uses, as /proc tells it."""
+"""Memory and CPU time of processes, from /proc."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ class ProcessUse(NamedTuple):
 
 
 def use_of(pid: int) -> ProcessUse | None:
-    """None for a process that is gone."""
+    """None for a process that has ended."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
         return None
-    fields = text.rpartition(")")[2].split()  # what follows the name, which may hold anything
+    fields = text.rpartition(")")[2].split()  # the fields after the name, which may contain anything
     return ProcessUse(int(fields[21]) * PAGE, (int(fields[11]) + int(fields[12])) / TICKS)
 
 
 def uses_of(pids: dict[str, int]) -> dict[str, ProcessUse]:
-    """By name, of those that are there."""
+    """Usage by name, for processes that still run."""
     return {name: use for name, pid in pids.items() if (use := use_of(pid)) is not None}

@@ -1,27 +1,27 @@
-"""A record in its three shapes: the Invocation of the engine room, a row of logs.db, and the JSON that people read.
+"""A record in its three forms: the Invocation from atoll/engine, a row of logs.db, and the JSON of the API.
 
-Redaction happens on the way out of the first shape, so nothing secret of a request is ever stored or shown.
+Secrets are redacted when the first form is converted, so they are never stored or shown.
 """
 
 from __future__ import annotations
 
-import datetime
 import functools
 from typing import NamedTuple
 
 import msgspec
 
+from atoll.clock import iso_time
 from atoll.errors import Failure
 from atoll.logs import Invocation
-from atoll.observe.redact import MAX_HEADERS, redacted_headers, redacted_url
+from atoll.redact import MAX_HEADERS, redacted_headers, redacted_url
 from atoll.wire.generated import OUTCOME_NAMES, ErrorCode, Level
 
-ROW_BYTES = 120  # what a row takes beside its text, with its place in the index
+ROW_BYTES = 120  # size of a row without its text, with its index entry
 SAID_NOTHING = -1
 LEVEL_NAMES = {int(level): level.name.lower() for level in Level}
 
 
-class Line(msgspec.Struct, array_like=True):
+class StoredLine(msgspec.Struct, array_like=True):
     timestamp_ms: float
     level: int
     text: str
@@ -40,13 +40,13 @@ class Thrown(msgspec.Struct, array_like=True):
 
 
 class Rest(msgspec.Struct, array_like=True):
-    """What is never searched by column: one JSON array per row. New fields go to the end, with a default."""
+    """Fields that are not searched by column: one JSON array per row. New fields go to the end, with a default."""
 
     event: str
     entrypoint: str
     method: str
     headers: msgspec.Raw  # a JSON object by lower-case name, redacted
-    lines: list[Line]
+    lines: list[StoredLine]
     truncated: bool
     thrown: Thrown | None = None
     ops: dict[str, int] = {}
@@ -58,7 +58,7 @@ class Rest(msgspec.Struct, array_like=True):
 class Row(NamedTuple):
     """One row of `records`, in the order of its columns."""
 
-    id: int | None  # None until SQLite has given one
+    id: int | None  # None until SQLite assigns it
     worker: str
     at: int
     outcome: int
@@ -79,7 +79,7 @@ class LineAnswer(msgspec.Struct):
 
 
 class ExceptionAnswer(msgspec.Struct, omit_defaults=True):
-    """`file` to `stack` are there when a script is at fault and the place is known."""
+    """`file` to `stack` are set if a script is at fault and the place is known."""
 
     code: int
     type: str
@@ -107,10 +107,10 @@ class LogEntry(msgspec.Struct, omit_defaults=True):
     truncated: bool
     entrypoint: str = ""
     exception: ExceptionAnswer | None = None
-    ops: dict[str, int] = {}  # how often it asked for each
-    subrequests: int = 0  # what the call asked of bindings and other servers
-    memory_mb: int = 0  # of its isolate, when it answered
-    skipped: int = 0  # calls of the worker before this one, since the last record, that were not kept: see log_rate
+    ops: dict[str, int] = {}  # number of calls of each op
+    subrequests: int = 0  # requests of the call to bindings and other servers
+    memory_mb: int = 0  # of its isolate, at its response
+    skipped: int = 0  # calls of the worker since the last record that were not kept: see log_rate
 
 
 decode_rest = msgspec.json.Decoder(Rest).decode
@@ -120,12 +120,12 @@ encode_json = msgspec.json.Encoder().encode
 
 @functools.lru_cache(maxsize=1_024)
 def _shown_headers(block: bytes) -> msgspec.Raw:
-    """The redacted headers as JSON. A client says the same with every request, and this is most of what a row costs."""
+    """The redacted headers as JSON. Cached: clients repeat their headers, and this is most of the cost of a row."""
     return msgspec.Raw(encode_json(redacted_headers(block)))
 
 
 def row_of(record: Invocation) -> Row:
-    """A record as it is stored: about 3 us for a call that said nothing, from a client that was here before."""
+    """A record as a row: about 3 us for a call without console lines, with headers in the cache."""
     address, _, block = record.head.partition(b"\n")
     method, _, url = address.decode("latin-1").partition(" ")
     url = redacted_url(url)
@@ -135,8 +135,8 @@ def row_of(record: Invocation) -> Row:
     if failure is not None:
         level = Level.ERROR
         thrown = _thrown(failure)
-    lines = [Line(line.timestamp_ms, int(line.level), line.text) for line in record.logs]
-    headers = _shown_headers(block[:MAX_HEADERS] if record.event == "fetch" else b"")  # what else is called has none
+    lines = [StoredLine(line.timestamp_ms, int(line.level), line.text) for line in record.logs]
+    headers = _shown_headers(block[:MAX_HEADERS] if record.event == "fetch" else b"")  # other events have none
     rest = Rest(
         record.event,
         record.entrypoint,
@@ -181,7 +181,7 @@ def _thrown(failure: Failure) -> Thrown:
 
 
 def _whole(text: str) -> str:
-    """A text without halves of characters, which JavaScript may throw and UTF-8 does not have."""
+    """A text without lone surrogates, which JavaScript allows and UTF-8 does not."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
@@ -215,7 +215,7 @@ def _exception(thrown: Thrown) -> ExceptionAnswer:
 
 
 def says(entry: LogEntry, text: str) -> bool:
-    """Whether a text is in what the entry shows of the address, the console and the exception. Case does not count."""
+    """Whether the URL, console lines or exception of the entry contain a text. Case is ignored."""
     wanted = text.lower()
     thrown = entry.exception
     return (
@@ -223,9 +223,3 @@ def says(entry: LogEntry, text: str) -> bool:
         or any(wanted in line.message.lower() for line in entry.logs)
         or (thrown is not None and wanted in f"{thrown.type}: {thrown.message}\n{thrown.stack}".lower())
     )
-
-
-def iso_time(ms: float) -> str:
-    """Milliseconds since 1970 as ISO 8601 in UTC. What no calendar has becomes its nearest day."""
-    moment = datetime.datetime.fromtimestamp(min(max(ms, 0), 253_402_300_799_000) / 1000, datetime.UTC)
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,4 +1,4 @@
-"""What the data folder takes, what its disk has left, and how often it has failed."""
+"""The size of the data folder, the free space of its disk, and failed operations."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from atoll.db.sqlite import databases
 
 class FileState(NamedTuple):
     bytes: int  # with its write-ahead log
-    faults: int  # operations that the disk failed
+    faults: int  # operations that failed because of the disk
 
 
 class StorageState(NamedTuple):
-    free_bytes: int | None  # for whoever is not root; None when the disk does not tell
+    free_bytes: int | None  # for users other than root; None if the disk does not report it
     files: dict[str, FileState]  # databases by name
 
 

@@ -1,11 +1,10 @@
-"""The logs of every worker: recorded on the request path, stored by a thread, asked for by people.
+"""The logs of every worker: recorded on the hot path, stored by a thread, read through the API.
 
 `record` runs once per call on the event loop, so it only appends to a bounded list; twice a second the list goes to
-the writer of logs.db. What does not fit is counted, never waited for: the next record that is kept tells how many were
-not, so that every call is in a record or in such a number. There are three bounds: records per second of one
-worker (a call that said something has twice the room of one that did not), bytes that wait, and bytes on disk, where
-the largest tenant pays. Only workers that were opened are kept, so that a call which ends after its worker was deleted
-leaves nothing behind.
+the writer of logs.db. Records that do not fit are dropped and counted; the next kept record has their number, so that
+every call is either a record or counted in one. There are three limits: records per second of one worker (twice as many
+for calls with console lines or errors), bytes that wait, and bytes on disk, where the largest tenant loses records
+first. Only records of opened workers are kept, so that a call that ends after its worker was deleted leaves no record.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from pathlib import Path
 import apsw
 from msgspec.structs import replace
 
-from atoll.bindings.clock import SteadyClock
+from atoll.clock import SteadyClock
 from atoll.db.sqlite import Database
 from atoll.errors import StorageFailed
 from atoll.logs import Invocation, Said
@@ -33,25 +32,25 @@ LOGS_FILE = "logs.db"
 FLUSH_SECONDS = 0.5
 TRIM_SECONDS = 5.0
 HOUSE_SECONDS = 3_600.0
-TRIM_STEPS = 20  # of one trim: the next one goes on
-WAITING_BYTES = 32 << 20  # of records that were not stored yet
-RECORD_BYTES = 400  # of a record beside its words
+TRIM_STEPS = 20  # of one trim; the next one continues
+WAITING_BYTES = 32 << 20  # of records that are not stored yet
+RECORD_BYTES = 400  # of a record without its texts
 
 
 class Book:
-    """What is known of one worker's records while the node runs."""
+    """The state of one worker's records while the node runs."""
 
     __slots__ = ("dropped", "listeners", "skipped", "taken")
 
     def __init__(self) -> None:
         self.taken = 0  # records since the last flush
-        self.dropped = 0  # records that were not kept, since the node started
-        self.skipped = 0  # those of them since the last record that was kept, which the next one tells
+        self.dropped = 0  # records dropped since the node started
+        self.skipped = 0  # records dropped since the last kept record; stored with the next one
         self.listeners: tuple[Listener, ...] = ()
 
 
 class LogStore:
-    """Made on the event loop. `close` stores what waits."""
+    """Made on the event loop. `close` stores the waiting records."""
 
     def __init__(
         self,
@@ -68,13 +67,13 @@ class LogStore:
         self._share = max(int(rate * FLUSH_SECONDS), 1)
         self._max_bytes = max_bytes
         self._max_age_ms = days * 86_400_000
-        self._clock = clock or SteadyClock()  # a clock that is set wrong for a while makes no record too old
+        self._clock = clock or SteadyClock()  # a wall clock that is wrong for a while must not expire records
         # While it runs
         self._books: dict[str, Book] = {}  # by worker id
         self._next_trim = 0.0
         self._hung_up = False
-        self.want_lines: Callable[[bool], None] = lambda wanted: None  # called when somebody begins or nobody is left
-        self._dropped_before = 0  # records of workers that are gone
+        self.want_lines: Callable[[bool], None] = lambda wanted: None  # called for the first and the last listener
+        self._dropped_before = 0  # records of deleted workers
         # Until the next flush
         self._waiting: list[Invocation] = []
         self._weight = 0
@@ -82,10 +81,10 @@ class LogStore:
         self._writing: asyncio.Task[None] | None = None
         self._housekeeping = self._loop.call_soon(self._keep_house)
 
-    # Which workers there are
+    # The workers
 
     def open(self, worker_id: str) -> None:
-        """Keep the records of a worker from now on."""
+        """Start to keep the records of a worker."""
         self._books.setdefault(worker_id, Book())
 
     def drop(self, worker_id: str) -> None:
@@ -100,7 +99,7 @@ class LogStore:
         self._erase(worker_id)
 
     def forget_strangers(self) -> None:
-        """Once every worker is open: erase what is left of those that were deleted in an earlier life."""
+        """Erase leftover records of workers that were deleted before a restart. Called once every worker is open."""
         known = set(self._books)
         for worker_id in self._database.read(lambda connection: table.strangers(connection, known)):
             self._erase(worker_id)
@@ -117,7 +116,7 @@ class LogStore:
     # Recording
 
     def wants(self, worker_id: str) -> bool:
-        """Whether a call that said nothing would get a record. If not, it is counted as one that did not."""
+        """Whether a call without console lines would get a record. If not, it is counted as dropped."""
         book = self._books.get(worker_id)
         if book is None:
             return False
@@ -153,14 +152,14 @@ class LogStore:
             self._timer = self._loop.call_later(FLUSH_SECONDS, self._flush)
 
     def hear(self, said: Said) -> None:
-        """A console line, for those who want it at once; it is stored with the record of its call."""
+        """Send a console line to live listeners. It is stored later, with the record of its call."""
         book = self._books.get(said.version.worker_id)
         for listener in book.listeners if book is not None else ():
             if listener.wants_lines:
                 listener.put(said)
 
     def dropped(self, worker_id: str) -> int:
-        """How many records of a worker were not kept since the node started."""
+        """The number of a worker's records that were dropped since the node started."""
         book = self._books.get(worker_id)
         return 0 if book is None else book.dropped
 
@@ -168,7 +167,7 @@ class LogStore:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        if self._writing is not None:  # a slow disk: what waits goes with the next flush, within its bound
+        if self._writing is not None:  # a slow disk: the waiting records go with the next flush, within their limit
             self._timer = self._loop.call_later(FLUSH_SECONDS, self._flush)
             return
         batch, self._waiting, self._weight = self._waiting, [], 0
@@ -182,7 +181,7 @@ class LogStore:
             await self._database.write(lambda connection: table.insert(connection, batch))
             await self._trim()
         except Exception as error:
-            details = None if isinstance(error, StorageFailed) else error  # else it is a bug of ours
+            details = None if isinstance(error, StorageFailed) else error  # any other error is a bug in Atoll
             log.error("%d log records could not be stored: %s", len(batch), error, exc_info=details)
             for record in batch:
                 book = self._books.get(record.version.worker_id)
@@ -193,7 +192,7 @@ class LogStore:
             self._writing = None
 
     async def _trim(self) -> None:
-        """Let go of what is too old or too much, in steps."""
+        """Delete records that are too old or exceed the size limit, in steps."""
         now = self._clock()
         if now < self._next_trim:
             return
@@ -207,7 +206,7 @@ class LogStore:
         return int(self._clock() * 1000 - self._max_age_ms)
 
     def _keep_house(self) -> None:
-        """The same for a node without calls, whose records grow old too: at the start and now and then."""
+        """Trim at the start and at intervals: records expire also on a node without calls."""
         oldest = self._oldest()
 
         def step(connection: apsw.Connection) -> None:
@@ -218,24 +217,24 @@ class LogStore:
         self._housekeeping.cancel()
         self._housekeeping = self._loop.call_later(HOUSE_SECONDS, self._keep_house)
 
-    # Asking
+    # Reading
 
     async def find(self, question: Question) -> Found:
-        """What is stored and not too old, with everything recorded before this was called."""
+        """Stored records that are not too old, including everything recorded before this call."""
         await self.settle()
         question = replace(question, since=max(question.since, self._oldest()))
         return await self._database.search(lambda connection: table.find(connection, question))
 
     async def settle(self) -> None:
         """Wait until everything recorded so far is stored."""
-        for _ in range(2):  # the write that may be under way, then the one with what waits now
+        for _ in range(2):  # first a running write, then the one with the records that wait now
             if self._writing is None:
                 self._flush()
             if self._writing is not None:
                 await asyncio.shield(self._writing)
 
     def listen(self, worker_id: str, *, lines: bool = False) -> Listener:
-        """Hear of the calls of a worker from now on, and of what they say on their way, until `unlisten`."""
+        """Listen to the calls and console lines of a worker, until `unlisten`."""
         listener = Listener(wants_lines=lines)
         book = self._books.get(worker_id)
         if book is None or self._hung_up:
@@ -254,12 +253,12 @@ class LogStore:
             self.want_lines(False)
 
     def counts(self) -> tuple[int, int]:
-        """Records of all workers that were not kept, and listeners that are there."""
+        """The number of dropped records of all workers, and the number of listeners."""
         books = self._books.values()
         return self._dropped_before + sum(book.dropped for book in books), sum(len(book.listeners) for book in books)
 
     def hang_up(self) -> None:
-        """End every listener and let nobody listen any more: the node stops."""
+        """End every listener and refuse new ones: the node stops."""
         self._hung_up = True
         for book in self._books.values():
             for listener in book.listeners:

@@ -1,7 +1,7 @@
-"""The SQL of logs.db: put records in, find them, let the oldest go. Functions of a connection, nothing else.
+"""The SQL of logs.db: insert records, find them, delete the oldest. Only functions of a connection.
 
-A question is answered newest first in steps of STEP rows, so that one which matches little ends after a while with a
-cursor from which the next call goes on, instead of holding a thread until it has read everything.
+A search goes from new to old in steps of STEP rows. A search with few matches ends after a time limit with a cursor,
+where the next call continues, instead of holding a thread until it has read everything.
 """
 
 from __future__ import annotations
@@ -19,54 +19,55 @@ from msgspec import Struct
 from atoll.logs import Invocation
 from atoll.observe.records import LogEntry, Row, encode_json, entry_of, row_of, says
 
-STEP = 20_000  # rows looked at in one go
-QUERY_SECONDS = 2.0  # a step may be the last one after so long
+STEP = 20_000  # rows read in one step
+PAGE_BYTES = 1 << 20  # of the records of one answer
+QUERY_SECONDS = 2.0  # seconds after which no further step begins
 ERASE_ROWS = 2_000  # rows deleted in one transaction
 FOREVER = 2**62
 BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
-ROWS_AT_ONCE = 50  # in one statement: while SQLite runs it the event loop has Python to itself
-# Between two statements, lest calls wait while all rows of a batch are made; less of it when there are very many.
+ROWS_AT_ONCE = 50  # in one statement: while SQLite runs it, the event loop has the GIL
+# Pause between two statements, so that calls do not wait while the rows of a batch are made; shorter for large batches.
 PAUSE_SECONDS = 0.004
 PAUSES_SECONDS = 0.2
 MARKS = f"({','.join('?' * len(Row._fields))})"
 
 
-class Place(NamedTuple):
-    """Where a record stands among those of its worker."""
+class TablePlace(NamedTuple):
+    """The position of a record among those of its worker."""
 
     at: int
     id: int
 
 
 class Question(Struct, frozen=True):
-    """Which records are wanted. Times are ms since 1970; `until` does not count itself."""
+    """A filter for records. Times are ms since 1970; `until` is exclusive."""
 
     worker: str
     limit: int = 100
-    before: Place | None = None  # the cursor of the last answer
+    before: TablePlace | None = None  # the cursor of the last page
     since: int = 0
     until: int = FOREVER
     outcome: int | None = None
-    level: int | None = None  # at least this bad
+    level: int | None = None  # this level or a more serious one
     version: str = ""
     text: str = ""
 
     @property
     def sieves(self) -> bool:
-        """Whether records of the worker and time are left out, so that many may have to be looked at."""
+        """Whether it filters by more than worker and time, so that a page may need many rows."""
         return self.outcome is not None or self.level is not None or bool(self.version or self.text)
 
 
 class Found(NamedTuple):
     entries: list[LogEntry]
-    rest: Place | None  # where to go on; None at the end
+    rest: TablePlace | None  # where the next page begins; None at the end
 
 
 def insert(connection: apsw.Connection, records: Sequence[Invocation]) -> None:
     counts: Counter[str] = Counter()
     sizes: Counter[str] = Counter()
 
-    def rows() -> Iterator[Row]:  # made one by one: the event loop gets its turn between two of them
+    def rows() -> Iterator[Row]:  # made one by one: the event loop can run in between
         for record in records:
             row = row_of(record)
             counts[row.worker] += 1
@@ -89,18 +90,23 @@ def insert(connection: apsw.Connection, records: Sequence[Invocation]) -> None:
 
 
 def find(connection: apsw.Connection, question: Question) -> Found:
-    """A page of what is asked for. It has a cursor when it is full, or when time was up before the end."""
+    """A page of a search. It has a cursor if it is full, or if the time was up before the end.
+
+    A page is full with `limit` records, or once its records exceed PAGE_BYTES.
+    """
     deadline = time.monotonic() + QUERY_SECONDS
     entries: list[LogEntry] = []
-    before = question.before or Place(question.until, 0)
+    size = 0
+    before = question.before or TablePlace(question.until, 0)
     while True:
         stop = _step_end(connection, question, before) if question.sieves else None
         for row in _matches(connection, question, before, stop):
             entry = entry_of(row)
             if not question.text or says(entry, question.text):
                 entries.append(entry)
-                if len(entries) == question.limit:
-                    return Found(entries, Place(row.at, row.id or 0))
+                size += row.bytes
+                if len(entries) == question.limit or size >= PAGE_BYTES:
+                    return Found(entries, TablePlace(row.at, row.id or 0))
         if stop is None:
             return Found(entries, None)
         before = stop
@@ -108,19 +114,21 @@ def find(connection: apsw.Connection, question: Question) -> Found:
             return Found(entries, before)
 
 
-def _step_end(connection: apsw.Connection, question: Question, before: Place) -> Place | None:
+def _step_end(connection: apsw.Connection, question: Question, before: TablePlace) -> TablePlace | None:
     """The last place of the next step; None when it is the last step."""
     row = connection.execute(
         "SELECT at, id FROM records WHERE worker = ? AND (at, id) < (?, ?) AND at >= ? "
         "ORDER BY at DESC, id DESC LIMIT 1 OFFSET ?",
         (question.worker, *before, question.since, STEP - 1),
     ).fetchone()
-    return None if row is None else Place(*row)
+    return None if row is None else TablePlace(*row)
 
 
-def _matches(connection: apsw.Connection, question: Question, before: Place, stop: Place | None) -> Iterable[Row]:
+def _matches(
+    connection: apsw.Connection, question: Question, before: TablePlace, stop: TablePlace | None
+) -> Iterable[Row]:
     where = ["worker = ?", "(at, id) < (?, ?)", "(at, id) >= (?, ?)"]
-    values: list[str | int] = [question.worker, *before, *(stop or Place(question.since, 0))]
+    values: list[str | int] = [question.worker, *before, *(stop or TablePlace(question.since, 0))]
     if question.outcome is not None:
         where.append("outcome = ?")
         values.append(question.outcome)
@@ -130,7 +138,7 @@ def _matches(connection: apsw.Connection, question: Question, before: Place, sto
     if question.version:
         where.append("version = ?")
         values.append(question.version)
-    if question.text:  # a rough sieve: `says` has the last word
+    if question.text:  # a rough filter: `says` makes the exact check
         where.append("(url LIKE ? ESCAPE '\\' OR rest LIKE ? ESCAPE '\\')")
         values += [_pattern(question.text), _pattern(encode_json(question.text).decode()[1:-1])]
     sql = f"SELECT * FROM records WHERE {' AND '.join(where)} ORDER BY at DESC, id DESC LIMIT ?"
@@ -141,15 +149,15 @@ def _matches(connection: apsw.Connection, question: Question, before: Place, sto
 def _pattern(text: str) -> str:
     for letter in "\\%_":
         text = text.replace(letter, "\\" + letter)
-    # SQLite knows upper and lower case of ASCII only: every other letter may be any, and any number of them.
+    # SQLite ignores case for ASCII only, so every other run of characters becomes a wildcard.
     return f"%{BEYOND_ASCII.sub('%', text)}%"
 
 
-# Letting go
+# Deleting
 
 
 def erase(connection: apsw.Connection, worker: str) -> bool:
-    """Delete the oldest records of a worker, some of them; whether there are more."""
+    """Delete some of the oldest records of a worker. Returns whether there are more."""
     erased = _erase_oldest(connection, worker, ERASE_ROWS)
     if erased == ERASE_ROWS:
         return True
@@ -158,12 +166,12 @@ def erase(connection: apsw.Connection, worker: str) -> bool:
 
 
 def strangers(connection: apsw.Connection, known: set[str]) -> list[str]:
-    """Workers that have records and do not exist any more: their erasure was cut short."""
+    """Deleted workers that still have records, because their erasure was interrupted."""
     return [worker for (worker,) in connection.execute("SELECT worker FROM totals") if worker not in known]
 
 
 def trim(connection: apsw.Connection, oldest: int, max_bytes: int) -> bool:
-    """Let go of what is older than `oldest` and of what is too much, some of it; whether there is more to do."""
+    """Delete some of the records older than `oldest` or above the size limit. Returns whether there is more to do."""
     rows = connection.execute(
         "DELETE FROM records WHERE id IN (SELECT id FROM records ORDER BY id LIMIT ?) AND at < ? "
         "RETURNING worker, bytes",
@@ -178,14 +186,14 @@ def trim(connection: apsw.Connection, oldest: int, max_bytes: int) -> bool:
 
 
 def used_bytes(connection: apsw.Connection) -> int:
-    """What the records take on disk. Pages that were freed are used again and do not count."""
+    """The size of the records on disk. Free pages are reused and do not count."""
     pages, free, size = (connection.pragma(name) for name in ("page_count", "freelist_count", "page_size"))
     assert isinstance(pages, int) and isinstance(free, int) and isinstance(size, int)
     return (pages - free) * size
 
 
 def _who_pays(connection: apsw.Connection) -> str | None:
-    """The largest worker of the largest tenant: nobody's noise costs another tenant its logs."""
+    """The largest worker of the largest tenant, so that no tenant loses logs because of another."""
     row = connection.execute(
         "SELECT worker FROM totals WHERE tenant = "
         "(SELECT tenant FROM totals GROUP BY tenant ORDER BY sum(bytes) DESC LIMIT 1) ORDER BY bytes DESC LIMIT 1"

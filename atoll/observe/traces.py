@@ -1,8 +1,8 @@
-"""Traces for OpenTelemetry: a span for each call that is chosen, and one below it for each op the worker asked for.
+"""Traces for OpenTelemetry: a span for each sampled call, and a child span for each of its ops.
 
 It is an extra (`pip install '.[otel]'`) and off unless `otlp_endpoint` is set. A span costs some 40 us, so the
-event loop only puts a chosen record into a bounded box; a thread makes the spans and sends them. What a call fetches
-is told its trace in `traceparent` (atoll/tracing.py), so ids are chosen when the call begins and not by OpenTelemetry.
+event loop only puts a sampled record into a bounded box; a thread makes the spans and sends them. Requests of a call
+carry its trace in `traceparent` (atoll/tracing.py), so Atoll chooses the ids when the call begins, not OpenTelemetry.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from atoll import __version__
 from atoll.errors import StartError
 from atoll.logs import Invocation
-from atoll.observe.redact import redacted_url
+from atoll.redact import redacted_url
 from atoll.tracing import Trace, trace_of
 from atoll.wire.generated import OUTCOME_NAMES, Outcome
 
@@ -26,7 +26,7 @@ REST_SECONDS = 0.5
 
 
 class Tracer:
-    """`record` what is over; `close` sends what is left."""
+    """`record` takes finished calls; `close` sends those that are left."""
 
     def __init__(self, endpoint: str, share: float) -> None:
         try:
@@ -40,7 +40,7 @@ class Tracer:
         resource = Resource.create({"service.name": "atoll", "service.version": __version__})
 
         class Ids(RandomIdGenerator):
-            """Random, but for the call whose turn it is: those were told to others already."""
+            """Random ids, except for the current call: its ids were already sent to others."""
 
             call: Trace | None = None
 
@@ -55,7 +55,7 @@ class Tracer:
         self._provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(endpoint=endpoint, timeout=5)))
         self._tracer = self._provider.get_tracer("atoll", __version__)
         self._share = share
-        self._epoch_ns = time.time_ns() - time.perf_counter_ns()  # ops are timed with the clock that never jumps
+        self._epoch_ns = time.time_ns() - time.perf_counter_ns()  # ops are timed with the monotonic clock
         self._box: list[tuple[Invocation, Trace]] = []
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._work, name="traces", daemon=True)
@@ -67,7 +67,7 @@ class Tracer:
             self._box.append((record, trace))
 
     def close(self) -> None:
-        """Waits for the network, a few seconds at most: call it in a thread."""
+        """Waits for the network for up to a few seconds: call it in a thread."""
         self._closing.set()
         self._thread.join()
         self._provider.shutdown()
@@ -120,7 +120,7 @@ class Tracer:
 
 
 def parent_of(trace: Trace) -> Context | None:
-    """The span that the client said the call belongs to."""
+    """The parent span that the client named."""
     from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, set_span_in_context
 
     if not trace.parent:

@@ -1,7 +1,7 @@
-"""Sources -> modules. What is plain enough goes as it is, types taken out; everything else through the bundler.
+"""Sources -> modules. Plain scripts are used as they are, with types removed; everything else goes through the bundler.
 
-Plain is: .js and .ts, relative imports with their extension, no JSX, no npm package. Then nothing has to be fetched,
-and every line of a stack trace is the line that was written. A Builder keeps its helper processes for the next build.
+Plain means: .js and .ts, relative imports with their extension, no JSX, no npm package. Then no bundler is needed, and
+lines in a stack trace are lines of the source. A Builder keeps its helper processes for the next build.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any
 
+from atoll.project.border import Border, tsconfigs_of
 from atoll.project.built import BuildFailed, Built, BuiltModule, Diagnostic
 from atoll.project.esbuild import Esbuild
 from atoll.project.fetch import esbuild, node_folder
@@ -22,14 +23,15 @@ from atoll.project.model import Project, ProjectError
 from atoll.project.steps import Steps
 from atoll.workers import ModuleKind
 
-# An import of a package, as nearly every bundled project has one in its main script: the plain way is not tried then.
+# An import of a package in the main script, as nearly every bundled project has one: then skip the plain build.
 BARE_IMPORT = re.compile(
-    r"""^import\b(?!\s+type\b)[^"'`;]*["']((?!node:|cloudflare:|atoll:)[\w@][^"']*)["']""", re.MULTILINE
+    r"""^import\b(?!\s+type\b)[^"'`;]{0,4000}+["']((?!node:|cloudflare:|atoll:)[\w@][^"'\n]{0,300}+)["']""",
+    re.MULTILINE,
 )
 
 
 class Builder:
-    """Builds one project, again and again. Blocking; use as a context manager."""
+    """Builds one project, repeatedly. Blocking; use as a context manager."""
 
     def __init__(self, project: Project, *, dev: bool = False, say: Callable[[str], None] | None = None) -> None:
         self._project = project
@@ -47,32 +49,41 @@ class Builder:
         self.close()
 
     def build(self) -> Built:
-        """Raises ProjectError, and BuildFailed where the sources are at fault."""
+        """Raises ProjectError, and BuildFailed for errors in the sources."""
         project = self._project
+        if project.main is None and project.files:
+            if project.build.command:
+                self._run_command()
+            return Built("", (), (), bundled=False)  # no code: its files are all there is
         if project.main is None:
             where = project.config.name if project.config is not None else "the project"
             raise ProjectError(f"`main` is missing in {where}", 'name the script: main = "src/index.js"')
         if project.build.command:
             self._run_command()
         if not project.main.is_file():
-            raise BuildFailed([Diagnostic(f"{project.main} is gone")], project.folder, (project.main,))
+            raise BuildFailed([Diagnostic(f"{project.main} does not exist")], project.folder, (project.main,))
+        border = Border(project)
+        border.check_entry(project.main)
         self.why_bundled = self._asks_for_bundler()
         if not self.why_bundled:
             answer = self._walk(project.main)
             if "bundle" not in answer:
+                border.check_files(map(Path, answer.get("inputs", ())))
                 return self._taken(answer, project.main)
             self.why_bundled = answer["bundle"]
         if project.build.no_bundle:
-            raise ProjectError(f"no_bundle is set, but a bundler is needed: {self.why_bundled}", "leave no_bundle out")
+            raise ProjectError(f"no_bundle is set, but a bundler is needed: {self.why_bundled}", "remove no_bundle")
+        for path in tsconfigs_of(project):
+            border.check_entry(path)
         if self._bundler is not None and not self._bundler.alive:
             self._bundler.close()
             self._bundler = None
         if self._bundler is None:
             self._bundler = Esbuild(esbuild(self._say, self._steps), project, dev=self._dev)
-        return self._bundler.build()
+        return self._bundler.build(border)
 
     def abandon(self) -> None:
-        """From another thread: whatever takes long in `build` ends now, and it fails."""
+        """Called from another thread: stops the programs that `build` waits for, so that it fails."""
         self._steps.abandon()
 
     def close(self) -> None:
@@ -88,14 +99,14 @@ class Builder:
             return ""
         main = self._project.main
         if main is not None and main.suffix not in (".js", ".mjs", ".ts", ".mts"):
-            return f"{main.name} is no plain script"
+            return f"{main.name} is not a plain script"
         wishes = ("minify", "alias", "define", "rules", "tsconfig", "jsx_factory", "jsx_fragment")
         wish = next((f"`{name}` is set" for name in wishes if getattr(options, name)), "")
         package = BARE_IMPORT.search(main.read_text("utf-8", "replace")) if main is not None and not wish else None
         return wish if package is None else f"it imports {package[1]}"
 
     def _run_command(self) -> None:
-        """The project's own build step, whose words are shown as they come when it fails."""
+        """Run the project's own build step. If it fails, its output is part of the error."""
         options = self._project.build
         ran = self._steps.run(options.command, options.cwd or self._project.folder)
         if ran.returncode != 0:
@@ -104,7 +115,7 @@ class Builder:
 
     def _walk(self, main: Path) -> Any:
         request = {"main": str(main), "folder": str(self._project.folder)}
-        for _ in range(2):  # a helper that has died is started anew, once
+        for _ in range(2):  # a helper that has died is restarted, once
             if self._plain is None:
                 self._plain = self._start_plain()
             assert self._plain.stdin is not None and self._plain.stdout is not None
@@ -118,7 +129,7 @@ class Builder:
                 return json.loads(line)
             _end(self._plain)
             self._plain = None
-        raise ProjectError("the helper that reads the sources ended", "report this, with the project")
+        raise ProjectError("the helper process that reads the sources died", "report this, with the project")
 
     def _start_plain(self) -> subprocess.Popen[bytes]:
         with as_file(files("atoll.project") / "plain.mjs") as script:
@@ -128,7 +139,7 @@ class Builder:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
-                start_new_session=True,  # Ctrl-C is ours to handle
+                start_new_session=True,  # Ctrl-C is handled by this process
             )
 
     def _taken(self, answer: Any, main: Path) -> Built:
@@ -143,11 +154,11 @@ class Builder:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """A helper ends when it has nothing more to read."""
+    """A helper ends when its stdin is closed."""
     for pipe in (process.stdin, process.stdout):
         assert pipe is not None
         try:
             pipe.close()
-        except OSError:  # what was not written yet has no reader any more
+        except OSError:  # unwritten data has no reader any more
             pass
     process.wait()

@@ -1,4 +1,4 @@
-"""What a build gives: modules as a node takes them, and what a person is told when it fails."""
+"""The result of a build: modules for a deploy, or diagnostics."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class BuiltModule(Struct, frozen=True):
 
 
 class Diagnostic(Struct, frozen=True):
-    """A message about a place in a source; without a file, about the whole build."""
+    """A message about a place in a source file; without a file, about the whole build."""
 
     text: str
-    file: str = ""  # from the project's folder
+    file: str = ""  # relative to the project's folder
     line: int = 0  # from 1
     column: int = 0  # from 1
     length: int = 1
@@ -53,7 +53,7 @@ class Diagnostic(Struct, frozen=True):
 
 
 def _plain(line: str) -> str:
-    """A line for a terminal, which must not obey what stands in a file."""
+    """A line for a terminal, without control characters from the file."""
     return "".join(letter if letter.isprintable() or letter == "\t" else "\ufffd" for letter in line)
 
 
@@ -67,7 +67,7 @@ def _lines_of(path: Path) -> list[str]:
 class Built(Struct, frozen=True):
     main: str
     modules: tuple[BuiltModule, ...]
-    inputs: tuple[Path, ...]  # what it was made of: a change of one of them makes it stale
+    inputs: tuple[Path, ...]  # the files it was built from: a change of one makes it stale
     bundled: bool
     warnings: tuple[Diagnostic, ...] = field(default=())
 
@@ -77,9 +77,11 @@ class Built(Struct, frozen=True):
 
 
 class BuildFailed(ProjectError):
-    """The sources do not build; each diagnostic has its place."""
+    """The sources do not build. Each diagnostic has a place."""
 
-    def __init__(self, diagnostics: list[Diagnostic], folder: Path, inputs: tuple[Path, ...] = ()) -> None:
-        super().__init__("\n\n".join(diagnostic.frame(folder) for diagnostic in diagnostics))
+    def __init__(
+        self, diagnostics: list[Diagnostic], folder: Path, inputs: tuple[Path, ...] = (), hint: str = ""
+    ) -> None:
+        super().__init__("\n\n".join(diagnostic.frame(folder) for diagnostic in diagnostics), hint)
         self.diagnostics = diagnostics
         self.inputs = inputs

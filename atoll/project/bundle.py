@@ -1,6 +1,6 @@
-"""A bundle: a folder with the modules of a build and a manifest.json that says what they are and what they may use.
+"""A bundle: a folder with the modules of a build and a manifest.json with their types, hashes, bindings and settings.
 
-What is deployed from a bundle is what was built, byte for byte: every module is checked against the manifest's sha256.
+Every module is checked against the manifest's sha256 before a deploy, so that exactly what was built is deployed.
 """
 
 from __future__ import annotations
@@ -8,20 +8,17 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
 from atoll.project.built import TEXT_KINDS, Built, BuiltModule
 from atoll.project.model import Project, ProjectError
+from atoll.project.out import FORMAT, MANIFEST, MODULES, prepare
 from atoll.workers import ModuleKind
-
-FORMAT = "atoll-bundle-v1"
-MANIFEST = "manifest.json"
 
 
 def deploy_body(settings: dict[str, Any], main: str, modules: tuple[BuiltModule, ...]) -> dict[str, Any]:
-    """The body of POST and PUT /api/workers."""
+    """The body of POST /api/workers and PUT /api/workers/{worker}."""
     maps = {module.path: module.source_map for module in modules if module.source_map}
     body = {**settings, "main": main, "modules": {module.path: _sent(module) for module in modules}}
     return {**body, "source_maps": maps} if maps else body
@@ -34,19 +31,19 @@ def _sent(module: BuiltModule) -> str | dict[str, str]:
 
 
 def write_bundle(project: Project, built: Built, folder: Path) -> Path:
-    """Write it in place of what was in `folder`, which must be a bundle or nothing. Returns the manifest's path."""
-    if folder.exists() and (not folder.is_dir() or (any(folder.iterdir()) and not (folder / MANIFEST).is_file())):
-        raise ProjectError(f"{folder} exists and is no bundle", "name another folder with --out, or remove it")
-    manifest = _manifest(project, built)  # before the old one goes
-    shutil.rmtree(folder, ignore_errors=True)
+    """Write the bundle to `folder`, replacing an old one. Returns the manifest's path. Raises ProjectError."""
+    manifest = _manifest(project, built)  # before the old bundle is removed
+    prepare(project, folder)
     for module in built.modules:
-        path = folder / "modules" / module.path
+        path = folder / MODULES / module.path
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(module.source)
         if module.source_map:
             path.with_name(path.name + ".map").write_text(module.source_map, "utf-8")
     target = folder / MANIFEST
-    target.write_text(manifest, "utf-8")
+    unfinished = folder / f".{MANIFEST}.new"
+    unfinished.write_text(manifest, "utf-8")
+    unfinished.replace(target)
     return target
 
 
@@ -67,7 +64,7 @@ def _manifest(project: Project, built: Built) -> str:
     try:
         return json.dumps(manifest, indent=2, allow_nan=False) + "\n"
     except ValueError:
-        raise ProjectError("a variable is nan or inf, which JSON does not have", "write it as text") from None
+        raise ProjectError("a variable is nan or inf, which JSON does not have", "write it as a string") from None
 
 
 def is_bundle(path: Path) -> bool:
@@ -75,24 +72,32 @@ def is_bundle(path: Path) -> bool:
 
 
 def read_bundle(path: Path) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """The deploy body of a bundle, every byte checked, and the secrets it needs. Raises ProjectError."""
+    """The deploy body of a bundle, with its hashes checked, and the secrets it needs. Raises ProjectError."""
     folder = path.parent if path.name == MANIFEST else path
     try:
         manifest = json.loads((folder / MANIFEST).read_text("utf-8"))
+        if manifest.get("unfinished"):
+            raise ProjectError(
+                f"{folder} is not a complete bundle: its build did not finish", "build it again with `atoll build`"
+            )
         if manifest.pop("format") != FORMAT:
-            raise ProjectError(f"{folder} is a bundle of another format", f"this Atoll reads {FORMAT}: build it anew")
+            raise ProjectError(
+                f"{folder} is a bundle of another format", f"this Atoll reads format {FORMAT}: build it again"
+            )
         entries, main = manifest.pop("modules"), manifest.pop("main")
         secrets = tuple(manifest.pop("required_secrets", ()))
-        modules = tuple(_read(folder / "modules", entry) for entry in entries)
+        modules = tuple(_read(folder / MODULES, entry) for entry in entries)
     except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
-        raise ProjectError(f"{folder} is no whole bundle: {error!r}", "build it anew with `atoll build`") from None
+        raise ProjectError(
+            f"{folder} is not a complete bundle: {error!r}", "build it again with `atoll build`"
+        ) from None
     return deploy_body(manifest, main, modules), secrets
 
 
 def _read(folder: Path, entry: dict[str, str]) -> BuiltModule:
     path = (folder / entry["path"]).resolve()
     if not path.is_relative_to(folder.resolve()):
-        raise ProjectError(f"the bundle names {entry['path']}, which is outside of it", "build it anew")
+        raise ProjectError(f"the bundle names {entry['path']}, which is outside of it", "build it again")
     source = path.read_bytes()
     _check(source, entry["sha256"], entry["path"])
     source_map = ""
@@ -105,7 +110,7 @@ def _read(folder: Path, entry: dict[str, str]) -> BuiltModule:
 
 def _check(raw: bytes, sha256: str, name: str) -> None:
     if _sha256(raw) != sha256:
-        raise ProjectError(f"{name} is not what was built: its sha256 differs", "build it anew with `atoll build`")
+        raise ProjectError(f"{name} is not what was built: its sha256 differs", "build it again with `atoll build`")
 
 
 def _sha256(raw: bytes) -> str:

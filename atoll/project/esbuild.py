@@ -1,4 +1,4 @@
-"""A bundler process that stays: each build after the first takes what did not change from its memory.
+"""A bundler process that stays alive: later builds reuse what did not change from its memory.
 
 The output is one ES module with its source map, beside the files that are copied as they are (WebAssembly, data).
 """
@@ -6,59 +6,24 @@ The output is one ES module with its source map, beside the files that are copie
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from pathlib import Path
 from typing import Any
 
+from atoll.project.border import Border, Edge
 from atoll.project.built import BuildFailed, Built, BuiltModule, Diagnostic
 from atoll.project.fetch import bundler_version
 from atoll.project.model import BuildOptions, Project, ProjectError
 from atoll.project.packets import U32, decode_packet, encode_packet, encode_reply
+from atoll.project.platform import platform
+from atoll.project.unresolved import hint_for
 from atoll.workers import ModuleKind
 
-# What is what, unless `rules` say otherwise. Text goes into the bundle; the rest is a module beside it.
+# Loaders by extension, unless `rules` override them. Text goes into the bundle; other files become modules beside it.
 TEXT = (".txt", ".html", ".sql", ".md", ".css", ".svg", ".xml", ".csv", ".pem")
 LOADERS = {".wasm": "copy", ".bin": "copy", ".js": "jsx", ".mjs": "jsx", ".cjs": "jsx"} | dict.fromkeys(TEXT, "text")
 RULE_LOADERS = {"Text": "text", "Data": "copy", "CompiledWasm": "copy", "ESModule": "js", "CommonJS": "js"}
-NODE_MODULES = [
-    "assert",
-    "async_hooks",
-    "buffer",
-    "console",
-    "constants",
-    "crypto",
-    "diagnostics_channel",
-    "dns",
-    "events",
-    "fs",
-    "http",
-    "https",
-    "module",
-    "net",
-    "os",
-    "path",
-    "perf_hooks",
-    "process",
-    "punycode",
-    "querystring",
-    "stream",
-    "string_decoder",
-    "timers",
-    "tls",
-    "tty",
-    "url",
-    "util",
-    "worker_threads",
-    "zlib",
-    "fs/promises",
-    "path/posix",
-    "stream/consumers",
-    "stream/promises",
-    "stream/web",
-    "timers/promises",
-    "util/types",
-    "assert/strict",
-]
 
 
 def flags_of(project: Project, *, dev: bool) -> list[str]:
@@ -71,7 +36,7 @@ def flags_of(project: Project, *, dev: bool) -> list[str]:
         "--platform=browser",
         "--conditions=atoll,workerd,worker,browser",
         "--sourcemap=external",
-        f"--outdir={project.folder}",
+        f"--outdir={os.path.realpath(project.folder)}",
         "--asset-names=[name]-[hash]",
         "--metafile",
         "--log-level=silent",
@@ -81,12 +46,12 @@ def flags_of(project: Project, *, dev: bool) -> list[str]:
         "--external:cloudflare:*",
         "--external:atoll:*",
     ]
-    # Packages ask for this name to know what they run in, and wrangler answers the same: zod leaves eval alone then.
+    # Packages check this name to detect the platform; wrangler sets the same. With it, zod does not use eval.
     agent = json.dumps("Cloudflare-Workers")
     defines = {"process.env.NODE_ENV": json.dumps(mode), "navigator.userAgent": agent} | options.define
     flags += [f"--define:{name}={value}" for name, value in defines.items()]
     flags += [f"--loader:{extension}={loader}" for extension, loader in loaders_of(options).items()]
-    for name in NODE_MODULES:
+    for name in platform().node_modules:
         installed = (project.folder / "node_modules" / name.split("/")[0]).is_dir()
         if name not in options.alias and ("nodejs_compat" in project.compatibility_flags or not installed):
             flags.append(f"--alias:{name}=node:{name}")
@@ -105,20 +70,20 @@ def flags_of(project: Project, *, dev: bool) -> list[str]:
 
 
 def loaders_of(options: BuildOptions) -> dict[str, str]:
-    """By extension: that is how the bundler tells files apart."""
+    """Loaders by extension, which is how the bundler distinguishes files."""
     loaders = dict(LOADERS)
     for rule in options.rules:
         for glob in rule.globs:
             name = glob.rsplit("/", 1)[-1].removesuffix("?module")
             if not name.startswith("*.") or "*" in name[2:]:
-                raise ProjectError(f"the rule for `{glob}` cannot be followed", "write it by extension: **/*.txt")
+                raise ProjectError(f"the rule for `{glob}` is not supported", "write it by extension: **/*.txt")
             if name[1:] not in (".js", ".mjs", ".cjs"):
                 loaders[name[1:]] = RULE_LOADERS[rule.type]
     return loaders
 
 
 def kinds_of(options: BuildOptions) -> dict[str, ModuleKind]:
-    """What the copied files are."""
+    """The module types of copied files."""
     kinds = {".wasm": ModuleKind.WASM}
     for rule in options.rules:
         kind = ModuleKind.WASM if rule.type == "CompiledWasm" else ModuleKind.DATA
@@ -149,7 +114,7 @@ class Esbuild:
             "write": False,
             "stdinContents": None,
             "stdinResolveDir": None,
-            "absWorkingDir": str(project.folder),
+            "absWorkingDir": os.path.realpath(project.folder),  # its messages have paths relative to this folder
             "nodePaths": [],
             "context": True,
         }
@@ -158,15 +123,22 @@ class Esbuild:
             self.close()
             raise BuildFailed([_diagnostic(error) for error in answer["errors"]], project.folder)
 
-    def build(self) -> Built:
-        """Raises BuildFailed."""
+    def build(self, border: Border) -> Built:
+        """Raises BuildFailed, and ProjectError for a file outside of the project."""
         result = self._ask({"command": "rebuild", "key": 0})
-        folder = self._project.folder
+        folder = Path(os.path.realpath(self._project.folder))
         if result.get("errors"):
             errors = [_diagnostic(error) for error in result["errors"]]
-            raise BuildFailed(errors, folder, self._inputs)
+            raise BuildFailed(errors, folder, self._inputs, hint_for(result["errors"], folder))
         meta = json.loads(result["metafile"])
-        self._inputs = tuple((folder / path).resolve() for path in meta["inputs"])
+        real = {path: (folder / path).resolve() for path in meta["inputs"]}
+        self._inputs = tuple(real.values())
+        border.check_edges(
+            Edge(real[path], real[edge["path"]], edge.get("original", ""))
+            for path, facts in meta["inputs"].items()
+            for edge in facts["imports"]
+            if edge["path"] in real
+        )
         outputs = {
             Path(file["path"]).relative_to(folder).as_posix(): file["contents"] for file in result["outputFiles"]
         }
@@ -178,7 +150,7 @@ class Esbuild:
         for path, contents in sorted(outputs.items()):
             kind = self._kinds.get(Path(path).suffix, ModuleKind.DATA)
             ending = ".wasm" if kind is ModuleKind.WASM else ".bin"
-            if not path.endswith(ending):  # a node tells kinds by their ending; the hash in a name makes it unique
+            if not path.endswith(ending):  # a node derives the type from the extension; the hash makes the name unique
                 source = source.replace(path.encode(), (path + ending).encode())
                 path += ending
             modules.append(BuiltModule(path, kind, contents))
@@ -190,7 +162,7 @@ class Esbuild:
         for pipe in (self._process.stdin, self._process.stdout):
             assert pipe is not None
             try:
-                pipe.close()  # it ends when it has nothing more to read
+                pipe.close()  # it ends when its stdin is closed
             except OSError:
                 pass
         self._process.wait()
@@ -210,7 +182,7 @@ class Esbuild:
                     raise ProjectError(f"the bundler failed: {value['error']}", "report this, with the project")
                 told.update(value)
                 return told
-            told = value  # on-end: what the build made; nothing to add
+            told = value  # on-end carries the result; there is nothing to answer
             self._send(encode_reply(number, {"errors": [], "warnings": []}))
 
     def _send(self, packet: bytes) -> None:
@@ -226,12 +198,12 @@ class Esbuild:
         head = self._process.stdout.read(4)
         body = self._process.stdout.read(U32.unpack(head)[0]) if len(head) == 4 else b""
         if not body:
-            raise ProjectError("the bundler ended", "is ATOLL_ESBUILD of the version Atoll wants?")
+            raise ProjectError("the bundler ended", "check that ATOLL_ESBUILD has the version that Atoll needs")
         return body
 
 
 def with_requires(source: bytes, source_map: str, output: dict[str, Any]) -> tuple[bytes, str]:
-    """`require("node:events")` of a CommonJS package as an import, on a line of its own before the bundle."""
+    """Turns `require("node:events")` of a CommonJS package into an import, on one line before the bundle."""
     names = sorted(
         {item["path"] for item in output["imports"] if item["kind"] == "require-call" and item.get("external")}
     )

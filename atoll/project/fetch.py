@@ -1,4 +1,4 @@
-"""Where the bundler comes from: npm, once, checked against the lock file that comes with Atoll; then from the cache.
+"""Fetches the bundler from npm once, checked against the lock file that comes with Atoll; later it is in the cache.
 
 It is one static binary without install scripts. `ATOLL_ESBUILD` names another copy of the same version, for machines
 that never reach a registry.
@@ -20,7 +20,7 @@ from atoll.project.model import ProjectError
 from atoll.project.steps import Steps
 
 FETCH_SECONDS = 180
-FAILURE = re.compile(r"failed with|corrupted|EINTEGRITY|^npm error|fetch GET [45]")  # in what npm says
+FAILURE = re.compile(r"failed with|corrupted|EINTEGRITY|^npm error|fetch GET [45]")  # reasons in npm's output
 
 
 def node_folder() -> Path:
@@ -31,7 +31,7 @@ def node_folder() -> Path:
 
 
 def npm_command() -> list[str]:
-    """npm of the wheel, whose own bin/npm does not start. It trusts whom the system trusts, a company's proxy too."""
+    """npm of the wheel, whose own bin/npm does not start. It trusts the system's certificates, such as a proxy's."""
     node = node_folder()
     script = node / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
     return [str(node / "bin" / "node"), "--use-system-ca", str(script)]
@@ -47,11 +47,14 @@ def bundler_version() -> str:
 
 
 def esbuild(say: Callable[[str], None] | None = None, steps: Steps | None = None) -> Path:
-    """The binary, fetched if need be. `say` is called with a line when that takes a moment. Raises ProjectError."""
+    """The binary, fetched if needed; `say` gets a line before a fetch. Raises ProjectError."""
     named = os.environ.get("ATOLL_ESBUILD", "")
     if named:
         if not os.access(named, os.X_OK):
-            raise ProjectError(f"ATOLL_ESBUILD is {named}, which is no program", "name the binary, or unset it")
+            raise ProjectError(
+                f"ATOLL_ESBUILD is {named}, which is not an executable file",
+                "set it to the path of the binary, or unset it",
+            )
         return Path(named)
     target = cache_folder() / f"esbuild-{bundler_version()}"
     binary = _binary_in(target)
@@ -71,14 +74,14 @@ def _fetch(target: Path, steps: Steps) -> Path:
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with (target.parent / "fetch.lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)  # two builds at a time fetch it once
+            fcntl.flock(lock, fcntl.LOCK_EX)  # concurrent builds fetch it once
             return _binary_in(target) or _install(target, steps)
     except OSError as error:
         raise ProjectError(f"{target.parent} cannot be written: {error.strerror}", "set XDG_CACHE_HOME") from None
 
 
 def _install(target: Path, steps: Steps) -> Path:
-    import tempfile  # seldom needed
+    import tempfile  # rarely needed
 
     with tempfile.TemporaryDirectory(dir=target.parent) as temporary:
         room = Path(temporary) / "room"
@@ -91,14 +94,14 @@ def _install(target: Path, steps: Steps) -> Path:
             "ci",
             *quiet,
             "--loglevel=http",
-        ]  # of optional packages npm tells failures there only
+        ]  # npm reports failures of optional packages only there
         try:
             ran = steps.run(command, room, FETCH_SECONDS)
         except subprocess.TimeoutExpired:
             raise ProjectError("the bundler could not be fetched: npm took too long", _OFFLINE) from None
         if ran.returncode != 0 or _binary_in(room) is None:
             reasons = [line.removeprefix("npm ").strip() for line in ran.stderr.splitlines() if FAILURE.search(line)]
-            reason = reasons[-1] if reasons else f"npm ended with {ran.returncode} and gave no reason"
+            reason = reasons[-1] if reasons else f"npm ended with exit code {ran.returncode} and gave no reason"
             raise ProjectError(f"the bundler could not be fetched: {reason}", _OFFLINE)
         shutil.rmtree(target, ignore_errors=True)
         room.rename(target)
@@ -107,4 +110,4 @@ def _install(target: Path, steps: Steps) -> Path:
     return binary
 
 
-_OFFLINE = "it needs an npm registry once; plain .js and .ts with relative imports build without it"
+_OFFLINE = "the first build needs an npm registry; plain .js and .ts with relative imports build without a bundler"

@@ -1,37 +1,50 @@
-"""The files of a project: which config counts, and what the formats mean. TOML, JSON with comments, dotenv."""
+"""The files of a project: finds its config and parses TOML, JSON with comments, and dotenv."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from atoll.project.model import ProjectError
 
-CONFIGS = ("atoll.toml", "wrangler.json", "wrangler.jsonc", "wrangler.toml")  # the first that is there counts
+CONFIGS = ("atoll.toml", "wrangler.json", "wrangler.jsonc", "wrangler.toml")  # the first one that exists is used
 CONFIG_ENDINGS = (".toml", ".json", ".jsonc")
 SCRIPTS = (".js", ".mjs", ".cjs", ".ts", ".mts", ".cts", ".jsx", ".tsx")
 
-# Strings are matched first, so that what looks like a comment inside one stays. A comment is skipped whole or not at
-# all ((?>…)): a bracket inside one ends nothing.
-JSONC = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|/\*.*?\*/|,(?=(?>(?:\s|//[^\n]*|/\*.*?\*/)*)[}\]])', re.DOTALL)
+# Strings are matched first, so that comment marks inside them stay. A comment is skipped as a whole ((?>…)), so that
+# brackets inside it do not count. An unterminated one is matched to the end of the file: each character is read once.
+JSONC = re.compile(
+    r'"(?:[^"\\\n]|\\.)*+(?:"|)|//[^\n]*|/\*.*?(?:\*/|\Z)|,(?=(?>(?:\s|//[^\n]*|/\*.*?\*/)*)[}\]])', re.DOTALL
+)
 DOTENV = re.compile(
-    r"""^[ \t]*(?:export[ \t]+)?([\w.-]+)[ \t]*=[ \t]*
-    (?:'([^']*)'|"((?:[^"\\]|\\.)*)"|`([^`]*)`|([^#\n]*?))[ \t]*(?:\#[^\n]*)?$""",
+    r"""^[ \t]*+(?:export[ \t]++)?([\w.-]++)[ \t]*+=[ \t]*+
+    (?:'([^']*+)'|"((?:[^"\\]|\\.)*+)"|`([^`]*+)`|([^#\n]*+))[ \t]*+(?:\#[^\n]*+)?$""",
     re.MULTILINE | re.VERBOSE,
 )
 ESCAPES = {"n": "\n", "r": "\r", "t": "\t"}
 
 
 def find_config(folder: Path) -> Path | None:
-    """The config of a project folder, or of the nearest folder above it that has one."""
+    """The config of a project folder, or of the nearest folder above it that has one, up to the root of the repository.
+
+    Folders above that root belong to other projects.
+    """
     for place in (folder, *folder.parents):
-        for name in CONFIGS:
-            path = place / name
-            if path.is_file() and not _only_of_the_node(path):
-                return path
+        if found := config_in(place):
+            return found
+        if (place / ".git").exists():
+            return None
+    return None
+
+
+def config_in(folder: Path) -> Path | None:
+    """The config in this folder itself."""
+    for name in CONFIGS:
+        path = folder / name
+        if path.is_file() and not _only_of_the_node(path):
+            return path
     return None
 
 
@@ -53,12 +66,12 @@ def read_config(path: Path) -> dict[str, Any]:
         where = f"{path}:{error.lineno}:{error.colno}"
         raise ProjectError(f"{where} is not JSON: {error.msg}", "comments and trailing commas are fine") from None
     if not isinstance(config, dict):
-        raise ProjectError(f"{path} holds no object", 'write {"name": "…", "main": "…"}')
+        raise ProjectError(f"{path} does not hold a JSON object", 'write {"name": "…", "main": "…"}')
     return config
 
 
 def _toml(path: Path, text: str) -> Any:
-    import tomllib  # here: a project with wrangler.jsonc starts the sooner without it
+    import tomllib  # imported here: a project with wrangler.jsonc starts faster without it
 
     try:
         return _without_dates(tomllib.loads(text))
@@ -67,7 +80,7 @@ def _toml(path: Path, text: str) -> Any:
 
 
 def _without_dates(value: Any) -> Any:
-    """TOML knows days and times, which are text everywhere else: `compatibility_date = 2026-01-31` without quotes."""
+    """TOML dates and times become strings, as in `compatibility_date = 2026-01-31` without quotes."""
     if isinstance(value, dict):
         return {name: _without_dates(inner) for name, inner in value.items()}
     if isinstance(value, list):
@@ -76,25 +89,28 @@ def _without_dates(value: Any) -> Any:
 
 
 def _blank(match: re.Match[str]) -> str:
-    """A comment or trailing comma as spaces, so that errors keep their line and column."""
+    """Replaces a comment or trailing comma by spaces, so that errors keep their line and column."""
     text = match[0]
-    return text if text.startswith('"') else re.sub(r"[^\n]", " ", text)
+    is_comment = not text.startswith("/*") or (len(text) >= 4 and text.endswith("*/"))
+    return re.sub(r"[^\n]", " ", text) if is_comment and not text.startswith('"') else text
 
 
 def read_dotenv(path: Path) -> dict[str, str]:
     try:
         text = path.read_text("utf-8-sig").replace("\r\n", "\n")
     except (OSError, UnicodeDecodeError) as error:
-        raise ProjectError(f"{path} cannot be read: {error}", "save it as UTF-8, one NAME=value a line") from None
+        raise ProjectError(
+            f"{path} cannot be read: {error}", "save it as UTF-8, with one NAME=value per line"
+        ) from None
     values = {}
     for name, single, double, ticked, plain in DOTENV.findall(text):
         unescaped = re.sub(r"\\(.)", lambda match: ESCAPES.get(match[1], match[1]), double, flags=re.DOTALL)
-        values[name] = single or unescaped or ticked or plain
+        values[name] = single or unescaped or ticked or plain.rstrip(" \t")
     return values
 
 
 def dev_variables(folder: Path, environment: str) -> tuple[dict[str, str], list[Path]]:
-    """What `.dev.vars` says, or else the `.env` files; and which files were read. For development only."""
+    """The variables of `.dev.vars`, or else of the `.env` files, and the files that were read. For development only."""
     names = [f".dev.vars.{environment}"] if environment else []
     for name in (*names, ".dev.vars"):
         if (folder / name).is_file():
@@ -107,13 +123,3 @@ def dev_variables(folder: Path, environment: str) -> tuple[dict[str, str], list[
     for path in found:
         values |= read_dotenv(path)
     return values, found
-
-
-def worker_name(text: str) -> str:
-    """A name that can be a host, made of a file's or a folder's."""
-    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:63].strip("-") or "worker"
-
-
-def picked(values: Mapping[str, object]) -> dict[str, Any]:
-    """Without what was not given."""
-    return {name: value for name, value in values.items() if value not in (None, "")}

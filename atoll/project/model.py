@@ -1,42 +1,28 @@
-"""What a project is once its config was read: the same plain data from a script, atoll.toml or wrangler's files."""
+"""A project after its config is read: the same plain data for a script, atoll.toml or wrangler's files."""
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct, field, structs
 
 from atoll.errors import AtollError
+from atoll.manifests.config_fields import Finding, FindingLevel
+from atoll.manifests.every import stand_in, triggers
 from atoll.workers import Isolation, Json, Switches
 
 
 class ProjectError(AtollError):
-    """A project cannot be read or built. `hint` says what to do about it."""
+    """A project cannot be read or built. `hint` says what to do."""
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)
         self.hint = hint
 
 
-class Level(StrEnum):
-    ERROR = "error"  # the worker would miss something it asks for
-    WARNING = "warning"  # something is not done; the worker runs
-    NOTE = "note"  # done differently, or not needed here
-
-
-class Finding(Struct, frozen=True):
-    """One thing to tell about a config, by the name of its field."""
-
-    level: Level
-    field: str
-    text: str
-    hint: str = ""
-
-
-class Rule(Struct, frozen=True):
-    """Which files are what kind of module: the `rules` of wrangler."""
+class BuildRule(Struct, frozen=True):
+    """Which files become which type of module: wrangler's `rules`."""
 
     type: str  # ESModule, CommonJS, CompiledWasm, Text, Data
     globs: tuple[str, ...]
@@ -51,7 +37,7 @@ class BuildOptions(Struct, frozen=True):
     no_bundle: bool = False
     minify: bool = False
     keep_names: bool = True
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[BuildRule, ...] = ()
     alias: dict[str, str] = field(default_factory=dict)
     define: dict[str, str] = field(default_factory=dict)
     tsconfig: Path | None = None
@@ -60,57 +46,58 @@ class BuildOptions(Struct, frozen=True):
 
 
 class Project(Struct):
-    """Everything a config says, in the words of the control API where it has them."""
+    """All of a config, in the format of the control API where it has one."""
 
     name: str
     folder: Path
     main: Path | None
     config: Path | None = None
+    root: Path | None = None  # the folder its files must be in; None: the repository (border.py)
+    is_entry_named: bool = False  # `main` comes from the command line, not from the config
     environment: str = ""
     vars: dict[str, Json] = field(default_factory=dict)
     required_secrets: tuple[str, ...] = ()
     keep_vars: bool = False
     bindings: list[dict[str, Any]] = field(default_factory=list)
     routes: list[str] = field(default_factory=list)
-    crons: list[str] = field(default_factory=list)
-    queue_consumers: list[dict[str, Any]] = field(default_factory=list)
-    tail_consumers: list[dict[str, Any]] = field(default_factory=list)
+    triggers: dict[str, list[Any]] = field(default_factory=dict)  # by field of the deploy
+    files: dict[str, Any] = field(default_factory=dict)  # by field of the deploy: files to send before it
     limits: dict[str, int] = field(default_factory=dict)
     isolation: Isolation = Isolation.POOL
     switches: Switches = field(default_factory=Switches)
+    preview_urls: bool = True
     compatibility_date: str = ""
     compatibility_flags: tuple[str, ...] = ()
     build: BuildOptions = field(default_factory=BuildOptions)
     dev_ip: str = "localhost"
     dev_port: int | None = None
     findings: list[Finding] = field(default_factory=list)
-    missing: dict[str, str] = field(default_factory=dict)  # binding -> field, of what Atoll does not have
+    missing: dict[str, str] = field(default_factory=dict)  # binding -> field, for bindings that Atoll does not have
 
     @property
     def errors(self) -> list[Finding]:
-        return [finding for finding in self.findings if finding.level is Level.ERROR]
+        return [finding for finding in self.findings if finding.level is FindingLevel.ERROR]
 
     def go_without(self) -> None:
-        """Bindings that Atoll does not have become ones that say so when they are used."""
+        """Replace bindings that Atoll does not have by ones that throw when they are used."""
         taken = {*self.vars, *(binding["name"] for binding in self.bindings)}
         for name, where in self.missing.items():
             if name not in taken:
-                self.bindings.append({"type": "missing", "name": name, "field": where})
+                self.bindings.append(stand_in(name, where))
 
     def settings(self) -> dict[str, Any]:
-        """The body of a deploy without its code. What the file does not have is sent as empty or off: the file is the
+        """The body of a deploy without its code. Fields missing in the file are sent as empty or off: the file is the
         source of truth."""
         body: dict[str, Any] = {"name": self.name, "routes": self.routes}
         if self.vars or not self.keep_vars:
             body["env"] = self.vars
         optional: dict[str, Any] = {
             "bindings": self.bindings,
-            "crons": self.crons,
-            "queue_consumers": self.queue_consumers,
-            "tail_consumers": self.tail_consumers,
+            **{name: self.triggers.get(name, []) for name in triggers()},
             "limits": self.limits,
             "isolation": self.isolation.value,
             "switches": structs.asdict(self.switches),
+            "preview_urls": self.preview_urls,
             "compatibility_date": self.compatibility_date,
             "compatibility_flags": list(self.compatibility_flags),
         }

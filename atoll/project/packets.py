@@ -1,7 +1,7 @@
-"""The protocol esbuild speaks with the program that drives it: values in little-endian packets over stdin and stdout.
+"""esbuild's protocol with the program that drives it: values in little-endian packets over stdin and stdout.
 
-It is what esbuild's own JavaScript package uses. It has no specification, which is why the binary is pinned to one
-version (bundler/package-lock.json) and refuses a driver of another.
+esbuild's own JavaScript package uses it. It has no specification, so the binary is pinned to one version
+(bundler/package-lock.json); esbuild refuses a driver of another version.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ NULL, BOOL, NUMBER, STRING, BYTES, ARRAY, OBJECT = range(7)
 
 
 def encode_packet(number: int, value: object) -> bytes:
-    """A request of ours."""
+    """A request to esbuild."""
     body = bytearray(U32.pack(number << 1))
     _encode(body, value)
     return U32.pack(len(body)) + bytes(body)
 
 
 def decode_packet(body: bytes) -> tuple[int, bool, Any]:
-    """The number of a packet without its length, whether it is a request of esbuild's, and what it says."""
+    """Decodes a packet without its length: its id, whether it is a request from esbuild, and its value."""
     (head,) = U32.unpack_from(body)
     value, _ = _decode(body, 4)
     return head >> 1, head & 1 == 0, value
@@ -86,7 +86,7 @@ def _decode(data: bytes, at: int) -> tuple[Any, int]:
 
 
 def encode_reply(number: int, value: object) -> bytes:
-    """Our answer to a request of esbuild's."""
+    """The answer to a request from esbuild."""
     packet = bytearray(encode_packet(number, value))
     packet[4] |= 1
     return bytes(packet)

@@ -1,7 +1,7 @@
-"""From a path to a Project: the config is found, its environment chosen, every field checked and either used or told.
+"""From a path to a Project: finds the config, chooses the environment, and uses or reports every field.
 
-Environments differ in one thing: wrangler leaves vars and bindings out of an environment that does not repeat them, and
-a project in its format means that. In atoll.toml an environment inherits everything, unless `strict_env = true`.
+The formats differ in one thing. In wrangler's, an environment has only the vars and bindings that it repeats. In
+atoll.toml an environment inherits everything, unless `strict_env = true`.
 """
 
 from __future__ import annotations
@@ -13,49 +13,88 @@ from typing import Any
 
 import msgspec
 
+from atoll.manifests.config_fields import FieldVerdict, Finding, FindingLevel
 from atoll.project.assemble import assemble
-from atoll.project.files import CONFIG_ENDINGS, SCRIPTS, dev_variables, find_config, read_config, worker_name
-from atoll.project.model import Finding, Level, Project, ProjectError
-from atoll.project.shapes import FIELDS, Kind, Verdict
+from atoll.project.files import CONFIG_ENDINGS, SCRIPTS, dev_variables, find_config, read_config
+from atoll.project.model import Project, ProjectError
+from atoll.project.shapes import FIELDS, Kind
+from atoll.project.subfields import finding_about, findings_inside, unknown
+from atoll.workers import worker_name
 
-FIELDS_PAGE = "docs/reference/project.md tells what each field holds"
-PLAIN_NAMES = {"index", "worker", "main", "server", "app", "mod"}  # the folder says more than such a file
+FIELDS_PAGE = "see docs/reference/project.md for each field"
+PLAIN_NAMES = {"index", "worker", "main", "server", "app", "mod"}  # the folder's name says more than these
 OURS = {"node", "strict_env"}
-NAMED = {"durable_objects", "send_email"}  # whose bindings have a `name` where all others have a `binding`
+NAMED = {"durable_objects", "send_email"}  # fields whose bindings have a `name` where all others have a `binding`
+INSTEAD = {"route": "routes", "routes": "route"}  # two spellings of one field
 IDENTIFIER = re.compile(r"[A-Za-z_$][\w$]*", re.ASCII)
 
 
-def read_project(path: Path | None = None, environment: str = "", *, for_dev: bool = False) -> Project:
-    """The project at `path` (a script, a config file or a folder; by default here or above). Raises ProjectError."""
-    path = Path.cwd() if path is None else path.absolute()
-    if not path.exists():
-        raise ProjectError(f"there is no {path}", "name a script, a folder or a config file, or run `atoll init`")
-    if path.is_file() and path.suffix in SCRIPTS:
-        project = _of_script(path, environment)
-    elif path.is_file() and path.suffix not in CONFIG_ENDINGS:
-        hint = f"scripts end in {', '.join(SCRIPTS)}, configs in {', '.join(CONFIG_ENDINGS)}"
-        raise ProjectError(f"{path} is neither a script nor a config", hint)
+def read_project(
+    path: Path | None = None, environment: str = "", *, config: Path | None = None, for_dev: bool = False
+) -> Project:
+    """The project at `path`: a script, a config file or a folder; by default the current folder or one above it.
+
+    A script is the entry of the project it is in: it replaces `main` of the nearest config from its folder upwards, and
+    nothing else. `config` names another config. A script without any config is a project by itself.
+
+    Raises ProjectError.
+    """
+    path = Path.cwd() if path is None and config is None else path
+    entry = _entry(path.absolute(), config) if path is not None else None
+    found = _config_at(config.absolute()) if config is not None else find_config(entry.parent) if entry else None
+    if found is None and entry is None:
+        assert path is not None
+        found = _config_at(path.absolute())
+    if found is not None:
+        project = _of_config(found, environment, entry)
     else:
-        config = find_config(path) if path.is_dir() else path
-        if config is None:
-            raise ProjectError(
-                f"there is no project in {path}", "name a script, write an atoll.toml, or run `atoll init`"
-            )
-        project = _of_config(config, environment)
+        assert entry is not None
+        project = _of_script(entry, environment)
     if for_dev:
         values, _ = dev_variables(project.folder, environment)
         project.vars |= values
     return project
 
 
+def _entry(path: Path, config: Path | None) -> Path | None:
+    """The script that `path` is; None for a folder or a config file."""
+    if not path.exists():
+        raise ProjectError(f"there is no {path}", "name a script, a folder or a config file, or run `atoll init`")
+    if path.is_file() and path.suffix in SCRIPTS:
+        return path
+    if path.is_file() and path.suffix not in CONFIG_ENDINGS:
+        hint = f"scripts end in {', '.join(SCRIPTS)}, configs in {', '.join(CONFIG_ENDINGS)}"
+        raise ProjectError(f"{path} is neither a script nor a config", hint)
+    if config is not None:
+        hint = "with --config, PATH must be a script or left out"
+        raise ProjectError(f"{path} and --config {config} both name a project", hint)
+    return None
+
+
+def _config_at(path: Path) -> Path:
+    """The config file `path`, or the one of a folder, in it or above."""
+    found = find_config(path) if path.is_dir() else path if path.is_file() else None
+    if found is not None:
+        return found
+    if path.is_dir():
+        raise ProjectError(f"there is no project in {path}", "name a script, write an atoll.toml, or run `atoll init`")
+    raise ProjectError(f"there is no {path}", "name a config file or its folder")
+
+
+def has_environment(config: Path, environment: str) -> bool:
+    """Whether the project of this config file or folder has the environment. Raises ProjectError."""
+    known = read_config(_config_at(config.absolute())).get("env")
+    return isinstance(known, dict) and environment in known
+
+
 def _of_script(path: Path, environment: str) -> Project:
     if environment:
-        raise ProjectError(f"{path.name} is a script and has no environments", "write an atoll.toml with [env.…]")
+        raise ProjectError(f"{path.name} has no config, so it has no environments", "write an atoll.toml with [env.…]")
     name = path.parent.name if path.stem in PLAIN_NAMES else path.stem
     return Project(worker_name(name), path.parent, path, compatibility_date=_today())
 
 
-def _of_config(path: Path, environment: str) -> Project:
+def _of_config(path: Path, environment: str, entry: Path | None = None) -> Project:
     config = read_config(path)
     findings: list[Finding] = []
     fields = _chosen(config, path, environment, findings)
@@ -63,13 +102,14 @@ def _of_config(path: Path, environment: str) -> Project:
     missing = {
         binding: name
         for name, raw in fields.items()
-        if name in FIELDS and FIELDS[name].verdict is Verdict.MISSING
+        if name in FIELDS and FIELDS[name].verdict is FieldVerdict.MISSING
         for binding in bindings_in(name, raw)
     }
     project = Project(
         name=_name(config, fields, path, environment),
         folder=path.parent,
-        main=_main(values.get("main"), path, is_made=bool(getattr(values.get("build"), "command", ""))),
+        main=entry or _main(values.get("main"), path, is_made=bool(getattr(values.get("build"), "command", ""))),
+        is_entry_named=entry is not None,
         config=path,
         environment=environment,
         findings=findings,
@@ -78,16 +118,18 @@ def _of_config(path: Path, environment: str) -> Project:
     if "compatibility_date" not in values:
         project.compatibility_date = _today()
         text = f"missing: the worker behaves as of today, {project.compatibility_date}"
-        findings.append(Finding(Level.NOTE, "compatibility_date", text, "write it down, so that it stays so"))
+        findings.append(
+            Finding(FindingLevel.NOTE, "compatibility_date", text, "set it, so that the behaviour stays the same")
+        )
     assemble(project, values)
     return project
 
 
 def _chosen(config: dict[str, Any], path: Path, environment: str, findings: list[Finding]) -> dict[str, Any]:
-    """The fields that count: those of the top level, or what the environment gives and inherits."""
+    """The fields that apply: those of the top level, or those that the environment sets and inherits."""
     known = config.get("env", {})
     if not isinstance(known, dict) or not all(isinstance(own, dict) for own in known.values()):
-        raise ProjectError(f"`env` in {path.name} does not fit: it holds no environments", "write [env.staging]")
+        raise ProjectError(f"`env` in {path.name} is invalid: it is not a table of environments", "write [env.staging]")
     if not environment:
         return {name: value for name, value in config.items() if name != "env"}
     if environment not in known:
@@ -102,24 +144,24 @@ def _chosen(config: dict[str, Any], path: Path, environment: str, findings: list
     fields = {}
     for name, value in config.items():
         kind = FIELDS[name].kind if name in FIELDS else Kind.INHERITED
-        if name in own or name in ("env", "name"):
+        if name in own or INSTEAD.get(name) in own or name in ("env", "name"):
             continue
         if kind is Kind.OWN and strict:
-            text = f"stands at the top level only, so the environment `{environment}` goes without it"
-            findings.append(Finding(Level.WARNING, name, text, f"repeat it under env.{environment}"))
+            text = f"is set at the top level only, so the environment `{environment}` does not have it"
+            findings.append(Finding(FindingLevel.WARNING, name, text, f"repeat it under env.{environment}"))
             continue
         fields[name] = value
     for name, value in own.items():
         if name in FIELDS and FIELDS[name].kind is Kind.TOP:
-            text = f"means nothing in the environment `{environment}`"
-            findings.append(Finding(Level.WARNING, name, text, "move it to the top level"))
+            text = f"has no effect in the environment `{environment}`"
+            findings.append(Finding(FindingLevel.WARNING, name, text, "move it to the top level"))
         else:
             fields[name] = value
     return fields
 
 
 def _name(config: dict[str, Any], fields: dict[str, Any], path: Path, environment: str) -> str:
-    """As wrangler has it: an environment appends itself to the name, unless it has one of its own."""
+    """As in wrangler: the environment is appended to the name, unless the environment sets a name of its own."""
     if "name" in fields:
         return str(fields["name"])
     base = config.get("name")
@@ -128,33 +170,26 @@ def _name(config: dict[str, Any], fields: dict[str, Any], path: Path, environmen
 
 
 def _main(main: str | None, config: Path, *, is_made: bool) -> Path | None:
-    """`is_made`: by a step of the build, so it need not be there yet."""
+    """`is_made`: a build step makes the file, so it need not exist yet."""
     if main is None:
         return None
     path = (config.parent / main).absolute()
     if not is_made and not path.is_file():
         raise ProjectError(
-            f"`main` in {config.name} is {main}, and there is no such file", "correct it, or build it first"
+            f"`main` in {config.name} is {main}, but there is no such file", "correct it, or build it first"
         )
     return path
 
 
 def _checked(name: str, raw: Any, path: Path, findings: list[Finding]) -> Any:
-    """The value of a field in its shape, or None when it is not used; then that is told."""
+    """The value of a field in its shape. None if it is not used; then `findings` says why."""
     field = FIELDS.get(name)
     if field is None or (name in OURS and path.name != "atoll.toml"):
-        import difflib
-
-        close = difflib.get_close_matches(name, FIELDS, n=1)
-        hint = f"did you mean `{close[0]}`?" if close else "leave it out"
-        findings.append(Finding(Level.WARNING, name, "is no field that Atoll knows, so nothing is done with it", hint))
+        findings.append(unknown(name, FIELDS))
         return None
-    if field.verdict is Verdict.MISSING:
-        if raw:  # an empty list asks for nothing
-            findings.append(Finding(Level.ERROR, name, f"is not supported: {field.why}"))
-        return None
-    if field.verdict is Verdict.IGNORED:
-        findings.append(Finding(Level.WARNING, name, f"is ignored: {field.why}"))
+    if field.verdict is not FieldVerdict.USED:
+        finding = finding_about(name, raw, field)
+        findings += [finding] if finding is not None else []
         return None
     try:
         value = msgspec.convert(raw, field.shape)
@@ -162,14 +197,13 @@ def _checked(name: str, raw: Any, path: Path, findings: list[Finding]) -> Any:
         what, _, where = str(error).partition(" - at `$")
         place = f"{name}{where.removesuffix('`')}"
         what = what[:1].lower() + what[1:]
-        raise ProjectError(f"`{place}` in {path.name} does not fit: {what}", FIELDS_PAGE) from None
-    for place in unknown_keys(raw, value, name):
-        findings.append(Finding(Level.WARNING, place, "is no field that Atoll knows, so nothing is done with it"))
-    return None if field.verdict is Verdict.QUIET else value
+        raise ProjectError(f"`{place}` in {path.name} is invalid: {what}", FIELDS_PAGE) from None
+    findings += findings_inside(name, raw, value)
+    return value
 
 
 def bindings_in(field: str, raw: Any) -> list[str]:
-    """The names in env that a field of bindings asks for, whatever they are bindings of."""
+    """The names in env that a field of bindings defines, for any kind of binding."""
     if isinstance(raw, list):
         return [name for entry in raw for name in bindings_in(field, entry)]
     if not isinstance(raw, dict):
@@ -178,22 +212,6 @@ def bindings_in(field: str, raw: Any) -> list[str]:
         return bindings_in(field, raw["bindings"])
     name = raw.get("name" if field in NAMED else "binding")
     return [name] if isinstance(name, str) and IDENTIFIER.fullmatch(name) else []
-
-
-def unknown_keys(raw: Any, value: Any, place: str) -> list[str]:
-    """The keys of `raw` that its shape has no place for."""
-    if isinstance(raw, list) and isinstance(value, list):
-        pairs = zip(raw, value, strict=True)
-        return [key for i, pair in enumerate(pairs) for key in unknown_keys(*pair, f"{place}[{i}]")]
-    if not isinstance(value, msgspec.Struct) or not isinstance(raw, dict):
-        return []
-    found = []
-    for key, inner in raw.items():
-        if key not in value.__struct_fields__:
-            found.append(f"{place}.{key}")
-        else:
-            found += unknown_keys(inner, getattr(value, key), f"{place}.{key}")
-    return found
 
 
 def _today() -> str:

@@ -1,4 +1,4 @@
-"""Programs that a build waits for: the project's own build step, npm. They end when nobody wants the result."""
+"""Programs that a build waits for: the project's own build step, npm. `abandon` stops them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ GRACE_SECONDS = 2
 
 
 class Steps:
-    """One program at a time, in a thread; `abandon` from another."""
+    """Runs one program at a time in a thread. `abandon` is called from another thread."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[str] | None = None
@@ -22,7 +22,7 @@ class Steps:
     def run(
         self, command: str | list[str], folder: Path, seconds: float | None = None
     ) -> subprocess.CompletedProcess[str]:
-        """A string is a line of shell. Raises TimeoutExpired, and ProjectError when it was abandoned."""
+        """Run a program; a string is a shell command. Raises TimeoutExpired, and ProjectError if it was abandoned."""
         with subprocess.Popen(
             command,
             shell=isinstance(command, str),
@@ -32,7 +32,7 @@ class Steps:
             stderr=subprocess.PIPE,
             text=True,
             errors="replace",
-            start_new_session=True,  # Ctrl-C is ours to handle
+            start_new_session=True,  # Ctrl-C is handled by this process
         ) as process:
             self._process = process
             try:
@@ -49,7 +49,7 @@ class Steps:
         return subprocess.CompletedProcess(command, process.returncode, said, complaints)
 
     def abandon(self) -> None:
-        """Nobody waits for a result any more, now and later. Blocks until the program has ended."""
+        """Stop the program, and refuse to run others. Blocks until it has ended."""
         self._unwanted = True
         process = self._process
         if process is None:

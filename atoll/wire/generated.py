@@ -3,7 +3,7 @@
 from enum import IntEnum, IntFlag
 from typing import Final, NamedTuple
 
-WIRE_HASH = "e80a88fe3ccb0bdc"
+WIRE_HASH = "fbf8da78bf19c795"
 HEADER_LAYOUT = "<IBBHII"  # length, kind, flags, spare, worker, call
 MAX_PAYLOAD: Final = 67108864
 INLINE_BODY: Final = 65536
@@ -14,50 +14,52 @@ MAX_REASON: Final = 1024
 MAX_META: Final = 1048576
 LEDGER: Final = 65536
 LEDGER_THREADS: Final = 64
+OPS_PER_CALL: Final = 1000
+OP_BYTES: Final = 67108864
+LINE_COST: Final = 32
+SPARES_GROWTH: Final = 4
 
 
 class Frame(IntEnum):
     """The kinds of frame; each says who sends it."""
 
-    # both: First frame each way: {wire, v8, ops, ...}. A mismatch ends the engine.
+    # both: First frame in each direction: {wire, v8, ops, ...}. A mismatch ends the engine.
     HELLO = 1
-    # python: Prepare a worker version in an isolate, on a thread such as its tenant deserves; meta gives the sizes of the blobs (modules, then code cache). `call` in the header is the memory limit in MB.
+    # python: Load a worker version into an isolate. The tenant decides whether a normal or a low-priority thread does it. Meta gives the sizes of the blobs (modules, then code caches). `call` in the header is the memory limit in MB.
     LOAD = 2
-    # engine: The version is ready {handlers, startup_us}, or with FAIL could not be loaded {code, message, ...}.
+    # engine: The version is ready {handlers, startup_us}; with FAIL it could not be loaded {code, message, ...}.
     LOADED = 3
-    # python: Dispose of a loaded version; calls still in it fail with UNAVAILABLE.
+    # python: Unload a version. Its open calls fail with UNAVAILABLE.
     UNLOAD = 4
-    # engine: The isolate is gone: asked for by UNLOAD, or condemned {code, message}. No frame for this worker follows.
+    # engine: The isolate is gone: after UNLOAD, or condemned {code, message}. No frame about this worker follows.
     UNLOADED = 5
     # python: Start a handler. Head: METHOD SP URL LF, then raw `Name: value CRLF` lines (Latin-1).
     CALL = 6
-    # engine: The handler answered. Memory: about what its isolate used lately. Head: `content-length: N CRLF` if a body of that length is streamed, `SP reason-phrase CRLF` if the worker gave one, then `name: value CRLF` lines (Latin-1).
+    # engine: The handler responded. Memory: roughly the recent use of its isolate. Head: `content-length: N CRLF` if a body of that length is streamed, `SP reason-phrase CRLF` if the worker set one, then `name: value CRLF` lines (Latin-1).
     RESPONSE = 7
     # both: More of the request body (from Python) or of the response body (from the engine).
     BODY = 8
-    # both: The receiver of a body took so many bytes; the sender may send as many more.
+    # both: The receiver of a body has read this many bytes; the sender may send as many more.
     CREDIT = 9
-    # both: Python: the client is gone, or with FAIL the call took too long. Engine: the worker does not want the rest of the request body.
+    # both: From Python: the client disconnected; with FAIL the call took too long. From the engine: the worker does not read the rest of the request body.
     CANCEL = 10
-    # engine: The call failed {code, message, name?, stack?, file?, line?, column?}; before RESPONSE an error page, after it a broken body. With END its code still runs and does not listen: what comes before DONE is to be dropped.
+    # engine: The call failed {code, message, name?, stack?, file?, line?, column?}. Before RESPONSE the client gets an error page, after it a broken body. With END the code of the call still runs and cannot be stopped: drop all its frames up to DONE.
     FAIL = 11
-    # engine: The call is over, waitUntil included. Its id may be used again.
+    # engine: The call is over, including waitUntil(). Its id may be used again.
     DONE = 12
-    # engine: A console line of a call (call 0: of top-level code).
+    # engine: A console line of a call (call 0: top-level code).
     LOG = 13
-    # engine: A worker asks the broker for something; `call` in the header is the op id.
+    # engine: A request of a worker to a binding; `call` in the header is the op id.
     OP = 14
-    # python: The answer to an OP, exactly one each; `worker` and `call` in the header are those of the OP; with FAIL the meta is {code, message}.
+    # python: The reply to an OP; every OP gets exactly one. `worker` and `call` in the header are those of the OP. With FAIL the meta is {code, message}.
     REPLY = 15
-    # python: Are you alive?
+    # python: Checks that the engine is alive and asks for its statistics.
     PING = 16
-    # engine: Yes; {workers, spares, isolates, heap_bytes, memory: {load id: bytes}, cpu_us: {load id: since its LOAD}, both of the workers that use most}.
+    # engine: The reply to PING: {workers, spares, isolates, heap_bytes, memory: {load id: bytes}, cpu_us: {load id: since its LOAD}}. The last two list the workers that use most.
     PONG = 17
-    # engine: Code of a worker can be neither run nor ended {code, message, cpu_us}: its calls have failed, and the process must be replaced. `call` is the one that ran, or 0. Only UNLOADED may follow for this worker.
+    # engine: Code of a worker can neither continue nor be ended {code, message, cpu_us}. Its calls have failed, and the process must be replaced. `call` is the call that ran, or 0. Only UNLOADED may follow about this worker.
     STUCK = 19
-    # engine: The rest of the request body is the rest of the response body: the engine sends back what it has of it, Python does the rest itself and tells only the end.
-    ECHO = 20
-    # both: Python asks for the V8 code cache of a loaded version; the engine answers with it (u32 length per module, then blobs).
+    # both: From Python: a request for the V8 code caches of a loaded version. From the engine: the caches (u32 length per module, then blobs).
     CODE = 18
 
 
@@ -74,11 +76,10 @@ class Event(IntEnum):
     """What a CALL starts."""
 
     FETCH = 0
-    SCHEDULED = 1
-    QUEUE = 2
-    TAIL = 3
-    RPC = 4
-    ENTRYPOINT = 5
+    EVENT = 1
+    BACKGROUND = 2
+    RPC = 3
+    ENTRYPOINT = 4
 
 
 class Level(IntEnum):
@@ -110,23 +111,23 @@ class Outcome(IntEnum):
 class ErrorCode(IntEnum):
     """Permanent codes of everything that goes wrong on purpose."""
 
-    # A bug of Atoll's; the details are in the node's own log.
+    # A bug in Atoll. The details are in the node's log.
     INTERNAL = 1
     # The handler threw.
     EXCEPTION = 2
-    # The handler returned something that is no Response, or a response that cannot be sent.
+    # The handler returned a value that is not a Response, or a Response that cannot be sent.
     NOT_A_RESPONSE = 3
     # The handler waits for something that can never happen.
     NEVER_RESPONDS = 4
     # The main module has no default export.
     NO_DEFAULT = 5
-    # Neither a fetch handler nor a fetch listener exists.
+    # The worker has neither a fetch handler nor a fetch listener.
     NO_FETCH = 6
     # `fetch` of the default export is not a function.
     FETCH_NOT_FUNCTION = 7
     # The code does not parse, or an import cannot be resolved.
     COMPILE = 8
-    # The top-level code threw or never finished.
+    # The top-level code threw, or never finished.
     STARTUP = 9
     # The call used more CPU time than its limit.
     CPU = 10
@@ -134,7 +135,7 @@ class ErrorCode(IntEnum):
     MEMORY = 11
     # The call took longer than its limit.
     WALL = 12
-    # The client went away.
+    # The client disconnected.
     CANCELED = 13
     # The engine process ended while the call ran in it.
     ENGINE_DIED = 14
@@ -144,33 +145,33 @@ class ErrorCode(IntEnum):
     UNAVAILABLE = 16
     # No worker answers on this host and path.
     UNKNOWN_HOST = 17
-    # The isolate went away before the call began; it may be tried again.
+    # The isolate was unloaded before the call began. The call may be tried again.
     UNLOADED = 18
     # The response body broke while it was being sent.
     STREAM = 19
-    # The worker passed something the API does not take.
+    # The worker passed an argument that the API does not accept.
     INVALID_ARGUMENT = 20
-    # The worker named a binding it was not given.
+    # The worker used a binding that it does not have.
     NOT_GRANTED = 21
-    # A limit on what a worker may ask for was reached.
+    # A limit on the requests of a worker was reached.
     QUOTA_EXCEEDED = 22
-    # The tenant has used the CPU time it may use per minute.
+    # The tenant has used its CPU time for this minute.
     CPU_QUOTA = 50
     # The node is shutting down.
     SHUTTING_DOWN = 23
-    # The worker ended engines again and again, and is refused for a while.
+    # The worker made engines fail repeatedly and is blocked for a while.
     BLOCKED = 26
-    # Workers called each other in too long a chain.
+    # Workers called each other in a chain that is too long.
     LOOP = 30
     # A worker may not reach this host or port.
     EGRESS_HOST = 31
     # A worker may not reach this address.
     EGRESS_ADDRESS = 32
-    # Another server could not be reached, or answered with something that is no HTTP.
+    # Another server could not be reached, or its response was not HTTP.
     NETWORK = 33
-    # A binding refused what the worker asked of it; the message says why.
+    # A binding refused a request of the worker. The message says why.
     BINDING = 40
-    # The node could not store or read: a full disk, say. Nothing was changed.
+    # The node could not read or write its storage, for example because the disk is full. Nothing was changed.
     STORAGE = 41
 
 
@@ -200,13 +201,13 @@ OUTCOME_NAMES: dict[int, str] = {
 
 ERRORS: dict[ErrorCode, ErrorFacts] = {
     ErrorCode.INTERNAL: ErrorFacts(
-        500, 1101, Outcome.INTERNAL_ERROR, "Error", "A bug of Atoll's; the details are in the node's own log."
+        500, 1101, Outcome.INTERNAL_ERROR, "Error", "A bug in Atoll. The details are in the node's log."
     ),
     ErrorCode.EXCEPTION: ErrorFacts(
         500, 1101, Outcome.EXCEPTION, "Error", "The handler threw."
     ),
     ErrorCode.NOT_A_RESPONSE: ErrorFacts(
-        500, 1101, Outcome.EXCEPTION, "TypeError", "The handler returned something that is no Response, or a response that cannot be sent."
+        500, 1101, Outcome.EXCEPTION, "TypeError", "The handler returned a value that is not a Response, or a Response that cannot be sent."
     ),
     ErrorCode.NEVER_RESPONDS: ErrorFacts(
         500, 1101, Outcome.EXCEPTION, "Error", "The handler waits for something that can never happen."
@@ -215,7 +216,7 @@ ERRORS: dict[ErrorCode, ErrorFacts] = {
         500, 1101, Outcome.EXCEPTION, "Error", "The main module has no default export."
     ),
     ErrorCode.NO_FETCH: ErrorFacts(
-        500, 1101, Outcome.EXCEPTION, "Error", "Neither a fetch handler nor a fetch listener exists."
+        500, 1101, Outcome.EXCEPTION, "Error", "The worker has neither a fetch handler nor a fetch listener."
     ),
     ErrorCode.FETCH_NOT_FUNCTION: ErrorFacts(
         500, 1101, Outcome.EXCEPTION, "TypeError", "`fetch` of the default export is not a function."
@@ -224,7 +225,7 @@ ERRORS: dict[ErrorCode, ErrorFacts] = {
         500, 1101, Outcome.EXCEPTION, "SyntaxError", "The code does not parse, or an import cannot be resolved."
     ),
     ErrorCode.STARTUP: ErrorFacts(
-        500, 1101, Outcome.EXCEPTION, "Error", "The top-level code threw or never finished."
+        500, 1101, Outcome.EXCEPTION, "Error", "The top-level code threw, or never finished."
     ),
     ErrorCode.CPU: ErrorFacts(
         503, 1102, Outcome.EXCEEDED_CPU, "Error", "The call used more CPU time than its limit."
@@ -236,7 +237,7 @@ ERRORS: dict[ErrorCode, ErrorFacts] = {
         504, 1102, Outcome.EXCEEDED_WALL_TIME, "Error", "The call took longer than its limit."
     ),
     ErrorCode.CANCELED: ErrorFacts(
-        499, 1101, Outcome.CANCELED, "AbortError", "The client went away."
+        499, 1101, Outcome.CANCELED, "AbortError", "The client disconnected."
     ),
     ErrorCode.ENGINE_DIED: ErrorFacts(
         502, 1101, Outcome.INTERNAL_ERROR, "Error", "The engine process ended while the call ran in it."
@@ -251,31 +252,31 @@ ERRORS: dict[ErrorCode, ErrorFacts] = {
         404, 1022, Outcome.SCRIPT_NOT_FOUND, "Error", "No worker answers on this host and path."
     ),
     ErrorCode.UNLOADED: ErrorFacts(
-        503, 1105, Outcome.INTERNAL_ERROR, "Error", "The isolate went away before the call began; it may be tried again."
+        503, 1105, Outcome.INTERNAL_ERROR, "Error", "The isolate was unloaded before the call began. The call may be tried again."
     ),
     ErrorCode.STREAM: ErrorFacts(
         500, 1101, Outcome.RESPONSE_STREAM_DISCONNECTED, "Error", "The response body broke while it was being sent."
     ),
     ErrorCode.INVALID_ARGUMENT: ErrorFacts(
-        400, 1101, Outcome.EXCEPTION, "TypeError", "The worker passed something the API does not take."
+        400, 1101, Outcome.EXCEPTION, "TypeError", "The worker passed an argument that the API does not accept."
     ),
     ErrorCode.NOT_GRANTED: ErrorFacts(
-        403, 1101, Outcome.EXCEPTION, "Error", "The worker named a binding it was not given."
+        403, 1101, Outcome.EXCEPTION, "Error", "The worker used a binding that it does not have."
     ),
     ErrorCode.QUOTA_EXCEEDED: ErrorFacts(
-        429, 1015, Outcome.EXCEPTION, "Error", "A limit on what a worker may ask for was reached."
+        429, 1015, Outcome.EXCEPTION, "Error", "A limit on the requests of a worker was reached."
     ),
     ErrorCode.CPU_QUOTA: ErrorFacts(
-        429, 1027, Outcome.EXCEEDED_CPU, "Error", "The tenant has used the CPU time it may use per minute."
+        429, 1027, Outcome.EXCEEDED_CPU, "Error", "The tenant has used its CPU time for this minute."
     ),
     ErrorCode.SHUTTING_DOWN: ErrorFacts(
         503, 1105, Outcome.LOAD_SHED, "Error", "The node is shutting down."
     ),
     ErrorCode.BLOCKED: ErrorFacts(
-        503, 1103, Outcome.KILL_SWITCH, "Error", "The worker ended engines again and again, and is refused for a while."
+        503, 1103, Outcome.KILL_SWITCH, "Error", "The worker made engines fail repeatedly and is blocked for a while."
     ),
     ErrorCode.LOOP: ErrorFacts(
-        508, 1019, Outcome.EXCEPTION, "Error", "Workers called each other in too long a chain."
+        508, 1019, Outcome.EXCEPTION, "Error", "Workers called each other in a chain that is too long."
     ),
     ErrorCode.EGRESS_HOST: ErrorFacts(
         403, 1021, Outcome.EXCEPTION, "TypeError", "A worker may not reach this host or port."
@@ -284,12 +285,12 @@ ERRORS: dict[ErrorCode, ErrorFacts] = {
         403, 1024, Outcome.EXCEPTION, "TypeError", "A worker may not reach this address."
     ),
     ErrorCode.NETWORK: ErrorFacts(
-        502, 1101, Outcome.EXCEPTION, "TypeError", "Another server could not be reached, or answered with something that is no HTTP."
+        502, 1101, Outcome.EXCEPTION, "TypeError", "Another server could not be reached, or its response was not HTTP."
     ),
     ErrorCode.BINDING: ErrorFacts(
-        500, 1101, Outcome.EXCEPTION, "Error", "A binding refused what the worker asked of it; the message says why."
+        500, 1101, Outcome.EXCEPTION, "Error", "A binding refused a request of the worker. The message says why."
     ),
     ErrorCode.STORAGE: ErrorFacts(
-        503, 1101, Outcome.EXCEPTION, "Error", "The node could not store or read: a full disk, say. Nothing was changed."
+        503, 1101, Outcome.EXCEPTION, "Error", "The node could not read or write its storage, for example because the disk is full. Nothing was changed."
     ),
 }

@@ -1,207 +1,211 @@
-"""WebSockets without I/O: between the bytes of a connection and the messages of a worker, for either side of it.
+"""WebSockets without I/O: converts between the bytes of a connection and a worker's messages, as client or server.
 
-The protocol (frames, masks, fragments, pings, deflate, closing) is the `websockets` package's. Messages travel to and
-from an engine where a call or a fetch has bodies, as a stream of frames of our own, under the same back-pressure:
+incoming.py and outgoing.py handle the frames of the protocol; the `websockets` package does the handshake and its
+negotiation. Messages travel to and from an engine like the body of a call or a fetch, with the same back-pressure, in
+frames of Atoll's own:
 
     u8 kind (1 text, 2 binary, 3 close), u32 length, bytes; of a close u16 code, reason
 
-Both ends are strangers. What the other side of the connection does wrong ends its socket; what no worker would send
-was made up by an engine, and raises BadMessage.
+Both ends are untrusted. An error of the peer ends its socket. Data that no worker could send was forged by an engine
+and raises BadMessage.
 """
 
 from __future__ import annotations
 
-import logging
 import struct
+from typing import Final
 
-from websockets.exceptions import ProtocolError
-from websockets.extensions.base import Extension
-from websockets.frames import Frame, Opcode
-from websockets.protocol import CLIENT, SERVER, Protocol, Side, State
+from atoll.wire.incoming import CLOSE_CODES, NO_STATUS, Broken, Incoming
+from atoll.wire.outgoing import CLOSE_KIND, BadMessage, Outgoing, read_head
 
-__all__ = ["CLIENT", "SERVER", "BadMessage", "Codec", "FrameCheck", "pack_close"]
+__all__ = ["BadMessage", "Codec", "FrameCheck", "pack_close"]
 
-QUIET_LOG = logging.getLogger("atoll.websockets")  # the package tells of every connection
-QUIET_LOG.setLevel(logging.CRITICAL)
+CLOSE_SECONDS = 10.0  # seconds for the peer to answer a close, and for the worker to end its call afterwards
+GOING_AWAY, ABNORMAL, INTERNAL_ERROR, TRY_LATER = 1001, 1006, 1011, 1013
+MAX_REASON: Final = 123  # bytes
 
-MAX_MESSAGE = 32 << 20
-CLOSE_SECONDS = 10.0  # for the other side to answer a close, and for the worker to end its call afterwards
-GOING_AWAY, NO_STATUS, ABNORMAL, INVALID_TEXT, INTERNAL_ERROR = 1001, 1005, 1006, 1007, 1011
-
-_TEXT, _BINARY, _CLOSE = 1, 2, 3
-_HEAD = struct.Struct("<BI")
-_CODE = struct.Struct("<H")
-_NOTHING = bytearray()  # never written to: an idle socket has no buffers of its own
-
-
-class BadMessage(ValueError):
-    """An engine sent what is no message."""
+_HEAD: Final = struct.Struct("<BI")
+_HEAD_SIZE: Final = 5
+_CODE: Final = struct.Struct("<H")
+_WIRE_CODE: Final = struct.Struct(">H")
 
 
 def pack_close(code: int, reason: str = "") -> bytes:
-    """The frame that tells a worker, or the other end of an inner call, of a close."""
-    payload = _CODE.pack(code) + reason.encode()
-    return _HEAD.pack(_CLOSE, len(payload)) + payload
+    """The frame that reports a close to a worker, or to the other end of an inner call."""
+    payload = _CODE.pack(code) + _cut(reason)
+    return _HEAD.pack(CLOSE_KIND, len(payload)) + payload
+
+
+def _cut(reason: str) -> bytes:
+    """The reason of a close, cut to the allowed length."""
+    data = reason.encode("utf-8", "replace")
+    return data if len(data) <= MAX_REASON else data[:MAX_REASON].decode("utf-8", "ignore").encode()
 
 
 class FrameCheck:
-    """Looks at messages that go from one engine to another: none may claim to be longer than one may be."""
+    """Checks messages that go from one engine to another: none may claim to be longer than the limit."""
 
     __slots__ = ("_head", "_left", "messages")
 
     def __init__(self) -> None:
         self.messages = 0  # that have begun so far
-        self._head = b""  # the beginning of a head that is not whole
+        self._head = b""  # the beginning of an incomplete header
         self._left = 0  # bytes of a message that are still to come
 
     def look(self, chunk: bytes) -> bytes:
-        """The chunk, if it goes on as it should. BadMessage otherwise."""
-        at = min(self._left, len(chunk))
+        """Return the chunk if it is valid. Raises BadMessage otherwise."""
+        size = len(chunk)
+        at = min(self._left, size)
         self._left -= at
-        while at < len(chunk):
-            start = at - len(self._head)
-            head = self._head + chunk[at : start + _HEAD.size]
-            if len(head) < _HEAD.size:
+        if self._head and at < size:
+            missing = _HEAD_SIZE - len(self._head)
+            head = self._head + chunk[at : at + missing]
+            if len(head) < _HEAD_SIZE:
                 self._head = head
-                break
+                return chunk
             self._head = b""
-            kind, length = _HEAD.unpack(head)
-            if kind not in (_TEXT, _BINARY, _CLOSE) or length > MAX_MESSAGE:
-                raise BadMessage("the engine sent what is no message")
-            self.messages += 1
-            end = start + _HEAD.size + length
-            self._left = max(0, end - len(chunk))
-            at = min(end, len(chunk))
+            at = self._skip(head, 0, at + missing, size)
+        while at < size:
+            start = at + _HEAD_SIZE
+            if size < start:
+                self._head = chunk[at:]
+                break
+            at = self._skip(chunk, at, start, size)
         return chunk
+
+    def _skip(self, head: bytes, at: int, start: int, size: int) -> int:
+        """The end of the message whose content begins at `start`, or the end of the chunk."""
+        end = start + read_head(head, at)[1]
+        self.messages += 1
+        if end <= size:
+            return end
+        self._left = end - size
+        return size
 
 
 class Codec:
-    """The protocol of one WebSocket. After each method, what `outgoing` has is to be written."""
+    """The protocol of one WebSocket.
 
-    __slots__ = ("_kind", "_message", "_spoken", "has_told", "messages", "protocol")
+    `feed` it the received bytes, then `step` until it `is_hungry`, and forward the results of each step. After every
+    method call, write `outgoing`, and close the connection if `is_over`.
+    """
 
-    def __init__(self, side: Side, extensions: list[Extension]) -> None:
-        self.protocol = Protocol(side, max_size=MAX_MESSAGE, logger=QUIET_LOG)
-        self.protocol.extensions = extensions
-        self.messages = 0  # that the last `receive` gave
-        self.has_told = False  # the worker knows that the other side has closed
-        self._kind = _TEXT
-        self._message = _NOTHING  # fragments of a message
-        self._spoken = _NOTHING  # what an engine sent of a frame that is not whole
+    __slots__ = ("_broken", "_incoming", "_is_client", "_outgoing", "has_told", "is_over")
+
+    def __init__(self, is_client: bool, their_window: int, our_window: int) -> None:
+        """`is_client`: this side is the client. The windows are those of permessage-deflate in bits, 0 without it."""
+        self._is_client = is_client
+        self._incoming = Incoming(not is_client, their_window)
+        self._outgoing = Outgoing(is_client, our_window)
+        self._broken = ""  # the peer's error
+        self.has_told = False  # the worker knows that the peer has closed
+        self.is_over = False  # this side must close the connection
 
     @property
     def is_open(self) -> bool:
         """Neither side has closed."""
-        return self.protocol.state is State.OPEN
+        return self._outgoing.is_open
 
     @property
-    def is_closing(self) -> bool:
-        """A close was sent, and the connection should end soon."""
-        return self.protocol.state is State.CLOSING
+    def is_hungry(self) -> bool:
+        """All received bytes are read."""
+        return self._incoming.is_hungry
 
-    # --- the other side of the connection ---
+    @property
+    def held(self) -> int:
+        """Received bytes that are buffered."""
+        return self._incoming.held
 
-    def receive(self, data: bytes) -> bytes:
-        """What came on the connection; returns what that is to the worker. With a close, nothing follows it."""
-        protocol = self.protocol
-        self.messages = 0
-        protocol.receive_data(data)
-        found = [self._take(event) for event in protocol.events_received() if isinstance(event, Frame)]
-        if protocol.parser_exc is not None:
-            found.append(self.tell_close())
-        return b"".join(found)
+    # --- the peer ---
 
-    def _take(self, event: Frame) -> bytes:
-        opcode = event.opcode
-        if opcode is Opcode.CLOSE:
-            return self.tell_close()
-        if opcode is Opcode.PING or opcode is Opcode.PONG:
-            return b""
-        if opcode is not Opcode.CONT:
-            self._kind = _TEXT if opcode is Opcode.TEXT else _BINARY
-        if event.fin and not self._message:
-            return self._deliver(event.data)
-        if self._message is _NOTHING:
-            self._message = bytearray()
-        self._message += event.data
-        if not event.fin:
-            return b""
-        message, self._message = self._message, _NOTHING
-        return self._deliver(message)
+    def feed(self, data: bytes) -> None:
+        """Add received bytes. After a close they are dropped."""
+        if self._incoming.close is None and not self._broken and not self.is_over:
+            self._incoming.feed(data)
 
-    def _deliver(self, message: bytes | bytearray | memoryview) -> bytes:
+    def step(self, now: float) -> int:
+        """Read some of the received bytes. Returns the number of messages for `take`."""
+        incoming = self._incoming
+        incoming.messages = 0
+        try:
+            incoming.step(now)
+        except Broken as broken:
+            self.fail(broken.code, broken.reason)
+        if incoming.close is not None:
+            self._on_close(incoming.close[2])
+        return incoming.messages
+
+    def take(self) -> list[bytes | bytearray]:
+        """The results of the last step, for the worker. Nothing follows a close."""
+        incoming = self._incoming
+        found, incoming.found = incoming.found, []
         if self.has_told:
-            return b""
-        if self._kind == _TEXT:
-            try:
-                str(message, "utf-8")
-            except UnicodeDecodeError:
-                self.protocol.fail(INVALID_TEXT, "a text message is not UTF-8")
-                return self.tell_close()
-        self.messages += 1
-        return _HEAD.pack(self._kind, len(message)) + message
+            return []
+        if incoming.close is not None or self._broken:
+            found.append(self.tell_close())
+        return found
+
+    def _on_close(self, payload: bytes) -> None:
+        self._incoming.ping = None
+        self._outgoing.close(payload)
+        if not self._is_client:  # a client waits for the server to close the connection
+            self.is_over = True
+
+    def fail(self, code: int, reason: str) -> None:
+        """Close because of an error of the peer."""
+        self._broken = self._broken or reason
+        self._incoming.drop()
+        self._incoming.ping = None
+        self._outgoing.close(_WIRE_CODE.pack(code) + _cut(reason))
+        if not self._is_client:
+            self.is_over = True
 
     def tell_close(self) -> bytes:
-        """How the other side closed, for the worker, which is told once; b"" if it knows."""
+        """The peer's close, for the worker; b"" once the worker has it."""
         if self.has_told:
             return b""
         self.has_told = True
-        protocol = self.protocol
-        close = protocol.close_rcvd
-        if close is not None and protocol.parser_exc is None:
-            return pack_close(close.code, close.reason)
-        broken = protocol.parser_exc
-        return pack_close(ABNORMAL, str(broken)[:120] if isinstance(broken, ProtocolError) else "")
+        close = self._incoming.close
+        if close is not None and not self._broken:
+            return pack_close(close[0], close[1])
+        return pack_close(ABNORMAL, self._broken)
+
+    def answer_ping(self) -> None:
+        """Answer the latest ping. Call it only when the connection can write: a client may ping and never read."""
+        incoming = self._incoming
+        if incoming.ping is not None and not self.is_over:
+            self._outgoing.pong(incoming.ping)
+            incoming.ping = None
 
     # --- the worker ---
 
     def speak(self, chunk: bytes) -> None:
-        """What an engine sent. BadMessage if no worker would."""
-        data = self._spoken if self._spoken else bytearray()
-        data += chunk
-        at = 0
-        while len(data) >= at + _HEAD.size:
-            kind, length = _HEAD.unpack_from(data, at)
-            if kind not in (_TEXT, _BINARY, _CLOSE) or length > MAX_MESSAGE:
-                raise BadMessage("the engine sent what is no message")
-            end = at + _HEAD.size + length
-            if len(data) < end:
-                break
-            self._say(kind, bytes(data[at + _HEAD.size : end]))
-            at = end
-        del data[:at]
-        self._spoken = data if data else _NOTHING
+        """Handle data from the engine. Raises BadMessage if no worker could send it."""
+        outgoing = self._outgoing
+        outgoing.speak(chunk)
+        if outgoing.said_close is not None:
+            self.close(outgoing.said_close[0] or NO_STATUS, outgoing.said_close[1])
 
-    def _say(self, kind: int, payload: bytes) -> None:
-        if not self.is_open:
-            return
-        if kind == _CLOSE:
-            code = _CODE.unpack_from(payload)[0] if len(payload) >= _CODE.size else NO_STATUS
-            self.close(code, payload[_CODE.size : 125].decode("utf-8", "ignore"))
-        elif kind == _TEXT:
-            self.protocol.send_text(payload)
-        else:
-            self.protocol.send_binary(payload)
-
-    # --- ourselves ---
+    # --- Atoll itself ---
 
     def close(self, code: int, reason: str = "") -> None:
-        """Begin to close, unless that has begun."""
-        if not self.is_open:
-            return
-        try:
-            self.protocol.send_close(None if code == NO_STATUS else code, "" if code == NO_STATUS else reason)
-        except ProtocolError:  # a code that may not be sent: the worker's half has refused it, so the engine made it up
-            self.protocol.send_close(INTERNAL_ERROR)
+        """Start the close, unless it has begun."""
+        if code == NO_STATUS:
+            payload = b""
+        elif code in CLOSE_CODES or 3000 <= code < 5000:
+            payload = _WIRE_CODE.pack(code) + _cut(reason)
+        else:  # an invalid code: the JavaScript half rejects it, so the engine forged it
+            payload = _WIRE_CODE.pack(INTERNAL_ERROR)
+        self._outgoing.close(payload)
 
     def ping(self) -> None:
-        if self.is_open:
-            self.protocol.send_ping(b"")
+        self._outgoing.ping()
 
     def end(self) -> None:
-        """The other side has ended the connection."""
-        self.protocol.receive_eof()
+        """The peer has closed the connection."""
+        self._outgoing.is_open = False
+        self.is_over = True
 
-    def outgoing(self) -> list[bytes]:
-        """What is to be written; an empty piece says that the connection is to be closed after what came before."""
-        return self.protocol.data_to_send()
+    def outgoing(self) -> bytes:
+        """What is to be written."""
+        return self._outgoing.take()

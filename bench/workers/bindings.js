@@ -1,4 +1,4 @@
-// What bench/bindings.py asks for: ?n= operations of one kind at once.
+// The worker of bench/bindings.py: does ?n= operations of one kind at once.
 const KILOBYTE = "x".repeat(1024);
 const CACHED = "http://cache.example/hit";
 let last = 0;
@@ -37,7 +37,7 @@ export default {
   },
 };
 
-/** A fast wrong answer is worth nothing. */
+/** Fails on a wrong answer: its speed is meaningless. */
 function sizes(values, count) {
   const right = values.length === count && values.every((value) => value.length === 1024);
   return new Response(right ? "right" : "wrong", { status: right ? 200 : 500 });

@@ -1,4 +1,4 @@
-// 1 MB in 64 chunks, made as the client takes them.
+// 1 MB in 64 chunks, created as the client reads them.
 const chunk = new Uint8Array(16 * 1024).fill(46);
 
 export default {

@@ -1,5 +1,5 @@
-// What bench/web.py times: each path does one thing `n` times. The clock of an isolate stands still while it runs, so the time is
-// taken outside, as the difference to n = 0.
+// The worker of bench/web.py: each path does one thing `n` times. The clock of an isolate stands still while it runs, so the
+// benchmark measures from outside, as the difference to n = 0.
 const TESTS = {
   "/url": (request) => new URL(request.url).pathname.length,
   "/headers": () => new Headers({ accept: "*/*", "content-type": "text/plain", "x-one": "1" }).get("x-one").length,

@@ -1,9 +1,9 @@
-// Feeds the wire decoder bytes it must survive: valid frames, broken ones, random ones, in pieces of every size.
+// Fuzzes the wire decoder with valid, broken and random frames, in pieces of every size.
 //
 //   fuzz_wire [ROUNDS] [SEED]
 //
-// Built with AddressSanitizer (cmake -DATOLL_SANITIZE=ON): reading one byte too many ends the program. Besides not
-// crashing, valid frames must come out exactly as they went in, however the stream is cut.
+// Built with AddressSanitizer (cmake -DATOLL_SANITIZE=ON): reading past the end of a buffer ends the program. Valid
+// frames must also come out exactly as they went in, regardless of how the stream is split.
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "wire.h"
+#include "link/wire.h"
 
 namespace {
 
@@ -26,7 +26,7 @@ std::string RandomBytes(std::mt19937_64& random, size_t size) {
   return bytes;
 }
 
-// Parses a payload that lies in a buffer of exactly its size, so that the sanitizer sees every step beyond it.
+// Parses a payload in a buffer of exactly its size, so that the sanitizer detects every access beyond it.
 void ParseExactly(std::string_view payload) {
   std::unique_ptr<char[]> exact(new char[payload.size()]);
   std::copy(payload.begin(), payload.end(), exact.get());
@@ -38,7 +38,7 @@ void ParseExactly(std::string_view payload) {
   (void)used;
 }
 
-// Cuts `stream` into random pieces and returns the payloads that came out.
+// Splits `stream` into random pieces and returns the decoded payloads.
 std::vector<std::string> Decode(std::mt19937_64& random, std::string_view stream, bool* broken) {
   FrameReader reader;
   std::vector<std::string> payloads;

@@ -1,4 +1,4 @@
-// One answer made of three: all upstreams are asked at once, and one that fails costs only its own part.
+// Combines three upstreams into one response. It calls all of them at once; one that fails affects only its own part.
 export default {
   async fetch(request, env) {
     const parts = await Promise.all(env.UPSTREAMS.split(" ").map(ask));

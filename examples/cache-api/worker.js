@@ -1,4 +1,4 @@
-// Answers from the cache when it can; else makes the answer, which takes a while, and keeps it for ten seconds.
+// Answers from the cache if possible. Otherwise it creates the response, which takes a while, and caches it for ten seconds.
 export default {
   async fetch(request, env, ctx) {
     const cache = caches.default;

@@ -1,4 +1,4 @@
-// A chat room: a page, and a WebSocket for everyone who has it open. The room is the memory of one isolate.
+// A chat room: a page, and a WebSocket for everyone who has it open. The room is in the memory of one isolate.
 const everyone = new Set();
 
 const page = `<!doctype html><meta charset="utf-8"><title>Chat</title>

@@ -1,4 +1,4 @@
-// Calls another worker of this node, ../greeter: by a method, and by fetch. No socket is used.
+// Calls another worker of this node, ../greeter, by a method and by fetch. No socket is used.
 export default {
   async fetch(request, env) {
     const { pathname } = new URL(request.url);

@@ -1,4 +1,4 @@
-// A small JSON API: one route, and a 404 that says what there is.
+// A small JSON API: one route, and a 404 that lists the routes.
 const routes = {
   "GET /api/hello": (request, url, env) => {
     const name = url.searchParams.get("name") ?? env.DEFAULT_NAME;

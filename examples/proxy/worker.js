@@ -1,4 +1,4 @@
-// A reverse proxy: every path but the root is asked for at env.ORIGIN and sent on as it comes, in both directions.
+// A reverse proxy: forwards every path except the root to env.ORIGIN and streams both bodies.
 export default {
   async fetch(request, env) {
     const url = new URL(request.url);

@@ -1,4 +1,4 @@
-// Answers at once and does the work later: a producer and the consumer of its messages in one worker.
+// Answers at once and does the work later: one worker is both the producer and the consumer of its messages.
 export default {
   async fetch(request, env) {
     if (request.method !== "POST") return new Response("POST a word here; it is handled later.\n");

@@ -1,4 +1,4 @@
-// Lets every client through five times in ten seconds, and says which version of itself it is.
+// Accepts five requests of each client in ten seconds, and reports its own version.
 export default {
   async fetch(request, env) {
     const client = request.headers.get("x-client") ?? "anonymous";

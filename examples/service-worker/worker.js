@@ -1,4 +1,4 @@
-// The older syntax: no exports, a listener for the fetch event. Variables of the environment are globals here.
+// The older syntax: no exports, but a listener for the fetch event. Environment variables are globals here.
 /* global GREETING */
 addEventListener("fetch", (event) => {
   event.respondWith(answer(event.request));

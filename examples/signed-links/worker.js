@@ -1,4 +1,4 @@
-// Links that expire and cannot be forged, with modules of Node: what was written for Node runs as it is.
+// Links that expire and cannot be forged, made with Node's modules: code written for Node runs unchanged.
 /* global Buffer, process -- the flag nodejs_compat gives them */
 import { createHmac, timingSafeEqual } from "node:crypto";
 import { pipeline } from "node:stream/promises";

@@ -1,4 +1,4 @@
-// Bodies that flow: GET sends a line now and then, POST gives the upload back in capitals while it still arrives.
+// Streaming bodies: GET sends a line at intervals, POST returns the upload in capitals while it still arrives.
 const encoder = new TextEncoder();
 
 export default {
@@ -11,7 +11,7 @@ export default {
   },
 };
 
-// A stream that asks for nothing until its reader does: a slow client slows the worker, and no memory grows.
+// Produces data only when its reader asks for it: a slow client slows the worker, and memory does not grow.
 function slowly(lines) {
   let line = 0;
   return new ReadableStream({
@@ -24,7 +24,7 @@ function slowly(lines) {
   });
 }
 
-// Works on bytes, so a character cut in two between chunks comes out whole.
+// Decodes bytes as a stream, so a character that is split between two chunks stays intact.
 function capitals() {
   return new TransformStream({
     transform(chunk, controller) {

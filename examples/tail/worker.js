@@ -1,4 +1,4 @@
-// Is told what happens in a worker, here in itself: calls of its own tail handler are told to nobody.
+// Receives records of the calls of a worker, here of its own. Calls of the tail handler itself are not reported.
 const outcomes = {};
 
 export default {

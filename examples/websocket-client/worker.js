@@ -1,4 +1,4 @@
-// Joins the chat room of the example `chat`, says something there, and answers with what was heard.
+// Joins the chat room of the example `chat`, sends a message, and responds with the messages it received.
 export default {
   async fetch(request) {
     const text = new URL(request.url).searchParams.get("say") ?? "hello from a worker";

@@ -1,4 +1,4 @@
-"""Many workers write at once to a disk that is slow to be sure: all wait a little, nobody is refused or forgotten."""
+"""Many workers write at once to a disk with a slow fsync: all wait a little, none is refused or forgotten."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ WORKER = """export default {
 
 
 class SlowFile(apsw.VFSFile):
-    seconds = 0.0  # that an fsync takes longer
+    seconds = 0.0  # additional time of an fsync
     syncs = 0
 
     def xSync(self, flags: int) -> None:
@@ -35,7 +35,7 @@ class SlowFile(apsw.VFSFile):
 
 
 class SlowDisk(apsw.VFS):
-    """Every fsync can be made to take long, as on a busy spinning disk or a network volume."""
+    """A disk whose fsync can be slowed, like a busy spinning disk or a network volume."""
 
     def __init__(self, usual: str) -> None:
         super().__init__("slow", usual, makedefault=True)
@@ -68,8 +68,8 @@ async def test_fifty_workers_write_to_one_slow_disk(tmp_path: Path, slow_disk: t
         slow_disk.seconds, slow_disk.syncs = SYNC_SECONDS, 0
         async with asyncio.timeout(60):
             answers = await asyncio.gather(*(workers[int(key.partition("-")[0])].fetch(f"/?key={key}") for key in keys))
-        assert [answer.text for answer in answers] == keys, "no error, none of them lost"
-        assert 2 <= slow_disk.syncs < len(keys), "writes that wait share one"
+        assert [answer.text for answer in answers] == keys, "no write fails or is lost"
+        assert 2 <= slow_disk.syncs < len(keys), "waiting writes share one fsync"
         slow_disk.seconds = 0.0
         queues = [(await atoll.api("GET", f"/api/queues/queue-{number}"))["waiting"] for number in range(5)]
         assert sum(queues) == len(keys)

@@ -1,4 +1,4 @@
-"""Files that an older Atoll made are brought up to date with all that is in them."""
+"""Database files of an older Atoll are migrated with all their data."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from pathlib import Path
 import apsw
 
 from atoll.bindings.kv.sqlite import SqliteKV
-from atoll.bindings.kv.store import Entry, Size, Space
+from atoll.bindings.kv.store import Size, Space, StoredValue
 from atoll.bindings.queue.sqlite import SqliteQueues
 
 
 def old_file(path: Path, package: str, *statements: str) -> None:
-    """A database as the first migration alone leaves it, with something in it."""
+    """A database with some data as the first migration alone leaves it."""
     first = next(f for f in (resources.files(package) / "migrations").iterdir() if f.name.startswith("0001"))
     connection = apsw.Connection(str(path))
     connection.execute(first.read_text("utf-8"))
@@ -22,7 +22,7 @@ def old_file(path: Path, package: str, *statements: str) -> None:
     connection.close()
 
 
-async def test_sizes_of_namespaces_are_counted_when_they_were_not(tmp_path: Path) -> None:
+async def test_a_migration_counts_the_sizes_of_namespaces(tmp_path: Path) -> None:
     old_file(
         tmp_path / "kv.db",
         "atoll.bindings.kv",
@@ -32,13 +32,13 @@ async def test_sizes_of_namespaces_are_counted_when_they_were_not(tmp_path: Path
     store = SqliteKV(tmp_path / "kv.db")
     space = Space("alice", "a")
     assert await store.measure(space) == Size(2, 6) and await store.measure(Space("alice", "b")) == Size(0, 0)
-    await store.put(space, [(b"a", Entry(b"1"))])
+    await store.put(space, [(b"a", StoredValue(b"1"))])
     await store.delete(space, [b"b"])
     assert await store.total("alice") == Size(1, 2)
     await store.close()
 
 
-async def test_large_values_are_moved_out_of_their_rows(tmp_path: Path) -> None:
+async def test_a_migration_moves_large_values_to_their_own_table(tmp_path: Path) -> None:
     sizes = (0, 1, 4096, 4097, 200_000)
     old_file(
         tmp_path / "kv.db",
@@ -52,7 +52,7 @@ async def test_large_values_are_moved_out_of_their_rows(tmp_path: Path) -> None:
     store = SqliteKV(tmp_path / "kv.db")
     space = Space("alice", "a")
     found = await store.get(space, [bytes([0x60 + number]) for number in range(len(sizes))], 0)
-    assert found == [Entry(bytes(size)) for size in sizes]
+    assert found == [StoredValue(bytes(size)) for size in sizes]
     assert await store.measure(space) == Size(5, sum(sizes) + 5)
     await store.close()
     connection = apsw.Connection(str(tmp_path / "kv.db"))
@@ -60,7 +60,7 @@ async def test_large_values_are_moved_out_of_their_rows(tmp_path: Path) -> None:
     connection.close()
 
 
-async def test_queues_keep_their_numbers_and_new_ones_get_others(tmp_path: Path) -> None:
+async def test_a_migration_keeps_queue_ids_and_new_queues_get_others(tmp_path: Path) -> None:
     old_file(
         tmp_path / "queues.db",
         "atoll.bindings.queue",

@@ -1,10 +1,10 @@
-"""What the ops of one call hold open: found by number, closed with the call, never more than allowed."""
+"""Resources that the ops of one call hold open: found by number, closed with the call, bounded."""
 
 from __future__ import annotations
 
 import pytest
 
-from atoll.bindings.scope import MAX_OPEN, Scope
+from atoll.bindings.scope import MAX_OPEN, CallScope
 from atoll.errors import InvalidArgument, QuotaExceeded
 from atoll.workers import Version
 
@@ -26,8 +26,8 @@ class OtherThing(Thing):
     pass
 
 
-def test_a_thing_is_found_by_its_number_and_its_kind_only() -> None:
-    scope, thing = Scope(VERSION), Thing([])
+def test_a_resource_is_found_only_by_its_number_and_kind() -> None:
+    scope, thing = CallScope(VERSION), Thing([])
     number = scope.keep(thing)
     assert scope.find(number, Thing) is thing
     for wrong in (number + 1, str(number), None, -1, 1.5, [number]):
@@ -37,8 +37,8 @@ def test_a_thing_is_found_by_its_number_and_its_kind_only() -> None:
         scope.find(number, OtherThing)
 
 
-def test_a_thing_is_closed_once_by_release_or_by_the_end_of_the_call() -> None:
-    scope, closes = Scope(VERSION), list[Thing]()
+def test_a_resource_is_closed_once_by_release_or_the_end_of_the_call() -> None:
+    scope, closes = CallScope(VERSION), list[Thing]()
     things = [Thing(closes), Thing(closes, breaks=True), Thing(closes), Thing(closes)]
     numbers = [scope.keep(thing) for thing in things]
     scope.release(numbers[0])
@@ -48,11 +48,11 @@ def test_a_thing_is_closed_once_by_release_or_by_the_end_of_the_call() -> None:
     assert sorted(map(id, closes)) == sorted(map(id, things[:3]))
     with pytest.raises(InvalidArgument):
         scope.keep(things[3])
-    assert closes[-1] is things[3], "what comes too late is closed at once"
+    assert closes[-1] is things[3], "a resource that comes too late is closed at once"
 
 
-def test_a_call_cannot_hold_more_than_its_share() -> None:
-    scope, closes = Scope(VERSION), list[Thing]()
+def test_the_number_of_open_resources_of_a_call_is_limited() -> None:
+    scope, closes = CallScope(VERSION), list[Thing]()
     for _ in range(MAX_OPEN):
         scope.keep(Thing(closes))
     with pytest.raises(QuotaExceeded):

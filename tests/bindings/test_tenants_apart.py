@@ -1,4 +1,4 @@
-"""Two tenants with the same names never see each other's data, in any binding that keeps some."""
+"""Two tenants with the same names never see each other's data, in any binding that stores some."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -17,14 +18,14 @@ from atoll.bindings.kv.ops import KV
 from atoll.bindings.kv.sqlite import SqliteKV
 from atoll.bindings.ratelimit.memory import MemoryCounters
 from atoll.bindings.ratelimit.ops import RateLimit
-from atoll.bindings.scope import Scope
-from atoll.broker import Broker, Refusal
+from atoll.bindings.scope import CallScope
+from atoll.broker import Broker, OpRefusal
 from atoll.workers import Grant, Version
 from tests.running import Answer, Atoll
 
 
 class Tenant:
-    """A worker of one tenant that asks the broker."""
+    """A worker of one tenant that sends ops to the broker."""
 
     def __init__(self, broker: Broker, name: str) -> None:
         self.broker = broker
@@ -34,9 +35,9 @@ class Tenant:
         )
 
     async def ask(self, op: str, body: bytes = b"", **meta: Any) -> Reply:
-        answers: list[Reply | Refusal] = []
+        answers: list[Reply | OpRefusal] = []
         [found] = [known for known in self.broker.bind(sorted(self.broker._ops)) if known.name == op]
-        task = self.broker.answer(found, Scope(self.version), json.dumps(meta).encode(), body, answers.append)
+        task = self.broker.answer(found, CallScope(self.version), json.dumps(meta).encode(), body, answers.append)
         if task is not None:
             await task
         [answer] = answers
@@ -88,16 +89,16 @@ async def test_rate_limits(tenants: tuple[Tenant, Tenant]) -> None:
 
 
 @pytest.mark.parametrize("op", ["kv.read", "kv.upload", "cache.read", "cache.write"])
-async def test_what_another_call_opened_cannot_be_gone_on_with(
+async def test_a_call_cannot_use_resources_of_another_call(
     tenants: tuple[Tenant, Tenant], op: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     alice, _ = tenants
     for number in (1, -1, "1", None if op != "kv.upload" else 7):
-        with pytest.raises(AssertionError, match="closed already"):
+        with pytest.raises(AssertionError, match="is closed, or belongs to another"):
             await alice.ask(op, binding="KV", reader=number, upload=number)
 
 
-def test_tenants_do_not_meet_over_http_and_an_heir_of_a_name_finds_nothing(new_atoll: Callable[..., Atoll]) -> None:
+def test_tenants_are_separate_over_http_and_a_reused_tenant_name_starts_empty(new_atoll: Callable[..., Atoll]) -> None:
     node = new_atoll(engines=1)
     script = """export default { async fetch(request, env) {
       const cache = caches.default;
@@ -131,9 +132,13 @@ def test_tenants_do_not_meet_over_http_and_an_heir_of_a_name_finds_nothing(new_a
     assert ask("bob", "DELETE", "/api/kv/same").status == 204
     assert ask("alice", "GET", "/api/kv/same/values/k").text == "alice's"
     assert ask("alice", "DELETE", "/api/workers/worker-alice").status == 204
-    assert node.control("DELETE", "/api/tenants/alice").status == 409, "it still has a namespace"
+    assert node.control("DELETE", "/api/tenants/alice").status == 409, "the tenant still has a namespace"
     assert ask("alice", "DELETE", "/api/kv/same").status == 204
     assert node.control("DELETE", "/api/tenants/alice").status == 204
     assert node.control("POST", "/api/tenants", {"name": "alice"}).status == 201
+    host = quote("*worker-alice.localhost", safe="")
+    assert node.control("DELETE", f"/api/reserved-hosts/{host}").status == 204, (
+        "a later tenant of the same name does not have it"
+    )
     deploy("alice")
     assert node.get("worker-alice").json == [None, None]

@@ -1,4 +1,4 @@
-// What a file of declarations says is there, by TypeScript's own understanding of it: node declared_globals.mjs FILE
+// The globals that a declaration file defines, as TypeScript understands it: node declared_globals.mjs FILE
 // Prints {name: {members, statics} | "value"} for every global value; names as an isolate spells them.
 import ts from "typescript";
 
@@ -16,7 +16,7 @@ function names(symbols) {
     .sort();
 }
 
-// What a class has by itself, interfaces of its name included, and not what it has from the class it extends.
+// The members that a class defines itself, including interfaces of its name, without inherited ones.
 function ownMembers(type) {
   const own = type.symbol.declarations;
   const inherited = new Set();

@@ -1,4 +1,4 @@
-"""A real `atoll dev` for tests: a process that tells what happens as JSON, so that tests wait for events."""
+"""A real `atoll dev` for tests: a process that reports events as JSON, so that tests wait for events."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Dev:
         self.stderr += self.process.stderr
 
     def wait_for(self, *names: str) -> dict[str, Any]:
-        """The next event of one of these names."""
+        """The next event with one of these names."""
         deadline = time.monotonic() + SECONDS
         while True:
             try:
@@ -82,7 +82,7 @@ class Dev:
                 return event
 
     def take_events(self) -> None:
-        """Those that came by now."""
+        """The events so far."""
         while not self.events.empty():
             self.seen.append(self.events.get())
 
@@ -116,7 +116,7 @@ class Dev:
 
 
 def deaf(module: str = "atoll.app", number: signal.Signals = signal.SIGINT) -> str:
-    """A sitecustomize.py that sends a signal at the import of a module, where errors are printed and forgotten."""
+    """A sitecustomize.py that sends a signal during the import of a module, where errors are printed and ignored."""
     return f"""
 import os, sys
 

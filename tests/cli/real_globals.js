@@ -1,5 +1,5 @@
-// What the global object of an isolate holds beyond the language, with the members of every class. A fresh realm of plain
-// ECMAScript is not to be had here, so the language's own names are listed.
+// The globals of an isolate beyond the language, with the members of every class. A fresh realm of plain ECMAScript is not
+// available here, so the language's own names are listed.
 const LANGUAGE = `
   AggregateError Array ArrayBuffer AsyncDisposableStack Atomics BigInt BigInt64Array BigUint64Array Boolean DataView Date
   DisposableStack Error EvalError FinalizationRegistry Float16Array Float32Array Float64Array Function Infinity Int16Array
@@ -7,7 +7,7 @@ const LANGUAGE = `
   Set String SuppressedError Symbol SyntaxError TypeError URIError Uint16Array Uint32Array Uint8Array Uint8ClampedArray
   WeakMap WeakRef WeakSet decodeURI decodeURIComponent encodeURI encodeURIComponent escape eval globalThis isFinite isNaN
   parseFloat parseInt undefined unescape`.split(/\s+/);
-const SYMBOLS = [Symbol.iterator, Symbol.asyncIterator]; // the others are not for calling
+const SYMBOLS = [Symbol.iterator, Symbol.asyncIterator]; // the others are not meant to be called
 const OF_EVERY_CLASS = ["length", "name", "prototype"];
 
 function namesOf(object, but) {

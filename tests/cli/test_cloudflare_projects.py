@@ -1,7 +1,7 @@
-"""Projects in the spirit of the most used public templates of Cloudflare's, unchanged from their wrangler config.
+"""Projects like Cloudflare's most used public templates, unchanged from their wrangler config.
 
-Each is what such a template has: its config in the format it comes in, environments, bindings, packages of npm. What
-Atoll has no part for is refused with one clear message per field, and a doctor says so before anything runs.
+Each has what such a template has: its config in the original format, environments, bindings, npm packages. Atoll
+refuses what it does not support with one clear message per field, and `atoll doctor` reports it before anything runs.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def project(tmp_path: Path) -> Write:
         for path, content in files.items():
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
             (folder / path).write_bytes(content if isinstance(content, bytes) else content.encode())
-        (folder / "node_modules").symlink_to(ROOT / "node_modules")  # as `npm install` would leave it
+        (folder / "node_modules").symlink_to(ROOT / "node_modules")  # as `npm install` leaves it
         return folder
 
     return write
@@ -194,7 +194,7 @@ def test_modules_by_rules_aliases_defines_and_a_tsconfig(atoll: Atoll, project: 
     }  # fmt: skip
 
 
-def test_a_worker_that_leans_on_node(atoll: Atoll, project: Write) -> None:
+def test_a_worker_that_uses_node_modules(atoll: Atoll, project: Write) -> None:
     flags = ["nodejs_compat"]
     facts = {"name": "cf-node", "main": "index.ts", "compatibility_date": DATE, "compatibility_flags": flags}
     config = json.dumps(facts | {"vars": {"SECRET": "s"}})
@@ -238,17 +238,15 @@ def test_the_older_syntax_with_a_build_step(atoll: Atoll, project: Write) -> Non
     source = """addEventListener("fetch", (event) => event.respondWith(new Response(`${GREETING}, WHO`)));"""
     folder = project("cf-older", **{"wrangler.toml": config, "src/worker.js": source, "dist/worker.js": ""})
     said = run(folder, "deploy", **node_of(atoll)).stderr
-    assert "`type` is no field that Atoll knows" in said
+    assert "`type` is not a known field" in said
     assert atoll.get("cf-older").text == "Hello, world"
 
 
-# Templates that need what Atoll does not have: field -> what such a template's config says of it
+# Templates that need a feature Atoll lacks: field -> the value in such a template's config
 REFUSED = {
     "durable_objects": '"durable_objects": { "bindings": [{ "name": "ROOM", "class_name": "Room" }] }',
     "migrations": '"migrations": [{ "tag": "v1", "new_sqlite_classes": ["Room"] }]',
-    "assets": '"assets": { "directory": "./public", "binding": "ASSETS" }',
     "d1_databases": '"d1_databases": [{ "binding": "DB", "database_name": "x", "database_id": "y" }]',
-    "r2_buckets": '"r2_buckets": [{ "binding": "FILES", "bucket_name": "x" }]',
     "ai": '"ai": { "binding": "AI" }',
     "workflows": '"workflows": [{ "binding": "W", "name": "w", "class_name": "W" }]',
     "pages_build_output_dir": '"pages_build_output_dir": "./dist"',
@@ -256,7 +254,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("field", REFUSED)
-def test_a_part_that_atoll_does_not_have_is_refused_by_its_name(atoll: Atoll, project: Write, field: str) -> None:
+def test_an_unsupported_feature_is_refused_by_name(atoll: Atoll, project: Write, field: str) -> None:
     name = f"cf-no-{field.replace('_', '-')}"[:40]
     config = f'{{ "name": "{name}", "main": "index.js", "compatibility_date": "{DATE}", {REFUSED[field]} }}'
     folder = project(
@@ -266,7 +264,7 @@ def test_a_part_that_atoll_does_not_have_is_refused_by_its_name(atoll: Atoll, pr
     about = [line for line in ran.stderr.splitlines() if line.startswith(f"error: `{field}` is not supported: ")]
     assert len(about) == 1 and "hint: " in ran.stderr and ran.stdout == ""
     assert atoll.get(name).status == 404
-    if field == "durable_objects":  # once is enough: the same road for all
+    if field == "durable_objects":  # checked for one field only: the code is the same for all
         checks = json.loads(run(folder, "doctor", "--no-sandbox", "--json", code=1, **node_of(atoll)).stdout)
         assert [c["level"] for c in checks if f"`{field}`" in c["text"]] == ["error"]
         run(folder, "deploy", "--allow-missing-bindings", **node_of(atoll))
@@ -295,7 +293,7 @@ export default {
 """
 
 
-def test_what_was_allowed_to_be_missing_says_so_when_it_is_used(atoll: Atoll, project: Write) -> None:
+def test_an_allowed_missing_binding_throws_when_used(atoll: Atoll, project: Write) -> None:
     config = f"""{{ "name": "cf-goes-without", "main": "index.js", "compatibility_date": "{DATE}",
       "d1_databases": [{{ "binding": "DB", "database_name": "x", "database_id": "y" }}],
       "durable_objects": {{ "bindings": [{{ "name": "ROOM", "class_name": "Room" }}] }},

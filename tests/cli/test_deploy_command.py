@@ -1,4 +1,4 @@
-"""deploy, workers and logs against a real node: what a user does after `atoll init`."""
+"""deploy, workers and logs against a real node: the steps of a user after `atoll init`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def project(folder: Path, name: str) -> Path:
     return folder
 
 
-def test_deploy_look_and_delete(atoll: Atoll, tmp_path: Path) -> None:
+def test_deploy_inspect_and_delete(atoll: Atoll, tmp_path: Path) -> None:
     node = {"ATOLL_API": f"http://localhost:{atoll.port}"}
     folder = project(tmp_path, "cli-shop")
     ran = run(folder, "deploy", "--message", "first one", **node)
@@ -44,11 +44,11 @@ def test_deploy_look_and_delete(atoll: Atoll, tmp_path: Path) -> None:
     assert atoll.get("cli-shop").status == 404
 
 
-def test_a_bundle_is_deployed_as_it_was_built(atoll: Atoll, tmp_path: Path) -> None:
+def test_a_bundle_is_deployed_without_a_build(atoll: Atoll, tmp_path: Path) -> None:
     node = {"ATOLL_API": f"http://localhost:{atoll.port}"}
     folder = project(tmp_path, "cli-bundle")
     run(folder, "build")
-    (folder / "word.ts").unlink()  # nothing is built again
+    (folder / "word.ts").unlink()  # the deploy does not build again
     run(folder, "deploy", "dist", **node)
     assert atoll.get("cli-bundle").text == "first"
     (folder / "dist/modules/index.js").write_text("changed")
@@ -75,7 +75,7 @@ def test_variables_and_another_name_from_the_command_line(atoll: Atoll, tmp_path
     assert atoll.get("cli-never").status == 404
 
 
-def test_a_node_that_is_not_there_is_an_error_with_a_hint(tmp_path: Path) -> None:
+def test_an_unreachable_node_is_an_error_with_a_hint(tmp_path: Path) -> None:
     (tmp_path / "w.js").write_text("export default { fetch() {} }")
     ran = run(tmp_path, "deploy", "w.js", "--api", "http://127.0.0.1:9", code=1)
     assert "error: http://127.0.0.1:9 does not answer" in ran.stderr

@@ -1,4 +1,4 @@
-"""`atoll dev` as a developer meets it: saves, mistakes, crashes, and the end."""
+"""`atoll dev` from a developer's view: saves, mistakes, crashes, and the end."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def says(text: str) -> str:
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Start]:
-    """`start(**files)` writes a project and runs it; it is stopped at the end."""
+    """`start(**files)` writes a project and runs it; the fixture stops it."""
     sessions: list[Dev] = []
 
     def run(*words: str, program: Sequence[str] = (ATOLL,), **files: str) -> Dev:
@@ -49,7 +49,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
 
 
 def family(pid: int) -> list[int]:
-    """A process and all below it, whichever of its threads started them."""
+    """A process and all its descendants, whichever of its threads started them."""
     found = [pid]
     for task in Path(f"/proc/{pid}/task").glob("*/children"):
         for child in task.read_text().split():
@@ -82,14 +82,14 @@ def test_a_worker_may_see_a_live_clock_to_be_measured(start: Start) -> None:
     assert dev.get() == (200, "false")
 
 
-def test_what_the_console_says_is_told_with_the_call(start: Start) -> None:
+def test_console_lines_are_shown_with_their_call(start: Start) -> None:
     dev = start(**{"index.ts": 'export default { fetch() { console.warn("a", { b: [1] }); return new Response() } }'})
     dev.get()
     assert dev.wait_for("call")["logs"] == [{"level": "warn", "message": "a { b: [ 1 ] }"}]
 
 
-def test_lines_are_told_as_they_are_said_not_when_the_call_is_over(start: Start) -> None:
-    """A stream that goes on for ever, and what waitUntil() does after the answer."""
+def test_console_lines_are_shown_at_once_and_not_when_the_call_ends(start: Start) -> None:
+    """For a stream that never ends, and for waitUntil() after the answer."""
     worker = """
     export default {
       fetch(request: Request, env: unknown, ctx: any) {
@@ -122,7 +122,7 @@ def test_lines_are_told_as_they_are_said_not_when_the_call_is_over(start: Start)
     assert not [event for event in dev.seen if event["event"] == "call" and event["path"] == "/later"]
 
 
-async def test_lines_of_a_websocket_come_while_it_is_open(start: Start) -> None:
+async def test_console_lines_of_a_websocket_are_shown_while_it_is_open(start: Start) -> None:
     worker = """
     export default {
       fetch() {
@@ -142,8 +142,8 @@ async def test_lines_of_a_websocket_come_while_it_is_open(start: Start) -> None:
             assert (said["event"], said["message"]) == ("log", f"got {word}")
 
 
-async def test_a_websocket_that_said_too_much_at_once_is_heard_again(start: Start) -> None:
-    """The bound is one of each second: a socket may live for days, and its lines with it."""
+async def test_a_websocket_that_floods_the_console_is_shown_again_later(start: Start) -> None:
+    """The limit is per second: a socket may live for days, and so do its lines."""
     worker = """
     export default {
       fetch() {
@@ -178,11 +178,11 @@ async def test_a_websocket_that_said_too_much_at_once_is_heard_again(start: Star
             dev.seen.clear()
 
 
-def test_tools_are_not_for_pages_of_the_web(start: Start) -> None:
+def test_web_pages_cannot_use_the_dev_tools(start: Start) -> None:
     worker = "export default { fetch: () => new Response('one'), scheduled: (c) => console.log('cron', c.cron) }"
     dev = start(**{"index.ts": worker})
     tool = "cdn-cgi/handler/scheduled"
-    assert dev.get(tool, host="evil.example")[0] == 404  # a name that was made to lead here
+    assert dev.get(tool, host="evil.example")[0] == 404  # as in DNS rebinding
     request = urllib.request.Request(dev.url + tool, headers={"Sec-Fetch-Site": "cross-site"})
     with pytest.raises(urllib.error.HTTPError) as refused:
         urllib.request.urlopen(request, timeout=60)
@@ -190,7 +190,7 @@ def test_tools_are_not_for_pages_of_the_web(start: Start) -> None:
         assert refused.value.code == 403
     for host in ("localhost", f"127.0.0.1:{dev.port}"):
         assert dev.get(tool, host=host)[0] == 200
-    assert dev.get("page", host="evil.example") == (200, "one")  # the project itself answers everywhere
+    assert dev.get("page", host="evil.example") == (200, "one")  # the project itself answers under every name
 
 
 def test_a_flood_of_lines_is_cut_and_counted(start: Start) -> None:
@@ -202,14 +202,14 @@ def test_a_flood_of_lines_is_cut_and_counted(start: Start) -> None:
     assert len([event for event in dev.seen if event["event"] == "log"]) < 5000
 
 
-def test_a_stack_in_the_console_has_the_places_of_the_source(start: Start) -> None:
+def test_a_stack_in_the_console_has_source_positions(start: Start) -> None:
     source = "enum Kind { A }\n\nexport default {\n  fetch() {\n    console.error(new Error(`no ${Kind.A}`));\n"
     dev = start(**{"index.ts": source + "    return new Response();\n  },\n};\n"})
     dev.get()
     assert "index.ts:5:19" in dev.wait_for("call")["logs"][0]["message"]
 
 
-def test_a_project_that_does_not_build_says_so_until_it_does(start: Start) -> None:
+def test_a_failed_build_is_shown_until_it_is_fixed(start: Start) -> None:
     dev = start()
     dev.save("index.ts", "export default {\n  fetch( { return 1 }\n}")
     failed = dev.wait_for("build_failed")
@@ -222,7 +222,7 @@ def test_a_project_that_does_not_build_says_so_until_it_does(start: Start) -> No
     assert dev.get() == (200, "fixed")
 
 
-def test_a_top_level_that_throws_changes_nothing_but_the_page(start: Start) -> None:
+def test_an_error_in_top_level_code_changes_only_the_page(start: Start) -> None:
     dev = start()
     dev.save("index.ts", "const nothing: any = null;\nnothing.x;\nexport default { fetch() {} }")
     failed = dev.wait_for("deploy_failed")
@@ -233,7 +233,7 @@ def test_a_top_level_that_throws_changes_nothing_but_the_page(start: Start) -> N
     assert dev.get() == (200, "again")
 
 
-def test_an_exception_has_its_place_in_the_source_even_from_a_bundle(start: Start) -> None:
+def test_an_exception_of_a_bundle_has_its_source_position(start: Start) -> None:
     source = 'import { fail } from "./lib";\nenum Kind { A }\n'
     source += "export default {\n  fetch(): Response {\n    return fail(Kind.A);\n  },\n};\n"
     library = "// a comment\nexport function fail(kind: number): never {\n  throw new RangeError(`no ${kind}`);\n}\n"
@@ -246,10 +246,10 @@ def test_an_exception_has_its_place_in_the_source_even_from_a_bundle(start: Star
     assert "index.ts:5:12" in thrown["stack"]
 
 
-def test_a_deleted_file_and_a_broken_config_are_survived(start: Start) -> None:
+def test_dev_survives_a_deleted_file_and_a_broken_config(start: Start) -> None:
     dev = start()
     (dev.folder / "index.ts").unlink()
-    assert "index.ts is gone" in dev.wait_for("build_failed")["message"]
+    assert "index.ts does not exist" in dev.wait_for("build_failed")["message"]
     dev.save("index.ts", says("back"))
     dev.wait_for("reloaded")
     dev.save("atoll.toml", "name = ")
@@ -262,17 +262,17 @@ def test_a_deleted_file_and_a_broken_config_are_survived(start: Start) -> None:
     assert dev.get() == (200, "other")
 
 
-def test_a_config_that_asks_for_more_is_told_what_it_does_not_get(start: Start) -> None:
+def test_unsupported_config_fields_are_reported(start: Start) -> None:
     dev = start()
     dev.save("atoll.toml", CONFIG + 'routez = 1\n[ai]\nbinding = "AI"\n')
     told = [dev.wait_for("finding")["message"] for _ in range(2)]
-    assert "`routez` is no field that Atoll knows" in told[0] and "did you mean `route`?" in told[0]
+    assert "`routez` is not a known field" in told[0] and "did you mean `route`?" in told[0]
     assert "`ai` is not supported" in told[1]
-    dev.save("index.ts", says("two"))  # which says nothing of it again
+    dev.save("index.ts", says("two"))  # the warning is not repeated
     assert dev.wait_for("finding", "reloaded")["event"] == "reloaded"
 
 
-def test_variables_for_development_are_read_and_followed(start: Start) -> None:
+def test_development_variables_are_read_and_watched(start: Start) -> None:
     worker = "export default { fetch(_: Request, env: any) { return new Response(env.WORD) } }"
     dev = start(**{"index.ts": worker, "atoll.toml": CONFIG + '[vars]\nWORD = "config"\n', ".dev.vars": "WORD=mine"})
     assert dev.get() == (200, "mine")
@@ -281,7 +281,7 @@ def test_variables_for_development_are_read_and_followed(start: Start) -> None:
     assert dev.get() == (200, "other")
 
 
-def test_calls_in_flight_finish_with_the_version_they_began_with(start: Start) -> None:
+def test_calls_in_flight_finish_with_their_version(start: Start) -> None:
     slow = 'export default { async fetch() { await scheduler.wait(1500); return new Response("old") } }'
     dev = start(**{"index.ts": slow})
     answers: list[tuple[int, str]] = []
@@ -309,7 +309,7 @@ def test_an_engine_that_dies_is_replaced(start: Start) -> None:
         assert time.monotonic() < deadline
 
 
-def test_scheduled_runs_when_it_is_asked_for(start: Start) -> None:
+def test_the_scheduled_handler_can_be_run_manually(start: Start) -> None:
     worker = "export default { fetch() {}, scheduled(c: any) { console.info(c.cron, c.scheduledTime) } }"
     dev = start(**{"index.ts": worker})
     assert dev.get("cdn-cgi/handler/scheduled?cron=*/5+*+*+*+*&time=1234") == (200, "Ran scheduled event\n")
@@ -318,7 +318,7 @@ def test_scheduled_runs_when_it_is_asked_for(start: Start) -> None:
 
 
 def test_a_cron_fires_by_itself(start: Start) -> None:
-    """On a clock that stands two seconds before a full minute."""
+    """On a clock that starts two seconds before a full minute."""
     worker = "export default { fetch() {}, scheduled(c: any) { console.info(c.cron, c.scheduledTime % 60000) } }"
     early = 58 - time.time() % 60
     shifted = f"import time; real = time.time; time.time = lambda: real() + {early}; "
@@ -341,11 +341,11 @@ def test_many_saves_in_a_row_end_with_the_last_one(start: Start) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_the_end_leaves_no_process_port_or_file_behind(start: Start, number: signal.Signals) -> None:
+def test_stopping_leaves_no_process_port_or_file_behind(start: Start, number: signal.Signals) -> None:
     dev = start(**{"index.ts": 'import { x } from "./x";\n' + says("bundled"), "x.ts": "export enum x {}"})
     assert dev.get() == (200, "bundled")
     processes = family(dev.process.pid)
-    assert len(processes) >= 3  # itself, an engine, a bundler
+    assert len(processes) >= 3  # the session, an engine and a bundler
     before = {path.name for path in dev.folder.iterdir()}
     assert dev.stop(number) == 0
     assert not [pid for pid in processes if alive(pid)]
@@ -355,7 +355,7 @@ def test_the_end_leaves_no_process_port_or_file_behind(start: Start, number: sig
     assert "Traceback" not in "".join(dev.stderr)
 
 
-def test_a_taken_port_is_named_with_who_holds_it(start: Start, tmp_path: Path) -> None:
+def test_the_error_for_a_taken_port_names_the_process(start: Start, tmp_path: Path) -> None:
     with socket.socket() as holder:
         holder.bind(("127.0.0.1", 0))
         holder.listen()
@@ -366,5 +366,5 @@ def test_a_taken_port_is_named_with_who_holds_it(start: Start, tmp_path: Path) -
 
 def test_a_second_session_of_the_same_project_is_refused_with_the_reason(start: Start) -> None:
     first = start()
-    with pytest.raises(AssertionError, match=f"runs this project already, as process {first.process.pid}"):
+    with pytest.raises(AssertionError, match=f"already runs this project, as process {first.process.pid}"):
         start()

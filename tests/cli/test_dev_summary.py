@@ -1,4 +1,4 @@
-"""The line of a call in `atoll dev`: what it used, and what of it comes close to a limit."""
+"""The line of a call in `atoll dev`: what the call used, and what comes close to a limit."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def shown(record: Invocation) -> str:
     return click.unstyle(summary(record, "GET", "/a", False))
 
 
-def test_a_call_tells_what_it_used() -> None:
+def test_a_call_shows_what_it_used() -> None:
     record = call(memory_mb=4, subrequests=5, fetches=2)
     assert shown(record) == "GET /a  200  cpu 1.5 ms  wall 2.5 ms  memory 4 MB  fetches 2  binding calls 3  warm"
     facts = facts_of(record, "GET", "/a", False, None)
@@ -44,11 +44,11 @@ def test_a_call_tells_what_it_used() -> None:
         ({"subrequests": 801}, "binding calls 801 of 1000"),
     ],
 )
-def test_what_is_beyond_four_fifths_of_its_limit_says_so(used: dict[str, int], marked: str) -> None:
+def test_usage_above_four_fifths_of_a_limit_is_marked(used: dict[str, int], marked: str) -> None:
     assert marked in shown(call(**used))
 
 
-def test_what_is_not_beyond_it_does_not() -> None:
+def test_usage_below_four_fifths_of_a_limit_is_not_marked() -> None:
     assert " of " not in shown(call(cpu_us=40_000, memory_mb=102, subrequests=840, fetches=40))
 
 

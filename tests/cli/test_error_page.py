@@ -1,4 +1,4 @@
-"""The error page of `atoll dev` in a real browser: it shows the code, and goes away when that is corrected."""
+"""The error page of `atoll dev` in a real browser: it shows the code, and disappears when the error is corrected."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ THROWS = """export default {
 HANGS = "export default { fetch() { for (;;); } };"
 
 
-def test_the_page_of_an_error_goes_away_when_it_is_corrected(tab: Tab, tmp_path: Path) -> None:
+def test_the_error_page_disappears_when_the_error_is_corrected(tab: Tab, tmp_path: Path) -> None:
     folder = tmp_path / "app"
     folder.mkdir()
     (folder / "atoll.toml").write_text(CONFIG)
@@ -40,11 +40,11 @@ def test_the_page_of_an_error_goes_away_when_it_is_corrected(tab: Tab, tmp_path:
         page = tab.wait_for("The project does not build")
         assert "index.ts:" in page and "return new Response();" in page
         tab.screenshot(tmp_path / "build-error.png")
-        dev.save("index.ts", THROWS)  # another error: another page, without a hand on the browser
+        dev.save("index.ts", THROWS)  # another error brings another page without a manual reload
         page = tab.wait_for("The worker threw an exception")
         assert "Error: no GET" in page and "> 3 |     throw new Error(`no ${request.method}`);" in page
         tab.screenshot(tmp_path / "run-error.png")
-        dev.save("index.ts", HANGS)  # and one that has no stack to show
+        dev.save("index.ts", HANGS)  # an error without a stack
         page = tab.wait_for("The worker used too much CPU time")
         dev.save("index.ts", GOOD)
         assert tab.wait_for("All good") == "All good"

@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM and SIGHUP before a command serves: none is lost, none shows a traceback, nothing stays behind."""
+"""Ctrl-C, SIGTERM and SIGHUP before a command serves: none is lost, no traceback, nothing left behind."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize("number", SIGNALS)
-def test_what_an_import_would_swallow_is_not_lost_by_dev(project: Path, number: signal.Signals) -> None:
+def test_dev_keeps_a_signal_that_arrives_during_an_import(project: Path, number: signal.Signals) -> None:
     (project / "sitecustomize.py").write_text(deaf(number=number))
     ran = run(project, "dev", "--port", "0")
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")
 
 
 @pytest.mark.parametrize("number", SIGNALS)
-def test_what_an_import_would_swallow_is_not_lost_by_serve(tmp_path: Path, number: signal.Signals) -> None:
+def test_serve_keeps_a_signal_that_arrives_during_an_import(tmp_path: Path, number: signal.Signals) -> None:
     (tmp_path / "sitecustomize.py").write_text(deaf(number=number))
     ran = run(tmp_path, "serve", "--port", "0", "--data", "data")
     assert (ran.returncode, ran.stdout, ran.stderr) == (130 if number == signal.SIGINT else 0, "", "")
@@ -61,15 +61,15 @@ def test_what_an_import_would_swallow_is_not_lost_by_serve(tmp_path: Path, numbe
 
 
 @pytest.mark.parametrize("module", ["click", "atoll.cli.talk", "atoll.cli.dev.command"])
-def test_control_c_before_a_command_is_imported_ends_it_without_a_word(project: Path, module: str) -> None:
+def test_control_c_before_a_command_is_imported_ends_it_silently(project: Path, module: str) -> None:
     (project / "sitecustomize.py").write_text(deaf(module))
     ran = run(project, "dev", "--port", "0")
     assert (ran.returncode, ran.stdout, ran.stderr) == (-signal.SIGINT, "", "")
 
 
 @pytest.mark.parametrize("number", SIGNALS)
-def test_a_build_step_that_does_not_end_is_not_waited_for(project: Path, number: signal.Signals) -> None:
-    """Nor does what it started stay."""
+def test_an_endless_build_step_is_interrupted(project: Path, number: signal.Signals) -> None:
+    """The processes that it started end too."""
     step = "sh -c 'echo $$ > step.tmp; mv step.tmp step; exec sleep 1000'; true"
     with (project / "atoll.toml").open("a") as config:
         config.write(f'[build]\ncommand = """{step}"""\n')
@@ -95,7 +95,7 @@ def test_a_build_step_that_does_not_end_is_not_waited_for(project: Path, number:
 
 
 @pytest.mark.parametrize("ignored", [False, True])
-def test_a_terminal_that_is_closed_stops_a_node_unless_nohup_says_otherwise(tmp_path: Path, ignored: bool) -> None:
+def test_closing_the_terminal_stops_a_node_unless_nohup_is_used(tmp_path: Path, ignored: bool) -> None:
     def begin() -> None:
         signal.signal(signal.SIGHUP, signal.SIG_IGN if ignored else signal.SIG_DFL)
 
@@ -120,7 +120,7 @@ def test_a_terminal_that_is_closed_stops_a_node_unless_nohup_says_otherwise(tmp_
     assert not [path for path in (tmp_path / "data").rglob("*") if path.name.endswith((".tmp", "-wal", ".sock"))]
 
 
-def test_control_c_while_the_snapshot_is_made_is_no_error(tmp_path: Path) -> None:
+def test_control_c_during_the_snapshot_build_is_not_an_error(tmp_path: Path) -> None:
     screen = Screen(tmp_path, words=("serve", "--port", "0", "--data", "data"))
     try:
         wait_until(lambda: any(b"\0snapshot\0" in command_line(pid) for pid in family(screen.process.pid)))

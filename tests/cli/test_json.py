@@ -1,4 +1,4 @@
-"""Every command has --json, and what it prints with it is JSON: all of them are called, against a real node."""
+"""Every command has --json and prints valid JSON with it. The test runs all of them against a real node."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from tests.cli.test_projects import run
 from tests.cli.test_reference import EVERY_COMMAND
 from tests.running import Atoll
 
-# What prints something else by its nature: a script for a shell, and lines of JSON anyway.
+# These print something else by design: a script for a shell, and JSON lines.
 OTHERWISE = {"atoll completion", "atoll kv export"}
-# What stays, and is told by a line per event
+# These keep running and print one line per event.
 STAYING = {"atoll dev", "atoll serve", "atoll tail"}
 WORKER = "export default { fetch() { return new Response('x') }, scheduled() {} }"
 CONFIG = 'name = "cli-json"\nmain = "w.js"\ncompatibility_date = "2026-01-01"\n[triggers]\ncrons = ["0 0 1 1 *"]\n'
 
-# In an order in which each finds what it needs; {…} is what an earlier answer had.
+# Ordered so that each command finds what it needs; {…} is a value from an earlier answer.
 CALLS = [
     "init hello made",
     "build",
@@ -34,7 +34,13 @@ CALLS = [
     "workers list",
     "workers show cli-json",
     "routes",
-    "versions cli-json",
+    "versions list cli-json",
+    "versions upload --preview-alias next",
+    "versions unalias next --worker cli-json",
+    "versions view 1 --worker cli-json",
+    "versions deploy 3@10 --worker cli-json",
+    "deployments cli-json",
+    "pull cli-json",
     "rollback --worker cli-json",
     "logs cli-json",
     "secret put KEY",
@@ -59,6 +65,19 @@ CALLS = [
     "kv import cli-json-space lines",
     "kv delete cli-json-space key",
     "kv delete-namespace cli-json-space --yes",
+    "r2 bucket create cli-json-bucket",
+    "r2 bucket list",
+    "r2 bucket info cli-json-bucket",
+    "r2 object put cli-json-bucket/key --file w.js",
+    "r2 object get cli-json-bucket/key",
+    "r2 object head cli-json-bucket/key",
+    "r2 object list cli-json-bucket",
+    "r2 upload cli-json-bucket made --prefix made/",
+    "r2 object delete cli-json-bucket key",
+    "r2 credentials create backup",
+    "r2 credentials delete {access_key_id}",
+    "r2 credentials list",
+    "r2 bucket delete cli-json-bucket --force --yes",
     "backup all.tar",
     "restore all.tar --data restored",
     "token list",
@@ -70,11 +89,13 @@ CALLS = [
     "tenant delete cli-json-tenant",
     "doctor --no-sandbox",
     "config port",
-    "profile add here --api http://localhost:1",
+    "profile add here --api http://localhost:1 --no-check",
     "profile list",
     "profile use here",
     "profile remove here",
     "workers delete cli-json --yes",
+    "hosts list",
+    "hosts release cli-json.localhost",
 ]
 
 
@@ -91,7 +112,7 @@ def test_every_command_has_the_option(name: str) -> None:
 
 def command_of(call: str) -> str:
     words = f"atoll {call}".split()
-    return next(name for size in (3, 2) if (name := " ".join(words[:size])) in EVERY_COMMAND)
+    return next(name for size in (4, 3, 2) if (name := " ".join(words[:size])) in EVERY_COMMAND)
 
 
 def test_every_command_prints_json(atoll: Atoll, tmp_path: Path) -> None:
@@ -104,7 +125,9 @@ def test_every_command_prints_json(atoll: Atoll, tmp_path: Path) -> None:
     answer: Any = None
     for call in CALLS:
         words = call.format(**answer) if "{" in call else call
-        answer = json.loads(run(tmp_path, *words.split(), "--json", **node).stdout)
+        printed = run(tmp_path, *words.split(), "--json", stdin="value\n", **node).stdout
+        assert printed.endswith("\n"), call
+        answer = json.loads(printed)
         assert answer is not None, call
 
 
@@ -114,8 +137,8 @@ def test_errors_are_json_too(atoll: Atoll, tmp_path: Path) -> None:
     assert refused["status"] == 404 and refused["code"] and refused["message"]
     alone = json.loads(run(tmp_path, "versions", "--json", code=1, **node).stderr)["error"]
     assert alone == {
-        "message": "which worker?",
-        "hint": "name it with --worker, or call this in the folder of its project",
+        "message": "no worker is named, and there is no project here",
+        "hint": "name it: `atoll versions list NAME`; or run the command in the worker's project",
     }
     assert (
         "no such option"
@@ -123,7 +146,7 @@ def test_errors_are_json_too(atoll: Atoll, tmp_path: Path) -> None:
     )
 
 
-def test_serve_tells_a_script_where_it_is(tmp_path: Path) -> None:
+def test_serve_prints_its_address_for_scripts(tmp_path: Path) -> None:
     command = [ATOLL, "serve", "--json", "--port", "0", "--data", str(tmp_path / "data"), "--engines", "1"]
     with subprocess.Popen(
         command, env=environment(tmp_path), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True

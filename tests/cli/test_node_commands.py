@@ -1,8 +1,9 @@
-"""Commands that look after a node, against a real one: versions, rollback, tail, kv, config, doctor."""
+"""Commands for operating a node, against a real one: versions, rollback, tail, kv, config, doctor."""
 
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import urllib.request
@@ -18,13 +19,13 @@ def says(text: str) -> str:
     return f'export default {{ fetch() {{ console.info("say {text}"); return new Response("{text}") }} }}'
 
 
-def test_roll_back_to_the_version_before_and_to_any_other(atoll: Atoll, tmp_path: Path) -> None:
+def test_rollback_to_the_previous_version_and_to_any_other(atoll: Atoll, tmp_path: Path) -> None:
     node = {"ATOLL_API": f"http://localhost:{atoll.port}"}
     for word in ("one", "two", "three"):
         (tmp_path / "cli-rolls.js").write_text(says(word))
         run(tmp_path, "deploy", "cli-rolls.js", "--message", f"said {word}", "--tag", word, **node)
     table = run(tmp_path, "versions", "cli-rolls", **node).stdout.splitlines()
-    assert [line.split()[0] for line in table[1:]] == ["*", "2", "1"]
+    assert [line.split()[0] for line in table[1:]] == ["100%", "2", "1"]
     assert "said two" in table[2]
     ran = run(tmp_path, "rollback", "--worker", "cli-rolls", **node)
     assert ran.stdout == f"http://cli-rolls.localhost:{atoll.port}/\n"
@@ -36,6 +37,58 @@ def test_roll_back_to_the_version_before_and_to_any_other(atoll: Atoll, tmp_path
     ]
     assert active == [1]
     assert "hint: " in run(tmp_path, "rollback", "77", "--worker", "cli-rolls", code=1, **node).stderr
+
+
+def test_upload_a_version_and_give_it_traffic_step_by_step(atoll: Atoll, tmp_path: Path) -> None:
+    node = {"ATOLL_API": f"http://localhost:{atoll.port}"}
+    script, url = tmp_path / "cli-steps.js", f"http://cli-steps.localhost:{atoll.port}/\n"
+    script.write_text(says("one"))
+    refused = run(tmp_path, "versions", "upload", "cli-steps.js", code=1, **node)
+    assert "hint: create it with its first version: atoll deploy" in refused.stderr
+    run(tmp_path, "deploy", "cli-steps.js", **node)
+    script.write_text(says("two"))
+    uploaded = run(tmp_path, "versions", "upload", "cli-steps.js", "--message", "said two", "--tag", "t2", **node)
+    host = re.fullmatch(rf"http://([0-9a-f]{{8}}-cli-steps)\.localhost:{atoll.port}/\n", uploaded.stdout)
+    assert host is not None and "without traffic" in uploaded.stderr
+    assert (atoll.get("cli-steps").text, atoll.get(host[1]).text) == ("one", "two")
+    worker = ("--worker", "cli-steps")
+    ran = run(tmp_path, "versions", "deploy", "2@12.5%", *worker, "--message", "slowly", **node)
+    assert ran.stdout == url and "version 1: 87.5%, version 2: 12.5%" in ran.stderr
+    table = run(tmp_path, "versions", "cli-steps", **node).stdout.splitlines()
+    assert [line.split()[:2] for line in table[1:]] == [["12.5%", "2"], ["87.5%", "1"]]
+    wrong = {
+        ("3@10", "2@90"): "`atoll versions list cli-steps` lists them",
+        ("2@10", "1@80"): "sum to 90, not 100",
+        ("2@10",): "name every version",
+        ("2@10", "2@90"): "named twice",
+        ("two@10",): "write it like 5, 5@10%",
+        ("2@1000",): "write it like 5, 5@10%",
+        ("2@x",): "write it like 5, 5@10%",
+        ("2@101", "1@0"): "from 0 to 100",
+    }
+    for shares, text in wrong.items():
+        failed = run(tmp_path, "versions", "deploy", *shares, *worker, code=1, **node)
+        assert text in failed.stderr and "hint: " in failed.stderr and "Traceback" not in failed.stderr, shares
+    ran = run(tmp_path, "versions", "deploy", "2@50", "1", *worker, "--json", **node)
+    assert [share["percentage"] for share in json.loads(ran.stdout)["versions"]] == [50, 50]
+    run(tmp_path, "versions", "deploy", *worker, **node)
+    assert atoll.get("cli-steps").text == "two"
+    for number, word in (("1", "one"), ("2", "two")):
+        shown = run(tmp_path, "logs", "cli-steps", "--version", number, **node).stdout
+        assert f"say {word}" in shown and shown.count("say ") == shown.count(f"say {word}")
+    assert "hint: " in run(tmp_path, "logs", "cli-steps", "--version", "99", code=1, **node).stderr
+    shown = run(tmp_path, "versions", "view", "2", *worker, **node).stdout
+    assert "said two" in shown and "cli-steps.js" in shown and "sha256" in shown
+    listed = run(tmp_path, "deployments", "cli-steps", **node).stdout.splitlines()
+    assert len(listed) == 5 and listed[1].startswith("*") and "2: 100%" in listed[1] and "slowly" in listed[3]
+    run(tmp_path, "rollback", *worker, **node)
+    assert atoll.get("cli-steps").text == "one"
+    uploaded = run(tmp_path, "versions", "upload", "cli-steps.js", "--preview-alias", "next", **node)
+    assert uploaded.stdout == f"http://next-cli-steps.localhost:{atoll.port}/\n"
+    assert atoll.get("next-cli-steps").text == "two"
+    run(tmp_path, "versions", "unalias", "next", *worker, **node)
+    assert atoll.get("next-cli-steps").status == 404
+    assert "hint: " in run(tmp_path, "versions", "unalias", "next", *worker, code=1, **node).stderr
 
 
 def test_tail_shows_calls_as_they_happen(atoll: Atoll, tmp_path: Path) -> None:
@@ -53,7 +106,7 @@ def test_tail_shows_calls_as_they_happen(atoll: Atoll, tmp_path: Path) -> None:
         assert "Traceback" not in tail.stderr.read()
 
 
-def test_tail_shows_what_a_call_says_before_it_is_over(atoll: Atoll, tmp_path: Path) -> None:
+def test_tail_shows_console_lines_before_the_call_ends(atoll: Atoll, tmp_path: Path) -> None:
     worker = """
     export default {
       fetch() {
@@ -80,17 +133,17 @@ def test_tail_shows_what_a_call_says_before_it_is_over(atoll: Atoll, tmp_path: P
         with urllib.request.urlopen(request) as response:
             for n in (1, 2, 3):
                 assert response.read(1) == str(n).encode()
-                assert f"log    piece {n}  GET http://" in tail.stdout.readline()
+                assert re.search(rf"Z  log    GET http://\S+  piece {n}\n", tail.stdout.readline())
         while "piece" in (line := tail.stdout.readline()):
             pass
-        assert "canceled  GET http://" in line  # and the lines are not told again below it
+        assert "canceled  GET http://" in line  # and its lines are not repeated below it
         tail.send_signal(signal.SIGINT)
         assert "piece" not in tail.stdout.read()
         assert "Traceback" not in tail.stderr.read() and tail.wait(40) == 0
-    assert "Live streams" in atoll.control("GET", "/metrics").text
+    assert "live streams" in atoll.control("GET", "/metrics").text
 
 
-def test_values_go_in_and_out_of_kv_byte_for_byte(atoll: Atoll, tmp_path: Path) -> None:
+def test_kv_values_are_stored_and_read_byte_for_byte(atoll: Atoll, tmp_path: Path) -> None:
     node = {"ATOLL_API": f"http://localhost:{atoll.port}"}
     run(tmp_path, "kv", "create", "cli-space", **node)
     (tmp_path / "value").write_bytes(bytes(range(256)))
@@ -115,7 +168,7 @@ def test_values_go_in_and_out_of_kv_byte_for_byte(atoll: Atoll, tmp_path: Path) 
     assert "hint: " in run(tmp_path, "kv", "get", "cli-space", "bytes", code=1, **node).stderr
 
 
-def test_config_tells_where_each_setting_comes_from(tmp_path: Path) -> None:
+def test_config_shows_the_source_of_each_setting(tmp_path: Path) -> None:
     (tmp_path / "atoll.toml").write_text("[node]\nspares = 1\nport = 1")
     rows = json.loads(run(tmp_path, "config", "--changed", "--json", ATOLL_PORT="9000").stdout)
     assert {(row["name"], row["value"], row["origin"]) for row in rows} == {
@@ -134,17 +187,21 @@ def test_doctor_explains_a_cloudflare_project_before_it_runs(atoll: Atoll, tmp_p
     checks = json.loads(run(tmp_path, "doctor", "--json", **node).stdout)
     found = {(check["about"], check["level"], check["text"].split(":")[0]) for check in checks}
     assert ("project", "ok", "env.KV") in found
-    assert ("project", "note", "`compatibility_flags` `strange_flag` is accepted, and changes nothing here") in found
+    assert (
+        "project",
+        "note",
+        "`compatibility_flags` `strange_flag` is not known to Atoll, so it has no effect",
+    ) in found
     assert any(check["text"].startswith("an engine starts; confined by") for check in checks)
     assert any(check["about"] == "node" and "ok, 2 engines, Atoll" in check["text"] for check in checks)
     assert any(check["about"] == "node" and "its engines are confined by" in check["text"] for check in checks)
     with (tmp_path / "wrangler.toml").open("a") as file:
         file.write('[[d1_databases]]\nbinding = "DB"\n')
     ran = run(tmp_path, "doctor", "--no-sandbox", code=1, **node)
-    assert "✗ `d1_databases` is not supported: D1 is not there yet" in ran.stdout
+    assert "✗ `d1_databases` is not supported: Atoll does not have D1 yet" in ran.stdout
 
 
-def test_doctor_and_config_ask_a_node_elsewhere(new_atoll: Callable[..., Atoll], tmp_path: Path) -> None:
+def test_doctor_and_config_query_a_remote_node(new_atoll: Callable[..., Atoll], tmp_path: Path) -> None:
     node = new_atoll(host="0.0.0.0", control_hosts="127.0.0.2", control_auth="token", cpu_ms=77, sandbox="off")
     there = {"ATOLL_API": f"http://127.0.0.2:{node.port}"}
     lines = json.loads(run(tmp_path, "doctor", "--json", **there).stdout)
@@ -163,7 +220,7 @@ def test_doctor_and_config_ask_a_node_elsewhere(new_atoll: Callable[..., Atoll],
     assert [check["level"] for check in json.loads(gone.stdout) if check["about"] == "node"] == ["error"]
 
 
-def test_a_cron_runs_when_it_is_asked_to(atoll: Atoll, tmp_path: Path) -> None:
+def test_a_cron_can_be_run_manually(atoll: Atoll, tmp_path: Path) -> None:
     node = {"ATOLL_API": f"http://localhost:{atoll.port}"}
     run(tmp_path, "init", "cron", "cli-cron")
     folder = tmp_path / "cli-cron"
@@ -177,7 +234,7 @@ def test_a_cron_runs_when_it_is_asked_to(atoll: Atoll, tmp_path: Path) -> None:
     assert "it ended with exception: " in run(folder, "cron", "run", "cli-cron-bad", code=1, **node).stderr
 
 
-def test_messages_are_sent_held_and_purged(atoll: Atoll, tmp_path: Path) -> None:
+def test_messages_are_sent_paused_and_purged(atoll: Atoll, tmp_path: Path) -> None:
     node = {"ATOLL_API": f"http://localhost:{atoll.port}"}
     run(tmp_path, "queues", "create", "cli-jobs", **node)
     run(tmp_path, "queues", "pause", "cli-jobs", **node)
@@ -222,7 +279,7 @@ def test_a_tenant_deploys_with_a_token_of_its_own(new_atoll: Callable[..., Atoll
     run(tmp_path, "tenant", "delete", "acme", **admin)
 
 
-def test_secrets_go_in_and_never_come_out(atoll: Atoll, tmp_path: Path) -> None:
+def test_secrets_can_be_set_but_never_read(atoll: Atoll, tmp_path: Path) -> None:
     node = {"ATOLL_API": f"http://localhost:{atoll.port}"}
     (tmp_path / "cli-secret.js").write_text("export default { fetch(r, env) { return new Response(env.KEY + env.B) } }")
     run(tmp_path, "deploy", "cli-secret.js", **node)
@@ -238,7 +295,7 @@ def test_secrets_go_in_and_never_come_out(atoll: Atoll, tmp_path: Path) -> None:
     )
     run(tmp_path, "deploy", "cli-secret.js", **node)  # secrets survive a deploy
     assert atoll.get("cli-secret").text == "from stdinb"
-    assert "sealed with root key" in run(tmp_path, "secret", "rotate-key", **node).stderr
+    assert "encrypted with root key" in run(tmp_path, "secret", "rotate-key", **node).stderr
     assert atoll.get("cli-secret").text == "from stdinb"
     listed = run(tmp_path, "secret", "list", "--worker", "cli-secret", **node).stdout
     assert "KEY" in listed and "stdin" not in listed
@@ -247,14 +304,14 @@ def test_secrets_go_in_and_never_come_out(atoll: Atoll, tmp_path: Path) -> None:
     assert "hint: " in run(tmp_path, "secret", "delete", "B", "--worker", "cli-secret", code=1, **node).stderr
 
 
-def test_what_the_node_advises_is_said_in_commands(atoll: Atoll, tmp_path: Path) -> None:
+def test_advice_of_the_node_is_shown_as_commands(atoll: Atoll, tmp_path: Path) -> None:
     node = {"ATOLL_API": f"http://localhost:{atoll.port}"}
     advice = {
-        ("versions", "nobody"): "`atoll workers` lists them; `atoll deploy` makes one",
-        ("workers", "--tenant", "nobody"): "`atoll tenant list` lists them",
-        ("kv", "keys", "nothing"): "`atoll kv namespaces` lists them, `atoll kv create` makes one",
-        ("queues", "pause", "nothing"): "`atoll queues list` lists them",
-        ("token", "revoke", "nothing"): "`atoll token list` lists them",
+        ("versions", "nobody"): "`atoll workers` lists the workers; `atoll deploy` creates one",
+        ("workers", "--tenant", "nobody"): "`atoll tenant list` lists the tenants",
+        ("kv", "keys", "nothing"): "`atoll kv namespaces` lists the namespaces; `atoll kv create` creates one",
+        ("queues", "pause", "nothing"): "`atoll queues list` lists the queues",
+        ("token", "revoke", "nothing"): "`atoll token list` lists the tokens",
     }
     for words, hint in advice.items():
         assert run(tmp_path, *words, code=1, **node).stderr.splitlines()[-1] == f"hint: {hint}"
@@ -263,13 +320,14 @@ def test_what_the_node_advises_is_said_in_commands(atoll: Atoll, tmp_path: Path)
     assert gone.startswith("error: http://localhost:1 does not answer: connection refused\nhint: ")
 
 
-def test_an_address_or_token_that_cannot_be_one_is_told(atoll: Atoll, tmp_path: Path) -> None:
+def test_an_invalid_address_or_token_is_reported(atoll: Atoll, tmp_path: Path) -> None:
     for api in ("http://localhost:99999", "http://[::1", "http://", "ftp://x", "localhost:8080"):
         ran = run(tmp_path, "workers", "--api", api, code=1)
-        assert ran.stderr == f"error: the address of the node is {api.rstrip('/')}, which is no URL\n" + (
-            "hint: write it like https://atoll.example\n"
-        )
-        assert "which is no URL" in run(tmp_path, "profile", "add", "x", "--api", api, code=1).stderr
+        how = "with its scheme: http://localhost:8080 or https://localhost:8080"
+        hint = how if api == "localhost:8080" else "like https://atoll.example"
+        told = f"error: the address of the node is {api.rstrip('/')}, which is not a URL\nhint: write it {hint}\n"
+        assert ran.stderr == told
+        assert "which is not a URL" in run(tmp_path, "profile", "add", "x", "--api", api, code=1).stderr
     for token in ("a\nb", "日本"):
         ran = run(tmp_path, "workers", "--api", f"http://localhost:{atoll.port}", "--token", token, code=1)
-        assert ran.stderr.startswith("error: the token or the tenant has letters that cannot be sent\nhint: ")
+        assert ran.stderr.startswith("error: the token or the tenant has characters that cannot be sent\nhint: ")

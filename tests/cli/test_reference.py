@@ -1,4 +1,4 @@
-"""The reference is complete: every setting, option, error and endpoint has its place in it."""
+"""The reference is complete: every setting, option, error and endpoint is in it."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from pathlib import Path
 import click
 import pytest
 
+from atoll.api.refusals import API_ERRORS, ApiCode
 from atoll.cli.main import COMMANDS, ENTRIES, main
 from atoll.config import FIELDS, env_names, facts_of, flag_name, shown_default
-from atoll.control.check import KINDS, DeployBody, WantedLimits
-from atoll.control.refusals import API_ERRORS, ApiCode
+from atoll.control.checks.body import DeployBody, WantedLimits
+from atoll.control.checks.code import KINDS
 from atoll.wire.generated import ERRORS, OUTCOME_NAMES, ErrorCode
 
 REFERENCE = Path(__file__).resolve().parent.parent.parent / "docs" / "reference"
@@ -28,14 +29,14 @@ def section(page: str, heading: str) -> str:
 
 
 @pytest.mark.parametrize("name", list(FIELDS))
-def test_every_setting_has_its_heading(name: str) -> None:
+def test_every_setting_has_a_heading(name: str) -> None:
     text = section(SETTINGS, name)
     for part in (facts_of(name).doc, f"Default: {shown_default(name)} ", flag_name(name), *env_names(name)):
         assert part in text
 
 
 def commands(name: str, command: click.Command) -> Iterator[tuple[str, click.Command]]:
-    """A command and all below it, each by the words that are typed."""
+    """A command and all its subcommands, each by its full name."""
     yield name, command
     for inner in command.list_commands(click.Context(command)) if isinstance(command, click.Group) else ():
         found = command.get_command(click.Context(command), inner)  # type: ignore[attr-defined]
@@ -46,7 +47,7 @@ EVERY_COMMAND = dict(commands("atoll", main))
 
 
 @pytest.mark.parametrize("name", EVERY_COMMAND)
-def test_every_command_and_option_has_its_row(name: str) -> None:
+def test_every_command_and_option_has_a_row(name: str) -> None:
     text = section(CLI, name)
     for parameter in EVERY_COMMAND[name].params:
         for option in (*parameter.opts, *parameter.secondary_opts) if isinstance(parameter, click.Option) else ():
@@ -62,19 +63,19 @@ def test_every_command_shows_examples(name: str) -> None:
 
 
 @pytest.mark.parametrize("code", list(ErrorCode))
-def test_every_error_of_a_call_has_its_row(code: ErrorCode) -> None:
+def test_every_error_of_a_call_has_a_row(code: ErrorCode) -> None:
     facts = ERRORS[code]
     cells = (int(code), f"`{code.name}`", facts.status, facts.page, OUTCOME_NAMES[facts.outcome], facts.meaning)
     assert f"| {' | '.join(map(str, cells))} |" in section(ERROR_PAGE, "Calls")
 
 
 @pytest.mark.parametrize("code", list(ApiCode))
-def test_every_error_of_the_api_has_its_row(code: ApiCode) -> None:
+def test_every_error_of_the_api_has_a_row(code: ApiCode) -> None:
     facts = API_ERRORS[code]
     assert f"| {int(code)} | `{facts.type}` | {facts.status} | {facts.meaning} |" in section(ERROR_PAGE, "Control API")
 
 
-def test_every_field_of_a_deploy_has_its_row() -> None:
+def test_every_field_of_a_deploy_has_a_row() -> None:
     text = section(API, "POST /api/workers")
     assert re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE) == list(DeployBody.__struct_fields__)
     assert all(f"`{name}`" in text for name in WantedLimits.__struct_fields__)

@@ -1,4 +1,4 @@
-"""`atoll serve` as far as a start that fails, and what it hands to the node when it does not."""
+"""`atoll serve`: starts that fail, and the settings that it passes to the node."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from atoll.errors import StartError
 
 
 class Started(ModuleType):
-    """Stands where the whole node would be imported from, and notes what it was started with."""
+    """Replaces the node at import and records its arguments."""
 
     def __init__(self) -> None:
         super().__init__("atoll.serving")
@@ -65,7 +65,7 @@ def test_file_and_environment_are_read(app: Started, monkeypatch: pytest.MonkeyP
     assert (app.settings[0].spares, app.settings[0].engines) == (1, 3)
 
 
-def test_a_start_that_fails_says_why_and_what_to_do(app: Started) -> None:
+def test_a_failed_start_has_a_reason_and_a_hint(app: Started) -> None:
     app.error = StartError("port 8080 is taken", "choose another with --port")
     result = CliRunner().invoke(main, ["serve"])
     assert result.exit_code == 1
@@ -73,7 +73,7 @@ def test_a_start_that_fails_says_why_and_what_to_do(app: Started) -> None:
     assert result.stdout == ""
 
 
-def test_a_bad_flag_stops_before_the_node_is_even_imported(tmp_path: Path) -> None:
+def test_a_bad_flag_fails_before_the_node_is_imported(tmp_path: Path) -> None:
     result = subprocess.run(
         [sys.executable, "-m", "atoll.cli.main", "serve", "--port", "many"],
         capture_output=True,
@@ -95,7 +95,7 @@ def test_a_bad_flag_stops_before_the_node_is_even_imported(tmp_path: Path) -> No
         ('ca_file = "nowhere.pem"', "ca_file nowhere.pem cannot be used"),
     ],
 )
-def test_a_value_that_only_the_node_can_judge_is_told_with_its_line(tmp_path: Path, line: str, told: str) -> None:
+def test_a_value_that_only_the_node_can_check_is_reported_with_its_line(tmp_path: Path, line: str, told: str) -> None:
     (tmp_path / "atoll.toml").write_text(f'[node]\ndata = "d"\n{line}\n')
     done = subprocess.run(
         [sys.executable, "-m", "atoll.cli.main", "serve", "--port", "0"],
@@ -114,7 +114,7 @@ def test_help_shows_every_setting(app: Started) -> None:
     assert all(flag_name(name) in text for name in FIELDS)
 
 
-def test_the_version_is_the_packages() -> None:
+def test_the_version_is_that_of_the_package() -> None:
     assert CliRunner().invoke(main, ["--version"]).stdout == f"atoll {atoll.__version__}\n"
 
 

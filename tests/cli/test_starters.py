@@ -1,4 +1,4 @@
-"""Projects in the shape of Cloudflare's public starters, unchanged from their wrangler config, packages from npm."""
+"""Projects in the shape of Cloudflare's public starters, unchanged from their wrangler config, with npm packages."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Start = Callable[..., Dev]
 def copied(name: str, folder: Path) -> Path:
     target = folder / name
     shutil.copytree(STARTERS / name, target)
-    (target / "node_modules").symlink_to(ROOT / "node_modules")  # as `npm install` would leave it
+    (target / "node_modules").symlink_to(ROOT / "node_modules")  # as `npm install` leaves it
     return target
 
 
@@ -58,7 +58,7 @@ def test_an_environment_of_a_starter(start: Start) -> None:
     assert "Todos (staging)" in start("hono-api", "--env", "staging").get()[1]
 
 
-def test_a_scheduled_job_that_keeps_reports_in_kv(start: Start) -> None:
+def test_a_scheduled_job_that_stores_reports_in_kv(start: Start) -> None:
     dev = start("scheduled-kv")
     assert dev.get() == (200, "[]")
     for i in range(3):

@@ -1,4 +1,4 @@
-"""`atoll dev` in a real pseudo-terminal: what is drawn, which keys work, and that the terminal is as it was."""
+"""`atoll dev` in a real pseudo-terminal: its display, its keys, and the restored terminal at the end."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Screen:
             stdin=child,
             stdout=child,
             stderr=child,
-            preexec_fn=lambda: os.login_tty(child),  # the terminal it is controlled by, as a shell does it
+            preexec_fn=lambda: os.login_tty(child),  # its controlling terminal, as a shell sets it
         )
         os.close(child)
         self.raw = ""
@@ -70,11 +70,11 @@ class Screen:
                     raise AssertionError(f"it ended:\n{self.text}") from None
 
     def read_rest(self) -> None:
-        """What it wrote before it ended, as it has."""
+        """The output up to its end."""
         try:
             while data := os.read(self.main, 65536):
                 self.raw += data.decode("utf-8", "replace")
-        except OSError:  # how a terminal that nobody writes to any more ends
+        except OSError:  # a terminal without a writer ends with this error
             pass
 
     def press(self, key: str) -> None:
@@ -115,14 +115,14 @@ def test_what_a_developer_sees_and_presses(screen: Screen, tmp_path: Path) -> No
     screen.wait_for(r"\nerror: (.*\n)+  > 1 \| export default \{\{")
     screen.press("q")
     assert screen.process.wait(SECONDS) == 0
-    assert termios.tcgetattr(screen.main)[3] == screen.before[3]  # echo and line mode are back
+    assert termios.tcgetattr(screen.main)[3] == screen.before[3]  # echo and line mode are restored
     assert "Traceback" not in screen.text
 
 
-def test_control_c_ends_it_quietly_and_leaves_nothing_behind(screen: Screen, tmp_path: Path) -> None:
+def test_control_c_ends_dev_quietly_and_leaves_nothing_behind(screen: Screen, tmp_path: Path) -> None:
     port = int(screen.wait_for(r"http://localhost:(\d+)/, ready in")[1])
     processes = family(screen.process.pid)
-    assert len(processes) >= 3  # itself, an engine, the reader of sources
+    assert len(processes) >= 3  # the session, an engine and the reader of sources
     before = {path.name for path in tmp_path.iterdir()}
     screen.press("\x03")
     assert screen.process.wait(SECONDS) == 0
@@ -135,8 +135,8 @@ def test_control_c_ends_it_quietly_and_leaves_nothing_behind(screen: Screen, tmp
     assert termios.tcgetattr(screen.main)[3] == screen.before[3]
 
 
-def test_an_error_that_goes_to_a_file_it_watches_is_told_once(tmp_path: Path) -> None:
-    """`atoll dev > out.txt` in the folder of the project would else build for ever."""
+def test_an_error_written_to_a_watched_file_is_shown_once(tmp_path: Path) -> None:
+    """Otherwise `atoll dev > out.txt` in the project's folder would build forever."""
     (tmp_path / "atoll.toml").write_text(CONFIG)
     (tmp_path / "worker.js").write_text("export default {")
     out = tmp_path / "out.txt"
@@ -167,7 +167,7 @@ def test_an_error_that_goes_to_a_file_it_watches_is_told_once(tmp_path: Path) ->
 def test_the_key_o_opens_a_browser_if_there_is_one(screen: Screen, tmp_path: Path) -> None:
     screen.wait_for("ready in")
     screen.press("o")
-    screen.wait_for(r"there is no browser here: open http://localhost:\d+/ where there is one")
+    screen.wait_for(r"no browser found: open http://localhost:\d+/ yourself")
     screen.press("q")
     assert screen.process.wait(SECONDS) == 0
     browser = tmp_path / "browser"
@@ -187,8 +187,8 @@ def test_the_key_o_opens_a_browser_if_there_is_one(screen: Screen, tmp_path: Pat
         os.close(second.main)
 
 
-def test_control_c_before_it_serves_leaves_nothing_behind(screen: Screen, tmp_path: Path) -> None:
-    """While it imports, builds and starts its engine."""
+def test_control_c_before_dev_serves_leaves_nothing_behind(screen: Screen, tmp_path: Path) -> None:
+    """During imports, the build and the start of its engine."""
     deadline = time.monotonic() + SECONDS
     while len(processes := family(screen.process.pid)) < 2:
         assert time.monotonic() < deadline
@@ -199,7 +199,7 @@ def test_control_c_before_it_serves_leaves_nothing_behind(screen: Screen, tmp_pa
     assert "Traceback" not in screen.text
 
 
-def test_a_crash_of_its_engine_is_told_and_survived(screen: Screen) -> None:
+def test_dev_reports_and_survives_a_crash_of_its_engine(screen: Screen) -> None:
     url = screen.wait_for(r"app is on (http://localhost:\d+/)")[1]
     for pid in family(screen.process.pid):
         if b"main.cjs" in command_line(pid):

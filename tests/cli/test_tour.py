@@ -1,6 +1,6 @@
-"""The README's tour, word for word: what a new user types works at the first try, in an empty home and in this order.
+"""The README's tour, word for word: the commands work at the first try, in an empty home and in this order.
 
-It runs in a network of its own, so that the ports it names are free.
+The test runs in its own network namespace, so that the ports in the tour are free.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import pytest
 from tests.cli.dev_session import SECONDS
 from tests.project.conftest import ROOT
 
-# Commands that stay, each in a terminal of its own, and what it says when it is ready.
+# Commands that keep running, each in its own terminal, and their output when they are ready.
 STAYING = {"atoll dev": "ready in", "atoll serve": "is serving on", "atoll tail": "listening to"}
 LOOPBACK_UP = """
 import fcntl, socket, struct
@@ -30,7 +30,7 @@ PRIVATE_NETWORK = ["unshare", "--net"] if os.geteuid() == 0 else ["unshare", "--
 
 
 def steps() -> list[tuple[str, str]]:
-    """The commands of the tour, each with the output that is shown below it."""
+    """The commands of the tour, each with the output shown below it."""
     tour = re.search(r"^## A tour\n(.*?)^## ", (ROOT / "README.md").read_text("utf-8"), re.MULTILINE | re.DOTALL)
     assert tour is not None
     found: list[tuple[str, str]] = []
@@ -45,7 +45,7 @@ def steps() -> list[tuple[str, str]]:
 
 
 class User:
-    """Types commands in an empty home; what stays running gets a terminal of its own."""
+    """Types commands in an empty home; a command that keeps running gets its own terminal."""
 
     def __init__(self, home: Path) -> None:
         self.folder = home
@@ -75,7 +75,7 @@ class User:
             time.sleep(0.02)
 
     def runs(self, command: str, wanted: str) -> None:
-        """It must succeed, and say what the README shows; a save may need a moment to be live."""
+        """The command must succeed and print what the README shows; a saved change may take a moment."""
         deadline = time.monotonic() + SECONDS
         while True:
             ran = subprocess.run(
@@ -93,7 +93,7 @@ class User:
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="the tour uses curl")
-def test_the_tour_of_the_readme_works_as_it_is_written(tmp_path: Path) -> None:
+def test_the_tour_of_the_readme_works_as_written(tmp_path: Path) -> None:
     if os.environ.get("ATOLL_TOUR") != "inside":
         probe = subprocess.run([*PRIVATE_NETWORK, "true"], capture_output=True, check=False)
         if probe.returncode != 0:

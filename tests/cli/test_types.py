@@ -1,4 +1,4 @@
-"""`atoll types`, judged by TypeScript itself and by an isolate."""
+"""`atoll types`, checked by TypeScript itself and by an isolate."""
 
 from __future__ import annotations
 
@@ -96,9 +96,9 @@ OF_BROWSERS = (
     "window", "document", "location", "localStorage", "XMLHttpRequest", "alert", "importScripts", "postMessage",
     "indexedDB", "Worker", "SharedArrayBuffer", "history", "Notification", "requestAnimationFrame", "close",
 )  # fmt: skip
-# Left out on purpose: compiling bytes is refused, and a file's declaration shows the way.
+# Left out on purpose: compiling bytes is refused, and a declaration in the file explains the alternative.
 UNDECLARED = {"WebAssembly": {"compile", "compileStreaming", "instantiateStreaming"}}
-# Not of the class, but of each object
+# Members of each object and not of the class
 OF_OBJECTS = {"Event": {"isTrusted"}}
 SCOPES = {"WorkerGlobalScope", "ServiceWorkerGlobalScope"}  # their members are the globals themselves
 CHECK_JS = {
@@ -106,7 +106,7 @@ CHECK_JS = {
     "allowJs": True, "checkJs": True, "noEmit": True, "strict": True, "noImplicitAny": False,
     "useUnknownInCatchVariables": False,
 }  # fmt: skip
-LANGUAGE_ONLY = ("SharedArrayBuffer",)  # TypeScript's own library declares it, with all of ECMAScript
+LANGUAGE_ONLY = ("SharedArrayBuffer",)  # declared by TypeScript's own library of ECMAScript
 
 
 def errors_of(folder: Path) -> str:
@@ -133,24 +133,43 @@ def test_env_globals_and_the_template_have_types(typed: Path) -> None:
     assert fields["KV"] == "KVNamespace" and fields["COUNT"] == "number"
 
 
-def test_what_only_browsers_have_is_refused(typed: Path) -> None:
+def test_a_service_binding_has_the_methods_of_the_worker_it_names(typed: Path) -> None:
+    api = typed.parent / "api"
+    api.mkdir()
+    (api / "wrangler.toml").write_text('name = "api"\nmain = "api.ts"\ncompatibility_date = "2026-01-01"\n')
+    worker = """import { WorkerEntrypoint } from "cloudflare:workers";
+    export default class extends WorkerEntrypoint<{}> { add(a: number, b: number): number { return a + b; } }
+    """
+    (api / "api.ts").write_text(worker)
+    fields = json.loads(run(typed, "types", "-c", "atoll.toml", "-c", "../api", "--json").stdout)["fields"]
+    assert fields["API"] == 'ServiceOf<typeof import("../api/api").default>'
+    uses = (
+        "export default { async fetch(_, env) { const n: %s = await env.API.add(1, 2); return new Response(`${n}`) } }"
+    )
+    (typed / "index.ts").write_text(f"{uses % 'number'} satisfies ExportedHandler<Env>;\n")
+    assert errors_of(typed) == ""
+    (typed / "index.ts").write_text(f"{uses % 'string'} satisfies ExportedHandler<Env>;\n")
+    assert "Type 'number' is not assignable to type 'string'" in errors_of(typed)
+
+
+def test_browser_only_apis_have_no_types(typed: Path) -> None:
     names = [name for name in OF_BROWSERS if name not in LANGUAGE_ONLY]
     (typed / "index.ts").write_text("".join(f"console.log({name});\n" for name in names) + "export default {};\n")
     errors = errors_of(typed)
     assert [name for name in names if f"Cannot find name '{name}'" not in errors] == []
 
 
-def test_every_example_and_template_has_the_types_it_uses(tmp_path: Path) -> None:
-    """JavaScript too, as an editor checks it: an API that is misspelt or not declared is an error."""
+def test_every_example_and_template_passes_the_type_check(tmp_path: Path) -> None:
+    """JavaScript too, as an editor checks it: a misspelt or undeclared API is an error."""
     (tmp_path / "globals.d.ts").write_text(global_types())
-    found = [*(ROOT / "examples").glob("*/*.js"), *(ROOT / "atoll/cli/templates").rglob("*.js")]
-    # Those that say "global" use what is declared elsewhere: @types/node, or variables as globals of the older syntax.
+    found = [*(ROOT / "examples").glob("*/*.js"), *(ROOT / "atoll").rglob("templates/*/**/*.js")]
+    # Files with "global" use declarations from elsewhere: @types/node, or variables as globals in the older syntax.
     scripts = [str(path) for path in found if "/* global " not in path.read_text()]
     assert len(scripts) > 15
     (tmp_path / "tsconfig.json").write_text(
         json.dumps({"compilerOptions": CHECK_JS, "files": ["globals.d.ts", *scripts]})
     )
-    wants_jsdoc = "TS2810"  # a resolve() without a value, which JavaScript alone cannot declare
+    wants_jsdoc = "TS2810"  # resolve() without a value, which plain JavaScript cannot declare
     assert [line for line in errors_of(tmp_path).splitlines() if wants_jsdoc not in line] == []
 
 
@@ -163,7 +182,7 @@ def declared_in(folder: Path) -> Any:
 
 
 async def test_the_declarations_are_the_globals_of_an_isolate(tmp_path: Path) -> None:
-    """Both ways, down to the members of each class."""
+    """In both directions, down to the members of each class."""
     declared = declared_in(tmp_path)
     assert declared["problems"] == []
     async with Atoll() as atoll:

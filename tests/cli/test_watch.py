@@ -1,4 +1,4 @@
-"""Which changes of files make `atoll dev` build again. The kernel tells of them: real folders, nothing stands in."""
+"""Which file changes make `atoll dev` build again. The kernel reports them: real folders, no mocks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SECONDS = 30
 
 
 class Watched:
-    """A watcher that watches by now, and what it says."""
+    """An active watcher and its reports."""
 
     def __init__(self, project: Project) -> None:
         self.said: list[str] = []
@@ -30,7 +30,7 @@ class Watched:
         return await asyncio.wait_for(anext(self._reasons), SECONDS)
 
     async def wait_for(self, reason: Reason) -> None:
-        """One that nothing else gives: a save may be told in two parts."""
+        """Waits for a reason that nothing else causes: one save may be reported in two parts."""
         while await self.reason() != reason:
             pass
 
@@ -54,7 +54,7 @@ async def watched(project: Project, *inputs: Path) -> AsyncIterator[Watched]:
 
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
-    folder = tmp_path / "build" / "shop"  # a name that is ignored inside of a project, not above it
+    folder = tmp_path / "build" / "shop"  # a name that is ignored inside a project, but not above it
     (folder / "src" / "deep").mkdir(parents=True)
     (folder / "node_modules" / "hono").mkdir(parents=True)
     (folder / "src" / "index.ts").write_text("one")
@@ -62,7 +62,7 @@ def project(tmp_path: Path) -> Project:
     return Project("shop", folder, folder / "src" / "index.ts")
 
 
-async def test_a_save_is_told_at_any_depth_and_a_config_by_its_name(project: Project) -> None:
+async def test_a_save_is_reported_at_any_depth_and_a_config_by_name(project: Project) -> None:
     async with watched(project) as room:
         (project.folder / "src" / "deep" / "part.ts").write_text("two")
         assert await room.reason() == Reason.SOURCES
@@ -70,9 +70,11 @@ async def test_a_save_is_told_at_any_depth_and_a_config_by_its_name(project: Pro
         await room.wait_for(Reason.CONFIG)
 
 
-async def test_what_tools_write_is_not_told(project: Project) -> None:
+async def test_files_written_by_tools_are_not_reported(project: Project) -> None:
     async with watched(project) as room:
-        (project.folder / "node_modules" / "hono" / "package.json").write_text("{}")  # elsewhere it would be a config
+        (project.folder / "node_modules" / "hono" / "package.json").write_text(
+            "{}"
+        )  # elsewhere this file would be a config
         (project.folder / ".atoll").mkdir()
         (project.folder / ".atoll" / "package.json").write_text("{}")
         (project.folder / "src" / "index.ts").write_text("two")
@@ -80,7 +82,7 @@ async def test_what_tools_write_is_not_told(project: Project) -> None:
     assert not any(map(is_source, ("/p/.index.ts.swp", "/p/dev.log", "/p/index.js.map", "/p/index.ts~", "/p/.atoll")))
 
 
-async def test_a_folder_that_is_new_is_watched_with_what_it_holds(project: Project) -> None:
+async def test_a_new_folder_is_watched_with_its_contents(project: Project) -> None:
     async with watched(project) as room:
         (project.folder / "src" / "new").mkdir()
         assert await room.reason() == Reason.SOURCES
@@ -88,8 +90,8 @@ async def test_a_folder_that_is_new_is_watched_with_what_it_holds(project: Proje
         await room.wait_for(Reason.CONFIG)
 
 
-async def test_a_folder_that_went_and_came_back_is_watched_again(project: Project) -> None:
-    """As `git checkout` of another branch does it."""
+async def test_a_folder_that_is_deleted_and_recreated_is_watched_again(project: Project) -> None:
+    """As `git checkout` of another branch does."""
     async with watched(project) as room:
         (project.folder / "src" / "deep").rmdir()
         assert await room.reason() == Reason.SOURCES
@@ -99,7 +101,7 @@ async def test_a_folder_that_went_and_came_back_is_watched_again(project: Projec
         await room.wait_for(Reason.CONFIG)
 
 
-async def test_sources_beside_the_project_are_followed(project: Project, tmp_path: Path) -> None:
+async def test_sources_outside_the_project_are_watched(project: Project, tmp_path: Path) -> None:
     shared = tmp_path / "shared"
     shared.mkdir()
     (shared / "lib.ts").write_text("one")
@@ -108,8 +110,8 @@ async def test_sources_beside_the_project_are_followed(project: Project, tmp_pat
         assert await room.reason() == Reason.SOURCES
 
 
-async def test_a_script_in_a_folder_of_tools_is_followed_unless_a_command_writes_it(project: Project) -> None:
-    """Else the command, whose output changes, would be run for ever."""
+async def test_a_script_in_an_ignored_folder_is_watched_unless_a_command_writes_it(project: Project) -> None:
+    """Otherwise the command, whose output changes, would run forever."""
     made = project.folder / "dist" / "index.js"
     made.parent.mkdir()
     made.write_text("one")
@@ -123,14 +125,14 @@ async def test_a_script_in_a_folder_of_tools_is_followed_unless_a_command_writes
         assert await room.reason() == Reason.SOURCES
 
 
-async def test_what_was_saved_before_it_watched_is_asked_for_once(project: Project) -> None:
+async def test_changes_before_the_watch_started_are_checked_once(project: Project) -> None:
     room = Watched(project)
     room.watcher.start(lambda: Reason.CONFIG)
     assert await room.reason() == Reason.CONFIG
     await room.watcher.close()
 
 
-def test_a_home_folder_is_not_watched_to_its_last_corner(tmp_path: Path) -> None:
+def test_watching_a_home_folder_is_bounded(tmp_path: Path) -> None:
     for n in range(30):
         for m in range(MOST_FOLDERS // 25):
             (tmp_path / str(n) / str(m)).mkdir(parents=True)
@@ -139,12 +141,13 @@ def test_a_home_folder_is_not_watched_to_its_last_corner(tmp_path: Path) -> None
     assert set(found[:31]) == {tmp_path, *(tmp_path / str(n) for n in range(30))}  # the nearest first
 
 
-def test_folders_of_tools_are_not_even_looked_into(project: Project) -> None:
+def test_folders_of_tools_are_not_scanned(project: Project) -> None:
     names = {path.name for path in folders_of([project.folder])}
     assert names == {"shop", "src", "deep"} and not names & IGNORED
 
 
-# Two folders, and a kernel that lets nobody watch more than one. Times are far apart, since looking sees seconds.
+# Two folders, and a kernel that allows only one watch. Times are far apart, because polling has a resolution of
+# seconds.
 WITHOUT_THE_KERNEL = """
 import asyncio, os, sys, threading
 from pathlib import Path
@@ -163,7 +166,7 @@ asyncio.run(main(Path(sys.argv[1])))
 """
 
 
-def test_where_the_kernel_gives_no_more_watches_files_are_looked_at(project: Project) -> None:
+def test_without_kernel_watches_files_are_polled(project: Project) -> None:
     limited = ["unshare", "--user", "--map-root-user", "sh", "-c"]
     bound = "echo 1 > /proc/sys/user/max_inotify_watches"
     if subprocess.run([*limited, bound], capture_output=True, check=False).returncode:
@@ -172,5 +175,5 @@ def test_where_the_kernel_gives_no_more_watches_files_are_looked_at(project: Pro
     ran = subprocess.run(
         [*limited, f'{bound} && exec "$@"', "sh", *program], capture_output=True, text=True, timeout=60, check=False
     )
-    assert ran.stdout.startswith("the system does not tell of changes (OS file watch limit reached.)"), ran.stderr
+    assert ran.stdout.startswith("the system does not report changes (OS file watch limit reached.)"), ran.stderr
     assert ran.stdout.endswith(f"{int(Reason.SOURCES)}\n"), ran.stdout

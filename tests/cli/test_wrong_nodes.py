@@ -1,4 +1,4 @@
-"""Commands whose words or whose node are not what they should be: an error with a hint, never a traceback."""
+"""Commands with invalid arguments or a wrong server: an error with a hint, never a traceback."""
 
 from __future__ import annotations
 
@@ -18,7 +18,12 @@ COMMANDS = [
     ["workers"],
     ["workers", "show", "x"],
     ["versions", "x"],
+    ["versions", "view", "1", "--worker", "x"],
+    ["versions", "deploy", "--worker", "x"],
+    ["versions", "deploy", "2@10", "--worker", "x"],
+    ["deployments", "x"],
     ["routes"],
+    ["hosts", "list"],
     ["logs", "x"],
     ["secret", "list", "--worker", "x"],
     ["kv", "namespaces"],
@@ -68,25 +73,25 @@ def stranger(request: pytest.FixtureRequest) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
-def test_an_answer_that_is_not_of_a_node_is_told(stranger: str, run: Run, words: list[str]) -> None:
+def test_an_answer_of_another_server_is_reported(stranger: str, run: Run, words: list[str]) -> None:
     where = [stranger] if words[-1] == "--api" else ["--api", stranger]
     code, said = run(*words, *where)
     if words == ["workers", "show", "x"] and code == 0:
-        return  # it shows whatever fields there are
+        return  # the command shows any fields
     assert code == 1
-    assert said.splitlines()[-1] == "hint: does --api lead to a control host of Atoll?"
+    assert said.splitlines()[-1] == "hint: check that --api is a control host of Atoll"
 
 
-def test_a_word_that_is_not_utf8_is_told(run: Run) -> None:
+def test_an_argument_that_is_not_utf8_is_reported(run: Run) -> None:
     code, said = run("logs", "\udcff")
-    assert (code, said.splitlines()[-1]) == (2, "hint: is it typed in UTF-8?")
+    assert (code, said.splitlines()[-1]) == (2, "hint: type it in UTF-8")
 
 
 @pytest.mark.parametrize(
     "words", [["workers", "delete", "x"], ["queues", "delete", "x"], ["queues", "purge", "x"]], ids=" ".join
 )
-def test_what_asks_first_tells_scripts_how_to_answer(run: Run, words: list[str]) -> None:
+def test_commands_that_confirm_tell_scripts_which_flag_to_use(run: Run, words: list[str]) -> None:
     code, said = run(*words, "--api", "http://127.0.0.1:9")
-    assert (code, said.splitlines()[-1]) == (1, "hint: say it beforehand: --yes")
+    assert (code, said.splitlines()[-1]) == (1, "hint: confirm with --yes")
     code, said = run(*words, "--api", "http://127.0.0.1:9", said="n\n")
     assert code == 1 and said.endswith("error: nothing was deleted\n")

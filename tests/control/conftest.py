@@ -1,4 +1,4 @@
-"""Fixtures: a node on the test's own folder, and restarts of it."""
+"""Fixtures: a node in the test's own folder, and restarts of it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def settings() -> Settings:
 
 @pytest.fixture
 def start(tmp_path: Path, settings: Settings, engines: Engines, clock: Clock) -> Callable[..., Any]:
-    """Open a node on the test's folder: `async with start() as node`. Again, for a restart."""
+    """Opens a node in the test's folder: `async with start() as node`. Open it again for a restart."""
 
     @asynccontextmanager
     async def opened(given: Settings | None = None) -> AsyncIterator[Node]:

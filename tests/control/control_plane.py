@@ -1,4 +1,4 @@
-"""A whole control plane on a temporary folder: real database, router and API; only the engines are played."""
+"""A complete control plane in a temporary folder: real database, router and API; only the engines are simulated."""
 
 from __future__ import annotations
 
@@ -9,22 +9,26 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from atoll.api.work import Work
 from atoll.bindings.echo.ops import Echo
 from atoll.config import Settings
-from atoll.control.access import Access
-from atoll.control.api import ControlApi
-from atoll.control.deploy import Deployer
-from atoll.control.vault import Vault
-from atoll.control.workers import WorkerStore
+from atoll.control.access.access import Access
+from atoll.control.api import ControlApi, ControlParts
+from atoll.control.deploy.deployer import Deployer
+from atoll.control.deploy.switching import DeployerParts
+from atoll.control.store.vault import Vault
+from atoll.control.store.workers import WorkerStore
 from atoll.db.sqlite import Database
 from atoll.engine.pool import PoolStats
 from atoll.observe.store import LogStore
+from atoll.offload.pool import Offload
+from atoll.offload.spool import SpoolRoom
 from atoll.router import Router
 from atoll.workers import Version
 
 
 class NoTriggers:
-    """A node without crons and queues: engines are played here, and what would start them has tests of its own."""
+    """A node without crons and queues: engines are simulated here, and triggers have their own tests."""
 
     def check(self, version: Version, handlers: Sequence[str]) -> None: ...
     async def prepare(self, version: Version) -> None: ...
@@ -47,11 +51,11 @@ class Report:
 
 @dataclass
 class Engines:
-    """What a deploy needs of the engines: likes everything, or raises `failure`. Loads nothing."""
+    """The engines' part in a deploy: accepts everything, or raises `failure`. Loads nothing."""
 
     failure: Exception | None = None
     handlers: tuple[str, ...] = ("fetch",)
-    gate: asyncio.Event | None = None  # when set, a check waits for it
+    gate: asyncio.Event | None = None  # if set, a check waits for it
     stats: PoolStats = field(default_factory=lambda: PoolStats(engines=2))
     checked: list[Version] = field(default_factory=list)
     retired: list[Version] = field(default_factory=list)
@@ -68,7 +72,7 @@ class Engines:
         return Report(self.handlers)
 
     async def until_checked(self, count: int) -> None:
-        """Wait until so many checks have begun."""
+        """Waits until this many checks have started."""
         async with self.changed:
             await self.changed.wait_for(lambda: len(self.checked) >= count)
 
@@ -88,14 +92,14 @@ class Answer:
 
     @property
     def code(self) -> int:
-        """The code of an error, after a look at the shape every error has."""
+        """The code of an error, after checking the shape that every error has."""
         error = self.json["error"]
         assert error["type"] and error["message"]
         return int(error["code"])
 
 
 class Node:
-    """One life of the control plane, from an open database to a closed one."""
+    """One life of the control plane, from opening to closing the database."""
 
     def __init__(self, folder: Path, settings: Settings, engines: Engines, clock: Callable[[], float]) -> None:
         self.settings = settings
@@ -105,24 +109,29 @@ class Node:
         self.router = Router(settings.base_domain, settings.control_hosts)
         self.logs = LogStore(folder)
         self.access = Access(settings, self.database, clock)
-        self.deployer = Deployer(
-            settings, self.store, engines, self.router, self.logs, KINDS, NO_TRIGGERS, self.access.tenants, clock=clock
-        )
+        places = (self.store, engines, self.router, self.logs)
+        parts = DeployerParts(settings, *places, KINDS, NO_TRIGGERS, self.access.tenants, self.access.reserved)
+        self.deployer = Deployer(parts, clock=clock)
         self.deployer.restore()
+        self.work = Work(Offload(1), SpoolRoom(folder, 64 << 20, 128 << 20))
         self.api = ControlApi(
-            settings,
-            self.deployer,
-            self.store,
-            self.logs,
-            self.access,
-            is_control=self.router.is_control,
-            stats=lambda: engines.stats,
-            pool_report=lambda: {"cached": engines.stats.loaded},
-            port=lambda: 8080,
+            ControlParts(
+                settings,
+                self.deployer,
+                self.store,
+                self.logs,
+                self.access,
+                self.work,
+                is_control=self.router.is_control,
+                stats=lambda: engines.stats,
+                pool_report=lambda: {"cached": engines.stats.loaded},
+                port=lambda: 8080,
+            )
         )
 
     async def close(self) -> None:
         await self.deployer.close()
+        await self.work.offload.close()
         await self.logs.close()
         await self.database.close()
 
@@ -139,7 +148,7 @@ class Node:
         http_version: str = "1.1",
         **headers: str,
     ) -> Answer:
-        """One request to the API, as the front would hand it over. `body` is sent as JSON."""
+        """Sends one request to the API, as the front would. `body` is sent as JSON."""
         content = raw if raw is not None else b"" if body is None else json.dumps(body).encode()
         fields = {"host": "localhost:8080", "content-type": "application/json"}
         fields |= {name.replace("_", "-"): value for name, value in headers.items()}
@@ -165,7 +174,9 @@ class Node:
         ]
 
         async def receive() -> dict[str, Any]:
-            return parts.pop(0) if parts else {"type": "http.disconnect"}
+            if not parts:
+                await asyncio.Event().wait()  # the client stays connected
+            return parts.pop(0)
 
         async def send(event: Any) -> None:
             events.append(event)

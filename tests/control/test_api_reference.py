@@ -1,4 +1,4 @@
-"""The reference of the API is complete: every endpoint there is has its heading."""
+"""The reference of the API is complete: every endpoint has a heading."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from control_plane import Node
 PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "reference" / "api.md"
 
 
-async def test_every_endpoint_has_its_heading(node: Node) -> None:
+async def test_every_endpoint_has_a_heading(node: Node) -> None:
     headings = set(re.findall(r"^## (.+)$", PAGE.read_text("utf-8"), re.MULTILINE))
     wanted = {f"{route.method} {shown(route.path)}" for route in node.api.routes}
     assert len(wanted) >= 10 and not wanted - headings

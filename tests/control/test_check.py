@@ -1,4 +1,4 @@
-"""The checks of a deploy against whatever hypothesis can think of: they accept or refuse, and never break."""
+"""The checks of a deploy with any input of hypothesis: they accept or refuse, and never crash."""
 
 from __future__ import annotations
 
@@ -11,23 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from atoll.api.refusals import ApiCode, Refused
 from atoll.bindings.echo.ops import Echo
 from atoll.config import Settings
-from atoll.control.check import (
-    Binary,
-    DeployBody,
-    checked_env,
-    checked_module,
-    checked_name,
-    checked_path,
-    parse_body,
-)
-from atoll.control.draft import Identity, checked_routes, new_draft
-from atoll.control.refusals import ApiCode, Refused
+from atoll.control.checks.body import Binary, DeployBody, checked_env, checked_name, parse_body
+from atoll.control.checks.code import checked_module, checked_path
+from atoll.control.deploy.draft import Identity, checked_routes, new_draft
 from atoll.router import Router
-from atoll.workers import Module
+from atoll.workers import Module, host_label
 
-LABEL = st.from_regex(r"[a-z0-9]([a-z0-9-]{0,20}[a-z0-9])?", fullmatch=True)
+LABEL = st.from_regex(r"[a-z0-9_]([a-z0-9_-]{0,20}[a-z0-9_])?", fullmatch=True).filter(lambda name: name.strip("_-"))
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
@@ -41,17 +34,19 @@ def test_every_dns_label_is_a_name(name: str) -> None:
 
 
 @given(st.text(max_size=70))
-def test_whatever_is_taken_as_a_name_is_a_dns_label(name: str) -> None:
+def test_every_accepted_name_is_a_dns_label(name: str) -> None:
     try:
         checked_name(name)
     except Refused as refused:
         assert refused.reason is ApiCode.BAD_NAME and refused.hint
         return
-    assert len(name) <= 63 and re.fullmatch(r"[a-z0-9-]+", name) and not name.startswith("-") and not name.endswith("-")
+    assert len(name) <= 63 and re.fullmatch(r"[a-z0-9_-]+", name)
+    assert not name.startswith("-") and not name.endswith("-")
+    assert re.fullmatch(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?", host_label(name))
 
 
 @given(st.text(max_size=30) | st.from_regex(r"[./a-z\\:%?#]{1,12}\.js", fullmatch=True))
-def test_a_module_path_that_is_taken_stays_inside_and_means_only_itself(path: str) -> None:
+def test_an_accepted_module_path_stays_inside_and_is_normalized(path: str) -> None:
     try:
         checked_path(path)
     except Refused:
@@ -63,7 +58,7 @@ def test_a_module_path_that_is_taken_stays_inside_and_means_only_itself(path: st
 
 
 @given(st.text(max_size=40))
-def test_a_route_is_refused_or_has_one_spelling(text: str) -> None:
+def test_a_route_is_refused_or_has_one_canonical_form(text: str) -> None:
     router = Router("localhost", ["control.example"])
     try:
         once = checked_routes([text], router)
@@ -74,7 +69,7 @@ def test_a_route_is_refused_or_has_one_spelling(text: str) -> None:
 
 
 @given(LABEL, LABEL, st.from_regex(r"/[a-z/]{0,10}\*?", fullmatch=True), st.sampled_from(["", "*.", "*"]))
-def test_patterns_of_the_documented_form_are_taken(label: str, top: str, path: str, wildcard: str) -> None:
+def test_patterns_of_the_documented_form_are_accepted(label: str, top: str, path: str, wildcard: str) -> None:
     text = f"{wildcard}{label}.x{top}{path}"
     assert checked_routes([text, text.upper() if "/" not in path[1:] and path == "/" else text], Router()) == (text,)
 
@@ -111,7 +106,7 @@ def test_any_base64_text_is_decoded_or_refused(text: str) -> None:
         assert refused.reason is ApiCode.BAD_BODY
 
 
-def test_variables_fill_their_bounds_exactly() -> None:
+def test_variables_may_reach_their_limits_exactly() -> None:
     checked_env({f"V{i}": "é" * 2560 for i in range(128)})
     for env, code in (({"V": "é" * 2561}, ApiCode.VAR_TOO_BIG), ({"V": [1] * 2560}, ApiCode.VAR_TOO_BIG)):
         with pytest.raises(Refused) as refused:
@@ -123,7 +118,7 @@ def test_variables_fill_their_bounds_exactly() -> None:
     ("path", "kind"),
     [("a.js", "esm"), ("a.mjs", "esm"), ("a.json", "json"), ("a.txt", "text"), ("a.html", "text"), ("a.sql", "text")],
 )
-def test_the_extension_says_what_a_module_is(path: str, kind: str) -> None:
+def test_the_extension_decides_the_type_of_a_module(path: str, kind: str) -> None:
     assert checked_module(path, "x") == Module(path, kind, b"x")  # type: ignore[arg-type]
 
 

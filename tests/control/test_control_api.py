@@ -1,4 +1,4 @@
-"""The API as a client sees it: shapes, codes, statuses, and who may ask at all."""
+"""The API from a client's view: shapes, codes, statuses, and access."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from typing import Any
 import pytest
 from control_plane import HELLO, Clock, Engines, Node
 
+from atoll.api.refusals import API_ERRORS, ApiCode
+from atoll.clock import iso_time
 from atoll.config import Settings
-from atoll.control.refusals import API_ERRORS, ApiCode
 from atoll.engine.pool import PoolStats
 from atoll.errors import EngineError, Failure, LoadFailed
-from atoll.observe.records import iso_time
 from atoll.wire.generated import ErrorCode
 from atoll.workers import Grant
 
 
-async def test_a_deploy_answers_with_all_there_is_to_know(node: Node) -> None:
+async def test_a_deploy_returns_the_complete_worker(node: Node) -> None:
     answer = await node.post(name="hello", script=HELLO, env={"GREETING": "hi"}, routes=["Shop.Example/*"])
     assert answer.status == 201
     worker = answer.json
     assert re.fullmatch("worker_[a-z0-9]{12}", worker.pop("id"))
-    assert re.fullmatch("version_[a-z0-9]{12}", worker["version"].pop("id"))
+    assert re.fullmatch("version_[a-z0-9]{12}", version_id := worker["version"].pop("id"))
     assert worker == {
         "name": "hello",
         "url": "http://hello.localhost:8080/",
@@ -55,6 +55,9 @@ async def test_a_deploy_answers_with_all_there_is_to_know(node: Node) -> None:
         "tail_consumers": [],
         "handlers": ["fetch"],
         "secrets": [],
+        "preview_urls": True,
+        "traffic": [{"id": version_id, "number": 1, "percentage": 100}],
+        "assets": None,
         "version": {
             "number": 1,
             "created_at": "2027-01-15T08:00:00.500Z",
@@ -76,7 +79,7 @@ async def test_a_worker_is_found_by_id_and_by_name(node: Node) -> None:
     assert (await node.ask("GET", "/api/workers")).json == {"workers": [created]}
 
 
-async def test_put_makes_a_new_version_and_keeps_what_it_does_not_name(node: Node, clock: Clock) -> None:
+async def test_put_creates_a_new_version_and_keeps_absent_fields(node: Node, clock: Clock) -> None:
     created = (await node.post(name="hello", script=HELLO, env={"A": "1"}, routes=["a.example/*"])).json
     clock.now += 60
     answer = await node.put("hello", script=HELLO + "//2", limits={"cpu_ms": 70})
@@ -101,7 +104,7 @@ async def test_put_can_change_fields_without_the_script(node: Node) -> None:
     assert node.live("a.example") is None
 
 
-async def test_a_deleted_worker_is_gone_everywhere(node: Node, engines: Engines) -> None:
+async def test_a_deleted_worker_is_removed_everywhere(node: Node, engines: Engines) -> None:
     worker_id = (await node.post(name="hello", script=HELLO)).json["id"]
     version = node.live("hello.localhost")
     answer = await node.ask("DELETE", "/api/workers/hello")
@@ -158,11 +161,11 @@ async def test_modules_may_be_text_or_base64(node: Node) -> None:
         ({"name": "a", "script": HELLO, "limits": {"memory_mb": 1024}}, ApiCode.BAD_LIMIT, "512"),
         ({"name": "a", "script": HELLO, "limits": {"cpu_ms": 1.5}}, ApiCode.BAD_BODY, "limits.cpu_ms"),
         ({"name": "a", "script": HELLO, "switches": {"allow_evil": True}}, ApiCode.BAD_BODY, "allow_evil"),
-        ({"name": "a", "script": HELLO, "switches": {"allow_eval": 1}}, ApiCode.BAD_BODY, "neither true nor false"),
+        ({"name": "a", "script": HELLO, "switches": {"allow_eval": 1}}, ApiCode.BAD_BODY, "must be true or false"),
         (
             {"name": "a", "script": HELLO, "switches": {"allow_live_clock": True}},
             ApiCode.BAD_BODY,
-            "measure neighbours",
+            "measure other tenants",
         ),
         ({"name": "a", "script": HELLO, "isolation": "none"}, ApiCode.BAD_BODY, "`isolation` is 'none'"),
         ({"name": "a", "script": HELLO, "compatibility_date": "2027-01-16"}, ApiCode.BAD_BODY, "future"),
@@ -183,12 +186,12 @@ async def test_a_bad_deploy_is_refused_with_its_reason(
 
 
 @pytest.mark.parametrize("raw", [b"", b"{", b"\xff", b'{"name": "\\ud800"}', b"[" * 100_000, b"nul"])
-async def test_what_is_not_json_is_refused(node: Node, raw: bytes) -> None:
+async def test_invalid_json_is_refused(node: Node, raw: bytes) -> None:
     answer = await node.ask("POST", "/api/workers", raw=raw)
     assert (answer.status, answer.code) == (400, ApiCode.BAD_BODY)
 
 
-async def test_an_unknown_field_is_named_with_what_was_perhaps_meant(node: Node) -> None:
+async def test_an_unknown_field_gets_a_suggestion(node: Node) -> None:
     error = (await node.post(name="a", scirpt=HELLO)).json["error"]
     assert error["message"] == "unknown field `scirpt`"
     assert "did you mean `script`?" in error["hint"] and "compatibility_date" in error["hint"]
@@ -210,7 +213,7 @@ async def test_an_unknown_field_is_named_with_what_was_perhaps_meant(node: Node)
         (ErrorCode.SHUTTING_DOWN, ApiCode.UNAVAILABLE, 503),
     ],
 )
-async def test_what_the_engine_dislikes_is_told_with_its_place(
+async def test_an_error_of_the_engine_is_reported_with_its_position(
     node: Node, engines: Engines, failure: ErrorCode, code: ApiCode, status: int
 ) -> None:
     engines.failure = LoadFailed(Failure(failure, "bad thing", "SyntaxError", "at worker.js", "worker.js", 3, 7))
@@ -222,21 +225,21 @@ async def test_what_the_engine_dislikes_is_told_with_its_place(
     assert node.deployer.all() == [] and node.store.load_all() == []
 
 
-async def test_an_engine_that_breaks_during_a_check_is_not_the_clients_fault(node: Node, engines: Engines) -> None:
+async def test_an_engine_that_fails_during_a_check_is_a_server_error(node: Node, engines: Engines) -> None:
     engines.failure = EngineError("it sent nonsense")
     answer = await node.post(name="a", script=HELLO)
     assert (answer.status, answer.code) == (503, ApiCode.UNAVAILABLE)
     assert b"nonsense" not in answer.content
 
 
-async def test_a_name_is_given_once(node: Node) -> None:
+async def test_a_name_is_unique(node: Node) -> None:
     await node.post(name="hello", script=HELLO)
     answer = await node.post(name="hello", script=HELLO)
     assert (answer.status, answer.code) == (409, ApiCode.NAME_TAKEN)
     assert "PUT /api/workers/hello" in answer.json["error"]["hint"]
 
 
-async def test_a_route_is_given_once(node: Node) -> None:
+async def test_a_route_is_unique(node: Node) -> None:
     await node.post(name="one", script=HELLO, routes=["a.example/*"])
     answer = await node.post(name="two", script=HELLO, routes=["https://A.example/*"])
     assert (answer.status, answer.code) == (409, ApiCode.ROUTE_TAKEN)
@@ -245,7 +248,7 @@ async def test_a_route_is_given_once(node: Node) -> None:
     assert (answer.status, answer.code) == (409, ApiCode.ROUTE_TAKEN)
 
 
-async def test_a_worker_cannot_be_renamed_or_changed_by_nothing(node: Node) -> None:
+async def test_a_worker_cannot_be_renamed_or_changed_by_an_empty_body(node: Node) -> None:
     await node.post(name="hello", script=HELLO)
     assert (await node.put("hello", name="other", script=HELLO)).code == ApiCode.BAD_NAME
     assert (await node.put("hello", name="hello")).code == ApiCode.BAD_BODY
@@ -261,13 +264,13 @@ async def test_a_worker_cannot_take_the_name_of_a_control_host(
         assert answer.status == (400 if name == "control" else 201)
 
 
-async def test_a_live_clock_is_for_nodes_whose_operator_says_so(start: Callable[..., Any], settings: Settings) -> None:
+async def test_a_live_clock_needs_the_consent_of_the_operator(start: Callable[..., Any], settings: Settings) -> None:
     async with start(replace(settings, worker_clock="live")) as node:
         answer = await node.post(name="a", script=HELLO, switches={"allow_live_clock": True})
         assert answer.status == 201 and answer.json["switches"]["allow_live_clock"] is True
 
 
-# Who may ask
+# Access
 
 
 @pytest.mark.parametrize("kind", ["", "text/plain", "application/x-www-form-urlencoded", "multipart/form-data"])
@@ -290,12 +293,12 @@ async def test_a_page_of_another_site_is_refused(node: Node, origin: str, method
     assert not any(name.startswith("access-control") for name in answer.headers)
 
 
-async def test_a_page_of_the_control_host_itself_may_ask(node: Node) -> None:
+async def test_a_page_of_the_control_host_itself_is_allowed(node: Node) -> None:
     assert (await node.ask("GET", "/api/workers", origin="http://localhost:8080")).status == 200
     assert (await node.ask("GET", "/health", host="Control.Example", origin="https://control.example")).status == 200
 
 
-async def test_a_host_that_only_points_here_is_refused(node: Node) -> None:
+async def test_an_unknown_host_that_resolves_to_the_node_is_refused(node: Node) -> None:
     for host in ("evil.example:8080", "hello.localhost:8080", "localhost.evil.example", ""):
         answer = await node.ask("GET", "/api/workers", host=host, origin=f"http://{host}")
         assert (answer.status, answer.code) == (403, ApiCode.FORBIDDEN_ORIGIN)
@@ -307,18 +310,18 @@ async def test_a_preflight_gets_no_permission(node: Node) -> None:
     assert answer.headers["allow"] and "access-control-allow-origin" not in answer.headers
 
 
-async def test_a_body_without_end_is_cut(node: Node) -> None:
+async def test_an_endless_body_is_refused(node: Node) -> None:
     answer = await node.ask("POST", "/api/workers", raw=b" " * (22 * 1024 * 1024))
     assert (answer.status, answer.code) == (413, ApiCode.TOO_LARGE)
 
 
-async def test_paths_that_do_not_exist_say_so(node: Node) -> None:
+async def test_an_unknown_path_is_a_clear_404(node: Node) -> None:
     for path in ("/apis", "/api/workers/", "/api/workers/a/b", "/nothing"):
         answer = await node.ask("GET", path)
         assert (answer.status, answer.code) == (404, ApiCode.NOT_FOUND)
 
 
-async def test_a_bug_is_logged_whole_and_told_as_nothing(
+async def test_an_internal_error_is_logged_in_full_and_hidden_from_the_client(
     node: Node, engines: Engines, caplog: pytest.LogCaptureFixture
 ) -> None:
     engines.failure = ZeroDivisionError("secret detail")
@@ -331,14 +334,14 @@ async def test_a_bug_is_logged_whole_and_told_as_nothing(
 # The other endpoints
 
 
-async def test_health_tells_how_many_engines_live(node: Node, engines: Engines) -> None:
+async def test_health_reports_the_number_of_running_engines(node: Node, engines: Engines) -> None:
     answer = await node.ask("GET", "/health")
     assert answer.status == 200 and answer.json["status"] == "ok" and answer.json["engines"] == 2
     engines.stats.engines = 0
     assert (await node.ask("GET", "/health")).status == 503
 
 
-async def test_the_pool_tells_its_figures(node: Node, engines: Engines) -> None:
+async def test_the_pool_endpoint_returns_its_figures(node: Node, engines: Engines) -> None:
     engines.stats = PoolStats(engines=2, loaded=3)
     assert (await node.ask("GET", "/admin/pool")).json == {"cached": 3}
 
@@ -353,13 +356,13 @@ async def test_the_front_page_lists_workers_and_how_to_deploy(node: Node) -> Non
     assert "curl -X POST http://localhost:8080/api/workers" in answer.content.decode()
 
 
-def test_every_code_has_its_facts() -> None:
+def test_every_error_code_has_its_facts() -> None:
     assert set(API_ERRORS) == set(ApiCode)
     assert len({facts.type for facts in API_ERRORS.values()}) == len(API_ERRORS)
     assert iso_time(0) == "1970-01-01T00:00:00.000Z"
 
 
-async def test_a_binding_is_kept_with_its_version_and_given_to_the_worker(node: Node, engines: Engines) -> None:
+async def test_a_binding_is_stored_with_its_version_and_granted_to_the_worker(node: Node, engines: Engines) -> None:
     entry = {"type": "echo", "name": "ECHO"}
     answer = await node.post(name="hello", script=HELLO, bindings=[entry])
     assert answer.status == 201 and answer.json["bindings"] == [entry]
@@ -380,6 +383,6 @@ async def test_a_binding_is_kept_with_its_version_and_given_to_the_worker(node: 
         ([{"type": "echo", "name": f"A{i}"} for i in range(129)], "128"),
     ],
 )
-async def test_a_binding_that_cannot_be_is_refused(node: Node, bindings: list[object], text: str) -> None:
+async def test_an_invalid_binding_is_refused(node: Node, bindings: list[object], text: str) -> None:
     answer = await node.post(name="hello", script=HELLO, env={"B": 1}, bindings=bindings)
     assert answer.status == 400 and text in answer.json["error"]["message"]

@@ -1,4 +1,4 @@
-"""A deploy is all or nothing: concurrent, interrupted or killed at any step, a worker is wholly old or wholly new."""
+"""A deploy is all or nothing: concurrent, interrupted or killed at any step, a worker is either old or new."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from control_plane import HELLO, Engines, Node
 
+from atoll.api.refusals import ApiCode, Refused
 from atoll.config import Settings
-from atoll.control.check import DeployBody
-from atoll.control.refusals import ApiCode, Refused
-from atoll.control.workers import KEPT_VERSIONS
+from atoll.control.checks.body import DeployBody
+from atoll.control.store.workers import KEPT_VERSIONS
 
 Start = Callable[..., Any]
 
@@ -40,7 +40,7 @@ async def test_workers_survive_a_restart(start: Start) -> None:
 
 
 class Killed(BaseException):
-    """The process ends here, as far as the code can tell."""
+    """Simulates the end of the process."""
 
 
 @pytest.mark.parametrize("step", ["check", "store", "commit", "switch"])
@@ -115,7 +115,7 @@ async def test_the_old_version_is_retired_after_the_switch(node: Node, engines: 
     assert engines.retired == [old] and node.live("hello.localhost") is not old
 
 
-async def test_a_version_that_could_not_be_stored_leaves_the_engines(
+async def test_a_version_that_could_not_be_stored_is_unloaded(
     node: Node, engines: Engines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def full(_: object) -> None:
@@ -128,7 +128,7 @@ async def test_a_version_that_could_not_be_stored_leaves_the_engines(
     assert (await node.post(name="hello", script=HELLO)).status == 201
 
 
-async def test_fifty_workers_deployed_at_once_are_all_there(start: Start) -> None:
+async def test_fifty_concurrent_deploys_all_succeed(start: Start) -> None:
     async with start() as node:
         answers = await asyncio.gather(
             *(node.post(name=f"w{i}", script=HELLO, routes=[f"{i}.example"]) for i in range(50))
@@ -139,7 +139,7 @@ async def test_fifty_workers_deployed_at_once_are_all_there(start: Start) -> Non
         assert all(node.live(f"w{i}.localhost") is node.live(f"{i}.example") is not None for i in range(50))
 
 
-async def test_of_fifty_deploys_of_one_worker_one_wins_at_a_time(node: Node, engines: Engines) -> None:
+async def test_fifty_concurrent_deploys_of_one_worker_are_serialized(node: Node, engines: Engines) -> None:
     await node.post(name="hello", script=HELLO)
     engines.gate = asyncio.Event()
     deploys = [asyncio.ensure_future(node.put("hello", script=f"{HELLO}//{i}")) for i in range(50)]
@@ -154,7 +154,7 @@ async def test_of_fifty_deploys_of_one_worker_one_wins_at_a_time(node: Node, eng
     assert live is not None and stored.version.id == live.id and stored.number == 2
 
 
-async def test_two_new_workers_that_want_the_same_host_do_not_both_get_it(node: Node, engines: Engines) -> None:
+async def test_two_new_workers_cannot_both_get_the_same_host(node: Node, engines: Engines) -> None:
     engines.gate = asyncio.Event()
     one = asyncio.ensure_future(node.post(name="one", script=HELLO))
     two = asyncio.ensure_future(node.post(name="two", script=HELLO, routes=["one.localhost/*"]))
@@ -164,7 +164,7 @@ async def test_two_new_workers_that_want_the_same_host_do_not_both_get_it(node: 
     assert len(node.store.load_all()) == 1
 
 
-async def test_a_change_goes_on_when_its_client_goes_away(node: Node, engines: Engines) -> None:
+async def test_a_change_completes_when_its_client_disconnects(node: Node, engines: Engines) -> None:
     engines.gate = asyncio.Event()
     deploy = asyncio.ensure_future(node.post(name="hello", script=HELLO))
     await engines.until_checked(1)
@@ -187,7 +187,7 @@ async def test_only_the_newest_versions_are_kept(node: Node) -> None:
     assert modules == [(KEPT_VERSIONS,)]
 
 
-async def test_limits_follow_a_cap_that_was_lowered(start: Start, settings: Settings) -> None:
+async def test_limits_follow_a_lowered_cap(start: Start, settings: Settings) -> None:
     async with start() as node:
         await node.post(name="hello", script=HELLO, limits={"memory_mb": 512})
     async with start(replace(settings, max_memory_mb=256)) as node:
@@ -203,7 +203,7 @@ async def test_a_route_that_became_a_control_host_does_not_stop_the_start(
     async with start(replace(settings, control_hosts=("new.example",))) as node:
         assert node.live("hello.localhost") is not None and node.live("b.example") is None
         assert (await node.ask("GET", "/api/workers/hello")).json["routes"] == ["new.example/*", "b.example/*"]
-    assert "gets none of its routes" in caplog.text
+    assert "the routes of the worker" in caplog.text
 
 
 async def test_code_caches_belong_to_one_version_and_one_v8(node: Node) -> None:
@@ -227,5 +227,5 @@ async def test_code_caches_belong_to_one_version_and_one_v8(node: Node) -> None:
 
 
 async def written(node: Node) -> None:
-    """Writes happen in order: once this one is done, so are those before it."""
+    """Writes happen in order: when this one is done, all earlier ones are."""
     await node.database.write(lambda _: None)

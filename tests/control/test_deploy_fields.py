@@ -1,4 +1,4 @@
-"""Fields of a deploy besides its code: they are checked, kept with the version, and read back after a restart."""
+"""Fields of a deploy besides its code: they are checked, stored with the version, and read back after a restart."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from control_plane import HELLO, Engines, Node
 
-from atoll.control.refusals import ApiCode
-from atoll.workers import QueueConsumer, TailConsumer
+from atoll.api.refusals import ApiCode
+from atoll.bindings.queue.entries import QueueConsumer
+from atoll.bindings.tail.entries import TailConsumer
 
 Start = Callable[..., Any]
 
@@ -33,13 +34,15 @@ async def test_events_and_flags_belong_to_the_version(start: Start) -> None:
         version = node.live("hello.localhost")
         assert version is not None
         assert version.compatibility_flags == ("nodejs_compat",)
-        assert version.crons == ("*/5 * * * *", "0 9 * * MON-FRI")
-        assert version.queue_consumers == (QueueConsumer("jobs", max_batch_size=5, dead_letter_queue="dead"),)
-        assert version.tail_consumers == (TailConsumer("watcher"),)
+        assert version.triggers["crons"] == ("*/5 * * * *", "0 9 * * MON-FRI")
+        assert version.triggers["queue_consumers"] == (
+            QueueConsumer("jobs", max_batch_size=5, dead_letter_queue="dead"),
+        )
+        assert version.triggers["tail_consumers"] == (TailConsumer("watcher"),)
         assert (version.tag, version.created_at) == ("v1", 1_800_000_000_500)
 
 
-async def test_a_put_keeps_events_but_not_what_the_old_version_was_called(node: Node) -> None:
+async def test_a_put_keeps_events_but_not_message_and_tag(node: Node) -> None:
     await node.post(name="hello", script=HELLO, message="first", tag="v1", **FIELDS)
     answer = (await node.put("hello", script=HELLO + "//2")).json
     assert answer["crons"] == FIELDS["crons"] and answer["compatibility_flags"] == ["nodejs_compat"]
@@ -85,14 +88,14 @@ def live_id(node: Node) -> str:
         ({"tag": "a\0b"}, "tag"),
     ],
 )
-async def test_a_field_that_makes_no_sense_is_refused(node: Node, fields: dict[str, Any], says: str) -> None:
+async def test_an_invalid_field_is_refused(node: Node, fields: dict[str, Any], says: str) -> None:
     answer = await node.post(name="hello", script=HELLO, **fields)
     assert (answer.status, answer.code) == (400, ApiCode.BAD_BODY)
     assert says in answer.json["error"]["message"]
     assert node.deployer.all() == []
 
 
-async def test_a_worker_that_nothing_would_call_is_refused(node: Node, engines: Engines) -> None:
+async def test_a_worker_without_supported_handlers_is_refused(node: Node, engines: Engines) -> None:
     engines.handlers = ("email", "trace")
     answer = await node.post(name="mail", script=HELLO)
     assert (answer.status, answer.code) == (422, ApiCode.UNSUPPORTED_HANDLERS)
@@ -108,5 +111,5 @@ async def test_a_request_from_another_sites_page_is_refused_even_without_an_orig
         link = await node.ask("GET", "/", sec_fetch_site=site, sec_fetch_mode="navigate")
         assert link.status == 200
         deed = await node.ask("GET", "/api/tokens", sec_fetch_site=site, sec_fetch_mode="navigate")
-        assert deed.code == ApiCode.FORBIDDEN_ORIGIN, "a link may look, not more"
+        assert deed.code == ApiCode.FORBIDDEN_ORIGIN, "a link may only read"
     assert (await node.ask("GET", "/api/workers", sec_fetch_site="same-origin")).status == 200

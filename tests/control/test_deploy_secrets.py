@@ -1,4 +1,4 @@
-"""Secrets that come with a deploy, as JSON and as Cloudflare's `secret_text`: sealed, kept, told to nobody."""
+"""Secrets in a deploy, as JSON and as Cloudflare's `secret_text`: sealed, kept, never shown."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from control_plane import HELLO, Node
 from test_secrets import VALUE, files_with
 from test_upload import send
 
-from atoll.control.refusals import ApiCode
+from atoll.api.refusals import ApiCode
 
 Start = Callable[..., Any]
 
 
-async def test_a_deploy_may_bring_secrets_and_takes_none_away(start: Start, tmp_path: Path) -> None:
+async def test_a_deploy_may_add_secrets_and_removes_none(start: Start, tmp_path: Path) -> None:
     async with start() as node:
         made = await node.post(name="hello", script=HELLO, env={"A": 1}, secrets={"KEY": VALUE})
         assert made.status == 201 and made.json["secrets"] == ["KEY"] and VALUE.encode() not in made.content
@@ -50,7 +50,7 @@ async def test_secret_text_of_a_form_is_a_secret(node: Node) -> None:
     assert live is not None and live.secrets == {"KEY": VALUE}
 
 
-async def test_secrets_of_a_deploy_have_the_rules_of_others(node: Node) -> None:
+async def test_secrets_of_a_deploy_follow_the_usual_rules(node: Node) -> None:
     twofold = await node.post(name="a", script=HELLO, env={"KEY": 1}, secrets={"KEY": "x"})
     assert (twofold.status, twofold.code) == (400, ApiCode.BAD_BODY)
     assert (await node.post(name="a", script=HELLO, secrets={"KEY": "x" * 6000})).code == ApiCode.VAR_TOO_BIG
@@ -61,17 +61,17 @@ async def test_secrets_of_a_deploy_have_the_rules_of_others(node: Node) -> None:
     assert (await node.ask("GET", "/api/workers/a")).status == 404
 
 
-async def test_variables_and_secrets_are_counted_together_as_they_will_be(node: Node) -> None:
+async def test_variables_and_secrets_count_together_after_the_change(node: Node) -> None:
     variables, secrets = {f"V{i}": 1 for i in range(100)}, {f"S{i}": "x" for i in range(100)}
     both = await node.post(name="a", script=HELLO, env=variables, secrets=secrets)
     assert (both.status, both.code) == (400, ApiCode.TOO_MANY_VARS)
     assert (await node.post(name="a", script=HELLO, env=variables)).status == 201
     assert (await node.put("a", secrets=secrets)).code == ApiCode.TOO_MANY_VARS
-    assert (await node.put("a", env={}, secrets=secrets)).status == 200, "the variables that go do not count"
-    assert (await node.put("a", env=variables)).code == ApiCode.TOO_MANY_VARS, "the secrets that stay do"
+    assert (await node.put("a", env={}, secrets=secrets)).status == 200, "removed variables do not count"
+    assert (await node.put("a", env=variables)).code == ApiCode.TOO_MANY_VARS, "remaining secrets count"
 
 
-async def test_a_key_is_rotated_while_versions_with_secrets_are_made(start: Start) -> None:
+async def test_a_key_can_be_rotated_during_deploys_with_secrets(start: Start) -> None:
     async with start() as node:
         await node.post(name="hello", script=HELLO, secrets={"KEY": VALUE})
         key_ids = [0]

@@ -1,8 +1,8 @@
-"""A deploy is all or nothing wherever the process is killed: at each line of the code that stores and switches.
+"""A deploy is all or nothing if the process is killed at any line of the code that stores and switches.
 
-A child process makes the change while it watches which lines it runs of the control plane, on the event loop and in
-the writer's thread, and kills itself at one of them. For each of these lines, the node that starts on what is left must
-have the worker wholly as before or wholly as after, with the line in the audit log if and only if the change is there.
+A child process makes the change. It traces which lines of the control plane run, on the event loop and in the writer's
+thread, and kills itself at one of them. For each line, the test starts a node on the remaining data. The worker must be
+either as before or as after, and the audit log has the line if and only if the change is there.
 """
 
 from __future__ import annotations
@@ -21,11 +21,13 @@ from typing import Any
 import pytest
 from control_plane import HELLO, Clock, Engines, Node
 
-from atoll import control
+import atoll
 from atoll.config import Settings
 
-FOLDER = Path(control.__file__).parent
-WATCHED = {str(FOLDER / f"{name}.py") for name in ("deploy", "workers", "secret_rows", "audit", "vault")}
+FOLDER = Path(atoll.__file__).parent
+FILES = ("deploy/deployer", "deploy/deployed", "store/workers", "store/secret_rows", "store/vault")
+WATCHED = {str(FOLDER / "api/audit.py"), *(str(FOLDER / f"control/{name}.py") for name in FILES)}
+assert all(Path(name).is_file() for name in WATCHED)
 Change = Callable[[Node], Awaitable[Any]]
 
 OLD: dict[str, Any] = {
@@ -45,11 +47,11 @@ CHANGES: dict[str, Change] = {
 }
 
 
-THOROUGH = {"update", "rotate"}  # every line; most lines of the others are lines of an update too
+THOROUGH = {"update", "rotate"}  # every line; most lines of the other changes are also lines of an update
 
 
 class Steps:
-    """The lines of watched files that ran, each when it did so first; ends the process at one of them."""
+    """The lines of watched files in the order of their first run; ends the process at one of them."""
 
     def __init__(self, last: str) -> None:
         self.seen: dict[str, None] = {}
@@ -80,7 +82,7 @@ async def change_in(folder: Path, change: Change, steps: Steps) -> None:
 
 
 def run_child(folder: Path, change: Change, last: str = "") -> tuple[int, list[str]]:
-    """(signal that ended it, steps) of a process that makes the change and is killed at step `last`."""
+    """(signal, steps) of a process that makes the change and is killed at step `last`."""
     reading, writing = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -100,7 +102,7 @@ def run_child(folder: Path, change: Change, last: str = "") -> tuple[int, list[s
 
 
 async def state_of(folder: Path) -> dict[str, Any]:
-    """Everything a deploy changes, as a node that starts here has it."""
+    """Everything a deploy changes, as a node that starts here sees it."""
     node = Node(folder, Settings(), Engines(), Clock())
     try:
         state: dict[str, Any] = {}
@@ -133,21 +135,21 @@ async def prepare(folder: Path) -> None:
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """In memory where there is such a folder: processes are killed here, not the machine, so nothing needs a disk."""
+    """In memory if possible: the test kills processes and not the machine, so it needs no disk."""
     memory = Path("/dev/shm")
     with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as name:
         yield Path(name)
 
 
 @pytest.mark.parametrize("name", CHANGES)
-def test_a_change_that_is_killed_at_any_line_has_happened_or_has_not(folder: Path, name: str) -> None:
+def test_a_change_killed_at_any_line_is_complete_or_absent(folder: Path, name: str) -> None:
     start, at = folder / "start", folder / "at"
     start.mkdir()
     asyncio.run(prepare(start))
     shutil.copytree(start, at)
     old = asyncio.run(state_of(at))
     ended, steps = run_child(at, CHANGES[name])
-    assert ended == 0 and len(steps) > 20, "the change itself works"
+    assert ended == 0 and len(steps) > 20, "the change itself must work"
     new = asyncio.run(state_of(at))
     assert old != new
     seen: set[bool] = set()
@@ -159,4 +161,4 @@ def test_a_change_that_is_killed_at_any_line_has_happened_or_has_not(folder: Pat
         left = asyncio.run(state_of(at))
         assert left in (old, new), f"killed at {step}"
         seen.add(left == new)
-    assert seen == {True, False}, "some kills were before the commit and some after it"
+    assert seen == {True, False}, "some kills come before the commit and some after it"

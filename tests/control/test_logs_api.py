@@ -1,4 +1,4 @@
-"""The logs endpoints: what they show, what they refuse, and that a stream says what happens."""
+"""The logs endpoints: what they show and refuse, and live streams."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from control_plane import HELLO, Clock, Node
 
-from atoll.control import logs_api
-from atoll.control.logs_api import rest_seconds
-from atoll.control.refusals import ApiCode
+from atoll.api.refusals import ApiCode
+from atoll.control.endpoints import logs as logs_api
+from atoll.control.endpoints.logs import rest_seconds
 from atoll.errors import Failure
 from atoll.logs import Invocation, LogLine
 from atoll.observe.live import REST_SECONDS
@@ -82,7 +82,7 @@ async def test_logs_are_the_newest_records_first(node: Node) -> None:
         ("version=w", []),
     ],
 )
-async def test_logs_can_be_asked_for_by_what_they_hold(node: Node, query: str, lines: list[str]) -> None:
+async def test_logs_can_be_filtered(node: Node, query: str, lines: list[str]) -> None:
     version = await deployed(node)
     for i in range(3):
         node.logs.record(call(version, i, Failure(ErrorCode.EXCEPTION, "boom") if i == 2 else None))
@@ -96,7 +96,7 @@ async def test_logs_can_be_asked_for_by_what_they_hold(node: Node, query: str, l
      "cursor=x", "cursor=1-2-3", "since=yesterday", "until=99999-01-01", "since=",
      "outcome=OK", "level=loud", "order=asc"],
 )  # fmt: skip
-async def test_a_question_that_makes_no_sense_is_refused(node: Node, query: str) -> None:
+async def test_an_invalid_query_is_refused(node: Node, query: str) -> None:
     await node.post(name="hello", script=HELLO)
     answer = await node.ask("GET", f"/api/workers/hello/logs?{query}")
     assert (answer.status, answer.code) == (400, ApiCode.BAD_BODY)
@@ -109,17 +109,17 @@ async def test_a_worker_that_does_not_exist_has_no_logs(node: Node) -> None:
     assert (await node.ask("GET", "/api/workers/none/logs/live?limit=1")).code == ApiCode.NO_WORKER
 
 
-async def test_the_logs_of_a_worker_go_with_it(node: Node) -> None:
+async def test_the_logs_of_a_worker_are_deleted_with_it(node: Node) -> None:
     version = await deployed(node)
     node.logs.record(call(version, 1))
     await node.ask("DELETE", "/api/workers/hello")
     again = await deployed(node)
-    node.logs.record(call(version, 2))  # one that was under way
+    node.logs.record(call(version, 2))  # a call that was still running
     assert (await node.ask("GET", "/api/workers/hello/logs")).json["logs"] == []
     assert again.worker_id != version.worker_id
 
 
-async def test_a_stream_tells_what_happens_and_ends_with_the_worker(node: Node) -> None:
+async def test_a_stream_sends_records_and_ends_with_the_worker(node: Node) -> None:
     version = await deployed(node)
     stream = Stream(node, "/api/workers/hello/logs/live", "level=error")
     assert await stream.next() == b": listening\n\n"
@@ -138,7 +138,7 @@ async def test_a_stream_tells_what_happens_and_ends_with_the_worker(node: Node) 
     await stream.task
 
 
-async def test_a_stream_ends_when_the_client_leaves_and_leaves_nobody_listening(node: Node) -> None:
+async def test_a_stream_and_its_listener_end_when_the_client_disconnects(node: Node) -> None:
     await deployed(node)
     stream = Stream(node, "/api/workers/hello/logs/live")
     await stream.next()
@@ -149,7 +149,7 @@ async def test_a_stream_ends_when_the_client_leaves_and_leaves_nobody_listening(
 
 
 class Stream:
-    """A request whose answer goes on."""
+    """A request whose answer continues."""
 
     def __init__(self, node: Node, path: str, query: str = "", token: str = "") -> None:
         self.pieces: asyncio.Queue[bytes] = asyncio.Queue()
@@ -188,12 +188,12 @@ async def test_a_stream_ends_with_its_token(node: Node, clock: Clock, end: str) 
     else:
         assert (await node.ask("DELETE", f"/api/tokens/{token['id']}")).status == 204
     node.logs.record(call(version, 2))
-    assert await stream.next() == b"", "nothing more, and the stream is over"
+    assert await stream.next() == b"", "the stream ends without further events"
     await asyncio.wait_for(stream.task, 5)
     assert node.logs.counts()[1] == 0
 
 
-async def test_the_streams_of_a_tenant_are_bounded_and_rest_longer_the_more_there_are(
+async def test_the_streams_of_a_tenant_are_bounded_and_pause_longer_the_more_there_are(
     node: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(logs_api, "MAX_STREAMS", 4)
@@ -215,14 +215,14 @@ async def test_the_streams_of_a_tenant_are_bounded_and_rest_longer_the_more_ther
     streams[0].leave.set()
     await asyncio.wait_for(streams[0].task, 5)
     streams[0] = Stream(node, path)
-    assert await streams[0].next() == b": listening\n\n", "one went, another may come"
+    assert await streams[0].next() == b": listening\n\n", "one stream ended, so another may start"
     for stream in streams:
         stream.leave.set()
         await asyncio.wait_for(stream.task, 5)
 
 
-async def test_a_tenant_searches_one_thing_at_a_time(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A search may take long and only one runs at a time: another tenant's waits for one of them, not for all."""
+async def test_a_tenant_runs_one_search_at_a_time(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only one search runs at a time and may take long: another tenant waits for one of them, not for all."""
     await deployed(node)
     await node.ask("POST", "/api/tenants", {"name": "other"})
     await node.ask("POST", "/api/workers", {"name": "theirs", "script": HELLO}, x_atoll_tenant="other")

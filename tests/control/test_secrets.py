@@ -1,4 +1,4 @@
-"""Secrets: sealed on disk, seen by the worker alone, kept by deploys, and bound to where they belong."""
+"""Secrets: sealed on disk, visible only to the worker, kept by deploys, and bound to their place."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from unittest.mock import Mock
 import pytest
 from control_plane import HELLO, Clock, Node
 
-from atoll.control.refusals import ApiCode
-from atoll.control.vault import CannotOpen, Vault
+from atoll.api.refusals import ApiCode
+from atoll.control.store.vault import CannotOpen, Vault
 from atoll.db.folder import KEY_FILE
 from atoll.errors import StartError
 
@@ -33,7 +33,7 @@ def files_with(folder: Path, text: str) -> list[str]:
     return [path.name for path in folder.iterdir() if path.is_file() and text.encode() in path.read_bytes()]
 
 
-async def test_a_secret_is_a_new_version_that_answers_at_once(start: Start) -> None:
+async def test_setting_a_secret_creates_an_active_version(start: Start) -> None:
     async with start() as node:
         await node.post(name="hello", script=HELLO, env={"A": 1}, message="first")
         changed = await put(node)
@@ -46,7 +46,7 @@ async def test_a_secret_is_a_new_version_that_answers_at_once(start: Start) -> N
         assert live is not None and live.secrets == {"KEY": VALUE}
 
 
-async def test_nothing_tells_the_value(node: Node, tmp_path: Path) -> None:
+async def test_no_endpoint_or_file_shows_the_value(node: Node, tmp_path: Path) -> None:
     await node.post(name="hello", script=HELLO)
     await put(node)
     for path in ("", "/versions", "/versions/2", "/secrets", "/logs"):
@@ -68,7 +68,7 @@ async def test_a_deploy_keeps_secrets(node: Node) -> None:
     assert live is not None and live.secrets == {"KEY": VALUE}
 
 
-async def test_a_secret_can_be_changed_and_taken_away(node: Node, clock: Clock) -> None:
+async def test_a_secret_can_be_changed_and_deleted(node: Node, clock: Clock) -> None:
     await node.post(name="hello", script=HELLO)
     await put(node)
     await put(node, "OTHER", "")
@@ -87,7 +87,7 @@ async def test_a_secret_can_be_changed_and_taken_away(node: Node, clock: Clock) 
     assert [line["action"] for line in lines][:3] == ["secret.delete", "secret.put", "secret.put"]
 
 
-async def test_going_back_over_a_change_of_secrets_must_be_meant(node: Node) -> None:
+async def test_rollback_across_a_change_of_secrets_needs_force(node: Node) -> None:
     await node.post(name="hello", script=HELLO)
     await put(node, value="old")
     await put(node, value="new")
@@ -117,7 +117,7 @@ async def test_going_back_over_a_change_of_secrets_must_be_meant(node: Node) -> 
         ("KEY", None, ApiCode.BAD_BODY),
     ],
 )
-async def test_a_secret_that_cannot_be_is_refused(node: Node, name: str, value: Any, code: ApiCode) -> None:
+async def test_an_invalid_secret_is_refused(node: Node, name: str, value: Any, code: ApiCode) -> None:
     await node.post(name="hello", script=HELLO, env={"VAR": 1}, bindings=[{"type": "echo", "name": "ECHO"}])
     answer = await node.ask("PUT", f"/api/workers/hello/secrets/{name}", {"value": value})
     assert answer.code == code
@@ -130,7 +130,7 @@ async def test_a_variable_cannot_take_the_name_of_a_secret(node: Node) -> None:
     assert (await node.put("hello", env={"KEY": 1})).code == ApiCode.BAD_BODY
 
 
-async def test_secrets_that_no_version_has_are_gone(node: Node) -> None:
+async def test_secrets_without_a_version_are_deleted(node: Node) -> None:
     await node.post(name="hello", script=HELLO)
     for i in range(105):
         await put(node, value=str(i))
@@ -140,7 +140,7 @@ async def test_secrets_that_no_version_has_are_gone(node: Node) -> None:
     assert node.database.read(lambda c: c.execute("SELECT count(*) FROM secrets").fetchall()) == [(0,)]
 
 
-async def test_a_rotation_seals_everything_anew_and_drops_the_old_key(start: Start, tmp_path: Path) -> None:
+async def test_a_rotation_reseals_everything_and_drops_the_old_key(start: Start, tmp_path: Path) -> None:
     async with start() as node:
         await node.post(name="hello", script=HELLO)
         await put(node)
@@ -161,10 +161,10 @@ async def test_a_rotation_seals_everything_anew_and_drops_the_old_key(start: Sta
 
 
 @pytest.mark.parametrize("at", ["add_key", "seal_anew", "drop_old_keys"])
-async def test_a_rotation_that_is_cut_short_loses_no_secret(
+async def test_an_interrupted_rotation_loses_no_secret(
     start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: str
 ) -> None:
-    """A crash before a step of it: whatever is on disk by then opens, and the next rotation brings it to its end."""
+    """A crash before one of its steps: everything on disk still opens, and the next rotation completes it."""
     async with start() as node:
         await node.post(name="hello", script=HELLO, secrets={"KEY": VALUE})
         owner = node.store if at == "seal_anew" else node.store.vault
@@ -189,19 +189,19 @@ async def test_with_another_root_key_the_node_does_not_start(start: Start, tmp_p
     with pytest.raises(StartError, match="cannot be opened"):
         async with start():
             pass
-    assert not (tmp_path / KEY_FILE).exists()  # a new one in its place would be mistaken for it
+    assert not (tmp_path / KEY_FILE).exists()  # a new key in its place would be mistaken for the old one
 
 
 # The vault itself
 
 
-def test_the_key_file_is_for_its_owner_alone(tmp_path: Path) -> None:
+def test_only_the_owner_can_read_the_key_file(tmp_path: Path) -> None:
     Vault(tmp_path).seal("x", "acme", "w", "N")
     assert stat.S_IMODE((tmp_path / KEY_FILE).stat().st_mode) == 0o600
 
 
 @pytest.mark.parametrize("place", [("globex", "w", "N"), ("acme", "v", "N"), ("acme", "w", "M")])
-def test_what_is_moved_elsewhere_does_not_open(tmp_path: Path, place: tuple[str, str, str]) -> None:
+def test_a_sealed_value_opens_only_in_its_place(tmp_path: Path, place: tuple[str, str, str]) -> None:
     vault = Vault(tmp_path)
     sealed = vault.seal("x", "acme", "w", "N")
     assert vault.open(sealed, "acme", "w", "N") == "x"
@@ -222,6 +222,6 @@ def test_a_key_from_the_environment_leaves_no_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["nonsense", "1:", "0:" + "A" * 43 + "=", "1:AAAA", "x:" + "A" * 43 + "=",
                                   "1:" + "A" * 43 + "=,1:" + "A" * 43 + "="])  # fmt: skip
-def test_a_key_that_is_none_is_told(tmp_path: Path, text: str) -> None:
+def test_an_invalid_key_is_reported(tmp_path: Path, text: str) -> None:
     with pytest.raises(StartError):
         Vault(tmp_path, text)

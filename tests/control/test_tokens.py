@@ -1,4 +1,4 @@
-"""Who gets in: tokens and their scopes, the open door of a local node, and that nobody else finds one."""
+"""Access: tokens and their scopes, and the open control API of a local node, which is closed to everyone else."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from typing import Any
 import pytest
 from control_plane import HELLO, Answer, Clock, Node
 
+from atoll.api.refusals import ApiCode
 from atoll.config import Settings
-from atoll.control.check import DeployBody
-from atoll.control.gate import FAILURES, TOKEN_FILE, WINDOW, is_loopback
-from atoll.control.refusals import ApiCode
+from atoll.control.access.gate import FAILURES, TOKEN_FILE, WINDOW, is_loopback
+from atoll.control.checks.body import DeployBody
 
 Start = Callable[..., Any]
 
 
 async def made(node: Node, *scopes: str, **fields: object) -> Any:
-    """A new token, as the API answers it."""
+    """A new token, as the API returns it."""
     tenant = str(fields.pop("tenant", "default"))
     answer = await node.ask("POST", "/api/tokens", {"name": "ci", "scopes": scopes, **fields}, x_atoll_tenant=tenant)
     assert answer.status == 201, answer.content
@@ -67,7 +67,7 @@ async def test_a_token_expires(node: Node, clock: Clock) -> None:
     assert (await ask(node, token["token"], "GET", "/api/workers")).status == 401
 
 
-async def test_it_is_known_when_a_token_was_used_last(start: Start, clock: Clock) -> None:
+async def test_the_last_use_of_a_token_is_recorded(start: Start, clock: Clock) -> None:
     async with start() as node:
         token = await made(node, "read")
         assert token["used_at"] is None
@@ -87,7 +87,7 @@ async def test_it_is_known_when_a_token_was_used_last(start: Start, clock: Clock
         ("admin", (200, 201, 200, 200)),
     ],
 )
-async def test_a_scope_is_all_that_a_token_may_do(node: Node, scope: str, statuses: tuple[int, ...]) -> None:
+async def test_a_token_may_do_only_what_its_scope_allows(node: Node, scope: str, statuses: tuple[int, ...]) -> None:
     await node.post(name="there", script=HELLO)
     text = (await made(node, scope))["token"]
     answers = [
@@ -100,7 +100,7 @@ async def test_a_scope_is_all_that_a_token_may_do(node: Node, scope: str, status
     assert all(answer.code == ApiCode.FORBIDDEN for answer in answers if answer.status == 403)
 
 
-async def test_a_token_of_a_tenant_makes_only_tokens_of_that_tenant_that_may_no_more(node: Node) -> None:
+async def test_a_token_of_a_tenant_creates_only_tokens_of_that_tenant_and_scope(node: Node) -> None:
     await node.ask("POST", "/api/tenants", {"name": "acme"})
     admin = (await made(node, "admin", tenant="acme"))["token"]
     answer = await ask(node, admin, "POST", "/api/tokens", {"name": "x", "scopes": ["read"]})
@@ -114,7 +114,7 @@ async def test_a_token_of_a_tenant_makes_only_tokens_of_that_tenant_that_may_no_
 
 
 @pytest.mark.parametrize("tenant", ["acme", ""])
-async def test_a_token_makes_none_that_outlives_it(node: Node, clock: Clock, tenant: str) -> None:
+async def test_a_token_creates_none_that_outlives_it(node: Node, clock: Clock, tenant: str) -> None:
     await node.ask("POST", "/api/tenants", {"name": "acme"})
     wide = {} if tenant else {"all_tenants": True}
     mother = await made(node, "admin", tenant=tenant or "default", expires_in=60, **wide)
@@ -123,10 +123,10 @@ async def test_a_token_makes_none_that_outlives_it(node: Node, clock: Clock, ten
         return await ask(node, mother["token"], "POST", "/api/tokens", {"name": "x", "scopes": ["admin"], **fields})
 
     longer = await make(expires_in=61)
-    assert longer.code == ApiCode.FORBIDDEN and "outlive" in longer.json["error"]["message"]
+    assert longer.code == ApiCode.FORBIDDEN and "expires after itself" in longer.json["error"]["message"]
     assert (await make(expires_in=60)).json["expires_at"] == mother["expires_at"]
     silent = await make()
-    assert silent.json["expires_at"] == mother["expires_at"], "without a word: as long as its maker"
+    assert silent.json["expires_at"] == mother["expires_at"], "by default, as long as the token that created it"
     clock.now += 59
     grandchild = await ask(node, silent.json["token"], "POST", "/api/tokens", {"name": "y", "scopes": ["read"]})
     assert grandchild.json["expires_at"] == mother["expires_at"]
@@ -148,25 +148,25 @@ async def test_a_token_makes_none_that_outlives_it(node: Node, clock: Clock, ten
         ({"name": "x", "scope": ["read"]}, "scope"),
     ],
 )
-async def test_a_token_that_makes_no_sense_is_refused(node: Node, body: object, says: str) -> None:
+async def test_an_invalid_token_request_is_refused(node: Node, body: object, says: str) -> None:
     answer = await node.ask("POST", "/api/tokens", body)
     assert (answer.status, answer.code) == (400, ApiCode.BAD_BODY)
     assert says in answer.json["error"]["message"]
 
 
-# The open door
+# The open control API
 
 
 @pytest.mark.parametrize(("host", "is_local"), [
     ("127.0.0.1", True), ("127.9.9.9", True), ("::1", True), ("[::1]", True), ("localhost", True),
     ("0.0.0.0", False), ("::", False), ("192.168.0.1", False), ("node.example", False), ("", False),
 ])  # fmt: skip
-def test_only_loopback_addresses_are_this_machine(host: str, is_local: bool) -> None:
+def test_only_loopback_addresses_count_as_this_machine(host: str, is_local: bool) -> None:
     assert is_loopback(host) is is_local
 
 
-@pytest.mark.parametrize("change", [{"host": "0.0.0.0"}, {"control_auth": "token"}])
-async def test_elsewhere_nothing_works_without_a_token(start: Start, settings: Settings, change: Any) -> None:
+@pytest.mark.parametrize("change", [{"host": "0.0.0.0"}, {"control_auth": "token"}, {"trusted_proxies": ("10.0.0.1",)}])
+async def test_remote_clients_need_a_token(start: Start, settings: Settings, change: Any) -> None:
     async with start(replace(settings, **change)) as node:
         for route in node.api.routes:
             path = route.path.replace("{", "").replace("}", "")
@@ -178,12 +178,18 @@ async def test_elsewhere_nothing_works_without_a_token(start: Start, settings: S
                 assert answer.headers["www-authenticate"] == "Bearer"
 
 
-async def test_through_a_proxy_or_by_another_name_the_door_is_closed(node: Node) -> None:
+async def test_requests_through_a_proxy_or_by_another_name_need_a_token(node: Node) -> None:
     assert (await node.ask("GET", "/api/workers")).status == 200
     assert (await node.ask("GET", "/api/workers", host="control.example")).status == 401
-    for header in ("x_forwarded_for", "forwarded", "x_real_ip", "via", "x_forwarded_proto", "cf_ray", "true_client_ip"):
-        assert (await node.ask("GET", "/api/workers", **{header: "198.51.100.7"})).status == 401
-    assert (await node.ask("GET", "/api/workers", http_version="1.0")).status == 401, "as nginx asks by default"
+    for header in (
+        "forwarded", "via", "x_forwarded_for", "x_forwarded_host", "x_forwarded_proto", "x_forwarded_server",
+        "x_forwarded", "x_real_ip", "cf_connecting_ip", "cf_ray", "cf_visitor", "true_client_ip", "x_client_ip",
+        "x_cluster_client_ip", "fastly_client_ip", "x_envoy_external_address",
+        "x_original_forwarded_for", "cdn_loop", "x_amzn_trace_id",
+    ):  # fmt: skip
+        for value in ("198.51.100.7", ""):
+            assert (await node.ask("GET", "/api/workers", **{header: value})).status == 401, header
+    assert (await node.ask("GET", "/api/workers", http_version="1.0")).status == 401, "nginx uses HTTP/1.0 by default"
     token = (await made(node, "read"))["token"]
     assert (await ask(node, token, "GET", "/api/workers", host="control.example")).status == 200
 
@@ -211,7 +217,7 @@ async def test_failed_logins_are_slowed_down_and_good_ones_are_not(node: Node, c
     assert (await ask(node, "other", "GET", "/api/workers")).status == 401
 
 
-async def test_the_first_start_leaves_a_token_for_its_owner_alone(
+async def test_the_first_start_writes_a_token_that_only_its_owner_can_read(
     start: Start, settings: Settings, tmp_path: Path
 ) -> None:
     assert not (tmp_path / TOKEN_FILE).exists()
@@ -228,15 +234,54 @@ async def test_the_first_start_leaves_a_token_for_its_owner_alone(
         [admin] = (await ask(node, token, "GET", "/api/tokens")).json["tokens"]
         assert (await ask(node, token, "DELETE", f"/api/tokens/{admin['id']}")).status == 204
         path.unlink()
-        path.symlink_to("/nowhere/else")  # a trap: it must be replaced, not followed
+        path.symlink_to("/nowhere/else")  # a trap: the file must be replaced and the link not followed
         assert await node.access.gate.make_first_token(tmp_path) == path
         assert not path.is_symlink()
     async with start() as node:
         assert await node.access.gate.make_first_token(tmp_path) is None
 
 
-async def test_the_front_page_shows_strangers_nothing(start: Start, settings: Settings) -> None:
+async def test_any_token_can_ask_whose_it_is(start: Start, settings: Settings, tmp_path: Path) -> None:
+    async with start(replace(settings, control_auth="token")) as node:
+        path = await node.access.gate.make_first_token(tmp_path)
+        admin = path.read_text().strip()
+        told = (await ask(node, admin, "GET", "/api/whoami")).json
+        assert (told["name"], told["all_tenants"], told["expires_at"]) == ("admin", True, None)
+        assert told["scopes"] == ["read", "deploy", "logs", "admin"]
+        body = {"name": "reader", "scopes": ["logs"], "expires_in": 60}
+        text = (await ask(node, admin, "POST", "/api/tokens", body)).json["token"]
+        assert (await ask(node, text, "GET", "/api/whoami")).json == {
+            "name": "reader",
+            "tenant": "default",
+            "all_tenants": False,
+            "scopes": ["logs"],
+            "expires_at": "2027-01-15T08:01:00.500Z",
+        }
+        for answer in (await node.ask("GET", "/api/whoami"), await ask(node, "wrong", "GET", "/api/whoami")):
+            assert answer.status == 401 and answer.content.endswith(b"}\n")
+
+
+async def test_the_front_page_shows_nothing_without_access(start: Start, settings: Settings) -> None:
     async with start(replace(settings, host="0.0.0.0")) as node:
         await node.deployer.create(DeployBody(name="hidden", script=HELLO))
         answer = await node.ask("GET", "/")
         assert answer.status == 200 and b"hidden" not in answer.content
+
+
+async def test_the_front_page_of_a_closed_node_says_that_it_needs_a_token(
+    start: Start, settings: Settings, tmp_path: Path
+) -> None:
+    async with start(replace(settings, control_auth="token")) as node:
+        page = (await node.ask("GET", "/")).content.decode()
+        assert "worker is here" not in page and "requires a token" in page and "admin-token" in page
+        assert '-H "Authorization: Bearer $ATOLL_TOKEN" \\\n  -H "Content-Type' in page
+        path = await node.access.gate.make_first_token(tmp_path)
+        assert path is not None
+        page = (await ask(node, path.read_text().strip(), "GET", "/")).content.decode()
+        assert "No worker is here" in page and "Bearer $ATOLL_TOKEN" in page
+        await node.deployer.create(DeployBody(name="shown", script=HELLO))
+        page = (await ask(node, path.read_text().strip(), "GET", "/")).content.decode()
+        assert "One worker is here" in page and "shown.localhost" in page
+    async with start() as node:
+        page = (await node.ask("GET", "/")).content.decode()
+        assert "One worker is here" in page and "ATOLL_TOKEN" not in page

@@ -8,7 +8,7 @@ import base64
 import pytest
 from control_plane import HELLO, Answer, Node
 
-from atoll.control.refusals import ApiCode
+from atoll.api.refusals import ApiCode
 
 BOUNDARY = "xx-boundary-xx"
 Part = tuple[str, str, bytes]  # name, content type, content
@@ -57,7 +57,7 @@ async def test_every_part_but_the_metadata_is_a_module(node: Node) -> None:
     assert node.store.source_maps(version.id) == {"index": b'{"version":3}'}
 
 
-async def test_a_form_may_change_a_worker_too(node: Node) -> None:
+async def test_a_form_can_update_a_worker(node: Node) -> None:
     await node.post(name="hello", script=HELLO, env={"A": 1})
     answer = await send(
         node,
@@ -89,27 +89,27 @@ async def test_a_form_that_a_web_page_could_send_is_refused(node: Node) -> None:
         ([("metadata", "", b'{"name": "a", "nmae": "x"}')], "nmae"),
         ([("metadata", "", b'{"name": "a", "main": "b.js"}'), ("a.js", "text/javascript", b"")], "b.js"),
         ([("metadata", "", b'{"name": "a", "main": "a.js"}'), ("a.js", "a/b", b""), ("a.js", "a/b", b"")], "two parts"),
-        ([("metadata", "", b'{"name": "a", "main": "a.js"}'), ("a.js", "", b"")], "no file"),
+        ([("metadata", "", b'{"name": "a", "main": "a.js"}'), ("a.js", "", b"")], "not a file"),
         ([("metadata", "", b'{"name": "a", "main": "../a.js"}'), ("../a.js", "text/javascript", b"")], "relative"),
         ([("metadata", "", b'{"name": "a", "main": "a.js"}'), ("a.js", "text/javascript", b"\xff")], "UTF-8"),
         ([("metadata", "", b'{"env": 1, "bindings": [{"type": "json", "name": "X", "json": 1}]}')], "`env`"),
         ([("metadata", "", b'{"name": "a", "bindings": [{"type": "secret_text", "name": "X"}]}')], "no `text`"),
     ],
 )
-async def test_a_form_that_makes_no_sense_is_refused(node: Node, parts: list[Part], says: str) -> None:
+async def test_an_invalid_form_is_refused(node: Node, parts: list[Part], says: str) -> None:
     answer = await send(node, *parts)
     assert (answer.status, answer.code) == (400, ApiCode.BAD_BODY)
     assert says in answer.json["error"]["message"]
 
 
 @pytest.mark.parametrize("raw", [b"", b"nonsense", f"--{BOUNDARY}\r\n".encode(), f"--{BOUNDARY}\r\n\r\nx".encode()])
-async def test_what_is_no_form_is_refused(node: Node, raw: bytes) -> None:
+async def test_a_body_that_is_not_a_form_is_refused(node: Node, raw: bytes) -> None:
     for kind in (f"multipart/form-data; boundary={BOUNDARY}", "multipart/form-data"):
         answer = await node.ask("POST", "/api/workers", raw=raw, content_type=kind, x_atoll_tenant="default")
         assert (answer.status, answer.code) == (400, ApiCode.BAD_BODY)
 
 
-async def test_a_form_has_bounds(node: Node) -> None:
+async def test_a_form_is_bounded(node: Node) -> None:
     many = [(f"m{i}.txt", "text/plain", b"") for i in range(1100)]
     answer = await send(node, ("metadata", "", b'{"name": "a", "main": "a.js"}'), *many)
     assert (answer.status, answer.code) == (413, ApiCode.TOO_LARGE)
@@ -118,7 +118,7 @@ async def test_a_form_has_bounds(node: Node) -> None:
     assert (answer.status, answer.code) == (413, ApiCode.TOO_LARGE)
 
 
-async def test_a_module_may_say_what_it_is_in_json_too(node: Node) -> None:
+async def test_the_type_of_a_module_can_be_set_in_json_too(node: Node) -> None:
     value = {"base64": base64.b64encode(HELLO.encode()).decode(), "kind": "esm"}
     assert (await node.post(name="a", modules={"entry": value}, main="entry")).status == 201
     answer = await node.post(name="b", modules={"entry": {**value, "kind": "exe"}}, main="entry")

@@ -1,4 +1,4 @@
-"""The history of a worker: every deploy is a version that never changes, and one can go back to it."""
+"""The history of a worker: every deploy is an immutable version, and a rollback returns to one."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 
 from control_plane import HELLO, Clock, Engines, Node
 
-from atoll.control.refusals import ApiCode
-from atoll.control.workers import KEPT_VERSIONS
+from atoll.api.refusals import ApiCode
+from atoll.control.store.workers import KEPT_VERSIONS
 from atoll.errors import Failure, LoadFailed
 from atoll.wire.generated import ErrorCode
 
@@ -17,7 +17,7 @@ Start = Callable[..., Any]
 
 
 async def three_versions(node: Node, clock: Clock) -> list[str]:
-    """A worker with three versions; their ids, oldest first."""
+    """Deploys a worker with three versions; returns their ids, oldest first."""
     await node.post(name="hello", script=HELLO, env={"N": 1}, routes=["one.example/*"], message="first", tag="v1")
     clock.now += 60
     await node.put("hello", script=HELLO + "//2", env={"N": 2}, routes=["two.example/*"], message="second")
@@ -27,7 +27,7 @@ async def three_versions(node: Node, clock: Clock) -> list[str]:
     return [version["id"] for version in reversed(listed)]
 
 
-async def test_versions_are_listed_newest_first_and_tell_which_is_active(node: Node, clock: Clock) -> None:
+async def test_versions_are_listed_newest_first_with_the_active_one_marked(node: Node, clock: Clock) -> None:
     await three_versions(node, clock)
     versions = (await node.ask("GET", "/api/workers/hello/versions")).json["versions"]
     assert [version["number"] for version in versions] == [3, 2, 1]
@@ -59,7 +59,7 @@ async def test_a_version_shows_its_modules_with_their_hashes(node: Node, clock: 
         assert (answer.status, answer.code) == (404, ApiCode.NOT_FOUND)
 
 
-async def test_going_back_brings_code_variables_and_routes_of_then(start: Start, clock: Clock) -> None:
+async def test_rollback_restores_code_variables_and_routes(start: Start, clock: Clock) -> None:
     async with start() as node:
         ids = await three_versions(node, clock)
         clock.now += 60
@@ -94,14 +94,16 @@ async def test_a_rollback_goes_to_the_version_before_the_active_one(node: Node, 
     assert (await node.ask("POST", "/api/workers/hello/rollback", {"vresion": 1})).code == ApiCode.BAD_BODY
 
 
-async def test_a_deploy_after_a_rollback_is_a_new_number_and_based_on_what_is_active(node: Node, clock: Clock) -> None:
+async def test_a_deploy_after_a_rollback_has_a_new_number_and_is_based_on_the_active_version(
+    node: Node, clock: Clock
+) -> None:
     await three_versions(node, clock)
     await node.ask("POST", "/api/workers/hello/rollback", {"version": 1})
     answer = (await node.put("hello", limits={"cpu_ms": 9})).json
     assert answer["version"]["number"] == 4 and answer["env"] == {"N": 1}
 
 
-async def test_going_back_is_refused_when_another_worker_has_the_route_by_now(node: Node, clock: Clock) -> None:
+async def test_rollback_is_refused_if_another_worker_has_the_route_now(node: Node, clock: Clock) -> None:
     await three_versions(node, clock)
     await node.post(name="other", script=HELLO, routes=["two.example/*"])
     answer = await node.ask("POST", "/api/workers/hello/versions/2/activate")
@@ -110,9 +112,7 @@ async def test_going_back_is_refused_when_another_worker_has_the_route_by_now(no
     assert live is not None and live.env == {"N": 3}
 
 
-async def test_a_version_that_does_not_load_any_more_is_not_gone_back_to(
-    node: Node, engines: Engines, clock: Clock
-) -> None:
+async def test_rollback_to_a_version_that_fails_to_load_is_refused(node: Node, engines: Engines, clock: Clock) -> None:
     await three_versions(node, clock)
     engines.failure = LoadFailed(Failure(ErrorCode.STARTUP, "no"))
     answer = await node.ask("POST", "/api/workers/hello/rollback", {})
@@ -121,7 +121,7 @@ async def test_a_version_that_does_not_load_any_more_is_not_gone_back_to(
     assert worker["version"]["number"] == 3
 
 
-async def test_the_active_version_is_never_among_those_that_are_deleted(node: Node) -> None:
+async def test_the_active_version_is_never_deleted(node: Node) -> None:
     await node.post(name="hello", script=HELLO)
     for i in range(KEPT_VERSIONS - 1):
         await node.put("hello", env={"I": i})
@@ -132,7 +132,7 @@ async def test_the_active_version_is_never_among_those_that_are_deleted(node: No
     assert [version["number"] for version in versions] == list(range(KEPT_VERSIONS + 1, 1, -1))
 
 
-async def test_every_change_leaves_a_line_that_says_who_and_what(node: Node, clock: Clock) -> None:
+async def test_every_change_is_in_the_audit_log(node: Node, clock: Clock) -> None:
     ids = await three_versions(node, clock)
     await node.ask("POST", "/api/workers/hello/rollback", {"message": "it was slow"})
     await node.ask("DELETE", "/api/workers/hello")

@@ -26,7 +26,7 @@ sys.stdin.read()
 """
 
 
-def test_the_folder_is_made_for_its_owner_alone(tmp_path: Path) -> None:
+def test_only_the_owner_has_access_to_the_folder(tmp_path: Path) -> None:
     folder = DataFolder(tmp_path / "a" / "b")
     assert folder.path.stat().st_mode & 0o777 == 0o700
     assert (folder.path / LOCK_FILE).read_text() == str(os.getpid())
@@ -34,7 +34,7 @@ def test_the_folder_is_made_for_its_owner_alone(tmp_path: Path) -> None:
     DataFolder(tmp_path / "a" / "b").close()
 
 
-def test_a_second_atoll_is_refused_with_the_process_of_the_first(tmp_path: Path) -> None:
+def test_a_second_atoll_is_refused_and_the_error_names_the_first(tmp_path: Path) -> None:
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     with subprocess.Popen([sys.executable, "-c", HOLD, str(tmp_path)], **pipes) as first:  # type: ignore[call-overload]
         assert first.stdout.readline() == b"held\n"
@@ -43,10 +43,10 @@ def test_a_second_atoll_is_refused_with_the_process_of_the_first(tmp_path: Path)
         assert "--data" in error.value.hint
         first.kill()
         first.wait()
-    DataFolder(tmp_path).close()  # however the first one ended, its lock is gone
+    DataFolder(tmp_path).close()  # the lock ends with its process, however that ended
 
 
-def test_a_folder_that_cannot_be_is_refused(tmp_path: Path) -> None:
+def test_an_unusable_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StartError, match="cannot be used"):
         DataFolder(tmp_path / "file")
@@ -54,12 +54,12 @@ def test_a_folder_that_cannot_be_is_refused(tmp_path: Path) -> None:
 
 async def until(condition: Callable[[], bool]) -> None:
     async with asyncio.timeout(20):
-        while not condition():  # noqa: ASYNC110 (what is waited for tells nobody)
+        while not condition():  # noqa: ASYNC110 (the condition sends no event)
             await asyncio.sleep(0.01)
 
 
 class Watched:
-    """A folder with a database that its node watches over, and the same taken away."""
+    """A folder with a database that its node watches, and ways to take it away."""
 
     def __init__(self, place: Path) -> None:
         self.place = place
@@ -99,14 +99,14 @@ async def watched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncItera
     await made.close()
 
 
-async def test_a_folder_that_is_taken_away_is_let_go_of_and_taken_up_again(watched: Watched) -> None:
+async def test_a_folder_that_disappears_is_released_and_reopened_when_it_returns(watched: Watched) -> None:
     await watched.note("before")
     watched.place.rename(watched.elsewhere)
     await until(watched.is_away)
     await until(lambda: watched.open_files() == [])
-    with pytest.raises(StorageFailed, match="away"):
+    with pytest.raises(StorageFailed, match="not available"):
         await watched.note("meanwhile")
-    with pytest.raises(StorageFailed, match="away"):
+    with pytest.raises(StorageFailed, match="not available"):
         await watched.database.search(lambda c: None)
     assert watched.database.faults >= 3
     watched.elsewhere.rename(watched.place)
@@ -118,7 +118,7 @@ async def test_a_folder_that_is_taken_away_is_let_go_of_and_taken_up_again(watch
         DataFolder(watched.place)
 
 
-async def test_a_folder_that_another_used_meanwhile_is_not_taken_up(
+async def test_a_folder_used_by_another_process_meanwhile_is_not_reopened(
     watched: Watched, caplog: pytest.LogCaptureFixture
 ) -> None:
     watched.place.rename(watched.elsewhere)
@@ -130,7 +130,7 @@ async def test_a_folder_that_another_used_meanwhile_is_not_taken_up(
     assert watched.is_away()
 
 
-async def test_an_empty_folder_or_another_file_is_not_taken_for_the_one_that_was(
+async def test_an_empty_folder_or_another_file_is_not_mistaken_for_the_original(
     watched: Watched, caplog: pytest.LogCaptureFixture
 ) -> None:
     watched.place.rename(watched.elsewhere)
@@ -139,13 +139,13 @@ async def test_an_empty_folder_or_another_file_is_not_taken_for_the_one_that_was
     watched.place.mkdir()
     (watched.place / LOCK_FILE).write_text(str(os.getpid()))
     await until(lambda: "cannot be used" in caplog.text)
-    assert watched.is_away() and not (watched.place / "atoll.db").exists(), "nothing is made anew"
+    assert watched.is_away() and not (watched.place / "atoll.db").exists(), "no new database is created"
     (watched.place / "atoll.db").write_bytes((watched.elsewhere / "atoll.db").read_bytes())
     await until(lambda: "not the file it was" in caplog.text)
     assert watched.is_away()
 
 
-async def test_a_node_stops_while_its_folder_is_away(watched: Watched) -> None:
+async def test_a_node_can_stop_while_its_folder_is_missing(watched: Watched) -> None:
     watched.place.rename(watched.elsewhere)
     await until(watched.is_away)
     await watched.close()

@@ -1,4 +1,4 @@
-"""Migrations run once, in order, wholly or not at all; and never backward."""
+"""Migrations run once, in order, completely or not at all, and never backward."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_each_is_applied_once_and_in_order(folder: Path) -> None:
     connection.close()
 
 
-def test_one_that_fails_leaves_nothing_of_itself(folder: Path) -> None:
+def test_a_failed_migration_leaves_no_changes(folder: Path) -> None:
     (folder / "0002_second.sql").write_text("INSERT INTO a VALUES (2); INSERT INTO missing VALUES (1);")
     connection = apsw.Connection(":memory:")
     with pytest.raises(apsw.SQLError):
@@ -50,5 +50,5 @@ async def test_a_database_of_a_newer_atoll_is_refused(tmp_path: Path) -> None:
     assert "--data" in error.value.hint
 
 
-def test_ours_are_numbered_without_gaps() -> None:
+def test_migrations_are_numbered_without_gaps() -> None:
     assert [number for number, _ in migrations()] == list(range(1, len(migrations()) + 1))

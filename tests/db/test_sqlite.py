@@ -1,4 +1,4 @@
-"""Many writers, one thread: what is told as written is written, and one failure is nobody else's."""
+"""Many writers, one thread: an acknowledged write is stored, and a failing write affects no other."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def numbers(database: Database) -> list[int]:
     return database.read(lambda c: rows(c, int, "SELECT n FROM t ORDER BY n"))
 
 
-async def test_a_write_returns_its_result_and_is_seen_by_reads(database: Database) -> None:
+async def test_a_write_returns_its_result_and_is_visible_to_reads(database: Database) -> None:
     assert await database.write(insert(7)) == 7
     assert numbers(database) == [7]
 
@@ -66,7 +66,7 @@ async def test_a_failing_write_does_not_undo_its_neighbours(database: Database) 
     assert numbers(database) == [1, 2]
 
 
-async def test_writes_that_wait_share_one_transaction(database: Database) -> None:
+async def test_waiting_writes_share_one_transaction(database: Database) -> None:
     hold, held = threading.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
 
@@ -82,12 +82,12 @@ async def test_writes_that_wait_share_one_transaction(database: Database) -> Non
     await asyncio.sleep(0)
     hold.set()
     await asyncio.gather(first, *rest)
-    assert len(commits) == 3  # the slow one, a full batch, the ten left over
+    assert len(commits) == 3  # the slow one, a full batch, the remaining ten
     database._writer.set_commit_hook(None)
     assert numbers(database) == list(range(MAX_BATCH + 10))
 
 
-async def test_a_transaction_that_is_lost_is_lost_for_all_in_it(database: Database) -> None:
+async def test_a_failed_transaction_fails_all_its_writes(database: Database) -> None:
     def spoil(connection: apsw.Connection) -> None:
         connection.execute("ROLLBACK")
 
@@ -100,7 +100,7 @@ async def test_a_transaction_that_is_lost_is_lost_for_all_in_it(database: Databa
     assert numbers(database) == [3]
 
 
-async def test_a_caller_that_goes_away_does_not_stop_its_write(database: Database) -> None:
+async def test_a_cancelled_caller_does_not_stop_its_write(database: Database) -> None:
     task = asyncio.ensure_future(database.write(insert(1)))
     await asyncio.sleep(0)
     task.cancel()
@@ -108,7 +108,7 @@ async def test_a_caller_that_goes_away_does_not_stop_its_write(database: Databas
     assert numbers(database) == [1, 2]
 
 
-async def test_closing_finishes_what_waits_and_refuses_what_comes(tmp_path: Path) -> None:
+async def test_closing_finishes_waiting_writes_and_refuses_new_ones(tmp_path: Path) -> None:
     database = Database(tmp_path / "test.db")
     await database.write(lambda c: run(c, "CREATE TABLE t (n INTEGER UNIQUE) STRICT"))
     waiting = [asyncio.ensure_future(database.write(insert(i))) for i in range(20)]
@@ -118,7 +118,7 @@ async def test_closing_finishes_what_waits_and_refuses_what_comes(tmp_path: Path
     with pytest.raises(DatabaseClosed):
         await database.write(insert(99))
     database.post(lambda c: None)
-    assert os.listdir(tmp_path) == ["test.db"]  # the log is folded into the file
+    assert os.listdir(tmp_path) == ["test.db"]  # the log is merged into the file
     again = Database(tmp_path / "test.db")
     assert numbers(again) == list(range(20))
     await again.close()
@@ -133,7 +133,7 @@ async def test_a_posted_write_that_fails_is_logged(database: Database, caplog: p
     assert "no such table: nowhere" in caplog.text
 
 
-async def test_reads_go_on_while_a_write_is_under_way(database: Database) -> None:
+async def test_reads_continue_during_a_write(database: Database) -> None:
     await database.write(insert(1))
     hold, held = threading.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -151,8 +151,8 @@ async def test_reads_go_on_while_a_write_is_under_way(database: Database) -> Non
     assert numbers(database) == [1, 2]
 
 
-async def test_its_files_are_for_their_owner_alone(tmp_path: Path) -> None:
-    """The folder may let everybody in: a volume that was there before, say."""
+async def test_only_the_owner_can_read_the_database_files(tmp_path: Path) -> None:
+    """The folder itself may be open to everyone, such as an existing volume."""
     opened = Database(tmp_path / "atoll.db")
     await opened.write(lambda connection: connection.execute("CREATE TABLE t (a)"))
     modes = [os.stat(tmp_path / name).st_mode & 0o777 for name in os.listdir(tmp_path)]
@@ -160,7 +160,7 @@ async def test_its_files_are_for_their_owner_alone(tmp_path: Path) -> None:
     assert modes == [0o600] * 3
 
 
-async def test_a_file_that_is_no_database_is_refused_with_a_hint(tmp_path: Path) -> None:
+async def test_a_file_that_is_not_a_database_is_refused_with_a_hint(tmp_path: Path) -> None:
     (tmp_path / "test.db").write_bytes(b"not a database at all, but long enough to look at" * 100)
     with pytest.raises(StartError, match="is not a database") as error:
         Database(tmp_path / "test.db")
@@ -185,8 +185,8 @@ asyncio.run(main())
 """
 
 
-def told_before_the_kill(path: Path) -> int:
-    """The last number the child said was written when it was killed."""
+def acknowledged_before_the_kill(path: Path) -> int:
+    """The last number that the child reported as written before it was killed."""
     told = -1
     with subprocess.Popen([sys.executable, "-c", KILLED_WHILE_WRITING, str(path)], stdout=subprocess.PIPE) as child:
         assert child.stdout is not None
@@ -197,8 +197,8 @@ def told_before_the_kill(path: Path) -> int:
     return told
 
 
-async def test_what_was_told_as_written_survives_a_kill(tmp_path: Path) -> None:
-    told = told_before_the_kill(tmp_path / "test.db")
+async def test_acknowledged_writes_survive_a_kill(tmp_path: Path) -> None:
+    told = acknowledged_before_the_kill(tmp_path / "test.db")
     database = Database(tmp_path / "test.db")
     kept = numbers(database)
     await database.close()

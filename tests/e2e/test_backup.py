@@ -1,4 +1,4 @@
-"""A node is copied while it serves, and another one goes on from the copy."""
+"""A node is backed up while it serves, and another node continues from the backup."""
 
 from __future__ import annotations
 
@@ -50,10 +50,12 @@ def test_a_backup_of_a_busy_node_is_served_by_another(new_atoll: Callable[..., A
     assert copy.get("hello").text == "hello world"
     assert copy.request("GET", "hello.example").text == "hello world"
     assert copy.get("other").status == 200
-    assert any(record["logs"][0]["message"] == "greeted" for record in copy.logs("hello")[1:]), "logs came along"
+    assert any(record["logs"][0]["message"] == "greeted" for record in copy.logs("hello")[1:]), (
+        "the backup includes the logs"
+    )
 
 
-def test_what_cannot_be_restored_is_told_with_a_hint(tmp_path: Path) -> None:
+def test_a_failed_restore_has_a_hint(tmp_path: Path) -> None:
     (tmp_path / "no.tar").write_bytes(b"nonsense")
     for arguments, words in (
         (("restore", tmp_path / "none.tar", "--data", tmp_path / "a"), "No such file"),
@@ -65,7 +67,7 @@ def test_what_cannot_be_restored_is_told_with_a_hint(tmp_path: Path) -> None:
         assert "Traceback" not in result.stderr
 
 
-def test_a_client_that_leaves_in_the_middle_leaves_nothing_behind(new_atoll: Callable[..., Atoll]) -> None:
+def test_a_client_that_disconnects_during_a_backup_leaves_no_files(new_atoll: Callable[..., Atoll]) -> None:
     atoll = new_atoll()
     atoll.deploy("hello", HELLO)
     (atoll.folder / "data" / "large.bin").write_bytes(bytes(64 << 20))
@@ -80,10 +82,10 @@ def test_a_client_that_leaves_in_the_middle_leaves_nothing_behind(new_atoll: Cal
     assert atoll.control("GET", "/api/backup?logs=false").status == 200
 
 
-def test_a_client_that_leaves_before_it_begins_leaves_nothing_behind(new_atoll: Callable[..., Atoll]) -> None:
+def test_a_client_that_disconnects_before_a_backup_leaves_no_files(new_atoll: Callable[..., Atoll]) -> None:
     atoll = new_atoll()
     data = atoll.folder / "data"
-    (data / "large.bin").write_bytes(bytes(32 << 20))  # so that it takes a moment to copy
+    (data / "large.bin").write_bytes(bytes(32 << 20))  # large enough that the copy takes a moment
     with atoll.connect() as client:
         client.sendall(f"GET /api/backup HTTP/1.1\r\nHost: localhost:{atoll.port}\r\n\r\n".encode())
         atoll.wait_until(lambda: list(data.glob("backup-*")))

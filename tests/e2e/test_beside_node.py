@@ -1,4 +1,4 @@
-"""`node:` modules beside Node itself: the same calls in a worker and in the Node that the engine runs in, word for word."""
+"""`node:` modules compared with Node: the same calls in a worker and in the engine's Node give identical results."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from atoll.project.fetch import node_folder
 from tests.running import Atoll
 
 FOLDER = Path(__file__).parent / "beside_node"
-SUITES = ["buffer", "inspecting", "small"]
+SUITES = ["buffer", "inspecting", "small", "unpacking"]
 
 
 @pytest.fixture(scope="module")
 def by_node() -> dict[str, dict[str, str]]:
-    """What Node makes of each call."""
+    """The result of Node for each call."""
     code = f"console.log(JSON.stringify(await (await import({json.dumps((FOLDER / 'main.js').as_uri())})).all()))"
     command = [node_folder() / "bin/node", "--no-warnings", "--input-type=module", "--eval", code]
     found: dict[str, dict[str, str]] = json.loads(
@@ -34,7 +34,7 @@ def worker(atoll: Atoll) -> str:
 
 
 @pytest.mark.parametrize("suite", SUITES)
-def test_a_worker_gets_what_node_gives(
+def test_a_worker_gets_the_same_results_as_node(
     atoll: Atoll, worker: str, by_node: dict[str, dict[str, str]], suite: str
 ) -> None:
     ours: dict[str, str] = atoll.get(worker, f"/{suite}").json

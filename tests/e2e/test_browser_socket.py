@@ -1,4 +1,4 @@
-"""Chromium opens the page of the chat example, whose WebSocket shows what others say and says what is typed."""
+"""Chromium opens the page of the chat example. Its WebSocket shows messages of others and sends what is typed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CHAT = Path(__file__).parents[2] / "examples/chat"
 SAY = """(() => { document.querySelector("input").value = "hello from Chromium"; document.querySelector("button").click(); })()"""
 
 
-async def test_a_page_speaks_with_its_worker(atoll: Atoll, tab: Tab, tmp_path: Path) -> None:
+async def test_a_page_talks_to_its_worker(atoll: Atoll, tab: Tab, tmp_path: Path) -> None:
     project = read_project(CHAT)
     assert project.main is not None
     atoll.deploy(script=project.main.read_text(), **(project.settings() | {"name": "browser-chat"}))
@@ -33,6 +33,6 @@ async def test_a_page_speaks_with_its_worker(atoll: Atoll, tab: Tab, tmp_path: P
         assert await other.recv() == "hello from Chromium"
         tab.wait_for("hello from Chromium")
         tab.screenshot(tmp_path / "chat.png")
-    atoll.control("DELETE", "/api/workers/browser-chat")  # its sockets live on until they are closed
+    atoll.control("DELETE", "/api/workers/browser-chat")  # its sockets stay open until they are closed
     tab.send("Runtime.evaluate", expression="socket.send('still here')")
     tab.wait_for("still here")

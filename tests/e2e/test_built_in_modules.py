@@ -1,18 +1,18 @@
-"""Built-in modules: compiled when the snapshot is made, and nothing in them outlives the limits of a call."""
+"""Built-in modules: compiled when the snapshot is made; nothing in them outlives the limits of a call."""
 
 from __future__ import annotations
 
 import struct
 from pathlib import Path
 
-from atoll.engine.process import ensure_snapshot, find_files
+from atoll.engine.process.engine_process import ensure_snapshot, find_files
 from tests.running import Atoll
 
 NAMES = ("assert", "buffer", "crypto", "events", "http", "process", "stream", "url", "util", "zlib")
 
 
 def parts_of(snapshot: bytes) -> tuple[bytes, bytes]:
-    """The code caches and the source: each has its size behind it (engine/src/snapshot.cc)."""
+    """The code caches and the source; each is followed by its size (engine/src/isolate/snapshot.cc)."""
     found = []
     for _ in range(2):
         (size,) = struct.unpack("<I", snapshot[-4:])
@@ -30,10 +30,10 @@ def test_the_code_cache_of_every_module_is_made_and_taken(atoll: Atoll, tmp_path
     imports = "".join(f'import * as m{index} from "node:{name}";' for index, name in enumerate(NAMES))
     atoll.deploy("importer", f"{imports} export default {{ fetch() {{ return new Response(typeof m0); }} }};")
     assert atoll.get("importer").text == "object"
-    assert "code cache" not in atoll.log()  # "… was refused"
+    assert "code cache" not in atoll.log()  # the log would say "… was refused"
 
 
-def test_making_a_key_ends_with_the_time_of_its_call(atoll: Atoll) -> None:
+def test_generating_a_key_ends_with_its_call(atoll: Atoll) -> None:
     script = """
         import { generateKeyPairSync } from "node:crypto";
         export default { fetch(request) {
@@ -44,4 +44,4 @@ def test_making_a_key_ends_with_the_time_of_its_call(atoll: Atoll) -> None:
     engines = atoll.engines()
     assert atoll.get("maker", "/keys").status == 503
     assert atoll.get("maker").text == "fine"
-    assert atoll.engines() == engines  # none was stuck and replaced
+    assert atoll.engines() == engines  # no engine was stuck and replaced

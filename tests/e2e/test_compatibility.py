@@ -1,4 +1,4 @@
-"""What date and flags of a deployment change for a worker, and the limit of PBKDF2."""
+"""What the compatibility date and flags of a deployment change for a worker, and the limit of PBKDF2."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NODE = ["process", "Buffer", "global"]
         (OLD, ["no_global_navigator"], []),
     ],
 )
-def test_flags_decide_on_globals(atoll: Atoll, date: str, flags: list[str], names: list[str]) -> None:
+def test_flags_control_globals(atoll: Atoll, date: str, flags: list[str], names: list[str]) -> None:
     atoll.deploy("flags", GLOBALS, compatibility_date=date, compatibility_flags=flags)
     assert atoll.get("flags").json[0] == names
     assert atoll.control("GET", "/api/workers/flags").json["compatibility_flags"] == flags

@@ -1,4 +1,4 @@
-"""What console.log writes, read back through the control API as the person who debugs a worker reads it."""
+"""The output of console.log, read through the control API as the developer of a worker reads it."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_hostile_arguments_give_a_line_and_nothing_else(atoll: Atoll, name: str)
     assert len(lines(atoll, worker)) == 1
 
 
-def test_a_worker_that_rewrites_stack_traces_hurts_itself_only(atoll: Atoll) -> None:
+def test_a_worker_that_rewrites_stack_traces_affects_only_itself(atoll: Atoll) -> None:
     script = """
         Error.prepareStackTrace = () => { throw new Error("gotcha"); };
         export default { fetch(request) {
@@ -141,7 +141,7 @@ def test_a_worker_that_rewrites_stack_traces_hurts_itself_only(atoll: Atoll) -> 
     assert "told" in atoll.logs("console-stacks")[0]["exception"]["message"]
 
 
-def test_polluted_built_ins_hurt_the_polluter_only(atoll: Atoll) -> None:
+def test_polluted_built_ins_affect_only_their_worker(atoll: Atoll) -> None:
     pollution = """
         for (const Class of [Array, Object, Map, Set, Promise, String, Function, RegExp, Uint8Array]) {
           for (const name of Object.getOwnPropertyNames(Class.prototype)) {

@@ -11,12 +11,12 @@ from tests.running import Atoll
 
 ROOT = Path(__file__).parents[2]
 ESBUILD = ROOT / "node_modules/.bin/esbuild"
-# A fresh clone that was set up without the tools for checks has no packages.
+# A fresh clone without `make dev` has no packages.
 pytestmark = pytest.mark.skipif(not ESBUILD.exists(), reason="run `make dev` first")
 
 
 def bundle(source: str) -> str:
-    """The worker and all it imports, as one module."""
+    """The worker and all its imports, as one module."""
     command = [
         ESBUILD,
         "--bundle",
@@ -34,7 +34,7 @@ def bundle(source: str) -> str:
 
 
 def run(atoll: Atoll, name: str, source: str) -> object:
-    """Deploy the bundle and return what it answers."""
+    """Deploys the bundle and returns its answer."""
     atoll.deploy(name, bundle(source), limits={"cpu_ms": 5000})
     answer = atoll.get(name)
     assert answer.status == 200, answer.text

@@ -1,4 +1,4 @@
-"""A page of a database is damaged while the node is stopped: it says so at the start, or where the page is needed."""
+"""A page of a database is damaged while the node is stopped. The node reports it at the start or on access."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def damage(path: Path, pages: range) -> None:
 
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The data folder of a node that was stopped."""
+    """The data folder of a stopped node."""
     node = Atoll(tmp_path_factory.mktemp("filled"), engines=1)
     node.start()
     fill(node)
@@ -55,7 +55,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def stopped(filled: Path, tmp_path: Path) -> Iterator[Atoll]:
-    """A node that has not started yet, on a copy of that folder."""
+    """A node that is not started yet, on a copy of that folder."""
     node = Atoll(tmp_path, engines=1)
     shutil.copytree(filled, data_of(node))
     (tmp_path / "log").touch()
@@ -80,13 +80,13 @@ def test_a_database_whose_first_page_is_damaged_is_named_at_the_start(stopped: A
         assert done.returncode == 1 and f"{path} is" in done.stderr and "hint: restore" in done.stderr, done.stderr
         assert "Traceback" not in done.stderr
         path.write_bytes(sound)
-    damage(data / "cache/cache.db", range(1))  # it is only a cache: it begins anew
+    damage(data / "cache/cache.db", range(1))  # the cache may lose data: it starts empty
     stopped.start()
     assert stopped.get("keeper", "/7").body == b"v" * 2000
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_damaged_pages_stop_the_node_in_plain_words_or_cost_what_is_on_them(stopped: Atoll, name: str) -> None:
+def test_damaged_pages_stop_the_node_with_a_clear_error_or_cost_only_their_data(stopped: Atoll, name: str) -> None:
     data = data_of(stopped)
     pages = (data / name).stat().st_size // PAGE
     damage(data / name, range(pages // 2, pages))
@@ -95,7 +95,7 @@ def test_damaged_pages_stop_the_node_in_plain_words_or_cost_what_is_on_them(stop
         assert f"{data / name} is damaged" in refusal and "hint: restore" in refusal, refusal
         (data / name).unlink()
         if name == "atoll.db":
-            return  # the workers are gone with it
+            return  # the list of workers is lost with it
         stopped.start()
     asked = {
         "kv.db": [stopped.get("keeper", f"/{i}") for i in range(20)],
@@ -115,7 +115,7 @@ def test_damaged_pages_stop_the_node_in_plain_words_or_cost_what_is_on_them(stop
 
 
 def start_or_refusal(node: Atoll) -> str | None:
-    """What it said instead of starting; None when it serves."""
+    """The error of a node that refuses to start; None if it serves."""
     before = len(node.log())
     try:
         node.start()

@@ -1,4 +1,4 @@
-"""A disk that is full, turns read-only or is damaged under a running node: clear errors, nothing lost, and on it goes."""
+"""The disk becomes full, read-only or damaged under a running node: clear errors, nothing lost, service continues."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ WORKER = """export default {
 BINDINGS = [{"type": "kv", "name": "KV", "namespace": "faults"}, {"type": "queue", "name": "JOBS", "queue": "faults"}]
 CONSUMER = {"queue": "faults", "max_batch_size": 10, "max_batch_timeout": 0.05, "retry_delay": 0}
 PIECE = b"x" * 60_000
-MOST = 2_000  # more than a small disk has room for
+MOST = 2_000  # more than fits on a small disk
 
 
 class Load:
-    """Asks for one thing of each binding after the other, and remembers what was acknowledged."""
+    """Uses one binding after the other and records what the node acknowledged."""
 
     def __init__(self, node: Atoll) -> None:
         self.node = node
@@ -80,7 +80,7 @@ class Load:
         raise AssertionError("the disk never came to its end")
 
     def check(self) -> None:
-        """All that was acknowledged is there."""
+        """Everything acknowledged is there."""
         node = self.node
         node.wait_until(lambda: waiting(node) == 0, 40)
         for key in self.stored:
@@ -102,9 +102,7 @@ def waiting(node: Atoll) -> int:
     return int(queue["waiting"] + queue["delayed"] + queue["leased"])
 
 
-def test_a_full_disk_is_told_loses_nothing_and_is_forgotten_when_there_is_room(
-    tmp_path: Path, new_atoll: Callable[..., Atoll]
-) -> None:
+def test_a_full_disk_is_reported_loses_nothing_and_recovers(tmp_path: Path, new_atoll: Callable[..., Atoll]) -> None:
     with small_disk(tmp_path / "disk") as disk:
         node = new_atoll(data=disk.folder / "data", engines=1)
         load = Load(node)
@@ -117,10 +115,8 @@ def test_a_full_disk_is_told_loses_nothing_and_is_forgotten_when_there_is_room(
         assert load.until_refused(lambda: load.ask("/send")).text == f"Error: Queue send failed: {full}"
         refused = load.until_refused(load.run_cron)
         assert refused.status == 507 and refused.json["error"]["message"] == full
-        assert [load.ask("/cache").status for _ in range(50)] == [200] * 50, (
-            "a cache that is full is a cache that misses"
-        )
-        assert node.get("faults", f"/get?key={load.stored[0]}").body == PIECE, "reading goes on"
+        assert [load.ask("/cache").status for _ in range(50)] == [200] * 50, "a full cache only misses"
+        assert node.get("faults", f"/get?key={load.stored[0]}").body == PIECE, "reading continues"
         deploy = load.until_refused(
             lambda: node.control("PUT", "/api/workers/faults", {"script": WORKER + "//" + "x" * 90_000})
         )
@@ -156,7 +152,7 @@ def test_a_node_stops_and_starts_on_a_full_disk_and_delivers_when_there_is_room(
         load.check()
 
 
-def test_a_disk_that_turns_read_only_is_told_repaired_and_taken_up_again(
+def test_a_disk_that_becomes_read_only_is_reported_and_recovers_after_repair(
     tmp_path: Path, new_atoll: Callable[..., Atoll]
 ) -> None:
     with breaking_disk(tmp_path / "disk") as disk:
@@ -171,14 +167,14 @@ def test_a_disk_that_turns_read_only_is_told_repaired_and_taken_up_again(
         for text in (load.ask("/put").text, load.ask("/send").text, load.run_cron().json["error"]["message"]):
             assert any(word in text for word in words), text
         assert load.ask("/cache").status == 200
-        assert node.get("faults", f"/get?key={load.stored[0]}").body == PIECE, "reading goes on"
+        assert node.get("faults", f"/get?key={load.stored[0]}").body == PIECE, "reading continues"
         refused = node.control("PUT", "/api/workers/faults", {"script": WORKER + "// new"})
         assert refused.status == 507 and any(word in refused.text for word in words)
         assert node.get("faults").status == 200 and node.is_healthy()
         disk.unmount()
-        node.wait_until(disk.is_free, 20)  # the node has let go of it: without that nobody could repair it
-        assert "the storage of this node is away" in load.ask("/put").text
-        assert node.get("faults").text == "done", "what needs no storage goes on"
+        node.wait_until(disk.is_free, 20)  # the node has closed its files: otherwise the disk could not be repaired
+        assert "the storage of this node is not available" in load.ask("/put").text
+        assert node.get("faults").text == "done", "a call without storage still works"
         [engine] = node.engines()
         os.kill(engine, signal.SIGKILL)
         node.wait_until(lambda: node.get("faults").status == 200, 20)

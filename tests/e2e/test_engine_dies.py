@@ -1,4 +1,4 @@
-"""Engines that die: what was in them fails clearly, and nothing else happens."""
+"""Engines that die: their calls fail with a clear error, and nothing else happens."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_a_killed_engine_costs_its_calls_a_clear_502_and_is_replaced(new_atoll: 
     atoll.wait_until(lambda: atoll.get("slow", "/began").text == "3")
     clock = FairClock(lambda: [os.getpid(), atoll.pid, *atoll.engines()])
     os.kill(engine, signal.SIGKILL)
-    assert atoll.get("quick", "/?a").text == "?a", "a call made while no engine runs waits for the next one"
+    assert atoll.get("quick", "/?a").text == "?a", "a call made while no engine runs waits for the next engine"
     assert clock.seconds < 3
     for thread in threads:
         thread.join()
@@ -49,8 +49,8 @@ def test_a_killed_engine_costs_its_calls_a_clear_502_and_is_replaced(new_atoll: 
     assert engine not in atoll.engines() and len(atoll.engines()) == 1
 
 
-def test_load_goes_on_while_engines_are_killed(new_atoll: Callable[..., Atoll]) -> None:
-    """A short run of bench/soak.py: no wrong answer, no hang, only calls of a killed engine fail, and all is well soon."""
+def test_load_continues_while_engines_are_killed(new_atoll: Callable[..., Atoll]) -> None:
+    """A short run of bench/soak.py: no wrong answer, no hang, only calls of a killed engine fail, and service recovers."""
     atoll = new_atoll(engines=2)
     for i in range(8):
         atoll.deploy(
@@ -63,7 +63,7 @@ def test_load_goes_on_while_engines_are_killed(new_atoll: Callable[..., Atoll]) 
             assert len(engines) == 2
             clock = FairClock(lambda: [os.getpid(), atoll.pid, *atoll.engines()])
             os.kill(random.choice(engines), signal.SIGKILL)
-            load.answered = set()  # calls that began before count to the old one
+            load.answered = set()  # calls that started earlier may belong to the old engine
             atoll.wait_until(lambda: len(load.answered) == 8, 60)
             assert clock.seconds < 3, "every worker answers again"
             atoll.wait_until(lambda kill=kill: load.outcomes["ok"] > ANSWERS * kill // KILLS, 60)
@@ -75,7 +75,7 @@ def test_load_goes_on_while_engines_are_killed(new_atoll: Callable[..., Atoll]) 
 
 
 class Load:
-    """Clients that ask one worker after the other, until they are stopped."""
+    """Clients that call one worker after the other until they are stopped."""
 
     def __init__(self, atoll: Atoll, clients: int, workers: int) -> None:
         self._atoll = atoll
@@ -83,7 +83,7 @@ class Load:
         self._stopped = False
         self.outcomes: Counter[str] = Counter()
         self.wrong: list[str] = []
-        self.answered: set[int] = set()  # workers; a fresh set fills with those that are called from then on
+        self.answered: set[int] = set()  # workers; the test replaces the set, and later answers fill it
         self._threads = [threading.Thread(target=self._run, args=(number,)) for number in range(clients)]
         for thread in self._threads:
             thread.start()

@@ -1,4 +1,4 @@
-"""Every example runs, and does what its README says."""
+"""Every example runs and does what its README says."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from atoll.project.read import read_project
 from tests.running import Atoll
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-NEED_ANOTHER = ("front-desk", "websocket-client")  # greeter, chat
+NEED_ANOTHER = ("front-desk", "websocket-client")  # they call greeter and chat
 NAMES = sorted((path.parent.name for path in EXAMPLES.glob("*/worker.js")), key=lambda name: name in NEED_ANOTHER)
 
 
@@ -61,16 +61,35 @@ def test_kv_counter_counts_and_lists(atoll: Atoll) -> None:
     assert shop["visits"] == 3 and shop["first"].endswith("Z")
 
 
+def test_r2_files_are_stored_and_served(atoll: Atoll) -> None:
+    deploy(atoll, "r2-files")
+    data = bytes(range(256)) * 1000
+    host = atoll.host("r2-files")
+    stored = atoll.request("PUT", host, "/docs/a%20b.bin", data, {"Content-Type": "x/y"})
+    assert stored.status == 201 and stored.text == "stored 256000 bytes\n"
+    got = atoll.get("r2-files", "/docs/a%20b.bin")
+    assert got.body == data and got.headers["content-type"] == "x/y"
+    part = atoll.get("r2-files", "/docs/a%20b.bin", {"Range": "bytes=1-3"})
+    assert (part.status, part.body, part.headers["content-range"]) == (206, bytes((1, 2, 3)), "bytes 1-3/256000")
+    assert atoll.get("r2-files", "/docs/a%20b.bin", {"If-None-Match": got.headers["etag"]}).status == 304
+    assert atoll.get("r2-files", "/").json == {"folders": ["docs/"], "files": []}
+    assert atoll.get("r2-files", "/docs/").json["files"] == [{"key": "docs/a b.bin", "size": 256000}]
+    assert atoll.request("DELETE", host, "/docs/a%20b.bin").status == 204
+    assert atoll.get("r2-files", "/docs/a%20b.bin").status == 404
+
+
 def test_cache_api_answers_from_the_cache(atoll: Atoll) -> None:
     deploy(atoll, "cache-api")
     first = atoll.get("cache-api", "/report")
     assert "cf-cache-status" not in first.headers
-    Atoll.wait_until(lambda: "cf-cache-status" in atoll.get("cache-api", "/report").headers)  # waitUntil() put it
+    Atoll.wait_until(
+        lambda: "cf-cache-status" in atoll.get("cache-api", "/report").headers
+    )  # waitUntil() has stored it
     second = atoll.get("cache-api", "/report", {"Range": "bytes=0-5"})
     assert second.status == 206 and second.text == "report"
 
 
-def test_rate_limit_refuses_the_sixth(atoll: Atoll) -> None:
+def test_rate_limit_refuses_the_sixth_request(atoll: Atoll) -> None:
     worker = deploy(atoll, "rate-limit")
     assert worker["version"]["id"] in atoll.get("rate-limit").text
     statuses = [atoll.get("rate-limit", headers={"X-Client": "ada"}).status for _ in range(12)]
@@ -85,7 +104,7 @@ def test_queue_handles_a_word_later(atoll: Atoll) -> None:
     assert queue["consumer"] == "queue"
 
 
-def test_cron_runs_by_hand(atoll: Atoll) -> None:
+def test_cron_runs_manually(atoll: Atoll) -> None:
     deploy(atoll, "cron")
     assert atoll.control("GET", "/cdn-cgi/handler/scheduled?worker=cron").text == "ok"
     assert "ticks so far" in atoll.get("cron").text
@@ -118,13 +137,13 @@ def test_a_worker_joins_the_chat(atoll: Atoll) -> None:
     assert atoll.get("websocket-client", "/?say=hi").json["heard"][-1] == "hi"
 
 
-def test_tail_is_told(atoll: Atoll) -> None:
+def test_tail_receives_records(atoll: Atoll) -> None:
     deploy(atoll, "tail")
     assert atoll.get("tail", "/fail").status == 500
     atoll.wait_until(lambda: atoll.get("tail").json.get("tail exception") == 1)
 
 
-def test_signed_links_opens_its_own_links_alone(atoll: Atoll) -> None:
+def test_signed_links_opens_only_its_own_links(atoll: Atoll) -> None:
     deploy(atoll, "signed-links")
     link = atoll.get("signed-links", "/link").text.strip()
     assert gzip.decompress(atoll.get("signed-links", link).body) == b"one,two,three\n"

@@ -1,4 +1,4 @@
-"""Streamed bodies whose length is known: the client is told, and what does not keep to it is broken off."""
+"""Streamed bodies of known length: the client receives the length, and a body of another length is broken off."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_a_large_text_is_sent_with_its_length(atoll: Atoll, fixed: str) -> None:
     assert (answer.headers["content-length"], len(answer.body)) == ("500000", 500_000)
 
 
-def test_head_tells_the_length_and_the_connection_stays(atoll: Atoll, fixed: str) -> None:
+def test_head_has_the_length_and_the_connection_stays(atoll: Atoll, fixed: str) -> None:
     connection = http.client.HTTPConnection("127.0.0.1", atoll.port, timeout=30)
     for method, length in (("HEAD", 0), ("GET", 5000)):
         connection.request(method, "/?said=5000&sent=5000", headers={"Host": atoll.host(fixed)})
@@ -55,7 +55,7 @@ def test_head_tells_the_length_and_the_connection_stays(atoll: Atoll, fixed: str
     connection.close()
 
 
-def test_head_tells_the_length_that_the_worker_or_the_server_behind_it_tells(atoll: Atoll) -> None:
+def test_head_has_the_length_from_the_worker_or_its_upstream(atoll: Atoll) -> None:
     script = """export default { fetch(request) {
         const { pathname, host } = new URL(request.url);
         if (pathname === "/said") return new Response(null, { headers: { "Content-Length": "1234" } });

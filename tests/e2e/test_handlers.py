@@ -1,4 +1,4 @@
-"""How a worker's code is run: formats, modules, async, errors, logs."""
+"""How a worker's code runs: formats, modules, async, errors, logs."""
 
 from __future__ import annotations
 
@@ -101,14 +101,14 @@ def test_a_handler_that_fails_gives_a_clear_page_and_record(atoll: Atoll, name: 
     atoll.deploy(f"bad-{name}", f"export default {{ fetch() {{ {handler} }} }};")
     started = time.monotonic()
     reply = atoll.get(f"bad-{name}", headers={"Accept": "application/json"})
-    assert time.monotonic() - started < 10, "it waits for no limit of 30 s"
+    assert time.monotonic() - started < 10, "the call does not wait for the limit of 30 s"
     assert reply.status in (500, 503)
     assert reply.headers["x-atoll-error"] in ("1101", "1102")
-    assert "worker.js" not in reply.text, "no stack for strangers"
+    assert "worker.js" not in reply.text, "clients do not see the stack"
     record = atoll.logs(f"bad-{name}")[0]
     assert record["outcome"] in ("exception", "exceededCpu")
     assert words in record["exception"]["message"]
-    assert atoll.get(f"bad-{name}").status == reply.status, "it fails again, it does not break"
+    assert atoll.get(f"bad-{name}").status == reply.status, "a second call fails in the same way"
 
 
 def test_an_exception_has_name_message_stack_and_position(atoll: Atoll) -> None:
@@ -144,7 +144,7 @@ def test_console_lines_belong_to_their_own_request(atoll: Atoll) -> None:
         assert lines == [("log", f"before {number} {{ nested: [ 1, 2 ] }}"), ("error", f"after {number}")]
 
 
-def test_wait_until_goes_on_after_the_response(atoll: Atoll) -> None:
+def test_wait_until_continues_after_the_response(atoll: Atoll) -> None:
     script = """
         let done = "no";
         export default { fetch(request, env, ctx) {
@@ -160,7 +160,7 @@ def test_wait_until_goes_on_after_the_response(atoll: Atoll) -> None:
     assert [line["message"] for line in first["logs"]] == ["finished"]
 
 
-def test_stores_of_one_request_are_not_seen_by_another(atoll: Atoll) -> None:
+def test_async_storage_of_one_request_is_invisible_to_others(atoll: Atoll) -> None:
     script = """
         import { AsyncLocalStorage } from "node:async_hooks";
         const storage = new AsyncLocalStorage();
@@ -211,7 +211,7 @@ def test_the_module_cloudflare_workers(atoll: Atoll) -> None:
     atoll.wait_until(lambda: atoll.get("entrypoint", "/late").text == "done")
 
 
-def test_a_built_in_that_is_not_there_is_named_at_deploy(atoll: Atoll) -> None:
+def test_a_missing_built_in_is_named_at_deploy(atoll: Atoll) -> None:
     body = {"name": "no-fs", "script": 'import fs from "node:wasi"; export default { fetch: () => new Response(fs) };'}
     answer = atoll.control("POST", "/api/workers", body)
     assert answer.status == 422
@@ -226,7 +226,7 @@ def test_a_built_in_that_is_not_there_is_named_at_deploy(atoll: Atoll) -> None:
         ("add.wasm", {"base64": "bm9wZQ=="}, "CompileError: add.wasm: "),
     ],
 )
-def test_a_module_that_cannot_be_read_is_named_at_deploy(
+def test_an_unreadable_module_is_named_at_deploy(
     atoll: Atoll, path: str, source: str | dict[str, str], words: str
 ) -> None:
     main = f'import it from "./{path}"; export default {{ fetch: () => new Response(it) }};'
@@ -236,18 +236,18 @@ def test_a_module_that_cannot_be_read_is_named_at_deploy(
     assert answer.json["error"]["message"].startswith(words)
 
 
-def test_a_module_of_another_server_is_refused_in_words(atoll: Atoll) -> None:
+def test_a_module_url_of_another_server_is_refused_with_a_clear_error(atoll: Atoll) -> None:
     script = 'import x from "https://example.com/x.js"; export default { fetch: () => new Response(x) };'
     answer = atoll.control("POST", "/api/workers", {"name": "remote", "script": script})
     assert answer.status == 422
     assert answer.json["error"]["message"].endswith("put it into `modules`, or bundle it")
 
 
-def test_no_module_takes_the_name_of_a_built_in(atoll: Atoll) -> None:
+def test_no_module_may_have_the_name_of_a_built_in(atoll: Atoll) -> None:
     modules = {"main.js": "export default { fetch() {} };", "events": "export default 'mine';"}
     answer = atoll.control("POST", "/api/workers", {"name": "own-events", "main": "main.js", "modules": modules})
     assert answer.status == 400
-    assert "has no extension" in answer.text
+    assert "has no known extension" in answer.text
 
 
 def test_variables_are_globals_of_a_script_from_its_first_line(atoll: Atoll) -> None:
@@ -291,7 +291,7 @@ def test_a_memory_bomb_ends_its_own_isolate(atoll: Atoll) -> None:
     assert atoll.logs("bomb")[1]["outcome"] == "exceededMemory"
 
 
-def test_what_a_worker_must_not_have_is_not_there(atoll: Atoll) -> None:
+def test_forbidden_globals_are_absent(atoll: Atoll) -> None:
     names = [
         "process",
         "require",
@@ -311,5 +311,5 @@ def test_what_a_worker_must_not_have_is_not_there(atoll: Atoll) -> None:
           const ran = tries.filter((t) => {{ try {{ t(); return true; }} catch {{ return false; }} }}).length;
           return Response.json([there, ran]);
         }} }};"""
-    atoll.deploy("nothing-there", script, compatibility_date="2026-08-03")  # later, Node's globals are there
+    atoll.deploy("nothing-there", script, compatibility_date="2026-08-03")  # later dates include Node's globals
     assert atoll.get("nothing-there").json == [[], 0]

@@ -1,9 +1,10 @@
-"""HTTPS on the front: certificates by name, schemes that are true, renewals; and https by fetch()."""
+"""HTTPS on the front: certificates by name, correct schemes, renewals; and https with fetch()."""
 
 from __future__ import annotations
 
 import http.client
 import json
+import os
 import socket
 import ssl
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.assets.sites import deploy_site
 from tests.certificates import make_authority, make_certificate, require_openssl
 from tests.running import Atoll, free_port
 from tests.upstream import Upstream
@@ -63,14 +65,21 @@ def get(node: Atoll, folder: Path, name: str) -> bytes:
         connection.close()
 
 
-def test_a_request_over_tls_has_a_url_of_https(node: Atoll, folder: Path) -> None:
+def test_a_request_over_tls_has_an_https_url(node: Atoll, folder: Path) -> None:
     url, proto, hidden, cf, ray = json.loads(get(node, folder, "a.localhost"))
     assert (url, proto, hidden) == ("https://a.localhost/x", "https", None)
     assert cf["tlsVersion"] == "TLSv1.3" and cf["tlsCipher"] and cf["clientIp"] == "127.0.0.1" and cf["colo"] == "ATL"
     assert ray.endswith("-ATL") and len(ray) == 20
 
 
-def test_a_host_of_the_node_is_found_on_its_port_of_https(node: Atoll) -> None:
+def test_addresses_that_the_node_shows_are_those_of_https(node: Atoll, folder: Path) -> None:
+    port = node.settings["https_port"]
+    assert node.control("GET", "/api/workers/a").json["url"] == f"https://a.localhost:{port}/"
+    assert f'href="https://a.localhost:{port}/"' in node.control("GET", "/").text
+    assert f"is serving on https://localhost:{port}" in node.log()
+
+
+def test_a_fetch_to_the_nodes_own_https_port_finds_the_worker(node: Atoll) -> None:
     port = node.settings["https_port"]
     node.deploy(
         "asks",
@@ -85,12 +94,12 @@ def test_a_host_of_the_node_is_found_on_its_port_of_https(node: Atoll) -> None:
     assert "error 1024" in control and "the port of this node" in control
 
 
-def test_the_certificate_is_that_of_the_name(node: Atoll, folder: Path) -> None:
+def test_the_certificate_matches_the_name(node: Atoll, folder: Path) -> None:
     with handshake(node, folder, "shop.example.test") as connection:
         names = [value for _, value in connection.getpeercert()["subjectAltName"]]  # type: ignore[index]
         assert names == ["*.example.test"]
         assert connection.selected_alpn_protocol() is None or connection.selected_alpn_protocol() == "http/1.1"
-    with pytest.raises(ssl.SSLError):  # a name that nobody has a certificate for
+    with pytest.raises(ssl.SSLError):  # a name without a certificate
         handshake(node, folder, "other.test")
 
 
@@ -117,7 +126,7 @@ def test_a_start_without_a_certificate_says_what_is_missing(tmp_path: Path) -> N
     assert atoll.process is not None and atoll.process.wait(10) == 1
 
 
-def test_fetch_trusts_the_authority_it_was_told_of_and_no_other(node: Atoll, folder: Path, tmp_path: Path) -> None:
+def test_fetch_trusts_only_the_configured_authority(node: Atoll, folder: Path, tmp_path: Path) -> None:
     def serve(cert: Path) -> Upstream:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(cert, cert.with_suffix(".key"))
@@ -145,3 +154,48 @@ def test_fetch_trusts_the_authority_it_was_told_of_and_no_other(node: Atoll, fol
     finally:
         for upstream in (good, stranger, misnamed, expired):
             upstream.close()
+
+
+@pytest.mark.parametrize(
+    ("request_bytes", "status"),
+    [
+        (b"GET / HTTP/9.9\r\nHost: a.localhost\r\n\r\n", 505),
+        (b"GET /first HTTP/1.1\r\nHost: a.localhost\r\n\r\n\n", 400),
+        (b"\r\n" * 100_000, 400),
+        (b"POST / HTTP/1.1\r\nHost: a.localhost\r\nContent-Length: 200000000\r\n\r\n" + bytes(300_000), 413),
+        (b"POST / HTTP/1.1\r\nHost: a.localhost\r\nTransfer-Encoding: chunked\r\n\r\nx", 400),
+    ],
+    ids=["version", "line feed", "empty lines", "long body", "chunk"],
+)
+def test_a_refused_request_over_tls_is_answered(node: Atoll, folder: Path, request_bytes: bytes, status: int) -> None:
+    with handshake(node, folder, "a.localhost") as connection:
+        connection.sendall(request_bytes)
+        answer = b"".join(iter(lambda: connection.recv(65536), b""))
+    assert b"HTTP/1.1 %d " % status in answer and b"connection: close\r\n" in answer
+    assert "Traceback" not in node.log()
+
+
+def test_a_pipeline_over_tls_is_answered_in_order(node: Atoll, folder: Path) -> None:
+    count = 2000
+    with handshake(node, folder, "a.localhost") as connection:
+        connection.sendall(b"GET / HTTP/1.1\r\nHost: nobody.localhost\r\n\r\n" * (count // 2))
+        connection.sendall(b"GET /x HTTP/1.1\r\nHost: a.localhost\r\n\r\n" * 10)
+        connection.sendall(b"GET / HTTP/1.1\r\nHost: nobody.localhost\r\nConnection: close\r\n\r\n")
+        answer = b"".join(iter(lambda: connection.recv(65536), b""))
+    assert answer.count(b"HTTP/1.1 404 ") == count // 2 + 1
+    assert answer.count(b"HTTP/1.1 200 ") == 10
+
+
+def test_a_large_asset_arrives_whole_over_tls(node: Atoll, folder: Path) -> None:
+    """The kernel cannot send it past TLS: it goes out in pieces, as fast as the client reads."""
+    content = os.urandom(5 << 20)
+    deploy_site(node, "site", {"/big.bin": content}, routes=["files.example.test/*"])
+    connection = http.client.HTTPConnection("unused")
+    connection.sock = handshake(node, folder, "files.example.test")
+    try:
+        for _ in range(2):  # the connection stays open
+            connection.request("GET", "/big.bin", headers={"Host": "files.example.test"})
+            response = connection.getresponse()
+            assert response.status == 200 and response.read() == content
+    finally:
+        connection.close()

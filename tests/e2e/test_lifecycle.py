@@ -1,4 +1,4 @@
-"""Start, stop, restart, update: what an operator does."""
+"""Start, stop, restart, update: the work of an operator."""
 
 from __future__ import annotations
 
@@ -64,11 +64,13 @@ def test_a_drain_is_bounded(new_atoll: Callable[..., Atoll]) -> None:
     atoll.wait_until(lambda: atoll.pool()["in_flight"] == 1)
     started = time.monotonic()
     assert atoll.stop() == 0
-    assert time.monotonic() - started < 15, "it does not wait for the 20 s of the call"
+    assert time.monotonic() - started < 15, "the drain does not wait for the 20 s of the call"
     client.close()
 
 
-def test_a_second_start_on_a_taken_port_says_so(new_atoll: Callable[..., Atoll], tmp_path: Path) -> None:
+def test_a_second_start_on_a_taken_port_fails_with_a_clear_error(
+    new_atoll: Callable[..., Atoll], tmp_path: Path
+) -> None:
     atoll = new_atoll()
     for data in (tmp_path / "other", atoll.folder / "data"):
         command = [*COMMAND, f"--port={atoll.port}", f"--data={data}"]
@@ -79,7 +81,7 @@ def test_a_second_start_on_a_taken_port_says_so(new_atoll: Callable[..., Atoll],
     assert atoll.is_healthy()
 
 
-def test_a_second_start_on_the_same_folder_says_so(new_atoll: Callable[..., Atoll]) -> None:
+def test_a_second_start_on_the_same_folder_fails_with_a_clear_error(new_atoll: Callable[..., Atoll]) -> None:
     atoll = new_atoll()
     command = [*COMMAND, "--port=0", f"--data={atoll.folder / 'data'}"]
     second = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
@@ -88,7 +90,7 @@ def test_a_second_start_on_the_same_folder_says_so(new_atoll: Callable[..., Atol
 
 
 def test_an_example_that_this_node_refuses_is_an_error_with_a_hint(tmp_path: Path) -> None:
-    """Its host is a control host here, so no worker may have it."""
+    """The example's host is a control host here, so no worker may have it."""
     flags = ["--port=0", f"--data={tmp_path / 'data'}", "--engines=1", "--control-hosts=hello-world.localhost"]
     done = subprocess.run([*COMMAND, "--example", *flags], capture_output=True, text=True, timeout=30, check=False)
     assert done.returncode == 1
@@ -96,7 +98,7 @@ def test_an_example_that_this_node_refuses_is_an_error_with_a_hint(tmp_path: Pat
     assert "Traceback" not in done.stderr
 
 
-def test_an_update_under_load_drops_no_request_and_mixes_nothing(new_atoll: Callable[..., Atoll]) -> None:
+def test_an_update_under_load_drops_no_request_and_mixes_no_versions(new_atoll: Callable[..., Atoll]) -> None:
     atoll = new_atoll()
 
     def version(n: int) -> dict[str, object]:
@@ -129,7 +131,7 @@ def test_an_update_under_load_drops_no_request_and_mixes_nothing(new_atoll: Call
         thread.start()
     for n in range(1, 16):
         assert atoll.control("PUT", "/api/workers/switch", version(n)).status == 200
-        assert atoll.get("switch").json == [n, n, n], "once the answer is there the new version serves"
+        assert atoll.get("switch").json == [n, n, n], "after the answer to the deploy, the new version serves"
     done.set()
     for thread in threads:
         thread.join()
@@ -137,16 +139,16 @@ def test_an_update_under_load_drops_no_request_and_mixes_nothing(new_atoll: Call
     assert len({row[0] for row in seen}) > 5
 
 
-def test_idle_workers_are_unloaded_and_come_back(new_atoll: Callable[..., Atoll]) -> None:
+def test_idle_workers_are_unloaded_and_reloaded_on_demand(new_atoll: Callable[..., Atoll]) -> None:
     atoll = new_atoll(idle_seconds=0.5)
     atoll.deploy("idle", "let n = 0; export default { fetch() { return new Response(String(++n)); } }")
     assert atoll.get("idle").text == "1"
     atoll.wait_until(lambda: atoll.pool()["cached"] == 0)
-    assert atoll.get("idle").text == "1", "a fresh isolate"
+    assert atoll.get("idle").text == "1", "the isolate is new"
 
 
-def test_many_workers_share_few_places(new_atoll: Callable[..., Atoll]) -> None:
-    """A short run of bench/density.py: least recently used workers make room, all answer rightly."""
+def test_many_workers_share_few_isolates(new_atoll: Callable[..., Atoll]) -> None:
+    """A short run of bench/density.py: least recently used workers make room, and all answers are correct."""
     atoll = new_atoll(max_loaded=20)
     for i in range(100):
         atoll.deploy(f"w{i}", f"export default {{ fetch() {{ return new Response('{i}'); }} }}")

@@ -34,7 +34,7 @@ def live(atoll: Atoll, name: str) -> Iterator[http.client.HTTPResponse]:
 
 
 def event(response: http.client.HTTPResponse) -> tuple[str, Any]:
-    """The next event of a stream; comments are passed over."""
+    """The next event of a stream; skips comments."""
     while not (line := response.readline()).startswith(b"event: "):
         assert line, "the stream ended"
     data = response.readline()
@@ -42,7 +42,7 @@ def event(response: http.client.HTTPResponse) -> tuple[str, Any]:
     return line[7:].decode().strip(), json.loads(data[6:])
 
 
-def test_logs_outlive_the_node_and_hold_no_credentials(new_atoll: Callable[..., Atoll]) -> None:
+def test_logs_survive_a_restart_and_contain_no_credentials(new_atoll: Callable[..., Atoll]) -> None:
     atoll = new_atoll()
     atoll.deploy("talks", TALKS)
     atoll.get("talks", "/one?sid=aB3dE5fG7hI9jK1lM3nO5pQ7", {"Authorization": "Bearer hunter2", "X-Kind": "test"})
@@ -68,7 +68,7 @@ export class Admin extends WorkerEntrypoint { fetch() { return new Response("hi"
 export default { fetch() { return new Response("default"); } };"""
 
 
-def test_records_tell_the_entry_point_and_how_much_was_asked_for(atoll: Atoll) -> None:
+def test_records_have_the_entry_point_and_the_number_of_subrequests(atoll: Atoll) -> None:
     atoll.deploy("api", API)
     bindings = [
         {"type": "kv", "name": "KV", "namespace": "asked"},
@@ -98,7 +98,7 @@ def test_a_live_stream_follows_the_calls(atoll: Atoll) -> None:
         assert stream.readline() == b"", "the stream ends with the worker"
 
 
-def test_a_flood_is_told_as_dropped_and_loses_no_request(atoll: Atoll) -> None:
+def test_a_flood_drops_log_records_but_no_requests(atoll: Atoll) -> None:
     atoll.deploy("flood", TALKS)
     with live(atoll, "flood") as stream:
         threads = [threading.Thread(target=lambda: [atoll.get("flood") for _ in range(60)]) for _ in range(4)]
@@ -120,4 +120,4 @@ def test_a_node_with_a_listener_stops_at_once(new_atoll: Callable[..., Atoll]) -
         began = time.monotonic()
         assert atoll.stop(signal.SIGTERM) == 0
         assert stream.readline() == b""
-    assert time.monotonic() - began < 10, "it does not wait for its drain_seconds"
+    assert time.monotonic() - began < 10, "the node does not wait for drain_seconds"

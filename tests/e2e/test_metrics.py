@@ -1,4 +1,4 @@
-"""What a whole node tells Prometheus and a load balancer, and that the dashboard asks only for what is there."""
+"""Metrics and health of a whole node. The dashboard and the alerts use only metrics that exist."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_calls_ops_and_processes_are_counted(atoll: Atoll) -> None:
     assert found["atoll_resident_bytes", "node"] > 1e7 and found["atoll_resident_bytes", "engine-1"] > 1e7
 
 
-def test_the_memory_of_each_worker_is_told(atoll: Atoll) -> None:
+def test_metrics_report_the_memory_of_each_worker(atoll: Atoll) -> None:
     keeps = "const kept = Array.from({ length: 2_000_000 }, (_, i) => i + 0.5); "
     atoll.deploy("heavy", keeps + "export default { fetch() { return new Response(String(kept.length)); } }")
     atoll.deploy("light", HELLO)
@@ -73,7 +73,7 @@ def test_the_memory_of_each_worker_is_told(atoll: Atoll) -> None:
     atoll.wait_until(lambda: (name, "default", "heavy") not in scraped(atoll))
 
 
-def test_storage_and_queues_are_told(atoll: Atoll) -> None:
+def test_metrics_report_storage_and_queues(atoll: Atoll) -> None:
     atoll.control("POST", "/api/queues", {"name": "told"})
     atoll.control(
         "POST", "/api/queues/told/messages", {"messages": [{"body": "x" * 70}, {"body": "", "delay_seconds": 60}]}
@@ -84,7 +84,7 @@ def test_storage_and_queues_are_told(atoll: Atoll) -> None:
     assert found["atoll_disk_free_bytes",] > 0
 
 
-def test_what_a_tail_worker_loses_is_told(atoll: Atoll) -> None:
+def test_metrics_report_lost_tail_records(atoll: Atoll) -> None:
     atoll.deploy("tail-lost", "export default { tail() { for (;;); } }", limits={"cpu_ms": 10})
     atoll.deploy("tailed", HELLO, tail_consumers=[{"service": "tail-lost"}])
     assert [atoll.get("tailed").status for _ in range(3)] == [200] * 3
@@ -92,7 +92,7 @@ def test_what_a_tail_worker_loses_is_told(atoll: Atoll) -> None:
     atoll.wait_until(lambda: scraped(atoll).get(name) == 3)
 
 
-def test_worker_hosts_have_no_metrics_of_ours(atoll: Atoll) -> None:
+def test_worker_hosts_do_not_serve_metrics(atoll: Atoll) -> None:
     atoll.deploy("own-paths", "export default { fetch(r) { return new Response(new URL(r.url).pathname); } }")
     for path in ("/metrics", "/healthz", "/readyz"):
         assert atoll.get("own-paths", path).text == path
@@ -106,13 +106,13 @@ def told_names(atoll: Atoll) -> set[str]:
     return {name + part for name, kind in families.items() for part in parts[kind]}
 
 
-def test_every_number_of_the_dashboard_is_told(atoll: Atoll) -> None:
+def test_every_metric_of_the_dashboard_exists(atoll: Atoll) -> None:
     wanted = set(re.findall(r"\batoll_\w+", DASHBOARD.read_text("utf-8")))
     assert len(wanted) > 20 and not wanted - told_names(atoll)
     assert len({panel["id"] for panel in json.loads(DASHBOARD.read_text("utf-8"))["panels"]}) > 15
 
 
-def test_every_number_of_the_alerts_is_told_and_every_alert_explained(atoll: Atoll) -> None:
+def test_every_metric_of_the_alerts_exists_and_every_alert_is_documented(atoll: Atoll) -> None:
     alerts = ALERTS.read_text("utf-8")
     wanted = set(re.findall(r"\batoll_\w+", alerts))
     assert len(wanted) > 10 and not wanted - told_names(atoll)
@@ -121,7 +121,7 @@ def test_every_number_of_the_alerts_is_told_and_every_alert_explained(atoll: Ato
     assert len(names) > 10 and all(f"`{name}`" in page for name in names)
 
 
-def test_the_page_about_metrics_names_them_all(atoll: Atoll) -> None:
+def test_the_metrics_page_lists_every_metric(atoll: Atoll) -> None:
     page = (DASHBOARD.parents[2] / "docs/guides/observe.md").read_text("utf-8")
     told = atoll.control("GET", "/metrics").text
     for family in text_string_to_metric_families(told):
@@ -129,7 +129,7 @@ def test_the_page_about_metrics_names_them_all(atoll: Atoll) -> None:
         assert f"`{name}`" in page, name
 
 
-def test_a_node_says_that_it_drains_before_it_stops(new_atoll: Callable[..., Atoll]) -> None:
+def test_a_node_reports_draining_before_it_stops(new_atoll: Callable[..., Atoll]) -> None:
     atoll = new_atoll(drain_delay=2, engines=1)
     atoll.deploy("hello", HELLO)
     assert atoll.control("GET", "/readyz").json == {"status": "ok"}
@@ -138,6 +138,6 @@ def test_a_node_says_that_it_drains_before_it_stops(new_atoll: Callable[..., Ato
     atoll.process.send_signal(signal.SIGTERM)
     atoll.wait_until(lambda: atoll.control("GET", "/readyz").status == 503)
     assert atoll.control("GET", "/readyz").json == {"status": "draining"}
-    assert atoll.get("hello").text == "hi", "it still serves: whoever sends requests has not noticed yet"
+    assert atoll.get("hello").text == "hi", "it still serves, because load balancers have not noticed yet"
     assert atoll.control("GET", "/healthz").status == 200
     assert atoll.process.wait(20) == 0

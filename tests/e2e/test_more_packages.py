@@ -1,4 +1,4 @@
-"""More packages from npm, unchanged: plain ones, and ones that were written for Node."""
+"""More packages from npm, unchanged: plain ones and ones written for Node."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def node(atoll: Atoll) -> str:
     return "node"
 
 
-# Node's modules as packages ask for them: by their bare names, and with require(), which a module does not have by itself.
+# Node's modules as packages import them: by bare name, and with require(), which a module does not have by itself.
 REQUIRE = 'import { createRequire } from "node:module"; const require = createRequire("/");'
 NODE = [f"--external:{name}" for name in ("buffer", "crypto", "events", "stream", "util", "string_decoder")]
 
@@ -52,7 +52,7 @@ def test_plain_packages(atoll: Atoll, pure: str, path: str, answer: object) -> N
     assert atoll.get(pure, path).json == answer
 
 
-def test_packages_that_render_match_and_validate(atoll: Atoll, pure: str) -> None:
+def test_packages_for_rendering_matching_and_validation(atoll: Atoll, pure: str) -> None:
     assert atoll.get(pure, "/marked").text.startswith("<h1>Title</h1>\n<ul>\n<li><em>one</em></li>")
     assert [atoll.get(pure, f"/match/{n}").text for n in (0, 7, 70)] == ["zero", "digit", "more"]
     query = b'{"query": "{ hello(name: \\"you\\") list }"}'

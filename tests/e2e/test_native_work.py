@@ -1,4 +1,4 @@
-"""Work that C++ does on threads of its own: charged to the call, waited for, stopped, and dropped with its worker."""
+"""Work that C++ does on its own threads: charged to the call, awaited, stopped, and dropped with its worker."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ RSA = '{ name: "RSA-PSS", hash: "SHA-256", publicExponent: new Uint8Array([1, 0,
 GENERATE = f'crypto.subtle.generateKey({RSA}, true, ["sign"])'
 
 
-def test_a_call_that_waits_for_native_work_alone_is_not_stuck(atoll: Atoll) -> None:
+def test_a_call_that_waits_only_for_native_work_is_not_stuck(atoll: Atoll) -> None:
     script = f"export default {{ async fetch() {{ await {GENERATE % 2048}; return new Response('made'); }} }};"
     atoll.deploy("native-waits", script, limits={"cpu_ms": 10_000})
     assert atoll.get("native-waits").text == "made"
     assert atoll.logs("native-waits")[0]["cpu_ms"] > 5
 
 
-def test_work_beyond_the_cpu_limit_is_refused_and_the_worker_lives_on(atoll: Atoll) -> None:
+def test_work_beyond_the_cpu_limit_is_refused_and_the_worker_survives(atoll: Atoll) -> None:
     script = f"""
         export default {{ async fetch(request) {{
           if (request.url.endsWith("/small")) return new Response("alive");
@@ -72,7 +72,7 @@ def test_other_calls_of_the_worker_run_meanwhile(atoll: Atoll) -> None:
     assert answers == ["slow"] and still_running
 
 
-def test_a_worker_may_go_while_its_work_is_under_way(new_atoll: Callable[..., Atoll]) -> None:
+def test_a_worker_can_be_deleted_during_native_work(new_atoll: Callable[..., Atoll]) -> None:
     node = new_atoll(engines=1)
     script = f"""
         export default {{ async fetch(request) {{

@@ -1,14 +1,12 @@
-"""The nginx of deploy/nginx, run for real: it hands on who the client is, and bodies as they come."""
+"""deploy/nginx with a real nginx: it passes on the client's address, streams bodies, and allows no smuggling."""
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
-import os
-import shutil
 import socket
 import ssl
-import subprocess
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,10 +15,10 @@ from pathlib import Path
 import pytest
 from websockets.asyncio.client import connect
 
-from tests.certificates import make_authority, make_certificate, require_openssl
-from tests.running import Atoll, free_port
+from tests.certificates import make_authority, make_certificate
+from tests.nginx import documented_flags, nginx, require_nginx
+from tests.running import Answer, Atoll, free_port
 
-CONFIG = Path(__file__).parents[2] / "deploy/nginx/atoll.conf"
 SHOW = """export default { async fetch(request) {
   if (request.headers.get("upgrade") === "websocket") {
     const { 0: client, 1: server } = new WebSocketPair();
@@ -35,6 +33,17 @@ SHOW = """export default { async fetch(request) {
 } };"""
 
 
+MALLORY = """export default { async fetch(request) {
+  if (new URL(request.url).pathname === "/slow") await scheduler.wait(300);
+  return new Response("mallory");
+} };"""
+SOCKET = (
+    "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
+    "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
+)
+UPGRADES = {"websocket": SOCKET, "h2c": "Connection: Upgrade\r\nUpgrade: h2c\r\n", "other": "Upgrade: other\r\n"}
+
+
 @dataclass
 class Site:
     """nginx in front of a node."""
@@ -42,57 +51,88 @@ class Site:
     node: Atoll
     folder: Path
     port: int
+    plain: int
+    token: str
 
-    def connect(self) -> http.client.HTTPConnection:
+    @property
+    def ports(self) -> dict[str, int]:
+        return {"node": self.node.port, "port": self.port, "plain": self.plain}
+
+    def handshake(self, name: str = "show.workers.example") -> ssl.SSLSocket:
         trust = ssl.create_default_context(cafile=str(self.folder / "ca.pem"))
-        connection = http.client.HTTPConnection("unused")
         raw = socket.create_connection(("127.0.0.1", self.port), 10)
-        connection.sock = trust.wrap_socket(raw, server_hostname="show.workers.example")
+        try:
+            return trust.wrap_socket(raw, server_hostname=name)
+        except ssl.SSLError:
+            raw.close()
+            raise
+
+    def connect(self, name: str = "show.workers.example") -> http.client.HTTPConnection:
+        connection = http.client.HTTPConnection("unused")
+        connection.sock = self.handshake(name)
         return connection
+
+    def get(
+        self, host: str, path: str = "/", headers: dict[str, str] | None = None, name: str = ""
+    ) -> tuple[int, bytes]:
+        """Sends a request for a host through nginx, optionally with another name in TLS."""
+        connection = self.connect(name or host)
+        try:
+            connection.request("GET", path, headers={"Host": host, **(headers or {})})
+            response = connection.getresponse()
+            return response.status, response.read()
+        finally:
+            connection.close()
+
+    def send(self, text: str) -> bytes:
+        """Sends bytes through nginx to the hostile tenant's worker; returns the answer."""
+        with self.handshake("mallory.workers.example") as connection:
+            connection.sendall(text.encode())
+            return connection.recv(65536)
+
+    def operate(self, method: str, path: str, body: object = None, tenant: str = "default") -> Answer:
+        """A request of the operator that bypasses nginx."""
+        headers = {"X-Atoll-Tenant": tenant, "Content-Type": "application/json"}
+        if self.token:
+            headers["Authorization"] = f"Bearer {self.token}"
+        return self.node.request(
+            method, f"localhost:{self.node.port}", path, None if body is None else json.dumps(body), headers
+        )
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    require_openssl()
-    if shutil.which("nginx") is None and os.geteuid() == 0:
-        subprocess.run(["apt-get", "install", "-y", "-q", "nginx-light"], check=False, capture_output=True)
-    if shutil.which("nginx") is None:
-        pytest.skip("needs nginx (apt install nginx-light)")
-    folder = tmp_path_factory.mktemp("nginx")
+    with started(tmp_path_factory.mktemp("nginx"), documented_flags()) as site:
+        yield site
+
+
+@pytest.fixture(scope="module")
+def careless(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """A node whose operator did not follow the instructions of the file."""
+    with started(tmp_path_factory.mktemp("careless"), ["--base-domain", "workers.example"]) as site:
+        yield site
+
+
+@contextlib.contextmanager
+def started(folder: Path, flags: list[str]) -> Iterator[Site]:
+    require_nginx()
     make_certificate(folder, "site", "*.workers.example", authority=make_authority(folder))
-    node = Atoll(folder / "node", engines=1, base_domain="workers.example", trusted_proxies="127.0.0.1")
+    node = Atoll(folder / "node", engines=1)
+    node.command = [*node.command, *flags]
     node.start()
-    node.deploy("show", SHOW)
-    plain, secure = free_port(), free_port()
-    text = CONFIG.read_text().replace("127.0.0.1:8080", f"127.0.0.1:{node.port}")
-    text = text.replace("listen 80;", f"listen 127.0.0.1:{plain};").replace(
-        "listen 443 ", f"listen 127.0.0.1:{secure} "
-    )
-    text = text.replace("/etc/ssl/atoll/fullchain.pem", f"{folder}/site.pem").replace(
-        "/etc/ssl/atoll/privkey.pem", f"{folder}/site.key"
-    )
-    paths = "".join(
-        f"{kind}_temp_path {folder}/{kind};" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
-    )
-    (folder / "nginx.conf").write_text(
-        f"daemon off; pid {folder}/pid; error_log {folder}/error.log; events {{}} http {{ access_log off; {paths} {text} }}"
-    )
-    process = subprocess.Popen(["nginx", "-p", str(folder), "-c", str(folder / "nginx.conf")], stderr=subprocess.PIPE)
-    node.wait_until(lambda: _listens(secure), 10)
-    yield Site(node, folder, secure)
-    process.terminate()
-    process.wait(10)
-    assert process.stderr is not None
-    process.stderr.close()
-    node.stop()
+    token = folder / "node/data/admin-token"
+    site = Site(node, folder, free_port(), free_port(), token.read_text().strip() if token.exists() else "")
+    try:
+        for tenant, name, script in (("default", "show", SHOW), ("mallory", "mallory", MALLORY)):
+            site.operate("POST", "/api/tenants", {"name": tenant})
+            assert site.operate("POST", "/api/workers", {"name": name, "script": script}, tenant).status == 201
+        with nginx(site.folder, "nginx", "deny all;", **site.ports):
+            yield site
+    finally:
+        node.stop()
 
 
-def _listens(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
-
-
-def test_a_worker_behind_nginx_knows_its_client_and_its_scheme(site: Site) -> None:
+def test_a_worker_behind_nginx_sees_its_client_and_scheme(site: Site) -> None:
     connection = site.connect()
     forged = {
         "X-Forwarded-For": "6.6.6.6",
@@ -122,7 +162,7 @@ def test_bodies_stream_through_nginx_in_both_directions(site: Site) -> None:
     connection.putheader("Transfer-Encoding", "chunked")
     connection.endheaders()
     connection.send(b"5\r\nfirst\r\n")
-    response = connection.getresponse()  # before the request has ended
+    response = connection.getresponse()  # before the request ends
     assert response.read(5) == b"first"
     connection.send(b"4\r\nlast\r\n0\r\n\r\n")
     assert response.read() == b"last"
@@ -141,7 +181,7 @@ async def test_websockets_pass_through_nginx(site: Site) -> None:
         assert (ws.close_code, ws.close_reason) == (4000, "done")
 
 
-def test_connections_to_atoll_are_kept(site: Site) -> None:
+def test_connections_to_atoll_are_kept_alive(site: Site) -> None:
     def ports() -> set[str]:
         rows = Path("/proc/net/tcp").read_text().splitlines()[1:]
         here = f"{site.node.port:04X}"
@@ -154,3 +194,83 @@ def test_connections_to_atoll_are_kept(site: Site) -> None:
         connection.close()
     time.sleep(0.05)
     assert 1 <= len(ports()) <= 3
+
+
+# --- which names are served ---
+
+
+@pytest.mark.parametrize(
+    "host", ["localhost", "127.0.0.1", "[::1]", "workers.example.evil", "x.localhost", "_", "nobody"]
+)
+def test_nginx_refuses_every_other_name(site: Site, host: str) -> None:
+    for path in ("/", "/health", "/api/workers", "/api/backup", "/metrics"):
+        status, body = site.get(host, path, name="show.workers.example")
+        assert status == 421 and b"nginx" in body
+    connection = http.client.HTTPConnection("127.0.0.1", site.plain, timeout=10)
+    connection.request("GET", "/api/workers", headers={"Host": host})
+    assert connection.getresponse().status == 421
+    connection.close()
+    with pytest.raises(ssl.SSLError):
+        site.handshake("localhost")
+
+
+def test_an_absolute_url_does_not_bypass_the_server_names(site: Site) -> None:
+    answer = site.send("GET http://localhost/api/workers HTTP/1.1\r\nHost: mallory.workers.example\r\n\r\n")
+    assert answer.startswith(b"HTTP/1.1 421 ")
+
+
+def test_the_control_host_is_served_only_to_allowed_addresses(site: Site) -> None:
+    host = "control.workers.example"
+    for headers in ({}, {"Authorization": f"Bearer {site.token}"}):
+        assert site.get(host, "/api/workers", headers)[0] == 403
+    opened = Site(site.node, site.folder, free_port(), free_port(), site.token)
+    with nginx(opened.folder, "opened", "allow 127.0.0.1; deny all;", **opened.ports):
+        assert opened.get(host, "/api/workers")[0] == 401
+        status, body = opened.get(host, "/api/workers", {"Authorization": f"Bearer {site.token}"})
+        assert status == 200 and b"show" in body
+
+
+# --- smuggling ---
+
+
+def smuggled(inner: str) -> list[str]:
+    """Ways to hide a request, or a part of one, in the body of another."""
+    return [
+        f"Content-Length: {len(inner)}\r\n\r\n{inner}",
+        f"Transfer-Encoding: chunked\r\n\r\n{len(inner):x}\r\n{inner}\r\n0\r\n\r\n",
+        f"Content-Length: {len(inner) + 2}\r\n\r\n\r\n{inner}",
+    ]
+
+
+# The first is answered late, so that nginx gives its answer to the next user of the connection. The second swallows the
+# head of the next request.
+SLOW = "GET /slow HTTP/1.1\r\nHost: mallory.workers.example\r\n\r\n"
+OPEN = "GET /open HTTP/1.1\r\nHost: mallory.workers.example\r\nX-Rest: "
+
+
+@pytest.mark.parametrize("kind", UPGRADES)
+@pytest.mark.parametrize("method", ["GET", "POST"])
+@pytest.mark.parametrize("inner", [SLOW, OPEN], ids=["slow", "open"])
+def test_a_body_after_an_upgrade_poisons_no_answer(site: Site, kind: str, method: str, inner: str) -> None:
+    for body in smuggled(inner):
+        for _ in range(2):
+            attack = f"{method} / HTTP/1.1\r\nHost: mallory.workers.example\r\n{UPGRADES[kind]}{body}"
+            assert site.send(attack).startswith((b"HTTP/1.1 200 ", b"HTTP/1.1 400 "))
+            for _ in range(3):
+                status, answer = site.get("show.workers.example", "/victim")
+                assert status == 200 and json.loads(answer)[0] == "https://show.workers.example/victim"
+
+
+@pytest.mark.parametrize("kind", UPGRADES)
+@pytest.mark.parametrize("inner", ["GET /api/backup", "DELETE /api/workers/show"])
+def test_a_request_smuggled_to_the_control_api_does_nothing(careless: Site, kind: str, inner: str) -> None:
+    """Even if no token is needed on this machine and no proxy is trusted."""
+    text = f"{inner} HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    for body in smuggled(text):
+        attack = f"GET / HTTP/1.1\r\nHost: mallory.workers.example\r\n{UPGRADES[kind]}{body}"
+        for _ in range(2):
+            careless.send(attack)
+            assert careless.get("mallory.workers.example", "/next") == (200, b"mallory")
+    assert careless.operate("GET", "/api/workers/show").status == 200
+    actions = [record["action"] for record in careless.operate("GET", "/api/audit").json["audit"]]
+    assert "worker.create" in actions and not {"node.backup", "worker.delete"} & set(actions)

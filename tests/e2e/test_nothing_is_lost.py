@@ -1,7 +1,7 @@
-"""Nothing acknowledged is lost: engines and Python are killed at random under load, then what was answered is looked for.
+"""Nothing acknowledged is lost: the test kills engines and Python at random under load, then checks all answers.
 
-Values of KV, messages of a queue and runs of a cron trigger are made all the time, by threads that put down only what was
-answered. `kill -9` hits an engine or the node whenever chance wants. At the end a checker compares.
+Threads put KV values, send queue messages and run a cron trigger all the time, and record only what was acknowledged.
+`kill -9` hits an engine or the node at random. At the end the test compares.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ BINDINGS = [{"type": "kv", "name": "KV", "namespace": "all"}, {"type": "queue", 
 CONSUMER = {"queue": "all", "max_batch_size": 5, "max_batch_timeout": 0.02, "max_retries": 100, "retry_delay": 0}
 LIVES = 3
 KEYS = 5
-MAX_RUNS = 90  # of which 100 are kept
+MAX_RUNS = 90  # the history keeps 100
 
 
 class Doing:
-    """A thread that does something again and again; `act` puts down what was answered."""
+    """A thread that repeats an action; `act` records what was acknowledged."""
 
     def __init__(self, node: Atoll, number: int) -> None:
         self.node, self.number = node, number
@@ -55,7 +55,7 @@ class Doing:
                 self.act()
             except (OSError, http.client.HTTPException):
                 self.failures += 1
-                time.sleep(0.02)  # the node is gone for a moment
+                time.sleep(0.02)  # the node is down for a moment
 
     def act(self) -> None:
         raise NotImplementedError
@@ -67,7 +67,7 @@ class Doing:
 
 
 class Putting(Doing):
-    """Writes rising numbers to a few keys of its own."""
+    """Writes increasing numbers to a few keys of its own."""
 
     def __init__(self, node: Atoll, number: int) -> None:
         super().__init__(node, number)
@@ -107,7 +107,7 @@ class Running(Doing):
         answer = self.node.control("POST", "/api/workers/lossless/crons/run", {"scheduled_time": self.count})
         if answer.status == 200 and answer.json["outcome"] == "ok":
             self.acknowledged.append(self.count)
-        time.sleep(0.05)  # to have some left for each life of the node
+        time.sleep(0.05)  # keeps some runs for each life of the node
 
 
 def all_keys(node: Atoll) -> set[str]:
@@ -122,7 +122,7 @@ def all_keys(node: Atoll) -> set[str]:
 
 
 def check_values(node: Atoll, putting: list[Putting]) -> int:
-    """Every key holds what was acknowledged last, or something that was tried after it."""
+    """Every key holds the last acknowledged value, or one that was tried after it."""
     for each in putting:
         for key, acknowledged in each.acknowledged.items():
             found = int(node.control("GET", f"/api/kv/all/values/{key}").text) if acknowledged else 0
@@ -131,7 +131,7 @@ def check_values(node: Atoll, putting: list[Putting]) -> int:
 
 
 def check_messages(node: Atoll, sending: list[Sending]) -> int:
-    """Every message was delivered, once or more often."""
+    """Every message was delivered at least once."""
 
     def is_empty() -> bool:
         queue = node.control("GET", "/api/queues/all").json
@@ -146,7 +146,7 @@ def check_messages(node: Atoll, sending: list[Sending]) -> int:
 
 
 def check_runs(node: Atoll, running: Running) -> int:
-    """Every run that was answered for is in the history, with its outcome; none says that it still goes on."""
+    """Every acknowledged run is in the history with its outcome; no run is still marked as running."""
     runs = node.control("GET", "/api/workers/lossless/crons").json["runs"]
     known = {run["scheduled_at"]: run["outcome"] for run in runs}
     for slot in running.acknowledged:
@@ -155,7 +155,7 @@ def check_runs(node: Atoll, running: Running) -> int:
     return len(running.acknowledged)
 
 
-def test_what_was_acknowledged_survives_whatever_is_killed(new_atoll: Callable[..., Atoll]) -> None:
+def test_acknowledged_data_survives_kills(new_atoll: Callable[..., Atoll]) -> None:
     node, chance = new_atoll(engines=2), random.Random(7)
     node.deploy("lossless", WORKER, bindings=BINDINGS, queue_consumers=[CONSUMER])
     putting, sending = [Putting(node, i) for i in range(4)], [Sending(node, i) for i in range(4)]
@@ -166,7 +166,7 @@ def test_what_was_acknowledged_survives_whatever_is_killed(new_atoll: Callable[.
     try:
         for _ in range(LIVES):
             for _ in range(3):
-                time.sleep(chance.uniform(0.1, 0.5))  # load, not luck: what is killed when is left to chance
+                time.sleep(chance.uniform(0.1, 0.5))  # generates load; the moment of a kill is random
                 pids = node.engines()
                 if pids:
                     os.kill(chance.choice(pids), signal.SIGKILL)
@@ -178,7 +178,7 @@ def test_what_was_acknowledged_survives_whatever_is_killed(new_atoll: Callable[.
             doing.is_over = True
         for doing in threads:
             doing.thread.join()
-    assert sum(doing.failures for doing in threads) > 0, "something was killed in the middle"
+    assert sum(doing.failures for doing in threads) > 0, "at least one operation was interrupted"
     assert check_values(node, putting) > 100
     assert check_messages(node, sending) > 50
     assert check_runs(node, running) >= 3

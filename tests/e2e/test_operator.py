@@ -1,4 +1,4 @@
-"""What an operator asks of a whole node: its settings, who changed what, and going back when something was deleted."""
+"""An operator's view of a whole node: its settings, its audit log, and rollback after a deletion."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ HELLO = 'export default { fetch() { return new Response("hi"); } }'
 
 
 def audit(atoll: Atoll, count: int) -> list[tuple[str, str, str]]:
-    """The newest lines, oldest first."""
+    """The newest lines of the audit log, oldest first."""
     lines: list[dict[str, Any]] = atoll.control("GET", f"/api/audit?limit={count}").json["audit"]
     return [(line["action"], line["target"], line["detail"]) for line in reversed(lines)]
 
@@ -20,7 +20,7 @@ def send(atoll: Atoll, method: str, path: str, body: str, kind: str) -> Answer:
     return atoll.request(method, f"localhost:{atoll.port}", path, body, {"Content-Type": kind})
 
 
-def test_changes_of_what_bindings_keep_have_their_lines(atoll: Atoll) -> None:
+def test_changes_of_binding_data_are_in_the_audit_log(atoll: Atoll) -> None:
     atoll.deploy("keeper", """export default { async fetch(request) {
       await caches.default.put("http://k.example/", new Response("x", { headers: { "cache-control": "max-age=60" } }));
       return new Response();
@@ -57,7 +57,7 @@ def test_changes_of_what_bindings_keep_have_their_lines(atoll: Atoll) -> None:
     assert "hidden-value" not in str(lines)
 
 
-def test_a_version_whose_namespace_was_deleted_is_gone_back_to_only_by_force(atoll: Atoll) -> None:
+def test_rollback_to_a_version_with_a_deleted_namespace_needs_force(atoll: Atoll) -> None:
     bindings = [{"type": "kv", "name": "KV", "namespace": "was-here"}]
     atoll.deploy("bound", HELLO, bindings=bindings)
     atoll.deploy("bound", HELLO, bindings=[])
@@ -75,7 +75,7 @@ def test_a_worker_with_only_unknown_handlers_is_refused(atoll: Atoll) -> None:
     assert atoll.control("POST", "/api/workers", {**body, "script": "export default {}"}).json["error"]["code"] == 10068
 
 
-def test_a_node_tells_its_settings_and_where_they_come_from(new_atoll: Callable[..., Atoll]) -> None:
+def test_a_node_reports_its_settings_and_their_sources(new_atoll: Callable[..., Atoll]) -> None:
     atoll = new_atoll(engines=1, otlp_endpoint="http://user:hunter2@localhost:4318/v1/traces", log_days=3)
     answer = atoll.control("GET", "/api/config")
     found = {setting["name"]: setting for setting in answer.json["settings"]}

@@ -1,4 +1,4 @@
-"""Packages people use, unchanged from npm and bundled by esbuild, in a worker."""
+"""Popular packages, unchanged from npm and bundled by esbuild, in a worker."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FOLDER = Path(__file__).parent / "packages"
 
 
 def bundle(name: str, *more: str) -> str:
-    """The worker tests/e2e/packages/NAME.js with all it imports, as one module."""
+    """The worker tests/e2e/packages/NAME.js with all its imports, as one module."""
     [esbuild] = (ROOT / "node_modules/@esbuild").glob("*/bin/esbuild")
     flags = [
         "--bundle",
@@ -56,11 +56,11 @@ def test_hono_middleware(atoll: Atoll, hono: str) -> None:
         atoll.get(hono, "/cors/x", {"Origin": "https://a.example"}).headers["access-control-allow-origin"]
         == "https://a.example"
     )
-    assert atoll.get(hono, "/env").text == "from env", "the context goes through await"
+    assert atoll.get(hono, "/env").text == "from env", "the context survives an await"
     cookies = atoll.get(hono, "/cookies", {"Cookie": "x=y; z=%C3%A9"})
     assert cookies.json == {"x": "y", "z": "é"}
     assert cookies.headers.get_all("set-cookie") == ["a=1; Max-Age=60; Path=/; HttpOnly", "b=2; Path=/"]
-    assert any("GET" in line["message"] for line in atoll.logs(hono)[0]["logs"]), "the logger writes"
+    assert any("GET" in line["message"] for line in atoll.logs(hono)[0]["logs"]), "the logger middleware writes a line"
 
 
 def test_hono_reads_bodies(atoll: Atoll, hono: str) -> None:

@@ -1,6 +1,7 @@
-"""What the pages show can be typed: every curl command of theirs, in their order, as its reader would.
+"""Runs every curl command of the documentation pages, in their order, as a reader would.
 
-A page may speak of workers that its reader has: they are deployed anew before each, and nothing else is prepared.
+A page may assume that its reader has certain workers. The test deploys them afresh before each page and prepares
+nothing else.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ PAGES = (
     "guides/tenants-and-tokens", "guides/backup", "bindings/kv", "bindings/cache", "bindings/queue", "triggers/cron",
     "concepts/isolation",
 )  # fmt: skip
-COMMAND = re.compile(r"^\$ (.+(?:\n {2}.+)*)", re.MULTILINE)  # its further lines are indented
+COMMAND = re.compile(r"^\$ (.+(?:\n {2}.+)*)", re.MULTILINE)  # continuation lines are indented
 FAIL_IF_REFUSED = 'curl() { command curl --fail-with-body -sS "$@"; }; set -o pipefail\n'
-OTHER_NODE = "admin-token"  # of one that asks for tokens
+OTHER_NODE = "admin-token"  # of a node that requires tokens
 
 WORKER = """export default {
   async fetch(request) {
@@ -49,7 +50,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Atoll]:
 
 @pytest.mark.parametrize("name", PAGES)
 def test_the_commands_of_a_page_work(node: Atoll, tmp_path: Path, name: str) -> None:
-    node.control("DELETE", "/api/workers/hello")  # with the versions and secrets of the page before
+    node.control("DELETE", "/api/workers/hello")  # removes the versions and secrets of the previous page
     node.deploy("hello", WORKER, bindings=BINDINGS)
     node.deploy("cron", WORKER, crons=["0 9 * * 2"])
     assert node.get("hello").text == "Hello!"

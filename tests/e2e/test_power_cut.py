@@ -1,7 +1,7 @@
-"""A power cut during deploys: after `kill -9` at a random moment every worker is wholly old or wholly new.
+"""A power cut during deploys: after `kill -9` at a random moment every worker is either completely old or new.
 
-Real node, real engines, real disk. Each deploy changes code, variable and route of a worker together, so half a deploy
-would show: the worker answers with all three. What was answered with 200 must be there afterwards.
+Real node, real engines, real disk. Each deploy changes code, variable and route of a worker together. The worker
+answers with all three, so half a deploy would show. A deploy that was answered with 200 must be there afterwards.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from tests.running import Atoll
 
 WORKERS = 4
-DEPLOYS = 200  # begun in all, over as many power cuts as that takes
+DEPLOYS = 200  # in total, over as many power cuts as that takes
 
 
 def script(number: int) -> str:
@@ -30,11 +30,13 @@ class Deploying(threading.Thread):
     def __init__(self, atoll: Atoll, name: str, first: int) -> None:
         super().__init__()
         self.atoll, self.worker = atoll, name
-        self.confirmed = first  # the last deploy that was answered
+        self.confirmed = first  # the last acknowledged deploy
         self.sent = first
 
     def run(self) -> None:
-        for number in range(self.confirmed + 1, self.confirmed + 1 + DEPLOYS):  # the power goes long before
+        for number in range(
+            self.confirmed + 1, self.confirmed + 1 + DEPLOYS
+        ):  # the power cut comes long before the end
             self.sent = number
             fields = {"script": script(number), "env": {"N": number}, "routes": [f"{self.worker}-{number}.example/*"]}
             try:
@@ -45,7 +47,7 @@ class Deploying(threading.Thread):
             self.confirmed = number
 
 
-def test_a_worker_is_wholly_old_or_wholly_new_after_a_power_cut(tmp_path: Path) -> None:
+def test_a_worker_is_either_old_or_new_after_a_power_cut(tmp_path: Path) -> None:
     atoll = Atoll(tmp_path, engines=1)
     random_moment = random.Random(0)
     numbers = dict.fromkeys((f"w{i}" for i in range(WORKERS)), 0)
@@ -71,7 +73,7 @@ def test_a_worker_is_wholly_old_or_wholly_new_after_a_power_cut(tmp_path: Path) 
 
 
 def survivor(atoll: Atoll, deploying: Deploying) -> int:
-    """The number of the deploy that a worker is at, after a look at all of its parts."""
+    """The number of the deploy that a worker has, after a check of all its parts."""
     name = deploying.worker
     code, variable, _ = atoll.get(name).text.split(" ")
     assert code == variable, "code of one deploy with the variables of another"

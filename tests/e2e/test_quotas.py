@@ -1,4 +1,4 @@
-"""Quotas of a tenant at work: its excess gets clear 429 pages, and its neighbour notices nothing."""
+"""Quotas of a tenant: its excess gets clear 429 pages, and its neighbour is not affected."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def refusals(answers: list[Answer]) -> list[Answer]:
     return [answer for answer in answers if answer.status == 429]
 
 
-def test_requests_beyond_the_rate_are_refused_and_the_neighbour_is_not(atoll: Atoll) -> None:
+def test_requests_beyond_the_rate_are_refused_for_this_tenant_only(atoll: Atoll) -> None:
     deploy(atoll, "fast", "fast", QUICK, {"requests_per_second": 3})
     atoll.deploy("neighbour", QUICK)
     answers = [atoll.get("fast") for _ in range(30)]
@@ -61,8 +61,8 @@ def test_requests_beyond_the_rate_are_refused_and_the_neighbour_is_not(atoll: At
     assert all(atoll.get("fast").status == 200 for _ in range(10))
 
 
-def test_cpu_time_of_a_call_that_stays_open_counts_before_it_is_over(atoll: Atoll) -> None:
-    """A stream or a WebSocket would else compute for days on a quota that is counted by the minute."""
+def test_cpu_time_of_an_open_call_counts_before_it_ends(atoll: Atoll) -> None:
+    """Otherwise a stream or a WebSocket could compute for days on a quota that is counted by the minute."""
     deploy(atoll, "keeper", "keeper", STAYS_OPEN, {"cpu_seconds_per_minute": 0.3})
     assert atoll.get("keeper").status == 200
     client = atoll.connect()
@@ -93,7 +93,7 @@ def test_calls_at_once_beyond_the_quota_are_refused(atoll: Atoll) -> None:
     assert len(refusals(answers)) >= 2
 
 
-def test_what_kv_holds_of_a_tenant_is_bounded_for_workers_and_over_http(atoll: Atoll) -> None:
+def test_kv_storage_of_a_tenant_is_bounded_for_workers_and_over_http(atoll: Atoll) -> None:
     script = """export default { async fetch(request, env) {
       const key = new URL(request.url).pathname;
       try { await env.KV.put(key, await request.text()); return new Response("stored"); }
@@ -117,7 +117,7 @@ def test_what_kv_holds_of_a_tenant_is_bounded_for_workers_and_over_http(atoll: A
     assert atoll.post("hoarder", "/b", b"x" * 60_000).text == "stored"
 
 
-def test_what_waits_in_queues_of_a_tenant_is_bounded_for_workers_and_over_http(atoll: Atoll) -> None:
+def test_queue_storage_of_a_tenant_is_bounded_for_workers_and_over_http(atoll: Atoll) -> None:
     script = """export default { async fetch(request, env) {
       try { await env.JOBS.send(await request.text(), { contentType: "text" }); return new Response("sent"); }
       catch (error) { return new Response(`${error}`, { status: 403 }); }
@@ -152,7 +152,7 @@ def test_quotas_hold_after_a_restart(tmp_path: Path) -> None:
         atoll.stop()
 
 
-def test_workers_of_a_tenant_may_ask_for_no_more_than_its_caps(atoll: Atoll) -> None:
+def test_limits_of_workers_may_not_exceed_the_caps_of_their_tenant(atoll: Atoll) -> None:
     caps = {
         "max_cpu_ms": 40,
         "max_wall_ms": 5000,

@@ -1,4 +1,4 @@
-"""Schemathesis against the node's own OpenAPI document: no input makes it fail, and answers are what it says they are."""
+"""Schemathesis against the node's own OpenAPI document: no input makes it fail, and answers match the document."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.running import Atoll
 
 HELLO = 'export default { fetch() { return new Response("Hello!"); }, scheduled() {} }'
 COMMAND = Path(sys.executable).parent / "st"
-# Things that are there, so that more than "not found" is reached; the run itself deletes some of them again.
+# Existing resources, so that requests get further than "not found"; the run itself deletes some of them again.
 CONFIG = """
 [parameters]
 worker = "hello"

@@ -1,4 +1,4 @@
-"""A secret from the API to the worker: only its own `env` has it."""
+"""A secret from the API to the worker: only that worker's `env` has it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ export default { fetch(request, env) {
 """
 
 
-def test_a_worker_finds_its_secret_in_env_and_nowhere_else(tmp_path: Path) -> None:
+def test_a_secret_is_only_in_the_env_of_its_worker(tmp_path: Path) -> None:
     atoll = Atoll(tmp_path, engines=1)
     atoll.start()
     try:

@@ -1,4 +1,4 @@
-"""What a bundled worker throws is shown where it was written: in logs, refused deploys and pages of a developer."""
+"""Errors of a bundled worker are shown at their source position: in logs, refused deploys and development pages."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def bundle(tmp_path: Path) -> Bundle:
     return bundled(tmp_path, index=INDEX, lib__math=MATH)
 
 
-def test_the_logs_of_a_minified_bundle_name_the_files_that_were_written(atoll: Atoll, bundle: Bundle) -> None:
+def test_the_logs_of_a_minified_bundle_name_the_source_files(atoll: Atoll, bundle: Bundle) -> None:
     atoll.deploy(
         "mapped",
         modules={"dist/worker.js": bundle.script},
@@ -84,10 +84,10 @@ def test_the_maps_of_a_version_belong_to_it_alone(atoll: Atoll, bundle: Bundle) 
     atoll.get("remapped", "/0")
     new, old = atoll.logs("remapped")
     assert new["exception"]["file"] == "worker.js"
-    assert old["exception"]["file"] == "src/lib/math.ts", "what was recorded then is still read with the maps of then"
+    assert old["exception"]["file"] == "src/lib/math.ts", "an old record is still read with the maps of its version"
 
 
-def test_a_refused_deploy_names_the_file_that_was_written(atoll: Atoll, tmp_path: Path) -> None:
+def test_a_refused_deploy_names_the_source_file(atoll: Atoll, tmp_path: Path) -> None:
     bundle = bundled(
         tmp_path,
         index="type A = 1;\n\nconst a: { b?: { c: A } } = {};\nconsole.log(a.b!.c);\nexport default { fetch() {} };\n",
@@ -134,7 +134,7 @@ export default { async fetch(request) {
         ("throws", "of its own making", ""),
     ],
 )
-def test_a_stack_has_no_frames_of_ours(atoll: Atoll, name: str, first: str, file: str) -> None:
+def test_a_stack_has_no_internal_frames(atoll: Atoll, name: str, first: str, file: str) -> None:
     atoll.deploy("inside", INSIDE)
     stack = atoll.get("inside", f"/{name}").text
     assert stack.splitlines()[0] == first and file in stack

@@ -1,4 +1,4 @@
-"""The switches of a worker on a node: over HTTP, through its settings, and past a restart."""
+"""The switches of a worker on a node: over HTTP, through its settings, and after a restart."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PASSES = """export default { fetch() {
 } };"""
 
 
-def test_a_worker_loses_its_live_clock_with_the_node_that_allowed_it(tmp_path: Path) -> None:
+def test_a_worker_loses_its_live_clock_when_the_node_no_longer_allows_it(tmp_path: Path) -> None:
     trusting = Atoll(tmp_path, engines=1, worker_clock="live")
     trusting.start()
     trusting.deploy("plain", PASSES, limits={"cpu_ms": 1000})

@@ -1,8 +1,8 @@
-"""Two tenants on one node, and every endpoint there is: what is one's does not exist for the other.
+"""Two tenants on one node, and every endpoint: resources of one tenant do not exist for the other.
 
-The list of endpoints is the node's own OpenAPI document, so a new one is tested or fails here. An endpoint that names a
-thing is asked twice by the stranger, for a thing that the other tenant has and for one that nobody has: the answers must
-be the same but for the name. Afterwards everything of the other tenant is as it was.
+The list of endpoints is the node's own OpenAPI document, so a new endpoint is tested or fails here. The stranger calls
+each endpoint that names a resource twice, for a resource of the other tenant and for one that does not exist. The
+answers must be equal except for the name. Afterwards everything of the other tenant is unchanged.
 """
 
 from __future__ import annotations
@@ -25,24 +25,32 @@ SCRIPT = """export default {
   },
   scheduled() {}, queue() {},
 }"""
-MINE = {  # what Acme has, by the name of the parameter in a path
+MINE = {  # resources of Acme, by the name of the path parameter
     "worker": "acmething", "version": "1", "name": "ACMETHING_SECRET", "namespace": "acmething-ns", "key": "acmething-key",
     "queue": "acmething-queue", "tenant": "acme", "cache": "acmething-cache", "token": "",
-    "limiter": "acmething-limit",
+    "limiter": "acmething-limit", "host": "*acmething-old.localhost", "bucket": "acmething-bucket",
+    "credential": "",
+    "alias": "acmething-next",
 }  # fmt: skip
 NOBODYS = {
     "worker": "nobodysx", "version": "9", "name": "NOBODYSX_SECRET", "namespace": "nobodysx-ns", "key": "nobodysx-key",
     "queue": "nobodysx-queue", "tenant": "noby", "cache": "nobodysx-cache", "token": "nobodysx0000",
-    "limiter": "nobodysx-limit",
+    "limiter": "nobodysx-limit", "host": "*nobodysx-old.localhost", "bucket": "nobodysx-bucket",
+    "credential": "nobodysx0000",
+    "alias": "nobodysx-next",
 }  # fmt: skip
 
-# What to send where something must be sent; the stranger means well-formed harm.
+# Bodies for endpoints that need one: well-formed and harmful.
 BODIES: dict[tuple[str, str], Any] = {
     ("POST", "/api/workers"): {"name": "acmething", "script": SCRIPT},
     ("PUT", "/api/workers/{worker}"): {"script": "export default { fetch() {} }"},
+    ("POST", "/api/workers/{worker}/versions"): {"script": "export default { fetch() {} }"},
+    ("POST", "/api/workers/{worker}/deployments"): {"versions": [{"version": 1, "percentage": 100}], "force": True},
     ("POST", "/api/workers/{worker}/rollback"): {"version": 1, "force": True},
     ("PUT", "/api/workers/{worker}/secrets/{name}"): {"value": "stolen"},
     ("POST", "/api/workers/{worker}/crons/run"): {},
+    ("POST", "/api/assets/manifests"): {"files": {"/stolen": {"hash": "0" * 64, "size": 1}}},
+    ("PUT", "/api/assets/files"): "stolen",
     ("POST", "/api/tokens"): {"name": "mine", "scopes": ["read"]},
     ("POST", "/api/tenants"): {"name": "third"},
     ("PATCH", "/api/tenants/{tenant}"): {"quotas": {"workers": 0}},
@@ -50,13 +58,20 @@ BODIES: dict[tuple[str, str], Any] = {
     ("PUT", "/api/kv/{namespace}/values/{key}"): "stolen",
     ("POST", "/api/kv/{namespace}/bulk"): [{"key": "a", "value": "stolen"}],
     ("POST", "/api/kv/{namespace}/bulk/delete"): ["acmething-key"],
+    ("POST", "/api/r2"): {"name": "globex-bucket"},
+    ("PUT", "/api/r2/{bucket}/objects/{key}"): "stolen",
+    ("PUT", "/api/r2/{bucket}/uploads/{key}"): "stolen",
+    ("POST", "/api/r2/{bucket}/delete"): ["acmething-key"],
+    ("POST", "/api/r2/{bucket}/complete/{key}"): {"upload_id": "x", "parts": []},
+    ("POST", "/api/r2-credentials"): {"name": "globex"},
     ("POST", "/api/queues"): {"name": "globex-queue"},
     ("PATCH", "/api/queues/{queue}"): {"retention_seconds": 60},
     ("POST", "/api/queues/{queue}/messages"): {"messages": [{"body": "stolen"}]},
 }
-# What a stranger gets where no thing is named: statuses, and for each an answer without a word of Acme's.
+# Answers to a stranger where no resource is named: the statuses. None may contain a word of Acme's.
 UNNAMED: dict[tuple[str, str], tuple[int, ...]] = {
-    ("POST", "/api/workers"): (409,),  # names are hosts: one on the node; it is told that it exists, and no more
+    ("POST", "/api/workers"): (409,),  # names are hosts, so they are unique on the node
+    ("PUT", "/api/assets/files"): (400,),  # it is no upload
     ("POST", "/api/tenants"): (403,),
     ("GET", "/api/tenants"): (403,),
     ("GET", "/admin/pool"): (403,),
@@ -108,12 +123,19 @@ def acme(atoll: Atoll) -> Tenant:
         "name": "acmething", "script": SCRIPT, "env": {"ACMETHING_VAR": "acmething"}, "crons": ["0 0 1 1 *"],
         "routes": ["acmething.example/*"],
         "bindings": [{"type": "kv", "name": "KV", "namespace": "acmething-ns"},
+                     {"type": "r2", "name": "R2", "bucket": "acmething-bucket"},
                      {"type": "queue", "name": "Q", "queue": "acmething-queue"},
                      {"type": "ratelimit", "name": "RL", "namespace": "acmething-limit", "limit": 9, "period": 60}],
     }  # fmt: skip
     tenant.made("POST", "/api/workers", fields)
+    tenant.made("POST", "/api/workers", {"name": "acmething-old", "script": SCRIPT, "bindings": fields["bindings"]})
+    tenant.made("DELETE", "/api/workers/acmething-old", None)
+    tenant.made("POST", "/api/workers/acmething/versions?alias=acmething-next", {"env": {"ACMETHING_VAR": "next"}})
     tenant.made("PUT", "/api/workers/acmething/secrets/ACMETHING_SECRET", {"value": "acmething"})
     tenant.made("PUT", "/api/kv/acmething-ns/values/acmething-key", "acmething")
+    tenant.made("PUT", "/api/r2/acmething-bucket/objects/acmething-key", "acmething")
+    made = tenant.ask("POST", "/api/r2-credentials", {"name": "acmething"})
+    MINE["credential"] = made.json["access_key_id"]
     tenant.made("POST", "/api/queues/acmething-queue/messages", {"messages": [{"body": "acmething"}]})
     assert atoll.get("acmething").text == "ok acmething"
     return tenant
@@ -145,26 +167,27 @@ def state(tenant: Tenant) -> list[str]:
     """Everything of a tenant that a stranger might have changed."""
     worker = "/api/workers/acmething"
     paths = (
-        "/api/workers", f"{worker}/versions", f"{worker}/secrets", f"{worker}/crons", "/api/routes", "/api/kv",
+        "/api/workers", f"{worker}/versions", f"{worker}/deployments", f"{worker}/secrets", f"{worker}/crons", "/api/routes", "/api/kv",
         "/api/kv/acmething-ns/keys", "/api/kv/acmething-ns/values/acmething-key", "/api/queues", "/api/tenants/acme",
-        "/api/queues/acmething-queue/messages", "/api/caches/acmething-cache", "/api/audit",
+        "/api/r2", "/api/r2/acmething-bucket/objects", "/api/r2/acmething-bucket/objects/acmething-key", "/api/r2-credentials",
+        "/api/reserved-hosts", "/api/queues/acmething-queue/messages", "/api/caches/acmething-cache", "/api/audit",
     )  # fmt: skip
     answers = [tenant.ask("GET", path) for path in paths]
     assert {answer.status for answer in answers} == {200}
     return [answer.text for answer in answers]
 
 
-def test_no_endpoint_lets_a_tenant_see_or_change_what_is_anothers(atoll: Atoll, acme: Tenant) -> None:
+def test_no_endpoint_shows_or_changes_resources_of_another_tenant(atoll: Atoll, acme: Tenant) -> None:
     globex = Tenant(atoll, "globex")
     before = state(acme)
     found = operations(atoll)
     assert len(found) > 40
     for method, path, takes_body in found:
-        assert not takes_body or (method, path) in BODIES, f"say in BODIES what to send to {method} {path}"
+        assert not takes_body or (method, path) in BODIES, f"add to BODIES what to send to {method} {path}"
         body = BODIES.get((method, path))
         if "{" in path:
             unknown = set(re.findall(r"\{(\w+)\}", path)) - set(MINE)
-            assert not unknown, f"say in MINE and NOBODYS what {unknown} of {path} may be"
+            assert not unknown, f"add to MINE and NOBODYS what {unknown} of {path} may be"
             theirs = globex.ask(method, with_names(path, MINE), body)
             nobodys = globex.ask(method, with_names(path, NOBODYS), body)
             assert theirs.status in (404, 403, 204), f"{method} {path}: {theirs.status} {theirs.text[:300]}"
@@ -181,7 +204,7 @@ def test_no_endpoint_lets_a_tenant_see_or_change_what_is_anothers(atoll: Atoll, 
     assert atoll.get("acmething").text == "ok acmething"
 
 
-def test_what_two_tenants_call_the_same_is_not_the_same(atoll: Atoll, acme: Tenant) -> None:
+def test_equal_names_of_two_tenants_are_different_resources(atoll: Atoll, acme: Tenant) -> None:
     globex = Tenant(atoll, "globex")
     globex.ask("POST", "/api/kv", {"name": "acmething-ns"})
     assert globex.ask("GET", "/api/kv/acmething-ns/values/acmething-key").status == 404
@@ -189,7 +212,7 @@ def test_what_two_tenants_call_the_same_is_not_the_same(atoll: Atoll, acme: Tena
     assert acme.ask("GET", "/api/kv/acmething-ns/values/acmething-key").text == "acmething"
 
 
-def test_without_a_token_a_closed_door_is_all_one_sees(atoll: Atoll, acme: Tenant) -> None:
+def test_without_a_token_only_public_pages_answer(atoll: Atoll, acme: Tenant) -> None:
     for method, path, _ in operations(atoll):
         host = {"Host": f"localhost:{atoll.port}", "X-Forwarded-For": "198.51.100.7"}
         answer = atoll.request(method, host["Host"], with_names(path, MINE), None, host)

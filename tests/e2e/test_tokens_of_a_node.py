@@ -1,4 +1,4 @@
-"""A node that asks for tokens, as its operator first meets it."""
+"""A node that requires tokens, from its first start."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.running import Atoll
 HELLO = 'export default { fetch() { return new Response("Hello!"); } }'
 
 
-def test_the_first_start_says_where_its_token_is_and_the_token_works(tmp_path: Path) -> None:
+def test_the_first_start_names_the_token_file_and_the_token_works(tmp_path: Path) -> None:
     atoll = Atoll(tmp_path, engines=1, control_auth="token")
     atoll.start()
     try:

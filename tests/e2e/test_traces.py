@@ -71,14 +71,14 @@ def test_a_call_and_its_ops_are_spans_of_one_trace(new_atoll: Callable[..., Atol
     headers = {"traceparent": f"00-{TRACE}-{PARENT}-01"}
     assert atoll.get("traced", "/?id=0123456789abcdef0123456789abcdef", headers).text == "1"
     assert atoll.get("traced", "/bad").status == 500
-    assert atoll.stop() == 0, "what was traced leaves before the end"
+    assert atoll.stop() == 0, "the node sends its traces before it ends"
     spans = [collector.spans.get(timeout=10) for _ in range(4)]
     call = next(span for span in spans if span.name == "fetch traced" and span.trace_id.hex() == TRACE)
     assert call.parent_span_id.hex() == PARENT
     assert text_of(call, "url.full").endswith("?id=REDACTED") and text_of(call, "atoll.outcome") == "ok"
     ops = [span for span in spans if span.parent_span_id == call.span_id]
     assert [span.name for span in ops] == ["kv.put", "kv.get"]
-    slack = 50_000_000  # ns: two clocks
+    slack = 50_000_000  # ns; the two clocks differ
     assert all(call.start_time_unix_nano - slack < span.start_time_unix_nano < span.end_time_unix_nano for span in ops)
     bad = next(span for span in spans if span.name == "fetch traced" and span is not call)
     assert (bad.status.message, bad.status.code) == ("broken", 2) and bad.trace_id.hex() != TRACE
@@ -92,14 +92,16 @@ CALLER = """export default { async fetch(request, env) {
 BACK = """export default { fetch(request) { return new Response(request.headers.get("traceparent")); } }"""
 
 
-def test_a_trace_goes_on_in_what_a_worker_fetches(new_atoll: Callable[..., Atoll], collector: Collector) -> None:
+def test_a_trace_continues_in_fetches_of_a_worker(new_atoll: Callable[..., Atoll], collector: Collector) -> None:
     endpoint = f"http://127.0.0.1:{collector.server_port}/v1/traces"
     atoll = new_atoll(engines=1, otlp_endpoint=endpoint, trace_share=1)
     atoll.deploy("back", BACK)
     atoll.deploy("caller", CALLER, bindings=[{"type": "service", "name": "BACK", "service": "back"}])
     told = atoll.get("caller", "/", {"traceparent": f"00-{TRACE}-{PARENT}-01"}).text
     others = f"00-{TRACE[::-1]}-{PARENT}-00"
-    assert atoll.get("caller", "/", {"x-mine": others}).text == others, "a worker with a trace of its own keeps it"
+    assert atoll.get("caller", "/", {"x-mine": others}).text == others, (
+        "a worker that sets its own trace header keeps it"
+    )
     assert atoll.stop() == 0
     spans = {
         span.name: span for span in (collector.spans.get(timeout=10) for _ in range(6)) if span.trace_id.hex() == TRACE
@@ -109,7 +111,7 @@ def test_a_trace_goes_on_in_what_a_worker_fetches(new_atoll: Callable[..., Atoll
     assert back.parent_span_id == caller.span_id and caller.parent_span_id.hex() == PARENT
 
 
-def test_each_request_to_a_server_is_told_its_own_span(new_atoll: Callable[..., Atoll], collector: Collector) -> None:
+def test_each_outgoing_request_carries_its_own_span(new_atoll: Callable[..., Atoll], collector: Collector) -> None:
     endpoint = f"http://127.0.0.1:{collector.server_port}/v1/traces"
     with closing(Upstream()) as upstream:
         allowed = f"127.0.0.1:{upstream.port}"
@@ -123,7 +125,7 @@ def test_each_request_to_a_server_is_told_its_own_span(new_atoll: Callable[..., 
     assert len(set(told)) == 3 and all(re.fullmatch(r"00-[0-9a-f]{32}-[0-9a-f]{16}-01", text) for text in told), told
 
 
-def test_all_of_a_trace_is_kept_or_nothing() -> None:
+def test_a_trace_is_sampled_as_a_whole() -> None:
     head = f"GET http://a/\ntraceparent: 00-{TRACE}-{PARENT}-01\r\n".encode()
     kept = trace_of(head, 0.9)
     assert (kept.id, kept.parent, kept.is_kept) == (int(TRACE, 16), int(PARENT, 16), True)

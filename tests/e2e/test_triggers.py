@@ -1,4 +1,4 @@
-"""Crons and queues on a whole node: what a deploy may ask for, what the API shows and does, what a crash costs."""
+"""Crons and queues on a whole node: what a deploy may request, what the API shows and does, what a crash costs."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ BINDINGS = [
         ({"queue_consumers": [{"queue": "x"}]}, 19031, "queue() handler"),
     ],
 )
-def test_a_trigger_that_cannot_be_is_refused(atoll: Atoll, fields: dict[str, object], code: int, text: str) -> None:
+def test_an_invalid_trigger_is_refused(atoll: Atoll, fields: dict[str, object], code: int, text: str) -> None:
     body = {"name": "trig", "script": "export default { fetch() { return new Response(); } }", **fields}
     answer = atoll.control("POST", "/api/workers", body)
     assert answer.json["error"]["code"] == code and text in answer.json["error"]["message"]
     assert atoll.control("GET", "/api/workers/trig").status == 404
 
 
-def test_a_deploy_makes_the_queues_that_it_names(atoll: Atoll) -> None:
+def test_a_deploy_creates_the_queues_it_names(atoll: Atoll) -> None:
     consumers = [{"queue": f"made-{i}", "dead_letter_queue": f"made-dead-{i}"} for i in range(5)]
     atoll.deploy("maker", "export default { queue() {} }", queue_consumers=consumers)
     known = {queue["name"] for queue in atoll.control("GET", "/api/queues").json["queues"]}
@@ -49,7 +49,7 @@ def test_a_queue_has_one_consumer(atoll: Atoll) -> None:
     assert atoll.control("DELETE", "/api/queues/only").status == 204
 
 
-def test_a_queue_is_looked_at_and_changed_over_http(atoll: Atoll) -> None:
+def test_a_queue_can_be_inspected_and_changed_over_http(atoll: Atoll) -> None:
     created = atoll.control("POST", "/api/queues", {"name": "by-hand", "retention_seconds": 60})
     assert created.status == 201 and created.json["waiting"] == 0
     assert atoll.control("POST", "/api/queues", {"name": "by-hand"}).status == 409
@@ -77,7 +77,7 @@ def test_a_queue_is_looked_at_and_changed_over_http(atoll: Atoll) -> None:
     assert atoll.control("GET", "/api/queues/nope").status == 404
 
 
-def test_a_scheduled_handler_is_run_by_hand_and_tells_how_it_went(atoll: Atoll) -> None:
+def test_a_scheduled_handler_can_be_run_manually_and_reports_its_outcome(atoll: Atoll) -> None:
     script = (
         "export default { scheduled(c) { if (c.cron === 'x') throw new Error('bad'); console.log(c.scheduledTime); } }"
     )

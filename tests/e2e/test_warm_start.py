@@ -1,4 +1,4 @@
-"""After a restart the workers that were in use are loaded before anybody asks for them."""
+"""After a restart, recently used workers are loaded before their first request."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from atoll.engine import warming
+from atoll.engine.loaded import warming
 from tests.running import Atoll
 
 HELLO = 'export default { fetch() { return new Response("hello"); } }'
@@ -44,7 +44,7 @@ def test_the_first_request_after_a_restart_finds_its_worker_loaded(
     assert node.stop() == 0
 
 
-def test_a_list_that_makes_no_sense_is_none(tmp_path: Path) -> None:
+def test_an_invalid_list_counts_as_empty(tmp_path: Path) -> None:
     path = tmp_path / "recent.json"
     assert warming.read(path) == []
     for text in ("", "{}", '[1, "a"]', '["a"', "\x00"):

@@ -1,4 +1,4 @@
-"""WebAssembly: what was deployed may run, what a worker makes up itself may not, and its memory counts."""
+"""WebAssembly: deployed modules may run, modules that a worker makes itself may not, and memory counts."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_a_deployed_module_is_instantiated_with_its_imports(atoll: Atoll) -> Non
     assert atoll.get("wasm-imports").json == [2, 3, 65536, [1, 20], True, "log", "function"]
 
 
-def test_code_from_bytes_is_refused_however_it_is_asked_for(atoll: Atoll) -> None:
+def test_code_from_bytes_is_refused_in_every_api(atoll: Atoll) -> None:
     script = f"""
         const bytes = new Uint8Array({list(IMPORTING)});
         const response = () => new Response(bytes, {{ headers: {{ "content-type": "application/wasm" }} }});

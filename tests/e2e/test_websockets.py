@@ -1,4 +1,4 @@
-"""WebSockets of workers, spoken to by a client nobody here wrote. Clients that break rules: test_websocket_rules.py."""
+"""WebSockets of workers, with an independent client library. For clients that break rules see test_websocket_rules.py."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def dial(atoll: Atoll, name: str, **options: Any) -> connect:
 
 
 async def closed(ws: ClientConnection) -> tuple[int, str]:
-    """How the server closed."""
+    """The close code and reason of the server."""
     try:
         while True:
             await asyncio.wait_for(ws.recv(), 10)
@@ -58,14 +58,14 @@ def echo(atoll: Atoll) -> Atoll:
 
 
 @pytest.mark.parametrize("compression", ["deflate", None])
-async def test_messages_go_both_ways(echo: Atoll, compression: str | None) -> None:
+async def test_messages_flow_in_both_directions(echo: Atoll, compression: str | None) -> None:
     async with dial(echo, "ws-echo", compression=compression) as ws:
         for message in ("", "text", "ü" * 70_000, b"", b"\x00\xff" * 100_000):
             await ws.send(message)
             assert await ws.recv() == message
 
 
-async def test_a_message_in_fragments_arrives_whole(echo: Atoll) -> None:
+async def test_a_fragmented_message_arrives_complete(echo: Atoll) -> None:
     async with dial(echo, "ws-echo") as ws:
         await ws.send(["one ", "two ", "three"])
         assert await ws.recv() == "one two three"
@@ -78,7 +78,7 @@ async def test_the_worker_closes_with_its_code_and_reason(echo: Atoll) -> None:
         assert await closed(ws) == (4000, "done")
 
 
-async def test_the_worker_hears_how_the_client_closed(atoll: Atoll) -> None:
+async def test_the_worker_receives_the_close_code_of_the_client(atoll: Atoll) -> None:
     atoll.deploy("ws-closing", ECHO)
     async with dial(atoll, "ws-closing") as ws:
         await ws.close(3001, "enough")
@@ -87,7 +87,7 @@ async def test_the_worker_hears_how_the_client_closed(atoll: Atoll) -> None:
     assert (record["status"], record["outcome"]) == (101, "ok")
 
 
-async def test_the_worker_hears_of_a_client_that_is_gone(atoll: Atoll) -> None:
+async def test_the_worker_is_notified_when_the_client_disappears(atoll: Atoll) -> None:
     atoll.deploy("ws-gone", ECHO)
     ws = await dial(atoll, "ws-gone")
     ws.transport.abort()
@@ -102,7 +102,7 @@ async def test_a_listener_that_throws_does_not_end_the_socket(echo: Atoll) -> No
         assert await ws.recv() == "still here"
 
 
-async def test_an_endless_listener_costs_its_own_isolate_and_the_client_is_told(atoll: Atoll) -> None:
+async def test_an_endless_listener_costs_its_isolate_and_the_client_gets_a_reason(atoll: Atoll) -> None:
     atoll.deploy("ws-spin", ECHO)
     async with dial(atoll, "ws-spin") as ws:
         await ws.send("spin")
@@ -112,7 +112,7 @@ async def test_an_endless_listener_costs_its_own_isolate_and_the_client_is_told(
         assert await ws.recv() == "again"
 
 
-async def test_cpu_time_counts_per_message_and_not_per_life(atoll: Atoll) -> None:
+async def test_cpu_time_counts_per_message_and_not_per_socket(atoll: Atoll) -> None:
     script = ECHO.replace("else server.send(data);", "else { for (let i = 0; i < 2e6; i++); server.send(data); }")
     atoll.deploy("ws-long", script, limits={"cpu_ms": 20})
     async with dial(atoll, "ws-long") as ws:
@@ -139,14 +139,14 @@ async def test_a_broadcast_reaches_every_socket_of_the_isolate(atoll: Atoll) -> 
         await ws.close()
 
 
-async def test_a_subprotocol_is_the_workers_choice(atoll: Atoll) -> None:
+async def test_the_worker_chooses_the_subprotocol(atoll: Atoll) -> None:
     script = ECHO.replace("webSocket: client }", 'webSocket: client, headers: { "Sec-WebSocket-Protocol": "chat" } }')
     atoll.deploy("ws-protocol", script)
     async with dial(atoll, "ws-protocol", subprotocols=["chat", "other"]) as ws:
         assert ws.subprotocol == "chat"
 
 
-async def test_what_was_sent_before_the_response_arrives_after_it(atoll: Atoll) -> None:
+async def test_messages_sent_before_the_response_arrive_after_it(atoll: Atoll) -> None:
     atoll.deploy("ws-early", ECHO.replace("return new Response(null", 'server.send("early"); return new Response(null'))
     async with dial(atoll, "ws-early") as ws:
         assert await ws.recv() == "early"
@@ -174,7 +174,7 @@ async def test_sockets_outlive_the_idle_timeout_of_isolates(new_atoll: Callable[
 async def test_a_silent_client_is_pinged_and_a_dead_one_dropped(new_atoll: Callable[..., Atoll]) -> None:
     node = new_atoll(socket_timeout=3)
     node.deploy("ws", ECHO)
-    async with dial(node, "ws") as ws:  # answers pings by itself
+    async with dial(node, "ws") as ws:  # the client answers pings by itself
         with handshake(node, "ws") as raw:
             assert await asyncio.to_thread(read, raw, 2) == b"\x89\x00", "a ping"
             assert await asyncio.to_thread(read, raw, 100) == b"", "and then the end"
@@ -182,7 +182,7 @@ async def test_a_silent_client_is_pinged_and_a_dead_one_dropped(new_atoll: Calla
         assert await ws.recv() == "alive"
 
 
-async def test_a_node_that_stops_says_good_bye(new_atoll: Callable[..., Atoll]) -> None:
+async def test_a_stopping_node_closes_sockets_properly(new_atoll: Callable[..., Atoll]) -> None:
     node = new_atoll()
     node.deploy("ws", ECHO)
     async with dial(node, "ws") as ws:
@@ -191,7 +191,7 @@ async def test_a_node_that_stops_says_good_bye(new_atoll: Callable[..., Atoll]) 
         assert (await closed(ws))[0] == 1001
 
 
-async def test_an_engine_that_dies_is_told_to_the_client(new_atoll: Callable[..., Atoll]) -> None:
+async def test_the_client_is_notified_when_an_engine_dies(new_atoll: Callable[..., Atoll]) -> None:
     node = new_atoll(engines=1)
     node.deploy("ws", ECHO)
     async with dial(node, "ws") as ws:
@@ -199,7 +199,7 @@ async def test_an_engine_that_dies_is_told_to_the_client(new_atoll: Callable[...
         assert (await closed(ws))[0] == 1011
 
 
-async def test_a_slow_reader_holds_up_its_own_socket_only(atoll: Atoll) -> None:
+async def test_a_slow_reader_delays_only_its_own_socket(atoll: Atoll) -> None:
     script = """export default { fetch() {
       const [client, server] = Object.values(new WebSocketPair());
       server.accept();
@@ -236,7 +236,7 @@ async def test_a_slow_reader_holds_up_its_own_socket_only(atoll: Atoll) -> None:
         ("(() => { const p = new WebSocketPair(); p[1].accept(); p[1].close(1000); p[1].send('x'); })()", "after close"),
     ],
 )  # fmt: skip
-async def test_what_a_worker_does_wrong_is_told(atoll: Atoll, code: str, text: str) -> None:
+async def test_mistakes_of_a_worker_are_reported(atoll: Atoll, code: str, text: str) -> None:
     script = f"""export default {{ fetch() {{
       try {{ return {code}; }} catch (error) {{ return new Response(error.message); }}
     }} }}"""
@@ -280,13 +280,13 @@ ASKS = """export default { async fetch(request, env) {
 } };"""
 
 
-async def test_each_message_brings_subrequests_of_its_own(atoll: Atoll) -> None:
+async def test_each_message_has_its_own_subrequest_budget(atoll: Atoll) -> None:
     atoll.deploy("ws-asks", ASKS, limits={"subrequests": 2})
     binding = {"type": "service", "name": "OTHER", "service": "ws-asks"}
     atoll.deploy("ws-asks-other", ASKS, limits={"subrequests": 2}, bindings=[binding])
     for name in ("ws-asks", "ws-asks-other"):
         async with dial(atoll, name) as ws:
-            for _ in range(20):  # in one packet, maybe
+            for _ in range(20):  # possibly in one packet
                 await ws.send("2")
             assert [await ws.recv() for _ in range(20)] == ["2 asked"] * 20
             await ws.send("9")

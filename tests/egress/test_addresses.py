@@ -1,4 +1,4 @@
-"""Which addresses are the public internet's, and what rules name: as facts, without a network."""
+"""Which addresses are public, and what rules match: pure functions, without a network."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ PUBLIC = [
 
 
 @pytest.mark.parametrize("text", INTERNAL)
-def test_internal_addresses_are_refused_with_a_word_for_what_they_are(text: str) -> None:
+def test_internal_addresses_are_refused_with_their_kind(text: str) -> None:
     assert refusal(ipaddress.ip_address(text)).startswith(("a", "the"))
 
 
 @pytest.mark.parametrize("text", PUBLIC)
-def test_public_addresses_are_not(text: str) -> None:
+def test_public_addresses_are_not_refused(text: str) -> None:
     assert refusal(ipaddress.ip_address(text)) == ""
 
 
@@ -57,7 +57,7 @@ def test_the_machine_knows_its_own_addresses() -> None:
         ("*", "anything", 1, True),
     ],
 )
-def test_rules_name_hosts(rule: str, host: str, port: int, named: bool) -> None:
+def test_rules_match_hosts(rule: str, host: str, port: int, named: bool) -> None:
     assert parse_rule(rule).names_host(host, port) is named
 
 
@@ -77,19 +77,19 @@ def test_rules_name_hosts(rule: str, host: str, port: int, named: bool) -> None:
         ("example.com", "10.0.0.1", 80, False),
     ],
 )
-def test_rules_name_addresses(rule: str, address: str, port: int, named: bool) -> None:
+def test_rules_match_addresses(rule: str, address: str, port: int, named: bool) -> None:
     assert parse_rule(rule).names_address(ipaddress.ip_address(address), port) is named
 
 
 @pytest.mark.parametrize(
     "text", ["", " ", "a b", "http://a", "a/b", "10.0.0.0/33", "1.2.3.4.5", "127.1", "a..b", "-a", "*.*", "a*", "a:0", "a:70000", "[::1", "[a]:1", "*a.com"]
 )  # fmt: skip
-def test_what_is_no_rule_is_refused(text: str) -> None:
+def test_an_invalid_rule_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"host|port"):
         parse_rule(text)
 
 
-def test_an_allow_list_refuses_what_it_does_not_name() -> None:
+def test_an_allow_list_refuses_everything_else() -> None:
     policy = Policy("the worker", allow=parse_rules(("api.example", "192.0.2.0/24")), deny=parse_rules(("*:22",)))
     address = ipaddress.ip_address("192.0.2.7")
     other = ipaddress.ip_address("198.51.100.7")

@@ -1,4 +1,4 @@
-"""Connections: kept and used again within one tenant, bounded, given up when they are no good any more."""
+"""Connections: reused within one tenant, bounded, dropped when they are broken."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ import pytest
 import pytest_asyncio
 
 from atoll.config import Settings
-from atoll.egress.client import HttpClient, Target
-from atoll.egress.exchange import Exchange
-from atoll.egress.gate import Gate
+from atoll.egress.client import HttpClient, Origin
+from atoll.egress.exchange import ServerExchange
+from atoll.egress.gate import EgressGate
 from atoll.errors import NetworkError, QuotaExceeded
+from atoll.holdings import Holdings
+from atoll.pacer import Pacer
 from atoll.workers import EgressRules, Version
 from tests.eventually import eventually
 from tests.upstream import Upstream
@@ -27,17 +29,17 @@ def upstream() -> Iterator[Upstream]:
 
 
 class Way:
-    """A client, and how tests use it."""
+    """A client with helpers for tests."""
 
     def __init__(self, upstream: Upstream, **settings: object) -> None:
         chosen = Settings(egress_allow=("127.0.0.1",), **settings)  # type: ignore[arg-type]
-        self.gate = Gate(chosen)
-        self.client = HttpClient(chosen, self.gate)
-        self.target = Target(False, "127.0.0.1", upstream.port)
+        self.gate = EgressGate(chosen)
+        self.client = HttpClient(chosen, self.gate, Pacer(), Holdings())
+        self.target = Origin(False, "127.0.0.1", upstream.port)
 
     async def ask(
         self, path: str = "/", tenant: str = "a", egress: EgressRules | None = None, method: str = "GET"
-    ) -> Exchange:
+    ) -> ServerExchange:
         version = Version("v", "w", "worker", tenant, (), "", egress=egress or EgressRules())
         data = f"{method} {path} HTTP/1.1\r\nhost: x\r\n\r\n".encode()
         return await self.client.answered(version, self.target, data, method=method)
@@ -50,7 +52,7 @@ class Way:
         return body
 
     def wait_for_their_ends(self) -> None:
-        """Until the servers have closed all idle connections; the event loop is held up meanwhile, as a busy one is."""
+        """Waits until the servers have closed all idle connections, with a blocked event loop, as on a busy node."""
         for tenant in self.client._tenants.values():
             for connection in tenant.idle:
                 while not connection.is_stale:
@@ -68,16 +70,14 @@ async def way(upstream: Upstream) -> AsyncIterator[Way]:
     way.close()
 
 
-async def test_a_connection_is_used_again(way: Way, upstream: Upstream) -> None:
+async def test_a_connection_is_reused(way: Way, upstream: Upstream) -> None:
     for number in range(5):
         assert await way.get(f"/{number}") == f"GET /{number}".encode()
     assert upstream.connections == 1
     assert (way.client.stats.connects, way.client.stats.reused) == (1, 4)
 
 
-async def test_nobody_sends_on_a_connection_of_another_tenant_or_under_other_rules(
-    way: Way, upstream: Upstream
-) -> None:
+async def test_a_connection_of_another_tenant_or_other_rules_is_not_reused(way: Way, upstream: Upstream) -> None:
     await way.get(tenant="a")
     await way.get(tenant="b")
     await way.get(tenant="a", egress=EgressRules(deny=("10.0.0.0/8",)))
@@ -86,13 +86,13 @@ async def test_nobody_sends_on_a_connection_of_another_tenant_or_under_other_rul
     assert upstream.connections == 3
 
 
-async def test_a_connection_the_server_closed_meanwhile_is_replaced(way: Way, upstream: Upstream) -> None:
+async def test_a_connection_closed_by_the_server_is_replaced(way: Way, upstream: Upstream) -> None:
     assert await way.get("/once") == b"once"
     assert await way.get("/again") == b"GET /again"
     assert upstream.connections == 2
 
 
-async def test_what_may_have_been_acted_upon_is_not_sent_twice(way: Way, upstream: Upstream) -> None:
+async def test_a_request_that_may_have_taken_effect_is_not_repeated(way: Way, upstream: Upstream) -> None:
     await way.get("/fine")
     exchange = await way.ask("/fine")
     assert exchange.is_reused
@@ -101,7 +101,7 @@ async def test_what_may_have_been_acted_upon_is_not_sent_twice(way: Way, upstrea
     assert len([seen for seen in upstream.seen if "hang-up" in seen.line]) == 1
 
 
-async def test_a_connection_whose_end_has_come_unseen_is_not_used_for_what_cannot_be_repeated(
+async def test_an_unrepeatable_request_does_not_use_a_connection_with_an_unread_close(
     way: Way, upstream: Upstream
 ) -> None:
     exchange = await way.ask("/bye")
@@ -111,13 +111,13 @@ async def test_a_connection_whose_end_has_come_unseen_is_not_used_for_what_canno
     assert upstream.connections == 2
 
 
-async def test_a_tenant_has_so_many_connections_and_waits_for_more(upstream: Upstream) -> None:
+async def test_connections_of_a_tenant_are_limited_and_further_requests_wait(upstream: Upstream) -> None:
     way = Way(upstream, tenant_connections=2, connect_timeout=0.3)
     first = await way.ask("/endless")
     second = await way.ask("/endless")
     with pytest.raises(QuotaExceeded, match="2 connections"):
         await way.ask("/third")
-    assert await way.get("/other", tenant="b") == b"GET /other"  # another tenant notices nothing
+    assert await way.get("/other", tenant="b") == b"GET /other"  # another tenant is not affected
     waiting = asyncio.ensure_future(way.get("/third"))
     await asyncio.sleep(0.05)
     assert not waiting.done()
@@ -127,11 +127,11 @@ async def test_a_tenant_has_so_many_connections_and_waits_for_more(upstream: Ups
     way.close()
 
 
-async def test_who_waits_for_a_connection_gets_the_place_of_one_that_becomes_idle(upstream: Upstream) -> None:
+async def test_a_waiting_request_gets_the_place_of_a_connection_that_becomes_idle(upstream: Upstream) -> None:
     way = Way(upstream, tenant_connections=1, connect_timeout=30)
     other = Upstream()
     first = await way.ask("/wait")
-    way.target = Target(False, "127.0.0.1", other.port)
+    way.target = Origin(False, "127.0.0.1", other.port)
     waiting = [asyncio.ensure_future(way.get(f"/{number}")) for number in range(3)]
 
     async def has_waiters(count: int) -> bool:
@@ -155,7 +155,7 @@ async def test_who_waits_for_a_connection_gets_the_place_of_one_that_becomes_idl
 async def test_an_idle_connection_makes_room_for_one_to_another_server(upstream: Upstream) -> None:
     way, other = Way(upstream, tenant_connections=1), Upstream()
     assert await way.get("/a") == b"GET /a"
-    way.target = Target(False, "127.0.0.1", other.port)
+    way.target = Origin(False, "127.0.0.1", other.port)
     assert await way.get("/b") == b"GET /b"
     way.close()
     other.close()
@@ -170,10 +170,10 @@ async def test_a_response_longer_than_the_limit_is_broken_off(upstream: Upstream
     way.close()
 
 
-async def test_nothing_is_left_when_all_is_read(way: Way) -> None:
+async def test_no_connection_is_counted_after_all_responses_are_read(way: Way) -> None:
     for path in ("/fine", "/chunked", "/until-close", "/status/204"):
         await way.get(path)
     with pytest.raises(NetworkError):
         await way.get("/short")
     assert not way.client._busy
-    assert not way.client._tenants  # the last connection broke, none is counted
+    assert not way.client._tenants  # the last connection broke, so none is counted

@@ -1,4 +1,4 @@
-"""Addresses of one host, tried side by side: real sockets, one of them to a server that never answers."""
+"""Addresses of one host, tried in parallel: real sockets, one of them to a server that never answers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HOST = ip_address("127.0.0.1")
 
 @pytest.fixture
 def silent() -> Iterator[int]:
-    """A port where nobody answers: the queue of those who want to connect is full."""
+    """A port that never answers: its accept queue is full."""
     with socket.socket() as server:
         server.bind(("127.0.0.1", 0))
         server.listen(0)
@@ -50,29 +50,29 @@ async def winner(*ports: int) -> int:
         return int(connected.getpeername()[1])
 
 
-async def test_an_address_that_never_answers_holds_up_nobody(silent: int, server: int) -> None:
+async def test_an_address_that_never_answers_does_not_delay_the_others(silent: int, server: int) -> None:
     async with asyncio.timeout(20):
         assert await winner(silent, server) == server
         assert await winner(silent, silent, server) == server
 
 
-async def test_one_that_refuses_is_followed_at_once(closed: int, server: int) -> None:
+async def test_after_a_refusal_the_next_address_is_tried_at_once(closed: int, server: int) -> None:
     async with asyncio.timeout(20):
         found = await race([partial(open_socket, HOST, port) for port in (closed, server)], head_start=600)
         found.close()
 
 
-async def test_the_first_that_answers_is_taken(server: int, silent: int) -> None:
+async def test_the_first_address_that_answers_is_used(server: int, silent: int) -> None:
     assert await winner(server, silent) == server
 
 
-async def test_when_none_answers_it_says_why(closed: int) -> None:
+async def test_if_no_address_answers_the_error_says_why(closed: int) -> None:
     with pytest.raises(ConnectionRefusedError):
         await winner(closed, closed)
 
 
-async def test_who_gives_up_leaves_nothing_open(silent: int) -> None:
-    """A socket that stayed open would be a warning, which is an error here."""
+async def test_a_cancelled_race_leaves_no_socket_open(silent: int) -> None:
+    """A socket left open would cause a warning, which is an error here."""
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.1):
             await winner(silent, silent)

@@ -1,4 +1,4 @@
-"""TLS to other servers: whose certificate must fit what, and in what words it is told that there is none."""
+"""TLS to other servers: which certificate must match which name, and the error messages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from atoll.config import Settings
-from atoll.egress.gate import Gate
+from atoll.egress.gate import EgressGate
 from atoll.errors import NetworkError
 from atoll.workers import EgressRules, Version
 from tests.certificates import make_authority, make_certificate, require_openssl
@@ -28,8 +28,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 async def speak(folder: Path, address: str, host: str, tls: ssl.SSLContext | None) -> None:
-    """Connect over TLS to a server at `address`, as `host`."""
-    gate = Gate(Settings(egress_allow=("127.0.0.1", "::1"), ca_file=str(folder / "ca.pem")))
+    """Connects over TLS to a server at `address`, as `host`."""
+    gate = EgressGate(Settings(egress_allow=("127.0.0.1", "::1"), ca_file=str(folder / "ca.pem")))
     server = await asyncio.start_server(lambda reader, writer: _answer(reader, writer), address, 0, ssl=tls)
     port = server.sockets[0].getsockname()[1]
     try:
@@ -56,7 +56,7 @@ def context(folder: Path) -> ssl.SSLContext:
     ("address", "host"),
     [("127.0.0.1", "127.0.0.1"), ("::1", "[::1]"), ("127.0.0.1", "up.example"), ("127.0.0.1", "up.example.")],
 )
-async def test_a_certificate_fits_however_the_host_is_written(
+async def test_a_certificate_matches_any_spelling_of_the_host(
     folder: Path, monkeypatch: pytest.MonkeyPatch, address: str, host: str
 ) -> None:
     try:
@@ -73,6 +73,6 @@ async def test_a_certificate_fits_however_the_host_is_written(
     await speak(folder, address, host, context(folder))
 
 
-async def test_a_server_without_tls_is_told_apart(folder: Path) -> None:
-    with pytest.raises(NetworkError, match=r"^no TLS with 127\.0\.0\.1:\d+: what it answers is not TLS$"):
+async def test_a_server_without_tls_has_its_own_error(folder: Path) -> None:
+    with pytest.raises(NetworkError, match=r"^no TLS with 127\.0\.0\.1:\d+: its answer is not TLS$"):
         await speak(folder, "127.0.0.1", "127.0.0.1", None)

@@ -1,4 +1,4 @@
-"""What many requests leave behind: no objects, and every one of them counted."""
+"""After many requests: no objects are left, and every request is counted."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import asyncio
 import gc
 
 from atoll import Atoll
-from atoll.engine.calls import Call
-from atoll.front.exchange import Exchange
+from atoll.engine.calls.call import Call
+from atoll.front.exchange import ClientExchange
 from atoll.observe.table import Question
 from atoll.wire.generated import Outcome
 
@@ -32,13 +32,13 @@ async def test_requests_leave_nothing_for_the_garbage_collector() -> None:
         gc.disable()
         try:
             await ask(atoll.port, COUNT)
-            left = [each for each in gc.get_objects() if isinstance(each, Call | Exchange)]
+            left = [each for each in gc.get_objects() if isinstance(each, Call | ClientExchange)]
         finally:
             gc.enable()
         assert len(left) < 10
 
 
-async def test_every_call_is_counted_also_those_that_get_no_record() -> None:
+async def test_every_call_is_counted_even_without_a_record() -> None:
     async with Atoll(port=0, log_rate=10) as atoll:
         worker = await atoll.deploy("hello", 'export default { fetch: () => new Response("hello") }')
         await ask(atoll.port, COUNT)

@@ -1,4 +1,4 @@
-"""A node inside a program does what a node in a process of its own does, without a port."""
+"""A node inside a program does the same as a node in its own process, without a port."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ ECHO = """export default { async fetch(request, env) {
 } }"""
 
 
-async def test_a_worker_is_deployed_asked_and_deleted() -> None:
+async def test_a_worker_is_deployed_called_and_deleted() -> None:
     async with Atoll() as atoll:
-        assert atoll.port == 0, "nothing listens"
+        assert atoll.port == 0, "the node does not listen"
         worker = await atoll.deploy("echo", ECHO, env={"WHO": "me"})
         response = await worker.fetch("/a b?q=1", method="POST", headers={"X-In": "in"}, body="körper ")
         assert (response.status, response.text, response.headers["x-who"]) == (201, "körper in", "me")
@@ -37,7 +37,16 @@ async def test_a_worker_is_deployed_asked_and_deleted() -> None:
         assert gone.status == 404 and "No worker" in gone.text
 
 
-async def test_what_a_worker_throws_is_a_page_with_its_stack() -> None:
+@pytest.mark.parametrize("size", [100_000, 1_100_000, 5_000_000])
+async def test_a_large_script_is_deployed(size: int) -> None:
+    """A job process reads large bodies, and the node checks meanwhile if the client disconnects."""
+    async with Atoll() as atoll:
+        script = f"const TEXT = {'x' * size!r}; export default {{ fetch: () => new Response(String(TEXT.length)) }}"
+        worker = await atoll.deploy("large", script)
+        assert (await worker.fetch()).text == str(size)
+
+
+async def test_an_error_of_a_worker_is_a_page_with_its_stack() -> None:
     async with Atoll() as atoll:
         worker = await atoll.deploy("echo", ECHO)
         response = await worker.fetch("/throw")
@@ -46,14 +55,14 @@ async def test_what_a_worker_throws_is_a_page_with_its_stack() -> None:
         assert (await worker.logs(outcome="exception", limit=1))[0]["exception"]["type"] == "TypeError"
 
 
-async def test_large_bodies_go_both_ways() -> None:
+async def test_large_bodies_pass_in_both_directions() -> None:
     async with Atoll() as atoll:
         worker = await atoll.deploy("pipe", "export default { fetch: (request) => new Response(request.body) }")
         body = bytes(range(256)) * 16_384
         assert (await worker.fetch(method="PUT", body=body)).body == body
 
 
-async def test_a_refused_deploy_says_why() -> None:
+async def test_a_refused_deploy_has_a_reason() -> None:
     async with Atoll() as atoll:
         with pytest.raises(ApiRefused, match="Unexpected") as error:
             await atoll.deploy("bad", "export default {{")
@@ -62,7 +71,7 @@ async def test_a_refused_deploy_says_why() -> None:
             await atoll.delete("nobody")
 
 
-async def test_what_is_kept_is_there_the_next_time(tmp_path: Path) -> None:
+async def test_data_survives_until_the_next_start(tmp_path: Path) -> None:
     async with Atoll(tmp_path / "data") as atoll:
         await atoll.deploy("kept", ECHO, env={"WHO": "still me"})
     async with Atoll(tmp_path / "data", engines=2) as atoll:
@@ -88,20 +97,20 @@ async def test_many_requests_at_once() -> None:
         ("http://x.localhost/" + "a" * 20_000, {}),
     ],
 )
-async def test_a_request_that_nobody_could_send_is_a_value_error(url: str, options: dict[str, object]) -> None:
+async def test_an_invalid_request_is_a_value_error(url: str, options: dict[str, object]) -> None:
     async with Atoll() as atoll:
         with pytest.raises(ValueError):
             await atoll.fetch(url, **options)  # type: ignore[arg-type]
 
 
-async def test_a_bad_setting_is_told_at_once() -> None:
-    with pytest.raises(StartError, match="`engine` is no setting"):
+async def test_a_bad_setting_is_reported_at_once() -> None:
+    with pytest.raises(StartError, match="`engine` is not a setting"):
         Atoll(engine=2)
     with pytest.raises(RuntimeError, match="async with"):
         _ = Atoll().node
 
 
-async def test_it_can_listen_too() -> None:
+async def test_an_embedded_node_can_listen_on_a_port() -> None:
     async with Atoll(port=0) as atoll:
         await atoll.deploy("hello", "export default { fetch: () => new Response('hi') }")
         reader, writer = await asyncio.open_connection("127.0.0.1", atoll.port)
@@ -110,7 +119,7 @@ async def test_it_can_listen_too() -> None:
         writer.close()
 
 
-def test_it_runs_on_the_loop_of_the_standard_library_and_leaves_no_process(tmp_path: Path) -> None:
+def test_an_embedded_node_runs_on_the_standard_event_loop_and_leaves_no_process(tmp_path: Path) -> None:
     program = """
         import asyncio, os
         from atoll import Atoll

@@ -1,4 +1,4 @@
-"""The pytest fixture, used as a user would: in a project of its own."""
+"""The pytest fixture as users use it, in a separate project."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_a_users_tests_run_with_the_fixture(tmp_path: Path) -> None:
 
 
 def run_tests(folder: Path, conftest: str, tests: str) -> subprocess.CompletedProcess[str]:
-    """pytest as a user calls it, on a project of two files."""
+    """Runs pytest as a user does, on a project of two files."""
     (folder / "conftest.py").write_text(conftest)
     (folder / "test_worker.py").write_text(tests)
     env = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
@@ -62,7 +62,7 @@ def run_tests(folder: Path, conftest: str, tests: str) -> subprocess.CompletedPr
     return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=120, check=False)
 
 
-def test_the_guide_does_what_it_says(tmp_path: Path) -> None:
+def test_the_code_of_the_guide_works(tmp_path: Path) -> None:
     page = (ROOT / "docs/guides/embed-in-python.md").read_text("utf-8")
     program, plugin, test, settings = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     (shown,) = re.findall(r"```text\n(.*?)```", page, re.DOTALL)

@@ -1,4 +1,4 @@
-"""Fixtures: an engine room with real engines, which fails (and does not skip) when the engine is not built."""
+"""Fixtures: an engine room with real engines. It fails, and does not skip, if the engine is not built."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from tests.engine.engine_room import EngineRoom
 
 @pytest.fixture(scope="session")
 def snapshots(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Snapshots depend on the build alone: one folder for all rooms of a run saves making one per test."""
+    """A folder for snapshots. They depend on the build alone, so all rooms of a test run share them."""
     return tmp_path_factory.mktemp("snapshots")
 
 
 @pytest_asyncio.fixture
 async def open_room(snapshots: Path) -> AsyncIterator[Callable[..., Any]]:
-    """Start an engine room of one's own: `await open_room(engines=2)`."""
+    """Starts a separate engine room: `await open_room(engines=2)`."""
     async with AsyncExitStack() as stack:
 
         async def opened(**given: Any) -> EngineRoom:

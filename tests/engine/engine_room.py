@@ -1,4 +1,4 @@
-"""The engine room on a folder of its own: pool, supervisor and real engines, and a caller that listens."""
+"""An engine room in its own folder: pool, supervisor, real engines, and a caller that records its answers."""
 
 from __future__ import annotations
 
@@ -14,37 +14,38 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from atoll.bindings import make_bindings
-from atoll.bindings.queue.sqlite import SqliteQueues
+from atoll.bindings.making import make_bindings
 from atoll.bindings.services import Services
 from atoll.broker import Broker
 from atoll.config import Settings
+from atoll.control.store.vault import Vault
 from atoll.db.sqlite import Database
-from atoll.egress.gate import Gate
-from atoll.engine.calls import Call
-from atoll.engine.inner import InnerCalls
-from atoll.engine.placement import Placement
+from atoll.egress.gate import EgressGate
+from atoll.engine.calls.between_workers import WorkerCalls
+from atoll.engine.calls.call import Call
+from atoll.engine.calls.events import EventRunner
+from atoll.engine.loaded.engine_session import EngineSession, Isolate
 from atoll.engine.pool import Pool, PoolLimits
-from atoll.engine.process import EngineFiles
-from atoll.engine.session import Session
-from atoll.engine.supervisor import Supervisor
-from atoll.engine.upkeep import UpkeepLimits
+from atoll.engine.process.engine_process import EngineFiles
+from atoll.engine.process.prestart import EngineOptions
+from atoll.engine.process.recycling import RecycleLimits
+from atoll.engine.process.supervisor import Supervisor
 from atoll.errors import Failure
 from atoll.logs import Invocation
 from atoll.router import Router
 from atoll.workers import Grant, Limits, Module, ModuleKind, Version
 
-PATIENCE = 20.0  # how long a test waits for something that should come at once
+PATIENCE = 20.0  # seconds that a test waits for something that should happen at once
 HELLO = 'export default { fetch() { return new Response("hello"); } };'
 
 
 def script(
     source: str, name: str = "test", limits: Limits | None = None, grants: dict[str, Grant] | None = None, **fields: Any
 ) -> Version:
-    """A version of one module, with an echo binding under env.ECHO and others as given."""
+    """A version of one module, with an echo binding as env.ECHO and the given bindings."""
     module = Module("worker.js", ModuleKind.ESM, source.encode())
     return Version(
-        id=f"{name}-{hashlib.sha256(source.encode()).hexdigest()[:8]}",  # code caches are kept by it
+        id=f"{name}-{hashlib.sha256(source.encode()).hexdigest()[:8]}",  # the key of its code cache
         worker_id=f"worker-{name}",
         worker_name=name,
         tenant="default",
@@ -57,7 +58,7 @@ def script(
 
 
 class Ear:
-    """A caller that keeps what it hears."""
+    """A caller that records everything it receives."""
 
     def __init__(self) -> None:
         self.status = 0
@@ -104,7 +105,7 @@ class Ear:
                 await self._news.wait()
 
     async def over(self) -> Ear:
-        """Wait until the response is whole or has failed."""
+        """Waits until the response is complete or has failed."""
         await self.until(lambda: self.ended or self.failure)
         return self
 
@@ -123,7 +124,7 @@ class EngineRoom:
         sandbox: str = "try",
         limits: PoolLimits | None = None,
         clock: Callable[[], float] = time.monotonic,
-        upkeep: UpkeepLimits | None = None,
+        recycling: RecycleLimits | None = None,
         heartbeat_seconds: float = 1.0,
         heap_initial_mb: int = 0,
         settings: Settings | None = None,
@@ -132,39 +133,42 @@ class EngineRoom:
         self.records: list[Invocation] = []
         self.caches: dict[str, tuple[bytes, ...]] = {}
         self.saved = 0
-        self._folder = Path(tempfile.mkdtemp(prefix="atoll-room-"))  # `data` may be shared, for its snapshots
-        weakref.finalize(self, shutil.rmtree, self._folder, True)  # some rooms are never entered
+        self._folder = Path(tempfile.mkdtemp(prefix="atoll-room-"))  # `data` may be shared, to reuse snapshots
+        weakref.finalize(self, shutil.rmtree, self._folder, True)  # some rooms are never started
         folder = self._folder
         self.database = Database(folder / "atoll.db")
-        self.queues = SqliteQueues(folder / "queues.db")
         self.router = Router()
-        self.workers: dict[str, Version] = {}  # what service bindings find, by name
-        self.inner = InnerCalls()
+        self.workers: dict[str, Version] = {}  # the targets of service bindings, by name
+        self.inner = WorkerCalls()
+        self.events = EventRunner()
         settings = settings or Settings(data=folder)
-        self.gate = Gate(settings)
-        services = Services(settings, self.database, self.router, self.inner, self.queues, self, self.gate)
+        self.gate = EgressGate(settings)
+        services = Services(
+            settings, self.database, self.router, self.inner, self.events, self, self.gate, Vault(settings.data)
+        )
         self.bindings = make_bindings(services)
         self.pool = Pool(
-            Broker(binding for binding in self.bindings if not kinds or binding.kind in kinds),
+            Broker(binding for binding in self.bindings.values() if not kinds or binding.kind in kinds),
             self.records.append,
             limits=limits or PoolLimits(event_cpu_ms=2_000),  # 30 s are too long for a test
             load_code_cache=lambda version, v8: self.caches.get(version.id + v8),
             save_code_cache=self._save,
             clock=clock,
         )
-        self.inner.calls = self.pool
-        self.supervisor = Supervisor(
-            self.pool,
+        self.inner.calls = self.events.calls = self.pool
+        options = EngineOptions(
             data=data,
             engines=engines,
             threads=2,
             spares=1,
-            sandbox_mode=sandbox,
+            sandbox=sandbox,
             files=files,
-            upkeep=upkeep,
-            heartbeat_seconds=heartbeat_seconds,
             heap_initial_mb=heap_initial_mb,
         )
+        self.supervisor = Supervisor(self.pool, options, recycling=recycling, heartbeat_seconds=heartbeat_seconds)
+
+    def how_to_get(self, name: str) -> str:
+        return "deploy a worker of that name"
 
     def find_worker(self, tenant: str, name: str) -> Version | None:
         version = self.workers.get(name)
@@ -177,11 +181,12 @@ class EngineRoom:
     async def __aexit__(self, *_: object) -> None:
         pids = self.supervisor.pids
         await self.supervisor.stop()
-        for binding in self.bindings:
+        for binding in self.bindings.values():
+            if binding.trigger is not None:
+                await binding.trigger.close()
             await binding.close()
         self.gate.close()
         await self.database.close()
-        await self.queues.close()
         shutil.rmtree(self._folder)
         assert not [pid for pid in pids if alive(pid)], "an engine outlived its supervisor"
 
@@ -199,15 +204,15 @@ class EngineRoom:
     async def get(self, version: Version, url: str = "http://test/", body: bytes = b"") -> Ear:
         return await self.call(version, url, body).over()
 
-    def placement(self, version: Version) -> Placement:
-        """Where a version is, of which there is one isolate."""
-        (placement,) = self.pool._homes[version].placements
-        return placement
+    def isolate(self, version: Version) -> Isolate:
+        """The isolate of a version that has exactly one."""
+        (isolate,) = self.pool.loader.versions[version].isolates
+        return isolate
 
-    def placement_session(self, version: Version) -> Session | None:
-        """The engine of a version that is loaded in one."""
-        home = self.pool._homes.get(version)
-        return home.placements[0].session if home is not None and len(home.placements) == 1 else None
+    def session_of(self, version: Version) -> EngineSession | None:
+        """The session of the engine that has loaded a version."""
+        loaded = self.pool.loader.versions.get(version)
+        return loaded.isolates[0].session if loaded is not None and len(loaded.isolates) == 1 else None
 
     def kill_engine(self, number: int = 0) -> int:
         pid = self.supervisor.pids[number]
@@ -215,7 +220,7 @@ class EngineRoom:
         return pid
 
     async def until(self, condition: Callable[[], object], what: str) -> None:
-        """Wait for something that no caller hears of."""
+        """Waits for a condition that no caller is notified of."""
         deadline = time.monotonic() + PATIENCE
         while not condition():
             assert time.monotonic() < deadline, f"never happened: {what}"

@@ -1,7 +1,7 @@
-"""A compromised engine: speaks the wire well enough to be believed, then tells the lie it was started with.
+"""A compromised engine: speaks the wire correctly at first, then sends the lie it was started with.
 
-Started as `lying_engine.py … main.js run …` in place of node; the lie is the text of that main.js. It keeps its socket
-open after the lie, because a hostile engine would: only Python can end it.
+It is started as `lying_engine.py … main.js run …` in place of node; the lie is the text of that main.js. It keeps its
+socket open after the lie, as a hostile engine would: only Python can end it.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def early_failure(worker: int, call: int) -> bytes:
     return frame(Frame.FAIL, worker, call, CPU, Flag.END)
 
 
-# Each is what the engine answers to a CALL for worker `w`, call `c`.
+# Each entry is what the engine answers to a CALL for worker `w`, call `c`.
 LIES = {
     "garbage": lambda w, c: os.urandom(8) + b"\xff" * 64,
     "a frame only Python sends": lambda w, c: frame(Frame.PING),
@@ -77,9 +77,6 @@ LIES = {
     "unloaded for no reason": lambda w, c: frame(Frame.UNLOADED, w, 0, b"{}"),
     "stuck code of a worker never loaded": lambda w, c: frame(Frame.STUCK, w + 7, 0, b'{"code":10}'),
     "stuck for no known reason": lambda w, c: frame(Frame.STUCK, w, c, b"{}"),
-    "an echo before the response": lambda w, c: frame(Frame.ECHO, w, c),
-    "an echo of a body that was whole": lambda w, c: response(w, c, 0) + frame(Frame.ECHO, w, c),
-    "an echo of another call": lambda w, c: response(w, c, 0) + frame(Frame.ECHO, w, c + 7),
     "code nobody asked for": lambda w, c: frame(Frame.CODE, w, 0, bytes(4)) * 3,
     "a pong nobody asked for": lambda w, c: frame(Frame.PONG, payload=b"{}") * 20,
     "an op that does not exist": lambda w, c: op(w, 1, 99, c),

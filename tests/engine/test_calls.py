@@ -1,4 +1,4 @@
-"""Calls through a real engine: bodies both ways under credit, cancel, time, failures, and the record of each."""
+"""Calls through a real engine: bodies in both directions under credit, cancel, time limits, failures, and records."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from engine_room import HELLO, Ear, EngineRoom, script
 
-from atoll.engine.calls import WAIT_UNTIL_SECONDS
+from atoll.engine.calls.call import WAIT_UNTIL_SECONDS
 from atoll.errors import Failure
 from atoll.wire.generated import CHUNK, WINDOW, ErrorCode, Level, Outcome
 from atoll.workers import Limits
@@ -59,12 +59,12 @@ async def test_a_body_streams_through_under_credit_both_ways(room: EngineRoom) -
     assert ear.body == sent
 
 
-async def test_an_engine_stops_sending_when_nobody_takes(room: EngineRoom) -> None:
+async def test_an_engine_stops_sending_when_the_body_is_not_read(room: EngineRoom) -> None:
     ear = Ear()
     ear.grants = False
     ear.call = room.pool.call(script(ENDLESS), b"GET http://test/\n", b"", True, ear)
     await ear.until(lambda: len(ear.body) >= WINDOW)
-    await asyncio.sleep(0.1)  # time in which a wrong engine would send more
+    await asyncio.sleep(0.1)  # long enough for a faulty engine to send more
     assert len(ear.body) == WINDOW
     ear.call.grant(CHUNK)
     await ear.until(lambda: len(ear.body) == WINDOW + CHUNK)
@@ -81,11 +81,46 @@ async def test_a_worker_that_ignores_its_body_stops_the_upload_or_answers_anyway
     assert ear.body == b"hello"
 
 
-async def test_a_cancelled_call_ends_and_its_id_is_used_again(room: EngineRoom) -> None:
+TELL_PIECES = """export default { async fetch(request) {
+  const bytes = new Uint8Array(await request.arrayBuffer());
+  const firsts = [];
+  for (let at = 0; at < bytes.length; at += 65536) firsts.push(bytes[at]);
+  return new Response(firsts.join() + " " + bytes.length);
+} };"""
+
+
+async def test_bodies_that_wait_for_room_in_the_socket_arrive_in_order_and_calls_overtake_them(
+    room: EngineRoom,
+) -> None:
+    version, quick = script(TELL_PIECES, limits=Limits(cpu_ms=10_000)), script(HELLO)
+    for each in (version, quick):
+        await room.get(each)
+    ears = [room.call(version, open_body=True) for _ in range(80)]
+    for piece in range(WINDOW // CHUNK):  # 20 MB in one turn of the loop
+        for number, ear in enumerate(ears):
+            assert ear.call is not None
+            ear.call.send_body(bytes([number + piece]) * CHUNK, piece == WINDOW // CHUNK - 1)
+    gone = ears[1::2]
+    for ear in gone:
+        assert ear.call is not None
+        ear.call.cancel()  # the rest of its body must not reach the next call with the same id
+    assert (await room.get(quick)).body == b"hello"
+    assert not any(ear.ended for ear in ears[-20:])
+    later = [room.call(version, open_body=True) for _ in range(80)]
+    for ear in later:
+        assert ear.call is not None
+        ear.call.send_body(b"later", True)
+    assert {(await ear.over()).body for ear in later} == {b"108 5"}
+    for number, ear in list(enumerate(ears))[::2]:
+        firsts = ",".join(str(number + piece) for piece in range(WINDOW // CHUNK))
+        assert (await ear.over()).body.decode() == f"{firsts} {WINDOW}"
+
+
+async def test_a_cancelled_call_ends_and_its_id_is_reused(room: EngineRoom) -> None:
     version = script("export default { fetch() { return new Promise(r => setTimeout(r, 20_000)); } };")
     ear = room.call(version)
     assert ear.call is not None
-    await room.until(lambda: room.placement(version).ready, "LOADED")
+    await room.until(lambda: room.isolate(version).ready, "LOADED")
     number = ear.call.id
     ear.call.cancel()
     await room.until(lambda: not room.pool.busy, "DONE")
@@ -110,7 +145,7 @@ async def test_a_call_beyond_its_wall_limit_fails_and_the_worker_goes_on(room: E
     assert room.pool.stats().engines_lost == 0
 
 
-async def test_what_a_handler_throws_is_told_with_its_place(room: EngineRoom) -> None:
+async def test_an_error_of_a_handler_is_reported_with_its_position(room: EngineRoom) -> None:
     ear = await room.get(script('export default {\n  fetch() {\n    throw new RangeError("too much");\n  }\n};'))
     assert ear.failure is not None
     assert (ear.code, ear.failure.name, ear.failure.message) == ("EXCEPTION", "RangeError", "too much")
@@ -120,7 +155,7 @@ async def test_what_a_handler_throws_is_told_with_its_place(room: EngineRoom) ->
     assert room.records[0].failure == ear.failure
 
 
-async def test_no_thrown_thing_can_break_the_wire(room: EngineRoom) -> None:
+async def test_no_thrown_value_can_break_the_wire(room: EngineRoom) -> None:
     for thrown in (
         '"\\ud800"', "null", "undefined", "Symbol()", "{}", "new Proxy({}, { get() { throw 1; } })",
         "Object.create(null)",
@@ -173,28 +208,28 @@ async def test_a_flood_of_console_lines_is_cut_off(room: EngineRoom) -> None:
     assert room.records[0].truncated
 
 
-async def test_wait_until_without_end_costs_its_worker_the_isolate_and_nobody_else_anything(
+async def test_endless_wait_until_costs_only_the_isolate_of_its_worker(
     room: EngineRoom, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("atoll.engine.table.WAIT_UNTIL_SECONDS", 0.2)
-    monkeypatch.setattr("atoll.engine.table.CANCEL_SECONDS", 0.2)
+    monkeypatch.setattr("atoll.engine.calls.call_table.WAIT_UNTIL_SECONDS", 0.2)
+    monkeypatch.setattr("atoll.engine.calls.call_table.CANCEL_SECONDS", 0.2)
     source = """export default { async fetch(request, env, ctx) {
       if (request.url.endsWith("hold")) ctx.waitUntil(new Promise(r => setInterval(r => 0, 10)));
       else await new Promise(r => setTimeout(r, 1500));
       return new Response("now");
     } };"""
     version = script(source)
-    await room.pool.check(version)
+    await room.pool.loader.check(version)
     slow = room.call(version)
     assert (await room.get(version, "http://test/hold")).body == b"now"
-    assert (await slow.over()).body == b"now", "a call beside it may finish"
+    assert (await slow.over()).body == b"now", "a concurrent call may finish"
     await room.until(lambda: not room.pool.busy, "the end of both")
     assert (await room.get(version)).body == b"now"
     assert room.pool.stats().engines_lost == 0
     assert len(room.records) == 3
 
 
-def test_wait_until_has_the_time_that_the_docs_promise() -> None:
+def test_wait_until_may_run_as_long_as_documented() -> None:
     page = Path(__file__).resolve().parents[2] / "docs/concepts/workers-and-versions.md"
     assert f"| a promise given to `ctx.waitUntil` | {WAIT_UNTIL_SECONDS:g} s beyond the response" in page.read_text()
 
@@ -208,14 +243,14 @@ async def test_wait_until_goes_on_after_the_response_and_ends_the_record(room: E
     assert ear.body == b"now"
     assert not room.records
     assert ear.call is not None
-    ear.call.cancel()  # the client leaves: what waitUntil holds goes on
+    ear.call.cancel()  # the client disconnects: the promises of waitUntil go on
     await room.until(lambda: room.records, "the record")
     assert [line.text for line in room.records[0].logs] == ["later"]
     assert room.records[0].outcome == Outcome.OK
 
 
 @pytest.mark.parametrize("way", ["/at-once", "/later", "/streamed"])
-async def test_a_response_that_cannot_be_sent_is_recorded_as_what_it_is(room: EngineRoom, way: str) -> None:
+async def test_a_response_that_cannot_be_sent_is_recorded_as_an_exception(room: EngineRoom, way: str) -> None:
     source = """export default { fetch(request, env, ctx) {
       if (request.url.endsWith("later")) ctx.waitUntil(new Promise((resolve) => setTimeout(resolve, 5)));
       if (!request.url.endsWith("streamed")) return new Response("x");

@@ -1,4 +1,4 @@
-"""An engine that lies is killed; Python, the other engines and their calls never notice."""
+"""An engine that lies is killed. Python, the other engines and their calls are not affected."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import pytest
 from engine_room import HELLO, PATIENCE, EngineRoom, script
 from lying_engine import HELLOS, LIES
 
-from atoll.engine import link
-from atoll.engine.process import EngineFiles
+from atoll.engine.link import link
+from atoll.engine.process.engine_process import EngineFiles
 from atoll.errors import StartError
 from atoll.wire.generated import Outcome
 from atoll.workers import Limits
@@ -21,7 +21,7 @@ from atoll.workers import Limits
 
 @pytest.fixture
 def liar(tmp_path: Path) -> Callable[[str], EngineFiles]:
-    """The files of an engine that tells the given lie."""
+    """The files of an engine that sends the given lie."""
 
     def made(lie: str) -> EngineFiles:
         node = tmp_path / "node"
@@ -44,7 +44,7 @@ async def room_of(open_room: Callable[..., Any], liar: Callable[[str], EngineFil
     return opened
 
 
-async def test_the_liar_is_believed_while_it_is_honest(room_of: Callable[..., Any]) -> None:
+async def test_the_fake_engine_works_while_it_is_honest(room_of: Callable[..., Any]) -> None:
     room = await room_of("honest")
     ear = await room.get(script(HELLO))
     assert (ear.status, ear.body, ear.ended) == (200, b"hello", True)
@@ -65,7 +65,7 @@ async def test_an_engine_that_lies_is_killed(room_of: Callable[..., Any], lie: s
 
 
 @pytest.mark.parametrize("lie", HELLOS)
-async def test_an_engine_that_does_not_fit_refuses_to_start(
+async def test_an_engine_of_another_build_refuses_to_start(
     tmp_path: Path, liar: Callable[[str], EngineFiles], lie: str
 ) -> None:
     room = EngineRoom(tmp_path, files=liar(lie), sandbox="off", kinds=("echo",))
@@ -82,7 +82,7 @@ async def test_a_response_before_loaded_is_a_lie(room_of: Callable[..., Any]) ->
     room = await room_of("responds before loaded")
     ear = await room.get(script(HELLO))
     assert ear.code == "ENGINE_DIED"
-    assert room.pool.stats().engines_lost == 3, "the call never started as far as anyone can know: it moved twice"
+    assert room.pool.stats().engines_lost == 3, "nothing shows that the call started, so it moves twice"
 
 
 async def test_a_call_whose_engines_all_die_while_loading_fails_after_two_moves(room_of: Callable[..., Any]) -> None:
@@ -95,7 +95,7 @@ async def test_a_call_whose_engines_all_die_while_loading_fails_after_two_moves(
 async def test_a_call_to_a_loaded_worker_that_had_not_begun_moves_too(room_of: Callable[..., Any]) -> None:
     room = await room_of("dies before it begins")
     version = script(HELLO)
-    await room.pool.check(version)
+    await room.pool.loader.check(version)
     ear = await room.get(version)
     assert ear.code == "ENGINE_DIED"
     assert room.pool.stats().moves == 2
@@ -111,7 +111,7 @@ async def test_a_call_that_every_engine_refuses_fails_after_two_moves(room_of: C
     assert len(room.records) == 1
 
 
-async def test_a_deaf_engine_is_killed_after_its_missed_heartbeats(
+async def test_an_engine_that_misses_heartbeats_is_killed(
     room_of: Callable[..., Any],
 ) -> None:
     room = await room_of("deaf", heartbeat_seconds=0.1)
@@ -124,17 +124,17 @@ async def test_an_engine_that_reads_nothing_is_killed_before_memory_runs_out(
     monkeypatch.setattr(link, "UNREAD_BYTES", 4 << 20)
     room = await room_of("reads nothing")
     version = script(HELLO)
-    await room.pool.check(version)
+    await room.pool.loader.check(version)
     ears = [room.call(version, body=b"x" * 65536) for _ in range(100)]
     async with asyncio.timeout(PATIENCE):
         for ear in ears:
             assert (await ear.over()).code == "ENGINE_DIED"
 
 
-async def test_what_comes_after_a_cancel_is_dropped_until_done(room_of: Callable[..., Any]) -> None:
+async def test_frames_after_a_cancel_are_dropped_until_done(room_of: Callable[..., Any]) -> None:
     room = await room_of("silent until cancelled")
     ear = room.call(script(HELLO))
-    await room.until(lambda: room.placement(ear.call.version).ready, "LOADED")
+    await room.until(lambda: room.isolate(ear.call.version).ready, "LOADED")
     ear.call.cancel()
     await room.until(lambda: not room.pool.busy, "DONE")
     assert (ear.status, ear.failure) == (0, None)
@@ -142,7 +142,7 @@ async def test_what_comes_after_a_cancel_is_dropped_until_done(room_of: Callable
     assert room.pool.stats().engines_lost == 0
 
 
-async def test_what_comes_after_an_early_failure_is_dropped_until_done(room_of: Callable[..., Any]) -> None:
+async def test_frames_after_an_early_failure_are_dropped_until_done(room_of: Callable[..., Any]) -> None:
     room = await room_of("fails early and goes on")
     ear = await room.get(script(HELLO))
     assert (ear.code, ear.status, ear.body) == ("CPU", 0, b"")
@@ -164,8 +164,8 @@ async def test_a_call_that_never_responds_ends_at_its_wall_limit(room_of: Callab
 async def test_an_engine_that_ignores_cancel_and_unload_is_stuck_and_killed(
     room_of: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("atoll.engine.table.CANCEL_SECONDS", 0.2)
-    monkeypatch.setattr("atoll.engine.session.CANCEL_SECONDS", 0.2)
+    monkeypatch.setattr("atoll.engine.calls.call_table.CANCEL_SECONDS", 0.2)
+    monkeypatch.setattr("atoll.engine.loaded.engine_session.CANCEL_SECONDS", 0.2)
     room = await room_of("ignores everything")
     ear = await room.get(script(HELLO, limits=Limits(wall_ms=100)))
     assert ear.code == "WALL"
@@ -176,7 +176,7 @@ async def test_an_engine_that_ignores_cancel_and_unload_is_stuck_and_killed(
 async def test_a_load_that_never_ends_fails_as_a_startup_error(
     room_of: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("atoll.engine.placing.LOAD_SECONDS", 0.2)
+    monkeypatch.setattr("atoll.engine.loaded.loader.LOAD_SECONDS", 0.2)
     monkeypatch.setattr("atoll.engine.pool.SLOW_SWEEP", 0.1)
     room = await room_of("never loads")
     assert (await room.get(script(HELLO))).code == "STARTUP"

@@ -17,7 +17,7 @@ FLAGS = [
 ]
 
 
-def test_the_decoder_of_the_engine_survives_whatever_comes(tmp_path: Path) -> None:
+def test_the_decoder_of_the_engine_survives_random_input(tmp_path: Path) -> None:
     program = tmp_path / "fuzz_wire"
     source = ROOT / "engine" / "fuzz" / "fuzz_wire.cc"
     compiler = os.environ.get("CXX", "g++")

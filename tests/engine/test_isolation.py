@@ -1,4 +1,4 @@
-"""What calls of one worker share, in each of the modes, exactly."""
+"""What the calls of one worker share in each isolation mode."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ export default { fetch(request, env) {
 """
 COUNTING = SOURCE % "\n".join(f"results[{json.dumps(name)}] = {code};" for name, code in SHARES.items())
 
-# Leaves behind a timer, a pending promise, a finalizer and a waitUntil that ends after the answer.
+# Leaves behind a timer, a pending promise, a finalizer and a waitUntil that ends after the response.
 LEAVES = """
 let answered = 0; let left = 0;
 export default { async fetch(request, env, ctx) {
@@ -86,17 +86,17 @@ async def test_calls_in_their_own_contexts_share_nothing(room: EngineRoom, isola
 
 
 @pytest.mark.parametrize("isolation", [Isolation.CONTEXT, Isolation.ISOLATE])
-async def test_what_a_call_leaves_behind_never_runs_in_another(room: EngineRoom, isolation: Isolation) -> None:
+async def test_leftovers_of_a_call_never_run_in_another_call(room: EngineRoom, isolation: Isolation) -> None:
     alone = version(LEAVES, isolation)
     for _ in range(3):
         assert (await room.get(alone)).body == b"ok"
     [session] = room.supervisor._running
-    session.link.ping(low_memory=True)  # garbage is collected, finalizers are due
+    session.link.ping(low_memory=True)  # collects garbage, so that finalizers are due
     assert json.loads((await room.get(alone, "http://test/look")).body) == {"answered": 1, "left": 0}
     assert not [line for record in room.records for line in record.logs]
 
 
-async def test_calls_in_contexts_have_one_isolate_one_after_the_other(room: EngineRoom) -> None:
+async def test_calls_in_contexts_use_one_isolate_in_turn(room: EngineRoom) -> None:
     alone = version(HELLO, Isolation.CONTEXT)
     for _ in range(10):
         assert (await room.get(alone)).body == b"hello"
@@ -105,19 +105,19 @@ async def test_calls_in_contexts_have_one_isolate_one_after_the_other(room: Engi
     assert 1 < room.pool.stats().loads <= 3
 
 
-async def test_each_call_of_its_own_isolate_has_one_and_the_next_is_ready(room: EngineRoom) -> None:
+async def test_with_an_isolate_per_call_the_next_isolate_is_prepared(room: EngineRoom) -> None:
     alone = version(HELLO, Isolation.ISOLATE)
-    await room.pool.check(alone)
+    await room.pool.loader.check(alone)
     for number in range(1, 6):
         assert (await room.get(alone)).body == b"hello"
         assert room.pool.stats().loads == number + 1
     await room.until(lambda: room.pool.stats().loaded == 1, "the used ones to go")
-    room.pool.retire(alone)
+    room.pool.loader.retire(alone)
     await room.until(lambda: not room.pool.stats().loaded, "the last one to go")
 
 
 @pytest.mark.parametrize("isolation", [Isolation.CONTEXT, Isolation.ISOLATE])
-async def test_calls_at_the_same_time_have_an_isolate_each(room: EngineRoom, isolation: Isolation) -> None:
+async def test_concurrent_calls_each_have_an_isolate(room: EngineRoom, isolation: Isolation) -> None:
     source = "export default { fetch: () => new Promise(r => setTimeout(() => r(new Response('slept')), 300)) };"
     ears = [room.call(version(source, isolation, limits=Limits(cpu_ms=500)))]
     alone = ears[0].call.version  # type: ignore[union-attr]
@@ -127,14 +127,14 @@ async def test_calls_at_the_same_time_have_an_isolate_each(room: EngineRoom, iso
 
 
 @pytest.mark.parametrize("isolation", list(Isolation))
-async def test_a_call_that_is_ended_takes_no_other_with_it(room: EngineRoom, isolation: Isolation) -> None:
+async def test_ending_a_call_does_not_end_others(room: EngineRoom, isolation: Isolation) -> None:
     source = """export default { async fetch(request) {
       if (request.url.endsWith("loop")) for (;;);
       await new Promise(r => setTimeout(r, 300));
       return new Response("fine");
     } };"""
     alone = version(source, isolation, limits=Limits(cpu_ms=50))
-    await room.pool.check(alone)
+    await room.pool.loader.check(alone)
     calm = room.call(alone)
     loop = room.call(alone, "http://test/loop")
     assert (await loop.over()).code == "CPU"
@@ -167,9 +167,9 @@ async def test_service_worker_scripts_and_streams_in_contexts(room: EngineRoom) 
     assert [(await room.get(alone)).body for _ in range(3)] == [b"1 1 1 "] * 3
 
 
-async def test_errors_in_contexts_are_told_as_ever(room: EngineRoom) -> None:
+async def test_errors_in_contexts_are_reported_as_usual(room: EngineRoom) -> None:
     source = "export default { fetch: () => { throw new Error('broken'); } };"
     alone = version(source, Isolation.CONTEXT)
     assert [(await room.get(alone)).code for _ in range(3)] == ["EXCEPTION"] * 3
     with pytest.raises(LoadFailed):
-        await room.pool.check(version("throw new Error('never');", Isolation.CONTEXT))
+        await room.pool.loader.check(version("throw new Error('never');", Isolation.CONTEXT))

@@ -1,4 +1,4 @@
-"""Other programs of the machine, and what they can do to an engine."""
+"""Other programs on the machine, and what they can do to an engine."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from engine_room import HELLO, EngineRoom, script
 
-# Another program of the user that engines run as, which is that of some services of every machine.
+# Another program of the user that engines run as. On every machine some services run as that user.
 NEIGHBOUR = """
 import ctypes, os, sys
 libc = ctypes.CDLL(None, use_errno=True)
@@ -31,8 +31,8 @@ for name in ("maps", "environ", "mem"):
 """
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
-async def test_another_program_of_nobody_cannot_look_into_an_engine(open_room: Callable[..., Any]) -> None:
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+async def test_another_program_of_the_same_user_cannot_inspect_an_engine(open_room: Callable[..., Any]) -> None:
     room: EngineRoom = await open_room(sandbox="require")
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-c", NEIGHBOUR, str(room.supervisor.pids[0]), stdout=asyncio.subprocess.PIPE

@@ -1,4 +1,4 @@
-"""What ops hold of Python's memory while they wait: a bound for each tenant, however many workers it has."""
+"""Memory of Python that waiting ops hold: bounded per tenant, whatever the number of its workers."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import pytest
 from engine_room import Ear, EngineRoom, script
 
 from atoll.bindings.kv.ops import KV
-from atoll.engine import ops
+from atoll.engine.calls import op_runner as ops
 from atoll.workers import Grant
 
 SIZE = 1_000_000
-# As many puts as the path says, and what came of each.
+# Makes as many puts as the path says, and returns the result of each.
 PUTS = """export default { async fetch(request, env) {
   const count = Number(new URL(request.url).pathname.slice(1));
   const puts = Array.from({ length: count }, (_, i) => env.KV.put(`k${i}`, new Uint8Array(1_000_000)));
@@ -23,12 +23,10 @@ PUTS = """export default { async fetch(request, env) {
 } };"""
 
 
-async def test_what_is_on_its_way_to_bindings_is_bounded_for_a_tenant(
-    room: EngineRoom, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_op_data_in_transit_is_bounded_per_tenant(room: EngineRoom, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ops, "PENDING_BYTES", 5 * SIZE)
     disk = asyncio.Event()
-    (kv,) = (binding for binding in room.bindings if isinstance(binding, KV))
+    (kv,) = (binding for binding in room.bindings.values() if isinstance(binding, KV))
 
     async def slow(*_: object) -> None:
         await disk.wait()
@@ -39,7 +37,7 @@ async def test_what_is_on_its_way_to_bindings_is_bounded_for_a_tenant(
     other = replace(script(PUTS, "other", grants=grants), tenant="other")
 
     def held(tenant: str) -> int:
-        (session,) = room.pool.cells.sessions()
+        (session,) = room.pool.loader.groups.sessions()
         return session.ops._pending_of.get(tenant, 0)
 
     async def call(version: Any, count: int, tenant: str, expected: int) -> Ear:
@@ -55,6 +53,6 @@ async def test_what_is_on_its_way_to_bindings_is_bounded_for_a_tenant(
     told = (await second.over()).body.decode().split("\n")
     assert told[:2] == ["put", "put"]
     assert all("too much data is on its way to bindings" in line for line in told[2:]) and len(told) == 4
-    assert (await third.over()).body == b"put\nput\nput\nput", "another tenant has room of its own"
+    assert (await third.over()).body == b"put\nput\nput\nput", "another tenant has its own budget"
     await room.until(lambda: held("default") == held("other") == 0, "all of it is given back")
     assert (await room.get(one, "http://test/4")).body == b"put\nput\nput\nput"

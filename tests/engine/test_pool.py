@@ -35,9 +35,9 @@ async def test_calls_that_come_with_the_load_wait_in_the_engine(room: EngineRoom
     assert room.pool.stats().hits == 1
 
 
-async def test_check_tells_the_handlers_and_leaves_the_version_loaded(room: EngineRoom) -> None:
+async def test_check_reports_the_handlers_and_leaves_the_version_loaded(room: EngineRoom) -> None:
     version = script("console.log('starting'); " + COUNTER)
-    report = await room.pool.check(version)
+    report = await room.pool.loader.check(version)
     assert report.handlers == ("fetch",)
     assert report.format == "module"
     assert 0 < report.startup_ms < 5000
@@ -57,10 +57,10 @@ async def test_check_tells_the_handlers_and_leaves_the_version_loaded(room: Engi
         ("export default { fetch: 5 };", "FETCH_NOT_FUNCTION"),
     ],
 )
-async def test_a_version_that_cannot_be_loaded_says_why(room: EngineRoom, source: str, code: str) -> None:
+async def test_a_failed_load_names_its_reason(room: EngineRoom, source: str, code: str) -> None:
     version = script(source)
     with pytest.raises(LoadFailed) as refused:
-        await room.pool.check(version)
+        await room.pool.loader.check(version)
     assert refused.value.failure.code.name == code
     ears = [room.call(version) for _ in range(3)]
     assert [(await ear.over()).code for ear in ears] == [code] * 3
@@ -68,7 +68,7 @@ async def test_a_version_that_cannot_be_loaded_says_why(room: EngineRoom, source
     assert room.pool.stats().loaded == 0
 
 
-async def test_what_cannot_be_sent_at_all_is_a_failed_load(room: EngineRoom) -> None:
+async def test_a_version_that_cannot_be_sent_is_a_failed_load(room: EngineRoom) -> None:
     too_large = script("//" + "x" * (65 << 20))
     assert (await room.get(too_large)).code == "COMPILE"
     strange = dataclasses.replace(script(HELLO), env={"x": float("nan")})
@@ -81,10 +81,10 @@ async def test_the_least_recently_used_idle_version_makes_room(open_room: Callab
     versions = [script(COUNTER, f"w{n}") for n in range(5)]
     for version in versions[:3]:
         await room.get(version)
-    await room.get(versions[0])  # now the second is the oldest
+    await room.get(versions[0])  # now the second is the least recently used
     await room.get(versions[3])
-    assert (await room.get(versions[0])).body == b"3", "the first stayed"
-    assert (await room.get(versions[1])).body == b"1", "the second was unloaded and begins anew"
+    assert (await room.get(versions[0])).body == b"3", "the first is still loaded"
+    assert (await room.get(versions[1])).body == b"1", "the second was unloaded and starts afresh"
     assert room.pool.stats().loaded == 3
     assert room.pool.stats().evictions == 2
 
@@ -111,7 +111,7 @@ async def test_an_idle_version_is_unloaded(open_room: Callable[..., Any]) -> Non
     assert (await room.get(version)).body == b"1"
 
 
-async def test_many_more_versions_than_may_be_loaded_all_answer_rightly(open_room: Callable[..., Any]) -> None:
+async def test_many_more_versions_than_may_be_loaded_all_answer_correctly(open_room: Callable[..., Any]) -> None:
     room = await open_room(engines=2, limits=PoolLimits(max_loaded=10))
     versions = [
         script(f"export default {{ fetch() {{ return new Response('worker {n}'); }} }};", f"w{n}") for n in range(60)
@@ -126,16 +126,16 @@ async def test_many_more_versions_than_may_be_loaded_all_answer_rightly(open_roo
     )
 
 
-async def test_a_retired_version_goes_when_its_last_call_is_over(room: EngineRoom) -> None:
+async def test_a_retired_version_is_unloaded_after_its_last_call(room: EngineRoom) -> None:
     version = script(SLEEPER)
     ear = room.call(version)
-    room.pool.retire(version)
+    room.pool.loader.retire(version)
     assert (await ear.over()).body == b"slept"
     await room.until(lambda: room.pool.stats().loaded == 0, "the unload")
     await room.get(script(HELLO))
     idle = script(HELLO, "idle")
     await room.get(idle)
-    room.pool.retire(idle)
+    room.pool.loader.retire(idle)
     assert room.pool.stats().loaded == 1
 
 
@@ -170,7 +170,7 @@ async def test_calls_that_cross_a_condemned_isolate_start_in_a_new_one(room: Eng
 async def test_more_calls_in_flight_than_allowed_are_refused(open_room: Callable[..., Any]) -> None:
     room = await open_room(limits=PoolLimits(max_in_flight=10))
     version = script(SLEEPER)
-    await room.pool.check(version)
+    await room.pool.loader.check(version)
     ears = [room.call(version) for _ in range(15)]
     codes = [(await ear.over()).code for ear in ears]
     assert codes == [""] * 10 + ["OVERLOADED"] * 5
@@ -178,25 +178,25 @@ async def test_more_calls_in_flight_than_allowed_are_refused(open_room: Callable
 
 async def test_the_code_cache_is_kept_after_check_and_after_the_first_response(room: EngineRoom) -> None:
     version = script(COUNTER)
-    await room.pool.check(version)
+    await room.pool.loader.check(version)
     await room.until(lambda: room.saved == 1, "the first code cache")
     await room.get(version)
     await room.until(lambda: room.saved == 2, "the second code cache")
     await room.get(version)
-    room.pool.retire(version)
+    room.pool.loader.retire(version)
     assert (await room.get(version)).body == b"1", "loaded again, with the cache"
-    placement = room.placement(version)
-    assert placement.report is not None and not placement.report.cache_rejected
-    assert room.saved == 2, "what was loaded with a cache needs no new one"
+    isolate = room.isolate(version)
+    assert isolate.report is not None and not isolate.report.cache_rejected
+    assert room.saved == 2, "a version loaded with a cache needs no new one"
 
 
-async def test_a_spoilt_code_cache_is_refused_by_v8_and_made_anew(room: EngineRoom) -> None:
+async def test_a_damaged_code_cache_is_rejected_by_v8_and_rebuilt(room: EngineRoom) -> None:
     version = script(COUNTER)
-    await room.pool.check(version)
+    await room.pool.loader.check(version)
     await room.until(lambda: room.saved == 1, "the code cache")
     (key,) = room.caches
     room.caches[key] = (b"spoilt" * 100,)
-    room.pool.retire(version)
+    room.pool.loader.retire(version)
     assert (await room.get(version)).body == b"1"
     await room.until(lambda: room.saved == 2 and room.caches[key] != (b"spoilt" * 100,), "a new code cache")
 
@@ -230,7 +230,7 @@ async def test_ops_beyond_the_limit_of_a_call_wait_for_their_turn(open_room: Cal
     assert (await room.get(script(source))).body == b"f" * 30 + b"30"
 
 
-async def test_ops_in_line_are_forgotten_with_their_call(open_room: Callable[..., Any]) -> None:
+async def test_queued_ops_end_with_their_call(open_room: Callable[..., Any]) -> None:
     room = await open_room(limits=PoolLimits(ops_per_call=2))
     source = """export default { fetch(request, env) {
       const body = new Uint8Array(100_000);
@@ -241,7 +241,7 @@ async def test_ops_in_line_are_forgotten_with_their_call(open_room: Callable[...
     scope = ear.call.scope
     ear.call.cancel()
     await room.until(lambda: not room.pool.busy and not scope.line, "DONE")
-    [session] = room.pool.cells.sessions()
+    [session] = room.pool.loader.groups.sessions()
     assert session.ops._pending_bytes == 0
 
 
@@ -255,7 +255,7 @@ async def test_more_ops_than_an_engine_may_send_are_refused(room: EngineRoom) ->
     assert body == b"1 Error: Too many binding calls are under way in this request: wait for some of them first."
 
 
-async def test_no_meta_a_worker_bends_can_break_the_wire(room: EngineRoom) -> None:
+async def test_no_forged_meta_can_break_the_wire(room: EngineRoom) -> None:
     source = """export default { async fetch(request, env) {
       Object.prototype.toJSON = () => 5;
       try { await env.ECHO.say("x"); return new Response("answered"); }

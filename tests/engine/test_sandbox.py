@@ -1,8 +1,7 @@
-"""The sandbox of the engine: what is tried from inside of it fails, layer by layer and all together."""
+"""The sandbox of the engine: attempts from inside fail, against each layer alone and against all together."""
 
 from __future__ import annotations
 
-import dataclasses
 import errno
 import os
 import re
@@ -19,15 +18,17 @@ from typing import Any
 import pytest
 from engine_room import HELLO, EngineRoom, script
 
-from atoll.engine import confine, launch, process, sandbox
-from atoll.engine.memory import engine_bytes
 from atoll.engine.pool import PoolLimits
-from atoll.engine.process import find_files
+from atoll.engine.process import confine, launch, sandbox
+from atoll.engine.process import engine_process as process
+from atoll.engine.process.engine_process import find_files
+from atoll.engine.process.memory import engine_bytes
 from atoll.errors import StartError
+from atoll.wire.generated import SPARES_GROWTH
 from tests import running
 from tests.running import COMMAND, Atoll
 
-SOURCE = Path(__file__).resolve().parents[2] / "engine" / "src" / "forbidden.cc"
+SOURCE = Path(__file__).resolve().parents[2] / "engine" / "src" / "sandbox" / "forbidden.cc"
 NAMES = re.findall(r'^    \{"([^"]+)"', SOURCE.read_text(), re.MULTILINE)
 LAYERS = (
     confine.NAMESPACES,
@@ -38,7 +39,7 @@ LAYERS = (
     confine.PRIVILEGES,
     confine.LANDLOCK,
 )
-# Refused with an error, because a library may try them in good faith. All others end the engine.
+# These calls return an error, because a library may legitimately try them. All others end the engine.
 ANSWERED = {
     "open a file": errno.EACCES,
     "open its environment": errno.EACCES,
@@ -66,16 +67,16 @@ ANSWERED = {
     "device control": errno.EPERM,
 }
 REFUSALS = {-errno.EPERM, -errno.EACCES, -errno.ENOSYS}
-# Of these the kernel of a machine may have nothing at all.
+# Some kernels lack these entirely.
 NO_CONTROL = {"an x32 call", "load a module", "load a kernel", "ports"}
 
 
 def probe(
     *names: str, mode: str = "require", without: tuple[str, ...] | None = (), **popen: Any
 ) -> tuple[int, list[int], str]:
-    """Try things in a process launched like an engine: its exit code, what the kernel said to each, the report.
+    """Makes attempts in a process launched like an engine. Returns its exit code, the kernel's answers and the report.
 
-    `without` leaves out layers of the launcher, None all of them.
+    `without` names layers that the launcher leaves out; None leaves out all.
     """
     files = find_files()
     readable = sandbox.needed_files(files.node, files.main, files.addon)
@@ -121,21 +122,21 @@ def test_an_attack_ends_the_engine(name: str) -> None:
     assert probe(name)[:2] == (-signal.SIGSYS, [])
 
 
-def test_what_libraries_may_try_in_good_faith_is_refused_with_an_error() -> None:
+def test_calls_that_libraries_may_try_return_an_error() -> None:
     code, results, _ = probe(*ANSWERED)
     assert code == 0
     assert dict(zip(ANSWERED, results, strict=True)) == {name: -number for name, number in ANSWERED.items()}
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="others are refused much without any sandbox")
-def test_without_a_sandbox_the_same_attempts_are_let_through() -> None:
+@pytest.mark.skipif(os.geteuid() != 0, reason="other users lack these rights without any sandbox")
+def test_without_a_sandbox_the_same_attempts_succeed() -> None:
     names = [name for name in NAMES if name not in NO_CONTROL]
     code, results, report = probe(*names, mode="off", without=None)
     assert (code, report) == (0, "")
     assert not [name for name, result in zip(names, results, strict=True) if result in REFUSALS]
 
 
-def test_every_name_of_the_tests_is_an_attempt_of_the_engine() -> None:
+def test_every_attempt_named_here_exists_in_the_engine() -> None:
     assert set(ANSWERED) | NO_CONTROL <= set(NAMES)
     assert len(NAMES) == len(set(NAMES)) >= 60
     assert probe("something else")[:2] == (0, [-errno.ENOENT])
@@ -153,12 +154,12 @@ def alone(layer: tuple[str, ...], *names: str) -> list[int]:
 
 def test_landlock_alone_refuses_files_tcp_and_signals() -> None:
     names = ("open a file", "open its environment", "make a file", "list the root folder", "connect to the machine")
-    layers = (confine.PRIVILEGES, confine.LANDLOCK)  # who is not root needs the first for the second
+    layers = (confine.PRIVILEGES, confine.LANDLOCK)  # a user other than root needs the first for the second
     assert alone(layers, *names) == [-errno.EACCES] * 5
     assert alone(layers, "signal the parent") == [-errno.EPERM]
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="as a user the namespaces come with the loss of all rights")
+@pytest.mark.skipif(os.geteuid() != 0, reason="a plain user loses all rights together with the namespaces")
 def test_namespaces_alone_leave_no_network() -> None:
     assert alone((confine.NAMESPACES,), "connect to the machine", "open a file")[0] == -errno.ENETUNREACH
 
@@ -177,11 +178,11 @@ def test_without_namespaces_nothing_is_mounted_anywhere() -> None:
     assert Path("/proc/mounts").read_text() == before
 
 
-# --- who starts it ---
+# --- users that start it ---
 
 
 def runnable_by_others() -> bool:
-    """Whether another user could run this Python; not so when it lives in root's home."""
+    """True if another user can run this Python; false if it is in root's home."""
     done = subprocess.run(
         ["setpriv", "--reuid=12345", "--regid=12345", "--clear-groups", sys.executable, "-c", ""],
         capture_output=True,
@@ -190,7 +191,7 @@ def runnable_by_others() -> bool:
     return done.returncode == 0
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="all other tests are this one")
+@pytest.mark.skipif(os.geteuid() != 0, reason="a plain user runs all other tests like this")
 def test_a_plain_user_gets_the_same_sandbox() -> None:
     if not runnable_by_others():
         pytest.skip("this Python is in a folder that only root may enter")
@@ -201,8 +202,8 @@ def test_a_plain_user_gets_the_same_sandbox() -> None:
     assert "+uid 12345" in report
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs rights to give up")
-def test_root_without_the_rights_of_root_says_what_it_cannot_do() -> None:
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs the rights of root, to give them up")
+def test_root_without_capabilities_reports_the_missing_layers() -> None:
     gone = "-sys_admin,-setuid,-setgid"
     code, _, report = probe("open a file", prefix=["setpriv", f"--bounding-set={gone}", f"--inh-caps={gone}"])
     assert code == 0
@@ -210,22 +211,23 @@ def test_root_without_the_rights_of_root_says_what_it_cannot_do() -> None:
     assert len(missing) == 1 and missing[0].startswith(f"-{confine.UID}: root outside of its user namespace")
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="a plain user stays who he is")
-async def test_an_installation_in_the_home_of_root_works_for_nobody(
+@pytest.mark.skipif(os.geteuid() != 0, reason="a plain user keeps its uid")
+async def test_an_installation_in_the_home_of_root_works_as_user_nobody(
     tmp_path: Path, open_room: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home = tmp_path / "home"
     home.mkdir(0o700)
-    there = {}
-    for name, path in dataclasses.asdict(find_files()).items():
+    there, files = {}, find_files()
+    for name in ("node", "main", "addon", "web"):
+        path: Path = getattr(files, name)
         there[name] = home / path.name
         try:
             os.link(path, there[name])
-        except OSError:  # another disk
+        except OSError:  # the home is on another disk
             shutil.copy2(path, there[name])
     room: EngineRoom = await open_room(files=process.EngineFiles(**there), sandbox="require")
     assert (await room.get(script(HELLO))).body == b"hello"
-    # Without a root folder of its own it has to stay root to read them, and says so.
+    # Without its own root folder the engine must stay root to read them, and reports it.
     monkeypatch.setattr(process, "plan", partial(sandbox.plan, without=(confine.NAMESPACES,)))
     room = await open_room(files=process.EngineFiles(**there), sandbox="try")
     assert (await room.get(script(HELLO))).body == b"hello"
@@ -236,15 +238,15 @@ async def test_an_installation_in_the_home_of_root_works_for_nobody(
 # --- a node ---
 
 
-def test_the_start_up_line_says_what_holds(new_atoll: Callable[..., Atoll]) -> None:
+def test_the_start_up_line_lists_the_active_layers(new_atoll: Callable[..., Atoll]) -> None:
     node = new_atoll(sandbox="require", engines=1)
     node.wait_until(lambda: "  sandbox: " in node.log())
     uid = confine.NOBODY if os.geteuid() == 0 else os.geteuid()
     assert re.search(rf"  sandbox: namespaces, private root, uid {uid}, no capabilities, .*, seccomp\n", node.log())
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs rights to give up")
-def test_a_node_that_must_and_cannot_confine_its_engines_does_not_start(tmp_path: Path) -> None:
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs the rights of root, to give them up")
+def test_with_require_a_node_that_cannot_confine_engines_does_not_start(tmp_path: Path) -> None:
     gone = "-sys_admin,-setuid,-setgid"
     command = [*COMMAND, "--port=0", f"--data={tmp_path}", "--engines=1", "--sandbox=require"]
     done = subprocess.run(
@@ -259,7 +261,7 @@ def test_a_node_that_must_and_cannot_confine_its_engines_does_not_start(tmp_path
     assert "hint: docs/concepts/security.md" in done.stderr
 
 
-# A user namespace in which no other may be made, without any right of root: what a container leaves at best.
+# A user namespace that allows no further ones, without any capability: the most that a container gives.
 CONTAINER = 'echo 0 > /proc/sys/user/max_user_namespaces && exec setpriv --bounding-set=-all --inh-caps=-all "$@"'
 
 
@@ -271,7 +273,7 @@ def has_containers() -> bool:
     return subprocess.run(in_container("true"), capture_output=True, check=False).returncode == 0
 
 
-@pytest.mark.skipif(not has_containers(), reason="no user namespace can be made here")
+@pytest.mark.skipif(not has_containers(), reason="user namespaces are not available here")
 def test_in_a_container_require_names_what_is_missing_and_refuses(tmp_path: Path) -> None:
     command = [*COMMAND, "--port=0", f"--data={tmp_path}", "--engines=1", "--sandbox=require"]
     done = subprocess.run(in_container(*command), capture_output=True, text=True, timeout=60, check=False)
@@ -281,7 +283,7 @@ def test_in_a_container_require_names_what_is_missing_and_refuses(tmp_path: Path
         assert missing in done.stderr
 
 
-@pytest.mark.skipif(not has_containers(), reason="no user namespace can be made here")
+@pytest.mark.skipif(not has_containers(), reason="user namespaces are not available here")
 def test_in_a_container_try_serves_with_all_other_layers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(running, "COMMAND", in_container(*COMMAND))
     node = Atoll(tmp_path, sandbox="try", engines=1)
@@ -313,9 +315,9 @@ async def test_the_kernel_shows_a_confined_engine(open_room: Callable[..., Any])
         assert {facts[name].strip() for name in ("CapInh", "CapPrm", "CapEff", "CapAmb")} == {"0" * 16}
         assert set(facts["Uid"].split()) == {str(confine.NOBODY if os.getuid() == 0 else os.getuid())}
     if os.geteuid() != 0:
-        return  # the rest is not to be seen by others: the engine is not dumpable
+        return  # other users cannot see the rest: the engine is not dumpable
     assert facts["CapBnd"].strip() == "0" * 16 and facts["Groups"].strip() == ""
-    assert (folder / "environ").stat().st_uid == 0, "it is dumpable"
+    assert (folder / "environ").stat().st_uid == 0, "the engine is dumpable"
     assert (folder / "environ").read_bytes() == b"OPENSSL_CONF=/dev/null\0"
     assert os.readlink(folder / "cwd") == "/"
     assert not [name for name in ("etc/passwd", "proc", "dev", "root/.ssh") if (folder / "root" / name).exists()]
@@ -325,7 +327,7 @@ async def test_the_kernel_shows_a_confined_engine(open_room: Callable[..., Any])
     assert kinds <= {"/dev/null", "pipe", "socket", "anon_inode", "/memfd"} | {k for k in kinds if "snapshot" in k}
     assert (folder / "oom_score_adj").read_text().strip() == confine.OOM_SCORE
     limits = (folder / "limits").read_text()
-    isolates = PoolLimits().max_loaded + 1  # the room has one spare
+    isolates = PoolLimits().max_loaded + SPARES_GROWTH  # the room has one spare, which demand may multiply
     data = engine_bytes() + process.UNUSED_DATA + isolates * process.ISOLATE_DATA
     for name, most in (
         ("core file size", 0),
@@ -359,7 +361,7 @@ async def test_require_refuses_an_engine_without_a_filter(snapshots: Path, monke
         await EngineRoom(snapshots, sandbox="require").supervisor.start()
 
 
-async def test_try_goes_on_and_says_loudly_what_is_missing(
+async def test_try_continues_and_warns_about_missing_layers(
     open_room: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(process, "plan", partial(sandbox.plan, without=(confine.NAMESPACES, confine.LANDLOCK)))

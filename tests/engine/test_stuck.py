@@ -1,4 +1,4 @@
-"""Code that V8 can neither run to its end nor end: the engine is replaced and nobody else notices."""
+"""Code that V8 can neither finish nor interrupt: the engine is replaced, and no other call is affected."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ FATAL = "export default { fetch() { const all = new Set(); for (let i = 0; ; i++
 SLEEPER = "export default { fetch() { return new Promise(r => setTimeout(() => r(new Response('slept')), 1500)); } };"
 
 
-async def test_stuck_code_costs_its_own_call_and_nobody_elses(room: EngineRoom) -> None:
+async def test_stuck_code_costs_only_its_own_call(room: EngineRoom) -> None:
     victims = [script(HELLO, f"victim{n}") for n in range(4)]
     for version in victims:
         await room.get(version)
     sleeper = script(SLEEPER, "sleeper")
-    await room.pool.check(sleeper)
+    await room.pool.loader.check(sleeper)
     [old] = room.supervisor.pids
     asleep = room.call(sleeper)
     began = time.monotonic()
@@ -55,24 +55,24 @@ async def test_stuck_code_costs_its_own_call_and_nobody_elses(room: EngineRoom) 
 
 
 @pytest.mark.parametrize("cpu_ms", [50, 400])
-async def test_the_call_of_stuck_code_is_answered_within_its_limit_and_a_half(room: EngineRoom, cpu_ms: int) -> None:
+async def test_a_stuck_call_is_answered_within_one_and_a_half_times_its_limit(room: EngineRoom, cpu_ms: int) -> None:
     version = script(STUCK, limits=Limits(cpu_ms=cpu_ms))
-    await room.pool.check(version)
+    await room.pool.loader.check(version)
     [old] = room.supervisor.pids
     ear = await room.get(version)
     assert ear.code == "CPU"
     used = re.match(r"used (\d+) ms of CPU", ear.failure.message if ear.failure else "")
     assert used is not None and int(used[1]) <= 1.5 * cpu_ms
-    assert old in room.supervisor.pids and room.pool.stats().offences == 0, "its code may still end"
-    await room.until(lambda: room.pool.stats().offences, "the end of that hope")
+    assert old in room.supervisor.pids and room.pool.stats().offences == 0, "the code may still end by itself"
+    await room.until(lambda: room.pool.stats().offences, "the engine to be condemned")
     [record] = room.records
-    assert record.cpu_us / 1000 > cpu_ms + 90, "all that it used is charged, not what it was told"
+    assert record.cpu_us / 1000 > cpu_ms + 90, "all CPU time is charged, not only what the caller saw"
 
 
 async def test_code_that_ends_late_is_answered_in_time_and_keeps_its_engine(room: EngineRoom) -> None:
-    """V8 divides a number of nine million digits by one of ninety thousand, and seldom looks up."""
+    """V8 divides a number of nine million digits by one of ninety thousand, and rarely checks for interrupts."""
     version = script(LATE, limits=SHORT)
-    await room.pool.check(version)
+    await room.pool.loader.check(version)
     [old] = room.supervisor.pids
     for _ in range(3):
         ear = await room.get(version)
@@ -84,9 +84,9 @@ async def test_code_that_ends_late_is_answered_in_time_and_keeps_its_engine(room
     assert len(room.records) == 3
 
 
-async def test_an_answer_that_was_given_before_the_code_got_late_is_sent(room: EngineRoom) -> None:
+async def test_an_answer_given_before_the_code_is_late_is_sent(room: EngineRoom) -> None:
     version = script(LATE_AFTER_ANSWER, limits=SHORT)
-    await room.pool.check(version)
+    await room.pool.loader.check(version)
     ear = await room.get(version)
     assert (ear.status, ear.body, ear.code) == (200, b"early", "")
     await room.until(lambda: room.records, "the record")
@@ -95,22 +95,22 @@ async def test_an_answer_that_was_given_before_the_code_got_late_is_sent(room: E
 
 async def test_calls_that_wait_behind_stuck_code_fail_for_the_same_reason(room: EngineRoom) -> None:
     version = script(STUCK, limits=SHORT)
-    await room.pool.check(version)
+    await room.pool.loader.check(version)
     ears = [room.call(version) for _ in range(10)]
     assert {(await ear.over()).code for ear in ears} == {"CPU"}
     assert "limit 50 ms, in a built-in function that cannot be interrupted" in str(ears[-1].failure)
-    assert room.pool.stats().offences == 1, "they did not take the next engine with them"
+    assert room.pool.stats().offences == 1, "the waiting calls do not end the next engine too"
 
 
 async def test_stuck_top_level_code_is_a_failed_deploy(room: EngineRoom) -> None:
     with pytest.raises(LoadFailed, match=r"top-level code used .* limit 1000 ms, in a built-in"):
-        await room.pool.check(
+        await room.pool.loader.check(
             script("new Array(2 ** 27).fill(0).indexOf(1) + [].indexOf.call({length: 2 ** 53}, 1);" + HELLO)
         )
     assert (await room.get(script(HELLO))).body == b"hello"
 
 
-async def test_a_heap_that_v8_gives_up_on_does_not_end_the_process(room: EngineRoom) -> None:
+async def test_an_out_of_memory_error_of_v8_does_not_end_the_process(room: EngineRoom) -> None:
     victim = script(HELLO, "victim")
     await room.get(victim)
     attack = room.call(script(FATAL, "attacker", Limits(cpu_ms=10_000, memory_mb=64)))
@@ -121,11 +121,11 @@ async def test_a_heap_that_v8_gives_up_on_does_not_end_the_process(room: EngineR
     assert (await room.get(victim)).body == b"hello"
 
 
-async def test_a_node_that_stops_takes_condemned_engines_along(open_room: Callable[..., Any]) -> None:
+async def test_stopping_a_node_ends_condemned_engines(open_room: Callable[..., Any]) -> None:
     room = await open_room()
     [old] = room.supervisor.pids
     sleeper = script(SLEEPER, "sleeper")
-    await room.pool.check(sleeper)
+    await room.pool.loader.check(sleeper)
     room.call(sleeper)
     await room.get(script(STUCK, limits=SHORT))
     await room.until(lambda: room.pool.stats().offences, "the end of its engine")
@@ -134,16 +134,16 @@ async def test_a_node_that_stops_takes_condemned_engines_along(open_room: Callab
     assert not alive(old)
 
 
-async def test_memory_that_runs_out_after_the_worker_is_gone_costs_no_call(room: EngineRoom) -> None:
-    """V8 may give up while it takes a condemned isolate apart. The engine says so of a worker we know to be gone."""
+async def test_running_out_of_memory_after_unload_costs_no_call(room: EngineRoom) -> None:
+    """V8 may run out of memory while it frees a condemned isolate. The engine then reports a worker that is gone."""
     gone, sleeper = script(HELLO, "gone"), script(SLEEPER, "sleeper")
     await room.get(gone)
-    await room.pool.check(sleeper)
+    await room.pool.loader.check(sleeper)
     asleep = room.call(sleeper)
-    session, number = room.placement(gone).session, room.placement(gone).load_id
+    session, number = room.isolate(gone).session, room.isolate(gone).load_id
     [old] = room.supervisor.pids
-    room.pool.retire(gone)
-    await room.until(lambda: number not in session.loads, "the end of the isolate")
+    room.pool.loader.retire(gone)
+    await room.until(lambda: number not in session.isolates, "the end of the isolate")
     told = json.dumps({"code": ErrorCode.MEMORY, "message": "used too much memory"}).encode()
     session.handlers()[Frame.STUCK](0, number, 0, told, 0, len(told))
     assert (await asleep.over()).body == b"slept"

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from engine_room import HELLO, Ear, EngineRoom, alive, script
 
-from atoll.engine import process
-from atoll.engine.ledger import Ledger
-from atoll.engine.process import EngineFiles, ensure_snapshot, find_files
+from atoll.engine.link.ledger import Ledger
+from atoll.engine.process import engine_process as process
+from atoll.engine.process.engine_process import EngineFiles, ensure_snapshot, find_files
 from atoll.errors import StartError
 from atoll.wire.generated import Outcome
 
@@ -60,18 +60,18 @@ async def test_calls_that_had_not_started_move_to_another_engine(open_room: Call
     room = await open_room(engines=2)
     slow_start = script("await new Promise(r => setTimeout(r, 2000)); " + HELLO)
     ears = [room.call(slow_start) for _ in range(5)]
-    placement = room.placement(slow_start)
-    number = list(room.supervisor._running).index(placement.session)
+    isolate = room.isolate(slow_start)
+    number = list(room.supervisor._running).index(isolate.session)
     await asyncio.sleep(0.1)
     room.kill_engine(number)
     assert [(await ear.over()).body for ear in ears] == [b"hello"] * 5
     assert room.pool.stats().moves == 5
 
 
-async def test_a_call_under_way_fails_when_its_engine_dies(room: EngineRoom) -> None:
+async def test_a_running_call_fails_when_its_engine_dies(room: EngineRoom) -> None:
     version = script("export default { fetch() { return new Promise(r => setTimeout(r, 20_000)); } };")
-    await room.pool.check(version)
-    ledger = room.placement(version).session.ledger
+    await room.pool.loader.check(version)
+    ledger = room.isolate(version).session.ledger
     ear = room.call(version)
     await room.until(lambda: ear.call is not None and ledger.begun(ear.call.id), "the begin of the call")
     room.kill_engine()
@@ -115,12 +115,12 @@ async def test_drain_waits_for_the_calls_in_flight(room: EngineRoom) -> None:
     assert ear.body == b"slept"
 
 
-async def test_drain_is_bounded_and_what_is_left_fails_as_shutting_down(room: EngineRoom) -> None:
+async def test_drain_is_bounded_and_remaining_calls_fail_as_shutting_down(room: EngineRoom) -> None:
     ear = room.call(script("export default { fetch() { return new Promise(r => setTimeout(r, 20_000)); } };"))
     began = time.monotonic()
     assert not await room.supervisor.drain(0.2)
     await room.supervisor.stop()
-    assert time.monotonic() - began < 15, "it does not wait for the 20 s of the call"
+    assert time.monotonic() - began < 15, "the drain does not wait for the 20 s of the call"
     assert ear.code == "SHUTTING_DOWN"
     assert room.call(script(HELLO)).code == "SHUTTING_DOWN"
 
@@ -150,7 +150,7 @@ async def test_engines_exit_by_themselves_when_their_socket_closes(snapshots: Pa
     await room.supervisor.start()
     (running,) = room.supervisor._running.values()
     await room.supervisor.stop()
-    assert running.exited.result() == 0, "nobody had to kill it"
+    assert running.exited.result() == 0, "the engine exits without being killed"
 
 
 def open_files(pid: int) -> dict[str, str]:
@@ -161,8 +161,8 @@ def environment(pid: int) -> bytes:
     return Path(f"/proc/{pid}/environ").read_bytes()
 
 
-async def test_an_engine_gets_nothing_but_its_socket_and_its_snapshot(open_room: Callable[..., Any]) -> None:
-    room: EngineRoom = await open_room(sandbox="off")  # into a confined one only root may look
+async def test_an_engine_has_only_its_socket_and_its_snapshot_open(open_room: Callable[..., Any]) -> None:
+    room: EngineRoom = await open_room(sandbox="off")  # only root may look into a confined engine
     (pid,) = room.supervisor.pids
     assert environment(pid) == b"OPENSSL_CONF=/dev/null\0"
     assert os.readlink(f"/proc/{pid}/cwd") == "/"
@@ -185,36 +185,36 @@ async def test_calls_to_a_busy_worker_that_had_not_begun_move_when_its_engine_di
       if (request.url.endsWith("busy")) { for (let i = 0; i < 3e9; i++); }
       return new Response("hello");
     } };""")
-    await room.pool.check(version)
-    placement = room.placement(version)
+    await room.pool.loader.check(version)
+    isolate = room.isolate(version)
     busy = room.call(version, "http://test/busy")
-    await room.until(lambda: placement.session.ledger.begun(busy.call.id), "the begin of the first")
+    await room.until(lambda: isolate.session.ledger.begun(busy.call.id), "the begin of the first")
     waiting = [room.call(version) for _ in range(20)]
-    await asyncio.sleep(0.05)  # so that the engine has them
-    room.kill_engine(list(room.supervisor._running).index(placement.session))
+    await asyncio.sleep(0.05)  # long enough for the engine to receive them
+    room.kill_engine(list(room.supervisor._running).index(isolate.session))
     assert (await busy.over()).code == "ENGINE_DIED"
     assert [(await ear.over()).body for ear in waiting] == [b"hello"] * 20
     assert room.pool.stats().moves == 20
 
 
-def test_an_engine_cannot_shrink_the_ledger_under_our_feet() -> None:
+def test_an_engine_cannot_shrink_the_ledger() -> None:
     ledger = Ledger()
     with pytest.raises(PermissionError):
         os.ftruncate(ledger.fd, 0)
     ledger.clear(5)
     assert not ledger.begun(5)
-    assert ledger.begun(1 << 30), "a call the ledger has no room for may have begun"
+    assert ledger.begun(1 << 30), "an id beyond the ledger counts as begun"
     ledger.close()
 
 
-async def test_a_missing_engine_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_missing_engine_is_an_error_with_a_hint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(process, "built_folders", lambda: [tmp_path])
     with pytest.raises(StartError) as refused:
         find_files()
     assert "make setup" in refused.value.hint
 
 
-async def test_an_engine_that_cannot_start_tells_what_it_printed(tmp_path: Path) -> None:
+async def test_the_error_of_an_engine_that_cannot_start_includes_its_output(tmp_path: Path) -> None:
     real = find_files()
     broken = tmp_path / "main.js"
     broken.write_text(
@@ -227,7 +227,7 @@ async def test_an_engine_that_cannot_start_tells_what_it_printed(tmp_path: Path)
     assert room.supervisor.pids == []
 
 
-def test_a_snapshot_is_made_once_and_stale_ones_go(tmp_path: Path) -> None:
+def test_a_snapshot_is_made_once_and_stale_ones_are_deleted(tmp_path: Path) -> None:
     (tmp_path / "engine-0123.snapshot").write_bytes(b"of another build")
     (tmp_path / "engine-abcd.tmp").write_bytes(b"of a node that was killed")
     path = ensure_snapshot(find_files(), tmp_path)

@@ -1,7 +1,7 @@
-"""The two ends of a front under test: a pool that does what a script says, and a client that sends raw bytes.
+"""The two ends of a front under test: a pool that follows a script, and a client that sends raw bytes.
 
-The pool stands at the seam of `atoll.engine.calls`, so each test decides exactly when a worker answers, takes body,
-stalls or fails. Nothing of the front is replaced: a real server on a real socket.
+The pool replaces `atoll.engine.calls.call`, so each test decides exactly when a worker answers, takes body, stalls or
+fails. The front itself is real: a real server on a real socket.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from atoll.router import Router
 from atoll.workers import Version
 
 if TYPE_CHECKING:
-    from atoll.front.exchange import Exchange
+    from atoll.front.exchange import ClientExchange
 
 PLAIN = b"content-type: text/plain\r\n"
 
@@ -26,10 +26,10 @@ def version(name: str) -> Version:
 
 
 class ScriptedCall:
-    """One call as the test sees it: what the front sent, and the caller to answer through."""
+    """One call as the test sees it: what the front sent, and the caller that gets the answer."""
 
     def __init__(
-        self, pool: ScriptedPool, version: Version, head: bytes, body: bytes, ended: bool, caller: Exchange
+        self, pool: ScriptedPool, version: Version, head: bytes, body: bytes, ended: bool, caller: ClientExchange
     ) -> None:
         self.pool = pool
         self.version = version
@@ -39,6 +39,7 @@ class ScriptedCall:
         self.ended = ended
         self.caller = caller
         self.granted = 0
+        self.unsent = 0
         self.pieces: list[int] = []
         self.cancelled = False
         self.refused: Failure | None = None
@@ -82,14 +83,14 @@ def hello(call: ScriptedCall) -> None:
 
 
 def echo(call: ScriptedCall) -> None:
-    """Answer with the request line and the body of the call, once it is complete."""
+    """Answers with the request line and the body of the call, once it is complete."""
     if call.ended:
         line = call.head.split(b"\n", 1)[0]
         asyncio.get_running_loop().call_soon(call.answer, line + b"|" + bytes(call.body))
 
 
 class ScriptedPool:
-    """Calls `script` with every call; without one the call waits for the test."""
+    """Passes every call to `script`; without a script the call waits for the test."""
 
     def __init__(self) -> None:
         self.script: Callable[[ScriptedCall], None] | None = hello
@@ -98,7 +99,7 @@ class ScriptedPool:
         self.calls: list[ScriptedCall] = []
         self.called = asyncio.Event()
 
-    def call(self, version: Version, head: bytes, body: bytes, ended: bool, caller: Exchange) -> ScriptedCall:
+    def call(self, version: Version, head: bytes, body: bytes, ended: bool, caller: ClientExchange) -> ScriptedCall:
         call = ScriptedCall(self, version, head, body, ended, caller)
         self.calls.append(call)
         self.called.set()
@@ -131,7 +132,7 @@ class Front:
         return client
 
     async def exchange(self, data: bytes) -> bytes:
-        """Send, then read until the server closes."""
+        """Sends, then reads until the server closes."""
         client = await self.connect()
         client.send(data)
         return await client.rest()
@@ -169,7 +170,7 @@ class Client:
             return await self.reader.readuntil(b"\r\n\r\n")
 
     async def response(self, *, has_body: bool = True) -> Response:
-        """One whole response; `has_body` False for the answer to HEAD."""
+        """One complete response; `has_body` is False for the answer to HEAD."""
         head = await self.head()
         response = Response(head, b"")
         if not has_body or response.status in (204, 304):

@@ -1,4 +1,4 @@
-"""The folder of certificates, while files in it change: each is for itself, and what worked goes on working."""
+"""The folder of certificates while files in it change: pairs are independent, and valid ones keep working."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def renew(folder: Path, host: str) -> None:
     before = (folder / f"{host}.pem").stat().st_mtime
     make_certificate(folder, host, host, authority=folder.parent / "ca.pem")
-    os.utime(folder / f"{host}.pem", (before + 10, before + 10))  # however fast that was
+    os.utime(folder / f"{host}.pem", (before + 10, before + 10))  # a clearly later time, however fast the test is
 
 
 def take_away(folder: Path) -> None:
@@ -36,7 +36,7 @@ def take_away(folder: Path) -> None:
 
 
 async def serial(certificates: Certificates, host: str) -> str:
-    """The number of the certificate that a client gets."""
+    """The serial number of the certificate that a client receives."""
     trust = ssl.create_default_context(cafile=str(certificates._folder.parent / "ca.pem"))
     server = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0, ssl=certificates.context)
     port = server.sockets[0].getsockname()[1]
@@ -49,7 +49,7 @@ async def serial(certificates: Certificates, host: str) -> str:
     return str(found)
 
 
-async def test_a_file_that_is_broken_holds_up_no_other_one(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_broken_file_does_not_affect_other_certificates(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     certificates = Certificates(folder)
     a, b = await serial(certificates, "a.test"), await serial(certificates, "b.test")
     (folder / "a.test.pem").write_text("half of a file")
@@ -61,19 +61,19 @@ async def test_a_file_that_is_broken_holds_up_no_other_one(folder: Path, caplog:
     assert await serial(certificates, "a.test") != a
 
 
-async def test_a_renewal_is_whole_when_both_files_are_there(folder: Path) -> None:
+async def test_a_renewal_takes_effect_when_both_files_are_new(folder: Path) -> None:
     certificates = Certificates(folder)
     a = await serial(certificates, "a.test")
     old_key = (folder / "a.test.key").read_bytes()
     renew(folder, "a.test")
     new_key = (folder / "a.test.key").read_bytes()
-    (folder / "a.test.key").write_bytes(old_key)  # only the certificate has come
+    (folder / "a.test.key").write_bytes(old_key)  # only the certificate is new
     assert await serial(certificates, "a.test") == a
     (folder / "a.test.key").write_bytes(new_key)
     assert await serial(certificates, "a.test") != a
 
 
-async def test_a_folder_that_is_gone_for_a_moment_closes_no_host(folder: Path) -> None:
+async def test_a_folder_that_disappears_briefly_affects_no_host(folder: Path) -> None:
     certificates = Certificates(folder)
     a = await serial(certificates, "a.test")
     take_away(folder)

@@ -104,7 +104,7 @@ async def test_a_control_host_reaches_the_application(client: Client) -> None:
     )
 
 
-async def test_a_worker_host_never_does(start: Start) -> None:
+async def test_a_worker_host_never_reaches_the_application(start: Start) -> None:
     front = await start(control=APP)
     client = await front.connect()
     client.send(b"GET /api/show HTTP/1.1\r\nHost: w.localhost\r\n\r\n")
@@ -113,7 +113,7 @@ async def test_a_worker_host_never_does(start: Start) -> None:
     assert (await client.response()).status == 404
 
 
-async def test_without_an_application_the_control_host_is_nobody(front: Front) -> None:
+async def test_without_an_application_the_control_host_is_unknown(front: Front) -> None:
     client = await front.connect()
     client.send(request(b"GET", b"/api/show"))
     assert (await client.response()).status == 404
@@ -135,12 +135,12 @@ async def test_bodies_of_any_size_are_read(client: Client) -> None:
     assert (await client.response()).body == b"5"
 
 
-async def test_a_streamed_response_arrives_whole(client: Client) -> None:
+async def test_a_streamed_response_arrives_complete(client: Client) -> None:
     client.send(request(b"GET", b"/api/stream"))
     response = await client.response()
     assert response.headers[b"transfer-encoding"] == b"chunked"
     assert response.body == bytes(4 * MB)
-    client.send(request(b"GET", b"/api/lumps"))  # each larger than what may be on its way
+    client.send(request(b"GET", b"/api/lumps"))  # each lump is larger than the write buffer
     assert (await client.response()).body == b"x" * (5 * MB + 1)
 
 
@@ -161,7 +161,7 @@ async def test_a_header_that_would_split_the_response_is_a_500(client: Client) -
     assert b"b: c" not in response.head
 
 
-async def test_the_application_learns_that_its_client_left(client: Client) -> None:
+async def test_the_application_is_notified_when_its_client_disconnects(client: Client) -> None:
     seen.update(begun=asyncio.Event(), left=asyncio.Event())
     client.send(request(b"POST", b"/api/wait", b"Content-Length: 100000"))
     async with asyncio.timeout(5):
@@ -170,7 +170,7 @@ async def test_the_application_learns_that_its_client_left(client: Client) -> No
         await seen["left"].wait()
 
 
-async def test_the_body_limit_holds_here_too(start: Start) -> None:
+async def test_the_body_limit_applies_to_the_control_api(start: Start) -> None:
     front = await start(control=APP, body_bytes=1000)
     answer = await front.exchange(request(b"POST", b"/api/count", b"Content-Length: 1001"))
     assert answer.startswith(b"HTTP/1.1 413 ")

@@ -53,8 +53,8 @@ async def test_the_call_carries_the_url_and_the_raw_headers(front: Front) -> Non
     assert call.inline == (b"", True)
 
 
-async def test_the_same_head_again_is_routed_anew(front: Front) -> None:
-    """What was judged once is not judged again; where it goes is asked each time."""
+async def test_a_repeated_head_is_routed_again(front: Front) -> None:
+    """The result of parsing a head is cached; its route is looked up each time."""
     client = await front.connect()
     request = b"GET /again HTTP/1.1\r\nHost: w.localhost\r\n\r\n"
     with_body = request.replace(b"\r\n\r\n", b"\r\nContent-Length: 4\r\n\r\nbody")
@@ -83,7 +83,7 @@ async def test_pipelined_requests_are_answered_in_order(front: Front) -> None:
     for number, line in enumerate((b"/1", b"/p?q", b"/3"), start=1):
         call = await front.pool.next_call(number)
         assert call.head.split(b"\n")[0].endswith(line)
-        assert len(front.pool.calls) == number, "the next request was begun before this one was answered"
+        assert len(front.pool.calls) == number, "the next request started before this one was answered"
         call.answer(line)
         assert (await client.response()).body == line
 
@@ -96,7 +96,7 @@ async def test_a_thousand_pipelined_requests_answered_at_once_do_not_recurse(fro
         assert (await client.response()).status == 200
 
 
-@pytest.mark.parametrize("request_bytes", [POST, POST_CHUNKED, UPGRADE_POST])
+@pytest.mark.parametrize("request_bytes", [POST, POST_CHUNKED])
 async def test_a_small_body_travels_inside_the_call(front: Front, request_bytes: bytes) -> None:
     front.pool.script = echo
     client = await front.connect()
@@ -106,7 +106,7 @@ async def test_a_small_body_travels_inside_the_call(front: Front, request_bytes:
     assert (await client.response()).body == b"GET http://w.localhost/|"
 
 
-async def test_a_small_body_in_pieces_is_waited_for(front: Front) -> None:
+async def test_the_call_waits_for_a_small_body_in_pieces(front: Front) -> None:
     front.pool.script = echo
     client = await front.connect()
     for byte in POST:
@@ -116,13 +116,21 @@ async def test_a_small_body_in_pieces_is_waited_for(front: Front) -> None:
     assert front.pool.calls[0].inline == (b"hello", True)
 
 
-async def test_an_upgrade_that_is_not_wanted_is_ignored(front: Front) -> None:
+@pytest.mark.parametrize(
+    ("request_bytes", "body"),
+    [(UPGRADE, b"GET http://w.localhost/u|"), (UPGRADE_POST, b"POST http://w.localhost/u|hello")],
+)
+async def test_an_unsupported_upgrade_is_ignored_and_ends_the_connection(
+    front: Front, request_bytes: bytes, body: bytes
+) -> None:
     front.pool.script = echo
     client = await front.connect()
-    client.send(UPGRADE + GET)
-    assert (await client.response()).body == b"GET http://w.localhost/u|"
-    assert b"Upgrade: h2c\r\n" in front.pool.calls[0].head
-    assert (await client.response()).status == 200
+    client.send(request_bytes + GET)
+    response = await client.response()
+    assert (response.body, response.headers[b"connection"]) == (body, b"close")
+    assert b"Upgrade: " in front.pool.calls[0].head
+    assert await client.rest() == b""
+    assert len(front.pool.calls) == 1
 
 
 async def test_empty_lines_before_a_request_are_skipped(front: Front) -> None:
@@ -149,7 +157,7 @@ async def test_head_gets_the_length_and_no_body(front: Front) -> None:
     assert (await client.response()).body == b"Hello"
 
 
-async def test_head_without_a_body_tells_the_length_that_the_worker_told_or_none(front: Front) -> None:
+async def test_head_without_a_body_has_the_content_length_of_the_worker_or_none(front: Front) -> None:
     front.pool.script = None
     client = await front.connect()
     for block, length in ((PLAIN, None), (b"content-length: 1234\r\n" + PLAIN, b"1234")):
@@ -202,7 +210,7 @@ async def test_some_statuses_have_no_body(front: Front, status: int) -> None:
     assert (await client.response()).status == status
 
 
-async def test_http_1_0_is_closed_unless_asked_to_stay(front: Front) -> None:
+async def test_http_1_0_connections_close_without_keep_alive(front: Front) -> None:
     answer = await front.exchange(GET_10)
     assert b"\r\nconnection: close\r\n" in answer and answer.endswith(b"\r\n\r\nHello")
     client = await front.connect()
@@ -247,7 +255,7 @@ async def test_a_stream_is_chunked(front: Front) -> None:
     assert (await client.response()).body == b""
 
 
-async def test_a_client_that_leaves_cancels_its_call(front: Front) -> None:
+async def test_a_client_that_disconnects_cancels_its_call(front: Front) -> None:
     front.pool.script = None
     for leave in ("close", "abort"):
         front.pool.calls.clear()
@@ -348,7 +356,7 @@ async def test_a_body_before_its_response_becomes_a_500(front: Front) -> None:
     assert (await client.response()).status == 500
 
 
-async def test_a_stream_of_a_told_length_is_not_chunked(front: Front) -> None:
+async def test_a_stream_of_known_length_is_not_chunked(front: Front) -> None:
     front.pool.script = None
     client = await front.connect()
     client.send(GET + GET)
@@ -364,7 +372,7 @@ async def test_a_stream_of_a_told_length_is_not_chunked(front: Front) -> None:
 
 
 @pytest.mark.parametrize(("chunks", "arrives"), [((b"longer",), b""), ((b"ab", b"cdef"), b"ab"), ((b"ab",), b"")])
-async def test_a_body_of_another_length_than_told_is_cut_off(
+async def test_a_body_that_does_not_match_its_length_is_broken_off(
     front: Front, chunks: tuple[bytes, ...], arrives: bytes
 ) -> None:
     front.pool.script = None
@@ -379,7 +387,7 @@ async def test_a_body_of_another_length_than_told_is_cut_off(
 
 
 @pytest.mark.parametrize("length", [b"-1", b"1e3", b"9" * 16, b"5, 5", b""])
-async def test_a_length_that_is_no_number_becomes_a_500(front: Front, length: bytes) -> None:
+async def test_a_length_that_is_not_a_number_becomes_a_500(front: Front, length: bytes) -> None:
     block = b"content-length: " + length + b"\r\n"
     front.pool.script = lambda call: call.caller.on_response(200, block, b"", False)
     client = await front.connect()

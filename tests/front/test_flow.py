@@ -1,4 +1,4 @@
-"""Bodies that stream, both ways, and clients or workers that are slow about it."""
+"""Streaming bodies in both directions, and slow clients and workers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import pytest
 from scripted import PLAIN, Front, ScriptedCall, echo
 
 from atoll.errors import Failure
-from atoll.front.flow import DISCARD, GRANT_STEP, Download, Upload
+from atoll.front.flow import DISCARD, GRANT_STEP, ClientDownload, ClientUpload
+from atoll.holdings import Holdings
 from atoll.wire.generated import CHUNK, INLINE_BODY, WINDOW, ErrorCode
 
 Start = Callable[..., Awaitable[Front]]
@@ -31,11 +32,12 @@ def peak_kilobytes() -> int:
 
 
 class Taker:
-    """The two halves of a call, counting."""
+    """The two halves of a call, with counters."""
 
     def __init__(self) -> None:
         self.pieces: list[tuple[int, bool]] = []
         self.granted: list[int] = []
+        self.unsent = 0
 
     def send_body(self, chunk: bytes, ended: bool) -> None:
         self.pieces.append((len(chunk), ended))
@@ -46,7 +48,7 @@ class Taker:
 
 def test_an_upload_never_sends_more_than_its_credit() -> None:
     taker = Taker()
-    upload = Upload(taker)
+    upload = ClientUpload(taker)
     upload.take(b"x" * (WINDOW + 10), False)
     assert sum(size for size, _ in taker.pieces) == WINDOW
     assert all(size <= CHUNK for size, _ in taker.pieces)
@@ -61,10 +63,10 @@ def test_an_upload_never_sends_more_than_its_credit() -> None:
 
 def test_an_upload_whose_last_byte_uses_up_the_credit_still_ends() -> None:
     taker = Taker()
-    Upload(taker).take(b"x" * WINDOW, True)
+    ClientUpload(taker).take(b"x" * WINDOW, True)
     assert taker.pieces[-1] == (CHUNK, True)
     taker.pieces.clear()
-    upload = Upload(taker)
+    upload = ClientUpload(taker)
     upload.take(b"x" * WINDOW, False)
     upload.take(b"", True)
     assert taker.pieces[-1] == (0, True)
@@ -72,7 +74,7 @@ def test_an_upload_whose_last_byte_uses_up_the_credit_still_ends() -> None:
 
 def test_a_download_grants_only_while_the_client_reads() -> None:
     taker = Taker()
-    download = Download(taker, is_paused=False)
+    download = ClientDownload(taker, False, Holdings(), "a")
     download.sent(GRANT_STEP - 1)
     assert taker.granted == []
     download.sent(1)
@@ -84,7 +86,21 @@ def test_a_download_grants_only_while_the_client_reads() -> None:
     assert taker.granted == [GRANT_STEP, WINDOW]
 
 
-async def test_a_large_body_begins_the_call_before_it_has_arrived(front: Front) -> None:
+def test_a_download_of_a_tenant_that_holds_much_has_a_small_window_until_there_is_room() -> None:
+    taker, holdings = Taker(), Holdings(1000)
+    holdings.count("a", 1001)
+    download = ClientDownload(taker, True, holdings, "a")
+    download.sent(WINDOW)
+    download.resume()
+    assert taker.granted == [GRANT_STEP]
+    download.sent(GRANT_STEP)
+    assert taker.granted == [GRANT_STEP] * 2  # the window stays small, and the body goes on
+    holdings.count("a", -1)
+    download.sent(GRANT_STEP)
+    assert sum(taker.granted) == WINDOW + 2 * GRANT_STEP
+
+
+async def test_the_call_starts_before_a_large_body_has_arrived(front: Front) -> None:
     front.pool.script = None
     client = await front.connect()
     client.send(post(INLINE_BODY + 1))
@@ -133,7 +149,7 @@ async def send_zeros(writer: asyncio.StreamWriter, size: int) -> None:
         await writer.drain()
 
 
-async def test_100_megabytes_go_up_in_bounded_memory(start: Start) -> None:
+async def test_an_upload_of_100_megabytes_needs_bounded_memory(start: Start) -> None:
     front = await start(body_bytes=100 * MB)
     seen = 0
 
@@ -158,7 +174,7 @@ async def test_100_megabytes_go_up_in_bounded_memory(start: Start) -> None:
     assert peak_kilobytes() - before < 20 * 1024
 
 
-async def test_100_megabytes_come_down_in_bounded_memory(front: Front) -> None:
+async def test_a_download_of_100_megabytes_needs_bounded_memory(front: Front) -> None:
     piece = bytes(CHUNK)
     left = 100 * MB
 
@@ -190,7 +206,7 @@ async def test_100_megabytes_come_down_in_bounded_memory(front: Front) -> None:
     assert peak_kilobytes() - before < 20 * 1024
 
 
-async def test_a_client_that_does_not_read_gets_no_more_granted(front: Front) -> None:
+async def test_no_credit_is_granted_while_the_client_does_not_read(front: Front) -> None:
     front.pool.script = None
     raw = socket.create_connection(("127.0.0.1", front.server.port))
     raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -199,7 +215,7 @@ async def test_a_client_that_does_not_read_gets_no_more_granted(front: Front) ->
         call = await front.pool.next_call()
         call.caller.on_response(200, PLAIN, b"", False)
         sent, allowed = 0, WINDOW
-        for _ in range(1000):  # kernel buffers take some megabytes before the client's slowness is felt
+        for _ in range(1000):  # kernel buffers take some megabytes before the slow client has an effect
             if sent + CHUNK > allowed + call.granted:
                 break
             call.caller.on_body(bytes(CHUNK), False)
@@ -228,7 +244,7 @@ async def test_an_engine_that_ignores_its_credit_is_cut_off(front: Front) -> Non
         assert call.cancelled
 
 
-async def test_a_client_is_invited_only_when_its_body_will_be_taken(front: Front) -> None:
+async def test_100_continue_is_sent_only_if_the_body_will_be_read(front: Front) -> None:
     front.pool.script = echo
     client = await front.connect()
     client.send(post(5, b"Expect: 100-continue"))
@@ -236,7 +252,7 @@ async def test_a_client_is_invited_only_when_its_body_will_be_taken(front: Front
     client.send(b"hello")
     assert (await client.response()).body.endswith(b"|hello")
     client.send(post(5, b"Expect: 100-continue") + b"hello")
-    assert (await client.response()).status == 200, "a body that is already there needs no invitation"
+    assert (await client.response()).status == 200, "a body that has already arrived needs no 100 Continue"
     client.send(post(5, b"Expect: 100-continue").replace(b"w.localhost", b"nobody.localhost"))
     assert (await client.response()).status == 404
 
@@ -248,7 +264,7 @@ async def test_a_body_over_the_limit_is_refused_before_it_is_sent(start: Start) 
     assert front.pool.calls == []
 
 
-async def test_a_body_over_the_limit_is_refused_when_it_is_already_there(start: Start) -> None:
+async def test_a_body_over_the_limit_that_has_arrived_is_refused(start: Start) -> None:
     front = await start(body_bytes=3)
     assert (await front.exchange(post(4) + b"1234")).startswith(b"HTTP/1.1 413 ")
     assert front.pool.calls == []
@@ -266,14 +282,14 @@ async def test_a_chunked_body_over_the_limit_ends_its_call(start: Start) -> None
     assert await client.rest() == b""
 
 
-async def test_chunk_extensions_and_trailers_cannot_go_on_for_ever(front: Front) -> None:
+async def test_chunk_extensions_and_trailers_are_bounded(front: Front) -> None:
     front.pool.script = None
     client = await front.connect()
     client.send(CHUNKED + b"0\r\n" + b"T: " + b"x" * 70_000)
     assert (await client.response()).status == 400
 
 
-async def test_what_is_left_of_a_body_nobody_wants_is_dropped(front: Front) -> None:
+async def test_the_rest_of_an_unread_body_is_dropped(front: Front) -> None:
     front.pool.script = None
     client = await front.connect()
     client.send(post(DISCARD) + b"x" * 100)
@@ -286,7 +302,7 @@ async def test_what_is_left_of_a_body_nobody_wants_is_dropped(front: Front) -> N
     assert (await client.response()).body == b"next"
 
 
-async def test_too_much_of_a_body_nobody_wants_ends_the_connection_after_the_response(front: Front) -> None:
+async def test_a_large_unread_body_ends_the_connection_after_the_response(front: Front) -> None:
     front.pool.script = None
     client = await front.connect()
     client.send(post(50 * MB) + b"x" * 100)
@@ -298,7 +314,7 @@ async def test_too_much_of_a_body_nobody_wants_ends_the_connection_after_the_res
     assert await client.rest() == b""
 
 
-async def test_a_failure_while_the_body_comes_is_answered(front: Front) -> None:
+async def test_a_failure_during_the_upload_is_answered(front: Front) -> None:
     front.pool.script = None
     client = await front.connect()
     client.send(CHUNKED + b"5\r\nhello\r\n")
@@ -333,21 +349,21 @@ async def test_pipelined_bytes_wait_in_the_kernel_while_a_worker_is_slow(front: 
     flood = asyncio.create_task(flood_with(client.writer, GET * 1000, 500))
     (connection,) = front.server.shared.connections
     await holds(lambda: connection.is_held)
-    await asyncio.sleep(0.1)  # time in which a wrong front would read on
+    await asyncio.sleep(0.1)  # long enough for a faulty front to read on
     assert len(connection.buffer) < 1 * MB
     flood.cancel()
     call.answer()
     assert (await client.response()).status == 200
 
 
-async def test_a_client_that_reads_no_answers_gets_no_more_of_them(front: Front) -> None:
+async def test_a_client_that_does_not_read_answers_gets_no_more(front: Front) -> None:
     front.pool.script = lambda call: call.answer(bytes(10_000))
     client = await front.connect(receive_buffer=4096)
     flood = asyncio.create_task(flood_with(client.writer, GET * 100, 1000))
     await holds(lambda: front.server.shared.connections)
     (connection,) = front.server.shared.connections
     await holds(lambda: connection.is_write_paused and connection.is_held)
-    await asyncio.sleep(0.1)  # time in which a wrong front would answer more
+    await asyncio.sleep(0.1)  # long enough for a faulty front to answer more
     assert connection.transport.get_write_buffer_size() < MB
     answered = len(front.pool.calls)
     flood.cancel()
@@ -357,7 +373,7 @@ async def test_a_client_that_reads_no_answers_gets_no_more_of_them(front: Front)
 
 async def holds(condition: Callable[[], object]) -> None:
     async with asyncio.timeout(20):
-        while not condition():  # noqa: ASYNC110 (what is waited for tells nobody)
+        while not condition():  # noqa: ASYNC110 (the condition sends no event)
             await asyncio.sleep(0.01)
 
 
@@ -368,7 +384,7 @@ async def flood_with(writer: asyncio.StreamWriter, data: bytes, times: int) -> N
 
 
 @pytest.mark.parametrize("head", [post(10), post(MB), CHUNKED])
-async def test_a_client_that_leaves_amid_its_body_cancels_the_call(front: Front, head: bytes) -> None:
+async def test_a_client_that_disconnects_during_its_upload_cancels_the_call(front: Front, head: bytes) -> None:
     front.pool.script = None
     client = await front.connect()
     client.send(head + b"5")

@@ -1,4 +1,4 @@
-"""The two hottest functions: bytes -> head of a call, response -> bytes. And the pages made of the latter."""
+"""The two hottest functions: bytes -> head of a call, response -> bytes. And the error pages made with the latter."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from atoll.errors import Failure
 from atoll.front import http1
-from atoll.front.http1 import BadResponse, Refusal, header, request_head, response_bytes, response_head
+from atoll.front.http1 import BadResponse, Rejection, header, request_head, response_bytes, response_head
 from atoll.front.pages import Detail, error_page, refusal_bytes
 from atoll.wire.generated import ERRORS, ErrorCode
 
@@ -26,7 +26,7 @@ def test_a_request_head_becomes_the_head_of_a_call() -> None:
     )
 
 
-def test_the_minor_version_is_told() -> None:
+def test_the_minor_version_is_reported() -> None:
     assert request_head(HEAD.replace(b"1.1", b"1.0"), 100)[3] == 0
 
 
@@ -41,7 +41,7 @@ def test_targets_in_other_forms_become_paths(target: bytes, expected: bytes) -> 
 
 
 def test_a_url_over_the_limit_is_a_414() -> None:
-    with pytest.raises(Refusal) as caught:
+    with pytest.raises(Rejection) as caught:
         request_head(HEAD, 3)
     assert caught.value.status == 414
 
@@ -67,7 +67,7 @@ def test_a_response_is_framed_by_the_front() -> None:
     assert response_head(200, b"", http1.CHUNKED_BODY, b"").endswith(b"OK\r\ntransfer-encoding: chunked\r\n\r\n")
 
 
-def test_a_reason_phrase_takes_the_place_of_the_usual_words() -> None:
+def test_a_reason_phrase_replaces_the_standard_one() -> None:
     for _ in range(2):
         assert response_bytes(200, b" Fine\t\xff\r\na: b\r\n", b"Hello", DATE) == (
             b"HTTP/1.1 200 Fine\t\xff\r\na: b\r\n" + DATE + b"content-length: 5\r\n\r\nHello"
@@ -81,7 +81,7 @@ def test_a_reason_phrase_takes_the_place_of_the_usual_words() -> None:
     [b" \r\n", b" a\nb\r\n", b" a\rb\r\n", b" a\0\r\n", b" a\x7f\r\n", b" a", b" " + b"a" * 1025 + b"\r\n",
      b" a\r\n b\r\n", b" a\r\nContent-Length: 3\r\n", b"a: b\r\n c\r\n"],
 )  # fmt: skip
-def test_a_reason_phrase_that_could_be_more_is_refused(head: bytes) -> None:
+def test_a_reason_phrase_that_could_inject_headers_is_refused(head: bytes) -> None:
     for _ in range(2):
         with pytest.raises(BadResponse):
             response_bytes(200, head, b"", DATE)
@@ -103,7 +103,7 @@ def test_a_bad_block_is_refused_each_time() -> None:
             response_head(200, b"x\r\n", b"", DATE)
 
 
-def test_the_memory_for_good_blocks_is_bounded() -> None:
+def test_the_cache_of_valid_blocks_is_bounded() -> None:
     for number in range(3 * http1.MAX_KNOWN_BLOCKS):
         response_bytes(200, b"x: %d\r\n" % number, b"", DATE)
         assert len(http1.known_blocks) <= http1.MAX_KNOWN_BLOCKS
@@ -126,7 +126,7 @@ def test_every_failure_has_a_page_that_may_be_sent(code: ErrorCode, accept: byte
         assert json.loads(page.body)["error"]["name"] == code.name
 
 
-def test_stacks_and_what_broke_inside_are_shown_in_development_only() -> None:
+def test_stacks_and_internal_errors_are_shown_in_development_only() -> None:
     failure = Failure(ErrorCode.INTERNAL, "the secret reason", stack="at secret.js")
     assert b"secret" not in error_page(failure, b"", Detail.MESSAGES).body
     shown = error_page(failure, b"", Detail.STACKS).body
@@ -139,7 +139,7 @@ def test_an_exception_is_shown_with_its_name() -> None:
     assert page.body == b"error 1101: The worker threw an exception\nReferenceError: x is not defined\n"
 
 
-def test_strangers_do_not_learn_what_a_worker_threw_but_which_limit_it_passed() -> None:
+def test_clients_see_exceeded_limits_but_not_exceptions() -> None:
     thrown = Failure(ErrorCode.EXCEPTION, "no user alice in table users", name="DatabaseError")
     assert b"alice" not in error_page(thrown, b"", Detail.PUBLIC).body
     limit = Failure(ErrorCode.CPU, "used 51 ms of CPU, limit 50 ms")

@@ -1,4 +1,4 @@
-"""What a worker is told of its client: from the connection and from trusted proxies, never from itself."""
+"""What a worker learns about its client: from the connection and from trusted proxies, never from the client itself."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ TRUSTED = Proxies(("10.0.0.0/8", "fd00::/8", "127.0.0.1"))
 
 
 def seen(peer: Peer, *lines: str) -> tuple[str, dict[str, list[str]]]:
-    """The scheme and the headers that a worker gets for a request with these header lines."""
+    """The scheme and the headers that a worker receives for a request with these header lines."""
     head = "".join(f"{line}\r\n" for line in ("GET /p HTTP/1.1", "Host: h", *lines, ""))
     call_head = request_head(head.encode("latin-1"), 100, peer)[4].decode("latin-1")
     request, _, block = call_head.partition("\n")
@@ -36,10 +36,10 @@ def test_a_worker_learns_the_address_of_its_client() -> None:
     [
         "X-Forwarded-For: 6.6.6.6", "x-forwarded-for:6.6.6.6", "CF-Connecting-IP: 6.6.6.6", "X-Real-IP: 6.6.6.6",
         "X-Forwarded-Proto: https", "cf-connecting-ipv6: 6::6", "CF-Ray: 1", "X-Forwarded-Host: evil",
-        "CF-Atoll-TLS: TLSv1.3 x",
+        "CF-Atoll-TLS: TLSv1.3 x", "CF-Worker: 6.example", "cf-ew-via: 6", "CF-IPCity: 6", "cf-cert-verified: 6",
     ],
 )  # fmt: skip
-def test_nobody_is_believed_by_default(line: str) -> None:
+def test_no_proxy_is_trusted_by_default(line: str) -> None:
     scheme, headers = seen(Peer(TRUSTED, "192.0.2.1"), "X-Kept: 1", line, "Cf-Kept: 2", line)
     assert scheme == "http"
     assert "6" not in str(headers) and "evil" not in str(headers)
@@ -48,7 +48,7 @@ def test_nobody_is_believed_by_default(line: str) -> None:
 
 
 @pytest.mark.parametrize("line", ["Forwarded: for=6.6.6.6", "True-Client-IP: 6.6.6.6", "X-Real-IP: 6.6.6.6"])
-def test_a_claim_is_found_without_another_beside_it(line: str) -> None:
+def test_a_single_false_claim_is_removed(line: str) -> None:
     _, headers = seen(Peer(TRUSTED, "192.0.2.1"), line)
     assert "6.6" not in str(headers)
 
@@ -57,7 +57,7 @@ def test_a_claim_is_found_without_another_beside_it(line: str) -> None:
     ("chain", "client"),
     [
         ("192.0.2.9", "192.0.2.9"),
-        ("6.6.6.6, 192.0.2.9", "192.0.2.9"),  # the proxy's word is the last; what comes before is the client's claim
+        ("6.6.6.6, 192.0.2.9", "192.0.2.9"),  # the last entry is the proxy's own; earlier ones are the client's claim
         ("192.0.2.9, 10.1.1.1, 10.2.2.2", "192.0.2.9"),
         ("2001:db8::5", "2001:db8::5"),
         ("192.0.2.9:4711, 10.1.1.1:80", "192.0.2.9"),
@@ -82,7 +82,18 @@ def test_a_trusted_proxy_names_the_client(chain: str, client: str) -> None:
         assert headers["cf-ray"] == ["of-the-proxy"]
 
 
-def test_a_trusted_proxy_that_says_nothing_is_the_client() -> None:
+def test_claims_about_workers_are_dropped_even_from_a_trusted_proxy() -> None:
+    peer = Peer(TRUSTED, "10.0.0.1", is_proxy=True)
+    claims = ("CF-Worker: shop.example", "X-Forwarded-For: 192.0.2.9", "CF-EW-Via: 9", "CF-Bot-Score: 99")
+    _, headers = seen(peer, *claims, "CF-IPCountry: NL")
+    assert not {"cf-worker", "cf-ew-via", "cf-bot-score"} & headers.keys()
+    assert headers["cf-ipcountry"] == ["NL"]
+    _, headers = seen(peer, *claims, "CF-Ray: of-cloudflare")
+    assert not {"cf-worker", "cf-ew-via"} & headers.keys()
+    assert headers["cf-bot-score"] == ["99"]
+
+
+def test_a_trusted_proxy_without_forwarding_headers_is_the_client() -> None:
     scheme, headers = seen(Peer(TRUSTED, "10.0.0.1", is_proxy=True))
     assert (scheme, headers["cf-connecting-ip"]) == ("http", ["10.0.0.1"])
 
@@ -101,6 +112,6 @@ def test_only_named_addresses_are_proxies() -> None:
         Proxies(("nginx",))
 
 
-def test_tls_makes_the_scheme_true() -> None:
+def test_the_scheme_is_https_over_tls() -> None:
     scheme, headers = seen(Peer(Proxies(), "192.0.2.1", b"cf-atoll-tls: TLSv1.3 TLS_AES_256_GCM_SHA384\r\n"))
     assert (scheme, headers["x-forwarded-proto"]) == ("https", ["https"])

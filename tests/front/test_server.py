@@ -18,7 +18,7 @@ Start = Callable[..., Awaitable[Front]]
 GET = b"GET / HTTP/1.1\r\nHost: w.localhost\r\n\r\n"
 
 
-async def test_a_taken_port_is_named_with_who_has_it(front: Front) -> None:
+async def test_the_error_for_a_taken_port_names_its_owner(front: Front) -> None:
     port = front.server.port
     with pytest.raises(StartError) as caught:
         listen("127.0.0.1", port)
@@ -27,7 +27,7 @@ async def test_a_taken_port_is_named_with_who_has_it(front: Front) -> None:
     assert f"--port {port + 1}" in caught.value.hint
 
 
-def test_an_address_that_is_not_ours_is_a_start_error() -> None:
+def test_an_address_of_another_machine_is_a_start_error() -> None:
     with pytest.raises(StartError, match=r"192\.0\.2\.1"):
         listen("192.0.2.1", 0)
 
@@ -42,13 +42,13 @@ async def test_a_client_may_connect_before_the_server_is_ready(front: Front) -> 
     listening = listen("127.0.0.1", 0)
     with socket.create_connection(("127.0.0.1", listening.port)) as early:
         early.sendall(GET)
-        server = Server(pool=front.pool, router=front.router)
+        server = Server(front.pool, front.router)
         await server.startup(listening)
         await front.pool.next_call()
         await server.shutdown()
 
 
-async def test_a_head_that_dribbles_in_is_given_up(start: Start) -> None:
+async def test_a_head_that_arrives_too_slowly_is_refused(start: Start) -> None:
     front = await start(header_timeout=0.1, idle_timeout=30)
     client = await front.connect()
     client.send(GET)
@@ -79,7 +79,7 @@ async def test_an_idle_connection_is_closed(start: Start) -> None:
 
 
 @pytest.mark.parametrize("length", [10, 1_000_000])
-async def test_a_body_that_stops_coming_is_given_up(start: Start, length: int) -> None:
+async def test_a_body_that_stalls_is_refused(start: Start, length: int) -> None:
     front = await start(body_timeout=0.1)
     front.pool.script = None
     client = await front.connect()
@@ -88,8 +88,8 @@ async def test_a_body_that_stops_coming_is_given_up(start: Start, length: int) -
     assert all(call.cancelled for call in front.pool.calls)
 
 
-async def test_the_time_for_a_body_counts_from_its_head(start: Start) -> None:
-    """A fresh connection that sends its head at once and the body a moment later was taken for a silent one."""
+async def test_the_time_limit_of_a_body_starts_with_its_head(start: Start) -> None:
+    """The time limit for a body starts with its head. A body that follows its head after a moment is not too late."""
     front = await start(header_timeout=1, body_timeout=2, idle_timeout=60)
     client = await front.connect()
     client.send(b"POST / HTTP/1.1\r\nHost: w.localhost\r\nContent-Length: 1\r\n\r\n")
@@ -98,7 +98,7 @@ async def test_the_time_for_a_body_counts_from_its_head(start: Start) -> None:
     assert (await client.response()).status == 200
 
 
-async def test_a_slow_worker_is_not_the_fault_of_the_client(start: Start) -> None:
+async def test_a_slow_worker_does_not_time_out_its_client(start: Start) -> None:
     front = await start(header_timeout=0.05, body_timeout=0.05, idle_timeout=0.05)
     front.pool.script = None
     client = await front.connect()
@@ -148,7 +148,7 @@ async def test_shutdown_lets_exchanges_in_flight_finish(start: Start) -> None:
     assert len(front.pool.calls) == 2
 
 
-async def test_shutdown_cuts_what_does_not_finish_in_time(start: Start) -> None:
+async def test_shutdown_ends_exchanges_that_do_not_finish_in_time(start: Start) -> None:
     front = await start(drain_seconds=0.1)
     front.pool.script = None
     client = await front.connect()

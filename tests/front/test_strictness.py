@@ -1,25 +1,19 @@
-"""What the front refuses, and that no split into packets and no garbage changes what it does.
+"""What the front refuses. No split into packets and no garbage changes its behaviour.
 
-The table is the promise of PARTS.md section 1: what llhttp refuses by itself and what it lets through and we do not.
+The table lists what llhttp itself refuses, and what llhttp accepts but the front refuses.
 """
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Awaitable, Callable
 from itertools import pairwise
 
 import pytest
-import uvloop
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scripted import Front, ScriptedPool, echo, version
-
-from atoll.front.bounds import Bounds
-from atoll.front.connection import Connection
-from atoll.front.shared import Shared
-from atoll.router import Router
+from packets import run_packets
+from scripted import Front
 
 Start = Callable[..., Awaitable[Front]]
 
@@ -171,9 +165,9 @@ async def test_an_unusual_but_valid_request_is_served(front: Front, request_byte
     assert (await client.response()).status == 200
 
 
-async def test_a_refusal_says_why_in_words(front: Front) -> None:
+async def test_a_refusal_explains_its_reason(front: Front) -> None:
     answer = await front.exchange(get(b"Host: a", b"Host: b"))
-    assert answer.endswith(b"\r\n\r\n400 Bad Request: there must be one Host header: Atoll finds the worker by it\n")
+    assert answer.endswith(b"\r\n\r\n400 Bad Request: exactly one Host header is required: it selects the worker\n")
 
 
 # Any split into packets ---------------------------------------------------------------------------------------------
@@ -181,76 +175,30 @@ async def test_a_refusal_says_why_in_words(front: Front) -> None:
 STREAM = (
     GOOD,
     b"POST /a HTTP/1.1\r\n" + H + b"Content-Length: 9\r\n\r\n\r\n\r\nab\r\n\r",
-    b"\r\nGET /b HTTP/1.1\r\n" + H + b"Connection: Upgrade\r\nUpgrade: foo\r\n\r\n",
+    b"\r\nGET /b HTTP/1.1\r\n" + H + b"Connection: Upgrade\r\n\r\n",
     CHUNKED.replace(b"/", b"/c", 1) + b"\r\n4\r\n\r\n\r\n\r\n6;x=y\r\n0\r\n\r\n!\r\n0\r\nT: u\r\n\r\n",
     b"HEAD /d HTTP/1.1\r\n" + H + b"\r\n",
-    b"POST /e HTTP/1.1\r\n" + H + b"Connection: Upgrade\r\nUpgrade: foo\r\nContent-Length: 2\r\n\r\nhi",
+    b"POST /e HTTP/1.1\r\n" + H + b"Upgrade: foo\r\nContent-Length: 2\r\n\r\nhi",
     CHUNKED.replace(b"/", b"/f", 1) + b"\r\n0\r\n\r\n",
-    b"GET /g HTTP/1.1\r\n" + H + b"Connection: close\r\n\r\n",
+    b"POST /g HTTP/1.1\r\n" + H + b"Connection: Upgrade\r\nUpgrade: foo\r\nContent-Length: 2\r\n\r\nho",
 )
 
 
-class Tap(asyncio.Transport):
-    """A transport that keeps what is written: packets go to the connection by hand, with nothing to reorder them."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.written = bytearray()
-        self.is_closed = False
-
-    def write(self, data: bytes | bytearray | memoryview) -> None:
-        self.written += data
-
-    def get_extra_info(self, name: str, default: object = None) -> object:
-        return default
-
-    def writelines(self, list_of_data: object) -> None:
-        for data in list_of_data:  # type: ignore[attr-defined]
-            self.written += data
-
-    def get_write_buffer_size(self) -> int:
-        return 0
-
-    def pause_reading(self) -> None: ...
-    def resume_reading(self) -> None: ...
-
-    def close(self) -> None:
-        self.is_closed = True
-
-    abort = write_eof = close
-
-
-def run_packets(packets: list[bytes]) -> tuple[bytes, list[tuple[bytes, bytes]]]:
-    async def run() -> tuple[bytes, list[tuple[bytes, bytes]]]:
-        pool = ScriptedPool()
-        pool.script = echo
-        pool.on_chunk = lambda call, chunk, ended: echo(call)
-        router = Router()
-        router.put("w", version("w"))
-        connection = Connection(Shared(pool, router, None, Bounds()))
-        tap = Tap()
-        connection.connection_made(tap)
-        for packet in packets:
-            if not tap.is_closed:
-                connection.data_received(packet)
-            await asyncio.sleep(0)
-        for _ in range(50):
-            await asyncio.sleep(0)
-        connection.connection_lost(None)
-        return bytes(tap.written), [(call.head, bytes(call.body)) for call in pool.calls]
-
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(run())
-
-
 WHOLE = b"".join(STREAM)
-EXPECTED = run_packets([WHOLE])
 
 
-def test_the_stream_of_the_split_tests_is_what_it_should_be() -> None:
+def answers_of(packets: list[bytes]) -> tuple[bytes, list[tuple[bytes, bytes]]]:
+    outcome = run_packets(packets)
+    return outcome.written, [(call.head, bytes(call.body)) for call in outcome.calls]
+
+
+EXPECTED = answers_of([WHOLE])
+
+
+def test_the_stream_of_the_split_tests_is_parsed_correctly() -> None:
     answers, calls = EXPECTED
     assert answers.count(b"HTTP/1.1 200 OK") == len(STREAM)
-    bodies = [b"", b"\r\n\r\nab\r\n\r", b"", b"\r\n\r\n0\r\n\r\n!", b"", b"hi", b"", b""]
+    bodies = [b"", b"\r\n\r\nab\r\n\r", b"", b"\r\n\r\n0\r\n\r\n!", b"", b"hi", b"", b"ho"]
     assert [body for _, body in calls] == bodies
 
 
@@ -258,11 +206,11 @@ def test_the_stream_of_the_split_tests_is_what_it_should_be() -> None:
 @given(st.lists(st.integers(1, len(WHOLE) - 1), max_size=40))
 def test_any_split_of_a_pipelined_stream_gives_the_same_answers(cuts: list[int]) -> None:
     edges = [0, *sorted(set(cuts)), len(WHOLE)]
-    assert run_packets([WHOLE[a:b] for a, b in pairwise(edges)]) == EXPECTED
+    assert answers_of([WHOLE[a:b] for a, b in pairwise(edges)]) == EXPECTED
 
 
 def test_one_byte_per_packet_gives_the_same_answers() -> None:
-    assert run_packets([WHOLE[i : i + 1] for i in range(len(WHOLE))]) == EXPECTED
+    assert answers_of([WHOLE[i : i + 1] for i in range(len(WHOLE))]) == EXPECTED
 
 
 pieces = st.one_of(
@@ -275,5 +223,5 @@ pieces = st.one_of(
 
 @settings(max_examples=300, deadline=None)
 @given(st.lists(pieces, max_size=20))
-def test_no_bytes_raise_out_of_the_connection(packets: list[bytes]) -> None:
+def test_no_input_raises_an_exception_in_the_connection(packets: list[bytes]) -> None:
     run_packets([packet for packet in packets if packet])

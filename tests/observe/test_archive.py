@@ -1,4 +1,4 @@
-"""A backup is whole, consistent though the data changes, and a bad one changes nothing."""
+"""A backup is complete, and consistent while the data changes. A bad backup changes nothing."""
 
 from __future__ import annotations
 
@@ -57,14 +57,14 @@ def names(archive: bytes) -> list[str]:
         return tar.getnames()
 
 
-def test_a_backup_holds_what_is_kept_and_nothing_that_is_made_anew(data: Path) -> None:
+def test_a_backup_has_stored_data_and_no_rebuildable_files(data: Path) -> None:
     archive = archive_of(data)
     assert names(archive) == [MANIFEST, "atoll.db", "kv/kv.db", "logs.db", "secret.key"]
     assert names(archive_of(data, logs=False)) == [MANIFEST, "atoll.db", "kv/kv.db", "secret.key"]
-    assert not list(data.glob("backup-*")), "nothing is left behind"
+    assert not list(data.glob("backup-*")), "no work folder is left"
 
 
-def test_a_restored_folder_holds_the_same(data: Path, tmp_path: Path) -> None:
+def test_a_restored_folder_has_the_same_data(data: Path, tmp_path: Path) -> None:
     manifest = restore(io.BytesIO(archive_of(data)), tmp_path / "new")
     assert manifest.atoll == __version__
     assert (tmp_path / "new/secret.key").read_bytes() == bytes(range(32))
@@ -75,7 +75,7 @@ def test_a_restored_folder_holds_the_same(data: Path, tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["data", "new"], "no work folder is left"
 
 
-def test_a_database_is_copied_as_it_was_at_one_moment(data: Path, tmp_path: Path) -> None:
+def test_a_database_is_copied_as_one_snapshot(data: Path, tmp_path: Path) -> None:
     writer = database(data / "kv" / "kv.db")
     writer.execute("DELETE FROM pairs; INSERT INTO pairs VALUES ('a', 0), ('b', 0)")
     stop = threading.Event()
@@ -94,7 +94,7 @@ def test_a_database_is_copied_as_it_was_at_one_moment(data: Path, tmp_path: Path
             copy = apsw.Connection(str(tmp_path / f"new{number}/kv/kv.db"))
             assert copy.pragma("integrity_check") == "ok"
             a, b = copy.execute("SELECT value FROM pairs WHERE key IN ('a', 'b')").fetchall()
-            assert a == b, "half a transaction"
+            assert a == b, "the copy has half a transaction"
             copy.close()
     finally:
         stop.set()
@@ -102,10 +102,10 @@ def test_a_database_is_copied_as_it_was_at_one_moment(data: Path, tmp_path: Path
         writer.close()
 
 
-def test_a_root_key_that_is_rotated_meanwhile_opens_what_is_in_the_copy(
+def test_a_backup_during_a_key_rotation_can_be_opened(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The database is copied first, the key would be long after: here the rotation comes in between."""
+    """The database is copied first and the key much later: the rotation happens in between."""
     copy_file, rotations = backup._copy_file, iter([b"2", b"3"])
     (data / KEY_FILE).write_bytes(b"1")
 
@@ -126,7 +126,7 @@ def test_a_root_key_that_is_rotated_meanwhile_opens_what_is_in_the_copy(
     assert (tmp_path / "new" / KEY_FILE).read_bytes() == b"3"
 
 
-def test_code_caches_are_not_taken_from_outside(data: Path, tmp_path: Path) -> None:
+def test_code_caches_are_not_restored_from_a_backup(data: Path, tmp_path: Path) -> None:
     connection = database(data / "atoll.db")
     connection.execute("PRAGMA foreign_keys = OFF; INSERT INTO code_caches VALUES ('v', 'worker.js', 'v8', x'00')")
     connection.close()
@@ -137,7 +137,7 @@ def test_code_caches_are_not_taken_from_outside(data: Path, tmp_path: Path) -> N
 
 
 def changed(archive: bytes, change: Callable[[dict[str, Any]], None], extra: str = "") -> bytes:
-    """The archive with another manifest, and maybe one file more."""
+    """The archive with another manifest, and optionally an additional file."""
     out = io.BytesIO()
     with tarfile.open(fileobj=io.BytesIO(archive)) as tar, tarfile.open(fileobj=out, mode="w") as new:
         for member in tar:
@@ -177,15 +177,15 @@ def test_a_backup_of_a_newer_atoll_is_refused(
     ("spoil", "words"),
     [
         (lambda archive: b"no tar at all" * 100, "damaged"),
-        (lambda archive: b"", "damaged|no backup"),
+        (lambda archive: b"", "damaged|not a backup"),
         (lambda archive: archive[: len(archive) // 2], "damaged"),
-        (lambda archive: archive.replace(bytes(range(32)), bytes(32)), "secret.key` has other bytes"),
-        (lambda archive: changed(archive, lambda m: m["files"].pop()), "not what the manifest says"),
+        (lambda archive: archive.replace(bytes(range(32)), bytes(32)), "secret.key` does not match its hash"),
+        (lambda archive: changed(archive, lambda m: m["files"].pop()), "does not match the manifest"),
         (lambda archive: changed(archive, lambda m: m["files"][0].update(name="../x")), "a file named '../x'"),
         (lambda archive: changed(archive, lambda m: m["files"][0].update(name="/x")), "a file named '/x'"),
         (lambda archive: changed(archive, lambda m: m["files"].append(dict(m["files"][0], name="y"))), "missing"),
         (lambda archive: changed(archive, lambda m: m.pop("files")), "manifest cannot be read"),
-        (lambda archive: changed(archive, lambda m: None, extra="../../evil"), "not what the manifest says"),
+        (lambda archive: changed(archive, lambda m: None, extra="../../evil"), "does not match the manifest"),
     ],
 )
 def test_a_damaged_backup_changes_nothing(
@@ -197,7 +197,7 @@ def test_a_damaged_backup_changes_nothing(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["data", "new"]
 
 
-def test_a_folder_that_holds_something_or_is_in_use_is_not_touched(data: Path, tmp_path: Path) -> None:
+def test_a_folder_that_is_not_empty_or_in_use_is_not_touched(data: Path, tmp_path: Path) -> None:
     archive = archive_of(data)
     with pytest.raises(StartError, match="is not empty"):
         restore(io.BytesIO(archive), data)
@@ -207,7 +207,7 @@ def test_a_folder_that_holds_something_or_is_in_use_is_not_touched(data: Path, t
     used.close()
 
 
-def test_what_a_crash_left_of_an_earlier_backup_goes_with_the_next(data: Path) -> None:
+def test_leftovers_of_a_crashed_backup_are_removed_by_the_next(data: Path) -> None:
     (data / "backup-abc").mkdir()
     (data / "backup-abc" / "atoll.db").write_bytes(b"half")
     assert "backup-abc/atoll.db" not in names(archive_of(data))

@@ -1,4 +1,4 @@
-"""Records of calls are stored, found, kept within their bounds, and cost the request path next to nothing."""
+"""Records of calls are stored, found, bounded, and cost the request path almost nothing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from atoll.errors import Failure
 from atoll.logs import Invocation, LogLine
 from atoll.observe import live, store, table
 from atoll.observe.store import LogStore
-from atoll.observe.table import Place, Question
+from atoll.observe.table import Question, TablePlace
 from atoll.wire.generated import ErrorCode, Level, Outcome
 from atoll.workers import Version
 from tests.eventually import eventually
@@ -33,7 +33,7 @@ def call(worker: str = "w", status: int = 200, text: str = "", **fields: Any) ->
 
 @pytest.fixture
 async def opened(tmp_path: Path) -> AsyncIterator[Callable[..., LogStore]]:
-    """Open the store of the test's folder with workers in it; again, for a restart."""
+    """Opens the store of the test's folder with workers in it. Open it again for a restart."""
     stores: list[LogStore] = []
 
     def start(*workers: str, **bounds: Any) -> LogStore:
@@ -52,7 +52,7 @@ async def statuses(logs: LogStore, worker: str = "w", **question: Any) -> list[i
     return [entry.status for entry in (await logs.find(Question(worker, **question))).entries]
 
 
-async def test_the_newest_records_come_first_and_each_worker_has_its_own(opened: Callable[..., LogStore]) -> None:
+async def test_records_are_newest_first_and_separate_per_worker(opened: Callable[..., LogStore]) -> None:
     logs = opened("w", "other")
     for status in range(200, 205):
         logs.record(call(status=status))
@@ -80,19 +80,19 @@ async def test_an_event_is_shown_by_its_label_without_headers(opened: Callable[.
     assert (entry.event, entry.method, entry.url, entry.headers) == ("scheduled", "CRON", "*/5 * * * *", {})
 
 
-async def test_pages_lead_through_all_records_without_a_gap(opened: Callable[..., LogStore]) -> None:
+async def test_pages_cover_all_records_without_a_gap(opened: Callable[..., LogStore]) -> None:
     logs = opened()
     for status in range(10):
         logs.record(call(status=status, at=NOW + status // 3))  # several in one millisecond
     seen: list[int] = []
-    place: Place | None = None
+    place: TablePlace | None = None
     while True:
         found = await logs.find(Question("w", limit=4, before=place))
         seen += [entry.status for entry in found.entries]
         place = found.rest
         if place is None:
             break
-        logs.record(call(status=99, at=NOW + 50))  # what comes meanwhile does not shift the pages
+        logs.record(call(status=99, at=NOW + 50))  # new records do not shift the pages
         await logs.settle()
     assert seen == list(range(9, -1, -1))
 
@@ -109,25 +109,25 @@ async def test_records_are_found_by_time_version_outcome_level_and_text(opened: 
     assert await statuses(logs, until=ms) == [1]
     assert await statuses(logs, version="v2") == [2]
     assert await statuses(logs, outcome=int(Outcome.EXCEPTION)) == [4]
-    assert await statuses(logs, level=int(Level.WARN)) == [4, 3], "an exception is as bad as an error"
+    assert await statuses(logs, level=int(Level.WARN)) == [4, 3], "an exception counts as an error"
     assert await statuses(logs, level=int(Level.ERROR)) == [4]
     assert await statuses(logs, text="ORDERS") == [2]
     assert await statuses(logs, text='" and \\') == [3]
     assert await statuses(logs, text="kaput \u2014 100%") == [4]
     assert await statuses(logs, text="KAPUT \u2014") == [4]
-    assert await statuses(logs, text="00_") == [], "a wildcard of SQL is a letter like any other"
+    assert await statuses(logs, text="00_") == [], "SQL wildcards are plain characters"
     assert await statuses(logs, text="host") == [], "headers are not searched"
 
 
 @pytest.mark.parametrize("text", ["größe", "GRÖßE", "ÄNDERN", "e ä", "100% ä", "größe ändern 100%"])
-async def test_case_does_not_count_in_any_alphabet(opened: Callable[..., LogStore], text: str) -> None:
+async def test_searches_ignore_case_in_any_alphabet(opened: Callable[..., LogStore], text: str) -> None:
     logs = opened()
     logs.record(call(status=1, text="Größe ändern: größe ändern 100% ändern"))
     logs.record(call(status=2, text="gr\u00d8sse 100 Handern"))
     assert await statuses(logs, text=text) == [1]
 
 
-async def test_a_search_that_finds_little_goes_on_where_it_stopped(
+async def test_a_long_search_continues_where_it_stopped(
     opened: Callable[..., LogStore], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(table, "STEP", 10)
@@ -156,7 +156,7 @@ async def test_a_busy_worker_is_sampled_and_the_rest_counted(opened: Callable[..
     assert (logs.dropped("busy"), logs.dropped("quiet")) == (90, 0)
 
 
-async def test_every_call_is_in_a_record_or_in_the_number_that_the_next_record_tells(
+async def test_every_call_has_a_record_or_is_counted_in_the_next_one(
     opened: Callable[..., LogStore], tmp_path: Path
 ) -> None:
     logs = opened(rate=20)
@@ -172,9 +172,9 @@ async def test_every_call_is_in_a_record_or_in_the_number_that_the_next_record_t
     assert [entry.skipped for entry in entries if entry.skipped] == [90, 90, 90]
 
 
-async def test_records_that_could_not_be_stored_are_told_by_the_next_one(opened: Callable[..., LogStore]) -> None:
+async def test_records_that_could_not_be_stored_are_counted_in_the_next_one(opened: Callable[..., LogStore]) -> None:
     logs = opened()
-    logs.record(call()._replace(cpu_us=2**70))  # more than SQLite has room for
+    logs.record(call()._replace(cpu_us=2**70))  # too large for SQLite
     logs.record(call())
     await logs.settle()
     logs.record(call(status=201))
@@ -182,7 +182,7 @@ async def test_records_that_could_not_be_stored_are_told_by_the_next_one(opened:
     assert (entry.status, entry.skipped, logs.dropped("w")) == (201, 2, 2)
 
 
-async def test_what_waits_to_be_stored_is_bounded(
+async def test_records_waiting_to_be_stored_are_bounded(
     opened: Callable[..., LogStore], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(store, "WAITING_BYTES", 10_000)
@@ -193,14 +193,14 @@ async def test_what_waits_to_be_stored_is_bounded(
     assert logs.dropped("w") == 17
 
 
-async def test_old_records_go(opened: Callable[..., LogStore]) -> None:
+async def test_old_records_are_deleted(opened: Callable[..., LogStore]) -> None:
     logs = opened(days=1)
     logs.record(call(status=1, at=NOW - 90_000))
     logs.record(call(status=2, at=NOW - 80_000))
     assert await statuses(logs) == [2]
 
 
-async def test_records_grow_too_old_though_nothing_happens(
+async def test_records_expire_even_without_new_calls(
     opened: Callable[..., LogStore], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(table, "ERASE_ROWS", 2)
@@ -209,7 +209,7 @@ async def test_records_grow_too_old_though_nothing_happens(
         logs.record(call(status=hours, at=NOW - hours * 3600))
     await logs.close()
     logs = opened(days=5 / 24)
-    assert await statuses(logs) == [0, 1, 2, 3, 4, 5], "what is too old is not told"
+    assert await statuses(logs) == [0, 1, 2, 3, 4, 5], "records that are too old are not shown"
     connection = apsw.Connection(str(tmp_path / store.LOGS_FILE))
 
     async def is_gone() -> bool:
@@ -219,7 +219,7 @@ async def test_records_grow_too_old_though_nothing_happens(
     connection.close()
 
 
-async def test_the_largest_worker_of_the_largest_tenant_pays_for_the_size(
+async def test_the_size_limit_deletes_records_of_the_largest_worker_of_the_largest_tenant(
     opened: Callable[..., LogStore], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(table, "ERASE_ROWS", 10)
@@ -233,7 +233,7 @@ async def test_the_largest_worker_of_the_largest_tenant_pays_for_the_size(
     assert len(await statuses(logs, "small")) == len(await statuses(logs, "other")) == 1
 
 
-async def test_a_deleted_worker_leaves_nothing(
+async def test_a_deleted_worker_leaves_no_records(
     opened: Callable[..., LogStore], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(table, "ERASE_ROWS", 3)
@@ -247,13 +247,13 @@ async def test_a_deleted_worker_leaves_nothing(
     logs.record(call("other"))
     await logs.close()
     logs = opened("other")
-    logs.forget_strangers()  # the erasure may have been cut short by the end
+    logs.forget_strangers()  # the node may have stopped during the deletion
     await logs.close()
     logs = opened("other", "w")
     assert await statuses(logs, "w") == [] and len(await statuses(logs, "other")) == 1
 
 
-async def test_a_listener_hears_everything_it_has_room_for_and_how_much_it_missed(
+async def test_a_listener_receives_what_fits_and_the_number_of_missed_records(
     opened: Callable[..., LogStore],
 ) -> None:
     logs = opened("w", "other", rate=1)
@@ -278,7 +278,7 @@ async def test_a_listener_ends_with_its_worker(opened: Callable[..., LogStore]) 
     came = await listener.next(5)
     assert came is not None and came[0][0].status == 7
     assert await listener.next(5) is None
-    assert await logs.listen("w").next(5) is None, "a worker that is not there has nothing to say"
+    assert await logs.listen("w").next(5) is None, "a stream of an unknown worker ends at once"
 
 
 async def test_recording_is_quick(opened: Callable[..., LogStore]) -> None:
@@ -290,20 +290,20 @@ async def test_recording_is_quick(opened: Callable[..., LogStore]) -> None:
         for _ in range(2_000):
             record(one)
         best = min(best, (time.process_time() - start) / 2_000)
-    assert best < 5e-6  # it is about 0.5 us on the machine it was written on; a slow one must not fail the test
+    assert best < 5e-6  # about 0.5 us on the author's machine; the limit allows slow machines
 
 
-async def test_a_call_nobody_has_room_for_is_counted_by_all(opened: Callable[..., LogStore]) -> None:
+async def test_a_call_without_room_is_counted_by_every_listener(opened: Callable[..., LogStore]) -> None:
     logs = opened(rate=2)
     listener = logs.listen("w")
     asked = 0
     while logs.wants("w"):
         logs.record(call(status=asked))
         asked += 1
-    assert asked == live.BOX, "a listener with room hears of a call that is not kept"
+    assert asked == live.BOX, "a listener with room receives a call that is not stored"
     came = await listener.next(1)
     assert came is not None and (len(came[0]), came[1]) == (live.BOX, 1)
-    assert logs.wants("w"), "there is room again"
+    assert logs.wants("w"), "the listener has room again"
     await logs.settle()
     logs.record(call())
     newest = (await logs.find(Question("w"))).entries[0]

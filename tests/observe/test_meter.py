@@ -1,13 +1,14 @@
-"""Numbers are counted cheaply, stay bounded, and are told as Prometheus wants them."""
+"""Metrics are counted cheaply, stay bounded, and have the format of Prometheus."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import time
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from atoll.engine.measures import PoolStats
+from atoll.engine.stats import PoolStats
 from atoll.logs import Invocation
 from atoll.observe.meter import Meter
 from atoll.observe.metrics import Metrics
@@ -17,16 +18,18 @@ from atoll.tallies import RECENT, Histogram, OpTally
 from atoll.wire.generated import Outcome
 from atoll.workers import Version
 
-LABELS = ("tenant", "worker", "outcome", "status", "binding", "op", "process", "reason", "result", "version", "le")
+LABELS = ("tenant", "worker", "version", "outcome", "status", "binding", "op", "process", "reason", "result", "le")
 
 
-def call(worker: str, status: int = 200, outcome: Outcome = Outcome.OK, wall_us: int = 2_000) -> Invocation:
-    version = Version("v", f"id of {worker}", worker, "local", (), "worker.js")
+def call(
+    worker: str, status: int = 200, outcome: Outcome = Outcome.OK, wall_us: int = 2_000, number: int = 1
+) -> Invocation:
+    version = Version(f"{worker} {number}", f"id of {worker}", worker, "local", (), "worker.js")
     return Invocation(version, outcome, status, 150, wall_us, 1.8e9, b"")
 
 
 def samples(meter: Meter, *workers: str, **sources: object) -> dict[tuple[str, ...], float]:
-    """Everything a scrape shows, by name and values of labels."""
+    """Everything a scrape shows, by name and label values."""
     known = {
         "pool": lambda: PoolStats(engines=2, evictions=3),
         "ops": lambda: (),
@@ -38,7 +41,7 @@ def samples(meter: Meter, *workers: str, **sources: object) -> dict[tuple[str, .
         "connections": lambda: 7,
         "version": "1.2.3",
     } | sources
-    text = Metrics(meter, Sources(**known)).text().decode()  # type: ignore[arg-type]
+    text = asyncio.run(Metrics(meter, Sources(**known)).text()).decode()  # type: ignore[arg-type]
     return {
         (sample.name, *(sample.labels[label] for label in LABELS if label in sample.labels)): sample.value
         for family in text_string_to_metric_families(text)
@@ -65,7 +68,7 @@ def test_calls_are_counted_by_worker_outcome_and_status() -> None:
     assert found["atoll_request_cpu_seconds_bucket", "local", "b", "0.00025"] == 1
 
 
-def test_what_other_rooms_count_is_shown() -> None:
+def test_counters_of_other_rooms_are_shown() -> None:
     tally = OpTally()
     tally.times.add(300)
     tally.refused += 1
@@ -73,7 +76,7 @@ def test_what_other_rooms_count_is_shown() -> None:
     found = samples(Meter(), ops=lambda: ops, processes=lambda: uses_of({"node": os.getpid(), "gone": 2**22 + 1}))
     assert found["atoll_op_duration_seconds_bucket", "kv", "kv.get", "0.0005"] == 1
     assert found["atoll_ops_refused_total", "kv", "kv.get"] == 1
-    assert ("atoll_ops_refused_total", "kv", "kv.put") not in found, "what never happened takes no room"
+    assert ("atoll_ops_refused_total", "kv", "kv.put") not in found, "a counter at zero has no series"
     assert found["atoll_resident_bytes", "node"] > 1e6 and ("atoll_resident_bytes", "gone") not in found
     assert found["atoll_cpu_seconds_total", "node"] > 0
     assert (found["atoll_engines",], found["atoll_evictions_total",], found["atoll_engine_restarts_total",]) == (
@@ -85,26 +88,49 @@ def test_what_other_rooms_count_is_shown() -> None:
     assert found["atoll_deploys_total", "ok"] == 4 and found["atoll_info", "1.2.3"] == 1
 
 
-def test_series_are_bounded_and_a_deleted_worker_gives_its_place_away() -> None:
+def test_series_are_bounded_and_deleted_workers_free_their_place() -> None:
     meter = Meter(max_workers=2)
     for worker in ("a", "b", "c", "d"):
         meter.record(call(worker))
     found = samples(meter, "a", "b", "c", "d")
     assert found["atoll_requests_total", "", "(other)", "ok", "2xx"] == 2
     assert {key[2] for key in found if key[0] == "atoll_requests_total"} == {"a", "b", "(other)"}
-    samples(meter, "b", "c")  # a and d were deleted
+    samples(meter, "b", "c")  # a and d are deleted
     meter.record(call("c"))
     found = samples(meter, "b", "c")
     assert {key[2] for key in found if key[0] == "atoll_requests_total"} == {"b", "c", "(other)"}
 
 
-def test_names_may_hold_anything() -> None:
+def test_versions_are_counted_apart_and_together_they_are_the_worker() -> None:
+    meter = Meter()
+    for number in range(1, 9):
+        for _ in range(number):
+            meter.record(call("a", number=number, wall_us=number * 1_000))
+    meter.record(call("a", 500, Outcome.EXCEPTION, number=8))
+    found = samples(meter, "a")
+    by_version = {key[3:]: count for key, count in found.items() if key[0] == "atoll_version_requests_total"}
+    newest = {(f"a {number}", "ok", "2xx"): float(number) for number in range(4, 9)}
+    assert by_version == newest | {("a 8", "exception", "5xx"): 1}
+    assert found["atoll_requests_total", "local", "a", "ok", "2xx"] == sum(range(9))
+    assert found["atoll_request_duration_seconds_count", "local", "a"] == sum(range(9)) + 1
+    assert (
+        round(found["atoll_request_duration_seconds_sum", "local", "a"], 3)
+        == sum(n * n for n in range(9)) / 1e3 + 0.002
+    )
+    meter.record(call("a", number=1))  # an old one is counted again
+    again = samples(meter, "a")
+    assert again["atoll_requests_total", "local", "a", "ok", "2xx"] == sum(range(9)) + 1
+    assert len({key[3] for key in again if key[0] == "atoll_version_requests_total"}) == 5
+    assert not [key for key in samples(meter) if key[0] in ("atoll_version_requests_total", "atoll_requests_total")]
+
+
+def test_names_may_contain_any_character() -> None:
     meter = Meter()
     meter.record(call('a"b\\c\nd'))
     assert samples(meter, 'a"b\\c\nd')["atoll_requests_total", "local", 'a"b\\c\nd', "ok", "2xx"] == 1
 
 
-def test_a_value_on_a_bound_is_within_it() -> None:
+def test_a_value_on_a_bucket_boundary_is_in_that_bucket() -> None:
     histogram = Histogram((10, 20))
     for value in (0, 10, 11, 20, 21):
         histogram.add(value)
@@ -123,7 +149,7 @@ def test_values_are_counted_in_batches_and_none_is_lost() -> None:
     assert histogram.recent == []
 
 
-def test_a_process_that_is_gone_uses_nothing() -> None:
+def test_a_process_that_has_ended_uses_nothing() -> None:
     assert use_of(2**22 + 1) is None
 
 
@@ -135,4 +161,4 @@ def test_counting_is_quick() -> None:
         for _ in range(5_000):
             meter.record(one)
         best = min(best, (time.process_time() - start) / 5_000)
-    assert best < 10e-6  # it is about 1 us on the machine it was written on; a slow one must not fail the test
+    assert best < 10e-6  # about 1 us on the author's machine; the limit allows slow machines

@@ -1,4 +1,4 @@
-"""A project on disk, and the bundler of this repository in place of the one users fetch."""
+"""A project on disk, and the bundler of this repository instead of the one that users fetch."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Write = Callable[..., Path]
 
 @pytest.fixture
 def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
-    """`write(**{"src/index.js": "…"})` writes files into a new folder, and returns it."""
+    """`write(**{"src/index.js": "…"})` writes files into a new folder and returns it."""
     monkeypatch.setenv("ATOLL_ESBUILD", str(ESBUILD))
     folder = tmp_path / "project"
     folder.mkdir()

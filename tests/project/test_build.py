@@ -1,4 +1,4 @@
-"""Sources become modules: plain ones as they are, the rest through the real bundler."""
+"""Sources become modules: plain ones unchanged, the rest through the real bundler."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def built(write: Write, **files: str | bytes) -> Built:
 
 
 def evaluated(result: Built, expression: str) -> object:
-    """What an expression over the default export `worker` is, in node."""
+    """The value of an expression over the default export `worker`, in node."""
     module = result.modules[0].source.decode()
     code = f"const worker = (await import('data:text/javascript,' + encodeURIComponent({json.dumps(module)}))).default;"
     code += f"console.log(JSON.stringify({expression}))"
@@ -45,7 +45,7 @@ def test_plain_typescript_needs_no_bundler(write: Write, monkeypatch: pytest.Mon
     kinds = {module.path: module.kind for module in result.modules}
     assert kinds == {"src/index.ts": ModuleKind.ESM, "src/lib/x.ts": ModuleKind.ESM, "t.txt": ModuleKind.TEXT}
     stripped = {module.path: module.source.decode() for module in result.modules}
-    assert stripped["src/lib/x.ts"] == "export const x         = 1;"  # every column stays
+    assert stripped["src/lib/x.ts"] == "export const x         = 1;"  # all columns are kept
     assert set(result.inputs) == {folder / "src/index.ts", folder / "src/lib/x.ts", folder / "t.txt"}
 
 
@@ -66,7 +66,7 @@ def test_plain_typescript_needs_no_bundler(write: Write, monkeypatch: pytest.Mon
         ('const { y } = await import("./y");\nexport default { v: y }', "y"),
     ],
 )
-def test_what_needs_a_bundler_is_bundled(write: Write, source: str, expected: object) -> None:
+def test_sources_that_need_a_bundler_are_bundled(write: Write, source: str, expected: object) -> None:
     main = "src/index.tsx" if "<b>" in source else "src/index.ts"
     config = f'name = "a"\nmain = "{main}"\ncompatibility_date = "2025-01-01"\njsx_factory = "h"\n'
     config += '[define]\nVERSION = "\'1.2\'"\n[alias]\nother = "./src/aliased.ts"\n'
@@ -90,7 +90,7 @@ def test_what_needs_a_bundler_is_bundled(write: Write, source: str, expected: ob
     assert evaluated(result, "worker.v") == expected
 
 
-def test_commonjs_may_require_what_is_built_in(write: Write) -> None:
+def test_commonjs_may_require_built_in_modules(write: Write) -> None:
     result = built(
         write,
         **{
@@ -101,10 +101,10 @@ def test_commonjs_may_require_what_is_built_in(write: Write) -> None:
     )
     assert evaluated(result, "worker.v") == "a/b"
     mappings = json.loads(result.modules[0].source_map)["mappings"]
-    assert mappings.startswith(";;")  # one line more than before
+    assert mappings.startswith(";;")  # one additional line
 
 
-def test_wasm_and_data_go_beside_the_bundle(write: Write) -> None:
+def test_wasm_and_data_are_placed_beside_the_bundle(write: Write) -> None:
     config = CONFIG + '[[rules]]\ntype = "Data"\nglobs = ["**/*.dat"]\n'
     source = 'import w from "./a.wasm";\nimport d from "./b.dat";\nexport default { w, d };'
     result = built(
@@ -126,7 +126,7 @@ def test_wasm_and_data_go_beside_the_bundle(write: Write) -> None:
         ({"src/index.ts": 'import "./y";', "src/y.ts": "enum {"}, 'Expected identifier but found "{"', "src/y.ts:1:6"),
     ],
 )
-def test_an_error_has_its_place_and_the_code_around_it(
+def test_an_error_has_its_position_and_the_code_around_it(
     write: Write, files: dict[str, str], text: str, place: str
 ) -> None:
     with pytest.raises(BuildFailed) as error:
@@ -136,7 +136,7 @@ def test_an_error_has_its_place_and_the_code_around_it(
     assert f"> {line} | " in str(error.value)
 
 
-def test_a_builder_goes_on_after_errors_and_dead_helpers(write: Write) -> None:
+def test_a_builder_continues_after_errors_and_dead_helpers(write: Write) -> None:
     folder = write(**{"atoll.toml": CONFIG, "src/index.ts": 'import "./y";\nexport default { v: 1 }', "src/y.ts": ""})
     with Builder(read_project(folder)) as builder:
         for i in range(3):
@@ -161,7 +161,7 @@ def test_the_projects_own_build_step_runs_first(write: Write) -> None:
         built(write, **{"atoll.toml": CONFIG + '[build]\ncommand = "echo no; exit 3"\n'})
 
 
-def test_a_bundle_is_what_was_built_and_nothing_else(write: Write) -> None:
+def test_a_bundle_contains_only_the_build_output(write: Write) -> None:
     folder = write(
         **{"atoll.toml": CONFIG + '[vars]\nA = "1"\n', "src/index.ts": 'import w from "./a.wasm"; enum E {A};'}
     )
@@ -177,7 +177,7 @@ def test_a_bundle_is_what_was_built_and_nothing_else(write: Write) -> None:
     (folder / "dist/modules/index.js").write_text("changed")
     with pytest.raises(ProjectError, match="sha256 differs"):
         read_bundle(folder / "dist")
-    with pytest.raises(ProjectError, match="is no bundle"):
+    with pytest.raises(ProjectError, match="is not a bundle"):
         write_bundle(project, result, folder / "src")
 
 

@@ -1,6 +1,6 @@
-"""The bundler is fetched once, by the lock file that comes with Atoll, and never asked for again.
+"""The bundler is fetched once, by the lock file that comes with Atoll, and never again.
 
-npm speaks to a registry on 127.0.0.1 that has the real package: what is checked is what npm checks.
+npm uses a registry on 127.0.0.1 that has the real package, so npm's own integrity check runs.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SOURCE = 'import { Hono } from "hono";\nexport default new Hono().get("/", (c) =
 
 
 class Registry(http.server.ThreadingHTTPServer):
-    """Has one package, whole or damaged, and counts who asks."""
+    """A registry with one package, intact or damaged, that counts its requests."""
 
     def __init__(self, tarball: bytes) -> None:
         super().__init__(("127.0.0.1", 0), Answers)
@@ -68,7 +68,7 @@ def locked() -> str:
 
 @pytest.fixture(scope="module")
 def tarball(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    """The package as npm has it; from its cache, where it is since `make dev`."""
+    """The package from npm's cache, where `make dev` has put it."""
     folder = tmp_path_factory.mktemp("pack")
     command = [*npm_command(), "pack", "--prefer-offline", "--json", f"{PACKAGE}@{bundler_version()}"]
     packed = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
@@ -98,11 +98,11 @@ def project(tmp_path: Path) -> Path:
 
 
 def user(registry: Registry) -> dict[str, str]:
-    """Somebody whose npm speaks to this registry, and who has no bundler of their own."""
+    """The environment of a user whose npm uses this registry, and who has no bundler."""
     return {"npm_config_registry": registry.url, "npm_config_fetch_retries": "0", "ATOLL_ESBUILD": ""}
 
 
-def test_the_first_build_fetches_it_and_no_other_asks_again(registry: Registry, project: Path) -> None:
+def test_only_the_first_build_fetches_the_bundler(registry: Registry, project: Path) -> None:
     first = run(project, "build", "worker.ts", **user(registry))
     assert f"fetching the bundler (esbuild {bundler_version()}), once" in first.stderr
     assert [path for path in registry.asked if path.endswith(".tgz")] and len(registry.asked) <= 4
@@ -114,17 +114,20 @@ def test_the_first_build_fetches_it_and_no_other_asks_again(registry: Registry, 
     assert b"bundled" in (project / "dist/modules/worker.js").read_bytes()
 
 
-def test_a_package_that_was_tampered_with_is_refused(registry: Registry, project: Path) -> None:
+def test_a_tampered_package_is_refused(registry: Registry, project: Path) -> None:
     registry.tarball = registry.tarball[:-1] + b"x"
     ran = run(project, "build", "worker.ts", code=1, **user(registry))
     assert "error: the bundler could not be fetched: " in ran.stderr and "corrupted" in ran.stderr
     assert [path.name for path in (project / ".cache/atoll").iterdir()] == ["fetch.lock"]
 
 
-def test_without_a_registry_it_says_what_still_works(project: Path) -> None:
+def test_without_a_registry_the_error_says_what_still_works(project: Path) -> None:
     away = {"npm_config_registry": "http://127.0.0.1:1", "npm_config_fetch_retries": "0", "ATOLL_ESBUILD": ""}
     ran = run(project, "build", "worker.ts", code=1, **away)
     assert "error: the bundler could not be fetched: " in ran.stderr and "ECONNREFUSED" in ran.stderr
-    assert "hint: it needs an npm registry once; plain .js and .ts with relative imports build without it" in ran.stderr
+    assert (
+        "hint: the first build needs an npm registry; plain .js and .ts with relative imports build without a bundler"
+        in ran.stderr
+    )
     (project / "plain.ts").write_text("export default { fetch(): Response { return new Response() } }")
     run(project, "build", "plain.ts", "--out", "plain", **away)

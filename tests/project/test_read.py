@@ -1,4 +1,4 @@
-"""A config becomes one Project, and every field that is not used is told."""
+"""A config becomes one Project, and every unused field is reported."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from atoll.manifests.config_fields import FindingLevel
 from atoll.project.files import read_dotenv
-from atoll.project.model import Level, Project, ProjectError
+from atoll.project.model import Project, ProjectError
 from atoll.project.read import read_project
 from atoll.project.shapes import FIELDS
 from tests.project.conftest import Write
@@ -15,7 +16,7 @@ from tests.project.conftest import Write
 WORKER = "export default { fetch() { return new Response('hi') } }"
 
 
-def told(project: Project, field: str) -> list[Level]:
+def told(project: Project, field: str) -> list[FindingLevel]:
     return [finding.level for finding in project.findings if finding.field == field]
 
 
@@ -36,17 +37,17 @@ def test_a_wrangler_jsonc_is_read_with_comments_and_trailing_commas(write: Write
       "triggers": { "crons": ["*/5 * * * *"] },
     }"""
     project = read_project(write(**{"wrangler.jsonc": text, "src/index.js": WORKER}))
-    assert project.name == "shop" and project.findings == []
+    assert project.name == "shop" and [finding.field for finding in project.findings] == ["routes[].zone_name"]
     assert project.vars == {"URL": "https://a.example/*not a comment*/"}
     assert project.bindings == [
         {"type": "kv", "name": "KV", "namespace": "abc"},
         {"type": "kv", "name": "NEW", "namespace": "shop-new"},
     ]
     assert project.routes == ["a.example/*", "shop.example"]
-    assert project.crons == ["*/5 * * * *"]
+    assert project.triggers["crons"] == ["*/5 * * * *"]
 
 
-def test_what_is_commented_out_of_a_wrangler_jsonc_ends_nothing(write: Write) -> None:
+def test_comments_in_a_wrangler_jsonc_do_not_break_it(write: Write) -> None:
     text = """{
       "name": "hono", "main": "index.js", "compatibility_date": "2025-01-01",
       // "compatibility_flags": [
@@ -60,7 +61,7 @@ def test_what_is_commented_out_of_a_wrangler_jsonc_ends_nothing(write: Write) ->
     assert (project.name, project.vars, project.findings) == ("hono", {"A": "1", "B": "2"}, [])
 
 
-def test_every_kind_of_binding_is_in_the_words_of_the_api(write: Write) -> None:
+def test_every_kind_of_binding_is_translated_to_the_api(write: Write) -> None:
     text = """
 name = "all"
 main = "w.js"
@@ -92,20 +93,20 @@ cpu_ms = 100
     assert project.findings == []
     assert project.bindings == [
         {"type": "queue", "name": "JOBS", "queue": "jobs", "delivery_delay": 5},
-        {"type": "service", "name": "API", "service": "other", "entrypoint": "Admin"},
         {"type": "ratelimit", "name": "RL", "namespace": "1001", "limit": 100, "period": 60},
+        {"type": "service", "name": "API", "service": "other", "entrypoint": "Admin"},
         {"type": "version_metadata", "name": "META"},
     ]
-    assert project.queue_consumers == [{"queue": "jobs", "max_batch_size": 3, "dead_letter_queue": "dead"}]
-    assert project.tail_consumers == [{"service": "watcher"}]
+    assert project.triggers["queue_consumers"] == [{"queue": "jobs", "max_batch_size": 3, "dead_letter_queue": "dead"}]
+    assert project.triggers["tail_consumers"] == [{"service": "watcher"}]
     assert project.limits == {"cpu_ms": 100}
 
 
-def test_isolation_and_switches_are_as_the_file_says_or_off(write: Write) -> None:
+def test_isolation_and_switches_are_read_or_off(write: Write) -> None:
     plain = 'name = "w"\nmain = "w.js"\ncompatibility_date = "2025-01-01"\n'
     text = plain + 'isolation = "context"\n[switches]\nallow_eval = true\nallow_evil = true\n'
     project = read_project(write(**{"wrangler.toml": text, "w.js": WORKER}))
-    assert told(project, "switches.allow_evil") == [Level.WARNING]
+    assert told(project, "switches.allow_evil") == [FindingLevel.WARNING]
     assert project.settings()["isolation"] == "context"
     assert {name for name, is_on in project.settings()["switches"].items() if is_on} == {"allow_eval"}
     unsaid = read_project(write(**{"wrangler.toml": plain, "w.js": WORKER})).settings()
@@ -134,10 +135,19 @@ def test_a_wrangler_environment_inherits_routes_but_no_vars(write: Write) -> Non
     folder = write(**{"wrangler.toml": ENVIRONMENTS, "w.js": WORKER})
     staging = read_project(folder, "staging")
     assert (staging.name, staging.vars, staging.routes) == ("shop-staging", {}, [])
-    assert told(staging, "vars") == [Level.WARNING]
+    assert told(staging, "vars") == [FindingLevel.WARNING]
     live = read_project(folder, "production")
     assert (live.name, live.vars, live.routes) == ("shop-live", {"MODE": "live"}, ["shop.example/*"])
     assert live.findings == []
+
+
+@pytest.mark.parametrize("file", ["wrangler.toml", "atoll.toml"])
+def test_an_environment_with_its_own_routes_inherits_none(write: Write, file: str) -> None:
+    """`route` is `routes` with one entry: a deploy to staging must not take the host of production."""
+    one, many = 'route = "shop.example/*"\n', 'routes = ["stage.example/*"]\n'
+    for top, own, routes in ((one, many, ["stage.example/*"]), (many, one, ["shop.example/*"])):
+        config = f'name = "a"\nmain = "w.js"\n{top}[env.staging]\n{own}'
+        assert read_project(write(**{file: config, "w.js": WORKER}), "staging").routes == routes
 
 
 def test_an_environment_of_atoll_toml_inherits_everything(write: Write) -> None:
@@ -147,7 +157,7 @@ def test_an_environment_of_atoll_toml_inherits_everything(write: Write) -> None:
     assert read_project(folder, "staging").vars == {}
 
 
-def test_an_environment_that_is_not_there_is_an_error_with_a_hint(write: Write) -> None:
+def test_an_unknown_environment_is_an_error_with_a_hint(write: Write) -> None:
     folder = write(**{"wrangler.toml": ENVIRONMENTS, "w.js": WORKER})
     with pytest.raises(ProjectError) as error:
         read_project(folder, "stagin")
@@ -157,33 +167,33 @@ def test_an_environment_that_is_not_there_is_an_error_with_a_hint(write: Write) 
 @pytest.mark.parametrize(
     "name", [name for name, field in FIELDS.items() if field.verdict.name in ("MISSING", "IGNORED")]
 )
-def test_every_field_that_is_not_used_gets_one_message(write: Write, name: str) -> None:
+def test_every_unused_field_gets_one_message(write: Write, name: str) -> None:
     value = '[{ x = "y" }]' if "list" in str(FIELDS[name].shape) else '"x"'
     text = f'name = "a"\nmain = "w.js"\ncompatibility_date = "2025-01-01"\n{name} = {value}\n'
     project = read_project(write(**{"wrangler.toml": text, "w.js": WORKER}))
-    level = Level.ERROR if FIELDS[name].verdict.name == "MISSING" else Level.WARNING
+    level = FindingLevel.ERROR if FIELDS[name].verdict.name == "MISSING" else FIELDS[name].level
     assert told(project, name) == [level]
 
 
-def test_a_field_nobody_knows_is_told_wherever_it_stands(write: Write) -> None:
+def test_an_unknown_field_is_reported_at_any_depth(write: Write) -> None:
     text = 'name = "a"\nmain = "w.js"\ncompatibility_date = "2025-01-01"\nrouts = []\n'
     text += '[[kv_namespaces]]\nbinding = "K"\nid = "x"\nidd = "y"\n'
     project = read_project(write(**{"wrangler.toml": text, "w.js": WORKER}))
-    assert told(project, "routs") == told(project, "kv_namespaces[0].idd") == [Level.WARNING]
+    assert told(project, "routs") == told(project, "kv_namespaces[0].idd") == [FindingLevel.WARNING]
     assert project.findings[0].hint == "did you mean `routes`?"
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('name = "a"\nmain = "w.js"\nvars = 1', "`vars` in wrangler.toml does not fit: expected `object`, got `int`"),
+        ('name = "a"\nmain = "w.js"\nvars = 1', "`vars` in wrangler.toml is invalid: expected `object`, got `int`"),
         ('name = "a"\nmain = "w.js"\nkv_namespaces = [{id = "x"}]', "`kv_namespaces[0]` in wrangler.toml"),
         ('name = "a"\nmain = "gone.js"', "there is no such file"),
         ("name = ", "is not TOML"),
         ('name = "a"\nmain = "w.js"\nkv_namespaces = [{binding="A"}]\nvars = {A = "1"}', "two things are named `A`"),
     ],
 )
-def test_what_is_wrong_is_told_with_its_field(write: Write, text: str, message: str) -> None:
+def test_an_invalid_value_is_reported_with_its_field(write: Write, text: str, message: str) -> None:
     with pytest.raises(ProjectError) as error:
         read_project(write(**{"wrangler.toml": text, "w.js": WORKER}))
     assert message in str(error.value)
@@ -219,12 +229,12 @@ def test_dev_vars_are_for_development_only_and_win_over_env_files(write: Write) 
     assert read_project(folder, "x", for_dev=True).vars == {"A": "of x"}
 
 
-def test_the_config_of_a_folder_above_counts(write: Write) -> None:
+def test_the_config_of_a_parent_folder_is_found(write: Write) -> None:
     folder = write(**{"wrangler.toml": 'name = "a"\nmain = "src/w.js"', "src/w.js": WORKER})
     assert read_project(folder / "src").config == folder / "wrangler.toml"
 
 
-def test_an_atoll_toml_with_the_nodes_settings_only_is_no_project(write: Write) -> None:
+def test_an_atoll_toml_with_only_node_settings_is_not_a_project(write: Write) -> None:
     folder = write(**{"atoll.toml": "[node]\nport = 9000"})
     with pytest.raises(ProjectError, match="there is no project"):
         read_project(folder)
@@ -232,6 +242,7 @@ def test_an_atoll_toml_with_the_nodes_settings_only_is_no_project(write: Write) 
     assert read_project(folder).name == "a"
 
 
-def test_every_field_has_its_row_in_the_reference() -> None:
+def test_every_field_has_a_row_in_the_reference() -> None:
     page = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "project.md").read_text("utf-8")
-    assert not [name for name in FIELDS if f"\n| `{name}` |" not in page]
+    rows = {line.split("`")[1]: line for line in page.splitlines() if line.startswith("| `")}
+    assert [name for name, field in FIELDS.items() if name not in rows or field.why not in rows[name]] == []

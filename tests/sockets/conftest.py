@@ -48,7 +48,7 @@ def rogue() -> Iterator[Rogue]:
 
 @pytest.fixture
 def run(node: Atoll, peer: Peer, request: pytest.FixtureRequest) -> Run:
-    """Run the body of a handler, in which UP is the server's address; returns the value that it gives."""
+    """Runs the body of a handler, in which UP is the server's address; returns its result."""
     count = 0
 
     def run(body: str, **fields: object) -> Any:

@@ -19,10 +19,10 @@ from tests.socket_servers import PRELUDE, Peer
 Run = Callable[..., Any]
 
 
-# --- with a server that behaves ---
+# --- with a well-behaved server ---
 
 
-def test_new_websocket_speaks_with_a_server(run: Run) -> None:
+def test_new_websocket_talks_to_a_server(run: Run) -> None:
     body = """const ws = await opened(new WebSocket(UP + "/echo?x#".slice(0, -1)));
       const heard = [];
       for (const message of ["text", "", "ü".repeat(70_000)]) { ws.send(message); heard.push((await next(ws)) === message); }
@@ -44,7 +44,7 @@ def test_new_websocket_speaks_with_a_server(run: Run) -> None:
     assert extensions.startswith("permessage-deflate")
 
 
-def test_fetch_with_upgrade_gives_a_socket(run: Run) -> None:
+def test_fetch_with_upgrade_returns_a_socket(run: Run) -> None:
     body = """const heard = [];
       for (const url of [UP, UP.replace("ws", "http")]) {
         const response = await fetch(url, { headers: { Upgrade: "websocket", "Sec-WebSocket-Protocol": "none, chat" } });
@@ -71,12 +71,12 @@ def test_fragments_are_joined(run: Run) -> None:
     assert run(body) == ["one two three", [1, 2]]
 
 
-def test_a_server_that_is_gone_is_an_error_and_a_close(run: Run) -> None:
+def test_a_lost_server_is_an_error_and_a_close(run: Run) -> None:
     body = "const ws = new WebSocket(UP + '/abort'); ws.onmessage = () => ws.send('go'); return events(ws);"
     assert run(body) == ["open", "message before", "error", "close 1006 false"]
 
 
-def test_the_handshake_says_what_it_must_and_nothing_of_the_workers_own(run: Run) -> None:
+def test_the_handshake_has_the_required_headers_and_none_of_the_worker(run: Run) -> None:
     body = """const headers = { Upgrade: "websocket", "Sec-WebSocket-Key": "mine", "Sec-WebSocket-Version": "8", Connection: "close", "X-A": "b" };
       const ws = (await fetch(UP + "/headers", { headers })).webSocket;
       ws.accept();
@@ -94,14 +94,14 @@ def test_wss_checks_the_certificate(run: Run, folder: Path, node: Atoll) -> None
     try:
         body = f"""const ws = await opened(new WebSocket("{secure.url}")); ws.send("secret"); return next(ws);"""
         assert run(body) == "secret"
-        elsewhere = secure.url.replace("127.0.0.1", "localhost")  # which the certificate does not name
+        elsewhere = secure.url.replace("127.0.0.1", "localhost")  # the certificate does not include this name
         rules = {"egress": {"allow": ["localhost", "127.0.0.1"]}}
         assert "error" in run(f"return opened(new WebSocket('{elsewhere}'));", **rules)
     finally:
         secure.close()
 
 
-def test_large_messages_pass_both_ways(run: Run) -> None:
+def test_large_messages_pass_in_both_directions(run: Run) -> None:
     body = """const ws = await opened(new WebSocket(UP)); ws.binaryType = "arraybuffer";
       ws.send(new Uint8Array(9_000_000).fill(7));
       const before = ws.bufferedAmount;
@@ -122,15 +122,15 @@ def test_many_small_messages_keep_their_order(run: Run) -> None:
     assert run(body, limits={"cpu_ms": 5000}) == 3000
 
 
-def test_a_worker_that_does_not_listen_holds_up_the_server(run: Run, node: Atoll) -> None:
-    """200 MB are offered to a socket that nobody accepts: neither side of Atoll may take them in."""
+def test_a_worker_that_does_not_listen_stops_the_server(run: Run, node: Atoll) -> None:
+    """200 MB are sent to a socket that is never accepted: neither side of Atoll may buffer them."""
     body = "const ws = await upgrade(UP + '/flood'); await scheduler.wait(1500); return ws.readyState;"
     before = node.memory_mb()
     assert run(body) == 1
     assert node.memory_mb() - before < 40
 
 
-# --- what a worker does wrong ---
+# --- mistakes of a worker ---
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_a_worker_that_does_not_listen_holds_up_the_server(run: Run, node: Atoll
         ("await fetch(UP)", "TypeError: fetch: the scheme of ws:"),
     ],
 )
-def test_errors_are_of_the_class_that_the_standard_says(run: Run, code: str, expected: str) -> None:
+def test_errors_have_the_classes_of_the_standard(run: Run, code: str, expected: str) -> None:
     assert run(f"{code}; return 'nothing was thrown';").get("error", "").startswith(expected)
 
 
@@ -166,19 +166,19 @@ def test_send_after_close_is_dropped_and_counted(run: Run) -> None:
     assert run(body) == [5, [1005, "", True]]
 
 
-def test_close_while_connecting_fails_it(run: Run) -> None:
+def test_close_while_connecting_fails_the_connection(run: Run) -> None:
     body = "const ws = new WebSocket(UP); const seen = events(ws); ws.close(); return [ws.readyState, await seen];"
     assert run(body) == [2, ["error", "close 1006 false"]]
 
 
-def test_top_level_code_cannot_open_one(node: Atoll, peer: Peer) -> None:
+def test_top_level_code_cannot_open_a_socket(node: Atoll, peer: Peer) -> None:
     source = f"""let said; try {{ new WebSocket("{peer.url}"); }} catch (error) {{ said = error.message; }}
       export default {{ fetch() {{ return new Response(said); }} }};"""
     node.deploy("ws-top", source)
     assert "global scope" in node.get("ws-top").text
 
 
-def test_a_socket_of_one_request_is_not_anothers(node: Atoll, peer: Peer) -> None:
+def test_a_socket_cannot_be_used_by_another_request(node: Atoll, peer: Peer) -> None:
     source = f"""{PRELUDE} let kept;
       export default {{ async fetch(request, env, ctx) {{
         if (kept === undefined) {{
@@ -231,7 +231,7 @@ def test_a_worker_of_the_node_is_reached_without_a_socket(node: Atoll, run: Run,
     assert connects.findall(before) == connects.findall(node.control("GET", "/metrics").text)
 
 
-def test_a_worker_hears_1001_when_the_one_that_called_it_is_over(node: Atoll, run: Run) -> None:
+def test_a_worker_receives_1001_when_its_caller_ends(node: Atoll, run: Run) -> None:
     node.deploy("ws-inner-left", ECHO)
     run("const ws = await opened(new WebSocket('ws://ws-inner-left.localhost/')); ws.send('x'); await next(ws);")
     node.wait_until(lambda: "closed 1001" in json.dumps(node.logs("ws-inner-left")))
@@ -243,7 +243,7 @@ def test_a_subprotocol_that_was_not_offered_fails_an_inner_socket_too(node: Atol
 
 
 async def test_a_worker_passes_a_clients_socket_on(node: Atoll, peer: Peer) -> None:
-    """`return fetch(request)` of a request for a WebSocket: the client speaks with the server behind."""
+    """`return fetch(request)` for a WebSocket request: the client talks to the server behind the worker."""
     node.deploy(
         "ws-proxy",
         f"export default {{ fetch(request) {{ return fetch('{peer.url.replace('ws', 'http')}', request); }} }};",

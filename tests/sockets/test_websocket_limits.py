@@ -1,4 +1,4 @@
-"""What bounds the WebSockets of workers: servers that break the rules, budgets, and the end of their request."""
+"""Limits of workers' WebSockets: servers that break the rules, budgets, and the end of the request."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ Run = Callable[..., Any]
 def test_a_bad_answer_to_the_handshake_fails_it(run: Run, rogue: Rogue, name: str) -> None:
     rogue.over.clear()
     assert run(f"return events(new WebSocket('{rogue.url}/{name}'));") == ["error", "close 1006 false"]
-    if not name.startswith(("status", "redirect")):  # an answer in good HTTP, after which the connection is kept
+    if not name.startswith(("status", "redirect")):  # a valid HTTP answer, after which the connection is kept
         assert rogue.over.wait(10), "the connection was left open"
 
 
-def test_fetch_tells_what_was_wrong_with_the_handshake(run: Run, rogue: Rogue) -> None:
+def test_fetch_reports_what_was_wrong_with_the_handshake(run: Run, rogue: Rogue) -> None:
     answer = run(f"return upgrade('{rogue.url}/wrong-accept');")
     assert answer["error"].startswith("TypeError") and "Sec-WebSocket-Accept" in answer["error"]
     body = f"""const r = await fetch('{rogue.url}/status-426', {{ headers: {{ Upgrade: "websocket" }} }});
@@ -34,18 +34,18 @@ def test_fetch_tells_what_was_wrong_with_the_handshake(run: Run, rogue: Rogue) -
 
 
 @pytest.mark.parametrize("name", FRAMES)
-def test_a_bad_frame_ends_that_socket_and_nothing_else(run: Run, node: Atoll, rogue: Rogue, name: str) -> None:
+def test_a_bad_frame_ends_only_that_socket(run: Run, node: Atoll, rogue: Rogue, name: str) -> None:
     rogue.over.clear()
     before = node.memory_mb()
     if name == "cut-in-a-frame":
         body = f"const ws = await upgrade('{rogue.url}/{name}'); ws.accept(); await scheduler.wait(100); return ws.readyState;"
-        assert run(body) == 1  # it waits, and goes with the request
+        assert run(body) == 1  # the socket waits, and ends with the request
     else:
         seen = run(f"return events(new WebSocket('{rogue.url}/{name}'));", limits={"cpu_ms": 5000})
         assert seen == ["open", "error", "close 1006 false"]
     assert rogue.over.wait(15), "the connection was left open"
     assert node.memory_mb() - before < 150  # a bomb of 400 MB was not inflated
-    assert b"\x88" in rogue.heard[:1], "it was told by a close frame"
+    assert b"\x88" in rogue.heard[:1], "the server receives a close frame"
 
 
 def test_frames_to_a_server_are_masked_each_with_its_own_key(run: Run, rogue: Rogue) -> None:
@@ -59,8 +59,8 @@ def test_frames_to_a_server_are_masked_each_with_its_own_key(run: Run, rogue: Ro
     assert len({frame[2:6] for frame in frames}) == 8
 
 
-def test_pings_are_answered_and_a_silent_server_is_given_up(run: Run, rogue: Rogue) -> None:
-    """socket_timeout is 2 s here: the server that says nothing is pinged, then dropped."""
+def test_pings_are_answered_and_a_silent_server_is_dropped(run: Run, rogue: Rogue) -> None:
+    """socket_timeout is 2 s here: a silent server is pinged, then dropped."""
     body = f"return events(new WebSocket('{rogue.url}/cut-in-a-frame'));"
     assert run(body, limits={"wall_ms": 20_000}) == ["open", "error", "close 1006 false"]
     assert rogue.heard[:1] == b"\x89"
@@ -69,7 +69,7 @@ def test_pings_are_answered_and_a_silent_server_is_given_up(run: Run, rogue: Rog
 # --- budgets and policy ---
 
 
-def test_the_policy_holds_for_sockets(run: Run, peer: Peer) -> None:
+def test_the_egress_policy_applies_to_sockets(run: Run, peer: Peer) -> None:
     denied = run("return upgrade(UP);", egress={"deny": ["127.0.0.1"]})
     assert "error 102" in denied["error"]
     for url in ("ws://169.254.169.254/", "ws://[::1]:80/", "ws://2130706433:1/", "ws://10.0.0.1/"):
@@ -77,7 +77,7 @@ def test_the_policy_holds_for_sockets(run: Run, peer: Peer) -> None:
     assert run("return events(new WebSocket('ws://169.254.169.254/'));") == ["error", "close 1006 false"]
 
 
-def test_a_socket_is_a_subrequest(run: Run) -> None:
+def test_a_socket_counts_as_a_subrequest(run: Run) -> None:
     body = "const all = await Promise.allSettled([upgrade(UP), upgrade(UP), upgrade(UP)]); return all.map((each) => each.status);"
     assert run(body, limits={"subrequests": 2}) == ["fulfilled", "fulfilled", "rejected"]
 
@@ -94,7 +94,7 @@ def test_a_seventh_socket_of_one_request_is_refused_clearly(run: Run) -> None:
     assert "all WebSockets" in said and state == 1
 
 
-def test_sockets_count_among_the_connections_of_the_tenant(node: Atoll, peer: Peer) -> None:
+def test_sockets_count_towards_the_connections_of_the_tenant(node: Atoll, peer: Peer) -> None:
     source = f"""{PRELUDE}
       export default {{ async fetch(request, env, ctx) {{
         const sockets = [];
@@ -108,16 +108,16 @@ def test_sockets_count_among_the_connections_of_the_tenant(node: Atoll, peer: Pe
     assert "tenant_connections" in node.get("ws-tenant").text
 
 
-# --- how long it lives ---
+# --- lifetime ---
 
 
-def test_it_is_closed_with_1001_when_the_request_is_over(run: Run, peer: Peer) -> None:
+def test_a_socket_is_closed_with_1001_when_its_request_ends(run: Run, peer: Peer) -> None:
     count = len(peer.closes)
     run("await opened(new WebSocket(UP));")
     assert peer.wait_close(count + 1) == (1001, "")
 
 
-def test_it_lives_as_long_as_waituntil_holds_the_request(node: Atoll, peer: Peer) -> None:
+def test_a_socket_stays_open_as_long_as_waituntil(node: Atoll, peer: Peer) -> None:
     source = f"""{PRELUDE}
       export default {{ async fetch(request, env, ctx) {{
         const ws = await opened(new WebSocket("{peer.url}"));
@@ -129,7 +129,7 @@ def test_it_lives_as_long_as_waituntil_holds_the_request(node: Atoll, peer: Peer
     node.wait_until(lambda: "heard late" in json.dumps(node.logs("ws-late")))
 
 
-def test_it_goes_with_a_condemned_isolate(node: Atoll, peer: Peer) -> None:
+def test_a_socket_ends_with_a_condemned_isolate(node: Atoll, peer: Peer) -> None:
     source = f"""{PRELUDE}
       export default {{ async fetch(request, env, ctx) {{
         await opened(new WebSocket("{peer.url}"));
@@ -141,7 +141,7 @@ def test_it_goes_with_a_condemned_isolate(node: Atoll, peer: Peer) -> None:
     assert peer.wait_close(count + 1)[0] in (1001, 1006)
 
 
-def test_it_is_closed_when_the_node_stops(new_atoll: Callable[..., Atoll]) -> None:
+def test_a_socket_is_closed_when_the_node_stops(new_atoll: Callable[..., Atoll]) -> None:
     own = Peer()
     node = new_atoll(engines=1, egress_allow="127.0.0.1", drain_seconds=1)
     source = f"""{PRELUDE}

@@ -1,4 +1,4 @@
-// The few assertions the tests of the web platform need. They run in a worker, where nothing of Node exists.
+// The assertions that the tests of the web platform need. They run in a worker, without Node.
 
 function show(value) {
   if (typeof value === "string") return JSON.stringify(value);

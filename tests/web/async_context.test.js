@@ -5,7 +5,7 @@ import { deepEqual, equal, rejects, throws } from "./assert.js";
 const sleep = (delay) => new Promise((resolve) => setTimeout(resolve, delay));
 
 export const tests = {
-  "a store is seen by what runs within": () => {
+  "code that runs inside sees the store": () => {
     const storage = new AsyncLocalStorage();
     equal(storage.getStore(), undefined);
     const result = storage.run("outer", (a, b) => {
@@ -40,7 +40,7 @@ export const tests = {
     equal(seen.length, 9);
     equal(storage.getStore(), undefined);
   },
-  "runs that interleave do not mix": async () => {
+  "interleaved runs do not mix": async () => {
     const storage = new AsyncLocalStorage();
     const results = await Promise.all([5, 1, 3].map((delay) => storage.run(delay, async () => {
       await sleep(delay);
@@ -50,7 +50,7 @@ export const tests = {
     })));
     deepEqual(results, [[5, 5], [1, 1], [3, 3]]);
   },
-  "two storages do not know each other": async () => {
+  "two storages are independent": async () => {
     const [a, b] = [new AsyncLocalStorage(), new AsyncLocalStorage()];
     await a.run("a", () => b.run("b", async () => {
       await sleep(1);
@@ -70,7 +70,7 @@ export const tests = {
     }));
     deepEqual(seen, ["i", "i", "i"]);
   },
-  "enterWith lasts until the end of what runs": async () => {
+  "enterWith lasts until the current execution ends": async () => {
     const storage = new AsyncLocalStorage();
     await (async () => {
       storage.enterWith("entered");
@@ -88,7 +88,7 @@ export const tests = {
     storage.run(null, () => equal(storage.getStore(), null));
     storage.exit(() => equal(storage.getStore(), undefined));
   },
-  "bind and snapshot keep the stores of a moment": async () => {
+  "bind and snapshot keep the current stores": async () => {
     const storage = new AsyncLocalStorage();
     const [bound, snapshot] = storage.run("then", () => [
       AsyncLocalStorage.bind(function read(x) { return [this?.name, x, storage.getStore()]; }),
@@ -103,7 +103,7 @@ export const tests = {
     storage.run("now", () => equal(empty(() => storage.getStore()), undefined));
     throws(() => AsyncLocalStorage.bind(5), TypeError);
   },
-  "an AsyncResource runs in the stores of its making": () => {
+  "an AsyncResource runs in the stores of its creation": () => {
     const storage = new AsyncLocalStorage();
     const resource = storage.run("made", () => new AsyncResource("Thing"));
     equal(resource.runInAsyncScope(() => storage.getStore()), "made");
@@ -113,7 +113,7 @@ export const tests = {
     equal(storage.run("b", () => AsyncResource.bind(() => storage.getStore()))(), "b");
     throws(() => new AsyncResource(), TypeError);
   },
-  "listeners run in the stores of who dispatches": () => {
+  "listeners run in the stores of the dispatcher": () => {
     const storage = new AsyncLocalStorage();
     const target = new EventTarget();
     const seen = [];
@@ -121,7 +121,7 @@ export const tests = {
     storage.run("dispatches", () => target.dispatchEvent(new Event("x")));
     deepEqual(seen, ["dispatches"]);
   },
-  "streams run in the stores of who reads": async () => {
+  "streams run in the stores of the reader": async () => {
     const storage = new AsyncLocalStorage();
     const stream = new ReadableStream({ pull(controller) { controller.enqueue(storage.getStore()); controller.close(); } }, { highWaterMark: 0 });
     await null;

@@ -28,7 +28,7 @@ export const tests = {
     for await (const piece of new Blob(["é".repeat(50_000)]).textStream()) text += piece;
     equal(text, "é".repeat(50_000));
   },
-  "what is no sequence is refused": () => {
+  "a value that is not a sequence is refused": () => {
     for (const wrong of ["text", 5, null, {}, true, new Date()]) throws(() => new Blob(wrong), TypeError);
     throws(() => Blob(), TypeError);
     throws(() => new Blob([], "x"), TypeError);
@@ -80,7 +80,7 @@ export const tests = {
     equal(await blob.slice(2, 8).slice(1, 3).text(), "34");
     equal(await new Blob([blob.slice(8), blob.slice(0, 2)]).text(), "8901");
   },
-  "nobody can change the bytes of a blob": async () => {
+  "the bytes of a blob cannot be changed": async () => {
     const data = bytes("before");
     const blob = new Blob([data]);
     data.fill(0);
@@ -91,7 +91,7 @@ export const tests = {
     for await (const chunk of blob.stream()) chunk.fill(0);
     equal(await blob.text(), "before");
   },
-  "the stream of a large blob comes in pieces and fills given buffers": async () => {
+  "the stream of a large blob is read in pieces and fills given buffers": async () => {
     const blob = new Blob([new Uint8Array(200_000).fill(7)]);
     let pieces = 0;
     let total = 0;
@@ -132,7 +132,7 @@ export const tests = {
     equal(file.lastModified, 1);
     equal(await file.text(), "yz");
   },
-  "a blob is a body and gives its type": async () => {
+  "a blob can be a body and sets its type": async () => {
     const response = new Response(new Blob(["hello"], { type: "text/html" }));
     equal(response.headers.get("content-type"), "text/html");
     equal(new Response(new Blob(["x"])).headers.get("content-type"), null);

@@ -11,14 +11,14 @@ function through(data, transform) {
 const compress = (data, format) => through(data, new CompressionStream(format));
 const decompress = (data, format) => through(data, new DecompressionStream(format));
 
-// So many megabytes of zeros.
+// This many megabytes of zeros.
 function makeBomb(megabytes) {
   const zeros = new Uint8Array(1 << 20);
   return new Response(ReadableStream.from(Array(megabytes).fill(zeros)).pipeThrough(new CompressionStream("gzip"))).bytes();
 }
 
 export const tests = {
-  "what is compressed comes back": async () => {
+  "compressed data decompresses to the original": async () => {
     const noise = crypto.getRandomValues(new Uint8Array(60_000));
     for (const format of FORMATS) {
       for (const data of [bytes("hello hello hello"), new Uint8Array(0), new Uint8Array(500_000), noise]) {
@@ -27,7 +27,7 @@ export const tests = {
       ok((await compress(new Uint8Array(100_000), format)).length < 500);
     }
   },
-  "the formats are those of others": async () => {
+  "the formats match other implementations": async () => {
     // Written by Python: "expected output".
     const expected = "expected output";
     const known = {
@@ -64,7 +64,7 @@ export const tests = {
     await writer.close();
     equal(await text, "one two three");
   },
-  "chunks that are no bytes break the stream": async () => {
+  "chunks other than bytes break the stream": async () => {
     for (const Class of [CompressionStream, DecompressionStream]) {
       for (const wrong of [undefined, null, 3, "text", {}, [1]]) {
         const stream = new Class("gzip");
@@ -102,7 +102,7 @@ export const tests = {
     await rejects(writer.write(new Uint8Array(1)), TypeError);
     await read;
   },
-  "a zip bomb comes out only as it is asked for": async () => {
+  "a zip bomb is decompressed only on demand": async () => {
     const bomb = await makeBomb(64);
     ok(bomb.length < 100_000);
     const stream = new DecompressionStream("gzip");
@@ -135,5 +135,36 @@ export const tests = {
   "a response can be piped through": async () => {
     const response = new Response(new Response("payload").body.pipeThrough(new CompressionStream("gzip")));
     equal(await new Response(response.body.pipeThrough(new DecompressionStream("gzip"))).text(), "payload");
+  },
+  "data of any size in pieces of any size": async () => {
+    const pattern = Uint8Array.from({ length: 997 }, (_, index) => (index * index * 31) % 251);
+    for (const size of [1, 65_535, 65_536, 65_537, 65_636, 131_072, 400_000]) {
+      const repeated = Uint8Array.from({ length: size }, (_, index) => pattern[index % 997]);
+      for (const data of [new Uint8Array(size), repeated]) {
+        for (const format of FORMATS) {
+          const packed = await compress(data, format);
+          for (const piece of [1, 7, 1000, 65_536, packed.length - 1, packed.length]) {
+            if (piece < 1 || packed.length / piece > 2000) continue;
+            const pieces = [];
+            for (let at = 0; at < packed.length; at += piece) pieces.push(packed.slice(at, at + piece));
+            const out = await new Response(ReadableStream.from(pieces).pipeThrough(new DecompressionStream(format))).bytes();
+            ok(out.length === size && out.every((byte, index) => byte === data[index]), `${format} ${size} by ${piece}`);
+          }
+        }
+      }
+    }
+  },
+  "a chunk detached before its end is read is an error": async () => {
+    for (const [Class, chunk] of [[CompressionStream, crypto.getRandomValues(new Uint8Array(60_000))], [DecompressionStream, await makeBomb(4)]]) {
+      const chunks = Class === CompressionStream ? new Blob(Array(8).fill(chunk)).bytes() : chunk;
+      const bytes = await chunks;
+      const stream = new Class("gzip");
+      const writing = rejects(stream.writable.getWriter().write(bytes), TypeError);
+      const reader = stream.readable.getReader();
+      await reader.read();
+      structuredClone(bytes, { transfer: [bytes.buffer] });
+      await rejects((async () => { while (!(await reader.read()).done); })(), TypeError);
+      await writing;
+    }
   },
 };

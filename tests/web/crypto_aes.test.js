@@ -17,7 +17,7 @@ async function expectCipher(algorithm, key, plain, cipher) {
 }
 
 export const tests = {
-  "GCM, with more data and with a short tag": async () => {
+  "GCM, with additional data and with a short tag": async () => {
     const key = await keyOf("AES-GCM", 128);
     const iv = bytes("101112131415161718191a1b");
     const text = "9046668f7e3adf8c7cfd3f87a850851e5cd30c";
@@ -30,7 +30,7 @@ export const tests = {
     const cipher = "0388dace60b6a392f328c2b971b2fe78ab6e47d42cec13bdf53a67b21257bddf";
     await expectCipher({ name: "AES-GCM", iv: new Uint8Array(12) }, key, new Uint8Array(16), cipher);
   },
-  "GCM finds what was changed": async () => {
+  "GCM detects changes": async () => {
     const key = await keyOf("AES-GCM", 256);
     const algorithm = { name: "AES-GCM", iv: new Uint8Array(12), additionalData: MESSAGE };
     const cipher = new Uint8Array(await subtle.encrypt(algorithm, key, MESSAGE));
@@ -65,7 +65,7 @@ export const tests = {
     await rejects(subtle.decrypt({ name: "AES-CBC", iv: new Uint8Array(16) }, key, new Uint8Array(16)), "OperationError");
     await rejects(subtle.decrypt({ name: "AES-CBC", iv: new Uint8Array(16) }, key, new Uint8Array(15)), "OperationError");
   },
-  "CTR counts in as many bits as it is told": async () => {
+  "CTR counts in the given number of bits": async () => {
     const key = await keyOf("AES-CTR", 256);
     const counter = new Uint8Array(16).fill(255);
     const zeros = new Uint8Array(40);
@@ -156,7 +156,7 @@ export const tests = {
       await rejects(subtle.importKey("pkcs8", new Uint8Array(16), name, true, usages), "NotSupportedError");
     }
   },
-  "large data is encrypted elsewhere, from what the buffer held": async () => {
+  "large data is copied and encrypted on another thread": async () => {
     const key = await keyOf("AES-CTR", 128);
     const algorithm = { name: "AES-CTR", counter: new Uint8Array(16), length: 64 };
     const data = new Uint8Array(5_000_000).fill(7);

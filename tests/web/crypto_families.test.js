@@ -1,5 +1,5 @@
-// Each family of algorithms is a module that is read when a worker first names one of its algorithms: all of them must be found,
-// by names in any case, and names that only look like one must be refused as ever.
+// Each family of algorithms is a module that is loaded when a worker first names one of its algorithms. All of them must be
+// found, by names in any case, and similar names must be refused.
 import { equal, rejects } from "./assert.js";
 
 const { subtle } = crypto;
@@ -7,7 +7,7 @@ const AES = { length: 128 };
 const RSA = { modulusLength: 2048, publicExponent: new Uint8Array([1, 0, 1]), hash: "SHA-256" };
 const EC = { namedCurve: "P-256" };
 
-// By generating a key with it, or where there is nothing to generate, by importing one.
+// Generates a key with it, or imports one if there is nothing to generate.
 const GENERATED = [
   ["AES-CBC", AES, ["encrypt"]], ["AES-CTR", AES, ["encrypt"]], ["AES-GCM", AES, ["encrypt"]], ["AES-KW", AES, ["wrapKey"]],
   ["AES-OCB", AES, ["encrypt"]], ["ChaCha20-Poly1305", {}, ["encrypt"]], ["HMAC", { hash: "SHA-256" }, ["sign"]],
@@ -38,7 +38,7 @@ export const tests = {
       equal(error.name === "NotSupportedError", false, name);
     }
   },
-  "what is no algorithm, and what cannot do it, is not supported": async () => {
+  "unknown algorithms and unsupported operations are refused": async () => {
     for (const name of ["", "AES", "AES-XTS", "AES-", "EC", "ECX", "ED", "X", "XYZ", "ML-", "RSA", "CHACHA", "SHA", "SHA-3", "constructor", "__proto__"]) {
       equal((await rejects(subtle.generateKey({ name }, true, ["sign"]))).name, "NotSupportedError", name);
       equal((await rejects(subtle.digest(name, new Uint8Array(1)))).name, "NotSupportedError", name);

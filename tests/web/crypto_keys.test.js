@@ -26,7 +26,7 @@ export const tests = {
     }
     equal(Object.keys(subtle).length, 0);
   },
-  "methods reject what is not theirs instead of throwing": async () => {
+  "methods reject wrong receivers instead of throwing": async () => {
     for (const name of Object.keys(METHODS)) {
       await rejects(subtle[name](), TypeError, name);
       await rejects(subtle[name].call({}, "SHA-1", DATA, DATA, DATA, DATA, DATA, DATA), TypeError, name);
@@ -46,7 +46,7 @@ export const tests = {
     equal(JSON.stringify(key), "{}");
     throws(() => CryptoKey.prototype.type, TypeError);
   },
-  "a worker that changes what it sees of a key changes nothing": async () => {
+  "changing the visible attributes of a key has no effect": async () => {
     const key = await aes(["encrypt"], false);
     key.usages.push("decrypt");
     key.algorithm.name = "AES-CBC";
@@ -108,7 +108,7 @@ export const tests = {
     const plain = await subtle.decrypt({ name: "AES-GCM", iv: new Uint8Array(12).fill(1) }, key, cipher);
     equal(hex(plain), "090203");
   },
-  "errors of normalization come at once, all else later": async () => {
+  "errors of normalization come first, all others later": async () => {
     const isLate = async (promise) => {
       let late = false;
       const settled = promise.then(() => late, () => late);
@@ -127,7 +127,7 @@ export const tests = {
     equal(await isLate(subtle.exportKey("raw", await aes())), true);
     equal(await isLate(subtle.digest("SHA-1", DATA)), true);
   },
-  "a key can be cloned and stays what it is": async () => {
+  "a key can be cloned and stays the same": async () => {
     const key = await aes(["encrypt"], false);
     const { copies } = structuredClone({ copies: [key, key] });
     ok(copies[0] instanceof CryptoKey);
@@ -138,21 +138,21 @@ export const tests = {
     equal(hex(await subtle.encrypt(params, copies[0], DATA)), hex(await subtle.encrypt(params, key, DATA)));
     await rejects(subtle.exportKey("raw", copies[1]), "InvalidAccessError");
   },
-  "what only looks like a key is none": async () => {
+  "an object that imitates a key is refused": async () => {
     const key = await aes();
     const fake = Object.create(CryptoKey.prototype);
     await rejects(subtle.exportKey("raw", fake), TypeError);
     await rejects(subtle.exportKey("raw", new Proxy(key, {})), TypeError);
     await rejects(subtle.exportKey("raw", { __proto__: key }), TypeError);
   },
-  "keys that nobody holds any more are given back": async () => {
-    // Far more than may be alive at once: each takes 1 MB.
+  "unreferenced keys are freed": async () => {
+    // Far more than may exist at once: each takes 1 MB.
     for (let i = 0; i < 300; i++) {
       await subtle.importKey("raw", new Uint8Array(1_000_000), "HKDF", false, ["deriveBits"]);
       if (i % 50 === 49) await new Promise((resolve) => setTimeout(resolve, 1));
     }
   },
-  "keys that somebody holds on to have a limit": async () => {
+  "referenced keys are limited": async () => {
     const held = [];
     const error = await rejects(async () => {
       for (let i = 0; i < 100; i++) {
@@ -162,7 +162,7 @@ export const tests = {
     ok(error.message.includes("Too many keys"));
     ok(held.length > 30);
   },
-  "a worker that breaks the built-ins hurts only itself": async () => {
+  "a worker that breaks the built-ins affects only itself": async () => {
     const { includes, filter, push } = Array.prototype;
     const { then } = Promise.prototype;
     Object.defineProperty(Object.prototype, "d", { value: "AQAB", configurable: true });
@@ -185,7 +185,7 @@ export const tests = {
     }
     ok(await aes());
   },
-  "a response may wait for work done elsewhere": async () => {
+  "a response may wait for work on another thread": async () => {
     const started = Date.now();
     const algorithm = { name: "RSA-OAEP", modulusLength: 2048, publicExponent: new Uint8Array([1, 0, 1]), hash: "SHA-256" };
     const pairs = await Promise.all([1, 2].map(() => subtle.generateKey(algorithm, true, ["decrypt"])));

@@ -42,7 +42,7 @@ export const tests = {
     }
     equal((await rejects(subtle.encrypt({ name: "AES-OCB", iv: new Uint8Array(16) }, key, TEXT))).name, "OperationError");
   },
-  "ML-DSA signs, and its keys go out and come back in every form": async () => {
+  "ML-DSA signs, and its keys can be exported and imported in every format": async () => {
     for (const [name, size] of [["ML-DSA-44", 2420], ["ML-DSA-65", 3309], ["ML-DSA-87", 4627]]) {
       const { privateKey, publicKey } = await subtle.generateKey(name, true, ["sign", "verify"]);
       const context = new Uint8Array([1, 2]);
@@ -106,7 +106,7 @@ export const tests = {
     const secret = await subtle.generateKey({ name: "AES-GCM", length: 128 }, true, ["encrypt"]);
     equal((await rejects(subtle.getPublicKey(secret, []))).name, "NotSupportedError");
   },
-  "raw-secret and raw-public are raw where that was clear": async () => {
+  "raw-secret and raw-public equal raw for unambiguous keys": async () => {
     const key = await subtle.importKey("raw-secret", new Uint8Array(16), "AES-CBC", true, ["encrypt"]);
     ok(same(await subtle.exportKey("raw-secret", key), new Uint8Array(16)));
     const { publicKey } = await subtle.generateKey({ name: "ECDH", namedCurve: "P-256" }, true, ["deriveBits"]);
@@ -138,7 +138,7 @@ export const tests = {
     ok(agreed.byteLength === 56 && same(agreed, await subtle.deriveBits({ name: "X448", public: a.publicKey }, b.privateKey, 448)));
     equal((await rejects(subtle.importKey("raw", new Uint8Array(32), "X448", true, []))).name, "DataError");
   },
-  "what is supported can be asked": async () => {
+  "supports() reports what is supported": async () => {
     const { supports } = SubtleCrypto;
     const yes = [
       ["generateKey", { name: "AES-GCM", length: 256 }], ["digest", "SHA-256"], ["sign", "Ed25519"], ["getPublicKey", "RSA-PSS"],

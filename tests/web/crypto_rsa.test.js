@@ -1,4 +1,4 @@
-// RSASSA-PKCS1-v1_5, RSA-PSS and RSA-OAEP. The key and what was made with it come from Node's own implementation.
+// RSASSA-PKCS1-v1_5, RSA-PSS and RSA-OAEP. The key and the test data come from Node's own implementation.
 import { deepEqual, equal, ok, rejects } from "./assert.js";
 
 const { subtle } = crypto;
@@ -32,7 +32,7 @@ const importPrivate = (name, usages, hash = "SHA-256") => subtle.importKey("jwk"
 const importPublic = (name, usages, hash = "SHA-256") => subtle.importKey("jwk", PUBLIC, { name, hash }, true, usages);
 
 export const tests = {
-  "PKCS #1 signatures are the same everywhere": async () => {
+  "PKCS #1 signatures match other implementations": async () => {
     const name = "RSASSA-PKCS1-v1_5";
     const signing = await importPrivate(name, ["sign"]);
     const verifying = await importPublic(name, ["verify"]);
@@ -97,7 +97,7 @@ export const tests = {
       await rejects(subtle.exportKey("raw", open), "NotSupportedError");
     }
   },
-  "numbers that are no key are refused": async () => {
+  "invalid key numbers are refused": async () => {
     const algorithm = { name: "RSA-PSS", hash: "SHA-256" };
     for (const member of ["n", "e", "p", "q", "dp", "dq", "qi"]) {
       const { [member]: removed, ...without } = PRIVATE;
@@ -121,7 +121,7 @@ export const tests = {
     const giant = btoa("\xff".repeat(5000)).replaceAll("/", "_").replaceAll("=", "");
     await rejects(subtle.importKey("jwk", { ...PUBLIC, n: giant }, algorithm, true, ["verify"]), "DataError");
   },
-  "a generated pair works and tells what it is": async () => {
+  "a generated pair works and has the right attributes": async () => {
     const algorithm = { name: "RSASSA-PKCS1-v1_5", modulusLength: 1024, publicExponent: new Uint8Array([0, 1, 0, 1]), hash: "SHA-512" };
     const { privateKey, publicKey } = await subtle.generateKey(algorithm, false, ["sign", "verify"]);
     equal(privateKey.extractable, false);
@@ -134,7 +134,7 @@ export const tests = {
     equal(await subtle.verify(algorithm.name, publicKey, signature, MESSAGE), true);
     await rejects(subtle.exportKey("jwk", privateKey), "InvalidAccessError");
   },
-  "pairs that cannot or may not be made": async () => {
+  "invalid and forbidden key pairs": async () => {
     const algorithm = { name: "RSA-PSS", modulusLength: 1024, publicExponent: F4, hash: "SHA-256" };
     for (const exponent of [[], [0], [1], [2], [4], Array(9).fill(255), Array(1000).fill(1)]) {
       const publicExponent = new Uint8Array(exponent);

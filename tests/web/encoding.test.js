@@ -31,7 +31,7 @@ export const tests = {
     throws(() => encoder.encodeInto("x", []), TypeError);
     throws(() => encoder.encodeInto("x"), TypeError);
   },
-  "malformed UTF-8 is replaced part by part": () => {
+  "malformed UTF-8 is replaced per maximal subpart": () => {
     equal(decode(u8(0xff)), "\uFFFD");
     equal(decode(u8(0xc0, 0x80)), "\uFFFD\uFFFD");
     equal(decode(u8(0xe2, 0x82)), "\uFFFD");
@@ -41,7 +41,7 @@ export const tests = {
     equal(decode(u8(0xf4, 0x90, 0x80, 0x80)), "\uFFFD\uFFFD\uFFFD\uFFFD");
     equal(decode(u8(0xf0, 0x80, 0x80, 0x80)), "\uFFFD\uFFFD\uFFFD\uFFFD");
   },
-  "fatal decoders refuse it": () => {
+  "fatal decoders refuse malformed UTF-8": () => {
     for (const bytes of [
       [0xff], [0xc0, 0x80], [0xc1, 0xbf], [0xe0, 0x80, 0x80], [0xe2, 0x82], [0xed, 0xa0, 0x80], [0xf0, 0x80, 0x80, 0x80],
       [0xf4, 0x90, 0x80, 0x80], [0xf5, 0x80, 0x80, 0x80], [0x80], [0x61, 0x61, 0x61, 0x61, 0x61, 0x61, 0x61, 0x61, 0xc3],
@@ -71,7 +71,7 @@ export const tests = {
       equal(result + decoder.decode(), text, `pieces of ${size}`);
     }
   },
-  "malformed UTF-8 in pieces is as malformed as in one": () => {
+  "malformed UTF-8 decodes the same in pieces": () => {
     const inputs = [[0xe2, 0x41, 0x82], [0xf0, 0x9f, 0x41], [0xe0, 0x80, 0x80], [0xf4, 0x90], [0xc3], [0xed, 0xa0, 0x80]];
     for (const bytes of inputs) {
       const decoder = new TextDecoder();
@@ -84,7 +84,7 @@ export const tests = {
     throws(() => fatal.decode(), TypeError);
     equal(fatal.decode(u8(0x61)), "a");
   },
-  "UTF-16, both ways round": () => {
+  "UTF-16 in both byte orders": () => {
     equal(decode(u8(0x61, 0, 0x3d, 0xd8, 0, 0xde), "utf-16le"), "a😀");
     equal(decode(u8(0, 0x61, 0xd8, 0x3d, 0xde, 0), "utf-16be"), "a😀");
     equal(decode(u8(0xff, 0xfe, 0x61, 0), "utf-16"), "a");
@@ -143,7 +143,7 @@ export const tests = {
     throws(() => atob(), TypeError);
     ok(btoa("x".repeat(10_000_000)).length > 13_000_000);
   },
-  "what was given away is empty": () => {
+  "a transferred buffer is empty": () => {
     const buffer = u8(1, 2, 3, 4).buffer;
     const view = new DataView(buffer, 1);
     structuredClone(buffer, { transfer: [buffer] });

@@ -10,7 +10,7 @@ function streamOf(...pieces) {
   });
 }
 
-/** What a source tells until its first error, with the names of events it is to listen for. */
+/** The events of a source until its first error, for the given event names. */
 function heard(source, ...types) {
   return new Promise((resolve) => {
     const events = [];
@@ -21,7 +21,7 @@ function heard(source, ...types) {
   });
 }
 
-/** A service that answers each request with the next of these, and tells what it was asked. */
+/** A service that answers each request with the next of these, and records the requests. */
 function service(...answers) {
   const requests = [];
   return {
@@ -37,7 +37,7 @@ function service(...answers) {
 const events = (text) => new Response(text, { headers: { "content-type": "text/event-stream; charset=utf-8" } });
 
 export const tests = {
-  "a stream that is at hand becomes events": async () => {
+  "an available stream becomes events": async () => {
     const source = EventSource.from(streamOf(": hello\n\ndata: one\ndata:two\nid: 7\n\nevent: other\ndata\n\nevent: nothing\n\ndata: lost"));
     equal(source.readyState, EventSource.CONNECTING);
     deepEqual(await heard(source, "other", "nothing"), [["open"], ["message", "one\ntwo", "7"], ["other", "", "7"]]);
@@ -58,7 +58,7 @@ export const tests = {
     deepEqual((await heard(EventSource.from(single))).slice(1).map(([, data]) => data), expected);
   },
 
-  "it connects again, after the time the server names, and says what it heard last": async () => {
+  "it reconnects after the server's retry time with the last event id": async () => {
     const fetcher = service(events("retry: 1\nid: caf\u00e9\ndata: first\n\nid: of an event that does not end\n"), events("data: second\n\n"));
     const source = new EventSource("https://example.com/news", { fetcher });
     const states = [];
@@ -76,7 +76,7 @@ export const tests = {
     deepEqual(requests.map(({ headers }) => headers.get("last-event-id")), [null, "caf\u00c3\u00a9", "caf\u00c3\u00a9"]);
   },
 
-  "a server that is gone is asked more and more rarely, whatever it said before": async () => {
+  "reconnects to a lost server back off, even with a retry time of 0": async () => {
     let attempts = 0;
     const fetcher = {
       fetch: () => {
@@ -90,7 +90,7 @@ export const tests = {
     ok(attempts <= 5, `${attempts} attempts`);
   },
 
-  "an answer of another type or status is the end of it": async () => {
+  "an answer of another type or status ends the source": async () => {
     for (const answer of [new Response("data: x\n\n"), new Response("", { status: 500 }), events(null)]) {
       const fetcher = service(answer);
       const source = new EventSource("https://example.com/", { fetcher });
@@ -99,7 +99,7 @@ export const tests = {
     }
   },
 
-  "close() is heard at once, in the middle of what has come too": async () => {
+  "close() takes effect at once, even between received events": async () => {
     const fetcher = service(events("data: 1\n\ndata: 2\n\n"));
     const source = new EventSource("https://example.com/", { fetcher });
     const got = [];
@@ -114,7 +114,7 @@ export const tests = {
     deepEqual([got, source.readyState, fetcher.requests[0].signal.aborted], [["1"], EventSource.CLOSED, true]);
   },
 
-  "what is no address or stream is refused": () => {
+  "an invalid address or stream is refused": () => {
     throws(() => new EventSource("/relative"), DOMException);
     throws(() => new EventSource("http://this is invalid/"), DOMException);
     throws(() => new EventSource(), TypeError);

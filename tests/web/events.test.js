@@ -80,7 +80,7 @@ export const tests = {
     target.dispatchEvent(new Event("x"));
     deepEqual(log, ["late"]);
   },
-  "an event cannot be dispatched twice at a time": () => {
+  "an event cannot be dispatched twice at the same time": () => {
     const target = new EventTarget();
     let error;
     target.addEventListener("x", (event) => {
@@ -91,7 +91,7 @@ export const tests = {
     throws(() => target.dispatchEvent({}), TypeError);
     throws(() => new Event(), TypeError);
   },
-  "what a listener throws is reported and stops nobody": () => {
+  "an error of a listener is reported and does not stop the others": () => {
     const target = new EventTarget();
     const seen = [];
     const onError = (event) => {
@@ -118,7 +118,7 @@ export const tests = {
     dispatchEvent(new Event("mine"));
     deepEqual(log, [true]);
   },
-  "events with more to say": () => {
+  "events with additional members": () => {
     equal(new CustomEvent("x", { detail: { a: 1 } }).detail.a, 1);
     equal(new CustomEvent("x").detail, null);
     const error = new ErrorEvent("error", { message: "m", filename: "f", lineno: 1, colno: 2, error: 3 });
@@ -178,7 +178,7 @@ export const tests = {
     throws(() => AbortSignal.timeout(NaN), TypeError);
     throws(() => AbortSignal.timeout(), TypeError);
   },
-  "AbortSignal.any follows all, and those that follow it": () => {
+  "AbortSignal.any follows all its sources, also when nested": () => {
     const first = new AbortController();
     const second = new AbortController();
     const any = AbortSignal.any([first.signal, second.signal]);
@@ -203,7 +203,7 @@ export const tests = {
     controller.abort();
     equal(count, 10);
   },
-  "a long-lived signal holds nothing of those who are done": async () => {
+  "a long-lived signal does not retain finished followers": async () => {
     const { signal } = new AbortController();
     const turn = () => new Promise((resolve) => setTimeout(resolve));
     const uses = [
@@ -226,7 +226,7 @@ export const tests = {
         return new Response("x").body.pipeTo(new WritableStream(), { signal: any });
       },
     ];
-    // Twice the memory that a worker may have, by each of them.
+    // Each takes twice the memory limit of a worker.
     for (const use of uses) {
       for (let i = 0; i < 256; i++) {
         await use(new Uint8Array(1 << 20));
@@ -234,7 +234,7 @@ export const tests = {
       }
     }
   },
-  "who stopped listening does not take the others with it": async () => {
+  "removing one listener does not affect the others": async () => {
     const controller = new AbortController();
     const any = AbortSignal.any([controller.signal]);
     const log = [];

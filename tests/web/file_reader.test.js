@@ -13,7 +13,7 @@ function read(method, blob, ...rest) {
 }
 
 export const tests = {
-  "a blob is read in the way that was asked for": async () => {
+  "a blob is read in the requested form": async () => {
     const blob = new Blob(["h\u00e9"], { type: "text/plain" });
     equal((await read("readAsText", blob)).result, "h\u00e9");
     equal((await read("readAsText", blob, "latin1")).result, "h\u00c3\u00a9");
@@ -23,7 +23,7 @@ export const tests = {
     equal((await read("readAsDataURL", new Blob([]))).result, "data:application/octet-stream;base64,");
     deepEqual(new Uint8Array((await read("readAsArrayBuffer", blob)).result), new Uint8Array([0x68, 0xc3, 0xa9]));
   },
-  "the events come in order and with numbers": async () => {
+  "the events come in order with progress numbers": async () => {
     const { events, state, error } = await read("readAsText", new Blob(["abc"]));
     deepEqual(events, ["loadstart 0/3", "progress 3/3", "load 3/3"]);
     deepEqual([state, error], [FileReader.DONE, null]);
@@ -44,7 +44,7 @@ export const tests = {
     throws(() => reader.readAsText(), TypeError);
     throws(() => FileReader.prototype.readyState, TypeError);
   },
-  "an interface that is made when it is first looked at has the shape of all others": () => {
+  "a lazily created interface has the usual shape": () => {
     const { value, ...rest } = Object.getOwnPropertyDescriptor(globalThis, "ProgressEvent");
     deepEqual(rest, { writable: true, enumerable: false, configurable: true });
     equal(value, ProgressEvent);

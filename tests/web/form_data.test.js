@@ -57,7 +57,7 @@ export const tests = {
     equal(form.get("d").name, "other.txt");
     equal(await form.get("d").text(), "z");
   },
-  "a form goes out and comes back": async () => {
+  "a form can be sent and parsed": async () => {
     const form = new FormData();
     form.append('quo"te\r\nline', "a\nb\r\nc\rd");
     form.append("empty", "");
@@ -135,8 +135,8 @@ export const tests = {
     deepEqual([...(await new Response(new URLSearchParams({ x: "y z" })).formData())], [["x", "y z"]]);
     await rejects(parse("&a".repeat(100_001), "application/x-www-form-urlencoded"), TypeError);
   },
-  "what clients send costs no more than its length": async () => {
-    // Spaces inside of a type took the square of their number; plus signs took twenty times their memory.
+  "parsing takes linear time": async () => {
+    // Guards against quadratic time for spaces in a type, and against twenty times the memory for plus signs.
     const spaces = " ".repeat(1_000_000);
     const type = `multipart/form-data; a=${spaces}b; boundary=X`;
     equal((await parse(`${part("a", "1")}--X--`, type)).get("a"), "1");
@@ -147,7 +147,7 @@ export const tests = {
     equal(name.length, 8_000_000);
     equal(value, `+${" ".repeat(2000)}`);
   },
-  "a boundary is found among many that begin like it": async () => {
+  "a boundary is found among many similar lines": async () => {
     for (const count of [0, 1, 60, 61, 62, 63, 64, 65, 66, 127, 128, 129, 5000]) {
       for (const piece of ["\r", "\r\n", "\r\n-", "\r\n--", "x\r"]) {
         const content = piece.repeat(count);
@@ -155,7 +155,7 @@ export const tests = {
       }
     }
   },
-  "a body of another type is no form": async () => {
+  "a body of another type is not a form": async () => {
     await rejects(new Response("a=1").formData(), TypeError);
     await rejects(new Response(null).formData(), TypeError);
     await rejects(parse("{}", "application/json"), TypeError);

@@ -25,7 +25,7 @@ export const tests = {
     headers.set("a", "5");
     deepEqual([...headers], [["a", "5"], ["b", "2"], ["c", "4"]]);
   },
-  "iteration is sorted, in lower case, with cookies apart": () => {
+  "iteration is sorted, in lower case, with separate cookies": () => {
     const headers = new Headers([["Z", "1"], ["set-cookie", "a=1"], ["B", "2"], ["Set-Cookie", "b=2, x"], ["z", "3"]]);
     deepEqual([...headers], [["b", "2"], ["set-cookie", "a=1"], ["set-cookie", "b=2, x"], ["z", "1, 3"]]);
     deepEqual([...headers.keys()], ["b", "set-cookie", "set-cookie", "z"]);

@@ -1,4 +1,4 @@
-// The language itself: time that stands still, no shared memory, no code from strings.
+// The language itself: a clock that stands still, no shared memory, no code from strings.
 import { deepEqual, equal, ok, rejects, throws } from "./assert.js";
 
 const sleep = (delay) => new Promise((resolve) => setTimeout(resolve, delay));
@@ -57,7 +57,7 @@ export const tests = {
       },
     ]),
   ),
-  "time moves with what a worker waits for": async () => {
+  "the clock advances while a worker waits": async () => {
     const [date, mark] = [Date.now(), performance.now()];
     await sleep(30);
     ok(Date.now() - date >= 25 && Date.now() - date < 5000, `${Date.now() - date}`);
@@ -74,7 +74,7 @@ export const tests = {
       ok(Math.abs(origin - Math.round(origin)) < 0.01, `${origin}`);
     }
   },
-  "Date is what it was": () => {
+  "Date works as usual": () => {
     equal(typeof Date(), "string");
     ok(!Number.isNaN(Date.parse(Date())));
     equal(Date.name, "Date");
@@ -97,7 +97,7 @@ export const tests = {
     const { writable } = Object.getOwnPropertyDescriptor(Date, "prototype");
     equal(writable, false);
   },
-  "a date formatter formats what it is given": () => {
+  "a date formatter formats given dates": () => {
     const formatter = new Intl.DateTimeFormat("en-GB", { timeZone: "UTC" });
     equal(formatter.format, formatter.format);
     equal(formatter.format(0), "01/01/1970");
@@ -106,7 +106,7 @@ export const tests = {
     throws(() => Intl.DateTimeFormat.prototype.format.call({}), TypeError);
     equal(new Date(0).toLocaleDateString("en-GB", { timeZone: "UTC" }), "01/01/1970");
   },
-  "memory to share has nobody to share it with": () => {
+  "shared memory cannot leave the isolate": () => {
     equal(typeof SharedArrayBuffer, "undefined");
     const { buffer } = new WebAssembly.Memory({ initial: 1, maximum: 1, shared: true });
     throws(() => structuredClone(buffer), DOMException);
@@ -114,7 +114,7 @@ export const tests = {
     throws(() => Atomics.wait(new Int32Array(buffer), 0, 0, 1), TypeError);
     equal(Atomics.waitAsync, undefined);
   },
-  "memory to share is counted with all it may become": () => {
+  "shared memory counts with its maximum size": () => {
     const { Memory } = WebAssembly;
     throws(() => new Memory({ initial: 1, maximum: 2048, shared: true }), RangeError);
     throws(() => new (new Memory({ initial: 1 }).constructor)({ initial: 1, maximum: 2048, shared: true }), RangeError);
@@ -128,7 +128,7 @@ export const tests = {
     deepEqual(order, ["initial", "maximum"]);
     ok(new Memory({ initial: 0, maximum: 0, shared: true }) instanceof Memory);
   },
-  "a memory is what it was": () => {
+  "WebAssembly.Memory works as usual": () => {
     const memory = new WebAssembly.Memory({ initial: 1, maximum: 3 });
     ok(memory instanceof WebAssembly.Memory);
     equal(memory.grow(1), 1);

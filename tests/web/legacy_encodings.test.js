@@ -41,7 +41,7 @@ export const tests = {
     equal(decode("iso-2022-jp", "1B 24 42 46 7C 4B 5C 1B 28 4A 5C 7E 1B 28 49 31 1B 28 42 41"), "日本¥‾ｱA");
     equal(decode("euc-kr", "C7 D1 B1 B9"), "한국");
   },
-  "what is malformed": () => {
+  "malformed input": () => {
     equal(decode("gb18030", "81"), "\ufffd");
     equal(decode("gb18030", "81 30 41"), "\ufffd0A");
     equal(decode("gb18030", "81 30 81 41"), "\ufffd0\u4e04".replace("\u4e04", decode("gb18030", "81 41")));
@@ -57,7 +57,7 @@ export const tests = {
       throws(() => decode(label, "E4", { fatal: true }), TypeError, label);
     }
   },
-  "pieces of any size give the same": () => {
+  "pieces of any size give the same result": () => {
     const samples = {
       gb18030: "94 39 FC 36 41 D6 D0 81 30 41", big5: "A4 A4 88 62 A4", "euc-jp": "8F B0 A1 C6 FC 8E B1 8F",
       shift_jis: "93 FA B1 96", "iso-2022-jp": "1B 24 42 46 7C 1B 28 49 31 1B 28 42 41 1B", "euc-kr": "C7 D1 C7",
@@ -77,7 +77,7 @@ export const tests = {
     ok(text.length >= 1_500_000);
     equal(text.at(-1), "\ufffd");
   },
-  "a byte order mark means nothing here": () => {
+  "a byte order mark has no meaning here": () => {
     equal(decode("windows-1252", "EF BB BF 41"), "ï»¿A");
     equal(new TextDecoder("gbk", { ignoreBOM: true }).ignoreBOM, true);
   },

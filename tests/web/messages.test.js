@@ -58,7 +58,7 @@ export const tests = {
     const moved = structuredClone({ port: port1 }, { transfer: [port1] });
     ok(moved.port instanceof MessagePort);
   },
-  "what cannot be sent is an error of the sender": () => {
+  "a value that cannot be sent is an error of the sender": () => {
     const { port1, port2 } = new MessageChannel();
     for (const send of [
       () => port1.postMessage(() => {}), () => port1.postMessage(port2), () => port1.postMessage(0, [port1]),
@@ -69,7 +69,7 @@ export const tests = {
     throws(() => new MessagePort(), TypeError);
     throws(() => MessagePort.prototype.postMessage.call({}, 1), TypeError);
   },
-  "a closed port is silent and the other end hears of it": async () => {
+  "a closed port is silent and the other end is notified": async () => {
     const { port1, port2 } = new MessageChannel();
     const closed = next(port2, "close");
     let heard = false;
@@ -127,7 +127,7 @@ export const tests = {
     globalThis.onunhandledrejection = globalThis.onerror = null;
     deepEqual(seen, [["Uncaught RangeError: told", "string", true, true, "told"], 1]);
   },
-  "reportError tells where": () => {
+  "reportError reports the position": () => {
     let event;
     const listen = (each) => { event = each; each.preventDefault(); };
     addEventListener("error", listen);
@@ -165,7 +165,7 @@ export const tests = {
     new EventTarget().dispatchEvent(trusted);
     equal(trusted.isTrusted, false);
   },
-  "the finer points of dispatch": () => {
+  "details of dispatch": () => {
     const target = new EventTarget();
     const log = [];
     target.addEventListener("x", () => {

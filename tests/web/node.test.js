@@ -28,7 +28,7 @@ export const tests = {
     equal(process.getBuiltinModule("wasi"), undefined);
     equal(await import("path").then((module) => module.default), path);
   },
-  "a module that is not there says so": async () => {
+  "a missing module has a clear error": async () => {
     const error = await rejects(import("node:wasi"), TypeError);
     ok(error.message.includes('"node:wasi"') && error.message.includes("node:buffer"), error.message);
     ok((await rejects(import("wasi"), TypeError)).message.includes("node:wasi"));
@@ -129,7 +129,7 @@ export const tests = {
     equal(throws(() => new StringDecoder("nope")).code, "ERR_UNKNOWN_ENCODING");
   },
   "timers": async () => {
-    await new Promise((resolve) => timers.setTimeout(resolve, 1)); // unlike the global one it may be called on an object
+    await new Promise((resolve) => timers.setTimeout(resolve, 1)); // unlike the global function, it may be called on an object
     equal(await wait(1, "value"), "value");
     await rejects(wait(1000, null, { signal: AbortSignal.timeout(2) }), "AbortError");
     let count = 0;
@@ -245,7 +245,7 @@ export const tests = {
     equal(await tracing.tracePromise(async () => 3), 3);
     deepEqual(traced, ["start", "end", "asyncEnd"]);
   },
-  "the small ones": () => {
+  "small modules of node:": () => {
     equal(consoleModule, console);
     equal(streamWeb.ReadableStream, ReadableStream);
     equal(punycode.encode("mañana"), "maana-pta");

@@ -13,7 +13,7 @@ export const tests = {
     equal(buffer.asciiWrite("HI"), 2);
     equal(buffer.latin1Slice(0, 2), "HI");
   },
-  "made from all there is": () => {
+  "buffers from every kind of source": () => {
     deepEqual(list(Buffer.from("héllo")), [104, 195, 169, 108, 108, 111]);
     deepEqual(list(Buffer.from([1, 256, -1, "3"])), [1, 0, 255, 3]);
     const memory = new Uint8Array([1, 2, 3, 4]).buffer;
@@ -37,7 +37,7 @@ export const tests = {
     deepEqual(list(Buffer("ab")), [97, 98]);
     deepEqual(list(new Buffer(2)), [0, 0]);
   },
-  "encodings both ways": () => {
+  "encodings in both directions": () => {
     const text = "Zürich €😀";
     for (const encoding of ["utf8", "utf-8", "UTF8", "utf16le", "ucs2"]) equal(Buffer.from(text, encoding).toString(encoding), text);
     equal(Buffer.from("ÿa", "latin1").toString("hex"), "ff61");

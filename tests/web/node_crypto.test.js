@@ -33,7 +33,7 @@ export const tests = {
     throws(() => createHash("sha0"));
     equal(throws(() => createHash("sha256").update(5)).code, "ERR_INVALID_ARG_TYPE");
   },
-  "a hash is a stream for those who want one": async () => {
+  "a hash can be used as a stream": async () => {
     const hash = createHash("sha1");
     await pipeline(Readable.from(["a", "bc"]), hash);
     equal(hash.read().toString("hex"), "a9993e364706816aba3e25717850c26c9cd0d89d");
@@ -158,7 +158,7 @@ export const tests = {
       });
     });
   },
-  "pairs of keys come in the form that was asked for": () => {
+  "key pairs have the requested format": () => {
     const make = (type, publicType, privateType, more) =>
       crypto.generateKeyPairSync(type, {
         ...more,

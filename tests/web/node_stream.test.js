@@ -27,7 +27,7 @@ export const tests = {
     left.end("over");
     equal(await consumers.text(right), "over");
   },
-  "streams of Node and of the web, one made of the other": async () => {
+  "streams of Node and of the web convert into each other": async () => {
     const web = Readable.toWeb(Readable.from([Buffer.from("a"), Buffer.from("b")]));
     equal(await new Response(web).text(), "ab");
     const node = Readable.fromWeb(new Response("from the web").body);

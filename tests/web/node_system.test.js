@@ -28,7 +28,7 @@ export const tests = {
     await new Promise((resolve) => fs.unlink("/tmp/g.txt", resolve));
     deepEqual(fs.readdirSync("/tmp"), []);
   },
-  "the files of the host are not there": async () => {
+  "the files of the host are not visible": async () => {
     for (const path of ["/etc/passwd", "/proc/self/environ", "/tmp/../etc/shadow", "file.txt", new URL("file:///etc/hostname")]) {
       const error = throws(() => fs.readFileSync(path));
       deepEqual([error.code, error.syscall], ["ENOENT", "open"]);
@@ -38,7 +38,7 @@ export const tests = {
     throws(() => fs.readFileSync("/tmp/\0"), TypeError);
     throws(() => fs.openSync("/etc/passwd"));
   },
-  "what is not available says so when it is used": () => {
+  "an unavailable function throws a clear error": () => {
     equal(isMainThread, true);
     for (const use of [() => spawn("ls"), () => new Worker("x.js"), () => http.createServer(), () => net.connect(80)]) {
       const error = throws(use);

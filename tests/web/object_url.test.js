@@ -4,7 +4,7 @@ import { deepEqual, equal, ok, rejects, throws } from "./assert.js";
 const named = (parts, type) => URL.createObjectURL(new Blob(parts, { type }));
 
 export const tests = {
-  "a name for a Blob can be fetched until it is revoked": async () => {
+  "an object URL can be fetched until it is revoked": async () => {
     const url = named(["abc"], "text/x");
     ok(/^blob:null\/[0-9a-f-]{36}$/.test(url));
     const response = await fetch(`${url}#part`);
@@ -16,14 +16,14 @@ export const tests = {
     URL.revokeObjectURL(url);
     await rejects(fetch(url), TypeError);
   },
-  "a Request keeps what its address named": async () => {
+  "a Request keeps the Blob of its URL after a revoke": async () => {
     const url = named(["abc"]);
     const request = new Request(url);
     URL.revokeObjectURL(url);
     equal(await (await fetch(request.clone())).text(), "abc");
     equal(await (await fetch(request)).text(), "abc");
   },
-  "a part of it": async () => {
+  "a range of a Blob": async () => {
     const get = async (range) => fetch(named(["0123456789"]), { headers: { range } });
     for (const [range, text, where] of [["bytes=2-4", "234", "2-4"], ["bytes= 8-", "89", "8-9"], ["bytes=-3", "789", "7-9"],
       ["bytes=5-99999999999", "56789", "5-9"], ["bytes=-99", "0123456789", "0-9"]]) {
@@ -33,7 +33,7 @@ export const tests = {
     }
     for (const range of ["bytes=10-", "bytes=4-2", "bytes=-", "bytes=0-1,3-4", "lines=0-1"]) await rejects(get(range), TypeError);
   },
-  "what cannot be had": async () => {
+  "invalid uses of object URLs": async () => {
     throws(() => URL.createObjectURL({}), TypeError);
     throws(() => URL.createObjectURL(), TypeError);
     await rejects(fetch("blob:null/nothing"), TypeError);

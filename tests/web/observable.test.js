@@ -7,13 +7,13 @@ const count = (most) =>
   });
 
 export const tests = {
-  "a subscription hears values and the end": () => {
+  "a subscription receives values and the end": () => {
     const heard = [];
     count(3).subscribe({ next: (value) => heard.push(value), complete: () => heard.push("end") });
     deepEqual(heard, [1, 2, 3, "end"]);
   },
 
-  "aborting ends it, and tears down what was set up, last first": () => {
+  "aborting ends a subscription and runs teardowns in reverse order": () => {
     const heard = [];
     const controller = new AbortController();
     let tell;
@@ -30,7 +30,7 @@ export const tests = {
     deepEqual([tell.active, tell.signal.reason], [false, "enough"]);
   },
 
-  "several who subscribe share one producer": () => {
+  "several subscribers share one producer": () => {
     let producers = 0;
     const heard = [];
     const target = new EventTarget();
@@ -57,7 +57,7 @@ export const tests = {
     equal(await source.reduce((sum, value) => sum + value, 100), 121);
   },
 
-  "errors are caught, looked at, or reported": async () => {
+  "errors are caught, inspected, or reported": async () => {
     const broken = new Observable(() => {
       throw new RangeError("broken");
     });
@@ -74,7 +74,7 @@ export const tests = {
     equal(reported.message, "broken");
   },
 
-  "it is made of iterables, async iterables and promises": async () => {
+  "from() accepts iterables, async iterables and promises": async () => {
     const steps = [];
     async function* ticks() {
       try {

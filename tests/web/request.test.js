@@ -97,7 +97,7 @@ export const tests = {
     await rejects(first.text(), TypeError);
     throws(() => new Request(first), TypeError);
   },
-  "a request from a request whose stream was looked at": async () => {
+  "a request from a request whose stream was accessed": async () => {
     const first = new Request("http://a/", { method: "POST", body: "content" });
     ok(first.body instanceof ReadableStream);
     const second = new Request(first);

@@ -18,7 +18,7 @@ export const tests = {
       "referrer", "referrerPolicy", "signal", "window",
     ]);
   },
-  "what is shown and given on": () => {
+  "visible and forwarded members": () => {
     const init = {
       cache: "no-store", cf: { cacheTtl: 5 }, credentials: "include", integrity: "sha256-x", keepalive: true, mode: "same-origin",
       redirect: "manual", referrer: "http://b.example/x", referrerPolicy: "origin",
@@ -68,7 +68,7 @@ export const tests = {
     equal(await second.text(), "content");
     throws(() => new Request(make({ method: "POST", body: "x" }), { method: "GET" }), TypeError);
   },
-  "a failed construction leaves the given request alone": () => {
+  "a failed construction leaves the given request unchanged": () => {
     const first = make({ method: "POST", body: "content" });
     throws(() => new Request(first, { mode: "navigate" }), TypeError);
     throws(() => new Request(first, { headers: { "a b": "c" } }), TypeError);
@@ -99,7 +99,7 @@ export const tests = {
     new Response("", { encodeBody: "manual" });
     throws(() => new Response("", { encodeBody: "x" }), TypeError);
   },
-  "a clone of a stream of objects gets objects of its own": async () => {
+  "a clone of a stream of objects gets its own objects": async () => {
     const chunk = new Uint8Array([1]);
     const response = new Response(new ReadableStream({ start: (controller) => controller.enqueue(chunk) }));
     const copy = response.clone();

@@ -99,7 +99,7 @@ export const tests = {
     deepEqual([...second.value], [...bytes("lo")]);
     equal((await reader.read(new Uint8Array(9))).done, true);
   },
-  "a used or locked stream is no body": async () => {
+  "a used or locked stream cannot be a body": async () => {
     const locked = new ReadableStream();
     locked.getReader();
     throws(() => new Response(locked), TypeError);
@@ -109,12 +109,12 @@ export const tests = {
     reader.releaseLock();
     throws(() => new Response(used), TypeError);
   },
-  "a stream that gives no bytes is an error": async () => {
+  "a stream of values other than bytes is an error": async () => {
     await rejects(new Response(ReadableStream.from(["text"])).text(), TypeError);
     const broken = new ReadableStream({ start: (controller) => controller.error(new RangeError("broken")) });
     await rejects(new Response(broken).text(), RangeError);
   },
-  "a then on Object.prototype does not get between": async () => {
+  "a then on Object.prototype has no effect": async () => {
     const make = () => new Response(ReadableStream.from([bytes("hello")]));
     const responses = [make(), new Response(bytes("hello")), new Response("hello")];
     for (const response of responses) {
@@ -131,7 +131,7 @@ export const tests = {
       equal(await text, "hello");
     }
   },
-  "a body of many chunks that are all there": async () => {
+  "a body of many available chunks": async () => {
     const stream = new ReadableStream({
       start(controller) {
         for (let i = 0; i < 20_000; i++) controller.enqueue(new Uint8Array(1));
@@ -146,13 +146,13 @@ export const tests = {
     ok(response.body.locked);
     ok(response.bodyUsed);
   },
-  "text drops a byte order mark and replaces what is malformed": async () => {
+  "text drops a byte order mark and replaces malformed bytes": async () => {
     equal(await new Response("\uFEFFa").text(), "a");
     equal(await new Response("\ud800a").text(), "\uFFFDa");
     equal(await new Response(new Uint8Array([0xff, 0x61])).text(), "\uFFFDa");
     deepEqual(await new Response("\uFEFF[1]").json(), [1]);
   },
-  "json of what is none is a SyntaxError": async () => {
+  "json of invalid JSON is a SyntaxError": async () => {
     await rejects(new Response("{").json(), SyntaxError);
     await rejects(new Response("").json(), SyntaxError);
   },
@@ -232,7 +232,7 @@ export const tests = {
     (await response.bytes())[0] = 0;
     equal(await copy.text(), "abc");
   },
-  "a clone of a stream gives everything to both": async () => {
+  "both clones of a stream get all data": async () => {
     const response = new Response(ReadableStream.from([bytes("one "), bytes("two")]));
     const copy = response.clone();
     const [first, second] = await Promise.all([response.text(), copy.text()]);
@@ -262,7 +262,7 @@ export const tests = {
     throws(() => Response("x"), TypeError);
     equal(Object.prototype.toString.call(response), "[object Response]");
   },
-  "textStream decodes the body bit by bit": async () => {
+  "textStream decodes the body in pieces": async () => {
     const bytes = new TextEncoder().encode("\u20acuro");
     const body = ReadableStream.from([bytes.slice(0, 1), bytes.slice(1)]);
     const response = new Response(body);

@@ -4,6 +4,26 @@ import { deepEqual, equal, ok, throws } from "./assert.js";
 const sleep = (delay) => new Promise((resolve) => setTimeout(resolve, delay));
 
 export const tests = {
+  "errors name classes as workers know them": () => {
+    const wrong = [];
+    for (const name of Object.getOwnPropertyNames(globalThis)) {
+      const Class = globalThis[name];
+      if (typeof Class !== "function" || Class.prototype === undefined || !/^class\b/.test(Function.prototype.toString.call(Class))) continue;
+      const tries = [() => Class()];
+      for (const { get, set, value } of Object.values(Object.getOwnPropertyDescriptors(Class.prototype))) {
+        for (const method of [get, set, value]) if (typeof method === "function" && method !== Class) tries.push(() => method.call({}, "", ""));
+      }
+      for (const attempt of tries) {
+        try {
+          attempt();
+        } catch (error) {
+          if (/\b(class|constructor) (_|anonymous)/.test(error.message)) wrong.push(`${name}: ${error.message}`);
+        }
+      }
+    }
+    deepEqual(wrong, []);
+  },
+
   "a timeout passes its arguments on": async () => {
     const args = await new Promise((resolve) => setTimeout((...all) => resolve(all), 1, "a", 2));
     deepEqual(args, ["a", 2]);
@@ -56,7 +76,7 @@ export const tests = {
     throws(() => queueMicrotask(5), TypeError);
     throws(() => queueMicrotask(), TypeError);
   },
-  "what a timer throws is reported": async () => {
+  "an error in a timer is reported": async () => {
     const seen = [];
     const onError = (event) => {
       seen.push(event.error.message);
@@ -73,7 +93,7 @@ export const tests = {
     removeEventListener("error", onError);
     deepEqual(seen, ["from a microtask", "from a timer"]);
   },
-  "structuredClone copies everything that has a copy": () => {
+  "structuredClone copies every cloneable value": () => {
     const value = {
       date: new Date(5), map: new Map([[1, { a: 1 }]]), set: new Set(["x"]), bytes: new Uint8Array([1, 2]),
       list: Object.assign(Array(3), { 0: 1, 2: 3 }), big: 10n, nothing: undefined, text: "é\ud800", regexp: /x/g, boxed: new Number(5), not: NaN,
@@ -94,7 +114,7 @@ export const tests = {
     ok(error instanceof RangeError);
     equal(error.message, "r");
   },
-  "structuredClone of what is the worker's own": () => {
+  "structuredClone of instances of the worker's classes": () => {
     class Point {
       x = 1;
     }
@@ -111,7 +131,7 @@ export const tests = {
     const list = structuredClone([new DOMException("1", "A"), { x: new DOMException("2", "B") }, new DOMException("3", "C")]);
     deepEqual([list[0].message, list[1].x.message, list[2].message], ["1", "2", "3"]);
   },
-  "structuredClone refuses what has no copy": () => {
+  "structuredClone refuses other values": () => {
     for (const value of [
       () => {}, Symbol("s"), new Response(""), new Headers(), new URL("http://a"), new AbortController(), new WeakMap(),
       Promise.resolve(), { deep: [new Request("http://a/")] }, new ReadableStream(), new Proxy({}, {}), new EventTarget(),
@@ -171,7 +191,7 @@ export const tests = {
     equal(JSON.parse(JSON.stringify(performance)).timeOrigin, performance.timeOrigin);
     ok(new Event("x").timeStamp >= before);
   },
-  "the console takes everything": () => {
+  "the console accepts every value": () => {
     const cycle = { name: "cycle" };
     cycle.self = cycle;
     const hostile = new Proxy({}, { get: () => { throw new Error("trap"); }, ownKeys: () => { throw new Error("trap"); } });
@@ -238,7 +258,7 @@ export const tests = {
     delete globalThis.performance;
     equal(performance, real);
   },
-  "what is on Object.prototype is no option of a call that has none": () => {
+  "properties of Object.prototype are not options": () => {
     const polluted = {
       ...{ method: "POST", body: "x", headers: { a: "b" }, signal: 5, status: 404, transfer: 5, fatal: true, once: true, detail: 3 },
       ...{ type: "bytes", endings: "x", lastModified: 4, highWaterMark: -1, size: 1, start: 1, set: 1, value: 1, data: 1, code: 7 },
@@ -261,7 +281,7 @@ export const tests = {
       for (const name of Object.keys(polluted)) delete Object.prototype[name];
     }
   },
-  "a worker that breaks its built-ins breaks only itself": async () => {
+  "a worker that breaks its built-ins affects only itself": async () => {
     const { push } = Array.prototype;
     try {
       Array.prototype.push = null;

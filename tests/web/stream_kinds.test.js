@@ -1,4 +1,4 @@
-// Streams that come with other standards, and what of streams a worker can see.
+// Streams of other standards, and what a worker can see of streams.
 import { deepEqual, equal, ok, rejects, throws } from "./assert.js";
 
 const bytes = (text) => new TextEncoder().encode(text);
@@ -64,7 +64,7 @@ export const tests = {
     writer.close();
     equal(await response.text(), "ab");
   },
-  "a stream of fixed length takes neither more nor less": async () => {
+  "a stream of fixed length accepts neither more nor less": async () => {
     const exact = new FixedLengthStream(3);
     ok(exact instanceof IdentityTransformStream);
     const text = new Response(exact.readable).text();
@@ -108,7 +108,7 @@ export const tests = {
     await rejects(ReadableStream.prototype.cancel.call(Object.create(ReadableStream.prototype)), TypeError);
     throws(() => new Response(Object.create(ReadableStream.prototype)).body.getReader.call({}), TypeError);
   },
-  "a proxy of a stream is no stream, and its handler learns no key": async () => {
+  "a proxy of a stream is refused, and its handler sees no internal key": async () => {
     const keys = new Set();
     const handler = new Proxy({}, {
       get: (_, trap) => (target, ...args) => {
@@ -141,7 +141,7 @@ export const tests = {
     equal(await new Response(a).text(), "some bytes");
     throws(() => new Response(b), TypeError);
   },
-  "a read may ask for a minimum": async () => {
+  "a read may request a minimum": async () => {
     const stream = new ReadableStream({
       type: "bytes",
       pull: (controller) => controller.enqueue(new Uint8Array(2)),

@@ -34,7 +34,7 @@ export const tests = {
     ok(moved instanceof TransformStream);
     deepEqual(await collect(ReadableStream.from([1, 2]).pipeThrough(moved)), [2, 4]);
   },
-  "errors and cancellation cross over": async () => {
+  "errors and cancellation reach the other side": async () => {
     const failing = new ReadableStream({ pull: (controller) => controller.error(new RangeError("bad")) });
     const error = await rejects(collect(structuredClone(failing, { transfer: [failing] })));
     deepEqual([error.name, error.message], ["RangeError", "bad"]);
@@ -48,7 +48,7 @@ export const tests = {
     const stream = ReadableStream.from([() => {}]);
     equal((await rejects(collect(structuredClone(stream, { transfer: [stream] })))).name, "DataCloneError");
   },
-  "a stream is only moved whole, and not copied": () => {
+  "a stream is transferred as a whole and not copied": () => {
     const stream = new ReadableStream();
     equal(throws(() => structuredClone(stream)).name, "DataCloneError");
     stream.getReader();
@@ -57,7 +57,7 @@ export const tests = {
     throws(() => structuredClone(() => {}, { transfer: [other] }));
     equal(other.locked, false);
   },
-  "a transform takes its sides along": () => {
+  "a transform stream moves with both sides": () => {
     for (const side of ["readable", "writable"]) {
       const stream = new TransformStream();
       equal(throws(() => structuredClone(stream, { transfer: [stream, stream[side]] })).name, "DataCloneError");

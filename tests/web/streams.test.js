@@ -63,7 +63,7 @@ export const tests = {
     });
     deepEqual(await collect(ReadableStream.from(["a", "b"]).pipeThrough(upper)), ["A", "B", "!"]);
   },
-  "a writable stream takes its time": async () => {
+  "a writable stream waits for its sink": async () => {
     const log = [];
     const stream = new WritableStream(
       {
@@ -95,7 +95,7 @@ export const tests = {
     await stream.abort("why");
     equal(signal.reason, "why");
   },
-  "tee gives everything to both": async () => {
+  "both branches of a tee get all data": async () => {
     const [a, b] = ReadableStream.from([1, 2]).tee();
     deepEqual(await Promise.all([collect(a), collect(b)]), [[1, 2], [1, 2]]);
   },
@@ -139,7 +139,7 @@ export const tests = {
     await done;
     deepEqual(log, ["a"]);
   },
-  "an iterator of a stream is one of the language's": () => {
+  "the iterator of a stream has the prototype of the language": () => {
     const { prototype } = Object.getPrototypeOf(async function* () {});
     const iterator = new ReadableStream().values();
     equal(Object.getPrototypeOf(Object.getPrototypeOf(iterator)), Object.getPrototypeOf(prototype));

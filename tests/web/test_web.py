@@ -38,7 +38,7 @@ def test_the_web_platform(atoll: Atoll, file: Path) -> None:
     env = {"TEXT": "hello", "NUMBER": 5}
     atoll.deploy(name, main="main.js", modules=modules, limits={"cpu_ms": 5000}, env=env)
     names = atoll.get(name).json
-    assert names, "a file without tests"
+    assert names, "the file has no tests"
     failed = {}
     for test in names:
         reply = atoll.get(name, f"/?test={quote(test)}")

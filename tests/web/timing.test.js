@@ -27,7 +27,7 @@ export const tests = {
     performance.clearMeasures();
     equal(performance.getEntries().length, 0);
   },
-  "marks and measures that are wrong": () => {
+  "invalid marks and measures": () => {
     equal(throws(() => performance.measure("x", "never")).name, "SyntaxError");
     throws(() => performance.mark("x", { startTime: -1 }), TypeError);
     throws(() => performance.mark(), TypeError);
@@ -105,7 +105,7 @@ export const tests = {
     throws(() => structuredClone([kept, () => {}], { transfer: [kept] }));
     equal(kept.detached, false);
   },
-  "a PerformanceObserver hears of marks and measures": async () => {
+  "a PerformanceObserver receives marks and measures": async () => {
     const heard = [];
     const observed = new Promise((resolve) => {
       const observer = new PerformanceObserver((list, self, { droppedEntriesCount }) => {
@@ -127,19 +127,19 @@ export const tests = {
     throws(() => observer.observe({}), TypeError);
     deepEqual([...PerformanceObserver.supportedEntryTypes], ["mark", "measure"]);
   },
-  "measures that begin at nothing in particular": () => {
+  "measures without a start": () => {
     performance.mark("end", { startTime: 7 });
     deepEqual([null, undefined, {}].map((start) => performance.measure("m", start, "end").duration), [7, 7, 7]);
     throws(() => performance.measure("m", "navigationStart"), TypeError);
     equal(throws(() => performance.measure("m", "no such mark")).name, "SyntaxError");
   },
-  "an observer ignores what it does not know": () => {
+  "an observer ignores unknown entry types": () => {
     const observer = new PerformanceObserver(() => {});
     observer.observe({ entryTypes: ["mark"], buffered: true, others: 1 });
     throws(() => observer.observe({ entryTypes: ["mark"], type: "mark" }), TypeError);
     observer.disconnect();
   },
-  "entries have numbers": () => {
+  "entries have ids": () => {
     const [first, second] = [performance.mark("a"), performance.mark("b")];
     ok(first.id < second.id);
     deepEqual(Object.keys(first.toJSON()), ["id", "name", "entryType", "startTime", "duration", "navigationId", "detail"]);

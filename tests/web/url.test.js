@@ -2,7 +2,7 @@
 import { deepEqual, equal, ok, throws } from "./assert.js";
 
 export const tests = {
-  "all parts of an address": () => {
+  "all parts of a URL": () => {
     const url = new URL("https://user:pass%20word@Example.COM:8443/a/./b/../c?x=1&y=2#frag");
     deepEqual(
       [url.href, url.origin, url.protocol, url.username, url.password, url.host, url.hostname, url.port, url.pathname,
@@ -13,7 +13,7 @@ export const tests = {
     equal(String(url), url.href);
     equal(JSON.stringify({ url }), `{"url":"${url.href}"}`);
   },
-  "parts that are not there are empty": () => {
+  "absent parts are empty": () => {
     const url = new URL("http://example.com");
     deepEqual([url.username, url.password, url.port, url.pathname, url.search, url.hash], ["", "", "", "/", "", ""]);
     deepEqual([new URL("http://a/?").search, new URL("http://a/#").hash, new URL("http://a/?").href], ["", "", "http://a/?"]);
@@ -39,13 +39,13 @@ export const tests = {
     equal(new URL("ws://a:81/").origin, "ws://a:81");
     equal(new URL("blob:d3958f5c").origin, "null");
   },
-  "addresses relative to a base": () => {
+  "URLs relative to a base": () => {
     equal(new URL("../x?y", "http://a/b/c/d").href, "http://a/b/x?y");
     equal(new URL("//b/c", "https://a/").href, "https://b/c");
     equal(new URL("", "http://a/b?c#d").href, "http://a/b?c");
     equal(new URL("?x", new URL("http://a/b")).href, "http://a/b?x");
   },
-  "what is no URL throws": () => {
+  "an invalid URL throws": () => {
     for (const input of ["", "nothing", "http://", "http://a b/", "http://a:99999/", "//x", "http://[::1", "http://%00/"]) {
       throws(() => new URL(input), TypeError, input);
       equal(URL.canParse(input), false);
@@ -79,7 +79,7 @@ export const tests = {
     }, TypeError);
     equal(url.href, "http://new/");
   },
-  "a part that is refused changes nothing": () => {
+  "a refused part changes nothing": () => {
     const url = new URL("http://a/b");
     url.port = "99999";
     url.protocol = "mailto";
@@ -101,7 +101,7 @@ export const tests = {
     url.href = "http://b/?q=5";
     equal(params.get("q"), "5");
   },
-  "a very long address": () => {
+  "a very long URL": () => {
     const url = new URL(`http://a/${"x".repeat(1_000_000)}?${"y".repeat(1_000_000)}`);
     equal(url.pathname.length, 1_000_001);
     equal(url.search.length, 1_000_001);

@@ -13,7 +13,7 @@ export const tests = {
     deepEqual(inputs, ["https://a.example/users/5/x/y"]);
     equal(pattern.exec("https://a.example/"), null);
   },
-  "a whole address and its parts": () => {
+  "a complete URL and its parts": () => {
     const pattern = new URLPattern("https://:sub.example.com/a/(\\d+)\\?q=*#h");
     equal(pattern.protocol, "https");
     equal(pattern.hostname, ":sub.example.com");
@@ -35,7 +35,7 @@ export const tests = {
     ok(new URLPattern("/A", "https://b.example", { ignoreCase: true }).test("https://b.example/a"));
     ok(new URLPattern({ pathname: "/A" }, { ignoreCase: true }).test({ pathname: "/a" }));
   },
-  "components are what a URL parser makes of them": () => {
+  "components are normalized by the URL parser": () => {
     equal(new URLPattern({ protocol: "http", port: "80 " }).port, "80");
     equal(new URLPattern({ protocol: "http", port: "80" }).port, "");
     ok(new URLPattern({ port: "80" }).test({ port: "8\t0x" }));
@@ -50,17 +50,17 @@ export const tests = {
     ok(pattern.test({ pathname: "/z" }));
     ok(!pattern.test({ pathname: "/a" }));
   },
-  "the text of a pattern means the same pattern": () => {
+  "the text of a pattern parses to the same pattern": () => {
     for (const text of ["/:a{b}", "/:a(.*)", "/{:a}?b", "/a{/b}*", "{/:x-}+y", "/*/(.*)", "/:a{/:b}?", "/\\:x"]) {
       const once = new URLPattern({ pathname: text }).pathname;
       equal(new URLPattern({ pathname: once }).pathname, once);
     }
   },
-  "a group may be called as properties of objects are": () => {
+  "a group may have the name of an object property": () => {
     const { groups } = new URLPattern({ pathname: "/:__proto__/:toString" }).exec({ pathname: "/a/b" }).pathname;
     deepEqual(Object.entries(groups), [["__proto__", "a"], ["toString", "b"]]);
   },
-  "what is no pattern": () => {
+  "invalid patterns": () => {
     throws(() => new URLPattern("/relative"), TypeError);
     throws(() => new URLPattern({ pathname: "/(" }), TypeError);
     throws(() => new URLPattern({}, "https://a.example"), TypeError);

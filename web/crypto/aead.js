@@ -11,7 +11,7 @@ const USAGES = ["encrypt", "decrypt", "wrapKey", "unwrapKey"];
 const PARAMS = [optional("additionalData", ...bufferSource), required("iv", ...bufferSource), optional("tagLength", toOctet)];
 const EMPTY = new Uint8Array(0);
 
-// The numbers are those of crypto_cipher.cc.
+// Numbers of crypto_cipher.cc.
 const CHACHA = 14;
 const OCB = { 128: 15, 192: 16, 256: 17 };
 
@@ -32,7 +32,7 @@ function begin(number, key, iv, encrypts, additionalData, tagBytes) {
   return handle;
 }
 
-/** Both ciphers append the tag to what they encrypt. `check` refuses parameters, `numberOf` gives the cipher for a key. */
+/** Both ciphers append the tag to the ciphertext. `check` rejects invalid parameters, `numberOf` returns the cipher for a key. */
 function cipher(encrypts, check, numberOf) {
   return ({ iv, additionalData = EMPTY, tagLength = 128 }, key, data) => {
     check(iv, tagLength);
@@ -62,7 +62,7 @@ function checkOcb(iv, tagLength) {
   if (![64, 96, 128].includes(tagLength)) throw operationError(`A tag cannot have ${tagLength} bits.`);
 }
 
-/** `lengths`: the bits a key may have; `jwkAlgorithm(bits)` what JSON Web Keys call it; `describe(name, bits)` its algorithm. */
+/** `lengths`: valid key lengths in bits; `jwkAlgorithm(bits)`: its `alg` in a JSON Web Key; `describe(name, bits)`: its algorithm. */
 function keyOperations({ name, lengths, jwkAlgorithm, describe, generationParams, lengthOf }) {
   function generateKey(algorithm, extractable, usages) {
     checkUsages(usages, USAGES);

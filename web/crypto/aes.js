@@ -46,8 +46,8 @@ function ctr({ counter, length }, key, data) {
 function wrap(isWrapping) {
   return (algorithm, key, data) => {
     const message = isWrapping
-      ? "AES-KW wraps whole blocks of 8 bytes, and two of them at least."
-      : "The wrapped key is not one of this wrapping key.";
+      ? "AES-KW needs two or more whole blocks of 8 bytes."
+      : "The key was not wrapped with this wrapping key.";
     return resultOf(native.aesWrap(key.handle, isWrapping, data), message);
   };
 }

@@ -14,7 +14,7 @@ function toKey(value, where) {
 /** https://w3c.github.io/webcrypto/#dfn-EcdhKeyDeriveParams */
 export const AGREEMENT_PARAMS = [required("public", toKey)];
 
-/** https://w3c.github.io/webcrypto/#ecdh-operations-derive-bits: `length` in bits, or null for all. */
+/** https://w3c.github.io/webcrypto/#ecdh-operations-derive-bits: `length` in bits, or null for the whole secret. */
 export function agree(key, peer, length) {
   requireType(key, "private");
   requireType(peer, "public");

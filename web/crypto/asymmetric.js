@@ -4,7 +4,7 @@ import { accessError, dataError, operationError, syntaxError } from "./errors.js
 import { intersectUsages } from "./key.js";
 import { viewOf } from "./idl.js";
 
-// Kinds of keys, as TypeOf in crypto_der.cc numbers them.
+// Numbers of the kinds of key, as in TypeOf of crypto_der.cc.
 export const RSA = 0;
 export const EC = 1;
 export const ED25519 = 2;
@@ -13,10 +13,10 @@ export const ED448 = 4;
 export const X448 = 5;
 
 export function requireType(key, type) {
-  if (key.type !== type) throw accessError(`This takes a ${type} key, not a ${key.type} one.`);
+  if (key.type !== type) throw accessError(`This operation needs a ${type} key, not a ${key.type} key.`);
 }
 
-/** A key from PKCS #8 or SubjectPublicKeyInfo. `curve` is a number, for EC alone. */
+/** A key from PKCS #8 or SubjectPublicKeyInfo. `curve` is a number, for EC only. */
 export function importDer(kind, format, keyData, curve = undefined) {
   const handle = native.importDer(kind, format === "pkcs8", viewOf(keyData), curve);
   if (handle === undefined) throw dataError(`The ${format} data is not a valid key of this algorithm.`);
@@ -30,12 +30,12 @@ export function exportDer(key, format) {
   return der;
 }
 
-/** The state of half a pair, for an import. */
+/** The state of an imported public or private key. */
 export function halfKey(type, algorithm, handle) {
   return { type, extractable: false, algorithm, usages: [], handle };
 }
 
-/** Both halves of a generated pair; the public one can always be extracted. */
+/** Both keys of a generated pair. The public key is always extractable. */
 export function keyPair(algorithm, handle, extractable, usages, publicUsages, privateUsages) {
   return {
     privateKey: { type: "private", extractable, algorithm, usages: intersectUsages(usages, privateUsages), handle },
@@ -43,7 +43,7 @@ export function keyPair(algorithm, handle, extractable, usages, publicUsages, pr
   };
 }
 
-/** A pair whose private key is good for nothing is not worth the time it takes to make. */
+/** Checks before the pair is generated that the private key has a usage. */
 export function requirePrivateUsage(usages, privateUsages) {
   if (intersectUsages(usages, privateUsages).length === 0) {
     throw syntaxError("The usages leave the private key without any use.");

@@ -47,7 +47,7 @@ export class Crypto {
     }
     // Step 2.
     if (array.byteLength > QUOTA) {
-      throw new QuotaExceededError(`getRandomValues gives at most ${QUOTA} bytes at once.`);
+      throw new QuotaExceededError(`getRandomValues fills at most ${QUOTA} bytes at once.`);
     }
     // Steps 3 and 4.
     native.fillRandom(array);

@@ -52,7 +52,7 @@ function keyOperations({ kind, number, use, publicUsages, privateUsages, algs })
 
   function importRaw(bytes, isPrivate) {
     const handle = native.importRaw(number, bytes, isPrivate);
-    if (handle === undefined) throw dataError("The key has not as many bytes as those of this algorithm.");
+    if (handle === undefined) throw dataError("The key does not have the length that this algorithm requires.");
     return handle;
   }
 
@@ -99,7 +99,7 @@ function keyOperations({ kind, number, use, publicUsages, privateUsages, algs })
     if (key.type === "private") jwk.d = encodeMember(native.rawKey(key.handle, true));
     jwk.key_ops = [...key.usages];
     jwk.ext = key.extractable;
-    // https://w3c.github.io/webcrypto/#ed25519-operations-export-key names the algorithm, X25519's does not.
+    // https://w3c.github.io/webcrypto/#ed25519-operations-export-key sets `alg`; the export of X25519 does not.
     if (algs !== undefined) jwk.alg = algs[0];
     return jwk;
   }

@@ -1,4 +1,4 @@
-// https://developers.cloudflare.com/workers/runtime-apis/web-crypto/#digeststream-class: what is written to it is hashed.
+// https://developers.cloudflare.com/workers/runtime-apis/web-crypto/#digeststream-class: hashes the bytes written to it.
 import { native } from "../internal/native.js";
 import { defineInterface } from "../internal/platform.js";
 import { encodeText } from "../internal/text.js";
@@ -38,7 +38,7 @@ export class DigestStream extends WritableStream {
       close: () => resolve(native.endDigest(handle)),
       abort: reject,
     });
-    // Who does not ask for the digest does not want to hear of its failure either.
+    // A worker that does not read the digest gets no unhandled rejection.
     promise.then(undefined, () => {});
     this.#digest = promise;
   }

@@ -72,9 +72,9 @@ function keyOperations({ use, publicUsages, privateUsages, hasJwkAlgorithm }) {
     const x = decodeMember(keyData, "x");
     const y = decodeMember(keyData, "y");
     const d = isPrivate ? decodeMember(keyData, "d") : undefined;
-    // https://www.rfc-editor.org/rfc/rfc7518#section-6.2: all have the full length.
+    // https://www.rfc-editor.org/rfc/rfc7518#section-6.2: all numbers have the full length.
     if (x.length !== curve.bytes || y.length !== curve.bytes || (isPrivate && d.length !== curve.bytes)) {
-      throw dataError("A number of the JSON Web Key has not the length of the curve's.");
+      throw dataError("A number in the JSON Web Key does not have the length that the curve requires.");
     }
     const point = new Uint8Array(1 + 2 * curve.bytes);
     point[0] = 4;

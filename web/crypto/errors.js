@@ -1,4 +1,4 @@
-// The errors of Web Cryptography, and what becomes of a native result.
+// The errors of Web Cryptography, and the results of native functions.
 import { DOMException } from "../dom/exception.js";
 
 export function operationError(message) {
@@ -21,7 +21,7 @@ export function notSupported(message) {
   return new DOMException(message, "NotSupportedError");
 }
 
-/** What C++ made of an operation, or of a promise of one: undefined if it failed, null if it ran out of CPU time. */
+/** The result of a native function, or of its promise: undefined if it failed, null if it ran out of CPU time. */
 export async function resultOf(value, message) {
   const result = await value;
   if (result === undefined) throw operationError(message);

@@ -1,4 +1,4 @@
-// Conversions of Web IDL that Web Cryptography needs beyond internal/webidl.js.
+// Web IDL conversions of Web Cryptography, in addition to internal/webidl.js.
 import { isArrayBuffer, toDOMString } from "../internal/webidl.js";
 
 const isView = ArrayBuffer.isView;
@@ -11,7 +11,7 @@ const dataViewBufferOf = getterOf(DataView.prototype, "buffer");
 const typedArrayName = getterOf(TypedArrayPrototype, Symbol.toStringTag);
 const slice = Uint8Array.prototype.slice;
 
-/** https://webidl.spec.whatwg.org/#js-buffer-source-types, of a kind that is neither shared nor resizable. */
+/** https://webidl.spec.whatwg.org/#js-buffer-source-types, neither shared nor resizable. */
 export function toBufferSource(value, where) {
   let buffer = value;
   if (isView(value)) {
@@ -22,7 +22,7 @@ export function toBufferSource(value, where) {
   return value;
 }
 
-/** A view of what a BufferSource holds now, without a copy; a detached one holds nothing. */
+/** A view of the current content of a BufferSource, without a copy; empty if it is detached. */
 export function viewOf(source) {
   if (isView(source)) return source;
   return isDetached.call(source) ? new Uint8Array(0) : new Uint8Array(source);

@@ -61,7 +61,7 @@ export function encodeMember(buffer) {
   return text.replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
 }
 
-/** What every algorithm asks of a key: its kind, and that it may be used as it is to be. */
+/** The checks of every algorithm: the key type, and that the key permits the intended use. */
 export function checkJsonWebKey(key, kty, use, extractable, usages) {
   if (key.kty !== kty) throw dataError(`The kty of the JSON Web Key is not "${kty}".`);
   if (usages.length > 0 && key.use !== undefined && key.use !== use) {
@@ -74,5 +74,5 @@ export function checkJsonWebKey(key, kty, use, extractable, usages) {
       throw dataError("The key_ops of the JSON Web Key do not allow all of these usages.");
     }
   }
-  if (key.ext === false && extractable) throw dataError("The JSON Web Key says that it may not be extractable.");
+  if (key.ext === false && extractable) throw dataError("The JSON Web Key must not be extractable: its ext is false.");
 }

@@ -17,7 +17,7 @@ const PBKDF2_PARAMS = [
   required("salt", ...bufferSource),
 ];
 
-/** The setting pbkdf2_iterations: by default as many as on Cloudflare. */
+/** The setting pbkdf2_iterations; the default is Cloudflare's limit. */
 export function mostIterations() {
   return native.mostIterations();
 }
@@ -30,7 +30,7 @@ function checkLength(length) {
 /** https://w3c.github.io/webcrypto/#hkdf-operations-derive-bits */
 function deriveHkdf({ hash, salt, info }, key, length) {
   checkLength(length);
-  if (length > 255 * hashBits(hash)) throw operationError(`HKDF gives at most ${255 * hashBits(hash)} bits with this hash.`);
+  if (length > 255 * hashBits(hash)) throw operationError(`HKDF derives at most ${255 * hashBits(hash)} bits with this hash.`);
   return resultOf(native.hkdf(key.handle, hashNumber(hash), salt, info, length / 8), "The derivation failed.");
 }
 

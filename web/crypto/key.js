@@ -1,8 +1,7 @@
 // https://w3c.github.io/webcrypto/#cryptokey-interface
 //
-// The key itself is in C++ memory; `handle` is an opaque value that names it (engine/src/native/handles.h). What the algorithms
-// see of a CryptoKey is its state, a plain object no worker can reach:
-// { type, extractable, algorithm, usages, handle }.
+// The key material is in C++ memory; `handle` is an opaque reference to it (engine/src/native/handles.h). Algorithms use the state
+// of a CryptoKey, a plain object that no worker can reach: { type, extractable, algorithm, usages, handle }.
 import { defineInterface } from "../internal/platform.js";
 import { illegalConstructor } from "../internal/webidl.js";
 
@@ -15,14 +14,14 @@ export const USAGES = [
 ];
 
 export let createKey; // (state) => CryptoKey
-export let stateOf; // (value) => state, or undefined if it is no CryptoKey
+export let stateOf; // (value) => state, or undefined if it is not a CryptoKey
 
 /** https://w3c.github.io/webcrypto/#concept-usage-intersection */
 export function intersectUsages(some, others) {
   return USAGES.filter((usage) => some.includes(usage) && others.includes(usage));
 }
 
-// A worker may change what it gets here; the key has its own.
+// A copy, because a worker may change the object it gets.
 function copyAlgorithm({ hash, publicExponent, ...algorithm }) {
   if (publicExponent !== undefined) algorithm.publicExponent = publicExponent.slice();
   if (hash !== undefined) algorithm.hash = { name: hash.name };
@@ -31,7 +30,7 @@ function copyAlgorithm({ hash, publicExponent, ...algorithm }) {
 
 export class CryptoKey {
   #state;
-  #algorithm; // what the attributes give, made when first asked for and the same ever after
+  #algorithm; // the value of the attribute, created on first access and then always the same
   #usages;
 
   constructor(token = undefined, state = undefined) {
@@ -61,7 +60,7 @@ export class CryptoKey {
   }
 }
 
-// https://w3c.github.io/webcrypto/#cryptokey-interface-clone: both share the key, which never changes.
+// https://w3c.github.io/webcrypto/#cryptokey-interface-clone: both objects share the key, which never changes.
 defineInterface(CryptoKey, { name: "CryptoKey", clone: (key) => createKey(stateOf(key)) });
 
 /** The state of a secret key. */

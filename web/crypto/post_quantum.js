@@ -16,7 +16,7 @@ const ENCAPSULATION = {
   seed: 64,
 };
 
-// The numbers are those of crypto_pq.cc, the identifiers the last byte of 2.16.840.1.101.3.4.3.x and .4.4.x.
+// Numbers of crypto_pq.cc. `arc` is the last byte of the identifier 2.16.840.1.101.3.4.3.x or .4.4.x.
 const SCHEMES = [
   { name: "ML-DSA-44", arc: [3, 17], size: 1312, ...SIGNATURES },
   { name: "ML-DSA-65", arc: [3, 18], size: 1952, ...SIGNATURES },
@@ -36,7 +36,7 @@ function spkiPrefix({ arc, size }) {
   return Uint8Array.of(0x30, ...twoBytes(13 + bits.length + size), ...identifier(arc), ...bits);
 }
 
-// Of the three forms of a private key the one with the seed alone.
+// The form of a private key that has only the seed, one of three.
 function pkcs8Prefix({ arc, seed }) {
   return Uint8Array.of(0x30, seed + 20, 0x02, 0x01, 0x00, ...identifier(arc), 0x04, seed + 2, 0x80, seed);
 }
@@ -51,7 +51,7 @@ function join(prefix, key) {
 function split(prefix, data, size, scheme) {
   const bytes = viewOf(data);
   if (bytes.length === prefix.length + size && prefix.every((byte, at) => bytes[at] === byte)) return bytes.subarray(prefix.length);
-  // A private key may also come expanded, with or without its seed; what it is of is said in the same place.
+  // A private key may also be expanded, with or without its seed. The identifier is in the same place.
   const isOther = scheme !== undefined && bytes.length > 100 && identifier(scheme.arc).every((byte, at) => bytes[7 + at] === byte);
   if (isOther) throw notSupported("A private key in expanded form cannot be imported; its seed can.");
   throw dataError("The data is not a valid key of this algorithm.");
@@ -145,7 +145,7 @@ function verify({ context = EMPTY }, key, signature, data) {
 
 // --- ML-KEM ---
 
-/** { sharedKey, ciphertext }, both ArrayBuffers. */
+/** Returns { sharedKey, ciphertext }, both ArrayBuffers. */
 function encapsulate(algorithm, key) {
   requireType(key, "public");
   const [ciphertext, sharedKey] = native.encapsulate(key.handle) ?? [];

@@ -1,4 +1,4 @@
-// Which algorithm does what, and what a worker's description of an algorithm becomes.
+// Maps algorithm names to their implementation, and normalizes a worker's description of an algorithm.
 // https://w3c.github.io/webcrypto/#algorithm-normalization
 import { lazy } from "../internal/lazy.js";
 import { native } from "../internal/native.js";
@@ -10,7 +10,7 @@ import { copyOf, toBufferSource, toObjectOrString } from "./idl.js";
 const operations = new Map();
 
 /**
- * Register an algorithm. `operations` names what it can do: `{ sign: [members, run] }`, where `members` are those of the
+ * Registers an algorithm. `operations` lists what it supports: `{ sign: [members, run] }`, where `members` are the members of the
  * parameter dictionary in the order in which Web IDL reads them.
  */
 export function defineAlgorithm(name, supported) {
@@ -20,7 +20,7 @@ export function defineAlgorithm(name, supported) {
   }
 }
 
-/** The module that registers an algorithm, read when a worker first names one of its family: others carry none of it. */
+/** Loads the module that registers an algorithm, on the first use of its family. */
 function familyOf(upper) {
   if (upper === "HMAC") return "crypto/hmac.js";
   if (upper.startsWith("SHA")) return undefined;
@@ -33,7 +33,7 @@ function familyOf(upper) {
   return upper.startsWith("ED") || upper.startsWith("X") ? "crypto/curve25519.js" : undefined;
 }
 
-/** A member of a parameter dictionary: `convert` is of Web IDL, `finish` what normalization does to it afterwards. */
+/** A member of a parameter dictionary: `convert` is its Web IDL conversion, `finish` a later step of the normalization. */
 export function required(name, convert, finish = undefined) {
   return { name, convert, finish, isRequired: true };
 }
@@ -42,12 +42,12 @@ export function optional(name, convert, finish = undefined) {
   return { name, convert, finish, isRequired: false };
 }
 
-/** The conversions of members that need a second step. */
+/** Conversions of members that need both steps. */
 export const bufferSource = [toBufferSource, copyOf];
 export const hashIdentifier = [toObjectOrString, (value) => normalizeHash(value)];
 
 const UPPER = /[a-z]+/g;
-// Names are compared by ASCII alone.
+// Names are compared in ASCII only.
 const toUpper = (name) => name.replace(UPPER, (letters) => letters.toUpperCase());
 
 function findOperation(name, operation) {
@@ -58,13 +58,13 @@ function findOperation(name, operation) {
   return operations.get(operation)?.get(upper);
 }
 
-// Null has no properties, as undefined has none.
+// Null counts as an empty dictionary, like undefined.
 function toDictionary(algorithm) {
   if (typeof algorithm === "string") return { __proto__: null, name: algorithm };
   return algorithm;
 }
 
-/** https://w3c.github.io/webcrypto/#dfn-normalize-an-algorithm: an object without prototype, with `run` of the operation. */
+/** https://w3c.github.io/webcrypto/#dfn-normalize-an-algorithm: an object without prototype, with the operation's `run`. */
 export function normalizeAlgorithm(algorithm, operation) {
   const given = toDictionary(algorithm);
   // Steps 1 to 4: to an Algorithm dictionary.
@@ -94,14 +94,14 @@ export function normalizeAlgorithm(algorithm, operation) {
   return normalized;
 }
 
-/** The function of an algorithm for an operation that takes no parameters; undefined if it has none. */
+/** The function for an operation without parameters; undefined if the algorithm does not support it. */
 export function operationOf(name, operation) {
   return findOperation(name, operation)?.run;
 }
 
 // --- Hashes ---
 
-// The numbers are those of HashOf in crypto.cc.
+// Numbers of HashOf in crypto.cc.
 const HASHES = {
   __proto__: null,
   MD5: { number: 0, bits: 128, block: 512 },
@@ -125,7 +125,7 @@ function defineHashes() {
   }
 }
 
-/** https://w3c.github.io/webcrypto/#dfn-HashAlgorithmIdentifier. MD5 is for digests alone. */
+/** https://w3c.github.io/webcrypto/#dfn-HashAlgorithmIdentifier. MD5 is allowed for digests only. */
 function normalizeHash(value) {
   const hash = normalizeAlgorithm(value, "digest");
   if (hash.name === "MD5") throw notSupported("MD5 can be used for digests only.");

@@ -18,7 +18,7 @@ const PRIVATE_MEMBERS = ["n", "e", "d", "p", "q", "dp", "dq", "qi"];
 const MOST_BITS = 8192; // kMostBits in crypto_rsa.cc
 const EMPTY = new Uint8Array(0);
 
-// --- What is done with keys ---
+// --- Uses of keys ---
 
 function sign(saltLength, key, data) {
   requireType(key, "private");
@@ -56,11 +56,11 @@ function keyOperations({ use, publicUsages, privateUsages, jwkAlgorithms }) {
   async function generateKey({ name, modulusLength, publicExponent, hash }, extractable, usages) {
     // Step 1.
     checkUsages(usages, [...publicUsages, ...privateUsages]);
-    // Steps 2 and 3, as far as they can fail by the parameters alone.
+    // Steps 2 and 3: failures that depend on the parameters only.
     let exponent = 0n;
     for (const byte of publicExponent.subarray(0, 64)) exponent = (exponent << 8n) | BigInt(byte);
     if (modulusLength < 512 || modulusLength > MOST_BITS) {
-      throw operationError(`A modulus of ${modulusLength} bits cannot be made: from 512 to ${MOST_BITS}.`);
+      throw operationError(`A modulus of ${modulusLength} bits is not supported: use 512 to ${MOST_BITS}.`);
     }
     if (exponent < 3n || exponent % 2n === 0n || exponent >= 1n << 64n) {
       throw operationError("The public exponent must be odd, from 3 to 2^64.");

@@ -1,8 +1,8 @@
 // https://w3c.github.io/webcrypto/#subtlecrypto-interface
 //
-// All methods are asynchronous, which also makes every error of a conversion a rejection, as Web IDL wants. Such errors, and those of the
-// normalization, are there at once; what comes of the rest, which the standard does in parallel, is told later. In between there is no
-// await: what a worker does to its buffers afterwards changes nothing.
+// All methods are async, so errors of conversions become rejections, as Web IDL requires. Conversions and normalization happen
+// synchronously. The result of the steps that the standard runs in parallel comes later. There is no await in between, so later
+// changes to a worker's buffers have no effect.
 import { lazy } from "../internal/lazy.js";
 import { native } from "../internal/native.js";
 import { defineInterface } from "../internal/platform.js";
@@ -14,10 +14,10 @@ import { createKey, intersectUsages, stateOf, USAGES } from "./key.js";
 import { normalizeAlgorithm, operationOf } from "./registry.js";
 
 const INTERNAL = Symbol("made by the platform");
-// The longer ones are of https://wicg.github.io/webcrypto-modern-algos/#dom-keyformat
+// The last four are from https://wicg.github.io/webcrypto-modern-algos/#dom-keyformat
 const FORMATS = ["raw", "spki", "pkcs8", "jwk", "raw-public", "raw-private", "raw-seed", "raw-secret"];
 
-// Where "raw" has always meant a secret, or a public key, the format that says so is the same.
+// Algorithms for which "raw" means the same as "raw-secret", or as "raw-public".
 const SECRETS = /^(AES-(CTR|CBC|GCM|KW)|HMAC|HKDF|PBKDF2)$/;
 const PUBLICS = /^(ECDSA|ECDH|Ed25519|X25519|Ed448|X448)$/;
 
@@ -36,7 +36,7 @@ function toKey(value) {
   return state;
 }
 
-// (BufferSource or JsonWebKey), and which of them the format takes.
+// (BufferSource or JsonWebKey), depending on the format.
 function toKeyData(value, format) {
   const isBuffer = isBufferSource(value);
   if (format === "jwk") {
@@ -47,7 +47,7 @@ function toKeyData(value, format) {
   return toData(value);
 }
 
-/** The steps that come before the use of every key. */
+/** The checks before every use of a key. */
 function requireUse(key, algorithm, usage) {
   if (key.algorithm.name !== algorithm.name) {
     throw accessError(`The key is for ${key.algorithm.name}, not for ${algorithm.name}.`);
@@ -55,7 +55,7 @@ function requireUse(key, algorithm, usage) {
   if (!key.usages.includes(usage)) throw accessError(`The usages of the key do not include "${usage}".`);
 }
 
-/** The end of every way to import a key. */
+/** The last steps of every key import. */
 function finishKey(key, extractable, usages) {
   if ((key.type === "secret" || key.type === "private") && usages.length === 0) {
     throw syntaxError(`A ${key.type} key needs a usage.`);
@@ -65,7 +65,7 @@ function finishKey(key, extractable, usages) {
   return createKey(key);
 }
 
-/** The key that a derived or agreed secret becomes. */
+/** Imports a derived or agreed secret as a key. */
 function importSecretAs(target, secret, extractable, usages) {
   return finishKey(target.run(formatFor(target.name, "raw-secret"), secret, target, extractable, usages), extractable, usages);
 }
@@ -77,7 +77,7 @@ function requireExportable(key) {
   return run;
 }
 
-// AES-KW wraps keys by an operation of its own, the others by encryption.
+// AES-KW has its own operation to wrap keys; the others use encryption.
 function normalizeWrapping(algorithm, operation, otherwise) {
   try {
     return normalizeAlgorithm(algorithm, operation);
@@ -86,7 +86,7 @@ function normalizeWrapping(algorithm, operation, otherwise) {
   }
 }
 
-// AES-KW takes whole blocks of 8 bytes, and JSON may end in spaces.
+// AES-KW needs whole blocks of 8 bytes, and JSON may end in spaces.
 function jsonBytes(jwk, algorithmName) {
   const bytes = encodeText(JSON.stringify(jwk));
   if (algorithmName !== "AES-KW" || bytes.length % 8 === 0) return bytes;
@@ -95,7 +95,7 @@ function jsonBytes(jwk, algorithmName) {
   return padded;
 }
 
-// A promise that is returned by an async function settles that function's own some microtasks later.
+// Adds the microtasks by which the promise of an async function settles after a promise that it returns.
 async function inParallel(steps) {
   return steps();
 }

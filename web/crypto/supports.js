@@ -1,4 +1,4 @@
-// https://wicg.github.io/webcrypto-modern-algos/#SubtleCrypto-method-supports: whether an operation would get as far as its key.
+// https://wicg.github.io/webcrypto-modern-algos/#SubtleCrypto-method-supports: whether an operation would succeed with a suitable key.
 import { toDOMString } from "../internal/webidl.js";
 import { toObjectOrString, toUnsignedLong } from "./idl.js";
 import { hashBits, normalizeAlgorithm, operationOf } from "./registry.js";
@@ -7,7 +7,7 @@ const CURVES = { "P-256": 256, "P-384": 384, "P-521": 528 };
 const AES_LENGTHS = [128, 192, 256];
 const isAes = (name) => name.startsWith("AES-");
 
-// What of an algorithm is refused besides what its normalization refuses: operation -> (algorithm, length) -> boolean.
+// Checks in addition to the normalization: operation -> (algorithm, length) -> boolean.
 
 function mayGenerate({ name, length, namedCurve, modulusLength, publicExponent }) {
   if (isAes(name)) return AES_LENGTHS.includes(length);
@@ -76,7 +76,7 @@ function supportsPlainly(operation, algorithm, length) {
   return CHECKS[operation](normalized, length);
 }
 
-// A key of 32 bytes, as an encapsulation gives, can become one of this algorithm.
+// True if a shared key of 32 bytes, as encapsulation produces, can become a key of this algorithm.
 function takesSharedKey(algorithm) {
   const { name, length } = normalizeAlgorithm(algorithm, "importKey");
   if (name === "HMAC") return length === undefined || length === 256;
@@ -116,7 +116,7 @@ function decide(operation, algorithm, length, additional) {
   }
 }
 
-/** `third` is a number of bits, or the algorithm of the key that is to be made. */
+/** `third` is a number of bits, or the algorithm of the key to create. */
 export function supports(operation, algorithm, third) {
   const [wanted, given] = [toDOMString(operation), toObjectOrString(algorithm)];
   const isLength = third === null || third === undefined || typeof third === "number";

@@ -1,9 +1,9 @@
-// What HMAC and AES have in common: keys that are nothing but bytes.
+// What HMAC and AES have in common: keys that are plain bytes.
 import { native } from "../internal/native.js";
 import { operationError, syntaxError } from "./errors.js";
 import { decodeMember, encodeMember } from "./jwk.js";
 
-/** Every usage must be one of `allowed`. */
+/** Throws unless every usage is one of `allowed`. */
 export function checkUsages(usages, allowed) {
   for (const usage of usages) {
     if (!allowed.includes(usage)) throw syntaxError(`A key of this algorithm cannot be used for "${usage}".`);

@@ -8,13 +8,13 @@ import { startTimer } from "../timers.js";
 
 const INTERNAL = Symbol("made by the platform");
 
-/** A new signal that only its maker can abort. */
+/** A new signal that only its creator can abort. */
 export let createSignal;
-/** https://dom.spec.whatwg.org/#abortsignal-signal-abort: does nothing if it is aborted already. */
+/** https://dom.spec.whatwg.org/#abortsignal-signal-abort: has no effect on an aborted signal. */
 export let signalAbort;
 /** https://dom.spec.whatwg.org/#abortsignal-add */
 export let addAbortAlgorithm;
-/** https://dom.spec.whatwg.org/#abortsignal-remove: whoever is done says so, since a signal may live long. */
+/** https://dom.spec.whatwg.org/#abortsignal-remove. Code that is done must remove its algorithm, because a signal may live long. */
 export let removeAbortAlgorithm;
 export let isAbortSignal;
 /** https://dom.spec.whatwg.org/#create-a-dependent-abort-signal */
@@ -23,10 +23,10 @@ export let createDependentSignal;
 export class AbortSignal extends EventTarget {
   #aborted = false;
   #reason = undefined;
-  #algorithms = null; // Set of functions to run once, before the event
-  #sources = null; // of a dependent signal: those it follows, none of them dependent
+  #algorithms = null; // Set of functions that run once, before the event
+  #sources = null; // of a dependent signal: the signals it follows, none of them dependent
   #dependents = null; // weak references to signals that follow this one
-  #retained = null; // dependents that somebody listens to: these may not be collected
+  #retained = null; // dependents with listeners, which must not be garbage collected
   #onabort = null;
 
   constructor(token = undefined) {
@@ -92,7 +92,7 @@ export class AbortSignal extends EventTarget {
     this.#release();
   }
 
-  // A signal that somebody listens to lives as long as what may abort it.
+  // A signal with listeners lives as long as the signals that may abort it.
   #retain() {
     if (this.#sources === null) return;
     for (const source of this.#sources) (source.#retained ??= new Set()).add(this);
@@ -107,7 +107,7 @@ export class AbortSignal extends EventTarget {
     this.#sources.add(source);
     source.#dependents ??= [];
     const count = source.#dependents.push(new WeakRef(this));
-    // Sweep out the collected ones, rarely enough to cost nothing for each.
+    // Remove references to collected signals, at powers of two so that the cost per signal stays constant.
     if (count >= 16 && (count & (count - 1)) === 0) {
       source.#dependents = source.#dependents.filter((reference) => reference.deref() !== undefined);
     }

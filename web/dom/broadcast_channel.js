@@ -1,6 +1,6 @@
 // https://html.spec.whatwg.org/multipage/web-messaging.html#broadcasting-to-other-browsing-contexts
 //
-// Everybody who can listen is in this isolate. Each gets a clone of its own, in a task that belongs to the call that posted.
+// All listeners are in this isolate. Each gets its own clone, in a task that belongs to the call that posted the message.
 import { structuredClone } from "./clone.js";
 import { EventTarget, fireEvent, HandlerSlot } from "./event_target.js";
 import { DOMException } from "./exception.js";
@@ -9,7 +9,7 @@ import { defineInterface } from "../internal/platform.js";
 import { requireArguments, toDOMString } from "../internal/webidl.js";
 import { startTimer } from "../timers.js";
 
-const open = new Set(); // the channels that are not closed, in the order they were made
+const open = new Set(); // open channels, in the order of their creation
 
 export class BroadcastChannel extends EventTarget {
   #name;
@@ -34,7 +34,7 @@ export class BroadcastChannel extends EventTarget {
     const name = this.#name;
     // Step 2.
     if (!open.has(this)) throw new DOMException("The channel is closed.", "InvalidStateError");
-    // Steps 3 to 6. What is cloned once more for nobody is an error all the same if it cannot be cloned.
+    // Steps 3 to 6. A message that cannot be cloned is an error even if no channel listens.
     const serialized = structuredClone(message);
     const listeners = [...open].filter((channel) => channel !== this && channel.#name === name);
     // Step 9.

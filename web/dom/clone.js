@@ -4,8 +4,8 @@ import { native } from "../internal/native.js";
 import { interfaceOf } from "../internal/platform.js";
 import { requireArguments, toDictionary, toSequence } from "../internal/webidl.js";
 
-// Interfaces whose objects can be transferred: `is(value)` knows them, `begin(object)` gives what takes its place and throws
-// if it cannot be moved, `finish(object, successor)` moves what is in it.
+// Transferable interfaces: `is(value)` recognizes an object, `begin(object)` returns its successor or throws if it cannot be
+// transferred, `finish(object, successor)` moves the content.
 const transferables = [];
 
 export function defineTransferable(steps) {
@@ -16,8 +16,8 @@ function makeError(message) {
   return new DOMException(message, "DataCloneError");
 }
 
-// V8 asks this of each object that is neither plain nor of the language; undefined says it is a worker's own class, which is
-// cloned as a plain object.
+// V8 calls this for each object that is neither plain nor built into the language. If it returns undefined, the object is an
+// instance of a worker's class and is cloned as a plain object.
 function cloneHost(object, successors) {
   const successor = successors?.get(object);
   if (successor !== undefined) return successor;
@@ -28,15 +28,15 @@ function cloneHost(object, successors) {
 }
 
 /**
- * https://html.spec.whatwg.org/multipage/structured-data.html#structuredserialize, for another isolate: bytes. Platform
- * objects go through `describe(object)`, which gives what `deserialize` is to be told of them, or throws.
+ * https://html.spec.whatwg.org/multipage/structured-data.html#structuredserialize, as bytes for another isolate. Platform objects
+ * go through `describe(object)`, which returns their description for `deserialize` or throws.
  */
 export function serialize(value, describe = refuseHost) {
   const [bytes, hosts] = native.serialize(value, makeError, (object) => (interfaceOf(object) === undefined ? undefined : describe(object)));
   return { bytes, hosts };
 }
 
-/** The reverse: `hosts` are the platform objects, made anew. */
+/** The reverse of `serialize`. `hosts` are the recreated platform objects. */
 export function deserialize(bytes, hosts = []) {
   return native.deserialize(bytes, hosts, makeError);
 }
@@ -66,8 +66,8 @@ function stepsOf(object) {
 }
 
 /**
- * https://html.spec.whatwg.org/multipage/structured-data.html#structuredserializewithtransfer and its reverse at once.
- * Gives `{ value, moved }`: the clone, and what took the place of each platform object in the list.
+ * https://html.spec.whatwg.org/multipage/structured-data.html#structuredserializewithtransfer and its reverse in one step.
+ * Returns `{ value, moved }`: the clone, and the successors of the platform objects in the list.
  */
 export function cloneWithTransfer(value, transfer) {
   const buffers = [];
@@ -75,7 +75,7 @@ export function cloneWithTransfer(value, transfer) {
   for (const item of transfer) {
     const steps = stepsOf(item);
     if (steps === undefined) buffers.push(item);
-    else if (successors.has(item)) throw makeError("An object is twice in the transfer list.");
+    else if (successors.has(item)) throw makeError("The transfer list contains an object twice.");
     else successors.set(item, steps.begin(item));
   }
   const host = successors.size === 0 ? cloneHost : (object) => cloneHost(object, successors);

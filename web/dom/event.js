@@ -10,7 +10,7 @@ let isTrusted; // the descriptor of the attribute
 const NONE = 0;
 const AT_TARGET = 2;
 
-// What the dispatch algorithm may do to an event; set by the class below, the only one who can reach its fields.
+// Operations of the dispatch algorithm on an event. Set by the class below, because they use its private fields.
 export let beginDispatch;
 export let endDispatch;
 export let isStopped;
@@ -135,7 +135,7 @@ export class Event {
   }
 
   static {
-    // [LegacyUnforgeable]: every event has the attribute itself, and it cannot be changed.
+    // [LegacyUnforgeable]: every event has this attribute as an own property that cannot be changed.
     // https://webidl.spec.whatwg.org/#LegacyUnforgeable
     isTrusted = {
       __proto__: null,

@@ -1,7 +1,7 @@
 // https://dom.spec.whatwg.org/#interface-eventtarget
 //
-// There is no tree of nodes, so a dispatch is one list of listeners. The global object is an event target too, but it is no
-// instance of a class of ours and cannot hold a private field: its listeners are kept here, in `globalListenerLists`.
+// There is no tree of nodes, so a dispatch calls one list of listeners. The global object is an event target too, but it is not an
+// instance of a class of the platform and cannot have private fields. Its listeners are in `globalListenerLists`.
 import {
   beginDispatch, distrust, endDispatch, ErrorEvent, Event, isDispatchable, isPropagationStopped, isStopped, setPassive, trust,
 } from "./event.js";
@@ -13,9 +13,9 @@ import { NO_OPTIONS, requireArguments, toDOMString } from "../internal/webidl.js
 const globalListenerLists = new Map(); // type -> listeners
 
 let listsOf; // (target) -> Map of type -> listeners
-let signals = null; // { isAbortSignal, addAbortAlgorithm, removeAbortAlgorithm }, given by abort.js, which builds on this file
+let signals = null; // { isAbortSignal, addAbortAlgorithm, removeAbortAlgorithm }, set by abort.js, which depends on this file
 
-let observables = null; // gives the module of Observable, which few need
+let observables = null; // loads the module of Observable, which few workers use
 
 export function setObservables(load) {
   observables = load;
@@ -83,7 +83,7 @@ function removeListener(lists, type, callback, capture) {
   if (listeners.length === 0) lists.delete(type);
 }
 
-/** https://dom.spec.whatwg.org/#concept-event-listener-inner-invoke, of one listener. */
+/** https://dom.spec.whatwg.org/#concept-event-listener-inner-invoke, for one listener. */
 function invoke(listener, event, target, onError) {
   const { callback } = listener;
   setPassive(event, listener.passive);
@@ -103,7 +103,7 @@ function invoke(listener, event, target, onError) {
 /** https://dom.spec.whatwg.org/#concept-event-dispatch. False if a listener canceled the event. */
 function dispatch(lists, event, target, onError) {
   beginDispatch(event, target);
-  // The way down, then the way up: both are the target alone.
+  // The capturing phase, then the bubbling phase. The target is the whole path.
   invokeAll(lists, event, target, onError, true);
   invokeAll(lists, event, target, onError, false);
   return endDispatch(event);
@@ -115,7 +115,7 @@ function invokeAll(lists, event, target, onError, capture) {
   if (isPropagationStopped(event)) return;
   const listeners = lists.get(event.type);
   if (listeners === undefined) return;
-  // Step 7: a copy, since listeners may add and remove.
+  // Step 7: a copy, because listeners may add and remove listeners.
   for (const listener of listeners.filter((each) => each.capture === capture)) {
     if (listener.removed) continue;
     if (listener.once) removeListener(lists, event.type, listener.callback, capture);
@@ -165,7 +165,7 @@ export class EventTarget {
   }
 
   static {
-    // A method called without an object is one of the global object: `addEventListener("fetch", …)`.
+    // Called without an object, a method applies to the global object: `addEventListener("fetch", …)`.
     listsOf = (target) => {
       if (target === undefined || target === null || target === globalThis) return globalListenerLists;
       return target.#lists;
@@ -175,18 +175,18 @@ export class EventTarget {
 
 defineInterface(EventTarget, { describe: () => ({}) });
 
-/** https://dom.spec.whatwg.org/#concept-event-fire: an event by the platform itself. */
+/** https://dom.spec.whatwg.org/#concept-event-fire: dispatches an event of the platform. */
 export function fireEvent(target, event, onError = reportException) {
   return dispatch(listsOf(target), trust(event), target, onError);
 }
 
-/** How many listeners of an event a target has. */
+/** The number of listeners that a target has for an event. */
 export function countListeners(target, type) {
   return listsOf(target).get(type)?.length ?? 0;
 }
 
 /**
- * An event handler attribute such as `onabort`: one listener that keeps its place when the handler is changed.
+ * An event handler attribute such as `onabort`: one listener that keeps its position when the handler changes.
  * https://html.spec.whatwg.org/multipage/webappapis.html#event-handler-idl-attributes
  */
 export class HandlerSlot {

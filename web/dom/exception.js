@@ -2,7 +2,7 @@
 import { defineConstants, defineInterface } from "../internal/platform.js";
 import { toDOMString } from "../internal/webidl.js";
 
-// Names that have a code, in the order of their codes; null where a code is no longer used.
+// Names with a code, in the order of their codes; null for a code that is no longer used.
 // https://webidl.spec.whatwg.org/#idl-DOMException-error-names
 const NAMES = [
   "IndexSizeError", null, "HierarchyRequestError", "WrongDocumentError", "InvalidCharacterError", null,
@@ -25,7 +25,7 @@ export class DOMException {
     try {
       captureStackTrace(this, new.target);
     } catch {
-      // A worker's own Error.prepareStackTrace threw: then there is no stack.
+      // The worker's Error.prepareStackTrace threw, so there is no stack.
     }
   }
 

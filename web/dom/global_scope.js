@@ -1,4 +1,4 @@
-// The global object as an event target: `error` and `fetch` events, and the exceptions nobody caught.
+// The global object as an event target: `error` and `fetch` events, and uncaught exceptions.
 import { ErrorEvent, Event, isDispatchable, trust } from "./event.js";
 import { countListeners, fireEvent } from "./event_target.js";
 import { DOMException } from "./exception.js";
@@ -10,17 +10,17 @@ import { defineInterface } from "../internal/platform.js";
 import { requireArguments, toDictionary } from "../internal/webidl.js";
 
 let reportToEngine = (error) => native.log(Level.ERROR, `Uncaught ${inspect(error)}`);
-let reporting = false; // an `error` listener that throws must not call itself for ever
+let reporting = false; // keeps an `error` listener that throws from calling itself endlessly
 
-/** Where exceptions end that nobody caught and no `error` listener took. The default writes them to the log. */
+/** Sets the function that receives uncaught exceptions that no `error` listener handled. The default writes them to the log. */
 export function setErrorReporter(report) {
   reportToEngine = report;
 }
 
-// A frame of a stack trace that is the worker's: "at f (file:1:2)" or "at file:1:2".
+// A frame of a stack trace in the worker's code: "at f (file:1:2)" or "at file:1:2".
 const FRAME = /^\s+at (?:.*\()?((?!atoll:)[^()\s]+):(\d+):(\d+)\)?$/m;
 
-/** https://html.spec.whatwg.org/multipage/webappapis.html#extract-error. Whatever the value does when it is looked at. */
+/** https://html.spec.whatwg.org/multipage/webappapis.html#extract-error. Never throws, even if reading the value does. */
 function describe(error) {
   let message = "Uncaught exception";
   let frame = null;
@@ -29,7 +29,7 @@ function describe(error) {
     const stack = error instanceof Error ? error.stack : new Error().stack;
     frame = FRAME.exec(typeof stack === "string" ? stack : "");
   } catch {
-    // Then there is nothing to say about it.
+    // The value cannot be read.
   }
   const [, filename = "", lineno = 0, colno = 0] = frame ?? [];
   return { message, filename, lineno: Number(lineno), colno: Number(colno) };
@@ -57,27 +57,27 @@ export function reportError(error) {
   report(error);
 }
 
-/** How many listeners the worker has for events of this type. */
+/** The number of listeners that the worker has for events of this type. */
 export function globalListeners(type) {
   return countListeners(globalThis, type);
 }
 
 /**
- * Dispatch an event of ours at the global object. `onError` is told what a listener threw; by default it is reported like
- * any uncaught exception. False if a listener canceled the event.
+ * Dispatches an event of the platform at the global object. `onError` receives what a listener throws; by default it is reported
+ * like any uncaught exception. False if a listener canceled the event.
  */
 export function dispatchGlobal(event, onError) {
   return fireEvent(globalThis, event, onError);
 }
 
-// Set by the classes below for their makers.
+// Set by the classes below.
 export let createExtendableEvent;
 export let createFetchEvent;
 export let responseOf;
 
 /** https://w3c.github.io/ServiceWorker/#extendableevent-interface */
 export class ExtendableEvent extends Event {
-  #extend = null; // (promise) => void, of the call this event stands for
+  #extend = null; // (promise) => void: extends the call of this event
 
   /** https://w3c.github.io/ServiceWorker/#wait-until-method */
   waitUntil(promise) {
@@ -100,7 +100,7 @@ defineInterface(ExtendableEvent);
 export class FetchEvent extends ExtendableEvent {
   #request;
   #response = undefined;
-  #waits = true; // respondWith may be called only while the event is dispatched, and once
+  #waits = true; // respondWith may be called once, while the event is dispatched
 
   constructor(type, init) {
     requireArguments(arguments.length, 2, "FetchEvent constructor");
@@ -128,7 +128,7 @@ export class FetchEvent extends ExtendableEvent {
     this.#response = response;
   }
 
-  /** Cloudflare's: where there is no origin behind the worker, there is nothing to pass through to. */
+  /** Cloudflare's extension. Does nothing: there is no origin behind the worker to pass a request to. */
   passThroughOnException() {}
 
   static {

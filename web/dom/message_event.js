@@ -3,7 +3,7 @@ import { Event } from "./event.js";
 import { defineInterface } from "../internal/platform.js";
 import { NO_OPTIONS, requireArguments, toDOMString, toSequence, toUnsigned, toUSVString } from "../internal/webidl.js";
 
-let isMessagePort = () => false; // given by message_port.js, which builds on this file
+let isMessagePort = () => false; // set by message_port.js, which depends on this file
 
 export function setPorts(isPort) {
   isMessagePort = isPort;
@@ -11,7 +11,7 @@ export function setPorts(isPort) {
 
 function toPorts(value, where) {
   const ports = toSequence(value, where);
-  if (!ports.every(isMessagePort)) throw new TypeError(`${where}: ports has a value that is no MessagePort.`);
+  if (!ports.every(isMessagePort)) throw new TypeError(`${where}: a value in ports is not a MessagePort.`);
   return Object.freeze(ports);
 }
 

@@ -1,7 +1,7 @@
 // https://html.spec.whatwg.org/multipage/web-messaging.html#message-channels
 //
-// Both ends are in one isolate. A message is cloned when it is posted and arrives in a task of its own, which belongs to the
-// call that posted it: what is still under way when that call is over is lost.
+// Both ends are in one isolate. A message is cloned when it is posted and delivered in a separate task, which belongs to the call
+// that posted it. Undelivered messages are lost when that call is over.
 import { cloneWithTransfer, defineTransferable, toTransferList } from "./clone.js";
 import { Event } from "./event.js";
 import { EventTarget, fireEvent, HandlerSlot } from "./event_target.js";
@@ -19,7 +19,7 @@ let entangle;
 /** https://html.spec.whatwg.org/multipage/web-messaging.html#message-ports */
 export class MessagePort extends EventTarget {
   #peer = null;
-  #queue = []; // messages that have not arrived
+  #queue = []; // undelivered messages
   #enabled = false;
   #detached = false;
   #handlers = null; // of the event handler attributes
@@ -38,7 +38,7 @@ export class MessagePort extends EventTarget {
     const list = toTransferList(transfer, "MessagePort.postMessage");
     // Step 2 of the message port post message steps.
     if (list.includes(this)) throw new DOMException("A port cannot be transferred through itself.", "DataCloneError");
-    // Step 4: a message that holds its own destination cannot arrive.
+    // Step 4: a message that transfers its own destination cannot be delivered.
     const peer = this.#peer;
     const isDoomed = peer !== null && list.includes(peer);
     const { value, moved } = cloneWithTransfer(message, list);
@@ -104,7 +104,7 @@ export class MessagePort extends EventTarget {
   #schedule(message) {
     startTimer(() => {
       const index = this.#queue.indexOf(message);
-      if (index === -1) return; // the port was transferred meanwhile
+      if (index === -1) return; // the port has been transferred
       this.#queue.splice(index, 1);
       fireEvent(this, new MessageEvent("message", message));
     }, 0);

@@ -1,4 +1,4 @@
-// https://wicg.github.io/observable/: a draft, which Chrome has.
+// https://wicg.github.io/observable/: a draft, implemented by Chrome.
 import { addAbortAlgorithm, createSignal, isAbortSignal, signalAbort } from "./abort.js";
 import * as operators from "./observable_operators.js";
 import { algorithmOf } from "./observable_sources.js";
@@ -8,13 +8,13 @@ import { illegalConstructor, requireArguments, toDictionary, toLongLong } from "
 
 const INTERNAL = Symbol("made by the platform");
 
-/** A function of the worker's, called as Web IDL calls callbacks. */
+/** A function of the worker, called as a Web IDL callback. */
 function toCallback(value, where) {
   if (typeof value !== "function") throw new TypeError(`${where}: the argument is not a function.`);
   return (...args) => Reflect.apply(value, undefined, args);
 }
 
-/** Members of a dictionary that are callbacks, in the order in which Web IDL reads them. */
+/** The callbacks of a dictionary, read in the order of Web IDL. */
 function toCallbacks(value, names, where) {
   if (typeof value === "function") return { next: toCallback(value, where) };
   const given = toDictionary(value, where);
@@ -48,7 +48,7 @@ function guarded(callback) {
   };
 }
 
-/** https://webidl.spec.whatwg.org/#dfn-create-operation-function: of an operation that gives a promise, errors are rejections. */
+/** https://webidl.spec.whatwg.org/#dfn-create-operation-function: an operation that returns a promise rejects instead of throwing. */
 function promised(body) {
   try {
     return body();
@@ -57,7 +57,7 @@ function promised(body) {
   }
 }
 
-// Set by the classes, for each other.
+// Set by the classes below.
 let createSubscriber;
 let observe;
 let createObservable;
@@ -125,7 +125,7 @@ export class Subscriber {
 
   static {
     createSubscriber = () => new this(INTERNAL);
-    /** Adds an observer, who leaves when `signal` is aborted; with the last one the subscription ends. */
+    /** Adds an observer, which is removed when `signal` aborts. When the last observer is removed, the subscription closes. */
     observe = (subscriber, observer, signal) => {
       const observers = subscriber.#observers;
       const leave = () => {
@@ -145,8 +145,8 @@ defineInterface(Subscriber, { name: "Subscriber" });
 
 /** https://wicg.github.io/observable/#observable-api */
 export class Observable {
-  #algorithm; // a function of the subscriber
-  #subscriber = null; // while there is one, it has all observers
+  #algorithm; // a function of a Subscriber
+  #subscriber = null; // the active Subscriber, which has all observers
 
   constructor(callback, token = undefined) {
     requireArguments(arguments.length, 1, "Observable constructor");
@@ -318,11 +318,11 @@ function toObservable(value) {
   if (!isObject) throw new TypeError("Observable.from: the value is not an object.");
   if (isObservable(value)) return value;
   const algorithm = algorithmOf(value);
-  if (algorithm === undefined) throw new TypeError("Observable.from: the value is no Observable, iterable or Promise.");
+  if (algorithm === undefined) throw new TypeError("Observable.from: the value is not an Observable, iterable or Promise.");
   return createObservable(algorithm);
 }
 
-/** The source of a value that can be observed. */
+/** The source of an observable value. */
 function convert(value) {
   return sourceOf(toObservable(value));
 }

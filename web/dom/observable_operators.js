@@ -1,11 +1,11 @@
 // The operators of an Observable: https://wicg.github.io/observable/#operators
 //
-// A source is here what it takes to subscribe to it: a function of an observer { next, error, complete } and a signal. What gives an
-// Observable gives its algorithm, a function of its subscriber; `convert(value)` gives the source of a value that can be observed.
+// A source is a function that subscribes: it takes an observer { next, error, complete } and a signal. Operators that return an
+// Observable return its algorithm, a function of a Subscriber. `convert(value)` returns the source of an observable value.
 import { AbortController, addAbortAlgorithm, createDependentSignal } from "./abort.js";
 import { reportException } from "./report.js";
 
-/** What passes everything on. */
+/** An observer that forwards everything. */
 function mirror(subscriber) {
   return {
     next: (value) => subscriber.next(value),
@@ -14,7 +14,7 @@ function mirror(subscriber) {
   };
 }
 
-/** Calls `body`; what it throws is the end of the subscription. True if it went well. */
+/** Calls `body`. If it throws, the subscription ends with the error. True if it did not throw. */
 function attempt(subscriber, body) {
   try {
     body();
@@ -81,13 +81,13 @@ export function drop(source, amount) {
   };
 }
 
-/** One inner source after the other: values that come meanwhile wait. */
+/** Subscribes to one inner source after the other. Values that arrive in the meantime are queued. */
 export function flatMap(source, mapper, convert) {
   return (subscriber) => {
     const waiting = [];
     let index = 0;
     let isBusy = false;
-    let isOver = false; // the source is
+    let isOver = false; // the source has completed
     const process = (value) => {
       let inner;
       if (!attempt(subscriber, () => (inner = convert(mapper(value, index++))))) return;
@@ -115,7 +115,7 @@ export function flatMap(source, mapper, convert) {
   };
 }
 
-/** The newest inner source only. */
+/** Subscribes to the latest inner source only. */
 export function switchMap(source, mapper, convert) {
   return (subscriber) => {
     let index = 0;
@@ -140,7 +140,7 @@ export function switchMap(source, mapper, convert) {
   };
 }
 
-/** `inspector`: what is told of the life of each subscription, before whoever subscribed. */
+/** `inspector`: callbacks for the events of each subscription, called before the subscriber. */
 export function inspect(source, inspector) {
   return (subscriber) => {
     if (inspector.subscribe !== undefined && !attempt(subscriber, () => inspector.subscribe())) return;
@@ -192,8 +192,8 @@ export function finallyDo(source, callback) {
 }
 
 /**
- * A promise that an observer keeps: `observe({ resolve, reject, stop, guard })` gives its next() and complete(). `stop(reason)` ends the
- * subscription, `guard(body)` calls what a worker gave, which ends both if it throws.
+ * A promise that an observer settles: `observe({ resolve, reject, stop, guard })` returns its next() and complete(). `stop(reason)`
+ * ends the subscription. `guard(body)` calls a worker's callback; if it throws, the promise rejects and the subscription ends.
  */
 function promiseOf(source, signal, observe) {
   const controller = new AbortController();
@@ -212,7 +212,7 @@ function promiseOf(source, signal, observe) {
   });
 }
 
-/** The same for who never ends the subscription himself. */
+/** Like promiseOf, for an observer that never ends the subscription itself. */
 function keep(source, signal, observe) {
   return new Promise((resolve, reject) => {
     if (signal?.aborted) {
@@ -239,7 +239,7 @@ export function forEach(source, visitor, signal) {
   }));
 }
 
-/** every(), some() and find(): the first value of which `predicate` says `wanted` decides, as `outcome(value)`. */
+/** every(), some() and find(): the first value for which `predicate` returns `wanted` decides the result, `outcome(value)`. */
 export function search(source, predicate, signal, { wanted, outcome, otherwise }) {
   let index = 0;
   return promiseOf(source, signal, ({ resolve, stop, guard }) => ({
@@ -270,7 +270,7 @@ export function last(source, signal) {
   }));
 }
 
-/** `initial`: { value }, or undefined without one. */
+/** `initial`: { value }, or undefined if there is none. */
 export function reduce(source, reducer, initial, signal) {
   let found = initial;
   let index = 0;
@@ -280,6 +280,6 @@ export function reduce(source, reducer, initial, signal) {
       index++;
     }),
     complete: () =>
-      found === undefined ? reject(new TypeError("Observable.reduce: there was no value, and none to begin with.")) : resolve(found.value),
+      found === undefined ? reject(new TypeError("Observable.reduce: there was no value and no initial value.")) : resolve(found.value),
   }));
 }

@@ -1,6 +1,6 @@
-// What an Observable can be made of: https://wicg.github.io/observable/#observable-convert-to-an-observable
+// Conversions to an Observable: https://wicg.github.io/observable/#observable-convert-to-an-observable
 //
-// Each gives an algorithm: a function of a subscriber that tells it what there is to be told.
+// Each returns an algorithm: a function that sends values to a Subscriber.
 import { addAbortAlgorithm } from "./abort.js";
 import { native } from "../internal/native.js";
 
@@ -21,7 +21,7 @@ function requireObject(value, what) {
   return value;
 }
 
-/** The algorithm for a value that is no Observable; undefined if it is nothing that can be observed. */
+/** The algorithm for a value that is not an Observable; undefined if the value cannot be observed. */
 export function algorithmOf(value) {
   if (getMethod(value, Symbol.asyncIterator) !== undefined) return (subscriber) => observeAsync(value, subscriber);
   if (getMethod(value, Symbol.iterator) !== undefined) return (subscriber) => observeIterable(value, subscriber);
@@ -128,7 +128,7 @@ function observeAsync(value, subscriber) {
     return;
   }
   if (signal.aborted) return;
-  // What goes wrong in return() is a rejection that nobody handles.
+  // An error in return() becomes an unhandled rejection.
   addAbortAlgorithm(signal, async (reason) => {
     if (!record.isDone) requireObject(await closeIterator(record, reason), BAD_RETURN);
   });
@@ -141,7 +141,7 @@ function takeNext(record, subscriber) {
     record.isDone = true;
     subscriber.error(error);
   };
-  // What its getter throws is a rejection too.
+  // An error of the getter `next` becomes a rejection too.
   new Promise((resolve) => resolve((record.next ??= record.iterator.next).call(record.iterator))).then((step) => {
     let item;
     try {

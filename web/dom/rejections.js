@@ -1,11 +1,11 @@
-// Promises that are rejected with nobody to handle it.
+// Unhandled promise rejections.
 // https://html.spec.whatwg.org/multipage/webappapis.html#unhandled-promise-rejections
 import { PromiseRejectionEvent } from "./event.js";
 import { countListeners, fireEvent } from "./event_target.js";
 
-let outstanding = null; // WeakSet of promises whose rejection was told and that nobody has handled since
+let outstanding = null; // WeakSet of promises whose rejection was reported and that are still unhandled
 
-/** https://html.spec.whatwg.org/multipage/webappapis.html#notify-about-rejected-promises, of one. True: write it to the log. */
+/** https://html.spec.whatwg.org/multipage/webappapis.html#notify-about-rejected-promises, for one promise. True: log it. */
 function notifyRejected(promise, reason) {
   (outstanding ??= new WeakSet()).add(promise);
   if (countListeners(globalThis, "unhandledrejection") === 0) return true;
@@ -19,7 +19,7 @@ function notifyHandled(promise, reason) {
   fireEvent(globalThis, new PromiseRejectionEvent("rejectionhandled", { promise, reason }));
 }
 
-/** Called by the engine after the microtasks of a turn. True if the engine is to write the rejection to the log. */
+/** Called by the engine after the microtasks of a turn. True if the engine should log the rejection. */
 export function onRejection(promise, reason, handledLate) {
   if (!handledLate) return notifyRejected(promise, reason);
   notifyHandled(promise, reason);

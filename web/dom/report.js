@@ -1,7 +1,7 @@
-// Where an exception goes that no caller is there to catch: a listener's, a timer's, one given to reportError.
+// Reports an exception that no caller can catch: from a listener, a timer or reportError().
 //
-// This file knows neither events nor calls: global_scope.js sets what happens first (the `error` event), and the worker's
-// entry sets where it ends.
+// This file depends on neither events nor calls. global_scope.js defines the first step (the `error` event); the worker's entry
+// point defines the last one.
 
 let handle = () => {};
 

@@ -1,4 +1,4 @@
-// https://tc39.es/proposal-arraybuffer-base64/spec/, of ECMAScript 2026: bytes as base64 and hex. V8 has it from 14.0 on; until then it is ours.
+// https://tc39.es/proposal-arraybuffer-base64/spec/, part of ECMAScript 2026: bytes as base64 and hex, until V8 14.0 provides it.
 import { decodeText } from "../internal/text.js";
 
 const ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
@@ -43,7 +43,7 @@ function optionsOf(options) {
 
 function pick(value, choices, name) {
   if (value === undefined) return choices[0];
-  if (!choices.includes(value)) throw new TypeError(`The option ${name} is none of ${choices.join(", ")}.`);
+  if (!choices.includes(value)) throw new TypeError(`The option ${name} is not one of ${choices.join(", ")}.`);
   return value;
 }
 
@@ -58,7 +58,7 @@ export function toBase64(bytes, options) {
   const text = new Uint8Array(Math.ceil(length / 3) * 4);
   let to = 0;
   for (let i = 0; i < length; i += 3) {
-    const bits = (bytes[i] << 16) | (bytes[i + 1] << 8) | bytes[i + 2]; // beyond the end undefined, and so 0
+    const bits = (bytes[i] << 16) | (bytes[i + 1] << 8) | bytes[i + 2]; // undefined beyond the end, which counts as 0
     text[to++] = codes[bits >> 18];
     text[to++] = codes[(bits >> 12) & 63];
     text[to++] = i + 1 < length ? codes[(bits >> 6) & 63] : PAD;
@@ -83,22 +83,22 @@ function requireText(string) {
   if (typeof string !== "string") throw new TypeError("The first argument is not a string.");
 }
 
-/** https://tc39.es/proposal-arraybuffer-base64/spec/#sec-frombase64: into `bytes`; { read, written, error }. */
+/** https://tc39.es/proposal-arraybuffer-base64/spec/#sec-frombase64: writes to `bytes`; returns { read, written, error }. */
 function decode(string, alphabet, handling, bytes) {
   const most = bytes.length;
   const values = VALUES[alphabet];
   const { length } = string;
   let read = 0;
   let written = 0;
-  let bits = 0; // of the characters of a chunk of four,
-  let have = 0; // and how many there are
+  let bits = 0; // of the characters in the current chunk of four
+  let have = 0; // number of characters in the chunk
   let index = 0;
   const skip = () => {
     while (index < length && isSpace(string.charCodeAt(index))) index++;
   };
   const wrong = (message) => ({ read, written, error: new SyntaxError(message) });
   const last = (isStrict) => {
-    const spare = have === 2 ? 4 : 2; // bits of the last character that mean nothing
+    const spare = have === 2 ? 4 : 2; // unused bits of the last character
     if (isStrict && (bits & ((1 << spare) - 1)) !== 0) return wrong("The last character of the base64 text has bits that mean nothing.");
     bits >>= spare;
     if (have === 3) bytes[written++] = bits >> 8;
@@ -165,11 +165,11 @@ export function setFromBase64(bytes, string, options) {
   const handling = pick(given.lastChunkHandling, HANDLING, "lastChunkHandling");
   liveLength(bytes);
   const { read, written, error } = decode(string, alphabet, handling, bytes);
-  if (error !== null) throw error; // what came before it has been written
+  if (error !== null) throw error; // the bytes before the error are written
   return { read, written };
 }
 
-/** https://tc39.es/proposal-arraybuffer-base64/spec/#sec-fromhex: into `bytes`; { read, written, error }. */
+/** https://tc39.es/proposal-arraybuffer-base64/spec/#sec-fromhex: writes to `bytes`; returns { read, written, error }. */
 function decodeHex(string, bytes) {
   const { length } = string;
   if (length % 2 !== 0) return { read: 0, written: 0, error: new SyntaxError("The hex text has an odd number of digits.") };
@@ -177,7 +177,7 @@ function decodeHex(string, bytes) {
   for (; at < length && at / 2 < bytes.length; at += 2) {
     const high = digit(string.charCodeAt(at));
     const low = digit(string.charCodeAt(at + 1));
-    if (high < 0 || low < 0) return { read: at, written: at / 2, error: new SyntaxError("The hex text has a character that is no digit.") };
+    if (high < 0 || low < 0) return { read: at, written: at / 2, error: new SyntaxError("The hex text has a character that is not a hex digit.") };
     bytes[at / 2] = high * 16 + low;
   }
   return { read: at, written: at / 2, error: null };

@@ -1,4 +1,4 @@
-// Decoders that may be given their input in pieces. Each has write(bytes) and end(bytes), and is thrown away after end.
+// Incremental decoders. Each has write(bytes) and end(bytes), and is not used after end.
 import { native } from "../internal/native.js";
 
 const BYTE_ORDER_MARK = "\uFEFF";
@@ -11,7 +11,7 @@ function concat(first, second) {
   return both;
 }
 
-// How many bytes at the end begin a UTF-8 sequence that more bytes could complete.
+// The number of bytes at the end that begin an incomplete but valid UTF-8 sequence.
 function incompleteTail(bytes) {
   const { length } = bytes;
   for (let back = 1; back <= 3 && back <= length; back++) {
@@ -21,7 +21,7 @@ function incompleteTail(bytes) {
     const needed = byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : 2;
     if (needed <= back || byte > 0xf4 || byte < 0xc2) return 0;
     if (back === 1) return 1;
-    // The second byte decides whether the sequence can still become well-formed.
+    // The second byte decides whether the sequence can be well-formed.
     const second = bytes[length - back + 1];
     const low = byte === 0xe0 ? 0xa0 : byte === 0xf0 ? 0x90 : 0x80;
     const high = byte === 0xed ? 0x9f : byte === 0xf4 ? 0x8f : 0xbf;
@@ -56,7 +56,7 @@ export class Utf8Decoder {
   #decode(bytes) {
     if (bytes.length === 0) return "";
     const text = native.decodeUtf8(bytes, this.#fatal, this.#keepMark);
-    this.#keepMark = true; // only the first character of all can be the mark
+    this.#keepMark = true; // only the first character can be a byte order mark
     return text;
   }
 }
@@ -64,7 +64,7 @@ export class Utf8Decoder {
 /** https://encoding.spec.whatwg.org/#shared-utf-16-decoder */
 export class Utf16Decoder {
   #pending = new Uint8Array(0); // an odd byte
-  #lead = ""; // a lead surrogate whose trail may follow
+  #lead = ""; // a lead surrogate whose trail surrogate may follow
   #bigEndian;
   #fatal;
   #keepMark;
@@ -101,16 +101,16 @@ export class Utf16Decoder {
   }
 }
 
-const PIECE = 1 << 20; // bytes decoded in one go, so that it can be interrupted
+const PIECE = 1 << 20; // bytes decoded in one step, so that decoding can be interrupted
 
-/** https://encoding.spec.whatwg.org/#legacy-single-byte-encodings and the multi-byte ones: tables and steps are in C++. */
+/** https://encoding.spec.whatwg.org/#legacy-single-byte-encodings and the multi-byte ones, implemented in C++. */
 export class LegacyDecoder {
-  #encoding; // the number C++ knows it by
+  #encoding; // its number in C++
   #fatal;
   #state = new Uint8Array(8);
 
   constructor(name, fatal) {
-    // https://encoding.spec.whatwg.org/#iso-8859-8-i: the other order of display is no matter of decoding
+    // https://encoding.spec.whatwg.org/#iso-8859-8-i differs in display order only.
     this.#encoding = native.legacyEncoding(name === "iso-8859-8-i" ? "iso-8859-8" : name);
     this.#fatal = fatal;
   }

@@ -53,11 +53,11 @@ const LABELS = {
   "utf-16le": "csunicode iso-10646-ucs-2 ucs-2 unicode unicodefeff utf-16 utf-16le",
   "x-user-defined": "x-user-defined",
 };
-// The labels of "replacement" are not here: no interface takes them.
+// The labels of "replacement" are omitted: no interface accepts them.
 
 const NOT_ASCII = /[^\0-\x7f]/;
 
-let nameOf = null; // label -> name; made when somebody asks for another encoding than UTF-8
+let nameOf = null; // label -> name; created when an encoding other than UTF-8 is first used
 
 function makeNames() {
   nameOf = new Map();
@@ -67,7 +67,7 @@ function makeNames() {
 
 /** https://encoding.spec.whatwg.org/#concept-encoding-get: the name in lower case, or undefined. */
 export function getEncoding(label) {
-  if (NOT_ASCII.test(label)) return undefined; // toLowerCase would make letters of labels from some others
+  if (NOT_ASCII.test(label)) return undefined; // toLowerCase would turn some other characters into ASCII letters
   const plain = strip(label, ASCII_WHITESPACE).toLowerCase();
   return plain === "utf-8" || plain === "utf8" ? "utf-8" : (nameOf ?? makeNames()).get(plain);
 }

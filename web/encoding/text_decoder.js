@@ -25,7 +25,7 @@ export class TextDecoder {
   #encoding;
   #fatal;
   #ignoreBOM;
-  #decoder = null; // made for the first use with `stream`, and for all but UTF-8
+  #decoder = null; // created on first use with `stream`, and for every encoding but UTF-8
 
   /** https://encoding.spec.whatwg.org/#dom-textdecoder */
   constructor(label = "utf-8", options = undefined) {

@@ -4,7 +4,7 @@ import { defineInterface } from "../internal/platform.js";
 import { encodeText } from "../internal/text.js";
 import { requireArguments } from "../internal/webidl.js";
 
-const counts = new Uint32Array(2); // what native.encodeInto read and wrote
+const counts = new Uint32Array(2); // units read and bytes written by native.encodeInto
 
 export class TextEncoder {
   #isTextEncoder = true;

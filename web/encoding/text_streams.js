@@ -8,7 +8,7 @@ import { TransformStream } from "../streams/streams.js";
 const decode = TextDecoder.prototype.decode;
 
 function toInput(chunk) {
-  // decode() takes undefined for an empty input; a chunk may not be that.
+  // decode() accepts undefined as empty input, but a chunk must not be undefined.
   const isBytes = ArrayBuffer.isView(chunk) || isArrayBuffer(chunk) || (typeof chunk === "object" && chunk !== null);
   if (!isBytes) throw new TypeError("TextDecoderStream: the chunk is neither an ArrayBuffer nor a view.");
   return chunk;
@@ -66,7 +66,7 @@ export class TextEncoderStream {
 
   /** https://encoding.spec.whatwg.org/#dom-textencoderstream */
   constructor() {
-    let lead = ""; // a lead surrogate at the end of a chunk, whose trail may begin the next
+    let lead = ""; // a lead surrogate at the end of a chunk, whose trail surrogate may begin the next one
     this.#transform = new TransformStream({
       // https://encoding.spec.whatwg.org/#encode-and-enqueue-a-chunk
       transform(chunk, controller) {

@@ -1,7 +1,7 @@
 // https://fetch.spec.whatwg.org/#bodies
 //
-// A body is what it was made from (its source) until somebody asks for a stream. Most bodies are written and sent, or received and
-// read whole, and never become a stream at all.
+// A body stays in the form it was made from (its source) until a stream is needed. Most bodies are written and sent, or received
+// and read whole, and never become a stream.
 import { lazy } from "../internal/lazy.js";
 import { copyBytes, isBufferSource, toUSVString } from "../internal/webidl.js";
 import { decodeText, decodeTextKeepingMark, encodeText } from "../internal/text.js";
@@ -24,19 +24,19 @@ import { extractMimeType, serializeMimeType } from "./mime_type.js";
 export const TEXT_TYPE = "text/plain;charset=UTF-8";
 export const FORM_TYPE = "application/x-www-form-urlencoded;charset=UTF-8";
 
-const MOST_FIELDS = 100_000; // of a urlencoded form
+const MOST_FIELDS = 100_000; // most fields of a urlencoded form
 
-// stream -> the body it was made for, so that `new Response(other.body)` need not read a stream whose content is at hand.
+// stream -> the body it was made for, so that `new Response(other.body)` can use the source instead of reading the stream.
 const bodyOfStream = new WeakMap();
 
 export class Body {
   /** @type {string | Uint8Array | { read(): Promise<Uint8Array | null>, cancel(reason: unknown): void } | null} */
   source;
   stream = null;
-  isTaken = false; // consumed by other means than its stream
-  isShared = false; // a clone or a Blob has the same source
-  isOfGet = false; // a client sent it with a GET or HEAD, which no standard forbids; it may be passed on with one
-  type = null; // the Content-Type that goes with it, or null
+  isTaken = false; // consumed without its stream
+  isShared = false; // a clone or a Blob uses the same source
+  isOfGet = false; // a client sent it with a GET or HEAD, which the standards allow; it may be forwarded with one
+  type = null; // the Content-Type that belongs to it, or null
 
   constructor(source, type = null) {
     this.source = source;
@@ -83,13 +83,13 @@ export function isUnusable(body) {
   return body.isTaken || (body.stream !== null && (isDisturbed(body.stream) || body.stream.locked));
 }
 
-/** https://fetch.spec.whatwg.org/#concept-body-stream: made when it is first asked for. */
+/** https://fetch.spec.whatwg.org/#concept-body-stream: created on first access. */
 export function streamOf(body) {
   if (body.stream === null) {
     body.stream = body.isTaken ? emptyStream() : streamFrom(body.source);
     if (body.isTaken) {
       markDisturbed(body.stream);
-      body.stream.getReader(); // for ever: whoever took it is the one who reads
+      body.stream.getReader(); // locks it for good: the source is read elsewhere
     } else bodyOfStream.set(body.stream, body);
   }
   return body.stream;
@@ -109,7 +109,7 @@ function streamFrom(source) {
   return new ReadableStream({
     type: "bytes",
     pull(controller) {
-      // A copy: the stream takes the buffer away, and a clone of this body may have the same source.
+      // A copy, because the stream detaches the buffer and a clone of this body may use the same source.
       const bytes = typeof source === "string" ? encodeText(source) : source.slice();
       if (bytes.length > 0) controller.enqueue(bytes);
       closeStream(controller);
@@ -134,7 +134,7 @@ function streamFromReads(source) {
   });
 }
 
-/** https://fetch.spec.whatwg.org/#concept-body-clone. The caller has made sure that the body is not unusable. */
+/** https://fetch.spec.whatwg.org/#concept-body-clone. The caller has checked that the body is usable. */
 export function cloneBody(body) {
   if (body.stream === null && (typeof body.source === "string" || body.source instanceof Uint8Array)) {
     const copy = new Body(body.source);
@@ -149,7 +149,7 @@ export function cloneBody(body) {
   return copy;
 }
 
-/** The body moves to another Request or Response: the old one is used from now on. */
+/** Moves the body to another Request or Response. The old one counts as used from now on. */
 export function moveBody(body) {
   const moved = new Body(body.source);
   moved.isShared = body.isShared;
@@ -162,12 +162,12 @@ export function moveBody(body) {
   return moved;
 }
 
-// The content of an untouched stream of ours, as a stream of its own; null if the stream holds something else.
+// The source of an untouched stream that this file made, as a new stream; null for any other stream.
 function takeSource(body) {
   const known = bodyOfStream.get(body.stream);
   if (known === undefined) return null;
   markDisturbed(body.stream);
-  body.stream.getReader(); // for ever: two readers of one source would each get a part
+  body.stream.getReader(); // locks it for good: two readers of one source would each get a part
   return streamFrom(known.source);
 }
 
@@ -180,8 +180,8 @@ function throughProxy(stream) {
 }
 
 /**
- * Take the body to send it: null, a string, a Uint8Array, a source with read() and cancel(), or a ReadableStream, whatever needs the
- * least work. The caller has made sure that it is not unusable; from now on it is.
+ * Takes the body in order to send it, in the form that needs the least work: null, a string, a Uint8Array, a source with read() and
+ * cancel(), or a ReadableStream. The caller has checked that the body is usable; it is not usable afterwards.
  */
 export function takeBody(body) {
   if (body === null) return null;
@@ -190,17 +190,23 @@ export function takeBody(body) {
   const known = bodyOfStream.get(body.stream);
   if (known === undefined) return body.stream;
   markDisturbed(body.stream);
-  body.stream.getReader(); // for ever: nobody looked at the stream, and now its source goes another way
+  body.stream.getReader(); // locks it for good: its source is read without the stream
   known.isTaken = true;
   return known.source;
 }
 
-/** Whether a Body or a stream is what a client sent with a GET or HEAD. */
+/** True if a Body or a stream holds what a client sent with a GET or HEAD. */
 export function isBodyOfGet(body) {
   return (body instanceof Body ? body : bodyOfStream.get(body))?.isOfGet ?? false;
 }
 
-/** Whether the body, of which nobody has read, will be taken in the content coding it came in. */
+/** The content coding that reading this unread body will undo; "" if there is none. */
+export function codingOf(body) {
+  const known = body.stream === null ? body : bodyOfStream.get(body.stream);
+  return known?.source?.coding ?? "";
+}
+
+/** True if this unread body can be taken in the content coding in which it was received. */
 export function takesEncoded(body, coding) {
   if (body.isShared) return false;
   const known = body.stream === null ? body : bodyOfStream.get(body.stream);
@@ -260,8 +266,8 @@ function readStream(stream, finish, reject) {
 }
 
 /**
- * https://fetch.spec.whatwg.org/#concept-body-consume-body: a promise of what `convert` makes of all of it, which is given as a string
- * or as bytes, whichever is at hand.
+ * https://fetch.spec.whatwg.org/#concept-body-consume-body: a promise of `convert(content)`, where `content` is the whole body as a
+ * string or as bytes, in the form that is available.
  */
 function consume(body, convert) {
   return new Promise((resolve, reject) => {
@@ -285,7 +291,7 @@ function consume(body, convert) {
   });
 }
 
-// What decoding the encoded string would give: lone surrogates replaced, a byte order mark dropped.
+// The result of decoding the encoded string: lone surrogates are replaced, a byte order mark is dropped.
 function asText(content) {
   if (typeof content !== "string") return decodeText(content);
   const text = toUSVString(content);
@@ -294,7 +300,7 @@ function asText(content) {
 
 function asBytes(content) {
   if (typeof content === "string") return encodeText(content);
-  // Only a whole buffer may be handed out: the rest of it would be somebody else's.
+  // A view of a larger buffer is copied, because the rest of the buffer belongs to other code.
   return content.byteLength === content.buffer.byteLength ? content : content.slice();
 }
 

@@ -1,7 +1,7 @@
 // https://fetch.spec.whatwg.org/#body-mixin: what Request and Response have in common.
 import { bodyArrayBuffer, bodyBlob, bodyBytes, bodyFormData, bodyJson, bodyText, bodyTextStream, isUsed, streamOf } from "./body.js";
 
-/** A method that returns a promise also tells so that it was called on the wrong object, and at once. */
+/** Makes a method return a rejected promise instead of throwing, also if it is called on the wrong object. */
 function promised(steps) {
   try {
     return steps();
@@ -11,8 +11,8 @@ function promised(steps) {
 }
 
 /**
- * Give `Class` the members of the mixin. `bodyOf(object)` gives its Body or null and throws if it is no object of the class;
- * `contentTypeOf(object)` gives the value of its Content-Type header or null.
+ * Adds the members of the mixin to `Class`. `bodyOf(object)` returns its Body or null and throws if it is not an object of the
+ * class; `contentTypeOf(object)` returns the value of its Content-Type header or null.
  */
 export function includeBody(Class, bodyOf, contentTypeOf) {
   const members = {

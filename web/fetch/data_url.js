@@ -5,7 +5,7 @@ import { makeResponse } from "./response.js";
 import { native } from "../internal/native.js";
 import { ASCII_WHITESPACE, strip } from "../internal/text.js";
 
-/** https://url.spec.whatwg.org/#string-percent-decode, of a string that holds ASCII only, as every parsed URL does. */
+/** https://url.spec.whatwg.org/#string-percent-decode, for an ASCII string, which every parsed URL is. */
 function percentDecode(text) {
   return text.replace(/%([0-9a-fA-F]{2})/g, (_, hex) => String.fromCharCode(parseInt(hex, 16)));
 }
@@ -16,7 +16,7 @@ function toBytes(binary) {
   return bytes;
 }
 
-/** The response of a `data:` URL, which is already parsed and serialised. */
+/** The response for a `data:` URL that is already parsed and serialized. */
 export function fetchDataURL(url, method) {
   const hash = url.indexOf("#");
   const input = url.slice("data:".length, hash === -1 ? undefined : hash);

@@ -1,4 +1,4 @@
-// https://html.spec.whatwg.org/multipage/server-sent-events.html, and what Cloudflare adds to it:
+// https://html.spec.whatwg.org/multipage/server-sent-events.html, with Cloudflare's additions:
 // https://developers.cloudflare.com/workers/runtime-apis/eventsource/
 import { fetch } from "#bindings/fetch/fetch.js";
 import { AbortController } from "../dom/abort.js";
@@ -23,18 +23,18 @@ const CONNECTING = 0;
 const OPEN = 1;
 const CLOSED = 2;
 const RECONNECTION_MS = 3000;
-const BACKOFF_MS = 100; // twice as long after each attempt that failed,
-const MOST_BACKOFF_MS = 30_000; // and this at most
+const BACKOFF_MS = 100; // doubles after each failed attempt
+const MOST_BACKOFF_MS = 30_000; // and stays at this value
 
 export class EventSource extends EventTarget {
   #state = CONNECTING;
   #url = "";
   #withCredentials = false;
-  #get = fetch; // (url, init) -> a promise of the response
-  #connection = null; // AbortController of the request under way
-  #timer = 0; // until the next
+  #get = fetch; // (url, init) -> promise of the response
+  #connection = null; // AbortController of the current request
+  #timer = 0; // timer of the next attempt
   #reconnectionMs = RECONNECTION_MS;
-  #failures = 0; // attempts since it was open
+  #failures = 0; // failed attempts since it was last open
   #lastEventId = "";
   #handlers = null;
 
@@ -45,9 +45,9 @@ export class EventSource extends EventTarget {
     requireArguments(arguments.length, 1, "EventSource constructor");
     const text = toUSVString(url);
     const { fetcher, withCredentials } = toDictionary(options, "EventSource constructor");
-    // Steps 3 and 4. A worker has no address of its own that one could be relative to, unless it made itself one.
+    // Steps 3 and 4. A worker has no base URL unless its code defines `location`.
     const href = parseHref(text) ?? parseHref(text, `${globalThis.location?.href}`);
-    if (href === undefined) throw new DOMException(`${text.slice(0, 100)} is no URL that events could come from.`, "SyntaxError");
+    if (href === undefined) throw new DOMException(`${text.slice(0, 100)} is not a valid URL.`, "SyntaxError");
     if (callOf(native.getAsyncContext()) === undefined) {
       throw new Error("Disallowed operation called within global scope: an EventSource can be opened only while a request is handled.");
     }
@@ -57,7 +57,7 @@ export class EventSource extends EventTarget {
     this.#connect();
   }
 
-  /** Cloudflare's: the events of a stream that is there already, such as the body of a response. */
+  /** Cloudflare's extension: reads events from an existing stream, such as the body of a response. */
   static from(stream) {
     requireArguments(arguments.length, 1, "EventSource.from");
     if (!isReadableStream(stream)) throw new TypeError("EventSource.from: the argument is not a ReadableStream.");
@@ -119,7 +119,7 @@ export class EventSource extends EventTarget {
       },
       onRetry: (ms) => (this.#reconnectionMs = ms),
     });
-    // https://html.spec.whatwg.org/multipage/server-sent-events.html#announce-the-connection; who made the source hears it.
+    // https://html.spec.whatwg.org/multipage/server-sent-events.html#announce-the-connection, after the caller can add listeners.
     await null;
     if (this.#state === CLOSED) return;
     this.#state = OPEN;
@@ -137,10 +137,10 @@ export class EventSource extends EventTarget {
   #reestablish(why) {
     if (this.#state === CLOSED) return;
     this.#state = CONNECTING;
-    this.#connection.abort(); // whatever is left of it
+    this.#connection.abort(); // if anything of it is left
     this.#tellError(why);
     if (this.#state !== CONNECTING) return;
-    // A server that is down may have named no time at all.
+    // A server that is down may not have named a retry time.
     const more = this.#failures === 0 ? 0 : Math.min(BACKOFF_MS * 2 ** this.#failures, MOST_BACKOFF_MS);
     this.#failures++;
     this.#timer = startTimer(() => this.#connect(), Math.max(this.#reconnectionMs, more));
@@ -177,16 +177,16 @@ export class EventSource extends EventTarget {
 defineInterface(EventSource, { name: "EventSource" });
 defineConstants(EventSource, { CONNECTING, OPEN, CLOSED });
 
-/** Why a response brings no events; null if it does. */
+/** The reason why a response is not an event stream; null if it is one. */
 function refusalOf({ status, headers, body }) {
   if (status !== 200) return `the server answered with the status ${status} instead of 200`;
   if (parseMimeType(headers.get("content-type") ?? "")?.essence !== "text/event-stream") {
-    return "the answer is not of the type text/event-stream";
+    return "the response is not of type text/event-stream";
   }
-  return body === null ? "the answer has no body" : null;
+  return body === null ? "the response has no body" : null;
 }
 
-/** A header has bytes, and this one has those of UTF-8. */
+/** A header value has bytes; this one has those of UTF-8. */
 function asBytes(text) {
   return Array.from(encodeText(text), (byte) => String.fromCharCode(byte)).join("");
 }

@@ -4,16 +4,16 @@ import { Utf8Decoder } from "../encoding/decoders.js";
 const LINE_END = /\r\n|\n|\r/;
 
 /**
- * Bytes in, events out: calls `onEvent({ type, data, lastEventId })` for each event and `onRetry(ms)` when the server names another
- * time to wait. `lastEventId` goes on from a connection before this one.
+ * Parses bytes into events. Calls `onEvent({ type, data, lastEventId })` for each event and `onRetry(ms)` when the server sets the
+ * retry time. `lastEventId` continues from the previous connection.
  */
 export class EventStreamParser {
   #decoder = new Utf8Decoder(false, false);
-  #endsWithReturn = false; // a line feed that comes next belongs to it
-  #rest = ""; // the line that is not over
+  #endsWithReturn = false; // a line feed that follows belongs to the same line break
+  #rest = ""; // the incomplete last line
   #data = "";
   #type = "";
-  #id; // counts when the event it belongs to is over
+  #id; // takes effect at the end of its event
 
   constructor(lastEventId, { onEvent, onRetry }) {
     this.#id = this.lastEventId = lastEventId;
@@ -21,7 +21,7 @@ export class EventStreamParser {
     this.onRetry = onRetry;
   }
 
-  /** What is not over when the stream ends is no event: there is nothing to do then. */
+  /** An incomplete event at the end of the stream is dropped, so there is no end() method. */
   write(bytes) {
     let text = this.#decoder.write(bytes);
     if (text === "") return;

@@ -1,14 +1,14 @@
-// A header list: names in lower case and values, as one flat array. https://fetch.spec.whatwg.org/#concept-header-list
+// A header list: lower-case names and values in one flat array. https://fetch.spec.whatwg.org/#concept-header-list
 //
-// The headers of an incoming request begin as the text the client sent. One `get` is answered by searching that text, which is
-// faster than taking it apart; anything more takes it apart, once.
+// The headers of an incoming request start as the text that the client sent. A single `get` searches that text, which is faster
+// than parsing it. Anything else parses it once.
 import { requireHeaderLength } from "../internal/webidl.js";
 
-// Headers of one connection, not of the request: the front has acted on them and the worker does not see them.
-// https://www.rfc-editor.org/rfc/rfc9110#name-connection. Not so Upgrade: a worker that speaks WebSocket looks for it.
+// Headers of the connection, not of the request: the front handles them and the worker does not see them.
+// https://www.rfc-editor.org/rfc/rfc9110#name-connection. Upgrade is visible, because workers that serve WebSockets check it.
 const HOP_BY_HOP = [
   "connection", "keep-alive", "proxy-connection", "transfer-encoding", "te", "trailer",
-  "cf-atoll-tls", // the front's word for request.cf
+  "cf-atoll-tls", // set by the front, for request.cf
 ];
 
 // 1 for the characters of a token, 2 for those among them that have a lower case. https://www.rfc-editor.org/rfc/rfc9110#name-tokens
@@ -16,7 +16,7 @@ const TOKEN = new Uint8Array(128);
 for (const char of "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz") TOKEN[char.charCodeAt(0)] = 1;
 for (const char of "ABCDEFGHIJKLMNOPQRSTUVWXYZ") TOKEN[char.charCodeAt(0)] = 2;
 
-/** https://fetch.spec.whatwg.org/#header-name, and methods are made of the same characters. */
+/** https://fetch.spec.whatwg.org/#header-name. Methods use the same characters. */
 export function isToken(string) {
   const { length } = string;
   for (let i = 0; i < length; i++) {
@@ -26,12 +26,12 @@ export function isToken(string) {
   return length > 0;
 }
 
-// Long values are cut in messages.
+// Shortens long values for error messages.
 function quote(text) {
   return JSON.stringify(text.length > 80 ? `${text.slice(0, 80)}…` : text);
 }
 
-/** A name as given -> as stored. Throws what Web IDL and fetch say for a wrong one. */
+/** Converts a header name to its stored form. Throws for an invalid name, as Web IDL and fetch define. */
 export function toHeaderName(value) {
   const name = requireHeaderLength(typeof value === "string" ? value : `${value}`);
   const { length } = name;
@@ -60,11 +60,11 @@ function normalizeValue(value) {
   return start === 0 && end === value.length ? value : value.slice(start, end);
 }
 
-/** A value as given -> as stored: no CR, LF or NUL can ever be inside. */
+/** Converts a header value to its stored form, which never contains CR, LF or NUL. */
 export function toHeaderValue(value) {
   const text = normalizeValue(requireHeaderLength(typeof value === "string" ? value : `${value}`));
   const { length } = text;
-  // A loop, since most values are short: two regular expressions took longer than all the rest.
+  // A loop: most values are short, and two regular expressions took longer than the rest of the function.
   for (let i = 0; i < length; i++) {
     const code = text.charCodeAt(i);
     if (code > 0xff) {
@@ -78,11 +78,12 @@ export function toHeaderValue(value) {
 }
 
 export class HeaderList {
-  #pairs; // [name, value, name, value, …], or null while the text has not been taken apart
+  #pairs; // [name, value, name, value, …], or null while the text is not parsed
   #raw; // "…\nName: value\r\n…", or null
-  #lowered = null; // the same in lower case; in Latin-1 that never changes a length
-  #start; // where the headers begin in it
-  #sorted = null; // what iteration gives, until the next change
+  #lowered = null; // the text in lower case; in Latin-1 that never changes the length
+  #start; // where the headers begin in the text
+  #sorted = null; // the result of sortAndCombine(), until the next change
+  undone = ""; // of a fetched response: the content coding that reading the body undoes
 
   constructor(pairs = []) {
     this.#pairs = pairs;
@@ -90,7 +91,7 @@ export class HeaderList {
     this.#start = 0;
   }
 
-  /** Of an incoming request: lines from `start` of a text, where the character before `start` is a line feed. */
+  /** The list of an incoming request: lines of a text from `start`, where the character before `start` is a line feed. */
   static fromText(text, start) {
     const list = new HeaderList(null);
     list.#raw = text;
@@ -98,7 +99,7 @@ export class HeaderList {
     return list;
   }
 
-  /** The flat array, to read. */
+  /** The flat array, read-only. */
   get pairs() {
     return this.#pairs ?? this.#takeApart();
   }
@@ -200,7 +201,9 @@ export class HeaderList {
   }
 
   copy() {
-    return new HeaderList(this.pairs.slice());
+    const copy = new HeaderList(this.pairs.slice());
+    copy.undone = this.undone;
+    return copy;
   }
 
   /** https://fetch.spec.whatwg.org/#concept-header-list-sort-and-combine, as a flat array. */
@@ -216,7 +219,7 @@ export class HeaderList {
     const sorted = [];
     for (const name of [...byName.keys()].sort()) {
       const values = byName.get(name);
-      // A cookie's value may hold a comma, so they are never put together.
+      // A cookie's value may contain a comma, so cookies are never combined.
       if (name === "set-cookie") for (const value of values) sorted.push(name, value);
       else sorted.push(name, values.length === 1 ? values[0] : values.join(", "));
     }

@@ -1,7 +1,7 @@
 // https://fetch.spec.whatwg.org/#headers-class
 //
-// The guards "request" and "response" would keep page scripts from forging a browser's own headers. A worker is the server, so
-// nothing is forbidden here but changing what is immutable.
+// The guards "request" and "response" keep page scripts from forging headers of the browser. A worker is the server, so the only
+// guard here is "immutable".
 import { HeaderList, toHeaderName, toHeaderValue } from "./header_list.js";
 import { definePairs } from "../internal/pair_iterator.js";
 import { defineInterface } from "../internal/platform.js";
@@ -9,15 +9,16 @@ import { forEachProperty, requireArguments, toByteString, toSequence } from "../
 
 const INTERNAL = Symbol("made by the platform");
 
-/** (list, guard) -> Headers over that very list. Guard: "none" | "immutable". */
+/** (list, guard) -> Headers that share the list. Guard: "none" | "immutable". */
 export let createHeaders;
 export let isHeaders;
 let listOf;
 
-/** https://fetch.spec.whatwg.org/#concept-headers-fill, to append to a list. */
+/** https://fetch.spec.whatwg.org/#concept-headers-fill: appends to a list. */
 export function fillHeaders(list, init) {
   if (isHeaders(init) && init[Symbol.iterator] === Headers.prototype[Symbol.iterator]) {
-    const { pairs } = listOf(init);
+    const { pairs, undone } = listOf(init);
+    list.undone = undone;
     for (let i = 0; i < pairs.length; i += 2) list.append(pairs[i], pairs[i + 1]);
     return;
   }
@@ -35,7 +36,7 @@ const checkName = (key) => toByteString(key, "Headers");
 function fillFromSequence(list, init) {
   for (const item of toSequence(init, "Headers")) {
     const pair = toSequence(item, "Headers");
-    if (pair.length !== 2) throw new TypeError("Headers: a pair has not exactly two items.");
+    if (pair.length !== 2) throw new TypeError("Headers: a pair does not have exactly two items.");
     list.append(toHeaderName(pair[0]), toHeaderValue(pair[1]));
   }
 }
@@ -89,10 +90,10 @@ export class Headers {
     return this.#list.getAll("set-cookie");
   }
 
-  /** https://developers.cloudflare.com/workers/runtime-apis/headers/: from before there was getSetCookie(), and for that header alone. */
+  /** https://developers.cloudflare.com/workers/runtime-apis/headers/: older than getSetCookie(), and for Set-Cookie only. */
   getAll(name) {
     requireArguments(arguments.length, 1, "Headers.getAll");
-    if (toHeaderName(name) !== "set-cookie") throw new TypeError('Headers.getAll: it is for "Set-Cookie" alone; get() gives all values of others.');
+    if (toHeaderName(name) !== "set-cookie") throw new TypeError('Headers.getAll is only for "Set-Cookie"; get() returns all values of other headers.');
     return this.getSetCookie();
   }
 
@@ -126,7 +127,7 @@ export class Headers {
 definePairs(Headers, "Headers", (headers) => listOf(headers).sortAndCombine());
 defineInterface(Headers, { name: "Headers", describe: describeHeaders });
 
-// Cookies are the only name that may be there more than once.
+// Set-Cookie is the only name that may occur more than once.
 function describeHeaders(headers) {
   const shown = Object.fromEntries(headers);
   const cookies = headers.getSetCookie();

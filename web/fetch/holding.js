@@ -1,17 +1,17 @@
-// How much of bodies may be in memory at once while they are read whole, over all calls of the worker.
+// Bounds the memory for bodies that are read whole, over all calls of the worker.
 //
-// text(), arrayBuffer() and their like hold what has come until the end has come, and then, for a moment, all of it twice. Without a
-// bound the body of an endless server would fill the isolate, and end every call in it.
+// text(), arrayBuffer() and similar methods keep all chunks until the end, and then for a moment twice. Without a bound, an endless
+// response could fill the isolate and end all its calls.
 import { native } from "../internal/native.js";
 
 const SHARE = 1 / 3; // of the worker's memory
 
-let limit = 0; // bytes; 0 until it is known
-let total = 0; // what all of them hold
+let limit = 0; // bytes; 0 while unknown
+let total = 0; // bytes held for all bodies
 
 function findLimit() {
   const memory = native.memoryLimit();
-  if (memory === 0) return Infinity; // there is no worker yet
+  if (memory === 0) return Infinity; // no worker is loaded yet
   return (limit = Math.floor(memory * SHARE));
 }
 
@@ -19,11 +19,11 @@ function megabytes(bytes) {
   return `${Math.floor(bytes / 2 ** 20)} MB`;
 }
 
-/** What one body holds. */
+/** The bytes held for one body. */
 export class Holding {
   #bytes = 0;
 
-  /** One more chunk. Returns the error if that is more than may be held; then it holds nothing any more. */
+  /** Adds a chunk. If that exceeds the limit, releases everything and returns the error. */
   add(bytes) {
     this.#bytes += bytes;
     total += bytes;

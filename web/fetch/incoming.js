@@ -1,4 +1,4 @@
-// A request on its way in. The front sends its head as one text, and nothing of it is looked at before the worker looks:
+// An incoming request. The front sends its head as one text, which is not parsed before the worker accesses it:
 //
 //     METHOD URL\n
 //     Name: value\r\n
@@ -16,11 +16,11 @@ function readMethod(state) {
 function readURL(state) {
   const { head } = state;
   const url = head.slice(head.indexOf(" ") + 1, head.indexOf("\n"));
-  // What the parser refuses is shown as it came: the front has taken it for a request all the same.
+  // A URL that the parser rejects is shown as it was received, because the front accepted the request.
   return parseHref(url) ?? url;
 }
 
-// Every request has a CF-Ray of its own, made when somebody looks at its headers.
+// Every request has its own CF-Ray, created when its headers are first accessed.
 let prefix = "";
 let rays = 0;
 
@@ -36,7 +36,7 @@ function readHeaders(state) {
   return HeaderList.fromText(text, start);
 }
 
-/** https://developers.cloudflare.com/workers/runtime-apis/request/#incomingrequestcfproperties, as far as a node knows them. */
+/** https://developers.cloudflare.com/workers/runtime-apis/request/#incomingrequestcfproperties: the properties a node knows. */
 function readCf(state) {
   const { head } = state;
   const tls = /\ncf-atoll-tls: (\S+) (\S+)\r\n/.exec(head);
@@ -49,9 +49,9 @@ function readCf(state) {
 setHeadReader({ readMethod, readURL, readHeaders, readCf });
 
 /**
- * A Request whose headers are immutable. `head` as above; `body`: null, a Uint8Array (all of it), or
- * { read(): Promise<Uint8Array | null>, cancel(reason): void } for one that is still arriving; `signalFactory()`: makes the
- * AbortSignal when it is asked for.
+ * A Request with immutable headers. `head`: see above. `body`: null, a Uint8Array (the whole body), or
+ * { read(): Promise<Uint8Array | null>, cancel(reason): void } for a body that is still arriving. `signalFactory()`: creates the
+ * AbortSignal on first access.
  */
 export function makeIncomingRequest(head, body, signalFactory) {
   const state = new RequestState();

@@ -1,12 +1,12 @@
-// https://w3c.github.io/webappsec-subresource-integrity/: a response is only good with the digest that was asked for.
+// https://w3c.github.io/webappsec-subresource-integrity/: a response is accepted only if it has the expected digest.
 import { hashNumber } from "../crypto/registry.js";
 import { native } from "../internal/native.js";
 import { Body, bodyBytes } from "./body.js";
 import { responseState } from "./response.js";
 
-const STRENGTH = { sha256: "SHA-256", sha384: "SHA-384", sha512: "SHA-512" }; // from the weakest
+const STRENGTH = { sha256: "SHA-256", sha384: "SHA-384", sha512: "SHA-512" }; // from the weakest to the strongest
 
-/** https://w3c.github.io/webappsec-subresource-integrity/#parse-metadata, and of that the strongest; [] if nothing is asked for. */
+/** https://w3c.github.io/webappsec-subresource-integrity/#parse-metadata: the strongest entries; [] if there are none. */
 function strongestMetadata(integrity) {
   const found = [];
   for (const item of integrity.split(/[\t\n\f\r ]+/)) {
@@ -18,7 +18,7 @@ function strongestMetadata(integrity) {
   return found.filter(({ algorithm }) => names.indexOf(algorithm) === strongest);
 }
 
-/** Whether two texts, of either alphabet and with or without padding, are the same bytes in base64. */
+/** True if two base64 texts, in either alphabet and with or without padding, encode the same bytes. */
 function isSameBase64(one, other) {
   const plain = (text) => text.replaceAll("-", "+").replaceAll("_", "/").replace(/=+$/, "");
   return plain(one) === plain(other);
@@ -34,7 +34,7 @@ export async function verified(answer, integrity) {
   const digest = new Uint8Array(await native.digest(hashNumber({ name: STRENGTH[wanted[0].algorithm] }), bytes));
   const actual = native.btoa(String.fromCharCode(...digest));
   const isRight = wanted.some(({ value }) => isSameBase64(value, actual));
-  if (!isRight) throw new TypeError(`fetch: the response has not the integrity that was asked for, but ${wanted[0].algorithm}-${actual}.`);
+  if (!isRight) throw new TypeError(`fetch: the response does not have the expected integrity; its digest is ${wanted[0].algorithm}-${actual}.`);
   if (state.body !== null) state.body = new Body(bytes);
   return response;
 }

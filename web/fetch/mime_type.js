@@ -99,7 +99,7 @@ export function serializeMimeType(mime) {
   return text;
 }
 
-/** https://fetch.spec.whatwg.org/#header-value-get-decode-and-split: at commas that are in no quotes. */
+/** https://fetch.spec.whatwg.org/#header-value-get-decode-and-split: splits at commas outside quotes. */
 function splitValues(value) {
   const values = [];
   let start = 0;
@@ -113,7 +113,7 @@ function splitValues(value) {
   return values;
 }
 
-/** https://fetch.spec.whatwg.org/#concept-header-extract-mime-type: of a Content-Type as `get` gives it; null for failure. */
+/** https://fetch.spec.whatwg.org/#concept-header-extract-mime-type, of a combined Content-Type value; null for failure. */
 export function extractMimeType(contentType) {
   if (contentType === null) return null;
   let charset = null;

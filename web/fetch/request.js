@@ -12,21 +12,21 @@ import { isReadableStream } from "../streams/streams.js";
 
 const INTERNAL = Symbol("made by the platform");
 
-// https://fetch.spec.whatwg.org/#concept-request. Fields that are null are found by the functions below when asked for.
+// https://fetch.spec.whatwg.org/#concept-request. Fields that are null are computed by the functions below on first access.
 export class RequestState {
   method = null;
-  url = null; // as it is shown: normalised
+  url = null; // normalized
   list = null; // HeaderList
   body = null; // Body
   headers = null; // Headers over the list
   guard = "none";
   signal = null; // AbortSignal
   makeSignal = createSignal;
-  head = null; // of an incoming request, what the front sent: see incoming.js
+  head = null; // head of an incoming request, as the front sent it: see incoming.js
   options = DEFAULTS;
 }
 
-// What a server has little use for, but keeps: https://fetch.spec.whatwg.org/#requestinit
+// Options that a server hardly uses but keeps: https://fetch.spec.whatwg.org/#requestinit
 const DEFAULTS = Object.freeze({
   cache: "default",
   credentials: "same-origin",
@@ -45,7 +45,7 @@ export let isRequest;
 /** (RequestState) -> Request */
 export let createRequest;
 
-// Set by incoming.js: how to read what the head of an incoming request says.
+// Set by incoming.js: functions that parse the head of an incoming request.
 let head = null;
 
 export function setHeadReader(reader) {
@@ -94,7 +94,7 @@ function readBody(state, init, input) {
     state.body = extractBody(body);
     const { type } = state.body;
     if (type !== null && !state.list.has("content-type")) state.list.append("content-type", type);
-    // Step 39, but that `duplex` may be left out: Cloudflare does not know it, and no worker written for it has it.
+    // Step 39, except that `duplex` is optional: Cloudflare does not know it, so workers written for Cloudflare omit it.
     if (isStream && state.options.mode === "no-cors") {
       throw new TypeError('Request: a body that is a stream cannot be sent with the mode "no-cors".');
     }
@@ -114,7 +114,7 @@ function initialize(state, input, init) {
   const options = given === undefined ? DEFAULTS : given.options;
   // Steps 10 to 24.
   state.options = init === EMPTY ? options : readOptions(init, options);
-  // What a blob: URL names is settled here and now. https://url.spec.whatwg.org/#concept-url-blob-entry
+  // A blob: URL is resolved now. https://url.spec.whatwg.org/#concept-url-blob-entry
   if (given === undefined && state.url.startsWith("blob:")) {
     state.options = { ...state.options, blob: lazy("file/object_url.js").resolveBlobURL(state.url) };
   }
@@ -127,7 +127,7 @@ function initialize(state, input, init) {
   readBody(state, init, given ?? null);
 }
 
-const EMPTY = Object.freeze({ __proto__: null }); // nothing that somebody put on Object.prototype either
+const EMPTY = Object.freeze({ __proto__: null }); // no prototype, so that properties of Object.prototype do not count
 
 export class Request {
   #state;

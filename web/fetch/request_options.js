@@ -13,7 +13,7 @@ const REFERRER_POLICIES = [
   "origin-when-cross-origin", "strict-origin-when-cross-origin", "unsafe-url",
 ];
 
-/** https://fetch.spec.whatwg.org/#concept-method-normalize: these and no others, so "patch" stays as it is. */
+/** https://fetch.spec.whatwg.org/#concept-method-normalize: only these, so "patch" is unchanged. */
 const NORMALIZED = ["DELETE", "GET", "HEAD", "OPTIONS", "POST", "PUT"];
 /** https://fetch.spec.whatwg.org/#forbidden-method */
 const FORBIDDEN = ["CONNECT", "TRACE", "TRACK"];
@@ -29,7 +29,7 @@ function toMethod(method) {
   return NORMALIZED.includes(upper) ? upper : method;
 }
 
-/** https://fetch.spec.whatwg.org/#dom-request, step 5. There is no base a relative address could be relative to. */
+/** https://fetch.spec.whatwg.org/#dom-request, step 5. A worker has no base URL, so the URL must be absolute. */
 export function toRequestURL(value) {
   const input = toUSVString(value);
   const href = parseHref(input);
@@ -58,7 +58,7 @@ function toCf(value) {
   return value ?? undefined;
 }
 
-// The members of RequestInit and their conversions, in the order Web IDL reads them.
+// The members of RequestInit and their conversions, in the order in which Web IDL reads them.
 const MEMBERS = [
   ["body", (value) => value],
   ["cache", (value) => toEnum(value, CACHES, "Request: cache")],
@@ -78,7 +78,7 @@ const MEMBERS = [
   ["window", (value) => value],
 ];
 
-// Members that a request only keeps, to show them and to give them on.
+// Members that a request only stores and copies.
 const KEPT = ["cache", "cf", "credentials", "integrity", "keepalive", "mode", "redirect", "referrerPolicy"];
 
 /** https://webidl.spec.whatwg.org/#js-dictionary, for RequestInit: each member is read once. */
@@ -92,7 +92,7 @@ export function toRequestInit(value) {
   return init;
 }
 
-/** https://fetch.spec.whatwg.org/#dom-request, steps 12 to 24: the options, `before` those of the input. */
+/** https://fetch.spec.whatwg.org/#dom-request, steps 12 to 24. `before`: the options of the input. */
 export function readOptions(init, before) {
   const options = { ...before };
   // Step 10.

@@ -14,18 +14,18 @@ const INTERNAL = Symbol("made by the platform");
 export const NULL_BODY_STATUS = [101, 103, 204, 205, 304];
 /** https://fetch.spec.whatwg.org/#redirect-status */
 const REDIRECT_STATUS = [301, 302, 303, 307, 308];
-// https://www.rfc-editor.org/rfc/rfc9112#name-status-line: what a reason phrase may not hold.
+// https://www.rfc-editor.org/rfc/rfc9112#name-status-line: characters that a reason phrase must not contain.
 const NOT_IN_REASON = /[^\t\x20-\x7e\x80-\xff]/;
 
-// https://fetch.spec.whatwg.org/#concept-response. The header list is made when somebody looks at it; until then the one header
-// most responses have is only remembered.
+// https://fetch.spec.whatwg.org/#concept-response. The header list is created on first access. Until then the only header that
+// most responses have is kept in `contentType`.
 class ResponseState {
   type = "default"; // "default" | "basic" | "error"
   url = "";
   status = 200;
   statusText = "";
   list = null; // HeaderList
-  contentType = null; // the only header, while there is no list
+  contentType = null; // the only header while `list` is null
   headers = null; // Headers over the list
   guard = "none";
   body = null; // Body
@@ -110,7 +110,7 @@ function serializeJson(data) {
   return text;
 }
 
-/** What a server answered. `source` is null, a Uint8Array, or an object with read() and cancel(). */
+/** A response from a server. `source` is null, a Uint8Array, or an object with read() and cancel(). */
 export function makeResponse({ status, statusText, list, url, redirected, source, webSocket = null }) {
   const state = new ResponseState();
   state.status = status;
@@ -120,7 +120,7 @@ export function makeResponse({ status, statusText, list, url, redirected, source
   state.redirected = redirected;
   state.guard = "immutable";
   state.webSocket = webSocket;
-  state.type = "basic"; // there is no other origin to protect from this one
+  state.type = "basic"; // a worker has no origin, so responses need no filtering
   if (source !== null) state.body = new Body(source);
   return createResponse(state);
 }
@@ -154,7 +154,7 @@ export class Response {
   /** https://fetch.spec.whatwg.org/#dom-response-redirect */
   static redirect(url, status = 302) {
     requireArguments(arguments.length, 1, "Response.redirect");
-    // Steps 1 and 2. There is no page whose address a relative one could be relative to.
+    // Steps 1 and 2. A worker has no base URL, so the URL must be absolute.
     const href = parseHref(toUSVString(url));
     if (href === undefined) throw new TypeError("Response.redirect: the URL is not valid; it must be absolute.");
     // Step 3.

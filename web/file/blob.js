@@ -1,7 +1,7 @@
 // https://w3c.github.io/FileAPI/#blob-section
 //
-// A Blob is bytes that nobody can change any more, so a slice of one is a view of the same bytes, and a clone is another name
-// for them. What leaves a Blob is always a copy.
+// The bytes of a Blob never change, so a slice is a view of the same bytes and a clone shares them. Bytes that leave a Blob are
+// always copied.
 import { lazy } from "../internal/lazy.js";
 import { defineInterface } from "../internal/platform.js";
 import { decodeText, encodeText } from "../internal/text.js";
@@ -18,22 +18,22 @@ import {
 import { ReadableStream } from "../streams/streams.js";
 
 const INTERNAL = Symbol("made by the platform");
-const CHUNK = 65536; // of a stream
+const CHUNK = 65536; // bytes per chunk of a stream
 
-/** The bytes of a Blob, not to be written to or handed out; undefined for anything else. */
+/** The bytes of a Blob, which must not be written to or handed out; undefined for any other value. */
 export let blobBytes;
-/** Its type, whatever a worker did to the getter: it becomes a header. */
+/** The type of a Blob, independent of what a worker did to the getter: it becomes a header. */
 export let blobType;
 export let isBlob;
-/** (bytes that nobody else can change, type) -> Blob */
+/** (bytes that no other code can change, type) -> Blob */
 export let createBlob;
 
-/** https://w3c.github.io/FileAPI/#constructorBlob, step 3: lower case, or nothing if a character is no printable ASCII. */
+/** https://w3c.github.io/FileAPI/#constructorBlob, step 3: lower case, or "" if a character is not printable ASCII. */
 export function toBlobType(type) {
   return /[^\x20-\x7e]/.test(type) ? "" : type.toLowerCase();
 }
 
-/** https://w3c.github.io/FileAPI/#convert-line-endings-to-native, where native is a line feed. */
+/** https://w3c.github.io/FileAPI/#convert-line-endings-to-native; the native line ending is a line feed. */
 function convertLineEndings(string) {
   return string.replace(/\r\n?/g, "\n");
 }
@@ -75,7 +75,7 @@ function readOptions(options) {
   return { endings: kind, type: type === undefined ? "" : toBlobType(toDOMString(type)) };
 }
 
-/** https://w3c.github.io/FileAPI/#slice-blob: a place relative to the start, or to the end if negative. */
+/** https://w3c.github.io/FileAPI/#slice-blob: an offset from the start, or from the end if negative. */
 function clampPosition(position, size) {
   return position < 0 ? Math.max(size + position, 0) : Math.min(position, size);
 }

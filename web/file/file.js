@@ -5,7 +5,7 @@ import { defineInterface } from "../internal/platform.js";
 import { requireArguments, toDictionary, toLongLong, toUSVString } from "../internal/webidl.js";
 
 export let isFile;
-/** Its name, whatever a worker did to the getter. */
+/** The name of a File, independent of what a worker did to the getter. */
 export let nameOfFile;
 export let lastModifiedOfFile;
 let cloneFile;

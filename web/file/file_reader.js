@@ -31,8 +31,8 @@ function markedEncoding([first, second, third]) {
 }
 
 /**
- * https://w3c.github.io/FileAPI/#blob-package-data, for text: the encoding that its first bytes tell, else the given one, else that of
- * the type, else UTF-8.
+ * https://w3c.github.io/FileAPI/#blob-package-data, for text: the encoding of the byte order mark, or the given one, or that of the
+ * type, or UTF-8.
  */
 function packageText(bytes, type, label) {
   const marked = markedEncoding(bytes);
@@ -55,7 +55,7 @@ export class FileReader extends EventTarget {
   #state = EMPTY;
   #result = null;
   #error = null;
-  #reading = 0; // which reading this is: what an earlier one still has under way is nothing
+  #reading = 0; // number of the current read; events of earlier ones are dropped
   #handlers = null;
 
   readAsArrayBuffer(blob) {
@@ -85,7 +85,7 @@ export class FileReader extends EventTarget {
     this.#state = LOADING;
     this.#result = this.#error = null;
     const reading = ++this.#reading;
-    // Steps 5 to 10: the bytes are at hand, so a reading is three tasks.
+    // Steps 5 to 10: the bytes are in memory, so a read takes three tasks.
     const bytes = blobBytes(blob);
     const total = bytes.length;
     const task = (steps) => startTimer(() => this.#state === LOADING && reading === this.#reading && steps(), 0);
@@ -99,7 +99,7 @@ export class FileReader extends EventTarget {
         this.#error = new DOMException(error.message, "NotReadableError");
       }
       this.#fire(this.#error === null ? "load" : "error", total, total);
-      // A task of its own, since what a listener of `load` has promised comes first, as it does in browsers.
+      // A separate task, so that the promises of a `load` listener settle first, as in browsers.
       startTimer(() => this.#state !== LOADING && reading === this.#reading && this.#fire("loadend", total, total), 0);
     });
   }
@@ -150,7 +150,7 @@ export class FileReader extends EventTarget {
 defineInterface(FileReader, { name: "FileReader" });
 defineConstants(FileReader, { EMPTY, LOADING, DONE });
 
-/** https://w3c.github.io/FileAPI/#filelist-section: files that somebody chose in a form, so that here nobody has one. */
+/** https://w3c.github.io/FileAPI/#filelist-section: files chosen in a form. A worker never has one. */
 export class FileList {
   #files = [];
 
@@ -170,7 +170,7 @@ export class FileList {
 }
 
 defineInterface(FileList);
-// https://webidl.spec.whatwg.org/#define-the-iteration-methods: what has items by number is iterated as an Array is.
+// https://webidl.spec.whatwg.org/#define-the-iteration-methods: an interface with indexed items uses the iterator of Array.
 Object.defineProperty(FileList.prototype, Symbol.iterator, {
   value: Array.prototype[Symbol.iterator], writable: true, enumerable: false, configurable: true,
 });

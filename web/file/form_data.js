@@ -5,13 +5,13 @@ import { definePairs } from "../internal/pair_iterator.js";
 import { defineInterface } from "../internal/platform.js";
 import { requireArguments, toUSVString } from "../internal/webidl.js";
 
-/** The flat list of names and values (strings and Files) of a FormData; undefined for anything else. */
+/** The flat list of names and values (strings and Files) of a FormData; undefined for any other value. */
 export let entryList;
 export let isFormData;
-/** (flat list) -> FormData over that very list */
+/** (flat list) -> FormData that shares the list */
 export let createFormData;
 
-/** https://html.spec.whatwg.org/multipage/form-control-infrastructure.html#create-an-entry: the value of it. */
+/** https://html.spec.whatwg.org/multipage/form-control-infrastructure.html#create-an-entry: the value of an entry. */
 function toEntryValue(args, where) {
   const [, value, filename] = args;
   if (!isBlob(value)) {
@@ -27,9 +27,9 @@ function toEntryValue(args, where) {
 export class FormData {
   #list = [];
 
-  /** https://xhr.spec.whatwg.org/#dom-formdata: there are no forms here. */
+  /** https://xhr.spec.whatwg.org/#dom-formdata, without form elements. */
   constructor(form = undefined) {
-    if (form !== undefined) throw new TypeError("FormData constructor: there is no form element to take data from.");
+    if (form !== undefined) throw new TypeError("FormData constructor: form elements do not exist in a worker.");
   }
 
   /** https://xhr.spec.whatwg.org/#dom-formdata-append */
@@ -118,7 +118,7 @@ function requireList(form) {
 }
 
 definePairs(FormData, "FormData", requireList);
-// https://webidl.spec.whatwg.org/#js-operations: length counts the arguments without which the call is an error.
+// https://webidl.spec.whatwg.org/#js-operations: `length` is the number of required arguments.
 Object.defineProperty(FormData.prototype.append, "length", { value: 2, configurable: true });
 Object.defineProperty(FormData.prototype.set, "length", { value: 2, configurable: true });
 defineInterface(FormData, { name: "FormData", describe: (form) => [...form] });

@@ -1,16 +1,15 @@
-// multipart/form-data, both ways.
+// Reads and writes multipart/form-data.
 // https://html.spec.whatwg.org/multipage/form-control-infrastructure.html#multipart-form-data
 // https://www.rfc-editor.org/rfc/rfc7578
 //
-// The content of a part is never looked into, so parts within parts do not exist here: a part that calls itself multipart is a file
-// like any other.
+// The content of a part is not parsed, so there are no nested parts: a part of type multipart is a file like any other.
 import { blobBytes, blobType, createBlob } from "./blob.js";
 import { File, nameOfFile } from "./file.js";
 import { native } from "../internal/native.js";
 import { decodeText, decodeTextKeepingMark, encodeText } from "../internal/text.js";
 
 const MOST_PARTS = 10_000;
-const MOST_HEADER_BYTES = 16_384; // of one part
+const MOST_HEADER_BYTES = 16_384; // most bytes of the headers of one part
 const MOST_BOUNDARY = 70; // https://www.rfc-editor.org/rfc/rfc2046#section-5.1.1
 const NEAR = 64;
 const CR = 0x0d;
@@ -70,20 +69,20 @@ function startsWith(bytes, prefix, at) {
   return true;
 }
 
-// Where `needle`, which begins with CR, is; -1 if nowhere.
+// The position of `needle`, which begins with CR; -1 if it is not found.
 function find(bytes, needle, start) {
   let at = start;
   for (;;) {
     at = bytes.indexOf(CR, at);
     if (at === -1) return -1;
-    // Others may be near, thousands of them: then a loop is faster than to ask for each.
+    // Thousands of CRs may be close together, and a loop over them is faster than a call for each.
     for (const end = Math.min(at + NEAR, bytes.length); at < end; at++) {
       if (bytes[at] === CR && startsWith(bytes, needle, at)) return at;
     }
   }
 }
 
-// One parse: where it stands.
+// The state of one parse.
 class Parser {
   at = 0;
   #bytes;
@@ -94,14 +93,14 @@ class Parser {
     this.#delimiter = encodeText(`\r\n--${boundary}`);
   }
 
-  // The delimiter without its CR LF, at the very start of all.
+  // The first delimiter, at the start of the body, without its CR LF.
   first() {
     const line = this.#delimiter.subarray(2);
     if (!startsWith(this.#bytes, line, 0)) throw malformed("it does not begin with the boundary");
     this.at = line.length;
   }
 
-  // After a delimiter: true at the end of the whole, else at the line break before a part's headers.
+  // After a delimiter: true at the end of the body; otherwise moves to the line break before the headers of a part.
   isLast() {
     const bytes = this.#bytes;
     let { at } = this;
@@ -112,7 +111,7 @@ class Parser {
     return false;
   }
 
-  // Headers as [name in lower case, bytes of the value] until an empty line.
+  // The headers of a part as [lower-case name, bytes of the value].
   headers() {
     const bytes = this.#bytes;
     const limit = this.at + MOST_HEADER_BYTES;
@@ -141,7 +140,7 @@ class Parser {
   }
 }
 
-// A parameter's value in quotes, from the byte after the opening quote: { value, end }. Percent-escapes as browsers write them.
+// A quoted parameter value, from the byte after the opening quote: { value, end }. Decodes percent-escapes as browsers write them.
 function quoted(bytes, start) {
   const end = bytes.indexOf(QUOTE, start);
   if (end === -1) throw malformed("a quoted name does not end");
@@ -155,7 +154,7 @@ function unquoted(bytes, start) {
   return { value: decodeTextKeepingMark(bytes.subarray(start, end)).trim(), end };
 }
 
-/** The parameters of a Content-Disposition: Map of names in lower case. */
+/** The parameters of a Content-Disposition: Map of lower-case names. */
 function parseDisposition(bytes) {
   const parameters = new Map();
   let at = bytes.indexOf(0x3b);
@@ -184,7 +183,7 @@ function describePart(headers) {
   return { name, filename: disposition.get("filename"), type };
 }
 
-/** The entries of a body, as a flat list. Throws TypeError for what is malformed or beyond the limits. */
+/** The entries of a body, as a flat list. Throws TypeError if the body is malformed or exceeds a limit. */
 export function parseMultipart(bytes, boundary) {
   if (boundary === undefined || boundary === "") throw malformed("its Content-Type names no boundary");
   if (boundary.length > MOST_BOUNDARY) throw malformed("its boundary is longer than 70 characters");

@@ -1,4 +1,4 @@
-// https://w3c.github.io/FileAPI/#url: names for Blobs. They are good in this isolate, until they are revoked.
+// https://w3c.github.io/FileAPI/#url: URLs for Blobs. They are valid in this isolate until they are revoked.
 import { crypto } from "../crypto/crypto.js";
 import { HeaderList } from "../fetch/header_list.js";
 import { makeResponse } from "../fetch/response.js";
@@ -6,7 +6,7 @@ import { blobBytes, blobType, createBlob, isBlob } from "./blob.js";
 
 const store = new Map(); // URL -> Blob
 
-/** https://w3c.github.io/FileAPI/#dfn-createObjectURL. A worker has no origin, which is written "null". */
+/** https://w3c.github.io/FileAPI/#dfn-createObjectURL. A worker has an opaque origin, which is serialized as "null". */
 export function createObjectURL(object) {
   if (!isBlob(object)) throw new TypeError("URL.createObjectURL: the argument is not a Blob.");
   const url = `blob:null/${crypto.randomUUID()}`;
@@ -21,12 +21,12 @@ export function revokeObjectURL(url) {
 
 const withoutFragment = (url) => url.replace(/#.*$/, "");
 
-/** https://url.spec.whatwg.org/#concept-url-blob-entry: the Blob that a URL names now, or null. */
+/** https://url.spec.whatwg.org/#concept-url-blob-entry: the Blob that the URL currently names, or null. */
 export function resolveBlobURL(url) {
   return store.get(withoutFragment(url)) ?? null;
 }
 
-/** https://fetch.spec.whatwg.org/#simple-range-header-value: { start, end }, of which one may be undefined. */
+/** https://fetch.spec.whatwg.org/#simple-range-header-value: { start, end }; one of them may be undefined. */
 function parseRange(value) {
   const [, first, last] = /^bytes[\t ]*=[\t ]*(\d*)[\t ]*-[\t ]*(\d*)$/.exec(value) ?? [];
   const start = first ? Number(first) : undefined;
@@ -38,7 +38,7 @@ function parseRange(value) {
 
 /** https://fetch.spec.whatwg.org/#concept-scheme-fetch, for "blob". `range` is the value of the Range header, or null. */
 export function fetchBlobURL(url, blob, method, range) {
-  if (method !== "GET") throw new TypeError(`fetch: a blob: URL cannot be asked with ${method}.`);
+  if (method !== "GET") throw new TypeError(`fetch: a blob: URL cannot be fetched with ${method}.`);
   if (blob === null) throw new TypeError("fetch: there is no such blob: URL, or it was revoked.");
   const bytes = blobBytes(blob);
   const answer = (status, statusText, content, more) => makeResponse({
@@ -55,7 +55,7 @@ export function fetchBlobURL(url, blob, method, range) {
     start = Math.max(bytes.length - end, 0);
     end = bytes.length - 1;
   } else if (start >= bytes.length) {
-    throw new TypeError("fetch: the Range header begins behind the end of the Blob.");
+    throw new TypeError("fetch: the Range header begins after the end of the Blob.");
   }
   end = Math.min(end ?? Infinity, bytes.length - 1);
   const where = ["content-range", `bytes ${start}-${end}/${bytes.length}`];

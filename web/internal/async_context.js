@@ -1,16 +1,15 @@
-// What V8 carries through promises, and timers.js through timers: whose call the code belongs to, and the stores of
-// AsyncLocalStorage.
+// The async context: the id of the call that code belongs to, and the stores of AsyncLocalStorage. V8 carries it through
+// promises, timers.js through timers.
 //
-// As long as a worker uses no store it is the number of the call, or undefined in top-level code: nothing to allocate. With
-// stores it is the array [number, stores], where `stores` is a Map that is never changed, only replaced. The engine reads
-// the number (Worker::CurrentCall), which no later call of the worker ever has (engine/src/calls.h); no worker ever sees the
-// array.
+// Without stores the context is the call's id, or undefined in top-level code, and allocates nothing. With stores it is the
+// array [id, stores], where `stores` is a Map that is replaced and never changed. The engine reads the id (Worker::CurrentCall);
+// no later call of the worker has the same one (engine/src/worker/calls.h). A worker never sees the array.
 import { native } from "./native.js";
 
 const isArray = Array.isArray;
 const { getAsyncContext, setAsyncContext } = native;
 
-/** The number of the call a context belongs to. */
+/** The id of the call that a context belongs to. */
 export function callOf(context) {
   return isArray(context) ? context[0] : context;
 }
@@ -19,7 +18,7 @@ function storesOf(context) {
   return isArray(context) ? context[1] : null;
 }
 
-/** What `key` stands for in the running code; undefined without a value. */
+/** The value of `key` in the running code, or undefined. */
 export function getStore(key) {
   const context = getAsyncContext();
   return isArray(context) ? context[1].get(key) : undefined;
@@ -30,7 +29,7 @@ export function hasStore(key) {
   return isArray(context) && context[1].has(key);
 }
 
-/** From here on, and in all that follows from here, `key` stands for `value`. */
+/** Sets `key` to `value` for the code that follows and everything it starts. */
 export function setStore(key, value) {
   const context = getAsyncContext();
   const stores = new Map(storesOf(context));
@@ -46,7 +45,7 @@ export function deleteStore(key) {
   setAsyncContext(stores.size === 0 ? context[0] : [context[0], stores]);
 }
 
-/** Calls `body` with what it sets undone afterwards. */
+/** Calls `body` and restores the stores afterwards. */
 export function isolated(body) {
   const before = getAsyncContext();
   try {
@@ -56,12 +55,12 @@ export function isolated(body) {
   }
 }
 
-/** The stores of this moment, for `withStores`. */
+/** The current stores, for `withStores`. */
 export function captureStores() {
   return storesOf(getAsyncContext());
 }
 
-/** Calls `body` with the stores of another moment. The call stays the one that runs: what it does is still charged to it. */
+/** Calls `body` with captured stores. The call stays the same, so the work is still charged to it. */
 export function withStores(stores, body) {
   const before = getAsyncContext();
   setAsyncContext(stores === null ? callOf(before) : [callOf(before), stores]);

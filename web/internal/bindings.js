@@ -1,8 +1,8 @@
-// Which class env.NAME is an object of, by kind of binding. The JavaScript half of each binding says it of itself; the build
-// brings in all of them (tools/every_binding.mjs), so that there is no list here.
+// Maps each kind of binding to the class of its object in `env`. The JavaScript half of each binding registers its class.
+// The build imports all of them (tools/every_binding.mjs), so this file has no list.
 const classes = { __proto__: null };
 
-/** `Class` is made with the name that the binding has in env. */
+/** `Class` is constructed with the binding's name in `env`. */
 export function defineBinding(kind, Class) {
   classes[kind] = Class;
 }

@@ -1,11 +1,11 @@
-// The clock of one isolate. Time stands still while code runs, so it tells nothing of what the code does (and of what
-// neighbours do): native.now() moves only between turns of the event loop, and to tenths of a millisecond. With the
-// switch allow_live_clock it moves all the time, and to microseconds.
+// The clock of one isolate. Time stands still while code runs, so it cannot measure what the code, or a neighbour on the same
+// processor, does: native.now() changes only between turns of the event loop, in steps of 0.1 ms. With allow_live_clock it
+// runs all the time, in microseconds.
 import { native } from "./native.js";
 
-let origin = 0; // 0: not started. The snapshot holds this module's state, so it may not be read while making it.
+let origin = 0; // 0: not started. It must not be read while the snapshot is made, because the snapshot keeps this module's state.
 
-/** The isolate has got its worker: its time begins. */
+/** Starts the clock when the isolate gets its worker. */
 export function startClock() {
   origin = native.now();
 }

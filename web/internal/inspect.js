@@ -1,7 +1,7 @@
-// Values as text for people, in the manner of Node's util.inspect: what console.log shows.
+// Formats values as text in the style of Node's util.inspect, for console.log.
 //
-// A log line must never fail and never run for long, whatever it is given: getters of a worker's
-// objects are not called, proxies are not entered, depth, items and characters are bounded.
+// A log line must never fail or take long. So getters of a worker's objects are not called, proxies are not entered, and
+// depth, items and characters are bounded.
 import { group, leaf, sortByText } from "./inspect_layout.js";
 import { attributesOf, bufferContents, isToldBy, kindOf, primitive, propertyKey, quote, stackOf, unbox } from "./inspect_values.js";
 import { native } from "./native.js";
@@ -11,7 +11,7 @@ import { interfaceOf } from "./platform.js";
 const DEPTH = 2; // levels of objects within the value
 const MOST_ITEMS = 100;
 const LINE_WIDTH = 80;
-const COMPACT_LEVELS = 3; // so many levels may share a line
+const COMPACT_LEVELS = 3; // levels that may share a line
 const MOST_CHARACTERS = 128 * 1024;
 const MOST_STRING = 10_000; // characters of one string
 const MOST_PROPERTIES = 1000; // of one object
@@ -30,12 +30,12 @@ const dateGetTime = Date.prototype.getTime;
 const regExpToString = RegExp.prototype.toString;
 const objectToString = Object.prototype.toString;
 
-// One inspection: what is on the way down, which of it was met again, and how much has been written.
+// The state of one inspection: the path to the current object, circular references, and how much has been written.
 class Inspection {
   path = [];
   circular = new Map(); // object -> its number
   written = 0;
-  latest = 0; // how deep the object was that was entered last
+  latest = 0; // depth of the object that was entered last
 
   constructor({
     depth = DEPTH, items = MOST_ITEMS, characters = MOST_STRING, width = LINE_WIDTH, compact = COMPACT_LEVELS, sorted = false, separated = false,
@@ -46,15 +46,15 @@ class Inspection {
 }
 
 /**
- * `depth`: how many levels of nested objects are shown, Infinity for all. `items`: how many of a list, `characters`: of a string.
- * `width`: of a line. `compact`: how many levels may share one. `sorted`: properties by name. `separated`: 1_000 instead of 1000.
- * `getters`: they are called ("get": those without a setter, "set": the others). `custom`: objects may say how they look.
+ * `depth`: levels of nested objects to show, or Infinity. `items`: most items of a list. `characters`: most characters of a string.
+ * `width`: of a line. `compact`: levels that may share a line. `sorted`: properties by name. `separated`: 1_000 instead of 1000.
+ * `getters`: call getters ("get": only those without a setter, "set": only those with one). `custom`: call custom inspect functions.
  */
 export function inspect(value, options = {}) {
   return formatValue(new Inspection(options), value).text;
 }
 
-// Each formatter gives { text }.
+// Each formatter returns { text }.
 function countedLeaf(run, text) {
   run.written += text.length;
   return leaf(text);
@@ -73,7 +73,7 @@ function formatValue(run, value) {
   try {
     result = formatObject(run, value);
   } catch {
-    // An exotic object that throws when looked at.
+    // An exotic object that throws when it is inspected.
     result = leaf("[object]");
   }
   if (run.circular.has(value)) result = { ...result, text: `<ref *${run.circular.get(value)}> ${result.text}` };
@@ -97,7 +97,7 @@ function prefixOf(object, kind, size = undefined) {
   return tag !== "" && tag !== name ? `${sized} [${tag}]` : sized;
 }
 
-// What the object calls itself, unless that is shown among its properties anyway.
+// The @@toStringTag of the object, unless it is shown among the properties.
 function tagOf(object) {
   try {
     const tag = object[Symbol.toStringTag];
@@ -137,12 +137,12 @@ function isPlain(object) {
   return typeof object === "object" && Object.getPrototypeOf(object) === Object.prototype && tagOf(object) === "";
 }
 
-// Without anything to show there is no depth that would be too deep.
+// An empty object is shown at any depth.
 function isEmpty(object) {
   return Object.keys(object).length === 0 && Object.getOwnPropertySymbols(object).length === 0;
 }
 
-// Runs `body` one level down; null if that is deeper than is shown.
+// Runs `body` one level deeper; null if that level is not shown.
 function nested(run, object, body) {
   if (run.path.length > run.depth) return null;
   run.latest = run.path.length;
@@ -293,7 +293,7 @@ function formatInterface(run, object, { name, describe }) {
   return entries === null ? leaf(`[${shown}]`) : group(run, shown, ["{", "}"], entries);
 }
 
-// What has a text of its own, and maybe properties beside it.
+// A value with a text of its own, followed by its properties, if any.
 function withProperties(run, base, object, skip = undefined) {
   if (isEmpty(object)) return leaf(base);
   const entries = nested(run, object, () => ownEntries(run, object, skip)) ?? [];
@@ -324,13 +324,13 @@ function formatView(run, view) {
   return entries === null ? leaf("[DataView]") : group(run, prefixOf(view, "DataView"), ["{", "}"], entries);
 }
 
-// Its target, looked at without running a trap.
+// Shows the target without running a trap.
 function formatProxy(run, proxy) {
   const target = native.proxyTarget(proxy);
   return target === null ? leaf("<Revoked Proxy>") : formatValue(run, target);
 }
 
-// The items an iterator of a Map or Set has before it; looking does not move it.
+// The remaining items of a Map or Set iterator, without advancing it.
 function formatIterator(run, iterator, kind) {
   const [items, arePairs] = native.previewEntries(iterator);
   const entries = nested(run, iterator, () => {

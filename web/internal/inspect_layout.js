@@ -1,16 +1,16 @@
-// Where the lines of an inspected value break: entries on one line if they fit, else in columns or one below the other.
+// Line breaks of an inspected value: entries on one line if they fit, otherwise in columns or one per line.
 
 const MOST_COLUMNS = 15;
-const COLUMNS_PER_LEVEL = 4; // of those that may share a line
-const HEIGHT = 2.5; // of a character, in its widths: a table comes out about square
-const SLACK = 10; // room that is left at the end of a line
+const COLUMNS_PER_LEVEL = 4; // columns per level that may share a line
+const HEIGHT = 2.5; // height of a character in units of its width, so that a table is about square
+const SLACK = 10; // room left at the end of a line
 
-/** Something already written: `text`. */
+/** An entry that is already formatted. */
 export function leaf(text) {
   return { text };
 }
 
-// Many short items: a table whose numbers are aligned to the right and whose texts to the left.
+// Formats many short items as a table: numbers aligned to the right, texts to the left.
 function inColumns(run, texts, isNumeric) {
   const hasMore = texts.at(-1).startsWith("... ");
   const items = hasMore ? texts.slice(0, -1) : texts;
@@ -18,9 +18,9 @@ function inColumns(run, texts, isNumeric) {
   const total = items.reduce((sum, text) => sum + text.length + 2, 0);
   const widest = longest + 2;
   const indent = run.path.length * 2;
-  // Not worth it if one long item makes all columns wide.
+  // No columns if one long item would make all of them wide.
   if (widest * 3 + indent >= run.width || (longest > 6 && total / widest <= 5)) return texts;
-  // Items of very different lengths: the longest ones count for less.
+  // If the lengths differ a lot, the longest items count less.
   const typical = Math.max(widest - 3 - Math.sqrt(widest - total / texts.length), 1);
   const columns = Math.min(
     MOST_COLUMNS,
@@ -49,7 +49,7 @@ export function sortByText(entries) {
   return entries.sort((a, b) => (a.text < b.text ? -1 : 1));
 }
 
-/** `entries` as { text } between braces. `run`: the inspection; its path is what is around this value. */
+/** Entries as { text } between braces. `run`: the inspection, whose path leads to this value. */
 export function group(run, prefix, [open, close], entries) {
   const start = prefix === "" ? open : `${prefix} ${open}`;
   if (entries.length === 0) return leaf(`${start}${close}`);

@@ -1,4 +1,4 @@
-// The parts of inspect.js that know one kind of value each.
+// Formatters of inspect.js for single kinds of value.
 import { native } from "./native.js";
 
 const byteLengthOf = Object.getOwnPropertyDescriptor(ArrayBuffer.prototype, "byteLength").get;
@@ -10,7 +10,7 @@ const typedArrayTag = Object.getOwnPropertyDescriptor(
   Symbol.toStringTag,
 ).get;
 const dateGetTime = Date.prototype.getTime;
-const { isError } = Error; // also of objects without a prototype
+const { isError } = Error; // also true for errors without a prototype
 const errorToString = Error.prototype.toString;
 const objectToString = Object.prototype.toString;
 const weakMapHas = WeakMap.prototype.has;
@@ -22,11 +22,11 @@ const SPECIAL = /[\0-\x1f'\\\x7f-\x9f\ud800-\udfff]/;
 const ESCAPES = { "\n": "\\n", "\r": "\\r", "\t": "\\t", "\b": "\\b", "\f": "\\f", "\v": "\\v", "\\": "\\\\" };
 
 const MOST_STRING = 10_000;
-const SHORT_STRING = 16; // up to here it stays on a line, whatever it holds
+const SHORT_STRING = 16; // shorter strings stay on one line, even with line breaks
 
-const LONGEST = 2 ** 27; // to look at a longer one takes too long
+const LONGEST = 2 ** 27; // longer strings take too long to inspect
 
-/** A string as a literal: in single quotes unless it holds some. */
+/** A string as a literal, in single quotes unless it contains some. */
 export function quote(text, most = MOST_STRING) {
   const shown = text.length > most ? text.slice(0, most) : text;
   const rest = text.length - shown.length;
@@ -46,7 +46,7 @@ export function quote(text, most = MOST_STRING) {
   return `${mark}${body}${mark}${tail}`;
 }
 
-// A string of several lines, one below the other, where it would not fit beside what is around it.
+// Writes a string of several lines one line below the other if it does not fit beside its surroundings.
 function quoteLines(run, text) {
   const isLong = text.length > SHORT_STRING && text.length > run.width - run.path.length * 2 - 4;
   if (run.compact === Infinity || !isLong || text.length > run.characters) return quote(text, run.characters);
@@ -60,7 +60,7 @@ function groupDigits(text) {
   return `${sign}${whole.replace(/\B(?=(\d{3})+$)/g, "_")}${decimals}${end}`;
 }
 
-/** Anything that is no object. `run`: the inspection; alone, as a literal. */
+/** Formats a value that is not an object. Without `run` it is formatted as a literal. */
 export function primitive(value, run = undefined) {
   if (typeof value === "string" && value.length > LONGEST) return `(a text of ${value.length} characters)`;
   if (typeof value === "string") return run === undefined ? quote(value) : quoteLines(run, value);
@@ -81,13 +81,13 @@ export function unbox(object) {
     try {
       return valueOf.call(object);
     } catch {
-      // Not of this class.
+      // The object is not of this class.
     }
   }
   throw new TypeError("not a boxed value");
 }
 
-/** The entries that show an ArrayBuffer, with `most` bytes of it. */
+/** The entries that show an ArrayBuffer, with at most `most` bytes. */
 export function bufferContents(buffer, most) {
   const length = byteLengthOf.call(buffer);
   if (buffer.detached) return ["(detached)", "[byteLength]: 0"];
@@ -97,7 +97,7 @@ export function bufferContents(buffer, most) {
   return [`[Uint8Contents]: <${hex}${more}>`, `[byteLength]: ${length}`];
 }
 
-// Each throws unless the object is of its kind: built-ins know what no property of the object can fake.
+// Each function throws unless the object is of its kind. Built-ins check internal slots, which no property can fake.
 const QUESTIONS = [
   ["Map", (object) => mapSize.call(object)],
   ["Set", (object) => setSize.call(object)],
@@ -118,7 +118,7 @@ function answers(ask, object) {
   }
 }
 
-/** What kind of object it is: a key of the formatters in inspect.js, or the name of a typed array. */
+/** The kind of an object: a key of the formatters in inspect.js, or the name of a typed array. */
 export function kindOf(object) {
   if (native.isProxy(object)) return "Proxy";
   if (typeof object === "function") return "Function";
@@ -128,27 +128,27 @@ export function kindOf(object) {
   if (ArrayBuffer.isView(object)) return typedArrayTag.call(object) ?? "DataView";
   if (object instanceof Error || isError(object)) return "Error";
   for (const [kind, ask] of QUESTIONS) if (answers(ask, object)) return kind;
-  // `source` of RegExp.prototype itself is not an error.
+  // The getter `source` does not throw for RegExp.prototype itself.
   if (object !== RegExp.prototype && answers((it) => regExpSource.call(it), object)) return "RegExp";
   const tag = objectToString.call(object);
   if ((tag === "[object Map Iterator]" || tag === "[object Set Iterator]") && native.previewEntries(object) !== undefined) return tag.slice(8, -1);
   return "Object";
 }
 
-/** How an error shows itself: its stack, or between brackets what is left without one. */
+/** An error as text: its stack, or name and message in brackets if it has none. */
 export function stackOf(error, maker) {
   let stack;
   try {
     ({ stack } = error);
   } catch {
-    // A getter of the worker's own that throws.
+    // A getter of the worker threw.
   }
   if (typeof stack !== "string" || stack === "") return `[${errorToString.call(error)}]`;
   const named = withClass(stack, error, maker);
   return /\n {4}at /.test(stack) ? named : `[${named}]`;
 }
 
-// V8 begins a stack with the name that an error inherits; whoever has a class of his own wants to read that.
+// V8 begins a stack with the inherited name. If the error has a class of its own, show the name of that class.
 function withClass(stack, error, maker) {
   if (maker === null) return stack.replace(/^[A-Z]\w*(?=:|\n|$)/, "[$&: null prototype]");
   const name = textOf(error, "name") ?? "Error";
@@ -163,18 +163,18 @@ function textOf(error, key) {
     const value = error[key];
     return typeof value === "string" ? value : undefined;
   } catch {
-    return undefined; // a getter of the worker's own
+    return undefined; // a getter of the worker threw
   }
 }
 
-/** Whether what is shown of an error's stack tells this property already. */
+/** True if the stack already shows this property. */
 export function isToldBy(stack, error, key) {
   if (key !== "stack" && key !== "message" && key !== "name") return false;
   const text = textOf(error, key);
   return text === undefined || key === "stack" || stack.includes(text);
 }
 
-/** The attributes of a platform object: getters of ours, safe to call. */
+/** The attributes of a platform object. Its getters are part of the platform and safe to call. */
 export function attributesOf(object) {
   const attributes = {};
   for (let at = Object.getPrototypeOf(object); at !== null && at !== Object.prototype; at = Object.getPrototypeOf(at)) {

@@ -1,21 +1,21 @@
-// Modules that are read when somebody first asks for them, and cost nothing before; tools/lazy_modules.mjs makes them.
+// Loads modules on first use; unused ones cost nothing. tools/lazy_modules.mjs builds them.
 import { native } from "./native.js";
 import { shared } from "#shared";
 
-let table = null; // where the text of each begins and ends: ";key,start,end;key,start,end;"
-let main = null; // key -> function that gives the exports, of modules of the main bundle
-const made = { __proto__: null }; // key -> exports; no Map, whose methods a worker may have replaced by then: some exports are ours alone
+let table = null; // where the source of each begins and ends: ";key,start,end;key,start,end;"
+let main = null; // key -> function that returns the exports of a module of the main bundle
+const made = { __proto__: null }; // key -> exports. Not a Map, whose methods a worker may have replaced: some exports are internal
 
-// Those that were begun since the outermost of them was: { key, before }.
+// Modules that have begun to load since the outermost one did: { key, before }.
 let begun = null;
 
-/** Gets ready for the first. */
+/** Prepares for the first lazy module. */
 export function prepareLazy() {
   table ??= native.lazyTable();
   main ??= shared();
 }
 
-/** For the code caches, which hold what has run: every module is read, in an isolate that has no worker. */
+/** Compiles every module, in an isolate without a worker, for the code caches: they contain what has run. */
 export function readAll() {
   prepareLazy();
   for (const entry of table.split(";").slice(1, -1)) lazy(entry.slice(0, entry.indexOf(",")));
@@ -27,7 +27,7 @@ function compile(key) {
   return native.compileLazy(key, Number(start), Number(end));
 }
 
-/** The exports of a module, named by its path below web/. */
+/** The exports of a module, by its path below web/. */
 export function lazy(key) {
   const known = made[key];
   if (known !== undefined) return known;
@@ -39,7 +39,7 @@ export function lazy(key) {
   }
   const module = { exports: {} };
   const run = compile(key);
-  // While it runs, what it imports may ask for it in turn, and gets what it has put there.
+  // With a circular import, the other module gets what this one has exported so far.
   made[key] = module.exports;
   const isOutermost = begun === null;
   begun = { key, before: begun };
@@ -54,7 +54,7 @@ export function lazy(key) {
       },
     }, module.exports);
   } catch (error) {
-    // Whoever asked was at the end of the stack. None of them is whole, or knows only whole ones: they are read again.
+    // A stack overflow, for example. Modules that have begun are incomplete or refer to incomplete ones: load them again.
     for (let one = begun; one !== null; one = one.before) made[one.key] = undefined;
     throw error;
   } finally {

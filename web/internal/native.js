@@ -1,5 +1,5 @@
-// The functions C++ gives. The engine compiles the bundle as the body of a function whose one parameter is `native`, so it is
-// a free variable here and nowhere else, and no worker can reach it.
+// The functions that C++ provides. The engine compiles the bundle as the body of a function with the parameter `native`, so the
+// name is a free variable here and no worker can reach it.
 const functions = native;
 
 export { functions as native };

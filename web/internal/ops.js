@@ -1,7 +1,7 @@
-// Ops: how a binding's JavaScript half asks its Python half for something.
+// Ops: requests from the JavaScript half of a binding to its Python half.
 //
-// A name is said once here and once in Python; the engine sends the list of names when it starts, and on the wire an op
-// is its place in that list. Every op is answered exactly once.
+// Each op has a name, defined here and in Python. The engine sends the list of names when it starts; on the wire an op is
+// its index in that list. Every op gets exactly one reply.
 import { ErrorClass } from "./wire.gen.js";
 import { native } from "./native.js";
 
@@ -12,15 +12,15 @@ const TOO_MUCH = 0xfffffffd;
 const names = [];
 const waiting = new Map(); // op id -> { resolve, reject }
 
-// Only errors of these classes are made from what Python says; all others are plain Errors.
+// Classes that an error from Python may have; all other errors are plain Errors.
 const CLASSES = { TypeError, RangeError, SyntaxError };
 
-/** The names of all ops in the order of their numbers, for the engine. */
+/** The names of all ops, in the order of their numbers, for the engine. */
 export function opNames() {
   return names;
 }
 
-/** `defineOp("kv.get")` gives a function `(meta, body?) => Promise<{ meta, body }>`; body is a Uint8Array. */
+/** `defineOp("kv.get")` returns a function `(meta, body?) => Promise<{ meta, body }>`; body is a Uint8Array. */
 export function defineOp(name) {
   const index = names.push(name) - 1;
   return (meta, body = null) =>
@@ -35,18 +35,18 @@ export function defineOp(name) {
         return;
       }
       if (id === TOO_LARGE) {
-        reject(new RangeError("What was given to the binding is too large: 1 MB of names and options and 62 MB of data are the most."));
+        reject(new RangeError("The binding call is too large: it may have 1 MB of names and options and 62 MB of data."));
         return;
       }
       if (id === TOO_MUCH) {
-        reject(new RangeError("The binding calls of this worker that are under way hold 64 MB of data: wait for some of them first."));
+        reject(new RangeError("The binding calls under way in this worker hold 64 MB of data: wait for some of them first."));
         return;
       }
       waiting.set(id, { resolve, reject });
     });
 }
 
-/** Called by the engine with the answer; `failed` is null when the call is over that asked, and nobody is to hear it. */
+/** Called by the engine with the reply. `failed` is null if the call that sent the op is over; the reply is dropped then. */
 export function onReply(id, failed, meta, body) {
   const op = waiting.get(id);
   if (op === undefined) return;
@@ -54,7 +54,7 @@ export function onReply(id, failed, meta, body) {
   if (failed === null) return;
   const fields = JSON.parse(meta);
   if (body === null) {
-    op.reject(new RangeError("The memory of the worker is full: what the binding answered does not fit."));
+    op.reject(new RangeError("The worker's memory is full: the reply of the binding does not fit."));
     return;
   }
   if (!failed) {

@@ -4,8 +4,9 @@
 const IteratorPrototype = Object.getPrototypeOf(Object.getPrototypeOf([][Symbol.iterator]()));
 
 /**
- * Give `Class` (called `name`) entries, keys, values, forEach and @@iterator. `pairsOf(object)` is asked before each step for a flat list of names
- * and values, so that a change during the iteration is seen, and throws for what is no instance.
+ * Adds entries, keys, values, forEach and @@iterator to `Class`, which is called `name`. `pairsOf(object)` returns a flat list of
+ * names and values, and throws if the object is not an instance. It is called before each step, so changes during the iteration
+ * are seen.
  */
 export function definePairs(Class, name, pairsOf) {
 

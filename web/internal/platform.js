@@ -1,4 +1,4 @@
-// What makes a JavaScript class an interface of the web platform: shape, brand and how it looks in a log.
+// Turns a JavaScript class into an interface of the web platform: its shape, its brand and how a log shows it.
 //
 // Methods of a JavaScript class are not enumerable and those of a Web IDL interface are; interfaces carry their name as
 // @@toStringTag; and structuredClone and console must tell a platform object from a plain one.
@@ -12,7 +12,7 @@ const getPrototypeOf = Object.getPrototypeOf;
 // prototype -> { name, describe, clone }
 const interfaces = new WeakMap();
 
-// Keys that every class and every prototype has by the language and that stay as they are.
+// Keys that the language defines on every class and that stay as they are.
 const CLASS_KEYS = ["length", "name", "prototype"];
 const PROTOTYPE_KEYS = ["constructor"];
 
@@ -24,9 +24,9 @@ function makeEnumerable(target, languageKeys) {
 }
 
 /**
- * Give `Class` the shape of an interface. `name` must be said by a class that names itself in its own body: the bundler
- * renames those.
- * `describe(object)`: the properties a log shows, by default every attribute. `clone(object)`: its structured clone, by
+ * Gives `Class` the shape of an interface. `name` is required for a class that refers to itself in its own body, because the
+ * bundler renames such classes.
+ * `describe(object)`: the properties that a log shows; by default every attribute. `clone(object)`: its structured clone; by
  * default it cannot be cloned.
  */
 export function defineInterface(Class, { name = Class.name, describe, clone } = {}) {
@@ -37,7 +37,7 @@ export function defineInterface(Class, { name = Class.name, describe, clone } = 
   interfaces.set(Class.prototype, { name, describe, clone });
 }
 
-/** The interface an object belongs to, the nearest one if it is of a class that extends it; undefined for others. */
+/** The nearest interface that an object inherits from; undefined if there is none. */
 export function interfaceOf(object) {
   for (let prototype = getPrototypeOf(object); prototype !== null; prototype = getPrototypeOf(prototype)) {
     const known = interfaces.get(prototype);

@@ -1,4 +1,4 @@
-// A value as text, for logs and error messages. What knows how is read when the first value has to be shown.
+// A value as text, for logs and error messages. inspect.js is loaded when the first value is shown.
 import { lazy } from "./lazy.js";
 
 export function inspect(value, options) {

@@ -1,4 +1,4 @@
-// UTF-8 for the platform's own use, whatever a worker did to TextEncoder, and white space.
+// UTF-8 independent of what a worker does to TextEncoder, and white space.
 import { native } from "./native.js";
 
 const { encodeUtf8, decodeUtf8 } = native;
@@ -8,21 +8,21 @@ export const HTTP_WHITESPACE = "\t\n\r ";
 /** https://infra.spec.whatwg.org/#ascii-whitespace */
 export const ASCII_WHITESPACE = "\t\n\f\r ";
 
-/** The text without these characters at its end. A loop: /[ ]+$/ takes the square of a row of spaces that is followed by something. */
+/** Removes these characters from the end. A loop, because /[ ]+$/ takes quadratic time for inner runs of spaces. */
 export function stripEnd(text, spaces) {
   let end = text.length;
   while (end > 0 && spaces.includes(text[end - 1])) end--;
   return text.slice(0, end);
 }
 
-/** The text without these characters at both ends. */
+/** Removes these characters from both ends. */
 export function strip(text, spaces) {
   let start = 0;
   while (start < text.length && spaces.includes(text[start])) start++;
   return stripEnd(text.slice(start), spaces);
 }
 
-const SHORT = 64; // up to here V8 keeps a typed array on its own heap, ten times as cheap as one with a buffer
+const SHORT = 64; // up to this length V8 keeps a typed array on its own heap, which is ten times cheaper than a buffer
 
 /** https://encoding.spec.whatwg.org/#utf-8-encode */
 export function encodeText(string) {
@@ -37,7 +37,7 @@ export function encodeText(string) {
   return bytes;
 }
 
-/** https://encoding.spec.whatwg.org/#utf-8-decode: malformed input is replaced, a byte order mark is dropped. */
+/** https://encoding.spec.whatwg.org/#utf-8-decode: replaces malformed input and drops a byte order mark. */
 export function decodeText(bytes) {
   return decodeUtf8(bytes, false, false);
 }

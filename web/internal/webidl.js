@@ -1,11 +1,11 @@
-// Conversions of Web IDL: what a value becomes before an algorithm sees it. https://webidl.spec.whatwg.org/#js-type-mapping
+// Web IDL conversions of values from a worker. https://webidl.spec.whatwg.org/#js-type-mapping
 
 import { native } from "./native.js";
 
 const isView = ArrayBuffer.isView;
 const bufferByteLength = Object.getOwnPropertyDescriptor(ArrayBuffer.prototype, "byteLength").get;
 
-/** https://webidl.spec.whatwg.org/#dfn-overload-resolution-algorithm, the part about too few arguments. */
+/** https://webidl.spec.whatwg.org/#dfn-overload-resolution-algorithm: too few arguments. */
 export function requireArguments(given, needed, where) {
   if (given >= needed) return;
   throw new TypeError(`${where}: ${needed} argument${needed === 1 ? "" : "s"} required, but only ${given} present.`);
@@ -20,8 +20,8 @@ export function toDOMString(value) {
   return typeof value === "string" ? value : `${value}`;
 }
 
-// V8 makes a text of half a gigabyte in no time, of parts that it puts together when one looks at it, which takes a third of
-// a second and cannot be ended. So what is too long for anything is refused before it is looked at.
+// V8 joins strings lazily: half a gigabyte is created at once, but the first read takes a third of a second and cannot be
+// interrupted. So strings that are too long for any use are rejected before they are read.
 const LONGEST_TEXT = 2 ** 27;
 const LONGEST_HEADER = 2 ** 20;
 
@@ -32,7 +32,7 @@ export function toUSVString(value) {
   return string.toWellFormed();
 }
 
-/** Names and values of headers, and what else is in the head of a message: far more than anybody takes. */
+/** For names and values of headers and other parts of a message head. The limit is far above what any server accepts. */
 export function requireHeaderLength(string) {
   if (string.length > LONGEST_HEADER) throw new RangeError(`A string of ${string.length} characters is too long for HTTP.`);
   return string;
@@ -81,13 +81,13 @@ export function toClampedLong(value) {
   const number = Number(value);
   if (Number.isNaN(number)) return 0;
   const clamped = Math.min(Math.max(number, Number.MIN_SAFE_INTEGER), Number.MAX_SAFE_INTEGER);
-  // To the nearest integer, and from the middle to the even one.
+  // Round to the nearest integer, and halves to the even one.
   const floor = Math.floor(clamped);
   const above = clamped - floor;
   return above < 0.5 || (above === 0.5 && floor % 2 === 0) ? floor + 0 : floor + 1;
 }
 
-// Without a prototype: what somebody put on Object.prototype is no option of a call that has none.
+// No prototype, so that properties of Object.prototype do not become options.
 export const NO_OPTIONS = Object.freeze({ __proto__: null });
 
 /** https://webidl.spec.whatwg.org/#js-dictionary: undefined and null are an empty dictionary. */
@@ -108,7 +108,7 @@ export function toEnum(value, allowed, where) {
   return string;
 }
 
-/** https://webidl.spec.whatwg.org/#create-sequence-from-iterable; `convert` is applied to each item before the next is asked for. */
+/** https://webidl.spec.whatwg.org/#create-sequence-from-iterable; `convert` is applied to each item before the next is read. */
 export function toSequence(value, where, convert = (item) => item) {
   if (value === null || (typeof value !== "object" && typeof value !== "function")) {
     throw new TypeError(`${where}: the value is not a sequence.`);
@@ -120,22 +120,22 @@ export function toSequence(value, where, convert = (item) => item) {
   const items = [];
   for (;;) {
     const step = next.call(iterator);
-    if (step === null || typeof step !== "object") throw new TypeError(`${where}: the iterator gave no object.`);
+    if (step === null || typeof step !== "object") throw new TypeError(`${where}: the iterator did not return an object.`);
     if (step.done) return items;
     items.push(convert(step.value));
   }
 }
 
 /**
- * https://webidl.spec.whatwg.org/#js-record, steps 3 and 4: calls `visit(key, value)` for what a record takes from an object, and
- * before the value is asked for `check(key)`, which throws what the conversion of the key does.
+ * https://webidl.spec.whatwg.org/#js-record, steps 3 and 4: calls `visit(key, value)` for each property of a record, and before the
+ * value is read `check(key)`, which throws if the key cannot be converted.
  */
 export function forEachProperty(object, check, visit) {
   if (!native.isProxy(object) && Object.getOwnPropertySymbols(object).length === 0) {
     for (const key of Object.keys(object)) visit(key, object[key]);
     return;
   }
-  // Where it can be told apart, key by key as the standard says; a symbol is an error of the conversion that follows.
+  // A proxy or a symbol key could tell the difference: read key by key as the standard says. The conversion rejects symbols.
   for (const key of Reflect.ownKeys(object)) {
     if (!Reflect.getOwnPropertyDescriptor(object, key)?.enumerable) continue;
     check(key);
@@ -158,7 +158,7 @@ export function isBufferSource(value) {
   return isView(value) || isArrayBuffer(value);
 }
 
-/** The bytes under a BufferSource (or a SharedArrayBuffer), without a copy; none if they were given away. */
+/** The bytes of a BufferSource or a SharedArrayBuffer, without a copy; empty if it is detached. */
 export function bytesOf(source) {
   if (source instanceof Uint8Array) return source;
   if ((isView(source) ? source.buffer : source).detached) return new Uint8Array(0);

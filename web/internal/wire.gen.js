@@ -1,37 +1,37 @@
 // The wire as the web platform sees it. Written by tools/gen_wire.py from protocol/wire.toml. Do not edit: run `make wire`.
 
 export const ErrorCode = Object.freeze({
-  INTERNAL: 1, // A bug of Atoll's; the details are in the node's own log.
+  INTERNAL: 1, // A bug in Atoll. The details are in the node's log.
   EXCEPTION: 2, // The handler threw.
-  NOT_A_RESPONSE: 3, // The handler returned something that is no Response, or a response that cannot be sent.
+  NOT_A_RESPONSE: 3, // The handler returned a value that is not a Response, or a Response that cannot be sent.
   NEVER_RESPONDS: 4, // The handler waits for something that can never happen.
   NO_DEFAULT: 5, // The main module has no default export.
-  NO_FETCH: 6, // Neither a fetch handler nor a fetch listener exists.
+  NO_FETCH: 6, // The worker has neither a fetch handler nor a fetch listener.
   FETCH_NOT_FUNCTION: 7, // `fetch` of the default export is not a function.
   COMPILE: 8, // The code does not parse, or an import cannot be resolved.
-  STARTUP: 9, // The top-level code threw or never finished.
+  STARTUP: 9, // The top-level code threw, or never finished.
   CPU: 10, // The call used more CPU time than its limit.
   MEMORY: 11, // The isolate used more memory than its limit.
   WALL: 12, // The call took longer than its limit.
-  CANCELED: 13, // The client went away.
+  CANCELED: 13, // The client disconnected.
   ENGINE_DIED: 14, // The engine process ended while the call ran in it.
   OVERLOADED: 15, // Too many calls wait for this worker.
   UNAVAILABLE: 16, // No engine can take the call now.
   UNKNOWN_HOST: 17, // No worker answers on this host and path.
-  UNLOADED: 18, // The isolate went away before the call began; it may be tried again.
+  UNLOADED: 18, // The isolate was unloaded before the call began. The call may be tried again.
   STREAM: 19, // The response body broke while it was being sent.
-  INVALID_ARGUMENT: 20, // The worker passed something the API does not take.
-  NOT_GRANTED: 21, // The worker named a binding it was not given.
-  QUOTA_EXCEEDED: 22, // A limit on what a worker may ask for was reached.
-  CPU_QUOTA: 50, // The tenant has used the CPU time it may use per minute.
+  INVALID_ARGUMENT: 20, // The worker passed an argument that the API does not accept.
+  NOT_GRANTED: 21, // The worker used a binding that it does not have.
+  QUOTA_EXCEEDED: 22, // A limit on the requests of a worker was reached.
+  CPU_QUOTA: 50, // The tenant has used its CPU time for this minute.
   SHUTTING_DOWN: 23, // The node is shutting down.
-  BLOCKED: 26, // The worker ended engines again and again, and is refused for a while.
-  LOOP: 30, // Workers called each other in too long a chain.
+  BLOCKED: 26, // The worker made engines fail repeatedly and is blocked for a while.
+  LOOP: 30, // Workers called each other in a chain that is too long.
   EGRESS_HOST: 31, // A worker may not reach this host or port.
   EGRESS_ADDRESS: 32, // A worker may not reach this address.
-  NETWORK: 33, // Another server could not be reached, or answered with something that is no HTTP.
-  BINDING: 40, // A binding refused what the worker asked of it; the message says why.
-  STORAGE: 41, // The node could not store or read: a full disk, say. Nothing was changed.
+  NETWORK: 33, // Another server could not be reached, or its response was not HTTP.
+  BINDING: 40, // A binding refused a request of the worker. The message says why.
+  STORAGE: 41, // The node could not read or write its storage, for example because the disk is full. Nothing was changed.
 });
 
 // Error code -> the JavaScript class a worker sees.
@@ -80,11 +80,10 @@ export const Level = Object.freeze({
 // What a call starts.
 export const Event = Object.freeze({
   FETCH: 0,
-  SCHEDULED: 1,
-  QUEUE: 2,
-  TAIL: 3,
-  RPC: 4,
-  ENTRYPOINT: 5,
+  EVENT: 1,
+  BACKGROUND: 2,
+  RPC: 3,
+  ENTRYPOINT: 4,
 });
 
 export const MAX_PAYLOAD = 67108864;
@@ -96,3 +95,7 @@ export const MAX_REASON = 1024;
 export const MAX_META = 1048576;
 export const LEDGER = 65536;
 export const LEDGER_THREADS = 64;
+export const OPS_PER_CALL = 1000;
+export const OP_BYTES = 67108864;
+export const LINE_COST = 32;
+export const SPARES_GROWTH = 4;

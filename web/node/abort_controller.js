@@ -1,2 +1,2 @@
-// For readable-stream, which asks for a package of this name where there is no global one.
+// For readable-stream, which imports a package of this name if there is no global AbortController.
 export { AbortController, AbortSignal } from "../dom/abort.js";

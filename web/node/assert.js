@@ -91,7 +91,7 @@ export const notDeepEqual = comparison("notDeepEqual", (a, b) => !isDeepEqual(a,
 export const deepStrictEqual = comparison("deepStrictEqual", (a, b) => isDeepEqual(a, b, true));
 export const notDeepStrictEqual = comparison("notDeepStrictEqual", (a, b) => !isDeepEqual(a, b, true));
 
-// `expected`: a class, a pattern of the message, a function that says, or an object whose properties must be there.
+// `expected`: a class, a pattern for the message, a function that checks, or an object with expected properties.
 function checkError(error, expected, message, operator, caller) {
   if (expected === undefined) return;
   const wrong = (reason) => refuse(message ?? reason, { actual: error, expected, operator }, caller);
@@ -195,7 +195,7 @@ function matching(operator, wanted) {
 export const match = matching("match", true);
 export const doesNotMatch = matching("doesNotMatch", false);
 
-/** https://nodejs.org/api/assert.html#assertpartialdeepstrictequalactual-expected-message, of plain objects and arrays. */
+/** https://nodejs.org/api/assert.html#assertpartialdeepstrictequalactual-expected-message, for plain objects and arrays. */
 export function partialDeepStrictEqual(actual, expected, message = undefined) {
   const holds = (a, b) => {
     if (typeof b !== "object" || b === null || typeof a !== "object" || a === null) return isDeepEqual(a, b, true);
@@ -206,7 +206,7 @@ export function partialDeepStrictEqual(actual, expected, message = undefined) {
   if (!holds(actual, expected)) refuse(message, { actual, expected, operator: "deepStrictEqual" }, partialDeepStrictEqual);
 }
 
-/** With the strict methods under the short names. */
+/** `assert` with the strict methods under the short names. */
 export function strict(value, message = undefined) {
   assert(value, message);
 }

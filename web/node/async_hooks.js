@@ -4,7 +4,7 @@ import { requireFunction, requireString } from "./errors.js";
 
 /** https://nodejs.org/api/async_context.html#class-asynclocalstorage */
 export class AsyncLocalStorage {
-  #key = {}; // stands for this storage in the context: a worker's subclass cannot reach it
+  #key = {}; // the key of this storage in the context; a worker's subclass cannot reach it
   #default;
   #name;
 
@@ -13,7 +13,7 @@ export class AsyncLocalStorage {
     this.#name = `${name}`;
   }
 
-  /** A function that calls `callback` with the stores of this moment. */
+  /** A function that calls `callback` with the current stores. */
   static bind(callback) {
     requireFunction(callback, "fn");
     const stores = captureStores();
@@ -22,7 +22,7 @@ export class AsyncLocalStorage {
     };
   }
 
-  /** A function that calls any function with the stores of this moment. */
+  /** A function that calls any function with the current stores. */
   static snapshot() {
     const stores = captureStores();
     return (callback, ...args) => withStores(stores, () => callback(...args));
@@ -106,7 +106,7 @@ export class AsyncResource {
   }
 }
 
-/** Hooks into the making of promises are not there; what is asked for never happens. */
+/** Promise hooks are not supported: the callbacks are never called. */
 export function createHook() {
   const hook = { enable: () => hook, disable: () => hook };
   return hook;

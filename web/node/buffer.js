@@ -14,7 +14,7 @@ export const kStringMaxLength = 2 ** 29 - 24;
 export const constants = { MAX_LENGTH: kMaxLength, MAX_STRING_LENGTH: kStringMaxLength };
 export const INSPECT_MAX_BYTES = 50;
 
-const counts = new Uint32Array(2); // what native.encodeInto read and wrote
+const counts = new Uint32Array(2); // units read and bytes written by native.encodeInto
 const customInspect = Symbol.for("nodejs.util.inspect.custom");
 
 function requireSize(size, name = "size") {
@@ -30,29 +30,29 @@ function requireBytes(value, name) {
   if (!isBytes(value)) throw invalidArgument(name, "an instance of Buffer or Uint8Array", value);
 }
 
-/** The same memory as a Buffer. */
+/** A Buffer over the same memory. */
 function asBuffer(bytes) {
   return new FastBuffer(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }
 
-// A position that counts from the end if it is negative, within 0 … length.
+// A position within 0 … length; a negative one counts from the end.
 function clamp(value, length, fallback) {
   if (value === undefined) return fallback;
   const integer = Math.trunc(Number(value)) || 0;
   return integer < 0 ? Math.max(0, length + integer) : Math.min(integer, length);
 }
 
-// A class that only makes instances; its prototype is that of Buffer, which can be called without `new`.
+// Creates the instances. Its prototype is that of Buffer, which can be called without `new`.
 class FastBuffer extends Uint8Array {}
 
-/** https://nodejs.org/api/buffer.html#class-buffer, whose constructor is deprecated but used. */
+/** https://nodejs.org/api/buffer.html#class-buffer. The constructor is deprecated but still used. */
 export function Buffer(value, encodingOrOffset, length) {
   if (typeof value === "number") return Buffer.alloc(value);
   return Buffer.from(value, encodingOrOffset, length);
 }
 
 Object.setPrototypeOf(Buffer, Uint8Array);
-Object.defineProperty(Buffer, "name", { value: "Buffer", configurable: true }); // the bundler calls it otherwise
+Object.defineProperty(Buffer, "name", { value: "Buffer", configurable: true }); // the bundler renames it
 Buffer.prototype = FastBuffer.prototype;
 Object.defineProperty(Buffer.prototype, "constructor", { value: Buffer, writable: true, configurable: true });
 Object.defineProperty(Buffer, Symbol.species, { get: () => FastBuffer, configurable: true });
@@ -66,7 +66,7 @@ function fromObject(value) {
 }
 
 const statics = {
-  /** https://nodejs.org/api/buffer.html#static-method-bufferfromstring-encoding and the like. */
+  /** https://nodejs.org/api/buffer.html#static-method-bufferfromstring-encoding and the other overloads. */
   from(value, encodingOrOffset = undefined, length = undefined) {
     if (typeof value === "string") return asBuffer(encode(value, requireEncoding(encodingOrOffset)));
     if (typeof value === "object" && value !== null) {
@@ -188,7 +188,7 @@ const methods = {
     return part.length;
   },
 
-  /** As subarray: the same memory. */
+  /** Like subarray: shares the memory. */
   slice(start = undefined, end = undefined) {
     return this.subarray(start, end);
   },
@@ -201,7 +201,7 @@ const methods = {
     if (!Number.isInteger(at) || at < 0 || at > this.length) throw outOfRange("offset", `>= 0 && <= ${this.length}`, at);
     const room = Math.min(length ?? Infinity, this.length - at);
     const name = requireEncoding(encoding);
-    // A character that does not fit whole is not written.
+    // A character that does not fit completely is not written.
     if (name === "utf8") {
       native.encodeInto(text, this.subarray(at, at + room), counts);
       return counts[1];
@@ -280,7 +280,7 @@ function define(target, functions) {
 define(Buffer, statics);
 define(Buffer.prototype, methods);
 addNumberMethods(Buffer.prototype);
-// Not in Node's documentation, and used by packages all the same: `latin1Slice(start, end)`, `utf8Write(text, offset, length)` …
+// Undocumented in Node but used by packages: `latin1Slice(start, end)`, `utf8Write(text, offset, length)` …
 for (const encoding of ["ascii", "base64", "base64url", "hex", "latin1", "ucs2", "utf8"]) {
   define(Buffer.prototype, {
     [`${encoding}Slice`](start, end) {
@@ -322,7 +322,7 @@ export function transcode(source, fromEncoding, toEncoding) {
   requireBytes(source, "source");
   const to = requireEncoding(toEncoding);
   const text = decode(source, requireEncoding(fromEncoding));
-  // What has no place there becomes a question mark.
+  // Characters that the target encoding lacks become question marks.
   const known = to === "latin1" ? text.replace(/[^\0-\xff]/gu, "?") : to === "ascii" ? text.replace(/[^\0-\x7f]/gu, "?") : text;
   return asBuffer(encode(known, to));
 }

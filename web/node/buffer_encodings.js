@@ -1,4 +1,4 @@
-// Text to bytes and back, in the encodings Node's Buffer knows.
+// Converts between text and bytes in the encodings of Node's Buffer.
 // https://nodejs.org/api/buffer.html#buffers-and-character-encodings
 import { native } from "../internal/native.js";
 import { decodeTextKeepingMark, encodeText } from "../internal/text.js";
@@ -9,7 +9,7 @@ const NAMES = {
   latin1: "latin1", binary: "latin1", base64: "base64", base64url: "base64url", hex: "hex", ascii: "ascii",
 };
 
-/** The usual name of an encoding, whatever its case; undefined if there is none. */
+/** The canonical name of an encoding, in any case; undefined if it is unknown. */
 export function encodingName(name) {
   if (name === undefined || name === null || name === "") return "utf8";
   return Object.hasOwn(NAMES, name) ? NAMES[name] : NAMES[`${name}`.toLowerCase()];
@@ -24,7 +24,7 @@ export function requireEncoding(name) {
   return requireKnown(encodingName(name), name);
 }
 
-/** The same where an empty name is not the same as none. */
+/** Like requireEncoding, but an empty name is an error. */
 export function requireNamed(name) {
   return requireKnown(name === "" || name === null ? undefined : encodingName(name), name);
 }
@@ -51,7 +51,7 @@ function hexDigit(code) {
   return letter >= 97 && letter <= 102 ? letter - 87 : -1;
 }
 
-// Stops at the first pair that is no hexadecimal number, as Node does.
+// Stops at the first pair that is not hexadecimal, as Node does.
 function hexBytes(text) {
   const bytes = new Uint8Array(text.length >> 1);
   for (let i = 0; i < bytes.length; i++) {
@@ -63,7 +63,7 @@ function hexBytes(text) {
   return bytes;
 }
 
-// Lenient: both alphabets, no padding needed, other characters are passed over, the first `=` ends it.
+// Lenient: accepts both alphabets, needs no padding, skips other characters, and ends at the first `=`.
 function base64Bytes(text) {
   const padding = text.indexOf("=");
   let digits = padding === -1 ? text : text.slice(0, padding);
@@ -72,7 +72,7 @@ function base64Bytes(text) {
   return latin1Bytes(native.atob(digits));
 }
 
-/** The bytes of a text. Lone surrogates become U+FFFD in UTF-8. */
+/** Text to bytes. Lone surrogates become U+FFFD in UTF-8. */
 export function encode(text, encoding) {
   switch (encoding) {
     case "utf8":
@@ -97,7 +97,7 @@ function toHex(bytes) {
   return text;
 }
 
-// A few thousand units at a time: a function takes only so many arguments.
+// A few thousand units at a time, because the number of arguments of a function is limited.
 function fromUnits(count, unitAt) {
   let text = "";
   for (let start = 0; start < count; start += 4096) {
@@ -111,7 +111,7 @@ function toBase64(bytes) {
   return native.btoa(native.decodeLatin1(bytes));
 }
 
-/** The text of some bytes. What is malformed in UTF-8 becomes U+FFFD; a byte order mark stays. */
+/** Bytes to text. Malformed UTF-8 becomes U+FFFD; a byte order mark is kept. */
 export function decode(bytes, encoding) {
   switch (encoding) {
     case "utf8":
@@ -131,7 +131,7 @@ export function decode(bytes, encoding) {
   }
 }
 
-/** How many bytes a text takes, without making them where that is easy to tell. */
+/** The number of bytes of a text, without encoding it where possible. */
 export function encodedLength(text, encoding) {
   switch (encoding) {
     case "utf8":

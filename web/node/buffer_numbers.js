@@ -1,4 +1,4 @@
-// The methods of Buffer that read and write numbers: readUInt8 … writeDoubleLE, made from one table.
+// The methods of Buffer that read and write numbers, readUInt8 … writeDoubleLE, generated from one table.
 // https://nodejs.org/api/buffer.html#bufreadbigint64beoffset
 import { codedError, invalidArgument, outOfRange } from "./errors.js";
 
@@ -26,7 +26,7 @@ function addMethod(methods, name, method) {
   methods[name] = Object.defineProperty(method, "name", { value: name, configurable: true });
 }
 
-// `kind`: as in DataView's names. `least` is undefined for floating point numbers, which take every value.
+// `kind`: as in the names of DataView's methods. `least` is undefined for floating point numbers, which have no range.
 function addNumber(methods, name, { kind, size, endian, least, most, isBig }) {
   const little = endian === "LE";
   const get = DataView.prototype[`get${kind}`];
@@ -98,7 +98,7 @@ function makeMethods() {
   return methods;
 }
 
-/** Node spells each of the unsigned ones in two ways. */
+/** Node has two spellings for each unsigned method. */
 export function addNumberMethods(prototype) {
   for (const [name, method] of Object.entries(makeMethods())) {
     for (const alias of name.includes("UInt") ? [name, name.replace("UInt", "Uint")] : [name]) {

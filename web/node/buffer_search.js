@@ -1,4 +1,4 @@
-// Where a Buffer holds something. https://nodejs.org/api/buffer.html#bufindexofvalue-byteoffset-encoding
+// Searches in a Buffer. https://nodejs.org/api/buffer.html#bufindexofvalue-byteoffset-encoding
 import { encode, requireNamed } from "./buffer_encodings.js";
 import { invalidArgument } from "./errors.js";
 
@@ -28,7 +28,7 @@ function findBackward(buffer, needle, start, step) {
   return -1;
 }
 
-/** The index of a byte, a text or some bytes; -1 if it is not there. */
+/** The index of a byte, a text or a sequence of bytes; -1 if it is not found. */
 export function findIn(buffer, value, byteOffset, encoding, backward) {
   let offset = byteOffset;
   let name = encoding;
@@ -40,7 +40,7 @@ export function findIn(buffer, value, byteOffset, encoding, backward) {
   const isText = typeof value === "string";
   const known = isText && name !== undefined ? requireNamed(name) : "utf8";
   const needle = isText ? encode(value, known) : value;
-  // Nothing is everywhere.
+  // An empty value is found everywhere.
   if (needle?.length === 0) {
     if (backward && Number.isNaN(Number(offset))) return buffer.length;
     return Math.max(0, Math.min(start, buffer.length));
@@ -56,7 +56,7 @@ export function findIn(buffer, value, byteOffset, encoding, backward) {
   if (!isText && !(value instanceof Uint8Array)) {
     throw invalidArgument("value", "one of type number or string or an instance of Buffer or Uint8Array", value);
   }
-  // Units of two bytes are found at even places only.
+  // Units of two bytes are found at even positions only.
   const step = isText && known === "utf16le" ? 2 : 1;
   return backward ? findBackward(buffer, needle, start, step) : findForward(buffer, needle, start, step);
 }

@@ -1,4 +1,4 @@
-// https://nodejs.org/api/console.html: there is one place to write to, the log.
+// https://nodejs.org/api/console.html: every console writes to the log.
 import { console } from "../console.js";
 
 export const {

@@ -6,7 +6,7 @@ import { secretBytes } from "./crypto_keys.js";
 import { codedError, requireString } from "./errors.js";
 import { makeLazyTransform } from "./lazy_transform.js";
 
-// By the numbers of crypto_cipher.cc.
+// In the order of the numbers in crypto_cipher.cc.
 const CIPHERS = [
   "aes-128-cbc", "aes-192-cbc", "aes-256-cbc", "aes-128-ctr", "aes-192-ctr", "aes-256-ctr", "aes-128-gcm", "aes-192-gcm",
   "aes-256-gcm", "aes-128-ecb", "aes-192-ecb", "aes-256-ecb", "chacha20", "des-ede3-cbc", "chacha20-poly1305",
@@ -24,7 +24,7 @@ class CipherBase {
   #key;
   #iv;
   #tagLength;
-  #handle = null; // made when the first bytes come, since padding may be changed before
+  #handle = null; // created with the first bytes, because padding may change before
   #pads = true;
   #tag = null;
   #ended = false;
@@ -37,7 +37,7 @@ class CipherBase {
     this.#key = Uint8Array.from(secretBytes(key));
     this.#iv = iv === null ? new Uint8Array(0) : Uint8Array.from(toBytes(iv, undefined, "iv"));
     this.#tagLength = options?.authTagLength ?? 16;
-    this.#open(); // tells at once if the lengths are wrong
+    this.#open(); // throws now if a length is wrong
   }
 
   #open() {

@@ -1,4 +1,4 @@
-// https://nodejs.org/api/crypto.html: keys from passwords and secrets.
+// https://nodejs.org/api/crypto.html: key derivation from passwords and secrets.
 import { mostIterations } from "../crypto/kdf.js";
 import { native } from "../internal/native.js";
 import { Buffer } from "./buffer.js";
@@ -10,7 +10,7 @@ function tooMuch(what) {
   return codedError(RangeError, "ERR_CRYPTO_INVALID_SCRYPT_PARAMS", `${what} would take more time or memory than a worker may use for it`);
 }
 
-/** What the native function gives is the result, a promise of it, or undefined. */
+/** Delivers the result of a native function: a value, a promise of it, or undefined if it failed. */
 function deliver(run, callback, what) {
   requireFunction(callback, "callback");
   Promise.resolve(run()).then(
@@ -66,7 +66,7 @@ function prepareHkdf(digest, ikm, salt, info, keylen) {
   return () => native.hkdf(key, hash.number, toBytes(salt), toBytes(info), keylen);
 }
 
-// What HKDF gives is an ArrayBuffer, in Node too.
+// HKDF returns an ArrayBuffer, as in Node.
 export function hkdf(digest, ikm, salt, info, keylen, callback) {
   deliver(prepareHkdf(digest, ikm, salt, info, keylen), (error, made) => (error ? callback(error) : callback(null, made.buffer)), "HKDF");
 }

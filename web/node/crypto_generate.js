@@ -1,10 +1,10 @@
-// https://nodejs.org/api/crypto.html: keys made here.
+// https://nodejs.org/api/crypto.html: key generation.
 import { native } from "../internal/native.js";
 import { Buffer } from "./buffer.js";
 import { createPublicKey, createSecretKey, findCurve, generatedKey } from "./crypto_keys.js";
 import { codedError, invalidValue, outOfRange, requireFunction, requireNumber, requireObject, requireString } from "./errors.js";
 
-const ED25519 = 0; // as importRaw of crypto_ec.cc numbers them
+const ED25519 = 0; // numbers of importRaw in crypto_ec.cc
 const X25519 = 1;
 
 function exponentBytes(exponent) {
@@ -13,7 +13,7 @@ function exponentBytes(exponent) {
   return Buffer.from(exponent.toString(16).padStart(8, "0"), "hex");
 }
 
-// Each reads the options, and gives what makes a handle, or a promise of one, and what the key then is.
+// Each function reads the options and returns how to make a handle (or a promise of it) and a description of the key.
 const TYPES = {
   rsa({ modulusLength, publicExponent = 0x10001 }) {
     requireNumber(modulusLength, "options.modulusLength");
@@ -37,11 +37,11 @@ function prepare(type, options = {}) {
   requireObject(options, "options");
   const { publicKeyEncoding, privateKeyEncoding } = options;
   if (privateKeyEncoding?.cipher !== undefined) {
-    throw codedError(Error, "ERR_FEATURE_UNAVAILABLE_ON_PLATFORM", "Private keys are not encrypted here: leave out privateKeyEncoding.cipher.");
+    throw codedError(Error, "ERR_FEATURE_UNAVAILABLE_ON_PLATFORM", "Encrypted private keys are not supported: omit privateKeyEncoding.cipher.");
   }
   const { kind, curve, make } = TYPES[type](options);
   const finish = (handle) => {
-    if (handle === undefined || handle === null) throw codedError(Error, "ERR_CRYPTO_OPERATION_FAILED", "The key could not be made in the time there is for it.");
+    if (handle === undefined || handle === null) throw codedError(Error, "ERR_CRYPTO_OPERATION_FAILED", "The key could not be generated within the CPU limit.");
     const privateKey = generatedKey(kind, curve, handle);
     const publicKey = createPublicKey(privateKey);
     return {

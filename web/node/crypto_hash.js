@@ -5,7 +5,7 @@ import { codedError, invalidArgument, requireString } from "./errors.js";
 import { makeLazyTransform } from "./lazy_transform.js";
 import { secretBytes } from "./crypto_keys.js";
 
-// The numbers are those of HashOf in crypto.cc; `block` is what HMAC pads a key to, in bytes.
+// Numbers of HashOf in crypto.cc; `block` is the length in bytes to which HMAC pads a key.
 const HASHES = {
   __proto__: null,
   md5: { number: 0, block: 64 },
@@ -21,7 +21,7 @@ const HASHES = {
   ripemd160: { number: 10, block: 64 },
 };
 
-/** "SHA-256", "sha256" and "RSA-SHA256" are the same; undefined if there is no such hash. */
+/** Accepts "SHA-256", "sha256" and "RSA-SHA256"; undefined for an unknown hash. */
 export function findHash(name) {
   const known = `${name}`.toLowerCase().replace(/^rsa-/, "");
   return HASHES[known] ?? HASHES[known.replace(/^sha-(?=\d)/, "sha").replace("/", "-")] ?? { rmd160: HASHES.ripemd160 }[known];
@@ -38,7 +38,7 @@ export function getHashes() {
   return Object.keys(HASHES);
 }
 
-/** What is hashed, signed or encrypted: text, or any buffer. */
+/** Converts data to hash, sign or encrypt to bytes: text or any buffer. */
 export function toBytes(data, encoding = undefined, name = "data") {
   if (typeof data === "string") return Buffer.from(data, encoding === "buffer" ? undefined : encoding);
   if (ArrayBuffer.isView(data)) return new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
@@ -126,7 +126,7 @@ export class Hmac {
   }
 
   digest(encoding = undefined) {
-    // As Node does it: a second time there is nothing left to say.
+    // As in Node, a second call returns an empty result.
     if (this.#ended) return output(new ArrayBuffer(0), encoding);
     this.#ended = true;
     native.updateDigest(this.#outer, new Uint8Array(native.endDigest(this.#inner)));

@@ -5,7 +5,7 @@ import { codedError, invalidArgument } from "./errors.js";
 
 const INTERNAL = Symbol("made by the module");
 
-// The kinds and curves by the numbers of crypto_der.cc and crypto.cc, with the bytes of their object identifiers.
+// Kinds and curves in the order of the numbers in crypto_der.cc and crypto.cc, with the bytes of their object identifiers.
 const KINDS = [
   { type: "rsa", oid: "2a864886f70d010101" },
   { type: "ec", oid: "2a8648ce3d0201" },
@@ -18,7 +18,7 @@ const CURVES = [
   { name: "secp521r1", jwk: "P-521", bytes: 66, oid: "2b81040023" },
 ];
 
-/** The state of a KeyObject; undefined for anything else. */
+/** The state of a KeyObject; undefined for any other value. */
 export let keyState;
 
 function invalidKey(reason) {
@@ -92,7 +92,7 @@ function sequence(tag, ...parts) {
 
 const RSA_IDENTIFIER = Buffer.from("300d06092a864886f70d0101010500", "hex");
 
-/** The older forms, of RSA alone or of EC, in the general ones that say which they are. */
+/** Wraps the older formats, for RSA or EC only, in the general ones, which name the algorithm. */
 const WRAPPERS = {
   "RSA PRIVATE KEY": (der) => sequence(0x30, Buffer.from([2, 1, 0]), RSA_IDENTIFIER, sequence(0x04, der)),
   "RSA PUBLIC KEY": (der) => sequence(0x30, RSA_IDENTIFIER, sequence(0x03, Buffer.from([0]), der)),
@@ -104,7 +104,7 @@ const WRAPPERS = {
   },
 };
 
-/** The elements of a sequence, each with its tag and without: `{ tag, whole, content }`. */
+/** The elements of a sequence, with and without their tag: `{ tag, whole, content }`. */
 function elements(der) {
   const list = [];
   for (let at = 0; at < der.length; ) {
@@ -117,7 +117,7 @@ function elements(der) {
   return list;
 }
 
-/** A key in the form a worker asks for: the general one, or what of it is RSA's or EC's own. */
+/** A key in the requested format: the general one, or the part of it that is specific to RSA or EC. */
 function inForm(general, { type, kind, curve }, wanted) {
   const isPublic = type === "public";
   if (wanted === undefined || wanted === (isPublic ? "spki" : "pkcs8")) {
@@ -130,7 +130,7 @@ function inForm(general, { type, kind, curve }, wanted) {
       : { der: parts[2].content, label: "RSA PRIVATE KEY" };
   }
   if (wanted === "sec1" && kind === 1 && !isPublic) {
-    // Inside the general form the curve is left out, since that says it before.
+    // The general format omits the curve here, because it names the curve before.
     const [version, secret, ...rest] = elements(elements(parts[2].content)[0].content);
     const named = sequence(0xa0, sequence(0x06, Buffer.from(CURVES[curve].oid, "hex")));
     const point = rest.filter(({ tag }) => tag === 0xa1).map(({ whole }) => whole);
@@ -157,18 +157,18 @@ function exportJwk({ type, kind, curve, handle }) {
   return isPrivate ? { ...jwk, d: text(native.rawKey(handle, true)) } : jwk;
 }
 
-/** The number of a curve by one of its names, -1 if it has none. */
+/** The number of a curve by one of its names; -1 if unknown. */
 export function findCurve(name) {
   return CURVES.findIndex((curve) => curve.name === name || curve.jwk === name);
 }
 
-/** A private key that was just made. */
+/** A KeyObject for a generated private key. */
 export function generatedKey(kind, curve, handle) {
   return new KeyObject(INTERNAL, { type: "private", kind, curve, handle });
 }
 
 function importDer(der, isPrivate) {
-  // Which kind it is, is said near the beginning; OpenSSL then reads the key and checks that it is one.
+  // The kind is named near the beginning. OpenSSL then parses the key and checks it.
   const head = der.subarray(0, 48).toString("hex");
   const kind = KINDS.findIndex(({ oid }) => head.includes(`06${(oid.length / 2).toString(16).padStart(2, "0")}${oid}`));
   const curve = KINDS[kind]?.type === "ec" ? CURVES.findIndex(({ oid }) => head.includes(oid)) : undefined;
@@ -231,7 +231,7 @@ export function createPrivateKey(key) {
   return made;
 }
 
-/** Of a private key, its public half. */
+/** From a private key it makes the public key. */
 export function createPublicKey(key) {
   const made = readKey(key, false);
   const { type, kind, curve, handle } = keyState(made);

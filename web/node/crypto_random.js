@@ -1,4 +1,4 @@
-// https://nodejs.org/api/crypto.html: random values, and comparison in constant time.
+// https://nodejs.org/api/crypto.html: random values and constant-time comparison.
 import { native } from "../internal/native.js";
 import { queueMicrotask } from "../timers.js";
 import { Buffer } from "./buffer.js";
@@ -44,7 +44,7 @@ export function randomFill(buffer, ...rest) {
   queueMicrotask(() => callback(null, buffer));
 }
 
-/** https://nodejs.org/api/crypto.html#cryptorandomintmin-max-callback: every number is as likely as the others. */
+/** https://nodejs.org/api/crypto.html#cryptorandomintmin-max-callback: uniformly distributed. */
 export function randomInt(...given) {
   const callback = typeof given.at(-1) === "function" ? given.pop() : undefined;
   const [min, max] = given.length < 2 ? [0, given[0]] : given;

@@ -17,7 +17,7 @@ function integer(bytes) {
   return [2, content.length, ...content];
 }
 
-/** What Node gives of an elliptic signature by default is DER; what OpenSSL is asked for here are the two numbers in a row. */
+/** Converts an elliptic curve signature to DER, Node's default. OpenSSL returns the two numbers concatenated. */
 function toDer(raw) {
   const half = raw.length / 2;
   const body = [...integer(raw.subarray(0, half)), ...integer(raw.subarray(half))];
@@ -38,7 +38,7 @@ function fromDer(der, half) {
   return at === der.length ? raw : null;
 }
 
-// The salt of PSS: as long as the hash (-1), or as long as it can be (-2, the default of signing in Node).
+// The salt length of PSS: that of the hash (-1), or the longest possible (-2, Node's default for signing).
 function saltLength({ padding, saltLength: wanted }, hash, handle) {
   if (padding !== RSA_PKCS1_PSS_PADDING) return undefined;
   if (wanted >= 0) return wanted;
@@ -51,7 +51,7 @@ function signBytes(hash, data, key, options) {
   const { kind, curve, handle } = keyState(createPrivateKey(key));
   let signature;
   if (kind === 2) signature = native.onTheSpot(() => native.signEd25519(handle, data));
-  else if (hash === null) throw codedError(Error, "ERR_CRYPTO_INVALID_DIGEST", "A digest has to be named for this kind of key.");
+  else if (hash === null) throw codedError(Error, "ERR_CRYPTO_INVALID_DIGEST", "This kind of key needs a digest.");
   else if (kind === 0) signature = native.onTheSpot(() => native.signRsa(handle, hash.number, data, saltLength(options, hash, handle)));
   else if (kind === 1) signature = native.onTheSpot(() => native.signEcdsa(handle, curve, hash.number, data));
   if (signature === undefined) throw codedError(Error, "ERR_CRYPTO_OPERATION_FAILED", "The key cannot sign this.");
@@ -62,7 +62,7 @@ function signBytes(hash, data, key, options) {
 function verifyBytes(hash, data, key, signature, options) {
   const { kind, curve, handle } = keyState(createPublicKey(key));
   if (kind === 2) return native.onTheSpot(() => native.verifyEd25519(handle, signature, data)) === true;
-  if (hash === null) throw codedError(Error, "ERR_CRYPTO_INVALID_DIGEST", "A digest has to be named for this kind of key.");
+  if (hash === null) throw codedError(Error, "ERR_CRYPTO_INVALID_DIGEST", "This kind of key needs a digest.");
   if (kind === 0) {
     return native.onTheSpot(() => native.verifyRsa(handle, hash.number, signature, data, saltLength(options, hash, handle))) === true;
   }

@@ -1,4 +1,4 @@
-// Equality of whole values, as node:assert and util.isDeepStrictEqual mean it.
+// Deep equality, as in node:assert and util.isDeepStrictEqual.
 // https://nodejs.org/api/assert.html#assertdeepstrictequalactual-expected-message
 import { kindOf, unbox } from "../internal/inspect_values.js";
 
@@ -6,7 +6,7 @@ function isObject(value) {
   return (typeof value === "object" && value !== null) || typeof value === "function";
 }
 
-// Without `strict`, 1 equals "1" and null equals undefined; NaN equals itself either way.
+// Without `strict`, 1 equals "1" and null equals undefined. NaN always equals itself.
 function isSamePrimitive(a, b, strict) {
   if (strict) return Object.is(a, b);
   // eslint-disable-next-line eqeqeq
@@ -25,7 +25,7 @@ function sameProperties(a, b, run) {
   return keys.every((key) => Object.hasOwn(b, key) && same(a[key], b[key], run));
 }
 
-// Order does not count: each item of one must have its own match in the other.
+// Compares without order: each item of one must match a different item of the other.
 function sameItems(a, b, equals) {
   const rest = [...b];
   return [...a].every((item) => {
@@ -53,7 +53,7 @@ function sameBytes(a, b) {
   return x.length === y.length && x.every((byte, i) => byte === y[i]);
 }
 
-// What makes two objects of one kind equal besides their properties.
+// Compares the content of two objects of one kind, except their properties.
 function sameContent(kind, a, b, run) {
   switch (kind) {
     case "Map":
@@ -98,7 +98,7 @@ function same(a, b, run) {
   const kind = kindOf(a);
   if (run.strict && tagOf(a) !== tagOf(b)) return false;
   if (kind !== kindOf(b) || Array.isArray(a) !== Array.isArray(b)) return false;
-  // On the way down a pair that is met again is equal if the rest is.
+  // A pair that is already being compared counts as equal, so that circular structures end.
   if (run.path.some(([x, y]) => x === a && y === b)) return true;
   run.path.push([a, b]);
   try {

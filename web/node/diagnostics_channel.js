@@ -3,11 +3,11 @@ import { reportException } from "../dom/report.js";
 import { isolated } from "../internal/async_context.js";
 import { invalidArgument, requireFunction } from "./errors.js";
 
-const channels = new Map(); // name -> Channel, for as long as the isolate lives
+const channels = new Map(); // name -> Channel, for the life of the isolate
 
 export class Channel {
   #subscribers = [];
-  #stores = new Map(); // AsyncLocalStorage -> how a message becomes its store
+  #stores = new Map(); // AsyncLocalStorage -> function from a message to the store
 
   constructor(name) {
     this.name = name;
@@ -34,7 +34,7 @@ export class Channel {
       try {
         subscriber(message, this.name);
       } catch (error) {
-        // One subscriber does not keep another from hearing.
+        // An error in one subscriber does not affect the others.
         reportException(error);
       }
     }

@@ -1,8 +1,8 @@
-// Errors as Node's API documents them: the class of the language, with a permanent `code`.
+// Errors with Node's codes: a class of the language with a stable `code`.
 // https://nodejs.org/api/errors.html#nodejs-error-codes
 import { inspect } from "../internal/inspect.js";
 
-/** An error of `Class` that carries a code, as Node shows it: `TypeError [ERR_X]: message`. */
+/** An error of `Class` with a code, shown as in Node: `TypeError [ERR_X]: message`. */
 export function codedError(Class, code, message) {
   const error = new Class(message);
   Error.captureStackTrace(error, codedError);
@@ -10,7 +10,7 @@ export function codedError(Class, code, message) {
   return error;
 }
 
-/** What a value is, for messages. */
+/** Describes a value for error messages. */
 export function describe(value) {
   if (value === undefined || value === null) return `${value}`;
   if (typeof value === "function") return `function ${value.name}`;
@@ -21,12 +21,14 @@ export function describe(value) {
   return `type ${typeof value} (${inspect(value).slice(0, 28)})`;
 }
 
+const kindOf = (name) => (name.includes(".") ? "property" : "argument");
+
 /** https://nodejs.org/api/errors.html#err_invalid_arg_type */
 export function invalidArgument(name, expected, value) {
   return codedError(
     TypeError,
     "ERR_INVALID_ARG_TYPE",
-    `The "${name}" argument must be ${expected}. Received ${describe(value)}`,
+    `The "${name}" ${kindOf(name)} must be ${expected}. Received ${describe(value)}`,
   );
 }
 
@@ -39,7 +41,7 @@ export function outOfRange(name, range, value) {
   );
 }
 
-/** https://nodejs.org/api/errors.html#abort_err: Node's own, which is no DOMException. */
+/** https://nodejs.org/api/errors.html#abort_err: Node's class, which is not a DOMException. */
 export class AbortError extends Error {
   constructor(signal) {
     super("The operation was aborted", { cause: signal.reason });
@@ -50,7 +52,7 @@ export class AbortError extends Error {
 
 /** https://nodejs.org/api/errors.html#err_invalid_arg_value */
 export function invalidValue(name, value, reason = "is invalid") {
-  return codedError(TypeError, "ERR_INVALID_ARG_VALUE", `The argument '${name}' ${reason}. Received ${inspect(value)}`);
+  return codedError(TypeError, "ERR_INVALID_ARG_VALUE", `The ${kindOf(name)} '${name}' ${reason}. Received ${inspect(value)}`);
 }
 
 export function requireString(value, name) {

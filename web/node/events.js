@@ -9,10 +9,10 @@ export const captureRejectionSymbol = Symbol.for("nodejs.rejection");
 
 let defaultMaxListeners = 10;
 
-// The listeners of an emitter: event -> array of functions; one added by once() is a wrapper that knows its `listener`.
+// The listeners of an emitter: event -> array of functions. A listener added by once() is a wrapper with the property `listener`.
 const tables = new WeakMap();
 const limits = new WeakMap();
-const warned = new WeakMap(); // emitter -> Set of events whose listeners were found to be many
+const warned = new WeakMap(); // emitter -> Set of events for which a warning about many listeners was logged
 
 function tableOf(emitter) {
   let table = tables.get(emitter);
@@ -25,7 +25,7 @@ function add(emitter, event, listener, atStart) {
   const table = tableOf(emitter);
   if (table.has("newListener")) emitter.emit("newListener", event, listener.listener ?? listener);
   const before = table.get(event);
-  // A new array each time: one that is being emitted stays as it is.
+  // A new array each time, so that an emit in progress is not affected.
   const after = before === undefined ? [listener] : atStart ? [listener, ...before] : [...before, listener];
   table.set(event, after);
   warnOfMany(emitter, event, after.length);
@@ -55,7 +55,7 @@ function wrapOnce(emitter, event, listener) {
   return wrapper;
 }
 
-// An `error` that nobody listens to is thrown.
+// An `error` event without listeners is thrown.
 function throwUnhandled(args) {
   const [error] = args;
   if (error instanceof Error) throw error;
@@ -68,7 +68,7 @@ function requireLimit(count, name) {
   if (typeof count !== "number" || Number.isNaN(count) || count < 0) throw outOfRange(name, ">= 0", count);
 }
 
-/** https://nodejs.org/api/events.html#class-eventemitter. A function, since older code calls it without `new`. */
+/** https://nodejs.org/api/events.html#class-eventemitter. A function, because older code calls it without `new`. */
 export function EventEmitter(options = undefined) {
   if (options?.captureRejections) this[captureRejections] = true;
 }
@@ -187,7 +187,7 @@ function requireSignal(signal) {
   if (signal !== undefined && !isAbortSignal(signal)) throw invalidArgument("options.signal", "an instance of AbortSignal", signal);
 }
 
-// Node's emitters and the web's event targets, by the same three verbs.
+// Subscribes to an emitter of Node or an event target of the web.
 function subscribe(target, event, listener, onlyOnce = false) {
   if (typeof target?.on === "function") {
     if (onlyOnce) target.once(event, listener);

@@ -1,4 +1,4 @@
-// https://nodejs.org/api/fs.html: the functions people use most, on a folder in memory (fs_files.js). What the host has is out of reach.
+// https://nodejs.org/api/fs.html: the most used functions, on files in memory (fs_files.js). The host's files are out of reach.
 import { lazy } from "../internal/lazy.js";
 import { queueMicrotask } from "../timers.js";
 import { Buffer } from "./buffer.js";
@@ -54,7 +54,7 @@ export class Dirent {
   }
 }
 
-// What each function does, at once; the forms with callbacks and promises are made of these.
+// The synchronous functions. The forms with callbacks and promises are derived from them.
 const operations = {
   access(path) {
     find(path, "access");

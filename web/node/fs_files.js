@@ -1,4 +1,4 @@
-// The files of node:fs: a folder in memory, /tmp, which is empty when an isolate begins and gone when it ends.
+// The files of node:fs: the folder /tmp in memory, which starts empty and ends with the isolate.
 import { URL } from "../url/url.js";
 import { Buffer } from "./buffer.js";
 
@@ -54,7 +54,7 @@ export function find(path, syscall) {
   return walk(partsOf(path, syscall), syscall, path);
 }
 
-/** The folder a path is in, and its last name. Outside of /tmp nothing can be changed. */
+/** The folder that contains a path, and its last name. Only paths in /tmp can be changed. */
 function place(path, syscall) {
   const parts = partsOf(path, syscall);
   if (parts[0] !== "tmp" || parts.length < 2) throw systemError("EACCES", syscall, path);

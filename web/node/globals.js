@@ -1,4 +1,4 @@
-// The globals of Node, for workers whose compatibility date or flags ask for them.
+// Node's globals, for workers whose compatibility date or flags enable them.
 // https://developers.cloudflare.com/workers/configuration/compatibility-flags/#nodejs-compatibility-flag
 import { native } from "../internal/native.js";
 import { isOn } from "../worker/compatibility.js";
@@ -11,7 +11,7 @@ export function exposeNodeGlobals(scope) {
   native.defineLazyGlobal("Buffer", () => getBuiltIn("buffer").Buffer);
 }
 
-/** Called when an isolate gets its worker: those who do not ask for them do not have them. */
+/** Called when an isolate gets its worker: removes the globals unless they are enabled. */
 export function chooseNodeGlobals(scope) {
   if (isOn("nodejs_compat") || isOn("nodejs_compat_v2")) return;
   delete scope.global;

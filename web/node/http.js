@@ -1,19 +1,26 @@
-// https://nodejs.org/api/http.html: requests, sent with fetch. A worker serves by its fetch handler, so there are no servers.
+// https://nodejs.org/api/http.html: client requests, sent with fetch. There are no servers: a worker serves with its fetch handler.
 import { AbortController } from "../dom/abort.js";
+import { codingOf, takesEncoded } from "../fetch/body.js";
 import { Headers } from "../fetch/headers.js";
+import { responseState } from "../fetch/response.js";
 import { clearTimeout, setTimeout } from "../timers.js";
 import { URL } from "../url/url.js";
 import { Buffer } from "./buffer.js";
-import { codedError } from "./errors.js";
+import { codedError, invalidArgument } from "./errors.js";
+import { STATUS_CODES } from "./http_status.js";
+import { hrefOf, toHost, toPath, toPort } from "./http_target.js";
 import { Readable, Writable } from "./stream.js";
 import { unavailable } from "./unavailable.js";
-import { STATUS_CODES } from "./http_status.js";
+import { urlToHttpOptions } from "./url.js";
 
 export const METHODS = ["DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "TRACE"];
 export const maxHeaderSize = 131072;
 
-/** Connections are kept and shared by the platform; an agent is taken and has no effect. */
+/** Accepted without effect: the platform pools connections itself. */
 export class Agent {
+  protocol = "http:";
+  defaultPort = 80;
+
   constructor(options = {}) {
     this.options = options;
     this.maxSockets = options.maxSockets ?? Infinity;
@@ -37,7 +44,7 @@ export class IncomingMessage extends Readable {
 
   #reader = null;
 
-  /** Fill it with what fetch gave. */
+  /** The message for a response of fetch. */
   static from(response) {
     const message = new IncomingMessage();
     message.statusCode = response.status;
@@ -47,6 +54,9 @@ export class IncomingMessage extends Readable {
       if (name === "set-cookie") (message.headers[name] ??= []).push(value);
       else message.headers[name] = value;
     }
+    // Node does not decode content codings: a client that requests one decodes the body itself.
+    const body = responseState(response)?.body ?? null;
+    if (body !== null) takesEncoded(body, codingOf(body));
     message.#reader = response.body?.getReader() ?? null;
     return message;
   }
@@ -76,10 +86,34 @@ export class IncomingMessage extends Readable {
   }
 }
 
-function toURL(options, protocol) {
-  const { hostname = options.host ?? "localhost", port, path = "/" } = options;
-  const host = port === undefined || port === null || `${hostname}`.includes(":") ? hostname : `${hostname}:${port}`;
-  return new URL(path, `${options.protocol ?? protocol}//${host}`);
+const TOKEN = /^[\^_`a-zA-Z\-0-9!#$%&'*+.|~]+$/;
+
+function toMethod(method) {
+  if (method === undefined || method === null || method === "") return "GET";
+  if (typeof method !== "string") throw invalidArgument("options.method", "of type string", method);
+  if (!TOKEN.test(method)) throw codedError(TypeError, "ERR_INVALID_HTTP_TOKEN", `Method must be a valid HTTP token ["${method}"]`);
+  return method.toUpperCase();
+}
+
+/** Headers in any form that Node accepts: an object, a list of pairs, or alternating names and values. */
+function* pairsOf(headers) {
+  if (!Array.isArray(headers)) yield* Object.entries(headers);
+  else if (Array.isArray(headers[0])) yield* headers;
+  else for (let i = 0; i < headers.length; i += 2) yield [headers[i], headers[i + 1]];
+}
+
+/** Protocol, host and port. The path is separate, because it may change until the request is sent. */
+function toServer(options, defaultAgent) {
+  const agent = options.agent || defaultAgent;
+  if (typeof agent !== "object" && typeof agent !== "function") {
+    throw invalidArgument("options.agent", "one of Agent-like Object, undefined, or false", options.agent);
+  }
+  if (options.socketPath) throw codedError(Error, "ERR_METHOD_NOT_IMPLEMENTED", "The option socketPath of node:http is not available in a worker");
+  const protocol = options.protocol || defaultAgent.protocol;
+  const expected = agent.protocol || defaultAgent.protocol;
+  if (protocol !== expected) throw codedError(TypeError, "ERR_INVALID_PROTOCOL", `Protocol "${protocol}" not supported. Expected "${expected}"`);
+  const port = toPort(options.port || options.defaultPort || agent.defaultPort || defaultAgent.defaultPort);
+  return { protocol, host: toHost(options.hostname, "hostname") || toHost(options.host, "host") || "localhost", port };
 }
 
 /** https://nodejs.org/api/http.html#class-httpclientrequest */
@@ -87,21 +121,38 @@ export class ClientRequest extends Writable {
   #headers = new Map(); // lower-case name -> [name, value]
   #chunks = [];
   #controller = new AbortController();
-  #url;
+  #path = "/";
+  #server;
   #sent = false;
 
-  constructor(url, options, protocol, callback) {
-    super({ autoDestroy: false }); // it is over when the response is, not when all is written
-    this.#url = url ?? toURL(options, protocol);
-    this.method = `${options.method ?? "GET"}`.toUpperCase();
-    this.path = this.#url.pathname + this.#url.search;
-    this.host = this.#url.hostname;
-    this.protocol = this.#url.protocol;
-    for (const [name, value] of Object.entries(options.headers ?? {})) this.setHeader(name, value);
-    if (options.auth !== undefined) this.setHeader("Authorization", `Basic ${Buffer.from(options.auth).toString("base64")}`);
+  constructor(options, defaultAgent, callback) {
+    super({ autoDestroy: false }); // it ends with the response, not with the last write
+    if (options.path) this.path = options.path;
+    this.#server = toServer(options, defaultAgent);
+    this.method = toMethod(options.method);
+    this.host = this.#server.host;
+    this.protocol = this.#server.protocol;
+    for (const [name, value] of pairsOf(options.headers ?? {})) this.#addHeader(name, value);
+    if (options.auth && !this.hasHeader("Authorization")) {
+      this.setHeader("Authorization", `Basic ${Buffer.from(options.auth).toString("base64")}`);
+    }
     if (callback !== undefined) this.once("response", callback);
     if (options.signal !== undefined) options.signal.addEventListener("abort", () => this.destroy(options.signal.reason), { once: true });
     if (options.timeout !== undefined) this.setTimeout(options.timeout);
+  }
+
+  get path() {
+    return this.#path;
+  }
+
+  set path(value) {
+    this.#path = toPath(value);
+  }
+
+  // A list may contain a name twice.
+  #addHeader(name, value) {
+    const before = this.getHeader(name);
+    this.setHeader(name, before === undefined ? value : [before, value].flat());
   }
 
   setHeader(name, value) {
@@ -154,7 +205,7 @@ export class ClientRequest extends Writable {
     callback();
   }
 
-  // The body is complete: now it can be sent.
+  // The body is complete, so the request can be sent.
   _final(callback) {
     callback();
     this.#send().then(
@@ -177,10 +228,10 @@ export class ClientRequest extends Writable {
     }
     headers.delete("host");
     headers.delete("content-length");
-    const hasBody = this.#chunks.length > 0 && this.method !== "GET" && this.method !== "HEAD";
     const init = { method: this.method, headers, redirect: "manual", signal: this.#controller.signal };
-    if (hasBody) init.body = Buffer.concat(this.#chunks);
-    return IncomingMessage.from(await globalThis.fetch(this.#url, init));
+    const body = Buffer.concat(this.#chunks);
+    if (body.length > 0) init.body = body; // fetch refuses a body with GET or HEAD
+    return IncomingMessage.from(await globalThis.fetch(hrefOf(this.#server, this.#path), init));
   }
 
   _destroy(error, callback) {
@@ -189,17 +240,17 @@ export class ClientRequest extends Writable {
   }
 }
 
-/** The two forms: (url, options, callback) and (options, callback). */
-export function makeRequest(protocol, [first, second, third]) {
+/** The overloads (url, options, callback) and (options, callback). Options override the URL. */
+export function makeRequest(defaultAgent, [first, second, third]) {
   const isAddress = typeof first === "string" || first instanceof URL;
-  const options = (isAddress ? second : first) ?? {};
-  const callback = isAddress ? third : second;
-  if (typeof options === "function") return new ClientRequest(new URL(first), {}, protocol, options);
-  return new ClientRequest(isAddress ? new URL(first) : null, options, protocol, callback);
+  const base = isAddress ? urlToHttpOptions(typeof first === "string" ? new URL(first) : first) : {};
+  const [options, callback] = isAddress ? [second, third] : [first, second];
+  if (typeof options === "function") return new ClientRequest(base, defaultAgent, options);
+  return new ClientRequest({ ...base, ...options }, defaultAgent, callback);
 }
 
 export function request(...args) {
-  return makeRequest("http:", args);
+  return makeRequest(globalAgent, args);
 }
 
 export function get(...args) {

@@ -1,9 +1,16 @@
 // https://nodejs.org/api/https.html
-import { Agent, globalAgent, makeRequest } from "./http.js";
+import { Agent as HttpAgent, makeRequest } from "./http.js";
 import { unavailable } from "./unavailable.js";
 
+export class Agent extends HttpAgent {
+  protocol = "https:";
+  defaultPort = 443;
+}
+
+export const globalAgent = new Agent();
+
 export function request(...args) {
-  return makeRequest("https:", args);
+  return makeRequest(globalAgent, args);
 }
 
 export function get(...args) {
@@ -11,4 +18,3 @@ export function get(...args) {
 }
 
 export const { createServer, Server } = unavailable("https", ["createServer", "Server"]);
-export { Agent, globalAgent };

@@ -1,4 +1,4 @@
-// A transform stream that becomes one when somebody uses it as a stream: a hash rarely is, and node:stream is large.
+// A transform stream that is created on first use as a stream: hashes are rarely used as one, and node:stream is large.
 import { lazy } from "../internal/lazy.js";
 
 const STREAMING = [
@@ -6,7 +6,7 @@ const STREAMING = [
   "unpipe", "write", Symbol.asyncIterator,
 ];
 
-/** Make `Class` such a stream; its instances have _transform and, if they like, _flush. */
+/** Makes `Class` such a stream. Its instances have _transform and optionally _flush. */
 export function makeLazyTransform(Class) {
   const initialized = new WeakSet();
   for (const name of STREAMING) {

@@ -1,4 +1,4 @@
-// https://nodejs.org/api/module.html: of all modules, only the built-in ones can be asked for by name while a worker runs.
+// https://nodejs.org/api/module.html: while a worker runs, only built-in modules can be required by name.
 import { codedError } from "./errors.js";
 import { builtInNames, getBuiltIn, isBuiltIn } from "./modules.js";
 

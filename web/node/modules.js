@@ -1,11 +1,10 @@
-// The built-in modules a worker can import: `node:x`, or `x` if it deployed no module of that name, and `cloudflare:workers`.
-//
-// Each is read when it is first asked for, so what nobody imports costs nothing.
+// The built-in modules that a worker can import: `node:x`, or `x` unless it deployed a module of that name, and
+// `cloudflare:workers`. Each is loaded on first use.
 import { lazy } from "../internal/lazy.js";
 
-let table; // name -> function that gives the exports
+let table; // name -> function that returns the exports
 
-// Made for the first who asks: its functions would be in every heap.
+// Created on first use, because its functions would otherwise be in every heap.
 function loaders() {
   if (table !== undefined) return table;
   table = {
@@ -46,7 +45,7 @@ function loaders() {
     "util/types": () => lazy("node/util_types.js"),
     zlib: () => lazy("node/zlib.js"),
   };
-  // What can be imported because packages do, and says that it is not available when it is used.
+  // Modules that packages import but that throw when they are used.
   for (const name of [
     "child_process", "cluster", "dgram", "dns", "dns/promises", "http2", "inspector", "readline", "repl", "tls", "v8", "vm",
     "worker_threads",
@@ -56,7 +55,7 @@ function loaders() {
   return table;
 }
 
-// What Node has besides; named so that an import of one says what is the matter.
+// Node's other modules, listed so that the import error can say that they are not supported.
 const MISSING = new Set([
   "domain", "inspector/promises", "readline/promises", "sea", "sqlite", "test", "trace_events", "wasi",
 ]);
@@ -69,7 +68,7 @@ function asDefault(module) {
   return { ...module, default: module };
 }
 
-/** `import x from` gives the module's own default, or all of it in one object. */
+/** `import x from` returns the module's default export, or an object with all exports. */
 function withDefault(exports) {
   const all = { __proto__: null };
   for (const name of Object.keys(exports)) all[name] = exports[name];
@@ -91,13 +90,13 @@ export function isBuiltIn(specifier) {
   return Object.hasOwn(loaders(), specifier.replace(/^node:/, ""));
 }
 
-/** What `process.getBuiltinModule` gives: the module as `require` would. */
+/** For `process.getBuiltinModule`: the module as `require` returns it. */
 export function getBuiltIn(specifier) {
   const name = `${specifier}`.replace(/^node:/, "");
   return Object.hasOwn(loaders(), name) ? loadNode(name).default : undefined;
 }
 
-/** For the engine: the exports of a built-in, a text that says why there is none, or undefined for what is none at all. */
+/** For the engine: the exports of a built-in module, a text with the reason why it is missing, or undefined for other names. */
 export function builtIn(specifier) {
   if (specifier === "cloudflare:workers") return lazy("worker/cloudflare_workers.js").exportsOf();
   const name = specifier.replace(/^node:/, "");

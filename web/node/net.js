@@ -1,4 +1,4 @@
-// https://nodejs.org/api/net.html: what it says of addresses. A worker opens no sockets.
+// https://nodejs.org/api/net.html: the functions about addresses. A worker opens no sockets.
 import { unavailable } from "./unavailable.js";
 
 const V4 = /^(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)(?:\.(?!$)|$)){4}$/;

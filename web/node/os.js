@@ -1,4 +1,4 @@
-// https://nodejs.org/api/os.html: a worker has no machine of its own to tell about.
+// https://nodejs.org/api/os.html: fixed values, because a worker does not see its machine.
 export const EOL = "\n";
 export const devNull = "/dev/null";
 export const constants = {

@@ -3,7 +3,7 @@ import { codedError, invalidArgument } from "./errors.js";
 
 const code = (name) => `ERR_PARSE_ARGS_${name}`;
 
-// "-abc" is "-a -b -c" as far as the letters are options without values; what follows one with a value is its value.
+// "-abc" means "-a -b -c" if these options take no value. The text after an option with a value is its value.
 function* expand(args, options) {
   const byShort = Object.fromEntries(Object.entries(options).filter(([, { short }]) => short !== undefined).map(([name, { short }]) => [short, name]));
   for (let index = 0; index < args.length; index++) {
@@ -39,7 +39,7 @@ function* expand(args, options) {
   }
 }
 
-// What looks like an option is none's value, unless it is a lone dash.
+// A text that looks like an option is not a value, unless it is a single dash.
 function isValue(text) {
   return text === "-" || !text.startsWith("-");
 }

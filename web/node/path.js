@@ -1,6 +1,6 @@
-// https://nodejs.org/api/path.html: paths are text; no file system is asked.
+// https://nodejs.org/api/path.html: functions on text, without a file system.
 //
-// Both dialects are one algorithm over a `style`: which characters separate, and what the root of a path is.
+// Both dialects use one algorithm with a `style`: the separators, and the root of a path.
 import { requireObject, requireString } from "./errors.js";
 
 const POSIX = {
@@ -29,7 +29,7 @@ const WIN32 = {
   equals: (a, b) => a.toLowerCase() === b.toLowerCase(),
 };
 
-// { device, root, rest }: what is before the first name, and the names.
+// { device, root, rest }: the text before the first name, and the names.
 function split(style, path) {
   const { device, root, taken } = style.rootOf(path);
   const rest = path.slice(taken ?? root.length);
@@ -40,7 +40,7 @@ function namesOf(style, text) {
   return text.split(style === WIN32 ? /[\\/]+/ : /\/+/).filter((name) => name !== "");
 }
 
-// Without `.` and without `..` where there is something to go up from.
+// Removes `.`, and `..` where there is a name to go up from.
 function simplify(names, isAbsolute) {
   const kept = [];
   for (const name of names) {
@@ -52,7 +52,7 @@ function simplify(names, isAbsolute) {
   return kept;
 }
 
-// Where the last name begins and where it ends; separators behind it do not count.
+// The start and end of the last name, without trailing separators.
 function lastName(style, path) {
   const { device, root, rest } = split(style, path);
   const start = path.length - rest.length;
@@ -126,7 +126,7 @@ function makeDialect(style, cwd) {
       requireString(path, "path");
       if (path === "") return ".";
       const { begin, start, head } = lastName(style, path);
-      // Of several separators only the last one goes.
+      // Of several separators only the last is removed.
       if (begin - 1 > start) return path.slice(0, begin - 1);
       if (style === POSIX && head !== "" && begin === 2) return "//";
       if (start > 0) return style === POSIX ? head : path.slice(0, start);

@@ -1,4 +1,4 @@
-// https://nodejs.org/api/perf_hooks.html: the part that is the web's.
+// https://nodejs.org/api/perf_hooks.html: only the part that the web has too.
 import { Performance, performance } from "../performance.js";
 
 export { Performance, performance };

@@ -1,4 +1,4 @@
-// https://nodejs.org/api/process.html: what of a process a worker has, its variables above all.
+// https://nodejs.org/api/process.html: the parts of a process that a worker has, mainly its variables.
 import { console } from "../console.js";
 import { monotonicNow, timeOrigin } from "../internal/clock.js";
 import { native } from "../internal/native.js";
@@ -28,7 +28,7 @@ export const release = Object.freeze({ name: "node", lts: "Krypton" });
 export const features = Object.freeze({ inspector: false, tls: false, ipv6: true });
 export const config = Object.freeze({ target_defaults: {}, variables: {} });
 
-/** The variables of the worker that are text, and other JSON values as JSON. A copy: changes stay in this isolate. */
+/** The worker's variables: text unchanged, other values as JSON. A copy, so changes stay in this isolate. */
 export const env = {};
 for (const [name, value] of isOff("nodejs_compat_populate_process_env") ? [] : Object.entries(currentEnv())) {
   if (typeof value === "string") env[name] = value;
@@ -37,7 +37,7 @@ for (const [name, value] of isOff("nodejs_compat_populate_process_env") ? [] : O
   }
 }
 
-/** After the code that runs now, before timers: a microtask. */
+/** Runs after the current code and before timers: a microtask. */
 export function nextTick(callback, ...args) {
   requireFunction(callback, "callback");
   native.enqueueMicrotask(() => {
@@ -105,7 +105,7 @@ export const stdout = makeStream(1, log);
 export const stderr = makeStream(2, error);
 export const stdin = { fd: 0, isTTY: false, readable: false };
 
-// The process itself is an emitter, none of whose events ever happens here.
+// The process is an emitter whose events never occur here.
 const process = Object.assign(Object.create(EventEmitter.prototype), {
   abort, arch, argv, argv0, chdir, config, cwd, emitWarning, env, execArgv, execPath, exit, exitCode, features,
   getBuiltinModule, hrtime, memoryUsage, nextTick, pid, platform, ppid, release, stderr, stdin, stdout, title, umask, uptime,

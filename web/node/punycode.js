@@ -1,4 +1,4 @@
-// https://nodejs.org/api/punycode.html: Punycode as RFC 3492 has it. https://www.rfc-editor.org/rfc/rfc3492#section-6
+// https://nodejs.org/api/punycode.html: Punycode of RFC 3492. https://www.rfc-editor.org/rfc/rfc3492#section-6
 
 const BASE = 36;
 const T_MIN = 1;
@@ -96,7 +96,7 @@ export function encode(text) {
   return output;
 }
 
-// The labels of a domain, or of the domain in an address of electronic mail.
+// Maps the labels of a domain, or of the domain in an email address.
 function mapDomain(text, map) {
   const at = text.lastIndexOf("@");
   const labels = text.slice(at + 1).replace(/[\u3002\uff0e\uff61]/g, ".").split(".");

@@ -2,14 +2,14 @@
 import { decodeTextKeepingMark, encodeText } from "../internal/text.js";
 import { codedError } from "./errors.js";
 
-/** Percent-encodes all but letters, digits and `-_.!~*'()`. A lone surrogate is an error. */
+/** Percent-encodes everything but letters, digits and `-_.!~*'()`. A lone surrogate is an error. */
 export function escape(text) {
   const string = typeof text === "object" ? String(text) : `${text}`;
   if (!string.isWellFormed()) throw codedError(URIError, "ERR_INVALID_URI", "URI malformed");
   return encodeURIComponent(string);
 }
 
-/** The bytes behind percent signs; what is no percent-encoding stays. */
+/** Percent-decodes to bytes. Invalid percent-encodings are kept. */
 export function unescapeBuffer(text) {
   const bytes = encodeText(`${text}`);
   const result = new Uint8Array(bytes.length);

@@ -1,4 +1,4 @@
-// https://nodejs.org/api/stream.html: Node's own code, as readable-stream publishes it, on our events, Buffer and process.
+// https://nodejs.org/api/stream.html: Node's code from the package readable-stream, with this platform's events, Buffer and process.
 import Stream from "readable-stream/lib/stream.js";
 import { addWebAdapters } from "./stream_adapters.js";
 
@@ -25,9 +25,9 @@ export const {
   setDefaultHighWaterMark,
 } = Stream;
 
-/** https://nodejs.org/api/stream.html#streamduplexpairoptions: what is written to one can be read from the other. */
+/** https://nodejs.org/api/stream.html#streamduplexpairoptions: data written to one can be read from the other. */
 export function duplexPair(options = undefined) {
-  const waiting = [null, null]; // the write that waits until this side is read
+  const waiting = [null, null]; // per side: the write that waits until the side is read
   const pair = [0, 1].map((side) => {
     const other = side === 1 ? 0 : 1;
     return new Duplex({

@@ -1,5 +1,5 @@
-// https://nodejs.org/api/stream.html#streamreadablefromwebreadablestream-options and its relatives: streams of Node and of the web, one
-// made of the other.
+// https://nodejs.org/api/stream.html#streamreadablefromwebreadablestream-options and the other conversions between Node and web
+// streams.
 import { ReadableStream, WritableStream } from "../streams/streams.js";
 import { invalidArgument } from "./errors.js";
 
@@ -25,7 +25,7 @@ function readableToWeb(stream, options = {}) {
       start(controller) {
         stream.pause();
         stream.on("data", (chunk) => {
-          // A Buffer may share its memory with others, and what takes a chunk may take its memory away.
+          // A copy: a Buffer may share its memory, and the reader of a chunk may detach it.
           controller.enqueue(chunk instanceof Uint8Array ? new Uint8Array(chunk) : chunk);
           if (controller.desiredSize <= 0) stream.pause();
         });
@@ -84,7 +84,7 @@ function writableToWeb(stream) {
   });
 }
 
-/** Give the classes of node:stream their ways from and to the web's streams. */
+/** Adds the conversions from and to web streams to the classes of node:stream. */
 export function addWebAdapters({ Duplex, Readable, Writable }) {
   Readable.fromWeb = (stream, options = undefined) => readableFromWeb(Readable, stream, options);
   Readable.toWeb = (stream, options = undefined) => readableToWeb(stream, options);

@@ -1,4 +1,4 @@
-// https://nodejs.org/api/webstreams.html#utility-consumers: all of a stream, of Node or of the web, or of anything iterable.
+// https://nodejs.org/api/webstreams.html#utility-consumers: reads a whole stream of Node or of the web, or any iterable.
 import { TextDecoder } from "../encoding/text_decoder.js";
 import { Blob } from "../file/blob.js";
 import { Buffer } from "./buffer.js";

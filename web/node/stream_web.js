@@ -1,4 +1,4 @@
-// https://nodejs.org/api/webstreams.html: the streams of the web, under the name Node gives them.
+// https://nodejs.org/api/webstreams.html: the web streams under Node's module name.
 export {
   ByteLengthQueuingStrategy, CountQueuingStrategy, ReadableByteStreamController, ReadableStream, ReadableStreamBYOBReader,
   ReadableStreamBYOBRequest, ReadableStreamDefaultController, ReadableStreamDefaultReader, TransformStream,

@@ -3,7 +3,7 @@ import { Buffer } from "./buffer.js";
 import { decode, encode, requireEncoding } from "./buffer_encodings.js";
 import { invalidArgument } from "./errors.js";
 
-// How many bytes at the end are the beginning of a character that is not whole.
+// The number of bytes at the end that begin an incomplete character.
 function incompleteUtf8(bytes) {
   for (let back = 1; back <= Math.min(3, bytes.length); back++) {
     const byte = bytes[bytes.length - back];
@@ -35,7 +35,7 @@ export class StringDecoder {
     this.encoding = requireEncoding(encoding);
   }
 
-  /** The text that is whole so far. */
+  /** The text of all complete characters. */
   write(chunk) {
     if (typeof chunk === "string") return chunk;
     if (!ArrayBuffer.isView(chunk)) throw invalidArgument("buf", "an instance of Buffer, TypedArray, or DataView", chunk);
@@ -45,7 +45,7 @@ export class StringDecoder {
     return decode(bytes.subarray(0, bytes.length - kept), this.encoding);
   }
 
-  /** The last text; what is not whole is shown as what it is. */
+  /** The remaining text. An incomplete character is replaced. */
   end(chunk = undefined) {
     const text = chunk === undefined ? "" : this.write(chunk);
     const rest = this.#rest;

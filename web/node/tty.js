@@ -1,2 +1,2 @@
-// https://nodejs.org/api/tty.html: nothing here is a terminal.
+// https://nodejs.org/api/tty.html: a worker has no terminal.
 export const isatty = () => false;

@@ -1,15 +1,15 @@
-// What a worker may import because some package does, and cannot use: processes, sockets, threads. Each function says so.
+// Modules that packages import but that a worker cannot use: processes, sockets, threads. Each function throws an error.
 import { codedError } from "./errors.js";
 
 function refuse(what) {
   throw codedError(Error, "ERR_METHOD_NOT_IMPLEMENTED", `${what} is not available in a worker`);
 }
 
-/** Functions of these names, each of which throws an error that names it, called or made with `new`. */
+/** Functions with these names. Each throws an error that names it, whether called or constructed. */
 export function unavailable(module, names) {
   return Object.fromEntries(
     names.map((name) => {
-      // An ordinary function, since some of these are classes.
+      // A function expression, because some of these are used as classes.
       const refuser = function () {
         refuse(`node:${module}: ${name}`);
       };
@@ -18,7 +18,7 @@ export function unavailable(module, names) {
   );
 }
 
-// Module -> its functions, and what it has besides.
+// module -> the functions that throw, and its other exports
 const MODULES = {
   child_process: [["exec", "execFile", "execFileSync", "execSync", "fork", "spawn", "spawnSync", "ChildProcess"]],
   cluster: [["fork", "setupPrimary"], { isMaster: true, isPrimary: true, isWorker: false, workers: {} }],

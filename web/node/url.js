@@ -1,10 +1,10 @@
-// https://nodejs.org/api/url.html: the web's classes, and Node's older functions beside them.
+// https://nodejs.org/api/url.html: the classes of the web and Node's older functions.
 import { URL, URLSearchParams } from "../url/url.js";
 import { codedError, invalidArgument, requireString } from "./errors.js";
 import { parse as parseQuery, stringify as stringifyQuery } from "./querystring.js";
 import { toUnicode } from "./punycode.js";
 
-/** https://nodejs.org/api/url.html#urldomaintoasciidomain: empty for what is no host. */
+/** https://nodejs.org/api/url.html#urldomaintoasciidomain: "" for an invalid host. */
 export function domainToASCII(domain) {
   try {
     return new URL(`ws://${domain}`).hostname;
@@ -47,7 +47,7 @@ export function urlToHttpOptions(url) {
   };
 }
 
-/** What url.parse() gives. */
+/** The result of url.parse(). */
 export function Url() {
   for (const name of ["protocol", "slashes", "auth", "host", "port", "hostname", "hash", "search", "query", "pathname", "path", "href"]) {
     this[name] = null;
@@ -55,7 +55,7 @@ export function Url() {
 }
 
 const SLASHED = new Set(["http:", "https:", "ftp:", "gopher:", "file:", "ws:", "wss:"]);
-// What is never shown as it is in an address of the old kind.
+// Characters that url.parse() always escapes.
 const UNWISE = /[\s"<>\\^`{|}']/g;
 
 function splitAuthority(url, authority) {
@@ -69,7 +69,7 @@ function splitAuthority(url, authority) {
   url.host = `${name.startsWith("[") ? name : url.hostname}${url.port === null ? "" : `:${url.port}`}`;
 }
 
-/** https://nodejs.org/api/url.html#urlparseurlstring-parsequerystring-slashesdenotehost: lenient, and older than the standard. */
+/** https://nodejs.org/api/url.html#urlparseurlstring-parsequerystring-slashesdenotehost: lenient, and older than the URL standard. */
 export function parse(address, withQuery = false, slashesDenoteHost = false) {
   if (address instanceof Url) return address;
   requireString(address, "url");
@@ -84,7 +84,7 @@ export function parse(address, withQuery = false, slashesDenoteHost = false) {
   if (protocol !== undefined) [url.protocol, rest] = [protocol.toLowerCase(), rest.slice(protocol.length)];
   const hasSlashes = rest.startsWith("//") && (slashesDenoteHost || protocol !== undefined || /^\/\/[^@/]+@[^@/]+/.test(rest));
   if (hasSlashes) [url.slashes, rest] = [true, rest.slice(2)];
-  // What is no scheme of the web has its host right after the colon: `mailto:somebody@example.com`.
+  // With a scheme that is not of the web, the host follows the colon directly: `mailto:somebody@example.com`.
   if (url.protocol !== "javascript:" && (hasSlashes || (protocol !== undefined && !SLASHED.has(url.protocol)))) {
     const end = rest.indexOf("/");
     splitAuthority(url, end === -1 ? rest : rest.slice(0, end));
@@ -151,7 +151,7 @@ export function resolve(from, to) {
   return format(Object.assign(base, { pathname: mergePaths(base, pathname), search, hash }));
 }
 
-/** https://www.rfc-editor.org/rfc/rfc3986#section-5.2.3 and 5.2.4; a path that begins nowhere keeps its leading dots. */
+/** https://www.rfc-editor.org/rfc/rfc3986#section-5.2.3 and 5.2.4. A relative path keeps its leading dots. */
 function mergePaths(base, path) {
   const folder = base.pathname?.slice(0, base.pathname.lastIndexOf("/") + 1) || (base.host === null ? "" : "/");
   const merged = path.startsWith("/") ? path : `${folder}${path}`;

@@ -85,9 +85,9 @@ export function callbackify(original) {
   };
 }
 
-const told = new Set(); // codes of deprecations that were told already
+const told = new Set(); // codes of deprecations that were already logged
 
-/** Says once in the log that a function is deprecated. */
+/** Logs once that a function is deprecated. */
 export function deprecate(original, message, code = undefined) {
   let warned = false;
   function deprecated(...args) {
@@ -111,7 +111,7 @@ export function inherits(constructor, superConstructor) {
   Object.setPrototypeOf(constructor.prototype, superConstructor.prototype);
 }
 
-/** A logger that is silent: there is no NODE_DEBUG. */
+/** A logger that is always off: there is no NODE_DEBUG. */
 export function debuglog() {
   return Object.assign(() => {}, { enabled: false });
 }
@@ -129,7 +129,7 @@ export function toUSVString(text) {
   return `${text}`.toWellFormed();
 }
 
-/** Text without colours: a log has none. */
+/** Returns text without colours: a log has none. */
 export function styleText(style, text) {
   requireString(text, "text");
   return text;

@@ -1,14 +1,14 @@
-// https://nodejs.org/api/util.html#utiltypes: what a value is, whatever its properties claim.
+// https://nodejs.org/api/util.html#utiltypes: the type of a value, independent of its properties.
 import { native } from "../internal/native.js";
 import { kindOf, unbox } from "../internal/inspect_values.js";
 import { isArrayBuffer } from "../internal/webidl.js";
 
 const isObject = (value) => (typeof value === "object" && value !== null) || typeof value === "function";
-// kindOf takes the nearest way for objects that claim to be plain; a proxy is nothing but a proxy.
+// For a proxy kindOf returns "Proxy", not the kind of its target.
 const isKind = (kind) => (value) => isObject(value) && kindOf(value) === kind;
 const toStringTag = Object.getOwnPropertyDescriptor(Object.getPrototypeOf(Uint8Array.prototype), Symbol.toStringTag).get;
 const typedArrayName = (value) => (ArrayBuffer.isView(value) ? toStringTag.call(value) : undefined);
-/** Whether it is memory of one kind or the other: a DataView takes nothing else. */
+/** True for an ArrayBuffer or a SharedArrayBuffer: a DataView accepts nothing else. */
 const isViewable = (value) => {
   try {
     new DataView(value);

@@ -1,4 +1,4 @@
-// https://nodejs.org/api/zlib.html, on the zlib of the engine. Levels and strategies are taken and have no effect.
+// https://nodejs.org/api/zlib.html, on the engine's zlib. Levels and strategies are accepted and have no effect.
 import { lazy } from "../internal/lazy.js";
 import { Zlib } from "../streams/compression.js";
 import { setImmediate } from "../timers.js";
@@ -7,7 +7,7 @@ import { codedError, invalidArgument, outOfRange, requireFunction } from "./erro
 
 const NOTHING = new Uint8Array(0);
 
-// What each kind is called in the Compression standard; null is found out from the data.
+// The format names of the Compression standard; null means detect from the data.
 const KINDS = {
   Gzip: { format: "gzip", inflates: false },
   Gunzip: { format: "gzip", inflates: true },
@@ -25,37 +25,56 @@ function toBytes(data) {
   throw invalidArgument("buffer", "of type string or an instance of Buffer, TypedArray, DataView, or ArrayBuffer", data);
 }
 
-function broken(error) {
-  const isShort = error.message.includes("too early");
-  return isShort
-    ? codedError(Error, "Z_BUF_ERROR", "unexpected end of file")
-    : codedError(Error, "Z_DATA_ERROR", error instanceof RangeError ? error.message : "incorrect data check or header");
+function zlibError(code, errno, message) {
+  return Object.assign(codedError(Error, code, message), { errno });
 }
 
-/** One run over data that comes in pieces. */
+const shortInput = () => zlibError("Z_BUF_ERROR", -5, "unexpected end of file");
+
+/** Compresses or decompresses data that arrives in pieces. */
 class Run {
   #kind;
   #zlib = null;
+  #isGzip = false;
+  #isOver = false; // data after the end is ignored
+  #mayBeShort;
 
-  constructor(kind) {
+  constructor(kind, options) {
+    if (options?.dictionary !== undefined) throw codedError(Error, "ERR_METHOD_NOT_IMPLEMENTED", "The option dictionary of node:zlib is not supported");
     this.#kind = kind;
+    this.#mayBeShort = options?.finishFlush === constants.Z_SYNC_FLUSH;
   }
 
   *feed(bytes) {
-    if (bytes.length === 0) return;
+    if (bytes.length === 0 || this.#isOver) return;
     const { format, inflates } = this.#kind;
-    this.#zlib ??= new Zlib(format ?? (bytes[0] === 0x1f ? "gzip" : "deflate"), inflates);
-    try {
-      yield* this.#zlib.pieces(bytes, false);
-    } catch (error) {
-      throw broken(error);
+    if (this.#zlib === null) {
+      const found = format ?? (bytes[0] === 0x1f && (bytes.length === 1 || bytes[1] === 0x8b) ? "gzip" : "deflate");
+      this.#isGzip = found === "gzip";
+      this.#zlib = new Zlib(found, inflates);
     }
+    try {
+      for (let left = bytes.length; left > 0 && !this.#isOver; left = this.#zlib.left) {
+        const rest = bytes.subarray(bytes.length - left);
+        if (this.#zlib.isEnded && !this.#beginsAnother(rest)) return;
+        yield* this.#zlib.pieces(rest, false);
+      }
+    } catch (error) {
+      throw this.#zlib.fault === null ? error : zlibError("Z_DATA_ERROR", -3, this.#zlib.fault);
+    }
+  }
+
+  // A gzip file may have several members, padded with zeros. In other formats, data after the end is ignored.
+  #beginsAnother(rest) {
+    this.#isOver = !this.#isGzip || rest[0] === 0;
+    if (!this.#isOver) this.#zlib.reset();
+    return !this.#isOver;
   }
 
   *end() {
     const { format, inflates } = this.#kind;
     if (inflates) {
-      if (this.#zlib !== null && !this.#zlib.isEnded) throw codedError(Error, "Z_BUF_ERROR", "unexpected end of file");
+      if (!this.#zlib?.isEnded && !this.#mayBeShort) throw shortInput();
       return;
     }
     this.#zlib ??= new Zlib(format, inflates);
@@ -64,7 +83,7 @@ class Run {
 }
 
 function runSync(kind, data, options = {}) {
-  const run = new Run(kind);
+  const run = new Run(kind, options);
   const most = options?.maxOutputLength ?? Infinity;
   const pieces = [];
   let length = 0;
@@ -74,7 +93,6 @@ function runSync(kind, data, options = {}) {
     pieces.push(piece);
   };
   const bytes = toBytes(data);
-  if (kind.inflates && bytes.length === 0) throw codedError(Error, "Z_BUF_ERROR", "unexpected end of file");
   for (const piece of run.feed(bytes)) take(piece);
   for (const piece of run.end()) take(piece);
   return Buffer.concat(pieces, length);
@@ -101,11 +119,12 @@ function makeClass(name, kind) {
   const { Transform } = lazy("node/stream.js");
   return {
     [name]: class extends Transform {
-      #run = new Run(kind);
+      #run;
       bytesWritten = 0;
 
       constructor(options = undefined) {
         super(options);
+        this.#run = new Run(kind, options);
       }
 
       _transform(chunk, encoding, callback) {
@@ -166,7 +185,7 @@ export const deflateRaw = withCallback(KINDS.DeflateRaw);
 export const inflateRaw = withCallback(KINDS.InflateRaw);
 export const unzip = withCallback(KINDS.Unzip);
 
-let table = null; // of CRC-32, made when first needed
+let table = null; // table of CRC-32, created on first use
 
 /** https://nodejs.org/api/zlib.html#zlibcrc32data-value */
 export function crc32(data, value = 0) {

@@ -1,22 +1,22 @@
-// The link of a WebSocket that fetch() opened: messages come by fetch.read and go by fetch.write, in frames, and what the other
-// side has not taken waits here.
+// The engine's side of a WebSocket that fetch() opened. Frames arrive by the op fetch.read and leave by fetch.write. Frames that
+// the server has not accepted yet are queued here.
 import { callOf } from "../internal/async_context.js";
 import { native } from "../internal/native.js";
 import { closeFrame, frame, FrameReader, tell } from "./frames.js";
 import { createClientSocket } from "./websocket.js";
 
-const PIECE = 128 * 1024; // bytes of one write
-const MUCH = 1024 * 1024; // unsent bytes that hold up whoever asks with ready()
+const PIECE = 128 * 1024; // most bytes of one write
+const MUCH = 1024 * 1024; // ready() waits while this many bytes are unsent
 
 class ClientPort {
   #ops; // { read, write, cancel } of fetch
-  #fetch; // its number
-  #call = callOf(native.getAsyncContext()); // whose ops they are
+  #fetch; // its id
+  #call = callOf(native.getAsyncContext()); // the call that owns the ops
   #listener = null;
-  #queue = []; // { bytes, size } of frames that have not left; `size` counts as buffered
+  #queue = []; // { bytes, size } of unsent frames; `size` counts as buffered
   #isSending = false;
-  #hasClosed = false; // a close is in the queue, or has left
-  #isOver = false; // nobody hears what is said
+  #hasClosed = false; // a close is queued or sent
+  #isOver = false; // nothing sent is received any more
   #onRoom = null;
   buffered = 0;
 
@@ -32,7 +32,7 @@ class ClientPort {
     );
   }
 
-  /** Tells the listener what comes from now on: hear(item), and ready() if it wants to be waited for. */
+  /** Starts to deliver to the listener: hear(item), and ready() if the sender should wait for it. */
   start(listener) {
     this.#requireCall();
     this.#listener = listener;
@@ -52,7 +52,7 @@ class ClientPort {
         await tell(listener, items);
       }
     } catch {
-      // The server is gone, which is told like an end without a close.
+      // The server disconnected. The listener hears that as an end without a close frame.
     }
     if (!hasClosed) listener.hear({ code: 1006, reason: "", clean: false });
     this.#drop();
@@ -101,7 +101,7 @@ class ClientPort {
     this.#isSending = false;
   }
 
-  /** One piece to write: a part of a large frame, or as many small ones as fit. */
+  /** The next chunk to write: a part of a large frame, or as many small frames as fit. */
   #take() {
     const first = this.#queue[0];
     if (first.bytes.length > PIECE) {
@@ -139,7 +139,7 @@ class ClientPort {
   }
 }
 
-/** The WebSocket of a 101 that fetch number `number` got; `ops` go on with it. */
+/** The WebSocket for a response with status 101 to fetch number `number`; `ops` continue that fetch. */
 export function socketOfFetch(ops, number, url, list) {
   return createClientSocket(new ClientPort(ops, number), {
     url: url.replace(/^http/, "ws"),

@@ -1,4 +1,4 @@
-// What `new WebSocket()` does before there is a connection. https://websockets.spec.whatwg.org/#the-websocket-interface
+// `new WebSocket()` until it is connected. https://websockets.spec.whatwg.org/#the-websocket-interface
 import { fetchFrom } from "#bindings/fetch/fetch.js";
 import { AbortController } from "../dom/abort.js";
 import { DOMException } from "../dom/exception.js";
@@ -17,22 +17,22 @@ function schemeOf(href) {
 /** https://websockets.spec.whatwg.org/#dom-websocket-websocket, steps 1 to 6: an absolute URL of ws or wss. */
 export function readAddress(url) {
   const text = toUSVString(url);
-  // A worker has no address of its own that one could be relative to, unless it made itself one.
+  // A worker has no base URL unless its code defines `location`.
   const href = parseHref(text) ?? parseHref(text, `${globalThis.location?.href}`);
-  if (href === undefined) throw new DOMException(`${text.slice(0, 100)} is no URL that a WebSocket could connect to.`, "SyntaxError");
+  if (href === undefined) throw new DOMException(`${text.slice(0, 100)} is not a valid URL for a WebSocket.`, "SyntaxError");
   const scheme = SCHEMES[schemeOf(href)];
   if (scheme === undefined) throw new DOMException(`A WebSocket needs a URL of ws, wss, http or https, not ${schemeOf(href)}`, "SyntaxError");
-  if (href.includes("#")) throw new DOMException("The URL of a WebSocket has no fragment.", "SyntaxError");
+  if (href.includes("#")) throw new DOMException("The URL of a WebSocket must not have a fragment.", "SyntaxError");
   return scheme + href.slice(href.indexOf(":") + 1);
 }
 
-/** Steps 7 and 8: what is offered as Sec-WebSocket-Protocol. */
+/** Steps 7 and 8: the subprotocols to offer in Sec-WebSocket-Protocol. */
 export function readProtocols(protocols) {
   const isList = typeof protocols === "object" && protocols !== null && protocols[Symbol.iterator] !== undefined;
   const list = isList ? toSequence(protocols, "WebSocket constructor", toDOMString) : [toDOMString(protocols)];
   const known = new Set();
   for (const name of list) {
-    if (!isToken(name)) throw new DOMException(`"${name.slice(0, 100)}" is no name of a subprotocol.`, "SyntaxError");
+    if (!isToken(name)) throw new DOMException(`"${name.slice(0, 100)}" is not a valid subprotocol.`, "SyntaxError");
     if (known.has(name.toLowerCase())) throw new DOMException(`The subprotocol "${name}" is offered twice.`, "SyntaxError");
     known.add(name.toLowerCase());
   }
@@ -40,8 +40,8 @@ export function readProtocols(protocols) {
 }
 
 /**
- * https://websockets.spec.whatwg.org/#concept-websocket-establish: calls one of both in a while. Returns an AbortController
- * that gives up.
+ * https://websockets.spec.whatwg.org/#concept-websocket-establish: calls onOpen or onFail later. Returns an AbortController for the
+ * attempt.
  */
 export function connect(url, protocols, onOpen, onFail) {
   if (callOf(native.getAsyncContext()) === undefined) {
@@ -50,7 +50,7 @@ export function connect(url, protocols, onOpen, onFail) {
   const controller = new AbortController();
   const headers = { upgrade: "websocket" };
   if (protocols.length > 0) headers["sec-websocket-protocol"] = protocols.join(", ");
-  // A body that waits for a redirect or an error page to be read is of no use to anybody: the answer is a socket or a failure.
+  // Redirects are errors: the response must be a socket, and the body of any other response is not needed.
   fetchFrom(undefined, url, { headers, redirect: "error", signal: controller.signal })
     .then((response) => {
       const { status, webSocket } = response;

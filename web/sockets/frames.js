@@ -1,4 +1,4 @@
-// Messages of a socket within a stream of bytes, to and from Python: u8 kind, u32 length, bytes. Kind 3 is a close: u16 code, reason.
+// Messages within the byte stream to and from Python: u8 kind, u32 length, bytes. Kind 3 is a close: u16 code, reason.
 import { decodeText, encodeText } from "../internal/text.js";
 import { startTimer } from "../timers.js";
 
@@ -22,10 +22,10 @@ export function closeFrame(code, reason) {
   return frame(CLOSE, body);
 }
 
-/** Tells a listener what came. Each message is a task of its own, as the standard has it: promises settle in between. */
+/** Delivers messages to a listener. Each message is a separate task, as the standard requires, so promises settle in between. */
 export async function tell(listener, items) {
   for (let i = 0; i < items.length; i++) {
-    if (listener.ready !== undefined) await listener.ready(); // it passes them on, as fast as somebody takes them
+    if (listener.ready !== undefined) await listener.ready(); // it forwards messages as fast as its receiver reads them
     else if (i > 0) await nextTask();
     listener.hear(items[i]);
   }
@@ -36,17 +36,17 @@ function nextTask() {
     try {
       startTimer(resolve, 0);
     } catch {
-      resolve(); // too many timers are set
+      resolve(); // no timer can be set, because the worker has too many
     }
   });
 }
 
-/** Puts messages together from pieces of the stream. */
+/** Assembles messages from chunks of the stream. */
 export class FrameReader {
   #parts = [];
   #size = 0;
 
-  /** Takes a piece; gives the messages that are whole by now: { kind, bytes } or { code, reason, clean }. */
+  /** Takes a chunk and returns the complete messages: { kind, bytes } or { code, reason, clean }. */
   push(chunk) {
     this.#parts.push(chunk);
     this.#size += chunk.length;

@@ -1,9 +1,9 @@
 // https://websockets.spec.whatwg.org/ and https://developers.cloudflare.com/workers/runtime-apis/websockets/
 //
-// A WebSocket stands at one end of a link. What is at the other end is its peer: the other end of a pair in the same isolate,
-// a port that leads to a client (worker/socket_port.js), or one that leads to a server (client_port.js). To all of them it says
-// send(kind, bytes) and close(code, reason). One that was made by `new WebSocket()` behaves as browsers have it; the others as
-// Cloudflare has it: they hear nothing before accept(), and refuse to send after a close.
+// A WebSocket is one end of a connection. The other end is its peer: the other half of a pair in the same isolate, a port to a
+// client (worker/socket_port.js), or a port to a server (client_port.js). Every peer has send(kind, bytes) and
+// close(code, reason). A socket made by `new WebSocket()` behaves as in browsers. All others behave as at Cloudflare: they
+// receive nothing before accept(), and send() throws after a close.
 import { CloseEvent, MessageEvent } from "../dom/message_event.js";
 import { ErrorEvent, Event } from "../dom/event.js";
 import { EventTarget, fireEvent, HandlerSlot } from "../dom/event_target.js";
@@ -29,7 +29,7 @@ const BAD_GATEWAY = 1014;
 export const TEXT = 1;
 export const BINARY = 2;
 
-// Set by the class for those who make and link ends.
+// Set by the class below, for code that creates and connects sockets.
 export let createSocket;
 export let createClientSocket;
 export let linkTo;
@@ -40,16 +40,16 @@ export let isWebSocket;
 export class WebSocket extends EventTarget {
   #state = OPEN;
   #accepted = false;
-  #isHalfOpen = false; // a close of the other side is answered by the worker, not by us
-  #taken = null; // the port that stands in its place once it went out with a Response
+  #isHalfOpen = false; // the worker answers a close of the other side itself
+  #taken = null; // the port that replaces the socket once a Response has used it
   #peer = null;
-  #waiting = null; // what came before accept()
+  #waiting = null; // items received before accept()
   #handlers = null; // of the event handler attributes
   #closeSent = false;
   #binaryType = isOn("websocket_standard_binary_type") ? "blob" : "arraybuffer";
-  #server = null; // { url, protocol, extensions } of one that leads to a server
-  #connecting = null; // of one made by `new WebSocket()`: what gives up the attempt
-  #unsent = 0; // bytes that were given to send() after the close
+  #server = null; // { url, protocol, extensions } if the peer is a server
+  #connecting = null; // AbortController of `new WebSocket()`
+  #unsent = 0; // bytes given to send() after the close
 
   /** https://websockets.spec.whatwg.org/#dom-websocket-websocket */
   constructor(url, protocols = []) {
@@ -98,7 +98,7 @@ export class WebSocket extends EventTarget {
     if (type === "blob" || type === "arraybuffer") this.#binaryType = type;
   }
 
-  /** Hear from now on what comes, beginning with what has come already. */
+  /** Starts to deliver messages, beginning with those already received. */
   accept(options = undefined) {
     if (this.#connecting !== null) throw new TypeError("Websockets obtained from the 'new WebSocket()' constructor cannot call accept().");
     if (this.#taken !== null) throw new TypeError("Can't accept() a WebSocket that was already used in a Response.");
@@ -108,7 +108,7 @@ export class WebSocket extends EventTarget {
     this.#isHalfOpen = !!options?.allowHalfOpen;
     const waiting = this.#waiting;
     this.#waiting = null;
-    // Listeners are usually added right after accept(): what waits is told when the code that accepts has ended.
+    // Listeners are usually added right after accept(), so received messages are delivered in a microtask.
     if (waiting !== null) queueMicrotask(() => waiting.forEach((item) => this.#hear(item)));
   }
 
@@ -129,8 +129,8 @@ export class WebSocket extends EventTarget {
     const number = code === undefined ? NO_STATUS : Math.min(Math.max(toClampedLong(code), 0), 65535);
     const text = reason === undefined ? "" : toUSVString(reason);
     const isAllowed = number === 1000 || (number >= 3000 && number <= 4999) || (this.#connecting === null && isOfServers(number));
-    if (code !== undefined && !isAllowed) throw new DOMException(`${number} is no close code that may be sent.`, "InvalidAccessError");
-    if (encodeText(text).length > 123) throw new DOMException("The reason of a close has at most 123 bytes.", "SyntaxError");
+    if (code !== undefined && !isAllowed) throw new DOMException(`The close code ${number} cannot be sent.`, "InvalidAccessError");
+    if (encodeText(text).length > 123) throw new DOMException("The reason of a close may have at most 123 bytes.", "SyntaxError");
     if (text !== "" && code === undefined) throw new DOMException("A reason needs a close code.", "SyntaxError");
     this.#requireUse("close()");
     if (this.#closeSent || this.#state === CLOSED) return;
@@ -141,7 +141,7 @@ export class WebSocket extends EventTarget {
     }
     this.#closeSent = true;
     this.#peer.close(number, text);
-    this.#state = this.#state === CLOSING ? CLOSED : CLOSING; // half open, it was the other side's turn before
+    this.#state = this.#state === CLOSING ? CLOSED : CLOSING; // if half open, the other side has closed before
   }
 
   #requireUse(what) {
@@ -149,7 +149,7 @@ export class WebSocket extends EventTarget {
     if (!this.#accepted) throw new TypeError(`You must call accept() on this WebSocket before ${what}.`);
   }
 
-  /** https://websockets.spec.whatwg.org/#feedback-from-the-protocol: `socket` is what fetch() brought. */
+  /** https://websockets.spec.whatwg.org/#feedback-from-the-protocol: `socket` comes from fetch(). */
   #open(socket) {
     this.#peer = socket.#peer;
     this.#server.protocol = socket.protocol;
@@ -165,7 +165,7 @@ export class WebSocket extends EventTarget {
     fireEvent(this, new CloseEvent("close", { code: 1006, reason: "", wasClean: false }));
   }
 
-  // What comes: { kind, bytes } of a message, { code, reason, clean } of a close.
+  // Receives { kind, bytes } for a message, { code, reason, clean } for a close.
   #hear(item) {
     if (this.#taken !== null) {
       forward(this.#taken, item, GOING_AWAY);
@@ -241,7 +241,7 @@ export class WebSocket extends EventTarget {
   static {
     isWebSocket = (value) => typeof value === "object" && value !== null && #peer in value;
     createSocket = () => new this(INTERNAL);
-    // What fetch() brought: `port` leads to the server.
+    // A socket from fetch(): `port` leads to the server.
     createClientSocket = (port, server) => {
       const socket = new this(INTERNAL);
       socket.#peer = port;
@@ -252,19 +252,19 @@ export class WebSocket extends EventTarget {
       socket.#peer = peer;
     };
     hear = (socket, item) => socket.#hear(item);
-    // The end that goes to the client. `makePort(listener)` makes the port that leads there, whose listener hears the client.
+    // Takes the end that a Response sends to the client. `makePort(listener)` makes the port to the client.
     takeClient = (socket, makePort) => {
       if (socket.#accepted || socket.#taken !== null) throw new TypeError("Can't return a WebSocket in a Response after calling accept().");
       const peer = socket.#peer;
       if (peer instanceof LocalPeer) {
         const server = peer.end;
-        // Only what is said from now on goes straight to the port: what is on its way comes through here, and first.
+        // Items already on their way come through this socket first. Later ones go directly to the port.
         socket.#taken = makePort({ hear: (item) => hear(server, item) });
         queueMicrotask(() => linkTo(server, socket.#taken));
         for (const item of socket.#waiting?.splice(0) ?? []) socket.#hear(item);
         return;
       }
-      // It leads to a server: what either side says goes to the other, as fast as that takes it.
+      // The peer is a server: forward in both directions, each as fast as its receiver reads.
       const port = makePort({ hear: (item) => forward(peer, item, GOING_AWAY), ready: () => peer.ready() });
       socket.#taken = port;
       peer.start({ hear: (item) => forward(port, item, BAD_GATEWAY), ready: () => port.ready() });
@@ -279,14 +279,14 @@ defineConstants(WebSocket, {
   READY_STATE_CONNECTING: CONNECTING, READY_STATE_OPEN: OPEN, READY_STATE_CLOSING: CLOSING, READY_STATE_CLOSED: CLOSED,
 });
 
-/** Says to a port what was heard at another one; `lost` is the code for a side that is gone without a close. */
+/** Forwards an item to a port. `lost` is the close code if the sender disconnected without a close. */
 function forward(port, item, lost) {
   if (item.kind !== undefined) port.send(item.kind, item.bytes);
   else if (item.clean) port.close(item.code, item.reason);
   else port.close(lost, "");
 }
 
-/** https://www.rfc-editor.org/rfc/rfc6455#section-7.4: codes that a server may have to send. */
+/** https://www.rfc-editor.org/rfc/rfc6455#section-7.4: codes that a server may send. */
 function isOfServers(code) {
   return code >= 1000 && code <= 1014 && code !== 1004 && code !== 1005 && code !== 1006;
 }
@@ -303,7 +303,7 @@ function decode({ kind, bytes }, binaryType) {
   return binaryType === "blob" ? new Blob([buffer]) : buffer;
 }
 
-/** The other end of a pair as the peer of this one. What is said arrives in a microtask of its own. */
+/** The other half of a pair as a peer. Each item arrives in its own microtask. */
 class LocalPeer {
   constructor(end) {
     this.end = end;
@@ -333,7 +333,7 @@ export class WebSocketPair {
     this[1] = server;
   }
 
-  /** Cloudflare's: `const [client, server] = new WebSocketPair()`. */
+  /** Cloudflare's extension: `const [client, server] = new WebSocketPair()`. */
   *[Symbol.iterator]() {
     yield this[0];
     yield this[1];

@@ -4,15 +4,15 @@ import { native } from "../internal/native.js";
 import { defineInterface } from "../internal/platform.js";
 import { bytesOf, isArrayBuffer, isBufferSource, requireArguments, toEnum } from "../internal/webidl.js";
 
-const FORMATS = ["deflate", "deflate-raw", "gzip"]; // by the number C++ knows them by
+const FORMATS = ["deflate", "deflate-raw", "gzip"]; // in the order of the numbers in C++
 const PIECE = 65536;
 const NOTHING = new Uint8Array(0);
-// What a step says of itself.
+// The status of a step.
 const ENDED = 1;
 const BROKEN = 2;
 const NO_MEMORY = 3;
 
-const result = new Uint32Array(3); // of the last step: bytes taken, bytes given, how it stands
+const result = new Uint32Array(3); // of the last step: bytes read, bytes written, status
 
 function toChunk(chunk) {
   if (isBufferSource(chunk)) {
@@ -22,34 +22,48 @@ function toChunk(chunk) {
   throw new TypeError("The chunk is neither an ArrayBuffer nor a view of one.");
 }
 
-// zlib, fed in pieces of a size that can be interrupted.
+// zlib, in steps small enough to be interrupted.
 export class Zlib {
   #state;
   #output = new Uint8Array(PIECE);
   isEnded = false;
+  left = 0; // bytes of the last input after the end of the compressed data
+  fault = null; // zlib's message for invalid data
 
   constructor(format, inflates) {
     this.#state = native.zlibOpen(FORMATS.indexOf(format), inflates);
   }
 
-  /** What comes out for `input`; with `finish`, everything that was held back too. */
+  /** Starts over, for data that follows the end. */
+  reset() {
+    native.zlibReset(this.#state);
+    this.isEnded = false;
+    this.left = 0;
+  }
+
+  /** The output for `input`, up to the end of the format; with `finish` also everything that was held back. */
   *pieces(input, finish) {
+    const { length } = input;
     let at = 0;
     for (;;) {
-      native.zlibStep(this.#state, input, at, this.#output, finish, result);
+      const detail = native.zlibStep(this.#state, input, at, this.#output, finish, result);
       const [taken, given, status] = result;
       at += taken;
-      if (status === BROKEN) throw new TypeError("The compressed data is not valid.");
+      if (status === BROKEN) {
+        this.fault = detail ?? "invalid data";
+        throw new TypeError("The compressed data is not valid.");
+      }
       if (status === NO_MEMORY) throw new RangeError("There is not enough memory to compress or decompress.");
       this.isEnded = status === ENDED;
+      if (this.isEnded) this.left = length - at;
       if (given > 0) yield this.#output.slice(0, given);
-      if (this.isEnded && at < input.length) throw new TypeError("There is more data after the end of the compressed data.");
-      if (this.isEnded || (at === input.length && given < PIECE && !finish)) return;
+      if (input.length !== length) throw new TypeError("The chunk was detached or resized before it was read to its end.");
+      if (this.isEnded || (at === length && given < PIECE && !finish)) return;
     }
   }
 }
 
-/** https://compression.spec.whatwg.org/#compress-and-enqueue-a-chunk, and what follows the last one. */
+/** https://compression.spec.whatwg.org/#compress-and-enqueue-a-chunk and #compress-flush-and-enqueue. */
 function createCompressor(format) {
   const zlib = new Zlib(format, false);
   return createGatedPair({
@@ -61,7 +75,7 @@ function createCompressor(format) {
   });
 }
 
-/** https://compression.spec.whatwg.org/#decompress-and-enqueue-a-chunk, and what is asked at the end. */
+/** https://compression.spec.whatwg.org/#decompress-and-enqueue-a-chunk and #decompress-flush-and-enqueue. */
 function createDecompressor(format) {
   const zlib = new Zlib(format, true);
   return createGatedPair({
@@ -70,6 +84,7 @@ function createDecompressor(format) {
       if (bytes.length === 0) return;
       if (zlib.isEnded) throw new TypeError("There is more data after the end of the compressed data.");
       yield* zlib.pieces(bytes, false);
+      if (zlib.left > 0) throw new TypeError("There is more data after the end of the compressed data.");
     },
     ending() {
       if (!zlib.isEnded) throw new TypeError("The compressed data ends too early.");

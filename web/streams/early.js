@@ -1,4 +1,4 @@
-// The streams library looks for DOMException on the global object when it is loaded, before globals.js puts it there.
+// The streams library reads DOMException from the global object when it is loaded, before globals.js defines it.
 import { DOMException } from "../dom/exception.js";
 
 globalThis.DOMException = DOMException;

@@ -1,19 +1,19 @@
-// A pair of streams whose writing end moves at the pace of the reading end.
+// A pair of streams whose writer moves at the pace of its reader.
 //
-// In a TransformStream all that one chunk becomes is queued at once. Where a few bytes may become gigabytes, each piece waits here
-// until somebody asks for it.
+// A TransformStream queues all output of a chunk at once. Here a few bytes may become gigabytes, so each piece waits until it is
+// read.
 import { ReadableStream, WritableStream } from "./streams.js";
 
 /**
- * `pieces(chunk)` gives what a chunk becomes, one piece after the other, and `ending()` what is left at the end, which does not wait.
- * Both may throw, which breaks both streams. `type`: "bytes" for a readable byte stream.
+ * `pieces(chunk)` generates the output of a chunk piece by piece; `ending()` generates the rest at the end, which does not wait for
+ * the reader. If either throws, both streams fail. `type`: "bytes" for a readable byte stream.
  */
 export function createGatedPair({ pieces, ending, type = undefined, readableStrategy, writableStrategy }) {
   let reading; // the controllers
   let writing;
-  let isOpen = false; // somebody waits for a piece
-  let wake = null; // of the write that waits for that
-  let stopped = null; // { reason } once the reading end has been canceled
+  let isOpen = false; // a read is pending
+  let wake = null; // resumes the write that waits for a read
+  let stopped = null; // { reason } once the readable side is canceled
 
   const open = () => {
     isOpen = true;

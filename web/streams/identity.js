@@ -1,15 +1,15 @@
 // https://developers.cloudflare.com/workers/runtime-apis/streams/transformstream/
 //
-// Cloudflare's streams of bytes: what is written comes out as it is, a write is done when it has been read, and the readable side
-// can fill a reader's own buffer.
+// Cloudflare's byte streams: chunks pass through unchanged, a write resolves when its chunk has been read, and the readable side
+// can fill a buffer of the reader.
 import { createGatedPair } from "./gated.js";
 import { setLength } from "./lengths.js";
 import { defineInterface } from "../internal/platform.js";
 import { bytesOf, isBufferSource, requireArguments, toDictionary } from "../internal/webidl.js";
 
 function toChunk(chunk) {
-  if (isBufferSource(chunk)) return bytesOf(chunk).slice(); // the stream takes the buffer away
-  throw new TypeError("A stream of bytes was given a chunk that is neither an ArrayBuffer nor a view of one.");
+  if (isBufferSource(chunk)) return bytesOf(chunk).slice(); // a copy, because the stream detaches the buffer
+  throw new TypeError("The chunk written to a byte stream is neither an ArrayBuffer nor a view of one.");
 }
 
 function toStrategy(options) {

@@ -1,5 +1,5 @@
-// The libraries for streams and URL patterns take these from the global object when they need them. The bundler binds them to ours instead
-// (`inject` in tools/build_web.mjs), so that a worker that replaces a global does not change how they work.
+// The libraries for streams and URL patterns use these globals. The bundler binds them to the modules below (`inject` in
+// tools/build_web.mjs), so that a worker that replaces a global does not change how the libraries work.
 export { AbortController } from "../dom/abort.js";
 export { structuredClone } from "../dom/clone.js";
 export { queueMicrotask } from "../timers.js";

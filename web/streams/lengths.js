@@ -1,11 +1,11 @@
-// How long streams will be, of those that know: the readable side of a FixedLengthStream, and a fetched body.
+// Known lengths of streams: the readable side of a FixedLengthStream, and a fetched body.
 const lengths = new WeakMap();
 
 export function setLength(stream, length) {
   lengths.set(stream, length);
 }
 
-/** Undefined for a stream that does not know. */
+/** The length in bytes, or undefined if it is unknown. */
 export function lengthOfStream(stream) {
   return lengths.get(stream);
 }

@@ -1,4 +1,4 @@
-// https://streams.spec.whatwg.org/: the classes are those of web-streams-polyfill; here they become interfaces of ours.
+// https://streams.spec.whatwg.org/: turns the classes of web-streams-polyfill into interfaces of the platform.
 import "./early.js";
 import {
   internals,
@@ -23,7 +23,7 @@ import { lazy } from "../internal/lazy.js";
 import { defineInterface } from "../internal/platform.js";
 import { encodeText } from "../internal/text.js";
 
-// Where the library keeps these; see tools/hide_streams.mjs.
+// The internals of the library; see tools/hide_streams.mjs.
 const {
   _disturbed: disturbedKey,
   _readable: readableKey,
@@ -37,7 +37,7 @@ const { getReader } = ReadableStream.prototype;
 const describeStream = (stream) => ({ locked: stream.locked, state: stream[stateKey] });
 const describeNothing = () => ({});
 
-// https://developers.cloudflare.com/workers/runtime-apis/streams/readablestreambyobreader/: from before read() had `min`.
+// https://developers.cloudflare.com/workers/runtime-apis/streams/readablestreambyobreader/: older than the option `min` of read().
 const readInto = ReadableStreamBYOBReader.prototype.read;
 Object.defineProperty(ReadableStreamBYOBReader.prototype, "readAtLeast", {
   value: { readAtLeast(min, view) { return readInto.call(this, view, { min }); } }.readAtLeast,
@@ -63,19 +63,19 @@ for (const Class of [
   defineInterface(Class, { describe: describeNothing });
 }
 
-// https://webidl.spec.whatwg.org/#es-asynchronous-iterator-prototype-object: the library has one of its own, with no relation to the language's.
+// https://webidl.spec.whatwg.org/#es-asynchronous-iterator-prototype-object: the library's prototype does not inherit from the language's.
 const iteratorPrototype = Object.getPrototypeOf(new ReadableStream().values());
 delete iteratorPrototype[Symbol.asyncIterator];
 Object.setPrototypeOf(iteratorPrototype, Object.getPrototypeOf(Object.getPrototypeOf(async function* () {}).prototype));
 
-// Not in the standard any more.
+// No longer in the standard.
 delete WritableStreamDefaultController.prototype.abortReason;
 
 export function isReadableStream(value) {
   return value instanceof ReadableStream && Object.hasOwn(value, controllerKey);
 }
 
-/** A TransformStream of two given sides. */
+/** A TransformStream with the given sides. */
 export function createTransform(readable, writable) {
   const stream = new TransformStream();
   stream[readableKey] = readable;
@@ -99,7 +99,7 @@ defineTransferable({
     return lazy("streams/transfer.js").beginTransfer(stream);
   },
   finish(stream, successor) {
-    requireUnlocked(stream); // once more: a transform that is before it in the list has taken its sides along
+    requireUnlocked(stream); // again, because a transform earlier in the list may have locked it
     lazy("streams/transfer.js").finishTransfer(stream, successor);
   },
 });
@@ -109,13 +109,13 @@ export function isDisturbed(stream) {
   return stream[disturbedKey];
 }
 
-/** The stream has been read by other means than a reader: from now on it is as if it had been read to its end. */
+/** Marks a stream whose source was read without it as disturbed. */
 export function markDisturbed(stream) {
   stream[disturbedKey] = true;
 }
 
 /**
- * https://streams.spec.whatwg.org/#readablestream-tee with cloneForBranch2: what one branch does to its chunks is not seen by the
+ * https://streams.spec.whatwg.org/#readablestream-tee with cloneForBranch2: a change to a chunk of one branch does not affect the
  * other.
  */
 export function teeForClone(stream) {
@@ -136,19 +136,19 @@ export function teeForClone(stream) {
   return [first, cloned];
 }
 
-/** What a body's stream may not hold, in words. */
+/** The error for a chunk that is not bytes. */
 export function notBytes(chunk) {
   if (typeof chunk === "string") {
     return new TypeError(
-      "A body's stream gave a string, and a body is made of bytes: give it new TextEncoder().encode(string), " +
+      "The stream of a body produced a string, but a body consists of bytes: enqueue new TextEncoder().encode(string), " +
         "or send stream.pipeThrough(new TextEncoderStream()).",
     );
   }
   const given = chunk === null ? "null" : typeof chunk === "object" ? "an object" : `a value of type ${typeof chunk}`;
-  return new TypeError(`A body's stream gave ${given}, and may only hold Uint8Arrays.`);
+  return new TypeError(`The stream of a body produced ${given}, and may only hold Uint8Arrays.`);
 }
 
-/** The bytes of a chunk. The standard knows Uint8Arrays only, Cloudflare's runtime buffers, views and strings; undefined for anything else. */
+/** The bytes of a chunk, or undefined. The standard allows Uint8Arrays only; Cloudflare also allows buffers, views and strings. */
 function bytesOf(chunk) {
   if (chunk instanceof Uint8Array) return chunk;
   if (typeof chunk === "string") return encodeText(chunk);
@@ -157,8 +157,8 @@ function bytesOf(chunk) {
 }
 
 /**
- * The next chunk of a body, or null at the end. Without an object of value and done, a `then` on Object.prototype changes nothing.
- * What cannot be a chunk is an error here already: null would be the end, and a promise would be waited for.
+ * The next chunk of a body, or null at the end. It returns no { value, done }, so a `then` on Object.prototype has no effect.
+ * Invalid chunks are rejected here: null would look like the end, and a promise would be awaited.
  */
 export function readNext(reader) {
   return new Promise((resolve, reject) => {
@@ -169,7 +169,7 @@ export function readNext(reader) {
         return;
       }
       const error = notBytes(chunk);
-      reader.cancel(error).catch(() => {}); // whoever makes the chunks need not go on
+      reader.cancel(error).catch(() => {}); // the source need not continue
       reject(error);
     };
     readerRead(reader, { _chunkSteps: take, _closeSteps: () => resolve(null), _errorSteps: reject });
@@ -177,8 +177,8 @@ export function readNext(reader) {
 }
 
 /**
- * https://streams.spec.whatwg.org/#readablestreamdefaultreader-read-all-bytes: `success(chunks, length)` or `failure(error)` is called
- * once. There are no promises on the way. `refuse(length)` is asked for each chunk, and ends it by returning an error.
+ * https://streams.spec.whatwg.org/#readablestreamdefaultreader-read-all-bytes: calls `success(chunks, length)` or `failure(error)`
+ * once, without promises. `refuse(length)` is called for each chunk; if it returns an error, reading stops.
  */
 export function readAllBytes(stream, success, failure, refuse) {
   const reader = getReader.call(stream);
@@ -206,7 +206,7 @@ export function readAllBytes(stream, success, failure, refuse) {
     _closeSteps: () => success(chunks, length),
     _errorSteps: failure,
   };
-  // A chunk that is there comes before readerRead returns: a loop, where recursion would have no end.
+  // A chunk that is available arrives before readerRead returns. A loop, because recursion could overflow the stack.
   const readOn = () => {
     isMore = true;
     if (isReading) return;

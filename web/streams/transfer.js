@@ -1,14 +1,14 @@
-// https://streams.spec.whatwg.org/#rs-transfer: a stream moves by being piped through a pair of message ports, which clone its chunks.
+// https://streams.spec.whatwg.org/#rs-transfer: a transferred stream is piped through a pair of message ports, which clone its chunks.
 import { DOMException } from "../dom/exception.js";
 import { MessageChannel } from "../dom/message_port.js";
 import { createTransform, ReadableStream, WritableStream } from "./streams.js";
 
-/** https://streams.spec.whatwg.org/#abstract-opdef-packandpostmessage. The record has no prototype: what a worker did to Object's is not in it. */
+/** https://streams.spec.whatwg.org/#abstract-opdef-packandpostmessage. The record has no prototype, so a worker cannot interfere. */
 function post(port, type, value = undefined) {
   port.postMessage({ __proto__: null, type, value });
 }
 
-/** https://streams.spec.whatwg.org/#abstract-opdef-packandpostmessagehandlingerror: what cannot be cloned is told to the other end. */
+/** https://streams.spec.whatwg.org/#abstract-opdef-packandpostmessagehandlingerror: sends the error if the value cannot be cloned. */
 function postOrTell(port, type, value) {
   try {
     post(port, type, value);
@@ -23,11 +23,11 @@ function tellError(port, error) {
   try {
     post(port, "error", error);
   } catch {
-    // Neither can be told, then.
+    // The error cannot be cloned either.
   }
 }
 
-/** Calls `steps[type](value)` for each message, and `steps.error` with a DataCloneError for one that could not be read. */
+/** Calls `steps[type](value)` for each message, and `steps.error` with a DataCloneError if a message could not be read. */
 function listen(port, steps) {
   port.onmessage = ({ data }) => steps[data.type]?.(data.value);
   port.onmessageerror = () => {
@@ -111,7 +111,7 @@ function crossRealmReadable(port) {
 
 function ignore() {}
 
-const ends = new WeakMap(); // successor -> the port of the other end, until the stream is piped there
+const ends = new WeakMap(); // successor -> the port at the other end, until the stream is piped there
 
 function beginReadable() {
   const { port1, port2 } = new MessageChannel();
@@ -135,14 +135,14 @@ function finishWritable(stream, successor) {
   crossRealmReadable(ends.get(successor)).pipeTo(stream).catch(ignore);
 }
 
-/** What takes the place of a stream; it is empty until finishTransfer. */
+/** The stream that replaces a transferred one; it is empty until finishTransfer. */
 export function beginTransfer(stream) {
   if (stream instanceof ReadableStream) return beginReadable();
   if (stream instanceof WritableStream) return beginWritable();
   return createTransform(beginReadable(), beginWritable());
 }
 
-/** From now on the stream is locked. */
+/** Pipes the stream to its successor. The stream is locked from now on. */
 export function finishTransfer(stream, successor) {
   if (stream instanceof ReadableStream) return finishReadable(stream, successor);
   if (stream instanceof WritableStream) return finishWritable(stream, successor);

@@ -3,7 +3,7 @@ import { decodeTextKeepingMark, encodeText } from "../internal/text.js";
 
 const PERCENT = 0x25;
 const PLUS = 0x2b;
-const SHORT = 1024; // replaceAll() takes twenty times the memory of a string of nothing but what it replaces
+const SHORT = 1024; // in a longer string of nothing but matches, replaceAll() takes twenty times its memory
 
 function hexValue(byte) {
   if (byte >= 0x30 && byte <= 0x39) return byte - 0x30;
@@ -11,7 +11,7 @@ function hexValue(byte) {
   return lower >= 0x61 && lower <= 0x66 ? lower - 0x57 : -1;
 }
 
-/** https://url.spec.whatwg.org/#percent-decode, with spaces for "+", in place; gives the part that is left. */
+/** https://url.spec.whatwg.org/#percent-decode, with spaces for "+", in place. Returns the decoded part. */
 function percentDecode(bytes) {
   let written = 0;
   for (let i = 0; i < bytes.length; i++) {
@@ -58,7 +58,7 @@ export function parseFormUrlencoded(input) {
 const ESCAPES = { "!": "%21", "'": "%27", "(": "%28", ")": "%29", "~": "%7E", "%20": "+" };
 const PLAIN = /^[\w*.-]*$/;
 
-// encodeURIComponent leaves alone a few characters that this format does not, and has no "+" for a space.
+// encodeURIComponent leaves some characters that this format encodes, and does not write "+" for a space.
 function encodeComponent(string) {
   if (PLAIN.test(string)) return string;
   return encodeURIComponent(string).replace(/[!'()~]|%20/g, (match) => ESCAPES[match]);

@@ -22,7 +22,7 @@ function toInput(value, where) {
   return init;
 }
 
-// The two constructors: (input, baseURL, options) and (input, options).
+// The overloads of the constructor: (input, baseURL, options) and (input, options).
 function toArguments(input, second, third, count) {
   const pattern = toInput(input, "URLPattern constructor");
   const hasBase = count > 2 || (second !== undefined && second !== null && typeof second !== "object");
@@ -72,7 +72,7 @@ function createComponents({ pattern, base, ignoreCase }) {
   };
 }
 
-/** The components of what is to be matched, or null if it is no URL. https://urlpattern.spec.whatwg.org/#url-pattern-match */
+/** The components of the input to match, or null if it is not a URL. https://urlpattern.spec.whatwg.org/#url-pattern-match */
 function componentsOf(input, base, where) {
   if (typeof input !== "string") {
     if (base !== undefined) throw new TypeError(`${where}: only a string can have a base URL.`);

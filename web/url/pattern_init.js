@@ -1,4 +1,4 @@
-// The components of a URL as a pattern or an input may give them, brought into the form a URL has them in.
+// Converts components of a pattern or an input to the canonical form of a URL.
 // https://urlpattern.spec.whatwg.org/#canon-encoding-callbacks
 import { URL } from "./url.js";
 import { escapePattern } from "./pattern_parts.js";
@@ -8,13 +8,13 @@ export const SPECIAL = new Map([["ftp", "21"], ["file", ""], ["http", "80"], ["h
 
 const DUMMY_HOST = "dummy-9f2c1b7e.invalid";
 const dummyURL = () => new URL(`https://${DUMMY_HOST}/`);
-const ignored = /[\t\n\r]/g; // what a URL parser removes wherever it stands
+const ignored = /[\t\n\r]/g; // characters that a URL parser removes everywhere
 
 function invalid(component, value) {
-  return new TypeError(`URLPattern: '${value}' is no ${component} of a URL.`);
+  return new TypeError(`URLPattern: '${value}' is not a valid ${component} of a URL.`);
 }
 
-/** Each takes text that is not empty. */
+/** Each function takes a non-empty text. */
 export const canonicalize = {
   protocol(value) {
     const url = URL.parse(`${value}://${DUMMY_HOST}/`);
@@ -37,7 +37,7 @@ export const canonicalize = {
   hostname(value) {
     const url = dummyURL();
     url.hostname = value;
-    // A setter of URL ignores what it cannot use.
+    // The setters of URL ignore invalid values.
     if (url.hostname === DUMMY_HOST) throw invalid("hostname", value);
     return url.hostname;
   },
@@ -90,7 +90,7 @@ function isAbsolutePathname(path, isPattern) {
   return path.startsWith("/") || (isPattern && (path.startsWith("\\/") || path.startsWith("{/")));
 }
 
-/** A component is taken from the base URL if neither it nor any of those before it is given. */
+/** A component is inherited from the base URL if neither it nor an earlier component is given. */
 const INHERITED = ["protocol", "hostname", "port", "pathname", "search", "hash"];
 
 function inherit(result, init, base, isPattern) {
@@ -114,12 +114,12 @@ function inherit(result, init, base, isPattern) {
 
 const hasOpaquePath = (url) => url.host === "" && !url.pathname.startsWith("/");
 
-/** https://urlpattern.spec.whatwg.org/#process-a-urlpatterninit; `result` holds what components are when nobody gives them. */
+/** https://urlpattern.spec.whatwg.org/#process-a-urlpatterninit; `result` holds the defaults. */
 export function processInit(init, isPattern, result = {}) {
   let base = null;
   if (init.baseURL !== undefined) {
     base = URL.parse(init.baseURL);
-    if (base === null) throw new TypeError(`URLPattern: '${init.baseURL}' is no URL to be a base.`);
+    if (base === null) throw new TypeError(`URLPattern: '${init.baseURL}' is not a valid base URL.`);
     inherit(result, init, base, isPattern);
   }
   const canonical = (name, value, ...more) => (isPattern || value === "" ? value : canonicalize[name](value, ...more));

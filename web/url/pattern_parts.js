@@ -1,10 +1,10 @@
-// One component of a URL pattern: its text into parts, the parts into a regular expression and a text again.
+// One component of a URL pattern: parses its text into parts, and converts the parts to a regular expression and back to text.
 // https://urlpattern.spec.whatwg.org/#parsing-pattern-strings
 import { isNameCodePoint, tokenize } from "./pattern_tokens.js";
 
 const FULL_WILDCARD = ".*";
 
-/** https://urlpattern.spec.whatwg.org/#options-header; `prefix` is what a group may take from the text before it. */
+/** https://urlpattern.spec.whatwg.org/#options-header; `prefix` is the character that a group may take from the text before it. */
 export const DEFAULT = { delimiter: "", prefix: "" };
 export const HOSTNAME = { delimiter: ".", prefix: "" };
 export const PATHNAME = { delimiter: "/", prefix: "/" };
@@ -22,7 +22,7 @@ class PatternParser {
   #tokens;
   #at = 0;
   #parts = [];
-  #fixed = ""; // text that belongs to no part yet
+  #fixed = ""; // text not yet added to a part
   #names = new Set();
   #nextNumber = 0;
   #options;
@@ -181,7 +181,7 @@ function toPatternString(parts, options) {
       const isAlone = previous === undefined || previous.type === "fixed-text" || previous.modifier !== "";
       text += !isNamed && (isAlone || isGroup || prefix !== "") ? "*" : `(${FULL_WILDCARD})`;
     }
-    // A letter behind a name would be read as part of it.
+    // A letter after a name would be read as part of the name.
     if (type === "segment-wildcard" && isNamed && isNameCodePoint(Array.from(suffix)[0], false)) text += "\\";
     text += escapePattern(suffix);
     result += (isGroup ? `{${text}}` : text) + modifier;
@@ -201,7 +201,7 @@ function needsGroup({ type, modifier, prefix, suffix }, isNamed, previous, next,
 
 /**
  * https://urlpattern.spec.whatwg.org/#compile-a-component: { regexp, names, text, hasRegExpGroups }.
- * `encode(text)` gives text as a URL has it.
+ * `encode(text)` converts text to the form it has in a URL.
  */
 export function compileComponent(input, encode, options, ignoreCase = false) {
   const parts = new PatternParser(input, options, (text) => (text === "" ? "" : encode(text))).parse();
@@ -210,7 +210,7 @@ export function compileComponent(input, encode, options, ignoreCase = false) {
   try {
     regexp = new RegExp(source, ignoreCase ? "vi" : "v");
   } catch {
-    throw new TypeError(`URLPattern: '${input}' has a regular expression that cannot be read.`);
+    throw new TypeError(`URLPattern: '${input}' has an invalid regular expression.`);
   }
   const hasRegExpGroups = parts.some((part) => part.type === "regexp");
   return { regexp, names, text: toPatternString(parts, options), hasRegExpGroups };

@@ -1,4 +1,4 @@
-// The texts of URL patterns, read: https://urlpattern.spec.whatwg.org/#pattern-strings
+// Tokenizes pattern strings: https://urlpattern.spec.whatwg.org/#pattern-strings
 
 const NAME_START = /[$_\p{ID_Start}]/u;
 const NAME_PART = /[$_\u200c\u200d\p{ID_Continue}]/u;
@@ -8,7 +8,7 @@ export function isNameCodePoint(codePoint, isFirst) {
   return codePoint !== undefined && (isFirst ? NAME_START : NAME_PART).test(codePoint);
 }
 
-/** Where the regular expression ends that begins at `start`, or -1. https://urlpattern.spec.whatwg.org/#tokenize, step 9 of the loop */
+/** The end of the regular expression that begins at `start`, or -1. https://urlpattern.spec.whatwg.org/#tokenize, step 9 of the loop */
 function endOfRegExp(points, start) {
   let depth = 1;
   for (let at = start; at < points.length; at++) {
@@ -31,8 +31,8 @@ function endOfRegExp(points, start) {
 const SINGLE = { "*": "asterisk", "+": "other-modifier", "?": "other-modifier", "{": "open", "}": "close" };
 
 /**
- * https://urlpattern.spec.whatwg.org/#tokenize: tokens of { type, value, index }, `index` in code points. What cannot be
- * read is an error, or with `isLenient` a token of type "invalid-char".
+ * https://urlpattern.spec.whatwg.org/#tokenize: tokens of { type, value, index }, `index` in code points. An invalid character is an
+ * error, or with `isLenient` a token of type "invalid-char".
  */
 export function tokenize(points, isLenient = false) {
   const tokens = [];
@@ -77,11 +77,11 @@ class ConstructorStringParser {
   result = {};
   #points;
   #tokens;
-  #start = 0; // of the component that is being read
+  #start = 0; // of the current component
   #at = 0;
-  #step = 1; // 0 when a state was entered and has not seen a token
-  #depth = 0; // of groups
-  #brackets = 0; // of an IPv6 address
+  #step = 1; // 0 after a state is entered and before its first token
+  #depth = 0; // nesting of groups
+  #brackets = 0; // nesting of the brackets of an IPv6 address
   #state = "init";
   #isSpecial = false;
   #isSpecialProtocol;
@@ -113,7 +113,7 @@ class ConstructorStringParser {
     return result;
   }
 
-  /** True when all of it is read. */
+  /** True at the end of the input. */
   #atEnd() {
     if (this.#state === "init") {
       this.#rewind();
@@ -180,7 +180,7 @@ class ConstructorStringParser {
     const state = this.#state;
     if (state !== "init" && state !== "authority") result[state] = this.#component();
     if (state !== "init" && next !== "done") {
-      // What stands between the two is there, and empty.
+      // The components in between are present and empty.
       if (isBefore(state, "hostname") && isBefore("hostname", next)) result.hostname ??= "";
       if (isBefore(state, "pathname") && isBefore("pathname", next)) result.pathname ??= this.#isSpecial ? "/" : "";
       if (isBefore(state, "search") && next === "hash") result.search ??= "";
@@ -207,7 +207,7 @@ class ConstructorStringParser {
     return token.value === value && ["char", "escaped-char", "invalid-char"].includes(token.type);
   }
 
-  /** https://urlpattern.spec.whatwg.org/#is-a-search-prefix: a question mark that makes nothing before it optional. */
+  /** https://urlpattern.spec.whatwg.org/#is-a-search-prefix: a question mark that is not a modifier. */
   #isSearchPrefix() {
     if (this.#is("?")) return true;
     if (this.#tokens[this.#at].value !== "?") return false;
@@ -220,7 +220,7 @@ class ConstructorStringParser {
   }
 }
 
-/** The components of a pattern that was given as one string. `isSpecialProtocol(pattern)`: may it match http and the like? */
+/** The components of a pattern given as one string. `isSpecialProtocol(pattern)`: true if it can match a special scheme. */
 export function parseConstructorString(input, isSpecialProtocol) {
   return new ConstructorStringParser(input, isSpecialProtocol).parse();
 }

@@ -4,7 +4,7 @@ import { definePairs } from "../internal/pair_iterator.js";
 import { defineInterface } from "../internal/platform.js";
 import { forEachProperty, requireArguments, toSequence, toUSVString } from "../internal/webidl.js";
 
-/** https://url.spec.whatwg.org/#dom-url-searchparams: { params, update(query) } of a URL that is told of changes. */
+/** https://url.spec.whatwg.org/#dom-url-searchparams: { params, update(query) } for a URL that follows changes. */
 export let createLinkedParams;
 export let isURLSearchParams;
 
@@ -14,27 +14,27 @@ function withoutMark(query) {
   return query.startsWith("?") ? query.slice(1) : query;
 }
 
-/** https://url.spec.whatwg.org/#urlsearchparams-initialize, of a sequence. */
+/** https://url.spec.whatwg.org/#urlsearchparams-initialize, for a sequence. */
 function pairsOfSequence(value) {
   const pairs = [];
   for (const item of toSequence(value, "URLSearchParams constructor")) {
     const pair = toSequence(item, "URLSearchParams constructor");
-    if (pair.length !== 2) throw new TypeError("URLSearchParams constructor: a pair has not two items.");
+    if (pair.length !== 2) throw new TypeError("URLSearchParams constructor: a pair does not have exactly two items.");
     pairs.push(toUSVString(pair[0]), toUSVString(pair[1]));
   }
   return pairs;
 }
 
-/** https://url.spec.whatwg.org/#urlsearchparams-initialize, of a record. */
+/** https://url.spec.whatwg.org/#urlsearchparams-initialize, for a record. */
 function pairsOfRecord(value) {
-  const record = new Map(); // names may become the same by conversion: the last wins, in the place of the first
+  const record = new Map(); // conversion may make names equal: the last value wins, at the position of the first
   forEachProperty(value, toUSVString, (key, item) => record.set(toUSVString(key), toUSVString(item)));
   return [...record].flat();
 }
 
 export class URLSearchParams {
   #list;
-  #changed = null; // (query) => void, of the URL these belong to
+  #changed = null; // (query) => void, of the URL that owns the object
 
   constructor(init = "") {
     if (typeof init === "string" || (typeof init !== "object" && typeof init !== "function") || init === null) {
@@ -133,7 +133,7 @@ export class URLSearchParams {
     this.#update();
   }
 
-  /** https://url.spec.whatwg.org/#dom-urlsearchparams-sort: by code units, which is what < compares. */
+  /** https://url.spec.whatwg.org/#dom-urlsearchparams-sort: by code units, as < compares. */
   sort() {
     const list = this.#list;
     const pairs = [];

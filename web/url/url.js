@@ -1,14 +1,14 @@
 // https://url.spec.whatwg.org/#url-class
 //
-// The parser is ada, in C++. It gives the whole address as one string and nine numbers that say where its parts are, so
-// reading a part is a substring and changing one is a call that gives a new string and new numbers.
+// The parser is ada, in C++. It returns the whole URL as one string and nine offsets of its parts. Reading a part is a substring;
+// changing a part is a call that returns a new string and new offsets.
 import { createLinkedParams, URLSearchParams } from "./search_params.js";
 import { lazy } from "../internal/lazy.js";
 import { native } from "../internal/native.js";
 import { defineInterface } from "../internal/platform.js";
 import { requireArguments, toUSVString } from "../internal/webidl.js";
 
-// What native.parseUrl and native.setUrlPart fill, in this order (see engine/src/native/url.cc).
+// Filled by native.parseUrl and native.setUrlPart, in this order (see engine/src/native/url.cc).
 const found = new Uint32Array(9);
 const OMITTED = -1; // 0xFFFFFFFF as a signed number
 
@@ -17,15 +17,15 @@ const PART = Object.freeze({
   protocol: 0, username: 1, password: 2, host: 3, hostname: 4, port: 5, pathname: 6, search: 7, hash: 8,
 });
 
-// Schemes whose origin is a tuple, without the slow way through the parser.
+// Schemes with a tuple origin, for which the origin needs no second parse.
 const TUPLE_ORIGIN = ["http:", "https:", "ws:", "wss:", "ftp:"];
 
-/** The normalised address, or undefined: for those who need no URL object. https://url.spec.whatwg.org/#concept-url-parser */
+/** The normalized URL, or undefined; for code that needs no URL object. https://url.spec.whatwg.org/#concept-url-parser */
 export function parseHref(input, base = undefined) {
   return native.parseUrl(input, base, found);
 }
 
-/** True if the address last given by parseHref has a user name or password. https://url.spec.whatwg.org/#include-credentials */
+/** True if the URL last returned by parseHref has a user name or password. https://url.spec.whatwg.org/#include-credentials */
 export function lastHadCredentials() {
   return found[2] > found[1] || found[1] > found[0] + 2;
 }
@@ -40,7 +40,7 @@ export class URL {
   #pathnameStart = 0;
   #searchStart = OMITTED;
   #hashStart = OMITTED;
-  #params = null; // made when searchParams is first read
+  #params = null; // created when searchParams is first read
 
   /** https://url.spec.whatwg.org/#dom-url-url */
   constructor(url, base = undefined) {
@@ -111,7 +111,7 @@ export class URL {
 
   /** https://url.spec.whatwg.org/#dom-url-origin */
   get origin() {
-    this.#href; // a brand check: what follows is public
+    this.#href; // a brand check: the getters below are public
     const { protocol } = this;
     if (TUPLE_ORIGIN.includes(protocol)) return `${protocol}//${this.host}`;
     if (protocol !== "blob:") return "null";
@@ -144,7 +144,7 @@ export class URL {
     this.#set(PART.password, value);
   }
 
-  // The host begins behind the "@" if there is one.
+  // The host begins after the "@", if there is one.
   #nameStart() {
     const start = this.#hostStart;
     return this.#hostEnd > start && this.#href.charCodeAt(start) === 0x40 ? start + 1 : start;
@@ -152,7 +152,7 @@ export class URL {
 
   get host() {
     const start = this.#nameStart();
-    // An empty host may be followed by "/.", which is no part of it.
+    // An empty host may be followed by "/.", which is not part of it.
     return start === this.#hostEnd ? "" : this.#href.slice(start, this.#pathnameStart);
   }
 
@@ -222,7 +222,7 @@ export class URL {
   }
 }
 
-// An address in a message is cut: it may be as long as a string can be.
+// Shortens a URL for an error message.
 function abridge(text) {
   const shown = toUSVString(text);
   return shown.length > 200 ? `${shown.slice(0, 200)}…` : shown;

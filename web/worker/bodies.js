@@ -1,20 +1,29 @@
-// Bodies on their way between the engine and a worker: chunks in, chunks out, each with back-pressure.
+// Body chunks between the engine and a worker, with backpressure in both directions.
 import { native } from "../internal/native.js";
 import { readNext } from "../streams/streams.js";
 
-/** A request body that arrives in pieces. The engine lets Python send more as pieces are read. */
+/** A request body that arrives in chunks. As the worker reads chunks, the engine lets Python send more. */
 export class IncomingBody {
   #call;
   #chunks = [];
   #ended = false;
   #error = undefined;
-  #reader = null; // { resolve, reject } of the read that waits
+  #reader = null; // { resolve, reject } of the pending read
+  #head;
 
-  constructor(call) {
+  /** `head` is that of the request. */
+  constructor(call, head = "") {
     this.#call = call;
+    this.#head = head;
   }
 
-  /** The next piece, or null at the end. One read at a time. */
+  /** The Content-Length of the request, which the front enforces; undefined if it has none. */
+  get declaredLength() {
+    const found = /\ncontent-length:[ \t]*(\d{1,15})[ \t]*\r\n/i.exec(this.#head);
+    return found === null ? undefined : Number(found[1]);
+  }
+
+  /** The next chunk, or null at the end. One read at a time. */
   read() {
     if (this.#chunks.length > 0) return Promise.resolve(this.#take());
     if (this.#error !== undefined) return Promise.reject(this.#error);
@@ -25,7 +34,7 @@ export class IncomingBody {
     });
   }
 
-  /** All of it goes out as the response body, past JavaScript. Resolves at its end. */
+  /** Sends the whole request body as the response body inside the engine, without JavaScript. Resolves at its end. */
   pipe() {
     if (this.#error !== undefined) return Promise.reject(this.#error);
     const chunks = this.#chunks;
@@ -35,12 +44,12 @@ export class IncomingBody {
       return Promise.resolve();
     }
     return new Promise((resolve, reject) => {
-      this.#ended = false; // the end is when the last byte has gone
+      this.#ended = false; // it ends when the last byte is sent
       this.#reader = { resolve, reject };
     });
   }
 
-  /** The worker does not want the rest. */
+  /** The worker does not read the rest. */
   cancel() {
     if (this.#ended) return;
     this.#ended = true;
@@ -48,7 +57,19 @@ export class IncomingBody {
     native.stopBody(this.#call);
   }
 
-  /** From the engine: a piece, or null at the end. */
+  /** The call is over. Unread data is lost, and reading it is an error: the body must not look empty. */
+  close() {
+    if (this.#ended && this.#chunks.length === 0) return;
+    const hadEnded = this.#ended;
+    this.#ended = true;
+    this.#chunks.length = 0;
+    this.#error ??= new TypeError("Can't read from request stream after response has been sent.");
+    if (!hadEnded) native.stopBody(this.#call);
+    this.#reader?.reject(this.#error);
+    this.#reader = null;
+  }
+
+  /** From the engine: a chunk, or null at the end. */
   push(chunk) {
     if (this.#ended) return;
     if (chunk === null) this.#ended = true;
@@ -59,7 +80,7 @@ export class IncomingBody {
     reader.resolve(chunk === null ? null : this.#take());
   }
 
-  /** From the engine: the client is gone. */
+  /** From the engine: the client disconnected. */
   fail(error) {
     if (this.#ended) return;
     this.#ended = true;
@@ -75,10 +96,10 @@ export class IncomingBody {
   }
 }
 
-/** A response body that leaves in pieces, as fast as the client takes them. */
+/** A response body that is sent in chunks, as fast as the client reads them. */
 export class OutgoingBody {
   #call;
-  #source; // { read(): Promise<Uint8Array | null>, cancel(reason) }, and pipe() if it can pass by the engine
+  #source; // { read(): Promise<Uint8Array | null>, cancel(reason) }, and pipe() if the engine can send it without JavaScript
   #waiting = null; // resolves when there is credit again
   #stopped = false;
 
@@ -87,7 +108,7 @@ export class OutgoingBody {
     this.#source = source;
   }
 
-  /** Sends everything; resolves at the end, rejects with what broke the stream. */
+  /** Sends the whole body. Resolves at the end; rejects with the error that broke the stream. */
   async send() {
     if (this.#source instanceof IncomingBody) return this.#source.pipe();
     if (this.#source.isUntouched) {
@@ -106,7 +127,7 @@ export class OutgoingBody {
     native.endBody(this.#call);
   }
 
-  // The rest of a chunk, as there is credit for it.
+  // Sends the rest of a chunk whenever there is credit.
   async #write(chunk, start) {
     let sent = start;
     while (sent < chunk.byteLength && !this.#stopped) {
@@ -118,14 +139,14 @@ export class OutgoingBody {
     }
   }
 
-  /** From the engine: the client took some. */
+  /** From the engine: the client has read some data. */
   resume() {
     const waiting = this.#waiting;
     this.#waiting = null;
     waiting?.();
   }
 
-  /** From the engine: the client is gone. */
+  /** From the engine: the client disconnected. */
   stop(reason) {
     if (this.#stopped) return;
     this.#stopped = true;
@@ -134,7 +155,7 @@ export class OutgoingBody {
   }
 }
 
-function concat(chunks) {
+export function concat(chunks) {
   if (chunks.length === 1) return chunks[0];
   const all = new Uint8Array(chunks.reduce((sum, chunk) => sum + chunk.byteLength, 0));
   let at = 0;
@@ -145,7 +166,7 @@ function concat(chunks) {
   return all;
 }
 
-/** Bytes that are all here but too many for one frame, as a source. */
+/** A source of bytes that are complete but too many for one frame. */
 export function sourceOfBytes(bytes) {
   let position = 0;
   return {
@@ -158,7 +179,7 @@ export function sourceOfBytes(bytes) {
   };
 }
 
-/** A worker's stream, as a source. */
+/** A source that reads a worker's stream. */
 export function sourceOfStream(stream) {
   const reader = stream.getReader();
   return {

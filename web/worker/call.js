@@ -19,16 +19,16 @@ import { isEntrypoint } from "./handlers.js";
 const MAX_RESPONSE_HEAD = 128 * 1024;
 const UPGRADE = /\nupgrade:[ \t]*websocket[ \t]*\r/i;
 
-// Calls that are not over, for the engine to name them by their id. A call that answers at once is never in here.
+// Open calls by id, so that the engine can refer to them. A call that responds immediately is never added.
 const calls = new Map();
 
-let latest = null; // the call that began last: until its handler has returned, the only one that may be in no map
+let latest = null; // the call that started last; only this one may be open without being in `calls`, until its handler returns
 
 export function findCall(id) {
   return calls.get(id);
 }
 
-/** The call of this number if it is not over yet, for code that runs in it. */
+/** The call with this id if it is still open, for code that runs in it. */
 export function runningCall(id) {
   if (calls.has(id)) return calls.get(id);
   return latest !== null && latest.id === id && !latest.isOver() ? latest : undefined;
@@ -40,23 +40,25 @@ export class Call {
     this.incoming = null; // IncomingBody of a streamed request body
     this.outgoing = null; // OutgoingBody of a streamed response body
     this.signal = null;
-    this.waits = 0; // promises given to waitUntil that are not settled
-    this.answered = false; // nothing more will be sent to the client
+    this.waits = 0; // unsettled waitUntil() promises
+    this.answered = false; // nothing more is sent to the client
     this.canceled = false;
-    this.isHead = false; // the client asks for what a GET would bring, without its body
-    this.isUpgrade = false; // the client asks for a WebSocket: its messages come where others have a request body
+    this.head = ""; // head of the request
+    this.isHead = false; // a HEAD request: the response is sent without its body
+    this.isUpgrade = false; // a WebSocket upgrade: messages arrive in place of a request body
     this.socket = null; // SocketPort of a call that became a WebSocket
-    this.rejected = null; // { error } of the first waitUntil() promise that was rejected
-    this.said = undefined; // what an event's handler has told so far, for Python to know even if it throws
-    this.onIdle = null; // called when waitUntil() holds nothing any more
+    this.rejected = null; // { error } of the first rejected waitUntil() promise
+    this.said = undefined; // what an event's handler has reported so far; sent to Python even if the handler throws
+    this.onIdle = null; // called when no waitUntil() promise is pending
   }
 
-  /** `run(request, call)` is the worker's code. Nothing it does throws out of here. */
+  /** `run(request, call)` is the worker's code. This method never throws what that code throws. */
   start(run, head, body, streaming) {
     if (streaming) {
-      this.incoming = new IncomingBody(this.id);
+      this.incoming = new IncomingBody(this.id, head);
       if (body !== null) this.incoming.push(body);
     }
+    this.head = head;
     this.isHead = head.startsWith("HEAD ");
     this.isUpgrade = streaming && UPGRADE.test(head);
     const content = this.isUpgrade ? null : streaming ? this.incoming : body;
@@ -76,7 +78,7 @@ export class Call {
     try {
       this.awaitResult(result);
     } catch (error) {
-      this.fail(ErrorCode.EXCEPTION, error); // a getter of what was returned threw
+      this.fail(ErrorCode.EXCEPTION, error); // a getter of the returned value threw
     }
   }
 
@@ -93,7 +95,7 @@ export class Call {
     );
   }
 
-  /** Any other event: what `run(call)` gives goes to Python when all that waitUntil() holds is settled too. */
+  /** An event other than fetch. The result of `run(call)` is sent to Python once every waitUntil() promise is settled. */
   startEvent(run) {
     latest = this;
     calls.set(this.id, this);
@@ -113,7 +115,7 @@ export class Call {
     );
   }
 
-  /** A method that another worker called. Its value leaves at once; streams in it are sent while the response stays open. */
+  /** A method call from another worker. The value is sent immediately; its streams are sent while the response stays open. */
   startMethod(run) {
     latest = this;
     calls.set(this.id, this);
@@ -127,10 +129,10 @@ export class Call {
     );
   }
 
-  /** The outcome of an event: bytes as they are, anything else as JSON. */
+  /** Sends the outcome of an event: bytes unchanged, any other value as JSON. */
   tell(status, value) {
     const body = value instanceof Uint8Array ? value : JSON.stringify(value ?? {});
-    const done = status === 200 && this.waits === 0; // Python reads what went wrong before it hears of the end
+    const done = status === 200 && this.waits === 0; // a failure is sent first, so that Python reads it before the end of the call
     if (native.respond(this.id, status, "", body, done)) {
       this.answered = true;
       this.finishIfDone();
@@ -152,7 +154,7 @@ export class Call {
     if (this.canceled) return;
     let parts;
     try {
-      parts = describeResponse(response);
+      parts = describeResponse(response, this.head);
     } catch (error) {
       this.fail(ErrorCode.NOT_A_RESPONSE, error);
       return;
@@ -178,7 +180,7 @@ export class Call {
     this.stream(status, head, body); // too large for one frame, or a stream
   }
 
-  /** The answer is a WebSocket: the call lasts as long as that does. */
+  /** The response is a WebSocket; the call stays open until the socket closes. */
   becomeSocket(socket, head) {
     if (this.incoming === null || !this.isUpgrade) {
       this.fail(ErrorCode.NOT_A_RESPONSE, new TypeError("A Response with a webSocket answers only a WebSocket upgrade request."));
@@ -208,7 +210,7 @@ export class Call {
     try {
       if (typeof body === "string") content = encodeText(body);
     } catch (error) {
-      this.fail(ErrorCode.EXCEPTION, error); // there is no memory for it
+      this.fail(ErrorCode.EXCEPTION, error); // out of memory
       return;
     }
     calls.set(this.id, this);
@@ -255,7 +257,7 @@ export class Call {
   finishIfDone() {
     if (!this.isOver()) return;
     calls.delete(this.id);
-    this.incoming?.cancel();
+    this.incoming?.close();
     if (native.done(this.id)) dropTimers(this.id);
   }
 
@@ -265,7 +267,7 @@ export class Call {
     return this.signal;
   }
 
-  /** From the engine: the client is gone; `atOnce` also for what waitUntil() holds, when the time is up. */
+  /** From the engine: the client disconnected. With `atOnce` the time is up, and waitUntil() promises are dropped too. */
   cancel(atOnce) {
     if (atOnce) this.waits = 0;
     const reason = new DOMException("The client disconnected.", "AbortError");
@@ -278,7 +280,7 @@ export class Call {
   }
 }
 
-// The front is told how long a body will be, where that is known, and holds us to it.
+// Declares the length of a body if it is known. The front enforces it.
 function lengthLine(body) {
   const length = body instanceof Uint8Array ? body.byteLength : lengthOfStream(body);
   return length === undefined ? "" : `content-length: ${length}\r\n`;
@@ -289,7 +291,7 @@ function sourceOf(body) {
   return isReadableStream(body) ? sourceOfStream(body) : body;
 }
 
-/** Bytes, and then nothing more until a promise is settled. */
+/** Sends bytes, then ends when the promise `end` is settled. */
 function sourceOfValue(bytes, end) {
   const first = sourceOfBytes(bytes);
   return {
@@ -302,7 +304,7 @@ function sourceOfValue(bytes, end) {
   };
 }
 
-/** What Python is told of an exception. */
+/** The description of an exception that is sent to Python. */
 function describeFailure(error, said) {
   return { ...lazy("worker/thrown.js").describeThrown(error), own: undefined, said };
 }
@@ -321,9 +323,15 @@ function describeValue(value) {
   }
 }
 
+function refuseFetch() {
+  throw new TypeError("Handler does not export a fetch() function.");
+}
+
 /** Runs the `fetch` of a module worker's default export. */
 export function runModule(target, env) {
-  if (isEntrypoint(target)) return (request, call) => new target(createContext(call), env).fetch(request);
+  const isClass = isEntrypoint(target);
+  if (typeof (isClass ? target.prototype : target).fetch !== "function") return refuseFetch;
+  if (isClass) return (request, call) => new target(createContext(call), env).fetch(request);
   return (request, call) => target.fetch(request, env, createContext(call));
 }
 

@@ -1,4 +1,4 @@
-// The module `cloudflare:workers`: what a handler is given as arguments, for code that is no handler.
+// The module `cloudflare:workers`: gives `env` and waitUntil() to code that does not receive a handler's arguments.
 // https://developers.cloudflare.com/workers/runtime-apis/bindings/#importing-env-as-a-global
 import { callOf } from "../internal/async_context.js";
 import { native } from "../internal/native.js";
@@ -7,7 +7,7 @@ import { runningCall } from "./call.js";
 import { currentEnv } from "./env.js";
 import { WorkerEntrypoint } from "./handlers.js";
 
-/** Keeps the running call alive until `promise` is settled. */
+/** Keeps the running call open until `promise` is settled. */
 function waitUntil(promise) {
   requireArguments(arguments.length, 1, "waitUntil");
   const call = runningCall(callOf(native.getAsyncContext()));
@@ -15,7 +15,7 @@ function waitUntil(promise) {
   call.waitUntil(promise);
 }
 
-/** A class of Cloudflare's that projects extend at their top level, and that nothing here makes objects of. */
+/** A class that projects extend at top level and that cannot be instantiated in Atoll. */
 function absent(name, what) {
   const Absent = class {
     constructor() {

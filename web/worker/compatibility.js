@@ -1,27 +1,27 @@
-// The behaviours a worker switches on and off by name, or by the day since which they are what everybody gets.
+// Compatibility flags: a worker switches them on or off by name, or gets them by its compatibility date.
 // https://developers.cloudflare.com/workers/configuration/compatibility-flags/
 
-// flag -> the day since which it is on by default
+// flag -> the date from which it is on by default
 const SINCE = { nodejs_compat: "2026-08-04", websocket_standard_binary_type: "2026-03-17" };
 
-// flag -> the names that switch it off, where that is not `no_` and the flag
+// flag -> the name that switches it off, if it is not `no_` followed by the flag
 const OPPOSITES = { nodejs_compat_populate_process_env: "nodejs_compat_do_not_populate_process_env" };
 
 let date = "";
 let flags = [];
 
-/** `day` is yyyy-mm-dd; a flag that nobody knows does nothing. */
+/** `day` is yyyy-mm-dd. An unknown flag has no effect. */
 export function setFlags(day, names) {
   date = day;
   flags = names ?? [];
 }
 
-/** True if the worker asks not to have it. */
+/** True if the worker switches the flag off. */
 export function isOff(flag) {
   return flags.includes(OPPOSITES[flag] ?? `no_${flag}`);
 }
 
-/** True if the worker asks to have it, or has it because of its date. */
+/** True if the worker switches the flag on, or its compatibility date does. */
 export function isOn(flag) {
   if (isOff(flag)) return false;
   return flags.includes(flag) || (SINCE[flag] !== undefined && date >= SINCE[flag]);

@@ -14,12 +14,12 @@ export class ExecutionContext {
     this.#props = props;
   }
 
-  /** What the service binding that called was deployed with. */
+  /** The `props` that the calling service binding was deployed with. */
   get props() {
     return this.#props;
   }
 
-  /** Keeps the call alive until `promise` is settled, after the response too. */
+  /** Keeps the call open until `promise` is settled, even after the response is sent. */
   waitUntil(promise) {
     if (typeof this !== "object" || this === null || !(#call in this)) {
       throw new TypeError("Illegal invocation: function called with incorrect `this` reference");
@@ -27,13 +27,13 @@ export class ExecutionContext {
     this.#call.waitUntil(promise);
   }
 
-  /** With no origin behind the worker there is nothing to pass through to. */
+  /** Does nothing: there is no origin behind the worker to pass a request to. */
   passThroughOnException() {}
 }
 
 defineInterface(ExecutionContext);
 
-/** The context of one call; `call` is told what to wait for. */
+/** The context of one call. Promises given to waitUntil() go to `call`. */
 export function createContext(call, props = {}) {
   return new ExecutionContext(OURS, call, props);
 }

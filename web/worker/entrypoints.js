@@ -1,10 +1,9 @@
 // What another worker may call: the exports of this one that are entry points.
 // https://developers.cloudflare.com/workers/runtime-apis/bindings/service-bindings/rpc/
 import { lazy } from "../internal/lazy.js";
-import { Event } from "../internal/wire.gen.js";
 import { createContext } from "./context.js";
 import { currentEnv } from "./env.js";
-import { defineEvent } from "./events.js";
+import { readMeta } from "./events.js";
 import { isEntrypointClass, WorkerEntrypoint } from "./handlers.js";
 
 const RESERVED = new Set(["constructor", "fetch", "connect", "dup", "alarm", "webSocketMessage", "webSocketClose", "webSocketError"]);
@@ -34,25 +33,44 @@ export function runEntrypoint({ entrypoint: name, props }) {
   };
 }
 
-/** A method of the class itself or of one it extends; neither of Object's nor of an instance. */
-function findMethod(Class, name) {
-  if (!RESERVED.has(name)) {
-    for (let at = Class.prototype; at !== WorkerEntrypoint.prototype && at !== null; at = Object.getPrototypeOf(at)) {
-      const found = Object.getOwnPropertyDescriptor(at, name);
-      if (typeof found?.value === "function") return found.value;
-    }
+/** A method or getter of the class itself or of one it extends; neither of Object's nor of an instance. */
+function findMember(Class, name) {
+  if (RESERVED.has(name)) throw new TypeError(`'${name}' is a reserved method and cannot be called over RPC.`);
+  for (let at = Class.prototype; at !== WorkerEntrypoint.prototype && at !== null; at = Object.getPrototypeOf(at)) {
+    const found = Object.getOwnPropertyDescriptor(at, name);
+    if (found !== undefined) return found;
   }
   throw new TypeError(`The RPC receiver does not implement the method "${name}".`);
 }
 
-/** Gives { bytes, sent } of what the method returned: see parcel.js. */
-defineEvent(Event.RPC, async (target, meta, body, call) => {
+function readMember({ get, value }, instance, name) {
+  if (typeof value === "function") {
+    throw new TypeError(`"${name}" is a method: call it. A function itself cannot be sent to another worker yet.`);
+  }
+  return get === undefined ? value : get.call(instance);
+}
+
+function callMember({ get, value }, instance, name, args) {
+  const method = get === undefined ? value : get.call(instance);
+  if (typeof method !== "function") throw new TypeError(`"${name}" is not a function.`);
+  return method.apply(instance, args);
+}
+
+/** The function that runs a method for another worker: it gives { bytes, sent } of the result, see parcel.js. */
+export function methodRunner(head, body) {
+  const meta = readMeta(head);
+  return (call) => runMethod(meta, body, call);
+}
+
+async function runMethod(meta, body, call) {
   const Class = entrypoint(meta.entrypoint);
   if (!isEntrypointClass(Class)) {
     throw new TypeError("The receiver is not an RPC object: only classes that extend WorkerEntrypoint have methods to call.");
   }
   const { readValue, writeValue } = lazy("worker/parcel.js");
-  const method = findMethod(Class, meta.method);
+  const name = meta.method;
+  const member = findMember(Class, name);
   const instance = new Class(createContext(call, meta.props), currentEnv());
-  return writeValue(await method.apply(instance, readValue(body)));
-});
+  const isRead = body === null || body.length === 0; // see service.js
+  return writeValue(await (isRead ? readMember(member, instance, name) : callMember(member, instance, name, readValue(body))));
+}

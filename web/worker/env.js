@@ -1,4 +1,4 @@
-// env, the second argument of a handler: variables as they are, bindings as objects of their kind.
+// env, the second argument of a handler: variables unchanged, bindings as objects of their class.
 import "#every-binding";
 import { makeBinding } from "../internal/bindings.js";
 
@@ -9,7 +9,7 @@ export function currentEnv() {
   return env;
 }
 
-/** `vars` are JSON values, `grants` a list of { name, kind }. A binding knows its name and nothing else. */
+/** `vars` are JSON values, `grants` is a list of { name, kind }. A binding knows only its name. */
 export function makeEnv(vars, grants) {
   env = { ...vars };
   for (const { name, kind } of grants ?? []) env[name] = makeBinding(kind, name);

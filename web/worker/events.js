@@ -1,24 +1,22 @@
-// What a call may start besides fetch. Python sends a JSON object and bytes, and gets a JSON object or bytes back, once the
-// handler and all that it gave to waitUntil() are done.
+// Events besides fetch that start a call. Python sends a JSON object and bytes, and receives a JSON object or bytes once the
+// handler and all its waitUntil() promises have finished.
 import { createExtendableEvent, dispatchGlobal, ExtendableEvent } from "../dom/global_scope.js";
-import { Event } from "../internal/wire.gen.js";
+import { runOfEvent } from "../internal/events.js";
 import { createContext } from "./context.js";
 import { currentEnv } from "./env.js";
 import { isEntrypoint } from "./handlers.js";
 
-/** event -> (target, meta, body, call) => what Python is told, or a promise of it. */
-const EVENTS = { __proto__: null };
-
-/** Say how an event is run. `target` is the default export of the worker, or null for a service-worker script. */
-export function defineEvent(event, run) {
-  EVENTS[event] = run;
+/** The JSON object of a head: it follows the line for the logs. */
+export function readMeta(head) {
+  return JSON.parse(head.slice(head.indexOf("\n") + 1));
 }
 
-/** The function that runs one event of a call. `head` is a line for the logs, then JSON. */
-export function eventRunner(event, head, body, target) {
-  const meta = JSON.parse(head.slice(head.indexOf("\n") + 1));
-  const run = EVENTS[event];
-  if (run === undefined) throw new TypeError(`There is no event ${event}.`);
+/** The function that runs one event of a call. `head` is the name of the event, a space, a line for the logs, then JSON. */
+export function eventRunner(head, body, target) {
+  const name = head.slice(0, head.indexOf(" "));
+  const run = runOfEvent(name);
+  if (run === undefined) throw new TypeError(`There is no event ${name}.`);
+  const meta = readMeta(head);
   return (call) => run(target, meta, body, call);
 }
 
@@ -55,44 +53,3 @@ function copyFields(value, event) {
     Object.defineProperty(event, key, { get: read, enumerable: true, configurable: true });
   }
 }
-
-/** https://developers.cloudflare.com/workers/runtime-apis/handlers/scheduled/ */
-class ScheduledController {
-  #cron;
-  #scheduledTime;
-  #noRetry = false;
-
-  constructor({ cron, scheduledTime }) {
-    this.#cron = cron;
-    this.#scheduledTime = scheduledTime;
-  }
-
-  get cron() {
-    return this.#cron;
-  }
-
-  get scheduledTime() {
-    return this.#scheduledTime;
-  }
-
-  get type() {
-    return "scheduled";
-  }
-
-  noRetry() {
-    this.#noRetry = true;
-  }
-
-  static outcome(controller) {
-    return { noRetry: controller.#noRetry };
-  }
-}
-
-const scheduledOutcome = ScheduledController.outcome;
-delete ScheduledController.outcome;
-
-defineEvent(Event.SCHEDULED, async (target, meta, body, call) => {
-  const controller = new ScheduledController(meta);
-  await callHandler(target, "scheduled", controller, call);
-  return scheduledOutcome(controller);
-});

@@ -1,8 +1,12 @@
 // What a worker exports, and the distinct ways in which that can be wrong.
 import { globalListeners } from "../dom/global_scope.js";
+import { eventHandlers } from "../internal/events.js";
 import { ErrorCode } from "../internal/wire.gen.js";
 
-const KNOWN = ["fetch", "scheduled", "queue", "email", "tail", "trace"];
+// Handlers of Cloudflare that Atoll never calls: a worker with only these is refused.
+const UNCALLED = ["email", "trace"];
+
+const known = () => ["fetch", ...eventHandlers(), ...UNCALLED];
 
 /** An error the engine reports under `code` instead of as an exception of the top-level code. */
 function refuse(code, message) {
@@ -45,7 +49,7 @@ export function moduleHandlers(exports) {
     throw refuse(ErrorCode.FETCH_NOT_FUNCTION, `fetch is not a function: the default export's \`fetch\` is ${target.fetch === null ? "null" : `a ${typeof target.fetch}`}.`);
   }
   const handlers = isEntrypoint(target) ? target.prototype : target;
-  const names = KNOWN.filter((name) => typeof handlers[name] === "function");
+  const names = known().filter((name) => typeof handlers[name] === "function");
   if (hasMethods) names.push("rpc");
   if (names.length === 0) throw refuse(ErrorCode.NO_FETCH, "No fetch handler: the default export has no fetch function.");
   return { target, names };
@@ -53,7 +57,7 @@ export function moduleHandlers(exports) {
 
 /** The handlers of a service-worker script. */
 export function scriptHandlers() {
-  const names = KNOWN.filter((name) => globalListeners(name) > 0);
+  const names = known().filter((name) => globalListeners(name) > 0);
   if (names.length === 0) {
     throw refuse(
       ErrorCode.NO_FETCH,

@@ -5,7 +5,8 @@ import { finalize, tameFinalizers } from "../finalizers.js";
 import { tameLanguage } from "../language.js";
 import { startClock } from "../internal/clock.js";
 import { prepareLazy, readAll } from "../internal/lazy.js";
-import { opNames, onReply } from "../internal/ops.js";
+import { defineBinding } from "../internal/bindings.js";
+import { defineOp, opNames, onReply } from "../internal/ops.js";
 import { Event } from "../internal/wire.gen.js";
 import { builtIn } from "../node/modules.js";
 import { chooseNodeGlobals, exposeNodeGlobals } from "../node/globals.js";
@@ -16,10 +17,8 @@ import { tameWebAssembly } from "../wasm.js";
 import { Call, findCall, runModule, runScript } from "./call.js";
 import { isOff, setFlags } from "./compatibility.js";
 import { currentEnv, makeEnv } from "./env.js";
-import { runEntrypoint, setExports } from "./entrypoints.js";
+import { methodRunner, runEntrypoint, setExports } from "./entrypoints.js";
 import { eventRunner } from "./events.js";
-import "./queues.js";
-import "./tails.js";
 import { moduleHandlers, scriptHandlers } from "./handlers.js";
 import { warmUp } from "./warmup.js";
 
@@ -70,6 +69,9 @@ function startEntrypoint(id, head, body, streaming) {
   new Call(id).start(run, head.slice(0, line) + head.slice(end + 1), body, streaming);
 }
 
+/** What the JavaScript half of a host program's binding is made with (atoll/bindings/host.py). */
+export const host = { defineBinding, defineOp };
+
 export const entry = {
   ops: opNames(),
   prepare,
@@ -82,8 +84,8 @@ export const entry = {
   },
   event(id, event, head, body, streaming) {
     if (event === Event.ENTRYPOINT) startEntrypoint(id, head, body, streaming);
-    else if (event === Event.RPC) new Call(id).startMethod(eventRunner(event, head, body, target));
-    else new Call(id).startEvent(eventRunner(event, head, body, target));
+    else if (event === Event.RPC) new Call(id).startMethod(methodRunner(head, body));
+    else new Call(id).startEvent(eventRunner(head, body, target));
   },
   body(id, chunk) {
     findCall(id)?.incoming?.push(chunk);

@@ -1,7 +1,7 @@
-// Values on their way between workers: V8's structured clone, and beside it what that does not know: Request, Response,
-// Headers, streams. A small body travels along, as bytes after the value; any other is a stream, and goes through a pipe.
+// Serializes values that travel between workers. V8's structured clone writes most of a value; this file adds Request, Response,
+// Headers and streams. A small body is sent as bytes after the value. A larger body or a stream goes through a pipe.
 //
-// Most values hold no platform object, and are what V8 writes: it begins with 0xff. The others are
+// Most values hold no platform object. They are sent as V8 writes them, beginning with 0xff. The others are
 //
 //     u8 zero | u32 length, the value | u32 length, JSON of the platform objects | their bytes
 import { PipedBody, sendThroughPipe } from "#bindings/pipe/pipe.js";
@@ -10,22 +10,23 @@ import { DOMException } from "../dom/exception.js";
 import { Body, extractBody, isUnusable, streamOf, takeBody } from "../fetch/body.js";
 import { Headers } from "../fetch/headers.js";
 import { isRequest, Request, requestState } from "../fetch/request.js";
-import { isResponse, Response, responseState } from "../fetch/response.js";
+import { listAsRead } from "../fetch/content_coding.js";
+import { headerList, isResponse, Response, responseState } from "../fetch/response.js";
 import { decodeText, encodeText } from "../internal/text.js";
 import { isDisturbed, isReadableStream } from "../streams/streams.js";
 import { sourceOfBytes, sourceOfStream } from "./bodies.js";
 
 const MOST_BYTES = 32 * 1024 * 1024;
-const SMALL = 64 * 1024; // bodies up to here travel along
+const SMALL = 64 * 1024; // bodies up to this size are sent with the value
 const NONE = Object.freeze([]);
-const PLAIN = 0xff; // the first byte of a value without platform objects,
-const HOSTS = new Uint8Array(1); // and of one with some
+const PLAIN = 0xff; // the first byte of a value without platform objects
+const HOSTS = new Uint8Array(1); // the first byte of a value with platform objects
 
 function refuse(message) {
   throw new DOMException(message, "DataCloneError");
 }
 
-/** How a platform object is told: JSON facts, and `take()`, which gives the bytes or the source that go with it. */
+/** Describes a platform object: facts in JSON, and `take()`, which returns the bytes or the source of its content. */
 function describe(object) {
   if (object instanceof Headers) return { facts: { kind: "headers", list: [...object] }, take: () => null };
   if (isReadableStream(object)) {
@@ -33,16 +34,22 @@ function describe(object) {
     return { facts: { kind: "stream" }, take: () => takeBody(extractBody(object)) };
   }
   if (isResponse(object)) {
-    const { status, statusText, headers } = object;
-    const { body, webSocket } = responseState(object);
+    const { status, statusText } = object;
+    const state = responseState(object);
+    const { body, webSocket } = state;
+    const list = pairsOf(listAsRead(headerList(state)));
     if (webSocket !== null) refuse("A Response with a webSocket cannot be sent to another worker by a method call: use fetch().");
-    return describeBody({ kind: "response", status, statusText, list: [...headers] }, body);
+    return describeBody({ kind: "response", status, statusText, list }, body);
   }
   if (isRequest(object)) {
     const { method, url, redirect, headers } = object;
     return describeBody({ kind: "request", method, url, redirect, list: [...headers] }, requestState(object).body);
   }
   return refuse(`A ${object.constructor.name} cannot be sent to another worker.`);
+}
+
+function pairsOf({ pairs }) {
+  return Array.from({ length: pairs.length / 2 }, (_, index) => [pairs[2 * index], pairs[2 * index + 1]]);
 }
 
 function describeBody(facts, body) {
@@ -59,7 +66,7 @@ const MAKERS = {
     new Request(url, { method, redirect, headers: list, body: body ?? undefined, duplex: body === null ? undefined : "half" }),
 };
 
-/** Bytes that travel along, or a source that is sent through a pipe. */
+/** The content as bytes to send with the value, or as a source to send through a pipe. */
 function partOf(content) {
   const whole = typeof content === "string" ? encodeText(content) : content;
   if (whole === null) return { form: "none" };
@@ -68,8 +75,8 @@ function partOf(content) {
 }
 
 /**
- * A value as bytes: { bytes, pipes, sent }, with the names of the pipes its streams go through, and the promises of their ends;
- * or a promise of it, if there are platform objects in the value.
+ * A value as { bytes, pipes, sent }: `pipes` are the names of the pipes for its streams, `sent` are promises that resolve when
+ * each stream is sent. Returns a promise of it if the value holds platform objects.
  */
 export function writeValue(value) {
   const found = [];
@@ -124,7 +131,7 @@ function lengthOf({ length }) {
   return new Uint8Array(new Uint32Array([length]).buffer);
 }
 
-/** The value that bytes stand for. */
+/** The value that writeValue() serialized. */
 export function readValue(whole) {
   if (whole[0] === PLAIN) return deserialize(whole);
   const view = new DataView(whole.buffer, whole.byteOffset, whole.byteLength);

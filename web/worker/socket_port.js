@@ -1,15 +1,16 @@
-// The link of a call that became a WebSocket: its request body brings messages, its response body takes them.
+// The engine's side of a call that became a WebSocket: messages arrive as its request body and leave as its response body.
 import { closeFrame, frame, FrameReader, tell } from "../sockets/frames.js";
-import { OutgoingBody } from "./bodies.js";
+import { concat, OutgoingBody } from "./bodies.js";
 
-const MUCH = 1024 * 1024; // unsent bytes that hold up whoever asks with ready()
+const PIECE = 64 * 1024; // most bytes in one chunk
+const MUCH = 1024 * 1024; // ready() waits while this many bytes are unsent
 
 export class SocketPort {
   #call;
-  #listener; // { hear(item) } at the worker's end, and ready() if it wants to be waited for
-  #queue = []; // frames that have not left
+  #listener; // { hear(item) } at the worker's end, and ready() if the sender should wait for it
+  #queue = []; // unsent frames
   #wake = null;
-  #ended = false; // nothing more will be sent
+  #ended = false; // nothing more is sent
   #heardClose = false;
   #onRoom = null;
   buffered = 0;
@@ -19,7 +20,7 @@ export class SocketPort {
     this.#listener = listener;
   }
 
-  /** Runs until both sides are closed. */
+  /** Runs until both sides have closed. */
   async run(incoming, outgoing) {
     await Promise.all([this.#receive(incoming), outgoing.send()]);
   }
@@ -37,12 +38,12 @@ export class SocketPort {
         await tell(this.#listener, items);
       }
     } catch {
-      // The client is gone, which is told like an end without a close.
+      // The client disconnected. The listener hears that as an end without a close frame.
     }
     this.lost();
   }
 
-  /** The client is gone. */
+  /** The client disconnected. */
   lost() {
     if (!this.#heardClose) {
       this.#heardClose = true;
@@ -72,7 +73,7 @@ export class SocketPort {
 
   #next() {
     if (this.#queue.length > 0) {
-      const bytes = this.#queue.shift();
+      const bytes = this.#takeSome();
       this.buffered -= bytes.length;
       if (this.buffered <= MUCH) this.#makeRoom();
       return Promise.resolve(bytes);
@@ -86,11 +87,19 @@ export class SocketPort {
     });
   }
 
+  // Takes the first frame and as many more as fit in one chunk, so that many small messages are sent together.
+  #takeSome() {
+    let count = 1;
+    let size = this.#queue[0].length;
+    while (count < this.#queue.length && size + this.#queue[count].length <= PIECE) size += this.#queue[count++].length;
+    return concat(this.#queue.splice(0, count));
+  }
+
   send(kind, bytes) {
     if (!this.#ended) this.#push(frame(kind, bytes));
   }
 
-  /** The other side answers with a close of its own, which ends the link. */
+  /** Sends a close frame. The other side answers with its own, which ends the connection. */
   close(code, reason) {
     if (!this.#ended) this.#push(closeFrame(code, reason));
   }

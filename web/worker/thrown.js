@@ -1,14 +1,14 @@
-// What one worker threw, on its way to another: class, message and own properties; where it was thrown is nobody else's business.
+// Serializes an exception for another worker: class, message and own properties. The stack is not shown to that worker.
 import { deserialize, serialize } from "../dom/clone.js";
 import { DOMException } from "../dom/exception.js";
 import { inspect } from "../internal/inspect.js";
 import { native } from "../internal/native.js";
 
 const ERRORS = { __proto__: null, Error, TypeError, RangeError, SyntaxError, ReferenceError, EvalError, URIError };
-const MOST_BYTES = 64 * 1024; // of own properties
+const MOST_BYTES = 64 * 1024; // most bytes of own properties
 const NOT_OWN = ["name", "message", "stack"];
 
-/** Facts as JSON has them, whatever the value does when it is looked at. */
+/** The exception as JSON. Never throws, even if reading the exception does. */
 export function describeThrown(error) {
   try {
     if (!(error instanceof Error)) return { name: "", message: inspect(error), stack: "" };
@@ -19,7 +19,7 @@ export function describeThrown(error) {
   }
 }
 
-/** Own properties as a structured clone in base64; those that cannot be cloned are left out. */
+/** Own properties as a structured clone in base64, without those that cannot be cloned. */
 function ownProperties(error) {
   const own = {};
   const keys = Object.keys(error);
@@ -31,7 +31,7 @@ function ownProperties(error) {
       serialize(value);
       Object.defineProperty(own, key, { value, enumerable: true });
     } catch {
-      // It stays behind.
+      // It cannot be cloned, so it is left out.
     }
   }
   if (Object.keys(own).length === 0) return undefined;
@@ -39,7 +39,7 @@ function ownProperties(error) {
   return bytes.length > MOST_BYTES ? undefined : native.btoa(String.fromCharCode(...bytes));
 }
 
-/** The error to throw in the place of one that another worker threw. */
+/** The error to throw here for an exception that another worker threw. */
 export function makeThrown({ name, message, dom, own }) {
   const error = dom === true ? new DOMException(message, name) : new (ERRORS[name] ?? Error)(message);
   if (dom !== true && !(name in ERRORS) && name !== "") {

@@ -1,7 +1,7 @@
-// A few calls to a worker of our own, so that the first call to a real one finds everything compiled.
+// Calls a small built-in worker, so that the common path is compiled before the first call to a real worker.
 //
-// It runs while the snapshot is made, which keeps the bytecode of all it touches, and again in every spare isolate, where it
-// brings in the memory a first call needs. There is no engine behind `native` then: what a call sends goes nowhere.
+// It runs while the snapshot is made, which keeps the bytecode of everything it touches. It runs again in every spare isolate,
+// to page in the memory that a first call needs. No engine is behind `native` then: what a call sends is dropped.
 import { TextEncoder } from "../encoding/text_encoder.js";
 import { Response } from "../fetch/response.js";
 import { ReadableStream } from "../streams/streams.js";
@@ -25,7 +25,7 @@ const handlers = [
   },
 ];
 
-/** `load` and `fetch` are the entry points of the engine; call ids are taken from 1 and free again afterwards. */
+/** `load` and `fetch` are the engine's entry points. Call ids start at 1 and are free again afterwards. */
 export function warmUp(load, fetch) {
   let handler;
   load({ default: { fetch: (...args) => handler(...args) } });

@@ -1,1 +1,1 @@
-"""The Cache API: responses by URL, for a while, on disk. Every worker has it."""
+"""The Cache API: responses by URL, on disk, until they expire. Every worker has it."""

@@ -1,5 +1,6 @@
-// caches.default and caches.open(): https://developers.cloudflare.com/workers/runtime-apis/cache/. What may be kept, for how
-// long, and what answers a range or a condition is decided in Python (http_cache.py).
+// caches.default and caches.open(): https://developers.cloudflare.com/workers/runtime-apis/cache/. Python (http_cache.py)
+// decides what is stored, for how long, and how ranges and conditions are answered.
+import { lazy } from "#web/internal/lazy.js";
 import { defineOp } from "#web/internal/ops.js";
 import { encodeText } from "#web/internal/text.js";
 import { defineInterface } from "#web/internal/platform.js";
@@ -9,7 +10,7 @@ import { HeaderList } from "#web/fetch/header_list.js";
 import { Request } from "#web/fetch/request.js";
 import { headerList, isResponse, Response, responseState } from "#web/fetch/response.js";
 import { isReadableStream } from "#web/streams/streams.js";
-import { sourceOfStream } from "#web/worker/bodies.js";
+import { sourceOfBytes, sourceOfStream } from "#web/worker/bodies.js";
 
 const match = defineOp("cache.match");
 const read = defineOp("cache.read");
@@ -20,9 +21,10 @@ const remove = defineOp("cache.delete");
 const OURS = Symbol("ours");
 const DEFAULT = "default";
 const LONGEST_NAME = 1024;
-const STATUS_TEXT = "status text: "; // begins the first line of what is kept, and no header can have such a name
+const MOST_AT_ONCE = 2 * 1024 * 1024; // bytes of a body in one op: Python's event loop is blocked while it copies them
+const STATUS_TEXT = "status text: "; // begins the first line of a stored head; no header can have such a name
 
-/** What identifies a response: the URL without its fragment, or `cf.cacheKey`; and the headers it may vary by. */
+/** The key of a response: the URL without its fragment, or `cf.cacheKey`, and the headers it may vary by. */
 function keyOf(input) {
   const request = input instanceof Request ? input : new Request(input);
   const { method, headers, cf } = request;
@@ -32,7 +34,7 @@ function keyOf(input) {
   return { method, url, head };
 }
 
-/** The body of a hit: `first`, then what Python still has. */
+/** The body of a hit: `first`, then the rest from Python. */
 function sourceOf(first, reader) {
   let next = first;
   return {
@@ -85,7 +87,7 @@ function requireCacheable(method, response) {
   return state;
 }
 
-/** Sends a body piece by piece, until it ends or is not wanted any more. */
+/** Sends a body piece by piece, until it ends or Python needs no more. */
 async function send(upload, source) {
   try {
     for (;;) {
@@ -117,21 +119,24 @@ export class Cache {
     return meta.found ? responseOf(url, meta, body) : undefined;
   }
 
-  /** https://w3c.github.io/ServiceWorker/#cache-put; resolves whether it was kept or not. */
+  /** https://w3c.github.io/ServiceWorker/#cache-put; resolves in any case, also if the response was not stored. */
   async put(request, response) {
     requireArguments(arguments.length, 2, "Cache.put");
     const { method, url, head } = keyOf(request);
     const state = requireCacheable(method, response);
-    const { pairs } = headerList(state);
+    const list = headerList(state);
+    const { pairs } = list.undone === "" ? list : lazy("fetch/content_coding.js").listAsRead(list);
     let reply = state.statusText === "" ? "" : `${STATUS_TEXT}${state.statusText}\r\n`;
     for (let i = 0; i < pairs.length; i += 2) reply += `${pairs[i]}: ${pairs[i + 1]}\r\n`;
-    const body = takeBody(state.body);
+    const taken = takeBody(state.body);
+    const body = typeof taken === "string" ? encodeText(taken) : taken;
     const meta = { cache: this.#name, url, head, status: state.status, reply, manual: state.encodeBody === "manual" };
-    if (body === null || typeof body === "string" || body instanceof Uint8Array) {
-      await put(meta, typeof body === "string" ? encodeText(body) : body);
+    const isBytes = body instanceof Uint8Array;
+    if (body === null || (isBytes && body.length <= MOST_AT_ONCE)) {
+      await put(meta, body);
       return;
     }
-    const source = isReadableStream(body) ? sourceOfStream(body) : body;
+    const source = isBytes ? sourceOfBytes(body) : isReadableStream(body) ? sourceOfStream(body) : body;
     const { upload } = (await put({ ...meta, stream: true })).meta;
     if (upload === null) source.cancel();
     else await send(upload, source);

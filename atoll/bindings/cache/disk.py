@@ -1,8 +1,8 @@
-"""Where cached responses are: an index in SQLite with the small bodies in it, and a file for each larger one.
+"""Cached responses on disk: a SQLite index, which holds small bodies, and a file for each larger body.
 
-Nothing here must last: a damaged index is thrown away at the start, a file without a row is removed, a row without its
-file is a miss. Every tenant has so many bytes; beyond them what was not used for longest goes. When a response was
-used is remembered in memory and written down now and then.
+The data may be lost: a damaged index is deleted at the start, a file without a row is removed, a row without its file
+is a miss. Every tenant has a quota of bytes; above it the least recently used responses are deleted. Times of use are
+kept in memory and written from time to time.
 """
 
 from __future__ import annotations
@@ -23,19 +23,20 @@ import apsw
 from atoll.bindings.cache.files import FileReader, FileWriter
 from atoll.bindings.cache.freshness import Headers, names_in
 from atoll.bindings.cache.hot import Hot
-from atoll.bindings.cache.store import MAX_VARIANTS, CacheSize, Kept, Place, Stored
+from atoll.bindings.cache.store import MAX_VARIANTS, CachePlace, CacheSize, Kept, Stored
 from atoll.db.sqlite import Database, rows
 
 log = logging.getLogger("atoll.bindings")
 
-OVERHEAD = 512  # bytes that a response counts for besides its own
-TOUCHES = 256  # uses that are written down together
-EXPIRED = 20  # responses whose time is over that go with every new one
+OVERHEAD = 512  # bytes that a response counts for besides head and body
+TOUCHES = 256  # uses that are written together
+DROPPED = 200  # responses that one step deletes: other writes must not wait long
+EXPIRED = 20  # expired responses that are deleted with every new one
 
 
 FIND = (
     "SELECT id, vary, status, head, is_manual, stored_at, expires_at, size, body, file FROM responses"
-    " WHERE tenant = ? AND cache = ? AND url = ? LIMIT ?"  # sorting it would cost more than all else
+    " WHERE tenant = ? AND cache = ? AND url = ? LIMIT ?"  # sorting would cost more than the rest
 )
 COSTS = "SELECT tenant, sum(cost) FROM responses GROUP BY tenant"
 KNOWN_FILES = "SELECT file FROM responses WHERE file <> ''"
@@ -60,7 +61,7 @@ class CacheDisk:
 
     # Reading
 
-    async def find(self, place: Place) -> list[Stored]:
+    async def find(self, place: CachePlace) -> list[Stored]:
         found = self._hot.get(place)
         if found is None:
             found = self._database.read(lambda connection: rows(connection, Stored, FIND, *place, MAX_VARIANTS))
@@ -80,9 +81,13 @@ class CacheDisk:
     def path(self, file: str) -> Path:
         return self._folder / file[:2] / file
 
-    async def measure(self, tenant: str) -> list[CacheSize]:
-        sql = "SELECT cache, count(*), sum(size) FROM responses WHERE tenant = ? GROUP BY cache ORDER BY cache"
-        return await self._database.search(lambda connection: rows(connection, CacheSize, sql, tenant))
+    async def measure(self, tenant: str, after: str = "", limit: int = 100) -> list[CacheSize]:
+        than = ">" if after else ">="  # a name may be empty
+        sql = (
+            f"SELECT cache, count(*), sum(size) FROM responses WHERE tenant = ? AND cache {than} ? GROUP BY cache"
+            " ORDER BY cache LIMIT ?"
+        )
+        return await self._database.search(lambda connection: rows(connection, CacheSize, sql, tenant, after, limit))
 
     async def kept(self, tenant: str, cache: str, after: int, limit: int) -> list[Kept]:
         sql = (
@@ -103,8 +108,8 @@ class CacheDisk:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         return name, os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
 
-    async def save(self, place: Place, stored: Stored) -> None:
-        """Keep a response in the place of the variant it replaces, and let others go if it is too much now."""
+    async def save(self, place: CachePlace, stored: Stored) -> None:
+        """Store a response in place of the variant it replaces, and evict others if the quota is exceeded."""
         touched, self._touched = self._touched, {}
         cost = stored.size + len(stored.head) + len(place.url) + OVERHEAD
 
@@ -119,8 +124,18 @@ class CacheDisk:
         gone = await self._database.write(act)
         self._hot.drop(place)
         await self._let_go(gone)
+        while (
+            self._used[place.tenant] > self._tenant_bytes and gone
+        ):  # a large response replaces many small ones: more steps
+            gone = await self._database.write(lambda connection: self._make_room(connection, place, stored.stored_at))
+            await self._let_go(gone)
 
-    async def remove(self, place: Place) -> bool:
+    async def _drop_some(self, which: str, values: Sequence[str | int]) -> list[_Gone]:
+        gone = await self._database.write(lambda connection: self._drop(connection, which, values))
+        await self._let_go(gone)
+        return gone
+
+    async def remove(self, place: CachePlace) -> bool:
         def act(connection: apsw.Connection) -> tuple[int, list[_Gone]]:
             sql = "SELECT count(*) FROM responses WHERE tenant = ? AND cache = ? AND url = ? AND expires_at > ?"
             [count] = rows(connection, int, sql, *place, int(time.time()))
@@ -131,24 +146,35 @@ class CacheDisk:
         return count > 0
 
     async def remove_tagged(self, tenant: str, cache: str, tag: str) -> bool:
-        sql = "SELECT id, head FROM responses WHERE tenant = ? AND cache = ? AND head LIKE '%cache-tag:%'"
-        heads = await self._database.search(lambda connection: rows(connection, _Head, sql, tenant, cache))
-        gone: list[_Gone] = []
-        for row in heads:
-            if tag.lower() in names_in(Headers.parse(row.head).get("cache-tag")):
-                gone += await self._database.write(partial(self._drop, which="id = ?", values=(row.id,)))
-        await self._let_go(gone)
-        return len(gone) > 0
+        sql = (
+            "SELECT id, CASE WHEN head LIKE '%cache-tag:%' THEN head ELSE '' END FROM responses"
+            " WHERE tenant = ? AND cache = ? AND id > ? ORDER BY id LIMIT ?"
+        )
+        found, last = False, 0
+        while heads := await self._database.search(partial(_heads, sql, tenant, cache, last)):
+            last = heads[-1].id
+            numbers = [row.id for row in heads if row.head and has_tag(row.head, tag)]
+            if numbers:
+                which = "id IN (SELECT value FROM json_each(?))"
+                found = bool(await self._drop_some(which, (f"[{','.join(map(str, numbers))}]",))) or found
+        return found
 
     async def clear(self, tenant: str, cache: str) -> bool:
-        which, values = "tenant = ? AND cache = ?", (tenant, cache)
-        gone = await self._database.write(lambda connection: self._drop(connection, which, values))
-        await self._let_go(gone)
-        return len(gone) > 0
+        return await self._drop_all("tenant = ? AND cache = ?", (tenant, cache))
 
     async def forget(self, tenant: str) -> None:
-        gone = await self._database.write(lambda connection: self._drop(connection, "tenant = ?", (tenant,)))
-        await self._let_go(gone)
+        await self._drop_all("tenant = ?", (tenant,))
+
+    async def _drop_all(self, which: str, values: Sequence[str | int]) -> bool:
+        """Delete the present responses in steps; other writes run in between. Responses added meanwhile stay."""
+        [last] = await self._database.search(
+            lambda connection: rows(connection, int, "SELECT coalesce(max(id), 0) FROM responses")
+        )
+        some = f"id IN (SELECT id FROM responses WHERE {which} AND id <= ? LIMIT ?)"
+        found = False
+        while await self._drop_some(some, (*values, last, DROPPED)):
+            found = True
+        return found
 
     async def close(self) -> None:
         await self._cleaning
@@ -158,7 +184,7 @@ class CacheDisk:
 
     # On the writer thread
 
-    def _make_room(self, connection: apsw.Connection, place: Place, now: int) -> list[_Gone]:
+    def _make_room(self, connection: apsw.Connection, place: CachePlace, now: int) -> list[_Gone]:
         tenant = place.tenant
         sql = "id IN (SELECT id FROM responses WHERE tenant = ? AND expires_at <= ? LIMIT ?)"
         gone = self._drop(connection, sql, (tenant, now, EXPIRED))
@@ -167,7 +193,9 @@ class CacheDisk:
             " ORDER BY id DESC LIMIT -1 OFFSET ?)"
         )
         gone += self._drop(connection, sql, (*place, MAX_VARIANTS))
-        while self._used[tenant] > self._tenant_bytes:
+        for _ in range(DROPPED):
+            if self._used[tenant] <= self._tenant_bytes:
+                break
             sql = "id IN (SELECT id FROM responses WHERE tenant = ? ORDER BY used_at, id LIMIT 1)"
             gone += self._drop(connection, sql, (tenant,))
             if not connection.changes():
@@ -175,7 +203,7 @@ class CacheDisk:
         return gone
 
     def _drop(self, connection: apsw.Connection, which: str, values: Sequence[str | int]) -> list[_Gone]:
-        """Delete rows; their files are nobody's any more."""
+        """Delete rows and return them; the caller removes their files."""
         sql = f"DELETE FROM responses WHERE {which} RETURNING tenant, cache, url, cost, file"
         gone = rows(connection, _Gone, sql, *values)
         for row in gone:
@@ -186,7 +214,7 @@ class CacheDisk:
 
     async def _let_go(self, gone: Sequence[_Gone]) -> None:
         for row in gone:
-            self._hot.drop(Place(row.tenant, row.cache, row.url))
+            self._hot.drop(CachePlace(row.tenant, row.cache, row.url))
         files = [row.file for row in gone if row.file]
         if files:
             await asyncio.to_thread(self.unlink_all, files)
@@ -195,21 +223,21 @@ class CacheDisk:
         for file in files:
             try:
                 self.path(file).unlink(missing_ok=True)
-            except OSError as error:  # a disk that turned read-only: the next start tidies
+            except OSError as error:  # the disk became read-only: the next start cleans up
                 log.warning("a file of the cache cannot be removed: %s", error)
 
     def _known_files(self) -> set[str]:
         return set(self._database.read(lambda connection: rows(connection, str, KNOWN_FILES)))
 
     def _remove_strays(self, known: set[str]) -> None:
-        """What a crash left: files that no row names. New ones are younger than this start."""
+        """Remove files without a row, which a crash left. Files newer than this start are kept."""
         started = time.time()
         try:
             for path in self._folder.glob("*/*"):
                 if path.name not in known and path.stat().st_mtime < started - 1:
                     path.unlink(missing_ok=True)
         except OSError as error:
-            log.warning("the folder of the cache could not be tidied: %s", error)
+            log.warning("the folder of the cache could not be cleaned up: %s", error)
 
 
 class _Head(NamedTuple):
@@ -225,6 +253,14 @@ class _Gone(NamedTuple):
     file: str
 
 
+def _heads(sql: str, tenant: str, cache: str, after: int, connection: apsw.Connection) -> list[_Head]:
+    return rows(connection, _Head, sql, tenant, cache, after, DROPPED)
+
+
+def has_tag(head: str, tag: str) -> bool:
+    return tag.lower() in names_in(Headers.parse(head).get("cache-tag"))
+
+
 def _note_uses(connection: apsw.Connection, touched: dict[int, int]) -> None:
     connection.executemany("UPDATE responses SET used_at = ? WHERE id = ?", [(at, n) for n, at in touched.items()])
 
@@ -233,7 +269,7 @@ def _open(folder: Path) -> Database:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     path = folder / "cache.db"
     if path.exists() and not _is_sound(path):
-        log.warning("%s is damaged and begins anew: it is only a cache", path)
+        log.warning("%s is damaged and was replaced by an empty one: it is only a cache", path)
         for suffix in ("", "-wal", "-shm"):
             path.with_name(path.name + suffix).unlink(missing_ok=True)
     return Database(path, migrations=resources.files("atoll.bindings.cache") / "migrations", synchronous="NORMAL")

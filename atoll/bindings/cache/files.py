@@ -1,4 +1,4 @@
-"""Bodies of cached responses on their way from and to the disk, by threads: the event loop never waits for a file."""
+"""Reads and writes bodies of cached responses on threads: the event loop never waits for a file."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import asyncio
 import os
 from collections.abc import Awaitable, Callable
 
-from atoll.bindings.cache.store import Place, Stored
+from atoll.bindings.cache.store import CachePlace, Stored
 
 INLINE = 64 * 1024  # a larger body is a file
 
 NewFile = Callable[[], tuple[str, int]]  # its name and descriptor
-Save = Callable[[Place, Stored], Awaitable[None]]
+Save = Callable[[CachePlace, Stored], Awaitable[None]]
 Unlink = Callable[[list[str]], None]
 
 
@@ -28,7 +28,9 @@ class FileReader:
         length = min(most, self._end - self._at)
         if length <= 0 or self._is_closed:
             return b""
-        self._reads += 1  # the descriptor must not go, and its number be another file's, while a thread reads from it
+        self._reads += (
+            1  # the descriptor must stay open while a thread reads: its number could be reused for another file
+        )
         try:
             piece = await asyncio.to_thread(os.pread, self._descriptor, length, self._at)
         finally:
@@ -50,7 +52,7 @@ class FileReader:
 
 
 class FileWriter:
-    """A body that stays in memory while it is small and becomes a file when it is not."""
+    """A body that is in memory while it is small, and then in a file."""
 
     def __init__(self, new_file: NewFile, save: Save, unlink: Unlink) -> None:
         self._new_file = new_file
@@ -76,10 +78,10 @@ class FileWriter:
             if self._is_closed:
                 self._let_go()
 
-    async def save(self, place: Place, stored: Stored) -> None:
+    async def save(self, place: CachePlace, stored: Stored) -> None:
         body = None if self._file else b"".join(self._pieces)
         await self._save(place, stored._replace(size=self._size, body=body, file=self._file))
-        self._file = ""  # it is the index's now
+        self._file = ""  # the index owns the file now
 
     def close(self) -> None:
         self._is_closed = True

@@ -1,7 +1,7 @@
-"""What HTTP says about caching, as far as a cache that answers workers needs it. Pure.
+"""The rules of HTTP caching, as far as a cache for workers needs them. Pure.
 
 https://www.rfc-editor.org/rfc/rfc9111 (caching) and https://www.rfc-editor.org/rfc/rfc9110 (ranges, conditions). The
-request's own Cache-Control is ignored, as Cloudflare does: a worker that asks the cache wants what is in it.
+request's own Cache-Control is ignored, as Cloudflare does: a worker that reads the cache wants its content.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from email.utils import parsedate_to_datetime
 from typing import NamedTuple
 
-# How long a response is kept that does not say it itself, by status, as Cloudflare does; others are not kept.
+# How long a response without an explicit lifetime is kept, by status, as at Cloudflare; others are not kept.
 DEFAULT_SECONDS = {200: 7_200, 203: 7_200, 301: 7_200, 308: 7_200, 302: 1_200, 303: 1_200, 404: 180, 410: 180}
-LONGEST = 365 * 86_400  # what is said to be fresh for longer is kept so long
+LONGEST = 365 * 86_400  # seconds; longer lifetimes are capped
 LONGEST_DATE = 64  # characters
 MOST_VARYING = 50  # headers that one response may vary by
 RANGE = re.compile(r"bytes\s*=\s*(\d{0,18})-(\d{0,18})\s*", re.I)
@@ -34,7 +34,7 @@ class Headers:
         return cls((name.strip().lower(), value.strip()) for name, found, value in lines if found)
 
     def get(self, name: str) -> str | None:
-        """The value of a header, several joined as HTTP joins them."""
+        """The value of a header; several are joined as HTTP does."""
         values = [value for other, value in self.pairs if other == name]
         return ", ".join(values) if values else None
 
@@ -53,9 +53,9 @@ class Keeping(NamedTuple):
 
 
 def directives(header: str | None) -> dict[str, str]:
-    """Of a Cache-Control header; the first of a kind counts, one without a value is ""."""
+    """The directives of a Cache-Control header. The first of each name counts; one without a value is ""."""
     found: dict[str, str] = {}
-    parts = (header or "").split('"')  # every second one is within quotes, where a comma separates nothing
+    parts = (header or "").split('"')  # every second part is within quotes, where commas do not separate
     parts[1::2] = [part.replace(",", "\0") for part in parts[1::2]]
     for directive in "".join(parts).split(","):
         name, _, value = directive.partition("=")
@@ -65,7 +65,7 @@ def directives(header: str | None) -> dict[str, str]:
 
 
 def keeping(status: int, headers: Headers, now: float, *, ttl: float | None = None) -> Keeping | None:
-    """Whether and how long a response is kept. `ttl` is what whoever fetched it wants, whatever the response says."""
+    """Whether and how long a response is kept. `ttl`, from the caller, overrides the response."""
     vary = names_in(headers.get("vary"))
     if status in (206, 304) or not 200 <= status <= 599 or "*" in vary or len(vary) > MOST_VARYING:
         return None
@@ -83,11 +83,11 @@ def keeping(status: int, headers: Headers, now: float, *, ttl: float | None = No
 
 
 def _lifetime(status: int, headers: Headers, control: dict[str, str], now: float) -> float:
-    """https://www.rfc-editor.org/rfc/rfc9111#name-calculating-freshness-lifet, less the age it has already."""
+    """https://www.rfc-editor.org/rfc/rfc9111#name-calculating-freshness-lifet, minus the current age."""
     age = whole_number(headers.get("age") or "") or 0
     for name in ("s-maxage", "max-age"):
         if name in control:
-            return (whole_number(control[name]) or 0) - age  # what is no number means stale
+            return (whole_number(control[name]) or 0) - age  # an invalid number means stale
     expires = headers.get("expires")
     if expires is not None:
         return (date_of(expires) or 0) - (date_of(headers.get("date")) or now) - age
@@ -95,7 +95,7 @@ def _lifetime(status: int, headers: Headers, control: dict[str, str], now: float
 
 
 def whole_number(text: str) -> int | None:
-    """A number as headers have it; None for what is none. One that is larger than any that makes sense stays large."""
+    """A number of a header; None if it is not a number. Very large ones are cut to 16 digits."""
     return int(text.lstrip("0")[:16] or "0") if text.isascii() and text.isdigit() else None
 
 
@@ -104,7 +104,7 @@ def names_in(header: str | None) -> set[str]:
 
 
 def date_of(text: str | None) -> float | None:
-    """Seconds since 1970; None for what is no date."""
+    """Seconds since 1970; None if it is not a date."""
     if text is None or len(text) > LONGEST_DATE:
         return None
     try:
@@ -114,31 +114,31 @@ def date_of(text: str | None) -> float | None:
 
 
 def varying(request: Headers, response: Headers) -> list[tuple[str, str | None]]:
-    """The headers of a request that its response was chosen by, with their values."""
+    """The request headers that the response varies by, with their values."""
     return [(name, request.get(name)) for name in sorted(names_in(response.get("vary")))]
 
 
 def is_unchanged(request: Headers, response: Headers) -> bool:
-    """Whether whoever asks has it already: 304. https://www.rfc-editor.org/rfc/rfc9110#name-precedence-of-preconditions"""
+    """Whether the client has it already: 304. https://www.rfc-editor.org/rfc/rfc9110#name-precedence-of-preconditions"""
     wanted = request.get("if-none-match")
     if wanted is not None:
-        etag = QUOTED.search(response.get("etag") or "")  # W/ or not: a weak comparison
+        etag = QUOTED.search(response.get("etag") or "")  # with or without W/: a weak comparison
         return wanted.strip() == "*" or (etag is not None and etag[0] in QUOTED.findall(wanted))
     since, modified = date_of(request.get("if-modified-since")), date_of(response.get("last-modified"))
     return since is not None and modified is not None and modified <= since
 
 
 class Span(NamedTuple):
-    """Part of a body: from `start` up to, not including, `end`."""
+    """Part of a body, from `start` up to but not including `end`."""
 
     start: int
     end: int
 
 
 def range_of(request: Headers, response: Headers, size: int) -> Span | None:
-    """The part of a body that is asked for: None for all of it, an empty span for one that is not there (416).
+    """The requested part of a body: None for all of it, an empty span for a range outside it (416).
 
-    Several ranges, and units other than bytes, are answered with all of it, as HTTP allows.
+    Several ranges, and units other than bytes, get the whole body, as HTTP allows.
     """
     match = RANGE.fullmatch(request.get("range") or "")
     if match is None or match[1] == match[2] == "":

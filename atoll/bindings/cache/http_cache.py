@@ -1,4 +1,4 @@
-"""A cache of responses with the semantics of HTTP, for whoever asks on behalf of a tenant: the Cache API and fetch().
+"""A cache of responses with HTTP semantics, for the Cache API and fetch().
 
     hit = await cache.match(Place(tenant, "default", url), request_headers)
     if hit is None:
@@ -8,7 +8,7 @@
             await upload.finish()
             upload.close()                          # in any case, at the end
 
-A cache that fails is a cache that has nothing: faults of the disk are logged, and never reach the one who asks.
+A failing cache acts like an empty one: disk errors are logged and never reach the caller.
 """
 
 from __future__ import annotations
@@ -31,56 +31,56 @@ from atoll.bindings.cache.freshness import (
     varying,
     whole_number,
 )
-from atoll.bindings.cache.store import BodyReader, BodyWriter, CacheStore, Place, Stored
+from atoll.bindings.cache.store import BodyReader, BodyWriter, CachePlace, CacheStore, Stored
 from atoll.errors import StorageFailed
 
 log = logging.getLogger("atoll.bindings")
 
 MAX_URL = 16 * 1024
 MAX_HEAD = 128 * 1024
-# Of a response that has no body to speak of.
+# Headers that a response without a body does not keep.
 NO_BODY_304 = ("content-length", "content-encoding", "content-range", "transfer-encoding")
 
 
 class Hit(NamedTuple):
-    """What the cache answers: a whole response, a part (206), 304 or 416. The body is bytes, or has to be read."""
+    """A response from the cache: whole, a part (206), 304 or 416. The body is bytes, or is read in pieces."""
 
     status: int
     headers: Headers
     is_manual: bool
     body: bytes
-    rest: Download | None = None
+    rest: CacheDownload | None = None
 
 
-class Download:
+class CacheDownload:
     """A body that is read in pieces."""
 
     def __init__(self, reader: BodyReader) -> None:
         self._reader = reader
 
     async def read(self, most: int) -> bytes:
-        """The next piece; b"" at the end. OSError if it cannot be read any more."""
+        """The next piece; b"" at the end. OSError if it cannot be read."""
         return await self._reader.read(most)
 
     def close(self) -> None:
         self._reader.close()
 
 
-class Upload:
-    """A response on its way into the cache."""
+class CacheUpload:
+    """A response that is being stored."""
 
-    def __init__(self, writer: BodyWriter, place: Place, stored: Stored, most: int, length: int | None) -> None:
+    def __init__(self, writer: BodyWriter, place: CachePlace, stored: Stored, most: int, length: int | None) -> None:
         self._writer = writer
         self._place = place
         self._stored = stored
         self._most = most
-        self._length = length  # what Content-Length says
+        self._length = length  # from Content-Length
         self._size = 0
         self._is_over = False
         self._is_writing = False
 
     async def write(self, piece: bytes) -> bool:
-        """Take the next piece; False if there is no use in more of them."""
+        """Take the next piece; False if further pieces are not needed."""
         if self._is_over or self._is_writing:
             return False
         self._size += len(piece)
@@ -98,7 +98,7 @@ class Upload:
         return not self._is_over
 
     async def finish(self) -> bool:
-        """That was all of it: keep it, if it is as long as it said. Whether it is kept."""
+        """End the body. Store the response if its length matches; returns whether it was stored."""
         is_whole = not self._is_over and not self._is_writing and self._length in (None, self._size)
         try:
             if is_whole:
@@ -121,15 +121,15 @@ class HttpCache:
         self._clock = clock
         self._later: set[asyncio.Task[None]] = set()
 
-    async def match(self, place: Place, request: Headers) -> Hit | None:
-        """What is kept for a request, if it is fresh. Ranges and conditions of the request are obeyed."""
+    async def match(self, place: CachePlace, request: Headers) -> Hit | None:
+        """The fresh response for a request, if there is one. Honours ranges and conditions of the request."""
         try:
             found = await self.store.find(place)
         except StorageFailed:
             return None
         now = self._clock()
         for stored in found:
-            # A moment before it was stored means that the clock was set back: then nobody knows how old it is.
+            # A time before it was stored means that the clock was set back: its age is unknown.
             if stored.stored_at - 1 <= now < stored.expires_at and all(
                 request.get(name) == value for name, value in vary_pairs(stored.vary)
             ):
@@ -162,19 +162,19 @@ class HttpCache:
             headers.pairs += [("content-range", place), ("content-length", str(span.end - span.start))]
         if stored.body is not None:
             return Hit(status, headers, is_manual, stored.body[span.start : span.end])
-        return Hit(status, headers, is_manual, b"", Download(self.store.open(stored, span.start, span.end)))
+        return Hit(status, headers, is_manual, b"", CacheDownload(self.store.open(stored, span.start, span.end)))
 
     def begin(
         self,
-        place: Place,
+        place: CachePlace,
         request: Headers,
         status: int,
         response: Headers,
         *,
         ttl: float | None = None,
         is_manual: bool = False,
-    ) -> Upload | None:
-        """Begin to keep a response; None if it may not be kept. `ttl` overrides what the response says of itself."""
+    ) -> CacheUpload | None:
+        """Begin to store a response; None if it must not be stored. `ttl` overrides the lifetime in the response."""
         now = self._clock()
         kept = keeping(status, response, now, ttl=ttl)
         if kept is None or len(place.url) > MAX_URL:
@@ -185,18 +185,18 @@ class HttpCache:
             return None
         vary = vary_text(varying(request, kept.headers))
         stored = Stored(0, vary, status, head, is_manual, int(now), int(now) + kept.seconds, 0, None, "")
-        return Upload(self.store.create(), place, stored, self._object_bytes, length)
+        return CacheUpload(self.store.create(), place, stored, self._object_bytes, length)
 
-    async def delete(self, place: Place) -> bool:
-        """Forget a URL; whether it was there."""
+    async def delete(self, place: CachePlace) -> bool:
+        """Delete a URL; returns whether it was cached."""
         try:
             return await self.store.remove(place)
         except StorageFailed as error:
-            log.error("the cache cannot forget a response: %s", error)
+            log.error("the cache cannot delete a response: %s", error)
             return False
 
     def later(self, act: Coroutine[None, None, None]) -> None:
-        """Do something for the cache after whoever caused it has been answered."""
+        """Run work of the cache in the background, after the op has been answered."""
         task = asyncio.ensure_future(act)
         self._later.add(task)
         task.add_done_callback(self._later.discard)
@@ -208,7 +208,7 @@ class HttpCache:
 
 
 def is_encoded(kept: Keeping) -> bool:
-    """Whether the length in the head may be that of an encoding which the body does not have any more."""
+    """Whether Content-Length may be that of the encoded body, which was decoded since."""
     return kept.headers.get("content-encoding") is not None
 
 

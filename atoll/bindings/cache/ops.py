@@ -1,11 +1,11 @@
-"""The Cache API as ops. A response goes in and comes out in pieces, so that neither side holds a large one."""
+"""The Cache API as ops. Responses are transferred in pieces, so neither side holds a large one in memory."""
 
 from __future__ import annotations
 
 from atoll.bindings.base import Binding, OpCall, Reply, op
 from atoll.bindings.cache.freshness import Headers
-from atoll.bindings.cache.http_cache import Download, HttpCache, Upload
-from atoll.bindings.cache.store import Place
+from atoll.bindings.cache.http_cache import CacheDownload, CacheUpload, HttpCache
+from atoll.bindings.cache.store import CachePlace
 from atoll.errors import InvalidArgument
 
 MAX_NAME = 1024
@@ -28,7 +28,7 @@ class Cache(Binding):
 
     @op("cache.match")
     async def match(self, call: OpCall) -> Reply:
-        """What is kept for a request: its head and the first piece of its body, and a number to read on with."""
+        """The cached response for a request: head, first piece of the body, and a number to read the rest with."""
         hit = await self.cache.match(place_of(call), Headers.parse(text(call, "head")))
         if hit is None:
             return Reply({"found": False})
@@ -55,7 +55,7 @@ class Cache(Binding):
 
     async def _next(self, call: OpCall, number: object) -> bytes:
         try:
-            piece = await call.scope.find(number, Download).read(PIECE)
+            piece = await call.scope.find(number, CacheDownload).read(PIECE)
         except OSError as error:
             call.scope.release(number)
             raise InvalidArgument(f"the cached body cannot be read: {error}") from None
@@ -65,7 +65,7 @@ class Cache(Binding):
 
     @op("cache.put")
     async def put(self, call: OpCall) -> Reply:
-        """Keep a response whose body is the op's; or begin one that comes in pieces, and tell its number."""
+        """Store a response whose body is in this op, or begin one that comes in pieces and return its number."""
         meta = call.meta
         status = meta.get("status")
         if not isinstance(status, int):
@@ -85,9 +85,9 @@ class Cache(Binding):
 
     @op("cache.write", free=True)
     async def write(self, call: OpCall) -> Reply:
-        """The next piece of a response; `ended` says that it was all, `cancel` that it broke. `more`: go on."""
+        """The next piece of a response; `ended` marks the last, `cancel` a broken one. Reply `more`: send more."""
         number = call.meta.get("upload")
-        upload = call.scope.find(number, Upload)
+        upload = call.scope.find(number, CacheUpload)
         more = call.meta.get("cancel") is not True and await upload.write(call.body)
         if more and call.meta.get("ended") is True:
             await upload.finish()
@@ -98,19 +98,19 @@ class Cache(Binding):
 
     @op("cache.delete")
     async def delete(self, call: OpCall) -> Reply:
-        """Forget what is kept for a URL."""
+        """Delete the responses of a URL."""
         return Reply({"found": await self.cache.delete(place_of(call))})
 
 
-def place_of(call: OpCall) -> Place:
+def place_of(call: OpCall) -> CachePlace:
     name = text(call, "cache")
     if len(name) > MAX_NAME:
         raise InvalidArgument("Cache name is too long.")
-    return Place(call.scope.version.tenant, name, text(call, "url"))
+    return CachePlace(call.scope.version.tenant, name, text(call, "url"))
 
 
 def text(call: OpCall, name: str) -> str:
-    """A text of the meta, well-formed."""
+    """A well-formed text from the meta."""
     value = call.meta.get(name, "")
     if not isinstance(value, str) or len(value) > MAX_TEXT:
         raise InvalidArgument(f"{name} must be a text of at most {MAX_TEXT} characters")

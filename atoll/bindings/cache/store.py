@@ -1,7 +1,7 @@
-"""What a store of cached responses promises, whatever it is made of: tests/bindings/cache/test_cache_store.py has it.
+"""The protocol of a response store. Every implementation passes the suite tests/bindings/cache/test_cache_store.py.
 
-Nothing in it must last, and every fault may be answered with "not there". A tenant has so many bytes; beyond them what
-was not used for longest goes. What HTTP says about caching is not the store's business (http_cache.py).
+The data may be lost, and every fault may count as a miss. A tenant has a quota of bytes; above it the least recently
+used responses are deleted. The rules of HTTP caching are in http_cache.py, not here.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 MAX_VARIANTS = 20  # of one URL
 
 
-class Place(NamedTuple):
+class CachePlace(NamedTuple):
     """A cache of a tenant, and a URL in it."""
 
     tenant: str
@@ -20,7 +20,7 @@ class Place(NamedTuple):
 
 
 class Stored(NamedTuple):
-    """A response that is kept. A small body comes with it, a larger one is to be opened. Times are in seconds."""
+    """A stored response. A small body comes with it, a larger one must be opened. Times are in seconds."""
 
     id: int
     vary: str
@@ -41,7 +41,7 @@ class CacheSize(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """A response as a list of them shows it."""
+    """A response in a list."""
 
     id: int
     url: str
@@ -53,52 +53,52 @@ class Kept(NamedTuple):
 
 class BodyReader(Protocol):
     async def read(self, most: int) -> bytes:
-        """The next piece; b"" at the end. OSError if it cannot be read any more."""
+        """The next piece; b"" at the end. OSError if it cannot be read."""
 
     def close(self) -> None: ...
 
 
 class BodyWriter(Protocol):
-    """A body on its way in, all of it or nothing: what was not saved is gone when it is closed."""
+    """Writes a body, all or nothing: closing it before `save` discards it."""
 
     async def write(self, piece: bytes) -> None:
-        """Take a piece. One at a time; OSError if there is no room for it."""
+        """Write a piece. One at a time; OSError if there is no room for it."""
 
-    async def save(self, place: Place, stored: Stored) -> None:
-        """Keep it, in the place of the variant it replaces. `size`, `body` and `file` are the writer's to fill in."""
+    async def save(self, place: CachePlace, stored: Stored) -> None:
+        """Store the response in place of the variant it replaces. The writer fills in `size`, `body` and `file`."""
 
     def close(self) -> None: ...
 
 
 class CacheStore(Protocol):
-    async def find(self, place: Place) -> list[Stored]:
-        """Every variant that is kept for a URL, the newest first; also those whose time is over."""
+    async def find(self, place: CachePlace) -> list[Stored]:
+        """All variants of a URL, newest first, expired ones included."""
 
     def open(self, stored: Stored, start: int, end: int) -> BodyReader:
-        """A body that did not come with its response, or part of it. OSError if it is gone."""
+        """Open a body that did not come with its response, or part of it. OSError if it is gone."""
 
     def create(self) -> BodyWriter:
-        """Begin to keep a response."""
+        """Begin to store a response."""
 
     def touch(self, number: int) -> None:
-        """A response was used."""
+        """Record that a response was used."""
 
-    async def measure(self, tenant: str) -> list[CacheSize]:
-        """The caches of a tenant."""
+    async def measure(self, tenant: str, after: str = "", limit: int = 100) -> list[CacheSize]:
+        """The caches of a tenant by name, starting after one of them."""
 
     async def kept(self, tenant: str, cache: str, after: int, limit: int) -> list[Kept]:
-        """What is in a cache, from after a response (its id) on."""
+        """The responses in a cache, starting after an id."""
 
-    async def remove(self, place: Place) -> bool:
-        """Forget a URL in all its variants; whether it was there."""
+    async def remove(self, place: CachePlace) -> bool:
+        """Delete all variants of a URL; returns whether there were any."""
 
     async def remove_tagged(self, tenant: str, cache: str, tag: str) -> bool:
-        """Forget what has a tag in its Cache-Tag header; whether there was any."""
+        """Delete responses with a tag in their Cache-Tag header; returns whether there were any."""
 
     async def clear(self, tenant: str, cache: str) -> bool:
-        """Forget a whole cache; whether anything was in it."""
+        """Delete a whole cache; returns whether anything was in it."""
 
     async def forget(self, tenant: str) -> None:
-        """Forget all caches of a tenant."""
+        """Delete all caches of a tenant."""
 
     async def close(self) -> None: ...

@@ -1,1 +1,1 @@
-"""The smallest whole binding: copy this folder to begin another."""
+"""The smallest complete binding: copy this folder to start another."""

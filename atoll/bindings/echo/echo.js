@@ -1,4 +1,4 @@
-// Echo as a worker sees it: env.NAME gives back what it is given. The half that touches the world is ops.py.
+// Echo as a worker sees it: env.NAME returns its input. The other half is ops.py.
 import { defineBinding } from "#web/internal/bindings.js";
 import { defineOp } from "#web/internal/ops.js";
 
@@ -6,7 +6,7 @@ const say = defineOp("echo.say");
 const wait = defineOp("echo.wait");
 
 export class Echo {
-  #name; // the name in env: the broker knows what this worker was given under it
+  #name; // the name in env: the broker finds the grant by it
 
   constructor(name) {
     this.#name = name;

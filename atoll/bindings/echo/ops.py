@@ -1,4 +1,4 @@
-"""Echo: gives back what it was given, at once or later. It touches nothing: the template to copy, and a test of ops."""
+"""Echo: returns its input, at once or later. A template to copy, and a test of ops."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ class Echo(Binding):
 
     @op("echo.say")
     def say(self, call: OpCall) -> Reply:
-        """Answer with the meta and the body of the question."""
+        """Reply with the meta and the body of the op."""
         return Reply(call.meta, call.body)
 
     @op("echo.wait")
     async def wait(self, call: OpCall) -> Reply:
-        """Answer with the meta after `ms` milliseconds."""
+        """Reply with the meta after `ms` milliseconds."""
         ms = call.meta.get("ms")
         if isinstance(ms, bool) or not isinstance(ms, int | float) or not 0 <= ms <= MAX_WAIT_MS:
             raise InvalidArgument(f"ms must be a number from 0 to {MAX_WAIT_MS}")

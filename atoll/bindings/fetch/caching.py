@@ -1,8 +1,8 @@
-"""fetch() with `cf.cacheTtl`, `cacheTtlByStatus` or `cacheEverything`: a response from the cache, or on its way there.
+"""fetch() with `cf.cacheTtl`, `cacheTtlByStatus` or `cacheEverything`: reads responses from the cache and stores them.
 
-https://developers.cloudflare.com/workers/runtime-apis/request/#the-cf-property-requestinitcfproperties. Both ways it is
-an Answerer like any other. What is kept is what came over the wire, still encoded; it is in a cache of its own, named
-`fetch`, of the tenant.
+https://developers.cloudflare.com/workers/runtime-apis/request/#the-cf-property-requestinitcfproperties. In both cases
+the response is an Answerer like any other. Bodies are stored as they came over the wire, still encoded, in the tenant's
+cache named `fetch`.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from atoll.bindings.cache.freshness import Headers, directives
-from atoll.bindings.cache.http_cache import Hit, HttpCache, Upload
-from atoll.bindings.cache.store import Place
+from atoll.bindings.cache.http_cache import CacheUpload, Hit, HttpCache
+from atoll.bindings.cache.store import CachePlace
 from atoll.bindings.fetch.fetching import Answerer
-from atoll.bindings.fetch.messages import OF_CONNECTION, Wanted, lines
+from atoll.bindings.fetch.messages import OF_CONNECTION, WantedFetch, lines
 from atoll.egress.exchange import pairs_of
 from atoll.errors import InvalidArgument, NetworkError
 
@@ -25,32 +25,32 @@ STATUSES = re.compile(r"([1-5]\d\d)(?:-([1-5]\d\d))?")
 MAX_RULES = 100
 
 
-class Span(NamedTuple):
-    """What a status means for how long a response is kept; a negative number of seconds: not at all."""
+class StatusSpan(NamedTuple):
+    """The lifetime of responses by status, in seconds; negative: not cached."""
 
     first: int
     last: int
     seconds: float
 
 
-class Rule(NamedTuple):
-    """How a worker wants its request to be cached."""
+class CachingRule(NamedTuple):
+    """The cache options of a request."""
 
-    place: Place
+    place: CachePlace
     request: Headers
-    ttl: float | None  # whatever the response says
-    by_status: Sequence[Span]
+    ttl: float | None  # even if the response forbids it
+    by_status: Sequence[StatusSpan]
 
     def seconds(self, status: int) -> float | None:
-        """How long a response is kept; None: as long as it says itself."""
+        """How long a response is kept; None: as the response says."""
         for span in self.by_status:
             if span.first <= status <= span.last:
                 return span.seconds
         return self.ttl
 
 
-def read_rule(cf: Any, wanted: Wanted, tenant: str) -> Rule | None:
-    """What the `cf` of a request says about the cache, if anything; InvalidArgument for what it cannot say."""
+def read_rule(cf: Any, wanted: WantedFetch, tenant: str) -> CachingRule | None:
+    """The cache options in the `cf` of a request, if any; InvalidArgument if they are not valid."""
     if not isinstance(cf, dict) or wanted.method != "GET" or wanted.service is not None:
         return None
     ttl, by_status = cf.get("cacheTtl"), cf.get("cacheTtlByStatus")
@@ -61,10 +61,10 @@ def read_rule(cf: Any, wanted: Wanted, tenant: str) -> Rule | None:
     key = cf.get("cacheKey")
     url = key.encode("utf-8", "replace").decode() if isinstance(key, str) else wanted.url
     request = Headers((name.lower(), value) for name, value in wanted.headers)
-    return Rule(Place(tenant, CACHE, url), request, ttl, read_statuses(by_status))
+    return CachingRule(CachePlace(tenant, CACHE, url), request, ttl, read_statuses(by_status))
 
 
-def read_statuses(by_status: Any) -> list[Span]:
+def read_statuses(by_status: Any) -> list[StatusSpan]:
     if by_status is None:
         return []
     if not isinstance(by_status, dict) or len(by_status) > MAX_RULES:
@@ -74,7 +74,7 @@ def read_statuses(by_status: Any) -> list[Span]:
         found = STATUSES.fullmatch(text)
         if found is None or not is_number(seconds):
             raise InvalidArgument(f'fetch: cf.cacheTtlByStatus has {text!r:.40}, not "200" or "200-299" with seconds')
-        spans.append(Span(int(found[1]), int(found[2] or found[1]), seconds))
+        spans.append(StatusSpan(int(found[1]), int(found[2] or found[1]), seconds))
     return spans
 
 
@@ -82,8 +82,8 @@ def is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def kept(cache: HttpCache, rule: Rule, answerer: Answerer, status: int, lines: bytes) -> Answerer:
-    """The same response, which goes to the cache while it is read if the rule and the response allow it."""
+def kept(cache: HttpCache, rule: CachingRule, answerer: Answerer, status: int, lines: bytes) -> Answerer:
+    """The same response; it is stored while it is read, if the rule and the response allow it."""
     response = Headers(pair for pair in pairs_of(lines) if pair[0] not in OF_CONNECTION)
     ttl = rule.seconds(status)
     if ttl is None and rule.request.get("authorization") is not None:
@@ -92,7 +92,7 @@ def kept(cache: HttpCache, rule: Rule, answerer: Answerer, status: int, lines: b
         if "public" not in control and "s-maxage" not in control:
             return answerer
     upload = cache.begin(rule.place, rule.request, status, response, ttl=ttl, is_manual=True)
-    return answerer if upload is None else KeptAnswer(answerer, upload, cache)
+    return answerer if upload is None else StoredAnswer(answerer, upload, cache)
 
 
 class CachedAnswer:
@@ -136,10 +136,10 @@ class CachedAnswer:
             self._rest = None
 
 
-class KeptAnswer:
-    """A response that goes to the cache while it is read. What nobody reads to its end is not kept."""
+class StoredAnswer:
+    """A response that is stored while it is read. It is discarded unless it is read to its end."""
 
-    def __init__(self, inner: Answerer, upload: Upload, cache: HttpCache) -> None:
+    def __init__(self, inner: Answerer, upload: CacheUpload, cache: HttpCache) -> None:
         self._inner = inner
         self._upload = upload
         self._cache = cache
@@ -169,7 +169,7 @@ class KeptAnswer:
         return await self._inner.write(chunk, ended)
 
     def close(self) -> None:
-        """Called once, at the end or before it."""
+        """Stop storing. Called once, at the end or before it."""
         is_whole = self._inner.at_end
         self._inner.close()
         if is_whole:

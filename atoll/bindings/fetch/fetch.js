@@ -1,5 +1,5 @@
-// https://fetch.spec.whatwg.org/#fetch-method. The half that touches the network is ops.py: it sends one request and gives its
-// response. What a standard describes is here: redirects, aborting, bodies as streams.
+// https://fetch.spec.whatwg.org/#fetch-method. The half that touches the network is ops.py: it sends one request and returns
+// its response. The parts that the standard describes are here: redirects, aborting, bodies as streams.
 import { addAbortAlgorithm, removeAbortAlgorithm } from "#web/dom/abort.js";
 import { takeBody } from "#web/fetch/body.js";
 import { fetchDataURL } from "#web/fetch/data_url.js";
@@ -19,16 +19,16 @@ import { FetchedBody, read } from "./fetched_body.js";
 const start = defineOp("fetch.start");
 const write = defineOp("fetch.write");
 
-const INLINE = 1 << 20; // a body up to here goes with the request, and can be sent again to where a redirect leads
+const INLINE = 1 << 20; // bytes: a body up to this size is sent with the request, and can be sent again after a redirect
 const PIECE = 128 * 1024;
 const MOST_REDIRECTS = 20; // https://fetch.spec.whatwg.org/#http-redirect-fetch, step 7
 const REDIRECTS = [301, 302, 303, 307, 308];
 const ABOUT_BODY = ["content-encoding", "content-language", "content-location", "content-type", "content-length"];
 const SECRETS = ["authorization", "cookie", "proxy-authorization"];
 
-let last = 0; // the number of the fetch that began last
+let last = 0; // the number of the latest fetch
 
-/** One call of fetch(), over all its redirects. */
+/** One call of fetch(), with all its redirects. */
 class Fetch {
   constructor(state, service) {
     this.service = service; // the name of the service binding that answers instead of the network
@@ -39,10 +39,10 @@ class Fetch {
     this.redirect = state.options.redirect;
     this.cf = cacheOptions(state);
     this.redirects = 0;
-    this.bytes = null; // the request body, if all of it is here,
-    this.source = null; // or where it comes from
+    this.bytes = null; // the request body, if it is complete,
+    this.source = null; // or its source
     this.length = undefined;
-    this.number = 0; // of the request under way
+    this.number = 0; // of the request in progress
     this.body = null; // FetchedBody of the response
     this.failure = null; // { error }: it was aborted, or the request body broke
     this.reject = null;
@@ -62,7 +62,7 @@ class Fetch {
     }
   }
 
-  /** Ends it, whatever it is doing. */
+  /** Ends the fetch in any state. */
   abort(error) {
     if (this.failure !== null) return;
     this.failure = { error };
@@ -100,7 +100,7 @@ class Fetch {
     return answer;
   }
 
-  /** Sends the request body in pieces; the answer to each says that there is room for the next. */
+  /** Sends the request body in pieces; the reply to each says that there is room for the next. */
   async #pump(number) {
     const { bytes, source } = this;
     if (source === null) {
@@ -121,7 +121,7 @@ class Fetch {
 
   async #write(number, bytes) {
     for (let at = 0; at < bytes.length; at += PIECE) {
-      // Why it went wrong is told by the answer to the request itself.
+      // The reply to the request itself has the reason.
       const more = await write({ fetch: number, ended: false }, bytes.subarray(at, at + PIECE)).then(
         ({ meta }) => meta.more,
         () => false,
@@ -134,13 +134,13 @@ class Fetch {
   /** https://fetch.spec.whatwg.org/#concept-http-redirect-fetch */
   #follow(status, location) {
     if (this.redirect === "error") throw new TypeError(`fetch: ${this.url} redirects, and the request has redirect: "error".`);
-    // Servers send UTF-8 as it is; a header has bytes.
+    // Servers send raw UTF-8; a header value is a string of bytes.
     const escaped = location.replace(/[\x80-\xff]/g, (byte) => `%${byte.charCodeAt(0).toString(16).toUpperCase()}`);
     const next = parseHref(escaped, this.url);
     if (next === undefined || !/^https?:/.test(next)) {
-      throw new TypeError(`fetch: ${this.url} redirects to something that is no http or https URL.`);
+      throw new TypeError(`fetch: ${this.url} redirects to a URL that is neither http nor https.`);
     }
-    // Step 10: it would be a request with credentials to another origin than the one that asks, which a worker has none of.
+    // Step 10: a request with credentials to another origin. A worker has no origin, so every origin is another.
     if (/^https?:\/\/[^/?#]*@/.test(next)) {
       throw new TypeError(`fetch: ${this.url} redirects to a URL that holds a user name or password.`);
     }
@@ -164,6 +164,7 @@ class Fetch {
   #respond(meta, list, first) {
     // https://fetch.spec.whatwg.org/#concept-main-fetch, step 20
     const isSocket = meta.status === 101;
+    list.undone = meta.coding;
     const isEmpty = this.method === "HEAD" || NULL_BODY_STATUS.includes(meta.status);
     if (!meta.ended && !isEmpty) this.body = new FetchedBody(this.number, first, meta.coding, list.get("content-length"));
     else if (!meta.ended && !isSocket) FetchedBody.drop(this.number);
@@ -184,14 +185,14 @@ function isUpgrade({ method, list, body }) {
   return method === "GET" && body === null && list.get("upgrade")?.toLowerCase() === "websocket";
 }
 
-/** What of `cf` is about the cache: https://developers.cloudflare.com/workers/runtime-apis/request/#the-cf-property-requestinitcfproperties */
+/** The cache options in `cf`: https://developers.cloudflare.com/workers/runtime-apis/request/#the-cf-property-requestinitcfproperties */
 function cacheOptions({ method, options: { cache, cf } }) {
   if (cf === undefined || cf === null || method !== "GET" || cache === "no-store") return undefined;
   const { cacheEverything, cacheKey, cacheTtl, cacheTtlByStatus } = cf;
   return { cacheEverything, cacheKey, cacheTtl, cacheTtlByStatus };
 }
 
-/** https://fetch.spec.whatwg.org/#concept-http-network-or-cache-fetch, steps 8.17 and 8.18: what caches on the way are told. */
+/** https://fetch.spec.whatwg.org/#concept-http-network-or-cache-fetch, steps 8.17 and 8.18: headers for caches on the way. */
 function withCacheMode({ list, options: { cache } }) {
   const told = list.copy();
   const add = (name, value) => told.get(name) === null && told.append(name, value);
@@ -218,7 +219,7 @@ export function fetch(input, init = undefined) {
   return fetchFrom(undefined, input, init);
 }
 
-/** The same, answered by the service binding of that name. */
+/** The same, through the service binding of that name. */
 export function fetchFrom(service, input, init) {
   try {
     return begin(requestState(new Request(input, init)), service);
@@ -236,8 +237,8 @@ function begin(state, service) {
   listOf(state);
   if (/^wss?:/.test(state.url) && isUpgrade(state)) state.url = state.url.replace(/^ws/, "http");
   const { cache, integrity } = state.options;
-  // https://fetch.spec.whatwg.org/#concept-http-network-or-cache-fetch, step 10.1, where there is no cache of that kind.
-  if (cache === "only-if-cached") throw new TypeError('fetch: nothing is cached that cache: "only-if-cached" could give.');
+  // https://fetch.spec.whatwg.org/#concept-http-network-or-cache-fetch, step 10.1, without a cache of that kind.
+  if (cache === "only-if-cached") throw new TypeError('fetch: the response is not cached, and the request has cache: "only-if-cached".');
   const answer = answerTo(state, service);
   return integrity === "" ? answer : lazy("fetch/integrity.js").verified(answer, integrity);
 }
@@ -250,15 +251,15 @@ function answerTo(state, service) {
     return Promise.resolve(lazy("file/object_url.js").fetchBlobURL(url, options.blob, method, list.get("range")));
   }
   if (!/^https?:/.test(url)) {
-    throw new TypeError(`fetch: the scheme of ${url.slice(0, 100)} is none of http, https, data and blob.`);
+    throw new TypeError(`fetch: the scheme of ${url.slice(0, 100)} is not http, https, data or blob.`);
   }
   const task = new Fetch(state, service);
   if (signal === null && task.source === null) return task.run();
-  // Something besides the answer may end it.
+  // The signal may end the fetch before its response.
   return new Promise((resolve, reject) => {
     task.reject = reject;
     const abort = (reason) => task.abort(reason);
-    // A signal may outlive many fetches, and holds what it can still abort.
+    // A signal may outlive many fetches and keeps a reference to those it can still abort.
     const leave = () => signal !== null && removeAbortAlgorithm(signal, abort);
     if (signal !== null) addAbortAlgorithm(signal, abort);
     task.run().then(

@@ -1,6 +1,9 @@
-// The body of a response that fetch() brought, as the platform reads bodies: read() until null.
+// The body of a fetched response, in the form in which the platform reads bodies: read() until null.
+import { callOf } from "#web/internal/async_context.js";
+import { native } from "#web/internal/native.js";
 import { defineOp } from "#web/internal/ops.js";
 import { setLength } from "#web/streams/lengths.js";
+import { runningCall } from "#web/worker/call.js";
 
 export const read = defineOp("fetch.read");
 const send = defineOp("fetch.send");
@@ -8,19 +11,20 @@ const cancel = defineOp("fetch.cancel");
 
 export class FetchedBody {
   #number;
-  #first; // what came with the head
+  #call = callOf(native.getAsyncContext());
+  #first; // the bytes that came with the head
   #hasEnded = false;
-  #next = null; // the read under way: one is always asked for ahead
+  #next = null; // the pending read: one is always requested ahead
   #failure = null; // { error }
   #isRaw = false;
   #coding;
   #length;
-  /** Set by whoever must hear at once that nothing more will come: (error) => void. */
+  /** A callback for the moment when the body fails: (error) => void. */
   onBroken = null;
-  /** Set by whoever wants to know that nothing can break any more: () => void. */
+  /** A callback for the moment when the body can no longer fail: () => void. */
   onEnd = null;
 
-  /** `coding` is the content coding that the headers name and reading undoes, "" for none; `length` what they say of it, or null. */
+  /** `coding` is the content coding in the headers, which reading decodes, "" for none; `length` is Content-Length, or null. */
   constructor(number, first, coding, length) {
     this.#number = number;
     this.#first = first.length > 0 ? first : null;
@@ -29,7 +33,11 @@ export class FetchedBody {
     if (coding === "") setLength(this, this.#length);
   }
 
-  /** Nobody has read yet, and it may leave as it came, in the coding it came in: read() gives just that from now on. */
+  get coding() {
+    return this.#coding;
+  }
+
+  /** Before the first read: from now on read() returns the body still encoded, as it arrived. */
   sendEncoded(coding) {
     if (coding === "" || coding !== this.#coding) return false;
     this.#isRaw = true;
@@ -47,6 +55,8 @@ export class FetchedBody {
     }
     for (;;) {
       if (this.#hasEnded) return null;
+      // A read that was requested ahead gets no reply after the end of its call.
+      if (runningCall(this.#call) === undefined) throw new TypeError("The fetch is over: it belongs to another request, which has ended.");
       this.#readAhead();
       const { meta, body } = await this.#next.catch((error) => {
         this.onEnd?.();
@@ -62,7 +72,7 @@ export class FetchedBody {
     }
   }
 
-  /** Nobody has read yet: all of it goes out as the body of the response that has just begun, past the engine. Resolves at its end. */
+  /** Before the first read: sends all of it as the body of the response that has just begun, past the engine. Resolves at its end. */
   async pipe() {
     const first = this.#first;
     this.#first = null;
@@ -75,7 +85,7 @@ export class FetchedBody {
     this.onEnd?.();
   }
 
-  /** Whether pipe() can do it. */
+  /** Whether pipe() is possible. */
   get isUntouched() {
     return this.#next === null && !this.#hasEnded && this.#failure === null;
   }
@@ -86,7 +96,7 @@ export class FetchedBody {
     this.#next.catch((error) => this.onBroken?.(this.#failure === null ? error : this.#failure.error));
   }
 
-  /** The worker does not want the rest. */
+  /** The worker does not need the rest. */
   cancel() {
     if (this.#hasEnded) return;
     this.#end();
@@ -94,12 +104,12 @@ export class FetchedBody {
     FetchedBody.drop(this.#number);
   }
 
-  /** { error } that whoever reads gets, or null. */
+  /** { error } for the reader, or null. */
   get failure() {
     return this.#failure;
   }
 
-  /** The signal of the request says so: whoever reads gets `error`. */
+  /** The signal of the request has fired: reads fail with `error`. */
   abort(error) {
     if (this.#hasEnded && this.#first === null) return;
     this.#failure = { error };

@@ -1,21 +1,23 @@
-"""One fetch under way: its request body, its response and the place it holds among the connections of its call.
+"""One fetch in progress: its request body, its response, and its place among the connections of its call.
 
-What answers is another server (egress/exchange.py) or a worker of this node (engine/inner.py): to both it says read,
-write and close.
+The other side is a server (egress/exchange.py) or a worker of this node (engine/calls/between_workers.py). Both offer
+read, write and close.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol, TypeAlias
 
 from atoll.bindings.fetch.decode import Decoding
 from atoll.errors import AtollError, CalleeFailed, InvalidArgument, NetworkError
+from atoll.pacer import Pacer
 
 
 class Answerer(Protocol):
-    """What both kinds of exchange do."""
+    """The interface of both kinds of exchange."""
 
     async def read(self) -> bytes: ...
 
@@ -29,29 +31,47 @@ class Answerer(Protocol):
     def close(self) -> None: ...
 
 
+class DecodingSteps:
+    """Where bodies are decoded: on the event loop, in turn, or in a thread of its own."""
+
+    def __init__(self, pacer: Pacer) -> None:
+        self.pacer = pacer
+        self._thread = ThreadPoolExecutor(1, "decode")  # brotli releases the GIL
+
+    async def take(self, tenant: str, decoding: Decoding) -> bytes:
+        if decoding.is_heavy:
+            return await asyncio.get_running_loop().run_in_executor(self._thread, decoding.take)
+        return await self.pacer.do(tenant, decoding.take)
+
+    def close(self) -> None:
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+
 Keep: TypeAlias = Callable[[Answerer, int, bytes], Answerer]
 
 
 class Fetching:
-    """Made before its request is sent, so that it can be written to and aborted from the first moment on."""
+    """One fetch. Made before its request is sent, so that it can be written to and aborted from the start."""
 
     __slots__ = (
         "_begun", "_is_sent", "_left", "_undecodable", "answerer", "decoding", "error", "has_head", "is_reading",
-        "is_socket", "keep", "task", "where",
+        "is_socket", "keep", "steps", "task", "tenant", "where",
     )  # fmt: skip
 
     def __init__(self, where: str, length: int | None) -> None:
         self.where = where
+        self.tenant = ""  # set by its lane
         # the request
         self._left = length  # bytes of a body of known length that are still to come
         self._is_sent = False
-        self._begun: asyncio.Future[None] | None = None  # who wants to write to it before it has begun waits for this
+        self._begun: asyncio.Future[None] | None = None  # writers wait for this until the request has begun
         # the response
         self.answerer: Answerer | None = None
-        self.keep: Keep | None = None  # what wants to see the response go by: the cache
+        self.keep: Keep | None = None  # an observer of the response: the cache
         self.decoding: Decoding | None = None
+        self.steps: DecodingSteps | None = None  # where its steps run
         self.has_head = False
-        self._undecodable: NetworkError | None = None  # the body is not in the coding it claims to be in
+        self._undecodable: NetworkError | None = None  # the body is not in its declared coding
         self.is_reading = False
         self.is_socket = False  # it has become a WebSocket: read and write carry messages
         # both
@@ -70,13 +90,13 @@ class Fetching:
             self._begun.set_result(None)
 
     def hand_over(self, status: int, lines: bytes) -> None:
-        """The head of the response is here, and nothing of its body was read."""
+        """Accept the response: its head has arrived, and nothing of its body was read."""
         self.has_head = True
         if self.keep is not None and self.answerer is not None:
             self.answerer = self.keep(self.answerer, status, lines)
 
     async def write(self, chunk: bytes, ended: bool) -> bool:
-        """More of the request body. False: nobody wants more of it."""
+        """Send more of the request body. False: the other side needs no more."""
         if self._is_sent:
             raise InvalidArgument("fetch: the request body has ended already")
         if self._left is not None:
@@ -91,20 +111,24 @@ class Fetching:
         return self.answerer is not None and await self.answerer.write(chunk, ended)
 
     def first(self) -> bytes:
-        """What of the body is here with the head, decoded if it is to be."""
+        """The part of the body that arrived with the head, decoded if needed."""
         assert self.answerer is not None
+        decoding, steps = self.decoding, self.steps
+        if decoding is not None and steps is not None and not steps.pacer.has_time:
+            return b""
         data = self.answerer.read_nowait()
-        decoding = self.decoding
         if decoding is None or not data:
             return data
         decoding.feed(data)
+        if decoding.is_heavy:
+            return b""
         try:
             content = decoding.take()
         except NetworkError as error:
-            self._undecodable = error  # for whoever reads the body; the response itself is one
+            self._undecodable = error  # for the reader of the body; the head is valid
             return b""
         if self.answerer.at_end and decoding.is_hungry and decoding.has_ended:
-            self.decoding = None  # it was all there
+            self.decoding = None  # the body was complete
         return content
 
     async def read(self, raw: bool) -> bytes:
@@ -127,12 +151,19 @@ class Fetching:
                         decoding.finish()
                         return b""
                     decoding.feed(data)
-                if content := decoding.take():
+                if content := await self._decode(decoding):
                     return content
         except CalleeFailed as failed:
             raise NetworkError(f"Network connection lost: the body of {self.where} broke off: {failed}") from None
         finally:
             self.is_reading = False
+
+    async def _decode(self, decoding: Decoding) -> bytes:
+        steps = self.steps
+        content = decoding.take() if steps is None else await steps.take(self.tenant, decoding)
+        if self.error is not None:  # closed meanwhile
+            raise self.error
+        return content
 
     async def _piece(self) -> bytes:
         assert self.answerer is not None
@@ -140,20 +171,20 @@ class Fetching:
             piece = await self.answerer.read()
         except Exception as error:
             raise self.error or error from None
-        if self.error is not None:  # it was closed meanwhile
+        if self.error is not None:  # closed meanwhile
             raise self.error
         return piece
 
     @property
     def at_end(self) -> bool:
-        """Whether nothing is left to be read."""
+        """Whether nothing is left to read."""
         return self.is_read(False)
 
     def is_read(self, raw: bool) -> bool:
         return self.answerer is not None and self.answerer.at_end and (raw or self.decoding is None)
 
     def close(self, error: AtollError | None = None) -> None:
-        """Nothing of it is wanted any more; who still waits for it gets `error`."""
+        """End the fetch; pending reads and writes fail with `error`."""
         if self.error is not None:
             return
         self.error = error or NetworkError("the fetch was aborted")

@@ -1,8 +1,8 @@
-"""The fetches of one call, by the numbers the worker gave them, and the connections that one request may hold: six.
+"""The fetches of one call, by the numbers that the worker gave them, and the six connections of one request.
 
-The six are shared with the workers that it calls through service bindings, which are no connections themselves. A fetch
-holds its place until its response has been read, so a worker that waits for a seventh before it reads any of six could
-wait for ever. When none of the six has been read from for a while, the one left alone longest is given up.
+The six are shared with the workers that it calls through service bindings; those calls do not count as connections. A
+fetch holds its place until its response has been read, so a worker that waits for a seventh fetch before it reads one
+of the six would wait without end. If none of the six is read for a while, the one idle longest is closed.
 """
 
 from __future__ import annotations
@@ -11,21 +11,23 @@ import asyncio
 from collections import deque
 
 from atoll.bindings.fetch.fetching import Fetching
-from atoll.bindings.scope import Scope
+from atoll.bindings.scope import CallScope
 from atoll.errors import InvalidArgument, NetworkError, QuotaExceeded
 
 AT_ONCE = 6
 MAX_OPEN = 1_000
 PATIENCE = 0.5  # seconds without a read of any of the six
+AT_A_LOOK = 100  # waiting fetches that one check refuses
 
 
-class Places:
+class LanePlaces:
     """The connections of one request."""
 
     def __init__(self) -> None:
-        self._held: dict[Fetching, None] = {}  # the one left alone longest first
-        self._waiters: deque[tuple[asyncio.Future[None], Fetching]] = deque()  # who came first is first
-        self._has_moved = False  # one was read from since somebody began to wait
+        self._held: dict[Fetching, None] = {}  # the one idle longest first
+        self._waiters: deque[tuple[asyncio.Future[None], Fetching]] = deque()  # in order of arrival
+        self._has_moved = False  # one was read since the last check
+        self._timer: asyncio.TimerHandle | None = None
 
     @property
     def has_room(self) -> bool:
@@ -41,23 +43,43 @@ class Places:
             self.take(fetching)
             return
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        waits = waiter, fetching
-        self._waiters.append(waits)
+        self._waiters.append((waiter, fetching))
+        self._watch()
         try:
-            while not waiter.done():
-                self._has_moved = False
-                await asyncio.wait([waiter], timeout=PATIENCE)
-                if not waiter.done():
-                    self._give_up_one()
+            await waiter
         except BaseException:
-            if waiter.done():
-                self.leave(fetching)  # the place it was given is another's
-            else:
-                self._waiters.remove(waits)
+            if not waiter.cancelled():
+                self.leave(fetching)  # pass its place on
+            self._purge()
             raise
 
+    def _purge(self) -> None:
+        """Drop waiters at the head of the line that do not wait any more."""
+        while self._waiters and self._waiters[0][0].done():
+            self._waiters.popleft()
+
+    def _watch(self) -> None:
+        """Check after a while whether any fetch makes progress: one timer for all waiters, which may be a thousand."""
+        if self._timer is None and self._waiters:
+            self._has_moved = False
+            self._timer = asyncio.get_running_loop().call_later(PATIENCE, self._look)
+
+    def _look(self) -> None:
+        self._timer = None
+        self._purge()
+        if not self._waiters:
+            return
+        try:
+            self._give_up_one()
+        except QuotaExceeded as refusal:
+            for _ in range(min(AT_A_LOOK, len(self._waiters))):
+                waiter, _ = self._waiters.popleft()
+                if not waiter.done():
+                    waiter.set_exception(QuotaExceeded(str(refusal)))
+        self._watch()
+
     def touch(self, fetching: Fetching) -> None:
-        """It was read from."""
+        """Record that a fetch was read."""
         self._has_moved = True
         if fetching in self._held:
             del self._held[fetching]
@@ -70,45 +92,49 @@ class Places:
                 f"the {AT_ONCE} connections that a request may hold are all WebSockets: close one of them first"
             )
         if self._has_moved or any(not fetching.has_head or fetching.is_reading for fetching in fetches):
-            return  # something moves
+            return  # some fetch makes progress
         oldest = fetches[0]
         oldest.close(
             NetworkError(
                 f"the response of {oldest.where} was given up: a request may hold {AT_ONCE} connections, "
-                "and more were wanted while none of them was read"
+                "and another fetch waited while none of them was read"
             )
         )
         self.leave(oldest)
 
     def leave(self, fetching: Fetching) -> None:
-        """Its place is another's, if it had one."""
+        """Release the place of a fetch, if it has one."""
         if fetching in self._held:
             del self._held[fetching]
             self._wake()
 
     def _wake(self) -> None:
-        """Give a place that is free to the one who has waited longest: nobody who comes now can take it before him."""
-        if self._waiters and len(self._held) < AT_ONCE:
+        """Give free places to those who have waited longest, before any new fetch."""
+        while self._waiters and len(self._held) < AT_ONCE:
             waiter, fetching = self._waiters.popleft()
-            self.take(fetching)
-            waiter.set_result(None)
+            if not waiter.done():  # else it was cancelled
+                self.take(fetching)
+                waiter.set_result(None)
+        self._purge()
 
 
 class Lane:
     """The fetches of one call."""
 
-    def __init__(self, scope: Scope) -> None:
+    def __init__(self, scope: CallScope) -> None:
         self._fetches: dict[int, Fetching] = {}
+        self._tenant = scope.version.tenant
         caller = scope.caller
-        self.places: Places = Places() if caller is None or caller.is_over else caller.local(Lane).places
+        self.places: LanePlaces = LanePlaces() if caller is None or caller.is_over else caller.local(Lane).places
 
     def add(self, number: object, fetching: Fetching) -> int:
         checked = self.checked(number)
+        fetching.tenant = self._tenant
         self._fetches[checked] = fetching
         return checked
 
     def checked(self, number: object) -> int:
-        """A number for one more fetch, as the worker gave it."""
+        """Check the number that the worker gave to a new fetch."""
         if isinstance(number, bool) or not isinstance(number, int) or number in self._fetches:
             raise InvalidArgument("fetch: a fetch needs a number of its own")
         if len(self._fetches) >= MAX_OPEN:
@@ -122,7 +148,7 @@ class Lane:
         return found
 
     def drop(self, number: object) -> None:
-        """A fetch is over, or nobody wants it any more."""
+        """Forget a fetch that is over or cancelled."""
         fetching = self._fetches.pop(number, None) if isinstance(number, int) else None
         if fetching is not None:
             fetching.close()

@@ -1,28 +1,29 @@
 """fetch(): one request to another server or to a worker of this node, its bodies piece by piece.
 
-    fetch.start   send a request; answers with the head of the response and what of its body is here already
+    fetch.start   send a request; replies with the head of the response and the part of its body that has arrived
     fetch.read    the next piece of the response body
-    fetch.send    all that is left of the response body becomes that of the worker's own response, past the engine
-    fetch.write   a piece of the request body; the answer is the back-pressure
-    fetch.cancel  nothing of it is wanted any more
+    fetch.send    send the rest of the response body as the body of the worker's own response, past the engine
+    fetch.write   a piece of the request body; the reply is the back-pressure
+    fetch.cancel  end the fetch
 
-The worker numbers its fetches, so that it can write to one and cancel it before it was answered. Redirects are followed
-by the JavaScript half, hop by hop: each is a fetch.start, and so is checked and counted like any other.
+The worker numbers its fetches, so it can write to one and cancel it before the response arrives. The JavaScript half
+follows redirects, hop by hop: each hop is a fetch.start, checked and counted like any other.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
+from typing import TYPE_CHECKING
 
 from atoll.bindings.base import Binding, Later, OpCall, Reply, op, own_task
 from atoll.bindings.cache.http_cache import HttpCache
-from atoll.bindings.fetch.caching import CachedAnswer, Rule, kept, read_rule
+from atoll.bindings.fetch.caching import CachedAnswer, CachingRule, kept, read_rule
 from atoll.bindings.fetch.decode import Decoding
-from atoll.bindings.fetch.fetching import Fetching
+from atoll.bindings.fetch.fetching import DecodingSteps, Fetching
 from atoll.bindings.fetch.lane import Lane
 from atoll.bindings.fetch.messages import (
-    Wanted,
+    WantedFetch,
     inner_head,
     read_wanted,
     request_bytes,
@@ -30,8 +31,9 @@ from atoll.bindings.fetch.messages import (
 )
 from atoll.bindings.fetch.quick import QuickFetch, QuickInner
 from atoll.bindings.fetch.stencils import InnerStencils, Stencils
-from atoll.bindings.scope import Scope, check_hops
-from atoll.bindings.service.target import Target, callee_of, target_of
+from atoll.bindings.loops import loop_lines
+from atoll.bindings.scope import CallScope, check_hops
+from atoll.bindings.service.target import ServiceTarget, callee_of, target_of
 from atoll.bindings.services import InnerRequest, InnerResponse, Services
 from atoll.egress.client import HttpClient
 from atoll.egress.gate import own_ports
@@ -39,6 +41,9 @@ from atoll.errors import CalleeFailed, Failure, InvalidArgument, NetworkError
 from atoll.wire.codec import read_reason
 from atoll.wire.generated import ErrorCode
 from atoll.workers import Version
+
+if TYPE_CHECKING:
+    from prometheus_client.metrics_core import Metric
 
 MAX_WRITE = 1 << 20
 
@@ -53,14 +58,21 @@ class Fetch(Binding):
         self._routes = services.routes
         self._inner = services.inner
         self._workers = services.workers
-        self._ports = {80, 443} | own_ports(settings)  # on which a host of this node means this node
+        self._ports = {80, 443} | own_ports(settings)  # ports on which a host of this node means this node
         self.gate = services.gate
-        self.client = HttpClient(settings, self.gate)
+        self.client = HttpClient(settings, self.gate, services.pacer, services.holdings)
         self._stencils = Stencils(self.client, settings.base_domain)
         self._inner_stencils = InnerStencils()
+        self._steps = DecodingSteps(services.pacer)
+
+    async def metrics(self) -> Sequence[Metric]:
+        from atoll.bindings.fetch.metrics import fetch_metrics
+
+        return fetch_metrics(self.client.stats)
 
     async def close(self) -> None:
         self.client.close()
+        self._steps.close()
 
     # --- ops ---
 
@@ -70,7 +82,7 @@ class Fetch(Binding):
         check_hops(call.scope.hops)
         trace = call.scope.trace
         is_traced = trace is not None and trace.is_kept
-        if not is_traced:  # else its head names a span of its own
+        if not is_traced:  # if traced, every request has a span of its own
             quick = None if "service" in call.meta else self._start_quick(call)
             quick = quick or self._start_bound(call)
             if quick is not None:
@@ -81,7 +93,7 @@ class Fetch(Binding):
         return self._start_inner(call, wanted, is_traced) or self._start(call, wanted)
 
     def _start_quick(self, call: OpCall) -> Later | None:
-        """The short way, for what was asked before of a server that is connected."""
+        """The fast path: a request like an earlier one, to a server with an open connection."""
         scope, lane = call.scope, call.scope.local(Lane)
         found = self._stencils.find(call.meta, scope, self.gate.edition)
         if found is None or not lane.places.has_room:
@@ -99,7 +111,7 @@ class Fetch(Binding):
         return quick
 
     def _start_bound(self, call: OpCall) -> Later | None:
-        """The short way, for what was asked before of a worker of this node."""
+        """The fast path: a request like an earlier one, to a worker of this node."""
         scope = call.scope
         found = self._inner_stencils.find(call.meta, scope, self.gate.edition)
         if found is None:
@@ -117,8 +129,8 @@ class Fetch(Binding):
             call, like.wanted, InnerRequest(callee, head, call.body, True, scope.hops, like.event, within)
         )
 
-    def _start_inner(self, call: OpCall, wanted: Wanted, is_traced: bool) -> Later | None:
-        """To a worker of this node, unless bodies are streamed or one would have to wait."""
+    def _start_inner(self, call: OpCall, wanted: WantedFetch, is_traced: bool) -> Later | None:
+        """The fast path to a worker of this node, unless a body is streamed or the fetch would have to wait."""
         scope = call.scope
         if wanted.streamed or wanted.upgrade or "cf" in call.meta:
             return None
@@ -136,9 +148,10 @@ class Fetch(Binding):
             )
         return quick
 
-    def _begin_inner(self, call: OpCall, wanted: Wanted, request: InnerRequest) -> Later | None:
+    def _begin_inner(self, call: OpCall, wanted: WantedFetch, request: InnerRequest) -> Later | None:
         lane = call.scope.local(Lane)
-        is_connection = request.within is None  # a service binding is none, or six of them could wait for each other
+        # A service call is not a connection; otherwise six of them could wait for each other.
+        is_connection = request.within is None
         if is_connection and not lane.places.has_room:
             return None
         number = lane.checked(call.meta.get("fetch"))
@@ -146,7 +159,7 @@ class Fetch(Binding):
         quick.begin(lane, number, is_connection)
         return quick
 
-    async def _start(self, call: OpCall, wanted: Wanted) -> Reply:
+    async def _start(self, call: OpCall, wanted: WantedFetch) -> Reply:
         scope, lane = call.scope, call.scope.local(Lane)
         fetching = Fetching(str(wanted.target), wanted.length)
         number = lane.add(call.meta.get("fetch"), fetching)
@@ -170,7 +183,7 @@ class Fetch(Binding):
             lane.drop(number)
             if not is_aborted or scope.is_over or task is None:
                 raise
-            task.uncancel()  # it was the fetch that was aborted, and the op is answered all the same
+            task.uncancel()  # the fetch was aborted, not the op, which still gets a reply
             raise fetching.error or error from None
         fetching.task = None
         if reply.meta["ended"]:
@@ -221,10 +234,12 @@ class Fetch(Binding):
         call.scope.local(Lane).drop(call.meta.get("fetch"))
         return Reply()
 
-    # --- who answers ---
+    # --- targets ---
 
-    async def _answer_cached(self, rule: Rule, wanted: Wanted, scope: Scope, fetching: Fetching) -> Reply:
-        """From the cache if it is there; else from who has it, and it goes to the cache as it is read."""
+    async def _answer_cached(
+        self, rule: CachingRule, wanted: WantedFetch, scope: CallScope, fetching: Fetching
+    ) -> Reply:
+        """A response from the cache; or else from its source, stored as it is read."""
         self.gate.check_host(scope.version, wanted.target.host, wanted.target.port)
         hit = await self._cache.match(rule.place, rule.request)
         if hit is None:
@@ -234,7 +249,7 @@ class Fetch(Binding):
         fetching.begin(answer)
         return self._reply(wanted.is_ours, fetching, hit.status, "", answer.lines)
 
-    async def _answer(self, wanted: Wanted, scope: Scope, fetching: Fetching, body: bytes) -> Reply:
+    async def _answer(self, wanted: WantedFetch, scope: CallScope, fetching: Fetching, body: bytes) -> Reply:
         if wanted.service is not None:
             bound = target_of(scope.version, wanted.service)
             callee = callee_of(self._workers, scope.version, bound)
@@ -244,7 +259,7 @@ class Fetch(Binding):
             return await self._ask_worker(served, None, wanted, scope, fetching, body)
         if wanted.upgrade:
             return await self._upgrade(wanted, scope, fetching)
-        data = request_bytes(wanted, body, scope.hops, self._stencils.zone(scope))
+        data = request_bytes(wanted, body, loop_lines(scope.hops, scope.others), self._stencils.zone(scope))
         version, target, method = scope.version, wanted.target, wanted.method
         if wanted.streamed:
             exchange = await self.client.request(
@@ -257,21 +272,22 @@ class Fetch(Binding):
             fetching.begin(exchange)
         return self._reply(wanted.is_ours, fetching, exchange.status, exchange.reason, exchange.lines)
 
-    async def _upgrade(self, wanted: Wanted, scope: Scope, fetching: Fetching) -> Reply:
-        """Ask a server for a WebSocket. What it answers instead is a response like any other."""
-        from atoll.bindings.fetch.upgrade import switched  # late: many nodes never have one
+    async def _upgrade(self, wanted: WantedFetch, scope: CallScope, fetching: Fetching) -> Reply:
+        """Ask a server for a WebSocket. If it refuses, its response is like any other."""
+        from atoll.bindings.fetch.upgrade import switched  # imported late: many nodes never use one
         from atoll.egress.websocket import Handshake, ServerSocket
 
         handshake = Handshake(wanted.protocols)
-        data = request_bytes(wanted, b"", scope.hops, self._stencils.zone(scope), handshake.lines())
+        loops = loop_lines(scope.hops, scope.others)
+        data = request_bytes(wanted, b"", loops, self._stencils.zone(scope), handshake.lines())
         answer = await self.client.upgrade(scope.version, wanted.target, data, handshake)
         fetching.begin(answer)
         if isinstance(answer, ServerSocket):
             return switched(fetching, answer, answer.lines)
         return self._reply(wanted.is_ours, fetching, answer.status, answer.reason, answer.lines)
 
-    def _callee(self, wanted: Wanted, version: Version) -> Version | None:
-        """The worker of this node that answers on the host of a request."""
+    def _callee(self, wanted: WantedFetch, version: Version) -> Version | None:
+        """The worker of this node that serves the host of a request."""
         if wanted.target.port not in self._ports:
             return None
         found = self._routes.find(wanted.authority.encode(), wanted.path.encode())
@@ -280,7 +296,13 @@ class Fetch(Binding):
         return found
 
     async def _ask_worker(
-        self, callee: Version, bound: Target | None, wanted: Wanted, scope: Scope, fetching: Fetching, body: bytes
+        self,
+        callee: Version,
+        bound: ServiceTarget | None,
+        wanted: WantedFetch,
+        scope: CallScope,
+        fetching: Fetching,
+        body: bytes,
     ) -> Reply:
         call = self._inner.start(self._inner_request(callee, bound, wanted, scope, body))
         fetching.begin(call)
@@ -296,20 +318,21 @@ class Fetch(Binding):
         return self._inner_reply(wanted, fetching, response)
 
     def _inner_request(
-        self, callee: Version, bound: Target | None, wanted: Wanted, scope: Scope, body: bytes
+        self, callee: Version, bound: ServiceTarget | None, wanted: WantedFetch, scope: CallScope, body: bytes
     ) -> InnerRequest:
-        head, event = inner_head(wanted, self._stencils.zone(scope), len(body)), 0
+        head, event = inner_head(wanted, self._stencils.zone(scope), len(body), scope.others), 0
         if bound is not None:
             head, event = bound.head(head)
         ended = not (wanted.streamed or wanted.upgrade)
-        # What a bound worker asks for is of the request it is bound to; one that is found by its host may be anybody's.
+        # Subrequests of a worker behind a service binding count for its caller too. A worker that is found by its host
+        # may belong to another tenant.
         return InnerRequest(callee, head, body, ended, scope.hops, event, scope if bound is not None else None)
 
-    def _inner_reply(self, wanted: Wanted, fetching: Fetching, answer: InnerResponse | Failure) -> Reply:
+    def _inner_reply(self, wanted: WantedFetch, fetching: Fetching, answer: InnerResponse | Failure) -> Reply:
         if isinstance(answer, Failure):
             if wanted.service is not None:
                 return thrown_by(answer)
-            facts = answer.facts  # what a client of that worker would get
+            facts = answer.facts  # the same as a client of that worker gets
             text = f"error code: {facts.page}".encode()
             meta = {"status": facts.status, "reason": "", "head": "content-type: text/plain\r\n", "coding": ""}
             return Reply({**meta, "ended": True}, text)
@@ -322,7 +345,8 @@ class Fetch(Binding):
         head, coding = response_text(lines, is_ours)
         if coding and not fetching.at_end:
             fetching.decoding = Decoding(coding, fetching.where)
-        if is_ours:  # the worker sees the body without it
+            fetching.steps = self._steps
+        if is_ours:  # the worker sees the decoded body
             coding = ""
         first = b"" if coding else fetching.first()
         meta = {"status": status, "reason": reason, "head": head, "coding": coding, "ended": fetching.at_end}
@@ -330,13 +354,13 @@ class Fetch(Binding):
 
 
 def thrown_by(failure: Failure) -> Reply:
-    """The failure of a bound worker is the caller's to handle: https://developers.cloudflare.com/workers/configuration/compatibility-flags/,
-    "Dynamic Dispatch Exception Propagation". What it threw is thrown again, without where."""
+    """Raise the failure of a worker behind a service binding in its caller: https://developers.cloudflare.com/workers/configuration/compatibility-flags/,
+    "Dynamic Dispatch Exception Propagation". The exception is thrown again, without its stack."""
     if failure.code != ErrorCode.EXCEPTION:
         raise CalleeFailed(failure)
     return Reply({"thrown": {"name": failure.name, "message": failure.message}, "ended": True})
 
 
-def check_status(response: InnerResponse, wanted: Wanted) -> None:
+def check_status(response: InnerResponse, wanted: WantedFetch) -> None:
     if not 200 <= response.status <= 599:
         raise NetworkError(f"{wanted.target} answered with the status {response.status}")

@@ -1,7 +1,7 @@
-"""Fetches by callbacks, without a task: to a server with a connection that is open, and to a worker of this node.
+"""Fetches by callbacks, without a task: to a server with an open connection, and to a worker of this node.
 
-The first is for requests whose like was made before. It is answered with the head of the response, and with the body
-too when that is small and follows at once.
+The first is for requests that are like an earlier one. The reply has the head of the response, and also the body if it
+is small and follows at once.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from typing import TypeAlias
 from atoll.bindings.base import Later, Reply
 from atoll.bindings.fetch.fetching import Fetching
 from atoll.bindings.fetch.lane import Lane
-from atoll.bindings.fetch.messages import Wanted
+from atoll.bindings.fetch.messages import WantedFetch
 from atoll.bindings.fetch.stencils import Stencil
 from atoll.bindings.services import InnerCall, InnerResponse
 from atoll.egress.client import HttpClient
-from atoll.egress.exchange import Exchange
+from atoll.egress.exchange import ServerExchange
 from atoll.errors import Failure, NetworkError
 from atoll.workers import Version
 
-SMALL = 64 << 10  # a body up to here is waited for,
-SMALL_SECONDS = 0.002  # for so long: servers often send the head and the body in two pieces
+SMALL = 64 << 10  # bytes of a body that is waited for,
+SMALL_SECONDS = 0.002  # for this many seconds: servers often send head and body separately
 
-DescribeInner: TypeAlias = Callable[[Wanted, Fetching, "InnerResponse | Failure"], Reply]
+DescribeInner: TypeAlias = Callable[[WantedFetch, Fetching, "InnerResponse | Failure"], Reply]
 Describe: TypeAlias = Callable[[bool, Fetching, int, str, bytes], Reply]
 
 
@@ -40,14 +40,14 @@ class QuickFetch(Later):
         version: Version,
         stencil: Stencil,
         data: bytes,
-        exchange: Exchange,
+        exchange: ServerExchange,
     ) -> None:
         super().__init__()
         self._client = client
         self._describe = describe
         self._version = version
         self._stencil = stencil
-        self._data = data  # the request, should it have to be sent again
+        self._data = data  # the request, in case it must be sent again
         self._exchange = exchange
         self._fetching = Fetching(exchange.where, None)
         self._timer: asyncio.TimerHandle | None = None
@@ -98,7 +98,7 @@ class QuickFetch(Later):
         self.settle(error)
 
     async def _repeat(self) -> None:
-        """The server had closed the connection: once more, on another one."""
+        """The server had closed the connection: send the request again on another one."""
         fetching, stencil = self._fetching, self._stencil
         try:
             self._exchange = await self._client.repeated(
@@ -119,7 +119,7 @@ class QuickInner(Later):
 
     __slots__ = ("_call", "_describe", "_fetching", "_lane", "_number", "_wanted")
 
-    def __init__(self, describe: DescribeInner, wanted: Wanted, call: InnerCall) -> None:
+    def __init__(self, describe: DescribeInner, wanted: WantedFetch, call: InnerCall) -> None:
         super().__init__()
         self._describe = describe
         self._wanted = wanted
@@ -134,7 +134,7 @@ class QuickInner(Later):
             lane.places.take(self._fetching)
         if self._call.answer is None:
             self._call.listen(self._on_answer)
-        else:  # it was refused at once; an op must not be answered before it has returned
+        else:  # refused at once; a reply must not come before the op has returned
             asyncio.get_running_loop().call_soon(self._on_answer)
 
     def _on_answer(self) -> None:

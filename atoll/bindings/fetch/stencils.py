@@ -1,8 +1,8 @@
-"""What the requests of one worker to one server, or to one other worker, have in common, remembered.
+"""Remembers what the requests of one worker to one server, or to one other worker, have in common.
 
-Most fetches of a worker differ in nothing but their path. The head of the first one is read, checked and written with
-care (messages.py); of those that follow only the path is looked at. Rules of egress are part of what was decided, so a
-stencil made under others is not used.
+Most fetches of a worker differ only in their path. The head of the first one is parsed, checked and written in full
+(messages.py); for later ones only the path is checked. The egress rules are part of that decision, so a stencil that
+was made under other rules is not used.
 """
 
 from __future__ import annotations
@@ -13,33 +13,35 @@ from typing import Any, NamedTuple
 
 from atoll.bindings.fetch.messages import (
     MAX_URL,
-    Wanted,
+    WantedFetch,
     common_lines,
     framing_of,
     inner_framing,
     inner_lines,
     read_wanted,
 )
-from atoll.bindings.scope import Scope
-from atoll.bindings.service.target import Target as Bound
-from atoll.egress.client import HttpClient, Pool, Target
-from atoll.workers import EgressRules
+from atoll.bindings.loops import loop_lines
+from atoll.bindings.scope import CallScope
+from atoll.bindings.service.target import ServiceTarget as Bound
+from atoll.egress.client import HttpClient, Origin
+from atoll.egress.connection import ConnectionPool
+from atoll.workers import EgressRules, host_label
 
 PATH = re.compile(r"/[!-~]*", re.ASCII)
-FIELDS = {"fetch", "method", "url", "head"}  # of a fetch that wants nothing special
-BOUND_FIELDS = FIELDS | {"service"}  # of such a one through a service binding
+FIELDS = {"fetch", "method", "url", "head"}  # the meta of a plain fetch
+BOUND_FIELDS = FIELDS | {"service"}  # the meta of a plain fetch through a service binding
 MAX_REMEMBERED = 1_024
-MAX_HEAD = 2_048  # longer ones are rare, and memory is not
+MAX_HEAD = 2_048  # longer heads are rare and would cost memory
 
 
 class Stencil(NamedTuple):
     method: str
-    target: Target
+    target: Origin
     authority: bytes
-    lines: bytes  # the head but for the path before it and the framing behind it
-    is_ours: bool  # we asked for an encoding, and undo it
-    pool: Pool  # of the connections it may use
-    egress: EgressRules  # under which rules
+    lines: bytes  # the head without the path before it and the framing after it
+    is_ours: bool  # we sent accept-encoding, and decode the body
+    pool: ConnectionPool  # the connections it may use
+    egress: EgressRules  # the egress rules it was made under
     edition: int
 
     def request(self, path: bytes, body: bytes) -> bytes:
@@ -52,12 +54,12 @@ class Stencils:
         self._base = base
         self._known: dict[tuple[Any, ...], Stencil] = {}
 
-    def zone(self, scope: Scope) -> str:
-        return f"{scope.version.worker_name}.{self._base}"
+    def zone(self, scope: CallScope) -> str:
+        return f"{host_label(scope.version.worker_name)}.{self._base}"
 
-    def find(self, meta: Mapping[str, Any], scope: Scope, edition: int) -> tuple[Stencil, bytes] | None:
-        """The stencil of a request, and its path; None when it is to be read with care."""
-        if meta.keys() != FIELDS:
+    def find(self, meta: Mapping[str, Any], scope: CallScope, edition: int) -> tuple[Stencil, bytes] | None:
+        """The stencil of a request, and its path; None if the request must be parsed in full."""
+        if meta.keys() != FIELDS or scope.others:
             return None
         method, url, head, version = meta["method"], meta["url"], meta["head"], scope.version
         if not (isinstance(url, str) and isinstance(method, str) and isinstance(head, str)) or len(url) > MAX_URL:
@@ -70,9 +72,9 @@ class Stencils:
             return None
         return known, url[at:].encode()
 
-    def remember(self, meta: Mapping[str, Any], scope: Scope, edition: int) -> None:
-        """A request was read with care, its host is not refused, and the next one like it may be quick."""
-        if meta.keys() != FIELDS:
+    def remember(self, meta: Mapping[str, Any], scope: CallScope, edition: int) -> None:
+        """Remember a request that was checked in full and whose host is allowed, for later ones like it."""
+        if meta.keys() != FIELDS or scope.others:
             return
         head, url, version = meta["head"], meta["url"], scope.version
         at = url.find("/", 8)
@@ -80,7 +82,7 @@ class Stencils:
         known = self._known.get(key)
         if known is not None and known.egress is version.egress and known.edition == edition:
             return
-        wanted = read_wanted(meta)  # anew: nothing that was added for this one request may stay
+        wanted = read_wanted(meta)  # made again: nothing that was added for this one request may stay
         if at < 0 or len(head) + at > MAX_HEAD or url[at:] != wanted.path:
             return
         if len(self._known) >= MAX_REMEMBERED:
@@ -89,7 +91,7 @@ class Stencils:
             wanted.method,
             wanted.target,
             wanted.authority.encode(),
-            common_lines(wanted, scope.hops, self.zone(scope)),
+            common_lines(wanted, loop_lines(scope.hops, ""), self.zone(scope)),
             wanted.is_ours,
             self._client.pool(version, wanted.target),
             version.egress,
@@ -98,13 +100,13 @@ class Stencils:
 
 
 class InnerStencil(NamedTuple):
-    wanted: Wanted  # by the first of them; only path and URL differ
-    bound: Bound | None  # through which service binding; None: by its host
+    wanted: WantedFetch  # the request it was made from; others differ only in path and URL
+    bound: Bound | None  # the service binding; None: found by host
     authority: bytes
-    start: bytes  # what comes before the URL,
-    lines: bytes  # and what comes behind it, but for the framing
+    start: bytes  # the head before the URL,
+    lines: bytes  # and after it, without the framing
     event: int
-    egress: EgressRules  # under which rules
+    egress: EgressRules  # the egress rules it was made under
     edition: int
 
     def head(self, url: str, size: int) -> bytes:
@@ -117,10 +119,10 @@ class InnerStencils:
     def __init__(self) -> None:
         self._known: dict[tuple[Any, ...], InnerStencil] = {}
 
-    def find(self, meta: Mapping[str, Any], scope: Scope, edition: int) -> tuple[InnerStencil, str] | None:
-        """The stencil of a request, and its path; None when it is to be read with care."""
+    def find(self, meta: Mapping[str, Any], scope: CallScope, edition: int) -> tuple[InnerStencil, str] | None:
+        """The stencil of a request, and its path; None if the request must be parsed in full."""
         keys = meta.keys()
-        if keys != BOUND_FIELDS and keys != FIELDS:
+        if (keys != BOUND_FIELDS and keys != FIELDS) or scope.others:
             return None
         url, version = meta["url"], scope.version
         if not isinstance(url, str) or len(url) > MAX_URL:
@@ -137,12 +139,18 @@ class InnerStencils:
         return known, url[at:]
 
     def remember(
-        self, meta: Mapping[str, Any], scope: Scope, wanted: Wanted, bound: Bound | None, zone: str, edition: int
+        self,
+        meta: Mapping[str, Any],
+        scope: CallScope,
+        wanted: WantedFetch,
+        bound: Bound | None,
+        zone: str,
+        edition: int,
     ) -> None:
-        """A request was read with care and may be made, and the next one like it may be quick."""
+        """Remember a request that was checked in full and is allowed, for later ones like it."""
         head, url, version = meta.get("head", ""), wanted.url, scope.version
         at = url.find("/", 8)
-        if at < 0 or len(head) + at > MAX_HEAD or url[at:] != wanted.path:
+        if at < 0 or len(head) + at > MAX_HEAD or url[at:] != wanted.path or scope.others:
             return
         if len(self._known) >= MAX_REMEMBERED:
             self._known.clear()

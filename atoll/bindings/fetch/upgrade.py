@@ -1,7 +1,7 @@
-"""A fetch that becomes a WebSocket: messages then go by fetch.read and fetch.write, as frames (wire/sockets.py).
+"""A fetch that becomes a WebSocket: fetch.read and fetch.write then carry messages, as frames (wire/sockets.py).
 
-To another server it is a ServerSocket, to a worker of this node the bodies of the inner call, which carry the very same
-frames: nothing is encoded on the way.
+To another server it is a ServerSocket. To a worker of this node it is the bodies of the inner call, which carry the
+same frames, so nothing is encoded on the way.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from atoll.wire.sockets import CLOSE_SECONDS, GOING_AWAY, BadMessage, FrameCheck
 
 
 class InnerSocket:
-    """A WebSocket to a worker of this node. Neither engine is believed what it says to the other."""
+    """A WebSocket to a worker of this node. Frames of both engines are checked: neither is trusted."""
 
     def __init__(self, call: InnerCall) -> None:
         self._call = call
@@ -46,12 +46,12 @@ class InnerSocket:
         return self._call.at_end
 
     def close(self) -> None:
-        """The one who opened it is over: the other worker is told as a server would be."""
+        """The call that opened it is over: close it for the other worker, as for a server."""
         self._call.leave(pack_close(GOING_AWAY), CLOSE_SECONDS)
 
 
 def switched(fetching: Fetching, socket: Answerer, lines: bytes) -> Reply:
-    """The answer to a request that has become a WebSocket."""
+    """The response of a request that became a WebSocket."""
     fetching.answerer = socket
     fetching.is_socket = True
     fetching.has_head = True

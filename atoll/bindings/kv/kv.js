@@ -1,4 +1,4 @@
-// KV as a worker sees it: env.NAME is a KVNamespace. The half that touches the world is ops.py, which checks everything.
+// KV as a worker sees it: env.NAME is a KVNamespace. The other half is ops.py, which checks everything.
 // https://developers.cloudflare.com/kv/api/
 import { defineBinding } from "#web/internal/bindings.js";
 import { defineOp } from "#web/internal/ops.js";
@@ -17,12 +17,12 @@ const upload = defineOp("kv.upload");
 const remove = defineOp("kv.delete");
 
 const TYPES = ["text", "json", "arrayBuffer", "stream"];
-const PIECE = 1 << 20; // of a value that is stored from a stream
+const PIECE = 1 << 20; // bytes of one piece of a value that is stored from a stream
 
-// JSON has no NaN: a number leaves as a text, and what is wrong with it is Python's to say.
+// JSON has no NaN: numbers are sent as text, and Python checks them.
 const number = (value) => (value === undefined || value === null ? undefined : `${value}`);
 
-/** A key that may be one; how long it is is Python's to judge. */
+/** A key as a string; Python checks its length. */
 function keyOf(value) {
   const key = toUSVString(value);
   if (key === "") throw new TypeError("Key name cannot be empty.");
@@ -30,7 +30,7 @@ function keyOf(value) {
   return key;
 }
 
-/** Metadata as JSON; undefined for none, and for what JSON leaves out. */
+/** Metadata as JSON; undefined for none, and for values that JSON leaves out. */
 function metadataOf(value) {
   return value === undefined || value === null ? undefined : JSON.stringify(value)?.toWellFormed();
 }
@@ -52,7 +52,7 @@ function convert(type, body) {
   return type === "json" ? JSON.parse(text) : text;
 }
 
-/** A value that comes as it is read. A large one has a `reader`, which knows what comes after the `first` piece. */
+/** A value that arrives as it is read. A large one has a `reader` for the pieces after the `first`. */
 function sourceOf(binding, { reader, size }, first) {
   let next = first;
   let left = reader === undefined ? 0 : size - first.length;
@@ -74,7 +74,7 @@ function sourceOf(binding, { reader, size }, first) {
   };
 }
 
-/** All of a large value, piece by piece: many at once are then no flood of the connection that all workers share. */
+/** All of a large value, read piece by piece so that several do not flood the connection that all workers share. */
 async function wholeOf(binding, { reader, size }, first) {
   const whole = new Uint8Array(size);
   whole.set(first);
@@ -86,7 +86,7 @@ async function wholeOf(binding, { reader, size }, first) {
   return whole;
 }
 
-/** Sends a stream in pieces; gives the number it was uploaded under, or all of it when it was short. */
+/** Sends a stream in pieces; returns the number of the upload, or the bytes themselves if the stream was short. */
 async function uploadStream(binding, stream) {
   let pieces = [];
   let size = 0;
@@ -126,7 +126,7 @@ function contentOf(binding, value) {
 }
 
 export class KVNamespace {
-  #name; // the name in env, never the namespace: the broker knows what this worker was given
+  #name; // the name in env, never the namespace: the broker finds the grant
 
   constructor(name) {
     this.#name = name;

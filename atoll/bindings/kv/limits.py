@@ -1,6 +1,6 @@
-"""What KV takes: the limits and the words of Cloudflare's, so that code which knows them finds them. Pure.
+"""The limits and error texts of Cloudflare's KV, so that code which matches them works here. Pure.
 
-Every text begins with the status that Cloudflare's API answers with; the worker sees `KV PUT failed: 413 …`.
+Every text begins with the status of Cloudflare's API; the worker sees `KV PUT failed: 413 …`.
 """
 
 from __future__ import annotations
@@ -50,15 +50,15 @@ def _short(text: str) -> bytes:
 
 
 def checked_cache_ttl(raw: object) -> None:
-    """Values are never old here, so that nothing is done with it."""
+    """Check `cacheTtl`. It has no effect: values are never stale here."""
     if raw is not None and (_whole(raw) or 0) < MIN_CACHE_TTL:
         raise refuse(400, f"Invalid cache_ttl of {raw!s:.40}. Cache TTL must be at least {MIN_CACHE_TTL}.")
 
 
 def checked_expiry(ttl: object, at: object, now: float, soonest: int = MIN_TTL) -> int | None:
-    """When an entry expires, of `expirationTtl` or `expiration`. The first counts if there are both.
+    """When an entry expires, from `expirationTtl` or `expiration`. If both are given, the first one counts.
 
-    `soonest` is how many seconds from now a moment may be; what was exported may be about to expire.
+    `soonest` is the least number of seconds from now for `expiration`; an exported entry may be about to expire.
     """
     if ttl is not None:
         seconds = _whole(ttl)
@@ -85,7 +85,7 @@ def checked_expiry(ttl: object, at: object, now: float, soonest: int = MIN_TTL) 
 
 
 def _whole(raw: object) -> int | None:
-    """A number as JavaScript's parseInt would take it; None for what is none."""
+    """A number as JavaScript's parseInt reads it; None if it is not a number."""
     try:
         number = float(raw) if isinstance(raw, int | float | str) and not isinstance(raw, bool) else None
         return None if number is None or abs(number) > MAX_TIME else int(number)
@@ -94,7 +94,7 @@ def _whole(raw: object) -> int | None:
 
 
 def checked_metadata(raw: object) -> str | None:
-    """JSON text, or none."""
+    """The metadata as JSON text, or None."""
     if raw is None:
         return None
     if not isinstance(raw, str):
@@ -139,7 +139,7 @@ def checked_keys(raw: Any) -> list[bytes]:
 
 
 def cursor_of(after: bytes) -> str:
-    """What a worker is given to go on with a list."""
+    """The cursor with which a worker continues a list."""
     return base64.urlsafe_b64encode(after).decode()
 
 

@@ -1,4 +1,4 @@
-"""KV as ops: checks what a worker says, asks the store. Large values go in pieces, and so do streams that come."""
+"""KV as ops: checks the arguments and calls the store. Large values and streams are transferred in pieces."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from typing import Any, TypeAlias
 import msgspec
 
 from atoll.bindings.base import Binding, OpCall, Reply, op
-from atoll.bindings.clock import ClockWatch, seconds_up
 from atoll.bindings.kv import limits
-from atoll.bindings.kv.pieces import Budget, Download, Upload
-from atoll.bindings.kv.store import Bound, Entry, KVStore, Space, TooMuch
+from atoll.bindings.kv.pieces import Budget, ValueDownload, ValueUpload
+from atoll.bindings.kv.store import Bound, KVStore, Space, StoredValue, TooMuch
+from atoll.clock import ClockWatch, seconds_up
 from atoll.errors import BindingRefused, InvalidArgument, StorageFailed
 
 log = logging.getLogger("atoll.bindings")
 
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
-PIECE = 256 * 1024  # of a value that is read; a longer one comes in several
+PIECE = 256 * 1024  # bytes of one piece of a value that is read
 SWEEP_SECONDS = 60.0
-# What expired is kept a while: a clock that was wrong and was set right again has lost nothing by then.
+# Expired entries are kept for a while: a clock that was wrong and is corrected in that time loses nothing.
 SWEPT_AFTER = 3_600.0
 
-Found: TypeAlias = "list[Entry | None]"
+Found: TypeAlias = "list[StoredValue | None]"
 KvOp: TypeAlias = Callable[["KV", OpCall], Coroutine[Any, Any, Reply]]
 
 
 def named(verb: str) -> Callable[[KvOp], KvOp]:
-    """Errors that a worker knows from Cloudflare: `KV GET failed: 404 …`."""
+    """Raise errors with Cloudflare's texts: `KV GET failed: 404 …`."""
 
     def wrap(method: KvOp) -> KvOp:
         @wraps(method)
@@ -95,7 +95,7 @@ class KV(Binding):
     @op("kv.get")
     @named("GET")
     async def get(self, call: OpCall) -> Reply:
-        """One value; of a large one the first piece, and the number to read on with."""
+        """One value; for a large one the first piece, and the number to read the rest with."""
         key = limits.checked_key(call.meta.get("key"))
         limits.checked_cache_ttl(call.meta.get("cache_ttl"))
         [entry], is_held = await self._look_up(space_of(call), [key])
@@ -106,7 +106,7 @@ class KV(Binding):
     @op("kv.get_many")
     @named("GET_BULK")
     async def get_many(self, call: OpCall) -> Reply:
-        """Values one after the other; `sizes` tells them apart, null for what is not there."""
+        """Several values in one body; `sizes` has the length of each, null for a missing key."""
         keys = limits.checked_keys(call.meta.get("keys"))
         limits.checked_cache_ttl(call.meta.get("cache_ttl"))
         entries, is_held = await self._look_up(space_of(call), keys)
@@ -116,8 +116,8 @@ class KV(Binding):
         return self._answer(call, {"sizes": sizes, "metadata": metadata}, body, is_held)
 
     async def _look_up(self, space: Space, keys: Sequence[bytes]) -> tuple[Found, bool]:
-        """What is under some keys, and whether its bytes were taken of the budget: all that is more than a piece is
-        not even read before there is room for it."""
+        """The entries of some keys, and whether their bytes were taken from the budget: values larger than a piece are
+        not read before there is room for them."""
         now, tenant = self._clock(), space.tenant
         try:
             return await self.store.get(space, keys, now, PIECE), False
@@ -136,13 +136,13 @@ class KV(Binding):
     def _answer(self, call: OpCall, meta: dict[str, object], body: bytes, is_held: bool) -> Reply:
         if not is_held:
             return Reply(meta, body)
-        download = Download(body, self._budget, call.scope.version.tenant)
+        download = ValueDownload(body, self._budget, call.scope.version.tenant)
         meta |= {"size": len(body), "reader": call.scope.keep(download)}
         return Reply(meta, self._next(call, meta["reader"]))
 
     @op("kv.read", free=True)
     def read(self, call: OpCall) -> Reply:
-        """The next piece of a value, of which the worker knows how long it is."""
+        """The next piece of a value, whose length the worker knows."""
         number = call.meta.get("reader")
         if call.meta.get("cancel") is True:
             call.scope.release(number)
@@ -150,7 +150,7 @@ class KV(Binding):
         return Reply({}, self._next(call, number))
 
     def _next(self, call: OpCall, number: object) -> bytes:
-        download = call.scope.find(number, Download)
+        download = call.scope.find(number, ValueDownload)
         piece = download.take(PIECE)
         if download.is_over:
             call.scope.release(number)
@@ -159,7 +159,7 @@ class KV(Binding):
     @op("kv.list")
     @named("GET")
     async def list(self, call: OpCall) -> Reply:
-        """Keys by their bytes, as JSON in the body."""
+        """Keys, sorted by their bytes, as JSON in the body."""
         meta = call.meta
         limit = limits.checked_limit(meta.get("limit"))
         prefix = limits.checked_prefix(meta.get("prefix"))
@@ -173,7 +173,7 @@ class KV(Binding):
     @op("kv.put")
     @named("PUT")
     async def put(self, call: OpCall) -> Reply:
-        """Store the body, or what was uploaded under a number."""
+        """Store the body, or a value that was uploaded under a number."""
         meta, now = call.meta, self._clock()
         key = limits.checked_key(meta.get("key"))
         expires_at = limits.checked_expiry(meta.get("ttl"), meta.get("expiration"), now)
@@ -181,9 +181,11 @@ class KV(Binding):
         value = call.body
         number = meta.get("upload")
         if number is not None:
-            value = call.scope.find(number, Upload).whole()
+            value = call.scope.find(number, ValueUpload).whole()
         try:
-            await self.store.put(space_of(call), [(key, Entry(limits.checked_value(value), metadata, expires_at))])
+            await self.store.put(
+                space_of(call), [(key, StoredValue(limits.checked_value(value), metadata, expires_at))]
+            )
         finally:
             call.scope.release(number)
         return Reply()
@@ -191,39 +193,39 @@ class KV(Binding):
     @op("kv.upload", free=True)
     @named("PUT")
     async def upload(self, call: OpCall) -> Reply:
-        """A piece of a value that comes as a stream: the first without a number, which is the answer to it."""
+        """A piece of a value that comes as a stream. The first piece has no number; the reply gives one."""
         number = call.meta.get("upload")
         if number is None:
-            number = call.scope.keep(Upload(self._budget, call.scope.version.tenant))
-        call.scope.find(number, Upload).add(call.body)
+            number = call.scope.keep(ValueUpload(self._budget, call.scope.version.tenant))
+        call.scope.find(number, ValueUpload).add(call.body)
         return Reply({"upload": number})
 
     @op("kv.delete")
     @named("DELETE")
     async def delete(self, call: OpCall) -> Reply:
-        """Remove a key. That it was not there is no error."""
+        """Delete a key. A missing key is not an error."""
         await self.store.delete(space_of(call), [limits.checked_key(call.meta.get("key"))])
         return Reply()
 
-    # What expired
+    # Expired entries
 
     async def sweep(self, before: float | None = None) -> None:
-        """Remove for good what was dropped and what expired long ago, in steps: others write too."""
+        """Delete dropped namespaces and entries that expired long ago, in steps: other writes run in between."""
         while True:
             if not await self.store.sweep(self._clock() - SWEPT_AFTER if before is None else before):
                 return
             await asyncio.sleep(0.05)
 
     async def _sweep_for_ever(self) -> None:
-        """Remove what expired long ago. In the hour after a start and after a leap of the clock nothing of it goes:
-        the clock may be wrong, and be set right."""
+        """Delete entries that expired long ago. Not in the hour after a start or a jump of the clock: the clock may be
+        wrong and be corrected."""
         watch, trusted_at = ClockWatch(self._clock), seconds_up() + SWEPT_AFTER
         while True:
             await asyncio.sleep(SWEEP_SECONDS)
             try:
                 leap = watch.leap()
                 if abs(leap) > SWEPT_AFTER / 2:
-                    log.warning("the clock leapt by %.0f s: KV removes nothing that expired for an hour", leap)
+                    log.warning("the clock jumped by %.0f s: KV deletes no expired entries for an hour", leap)
                     trusted_at = seconds_up() + SWEPT_AFTER
                 await self.sweep(None if seconds_up() >= trusted_at else 0)
             except StorageFailed as error:
@@ -237,7 +239,7 @@ def space_of(call: OpCall) -> Space:
 
 
 def shown(key: bytes, metadata: str | None, expires_at: int | None) -> dict[str, object]:
-    """A key as list() gives it."""
+    """A key as list() returns it."""
     entry: dict[str, object] = {"name": key.decode("utf-8", "replace")}
     if expires_at is not None:
         entry["expiration"] = expires_at

@@ -1,4 +1,4 @@
-"""Values on their way in pieces: kept in the call's scope, and no more of them at a time than the node can hold."""
+"""Large values in transit, in pieces: kept in the call's scope, and bounded for the whole node."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from atoll.bindings.kv.limits import MAX_VALUE, too_large
 from atoll.errors import QuotaExceeded
 
 HELD_BYTES = 512 * 1024 * 1024  # of all calls together
-PATIENCE = 10.0  # seconds that a value waits until others are through
+PATIENCE = 10.0  # seconds that a value waits for room
 
 
 class Budget:
-    """What all calls hold at this moment. Half of it at most is one tenant's."""
+    """The bytes that all calls hold now. One tenant gets at most half."""
 
     def __init__(self, most: int = HELD_BYTES, patience: float = PATIENCE) -> None:
         self._left = most
         self._share = most // 2
         self._patience = patience
         self._held: Counter[str] = Counter()  # by tenant
-        self._waiting: dict[asyncio.Future[None], tuple[str, int]] = {}  # whoever came first is first
+        self._waiting: dict[asyncio.Future[None], tuple[str, int]] = {}  # in order of arrival
 
     def take(self, tenant: str, amount: int) -> None:
         if not self._fits(tenant, amount):
-            raise QuotaExceeded("too many large values are under way on this node: try again")
+            raise QuotaExceeded("too many large values are in transit on this node: try again")
         self._left -= amount
         self._held[tenant] += amount
 
     async def wait_for(self, tenant: str, amount: int) -> None:
-        """Take it, as soon as there is room."""
+        """Take bytes from the budget, once there is room."""
         if self._fits(tenant, amount):
             return self.take(tenant, amount)
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -37,13 +37,13 @@ class Budget:
         try:
             await asyncio.wait([turn], timeout=self._patience)
         except asyncio.CancelledError:
-            if turn.done():  # it came too late
+            if turn.done():  # the room was given too late
                 self.give(tenant, amount)
             raise
         finally:
             self._waiting.pop(turn, None)
         if not turn.done():
-            raise QuotaExceeded("too many large values are under way on this node: try again")
+            raise QuotaExceeded("too many large values are in transit on this node: try again")
 
     def give(self, tenant: str, amount: int) -> None:
         self._left += amount
@@ -59,8 +59,8 @@ class Budget:
         return amount <= self._left and self._held[tenant] + amount <= self._share
 
 
-class Upload:
-    """A value that arrives."""
+class ValueUpload:
+    """A value that is being uploaded."""
 
     def __init__(self, budget: Budget, tenant: str) -> None:
         self._budget = budget
@@ -83,8 +83,8 @@ class Upload:
         self._pieces.clear()
 
 
-class Download:
-    """A value that is read. Its length was taken of the budget."""
+class ValueDownload:
+    """A value that is being read. Its length was taken from the budget."""
 
     def __init__(self, value: bytes, budget: Budget, tenant: str) -> None:
         self._budget = budget

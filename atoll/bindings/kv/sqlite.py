@@ -1,14 +1,14 @@
-"""KV in a SQLite file of its own, so that large values neither swell nor slow what the node itself keeps.
+"""KV in its own SQLite file, so large values neither bloat nor slow down the node's own database.
 
-A row holds its value if that is small; larger ones are in a table of their own, because SQLite reads whole rows on its
-way to a key, those of others too. What is not large is read where it is asked for; a large value would hold up the
-event loop and is read by a thread. The id of a namespace is known without a look at the file. How much is in a
-namespace is counted by the tables themselves, with each write, so that a quota costs no look at the entries.
+A row holds its value if that is small. Larger values are in their own table, because SQLite reads whole rows on its way
+to a key, those of other keys too. Small values are read on the event loop, large ones by a thread. The ids of
+namespaces are in memory. The size of a namespace is kept by triggers of the tables with each write, so checking a quota
+does not read the entries.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from importlib import resources
 from pathlib import Path
@@ -19,15 +19,16 @@ import apsw
 from atoll.bindings.kv.store import (
     ANY,
     MAX_NAMESPACES,
+    Batch,
     Bound,
-    Entry,
+    KVOverQuota,
     Listed,
     Namespace,
     NoNamespace,
-    OverQuota,
     Page,
     Size,
     Space,
+    StoredValue,
     TooManyNamespaces,
     TooMuch,
     after_prefix,
@@ -37,9 +38,9 @@ from atoll.db.sqlite import Database, rows
 from atoll.errors import StorageFailed
 
 INLINE_VALUE = 128 * 1024  # a larger value is read by a thread
-ROW_VALUE = 4096  # a larger value is not in its row; as in migrations/0004_large_values.sql
-SCANNED = 4  # a list looks at so many times its limit of rows, then it returns what it has
-SWEPT = 500  # rows of one step of a sweep: writes that wait behind it wait a few ms
+ROW_VALUE = 4096  # a larger value is not in its row; the same as in migrations/0004_large_values.sql
+SCANNED = 4  # a list reads at most this many times its limit of rows, then returns what it has
+SWEPT = 500  # rows of one step of a sweep: other writes wait a few ms for it
 
 NAMESPACES = "SELECT id, tenant, name, created_at FROM namespaces"
 PUT = (
@@ -58,7 +59,7 @@ LIST = "SELECT key, metadata, expires_at FROM entries WHERE namespace = ? AND ke
 LIST_FROM = LIST.replace("key > ?", "key >= ?")
 LAST = b"\xff"  # after every key
 
-Found: TypeAlias = "list[tuple[bytes | None, str | None, int | None] | None]"  # no value: it is a large one
+Found: TypeAlias = "list[tuple[bytes | None, str | None, int | None] | None]"  # value None: it is large
 Look: TypeAlias = Callable[[apsw.Connection, int], Found]
 
 
@@ -70,7 +71,7 @@ class NamespaceRow(NamedTuple):
 
 
 class Room(NamedTuple):
-    """How much a tenant may surely add before what it has must be looked at: what it deletes meanwhile comes on top."""
+    """What a tenant can add before its usage must be read again. A lower bound: deletes only make more room."""
 
     bound: Bound
     keys: int
@@ -81,10 +82,10 @@ class SqliteKV:
     def __init__(self, path: Path) -> None:
         folder = resources.files("atoll.bindings.kv") / "migrations"
         self._database = Database(path, migrations=folder)
-        self._known = {
-            Space(row.tenant, row.name): row
-            for row in self._database.read(lambda connection: rows(connection, NamespaceRow, NAMESPACES))
-        }
+        self._known: dict[Space, NamespaceRow] = {}
+        self._names: dict[str, set[str]] = {}  # by tenant
+        for row in self._database.read(lambda connection: rows(connection, NamespaceRow, NAMESPACES)):
+            self._know(row)
         self._bounds: dict[str, Bound] = {}  # of tenants that have one
         self._rooms: dict[str, Room] = {}  # by tenant; on the writer thread
         self._dropped: set[int] = set()  # namespaces, since the start; on the writer thread
@@ -96,7 +97,8 @@ class SqliteKV:
             self._bounds[tenant] = bound
 
     async def namespaces(self, tenant: str) -> list[Namespace]:
-        return sorted(Namespace(row.name, row.created_at) for row in self._known.values() if row.tenant == tenant)
+        found = [self._known[Space(tenant, name)] for name in sorted(self._names.get(tenant, ()))]
+        return [Namespace(row.name, row.created_at) for row in found]
 
     async def exists(self, space: Space) -> bool:
         return space in self._known
@@ -104,7 +106,7 @@ class SqliteKV:
     async def create(self, space: Space, now: float) -> bool:
         if space in self._known:
             return False
-        if sum(known.tenant == space.tenant for known in self._known) >= MAX_NAMESPACES:
+        if len(self._names.get(space.tenant, ())) >= MAX_NAMESPACES:
             raise TooManyNamespaces
 
         def act(connection: apsw.Connection) -> bool:
@@ -114,8 +116,13 @@ class SqliteKV:
 
         is_new = await self._database.write(act)
         sql = f"{NAMESPACES} WHERE tenant = ? AND name = ?"
-        [self._known[space]] = self._database.read(lambda connection: rows(connection, NamespaceRow, sql, *space))
+        [row] = self._database.read(lambda connection: rows(connection, NamespaceRow, sql, *space))
+        self._know(row)
         return is_new
+
+    def _know(self, row: NamespaceRow) -> None:
+        self._known[Space(row.tenant, row.name)] = row
+        self._names.setdefault(row.tenant, set()).add(row.name)
 
     async def drop(self, space: Space) -> bool:
         if space not in self._known:
@@ -132,6 +139,7 @@ class SqliteKV:
         except StorageFailed:
             self._dropped.discard(number)  # it is still there
             raise
+        self._names[space.tenant].discard(space.namespace)
         return self._known.pop(space, None) is not None
 
     async def measure(self, space: Space) -> Size:
@@ -143,11 +151,11 @@ class SqliteKV:
     async def total(self, tenant: str) -> Size:
         return self._database.read(lambda connection: rows(connection, Size, TOTAL, tenant))[0]
 
-    async def get(self, space: Space, keys: Sequence[bytes], now: float, most: int = ANY) -> list[Entry | None]:
+    async def get(self, space: Space, keys: Sequence[bytes], now: float, most: int = ANY) -> list[StoredValue | None]:
         number = self._id(space)
 
         def look(connection: apsw.Connection, largest: int) -> Found:
-            if largest == ANY != most:  # large ones: how large all are is known before one of them is read
+            if largest == ANY != most:  # large values: their total size is checked before one is read
                 lengths = [connection.execute(LENGTH, (number, key, int(now))).fetchone() for key in keys]
                 if sum(length for (length,) in filter(None, lengths)) > most:
                     raise TooMuch
@@ -161,37 +169,41 @@ class SqliteKV:
             found = await self._database.search(lambda connection: _together(connection, look, ANY))
         if most < INLINE_VALUE and sum(len(row[0]) for row in found if row is not None and row[0] is not None) > most:
             raise TooMuch
-        return [None if row is None or row[0] is None else Entry(row[0], row[1], row[2]) for row in found]
+        return [None if row is None or row[0] is None else StoredValue(row[0], row[1], row[2]) for row in found]
 
-    async def put(self, space: Space, entries: Sequence[tuple[bytes, Entry]]) -> None:
+    async def put(self, space: Space, entries: Sequence[tuple[bytes, StoredValue]] | Batch) -> None:
         number, bound = self._id(space), self._bounds.get(space.tenant)
-        values = [_row(number, key, entry) for key, entry in entries]
-        size = sum([row[4] for row in values])
+        values: Iterable[Row] = (_row(number, key, entry) for key, entry in entries)
+        if isinstance(entries, Sequence):
+            values = list(values)
+            size = sum([row[4] for row in values])
+        else:
+            size = entries.bytes
 
         def act(connection: apsw.Connection) -> None:
-            if number in self._dropped:  # while this write waited
+            if number in self._dropped:  # deleted while this write waited
                 raise NoNamespace(space.namespace)
             before = None
-            if bound is not None and not self._has_room(space.tenant, bound, len(values), size):
+            if bound is not None and not self._has_room(space.tenant, bound, len(entries), size):
                 [before] = rows(connection, Size, TOTAL, space.tenant)
-            if len(values) == 1:
-                connection.execute(PUT, _stored(connection, values[0]))
+            if len(entries) == 1:
+                connection.execute(PUT, _stored(connection, next(iter(values))))
             else:
                 connection.executemany(PUT, (_stored(connection, row) for row in values))
             if bound is not None and before is not None:
                 [total] = rows(connection, Size, TOTAL, space.tenant)
                 if over(total, bound) and (total.keys > before.keys or total.bytes > before.bytes):
-                    raise OverQuota(total, bound)
+                    raise KVOverQuota(total, bound)
                 self._rooms[space.tenant] = _room(bound, total)
 
         try:
             await self._database.write(act)
         except StorageFailed:
-            self._rooms.pop(space.tenant, None)  # what was counted with it may not be as counted
+            self._rooms.pop(space.tenant, None)  # the write failed: the counted sizes may be wrong
             raise
 
     def _has_room(self, tenant: str, bound: Bound, keys: int, size: int) -> bool:
-        """Whether they surely fit, so that nothing needs to be summed up. On the writer thread."""
+        """Whether the entries certainly fit, without reading the usage. On the writer thread."""
         room = self._rooms.get(tenant)
         if room is None or room.bound is not bound or room.keys < keys or room.bytes < size:
             return False
@@ -266,7 +278,7 @@ Row: TypeAlias = "tuple[int, bytes, int | None, str | None, int, bytes]"
 
 
 def _stored(connection: apsw.Connection, row: Row) -> tuple[int | bytes | str | None, ...]:
-    """A row as the table takes it: a large value is put where it belongs first."""
+    """A row for the table; a large value is stored in its own table first."""
     value = row[-1]
     if len(value) <= ROW_VALUE:
         return *row, None
@@ -274,13 +286,13 @@ def _stored(connection: apsw.Connection, row: Row) -> tuple[int | bytes | str | 
     return *row[:-1], b"", connection.last_insert_rowid()
 
 
-def _row(number: int, key: bytes, entry: Entry) -> Row:
+def _row(number: int, key: bytes, entry: StoredValue) -> Row:
     size = len(key) + len(entry.value) + (len(entry.metadata.encode()) if entry.metadata else 0)
     return number, key, entry.expires_at, entry.metadata, size, entry.value
 
 
 def _together(connection: apsw.Connection, look: Look, largest: int) -> Found:
-    """Several lookups as of one moment."""
+    """Several lookups in one read transaction."""
     connection.execute("BEGIN")
     try:
         return look(connection, largest)

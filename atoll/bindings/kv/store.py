@@ -1,18 +1,19 @@
-"""What a store of KV promises, whatever it is made of: tests/bindings/kv/test_kv_store.py says the same as a suite.
+"""The protocol of a KV store. Every implementation passes the suite tests/bindings/kv/test_kv_store.py.
 
-A space is a namespace of one tenant: nothing is ever looked up without the tenant. Keys are UTF-8 and sorted by their
-bytes. A write that has returned is durable and seen by every read that begins after it. An entry whose time has come
-is invisible at once, and goes for good at a later sweep.
+A space is a namespace of one tenant: every lookup names the tenant. Keys are UTF-8 and sorted by their bytes. A write
+that has returned is durable, and every read that begins after it sees it. An expired entry is invisible at once and is
+deleted by a later sweep.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import builtins
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 from atoll.errors import BindingRefused
 
-ANY = 1 << 62  # bytes, keys: more than there can be
+ANY = 1 << 62  # bytes, keys: no bound
 MAX_NAMESPACES = 1_000  # of one tenant: all of them are in memory
 
 
@@ -21,7 +22,7 @@ class Space(NamedTuple):
     namespace: str
 
 
-class Entry(NamedTuple):
+class StoredValue(NamedTuple):
     value: bytes
     metadata: str | None = None  # JSON
     expires_at: int | None = None  # seconds since 1970
@@ -36,7 +37,7 @@ class Listed(NamedTuple):
 
 
 class Page(NamedTuple):
-    """Part of a list. `after` is the key to go on from; None when that was all. A page may be empty before the end."""
+    """A page of a list. `after` is the key to continue from; None at the end. A page before the end may be empty."""
 
     keys: list[Listed]
     after: bytes | None
@@ -48,21 +49,21 @@ class Namespace(NamedTuple):
 
 
 class Size(NamedTuple):
-    """How much is stored: what has expired counts until it is swept."""
+    """The stored size. Expired entries count until they are swept."""
 
     keys: int
     bytes: int  # of keys, values and metadata
 
 
 class Bound(NamedTuple):
-    """The most a tenant may have in all its namespaces together; None is no bound."""
+    """The quota of a tenant for all its namespaces together; None is unbounded."""
 
     keys: int | None = None
     bytes: int | None = None
 
 
-class OverQuota(BindingRefused):
-    """A write would give a tenant more than it may have."""
+class KVOverQuota(BindingRefused):
+    """A write would exceed the quota of the tenant."""
 
     def __init__(self, size: Size, bound: Bound) -> None:
         what, most = (size.keys, bound.keys) if _exceeds(size.keys, bound.keys) else (size.bytes, bound.bytes)
@@ -75,65 +76,74 @@ class OverQuota(BindingRefused):
 
 class TooManyNamespaces(BindingRefused):
     def __init__(self) -> None:
-        super().__init__(f"403 the tenant has {MAX_NAMESPACES:,} namespaces, the most it may have: delete some")
+        super().__init__(f"403 the tenant has reached the limit of {MAX_NAMESPACES:,} namespaces: delete some")
 
 
 class NoNamespace(BindingRefused):
-    """There is no such namespace, or no longer."""
+    """The namespace does not exist, or not any more."""
 
     def __init__(self, name: str) -> None:
-        super().__init__(f"404 the namespace `{name}` does not exist any more: deploy the worker again to make it anew")
+        super().__init__(f"404 the namespace `{name}` does not exist any more: deploy the worker again to create it")
 
 
 class TooMuch(BindingRefused):
-    """What was asked for is more than the one who asks can take."""
+    """The values are larger than the caller can take."""
 
     def __init__(self) -> None:
         super().__init__("413 Total size of request exceeds the limit of 25MB")
 
 
+class Batch(Protocol):
+    """Entries that the thread of the store makes one by one as it stores them."""
+
+    bytes: int  # of keys, values and metadata
+
+    def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[tuple[builtins.bytes, StoredValue]]: ...
+
+
 class KVStore(Protocol):
-    """Everything that may wait for a disk or a server is a coroutine; one that need not wait costs no task."""
+    """Methods that may wait for a disk or a server are coroutines; if they need not wait they cost no task."""
 
     def bound(self, tenant: str, bound: Bound) -> None:
-        """From now on a tenant may have so much; what it has already stays."""
+        """Set the quota of a tenant. Existing data above it stays."""
 
     async def namespaces(self, tenant: str) -> list[Namespace]:
-        """Those of a tenant, by name."""
+        """The namespaces of a tenant, by name."""
 
     async def exists(self, space: Space) -> bool: ...
 
     async def create(self, space: Space, now: float) -> bool:
-        """Make a namespace; False if there was one already. TooManyNamespaces if the tenant has as many as it may."""
+        """Create a namespace; False if it exists. TooManyNamespaces if the tenant has reached the limit."""
 
     async def drop(self, space: Space) -> bool:
-        """Remove a namespace with all that is in it; False if there was none. What is in it is invisible at once."""
+        """Delete a namespace and its entries; False if there is none. The entries are invisible at once."""
 
     async def measure(self, space: Space) -> Size:
-        """How much is in a namespace."""
+        """The size of a namespace."""
 
     async def total(self, tenant: str) -> Size:
-        """How much is in all namespaces of a tenant."""
+        """The size of all namespaces of a tenant."""
 
-    # All below raise NoNamespace where there is none.
+    # All methods below raise NoNamespace if the namespace does not exist.
 
-    async def get(self, space: Space, keys: Sequence[bytes], now: float, most: int = ANY) -> list[Entry | None]:
-        """What is under some keys, in their order, all as of one moment.
+    async def get(self, space: Space, keys: Sequence[bytes], now: float, most: int = ANY) -> list[StoredValue | None]:
+        """The entries of some keys, in their order, as of one moment.
 
-        TooMuch if the values have more than `most` bytes together, of which not many more may be held meanwhile.
+        TooMuch if the values have more than `most` bytes together. Not many more than that are held meanwhile.
         """
 
-    async def put(self, space: Space, entries: Sequence[tuple[bytes, Entry]]) -> None:
-        """Store some entries: all of them, or none if it fails. OverQuota if that is more than the tenant may have."""
+    async def put(self, space: Space, entries: Sequence[tuple[bytes, StoredValue]] | Batch) -> None:
+        """Store some entries: all of them, or none if it fails. OverQuota if the tenant's quota does not allow it."""
 
     async def delete(self, space: Space, keys: Sequence[bytes]) -> None:
-        """Remove what is under some keys, if it is there."""
+        """Delete some keys, if they exist."""
 
     async def list(self, space: Space, prefix: bytes, after: bytes, limit: int, now: float) -> Page:
         """At most `limit` keys that begin with `prefix` and come after `after`."""
 
     async def sweep(self, before: float) -> int:
-        """Remove for good some of what expired before a moment or was dropped; how many. 0: there is no more."""
+        """Delete some entries that expired before a time or were dropped; returns how many. 0: there are no more."""
 
     async def close(self) -> None: ...
 
@@ -147,5 +157,5 @@ def _exceeds(amount: int, most: int | None) -> bool:
 
 
 def after_prefix(prefix: bytes) -> bytes | None:
-    """The first string that comes after all those that begin with `prefix`. UTF-8 never holds a byte of 0xff."""
+    """The first byte string after all those that begin with `prefix`. UTF-8 never contains the byte 0xff."""
     return prefix[:-1] + bytes((prefix[-1] + 1,)) if prefix else None

@@ -1,1 +1,1 @@
-"""A binding that stands for one Atoll does not have."""
+"""The stand-in for a binding that Atoll does not have."""

@@ -1,8 +1,8 @@
-// A binding that Atoll does not have, as a worker sees it: env.NAME is there, and throws when it is used. A worker that
-// never needs it runs; one that does learns which it was, where undefined would only say that it has no properties.
+// A binding that Atoll does not have, as a worker sees it: env.NAME exists and throws when it is used. A worker that never
+// uses it runs; one that does gets an error with the name of the binding, which undefined would not give.
 import { defineBinding } from "#web/internal/bindings.js";
 
-// What the language and the console ask of any object, to find out what it is.
+// The properties that the language and the console read of any object.
 const HARMLESS = new Set(["then", "toJSON"]);
 
 class MissingBinding {
@@ -10,7 +10,7 @@ class MissingBinding {
     const refuse = () => {
       throw new Error(
         `env.${name} cannot be used: Atoll has no such binding, and this worker was deployed without it ` +
-          "(--allow-missing-bindings). `atoll doctor` tells what the project asks for, and what to use instead.",
+          "(--allow-missing-bindings). `atoll doctor` lists what the project needs and what to use instead.",
       );
     };
     return new Proxy(this, {

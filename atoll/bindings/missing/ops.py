@@ -1,6 +1,6 @@
-"""What a config asks for and Atoll does not have, once its author chose to go on without it.
+"""The stand-in for a binding that a config names and Atoll does not have, if the author deploys anyway.
 
-It touches nothing and has no op: its JavaScript half throws when it is used, and says what to do.
+It has no op: its JavaScript half throws when it is used, and says what to do.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from atoll.bindings.base import Binding
 
 
 class MissingEntry(msgspec.Struct, forbid_unknown_fields=True):
-    field: str = ""  # the one of the config that asked for it
+    field: str = ""  # the field of the config that names it
 
 
 class Missing(Binding):

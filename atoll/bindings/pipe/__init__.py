@@ -1,1 +1,1 @@
-"""Pipes: streams on their way from one worker to another."""
+"""Pipes: streams from one worker to another."""

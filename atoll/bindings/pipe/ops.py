@@ -1,59 +1,84 @@
 """pipe: a stream in the arguments or the result of a method call, from one worker to another of the same tenant.
 
-    pipe.open    make one; answers with its name, which only the two workers learn
-    pipe.write   a piece, or the end; the answer is the back-pressure
+    pipe.open    make a pipe; replies with its name, which only the two workers learn
+    pipe.write   a piece, or the end; the reply is the back-pressure
     pipe.read    the next piece
-    pipe.cancel  nobody wants the rest
+    pipe.cancel  the reader needs no more
 
-A pipe holds a bounded piece of the stream and belongs to both calls: when the one that writes is over the reader hears
-that it broke off, when the one that reads is over the writer hears that nobody wants more.
+A pipe holds a bounded part of the stream and belongs to both calls. If the writing call ends first, the reader gets an
+error; if the reading call ends first, the writer learns that no more is needed.
 """
 
 from __future__ import annotations
 
 import asyncio
 import secrets
-from collections import deque
+from collections import Counter, deque
 from typing import Any
 
 from atoll.bindings.base import Binding, OpCall, Reply, op
-from atoll.bindings.scope import Scope
+from atoll.bindings.scope import CallScope
 from atoll.errors import InvalidArgument, NetworkError
 
 ROOM = 256 << 10  # bytes that wait to be read; beyond that the writer waits
-READ_BYTES = 256 << 10  # the most that one read gives
+TENANT_ROOM = 64 << 20  # bytes of all pipes of a tenant; beyond that each writer waits until its piece was read
+READ_BYTES = 256 << 10  # the most bytes that one read returns
+SMALL = 1 << 10  # bytes: a smaller piece is joined to the one before it,
+JOINED = 32 << 10  # up to this size
 MAX_WRITE = 1 << 20
-MAX_THROWN = 128 << 10  # of what a stream was broken with
+MAX_THROWN = 128 << 10  # bytes of the error that broke a stream
 
 
 class Pipe:
     """One stream between two calls."""
 
-    def __init__(self, tenant: str) -> None:
+    def __init__(self, tenant: str, held: Counter[str]) -> None:
         self.tenant = tenant
+        self._held = held  # bytes of all pipes, by tenant
         self.has_reader = False
-        self.is_open = True  # somebody may still want what is written
-        self._chunks: deque[bytes] = deque()
-        self._size = 0
+        self.is_open = True  # false once the reader needs no more
+        self._chunks: deque[bytes | bytearray] = deque()
+        self.size = 0
         self._has_ended = False
-        self._thrown: dict[str, Any] | None = None  # what the stream was broken with, for the reader
-        self._is_cut = False  # the writer's call was over before its stream
-        self._waiter: asyncio.Future[None] | None = None  # of the reader or the writer: never of both
+        self._thrown: dict[str, Any] | None = None  # the error that broke the stream, for the reader
+        self._is_cut = False  # the writing call ended before its stream
+        self._waiter: asyncio.Future[None] | None = None  # of the reader or the writer, never of both
 
     async def write(self, chunk: bytes, ended: bool, thrown: dict[str, Any] | None) -> bool:
-        """A piece; returns when there is room for the next. False: nobody wants more."""
+        """Write a piece; returns when there is room for the next. False: the reader needs no more."""
         if self._has_ended:
             raise InvalidArgument("the stream has ended already")
         if not self.is_open:
             return False
         if chunk:
-            self._chunks.append(chunk)
-            self._size += len(chunk)
+            self._keep(chunk)
         self._has_ended, self._thrown = ended, thrown
         self._wake()
-        while self._size > ROOM and self.is_open:
+        while self._is_full and self.is_open:
             await self._news()
         return self.is_open
+
+    def _keep(self, chunk: bytes) -> None:
+        """Add a piece. Small pieces are joined: each on its own would take fifty times its bytes."""
+        self._count(len(chunk))
+        chunks = self._chunks
+        if len(chunk) >= SMALL or not chunks or len(chunks[-1]) >= JOINED:
+            chunks.append(chunk)
+            return
+        last = chunks[-1]
+        if not isinstance(last, bytearray):
+            last = chunks[-1] = bytearray(last)
+        last += chunk
+
+    def _count(self, size: int) -> None:
+        self.size += size
+        self._held[self.tenant] += size
+        if not self._held[self.tenant]:
+            del self._held[self.tenant]
+
+    @property
+    def _is_full(self) -> bool:
+        return self.size > ROOM or (self.size > 0 and self._held[self.tenant] > TENANT_ROOM)
 
     async def read(self) -> Reply:
         while not self._chunks:
@@ -62,12 +87,12 @@ class Pipe:
             if self._has_ended:
                 return Reply({"ended": True, "thrown": self._thrown} if self._thrown else {"ended": True})
             await self._news()
-        taken: list[bytes] = []
+        taken: list[bytes | bytearray] = []
         size = 0
         while self._chunks and size + len(self._chunks[0]) <= max(READ_BYTES, len(self._chunks[0])):
             taken.append(self._chunks.popleft())
             size += len(taken[-1])
-        self._size -= size
+        self._count(-size)
         self._wake()
         ended = self._has_ended and not self._chunks and self._thrown is None
         return Reply({"ended": ended}, b"".join(taken))
@@ -82,23 +107,23 @@ class Pipe:
             self._waiter.set_result(None)
 
     def cut(self) -> None:
-        """The call that writes is over."""
+        """The writing call is over."""
         if not self._has_ended:
             self._is_cut = True
             self._wake()
 
     def drop(self) -> None:
-        """Nobody reads any more."""
+        """The reader needs no more."""
         self.is_open = False
         self._chunks.clear()
-        self._size = 0
+        self._count(-self.size)
         self._wake()
 
 
 class Ends:
     """The pipes of one call: those it writes to and those it reads from, by name."""
 
-    def __init__(self, scope: Scope) -> None:
+    def __init__(self, scope: CallScope) -> None:
         self.written: dict[str, Pipe] = {}
         self.read: dict[str, Pipe] = {}
         self.known: dict[str, Pipe] | None = None  # all pipes of the node
@@ -108,11 +133,14 @@ class Ends:
             pipe.cut()
             if self.known is not None and not pipe.has_reader:
                 self.known.pop(name, None)
+                pipe.drop()
         for pipe in self.read.values():
             pipe.drop()
 
 
 MAX_PIPES = 1_000  # of one call
+MAX_SENT = 1_000  # ended but unread pipes of one tenant,
+SENT_BYTES = 32 << 20  # and the bytes in them
 
 
 class PipeBinding(Binding):
@@ -120,15 +148,17 @@ class PipeBinding(Binding):
     ambient = True
 
     def __init__(self) -> None:
-        self._waiting: dict[str, Pipe] = {}  # pipes that nobody reads yet, by name
+        self._waiting: dict[str, Pipe] = {}  # pipes without a reader, by name
+        self._held: Counter[str] = Counter()  # bytes in pipes, by tenant
+        self._sent: dict[str, dict[str, Pipe]] = {}  # ended pipes without a reader, by tenant, oldest first
 
     @op("pipe.open", free=True)
     def open(self, call: OpCall) -> Reply:
         ends = self._ends(call.scope)
         if len(ends.written) >= MAX_PIPES:
             raise InvalidArgument(f"more than {MAX_PIPES} streams are sent by one call")
-        name = secrets.token_hex(16)  # whoever knows it may read: it goes to the other worker and to nobody else
-        self._waiting[name] = ends.written[name] = Pipe(call.scope.version.tenant)
+        name = secrets.token_hex(16)  # the name is the permission to read: it goes only to the other worker
+        self._waiting[name] = ends.written[name] = Pipe(call.scope.version.tenant, self._held)
         return Reply({"pipe": name})
 
     @op("pipe.write", free=True)
@@ -140,12 +170,23 @@ class PipeBinding(Binding):
         if len(call.body) > MAX_WRITE or not (thrown is None or isinstance(thrown, dict)):
             raise InvalidArgument("a piece of a stream is too long, or malformed")
         if thrown is not None and sum(len(value) for value in thrown.values() if isinstance(value, str)) > MAX_THROWN:
-            thrown = {"name": "Error", "message": "the stream was broken with an error that is too large to be told"}
+            thrown = {"name": "Error", "message": "the stream was broken with an error that is too large to send"}
         ended = call.meta.get("ended") is True or thrown is not None
         more = await pipe.write(call.body, ended, thrown)
         if ended or not more:
             self._ends(call.scope).written.pop(_name(call), None)
+            if not pipe.has_reader and pipe.is_open:
+                self._leave(_name(call), pipe)
         return Reply({"more": more})
+
+    def _leave(self, name: str, pipe: Pipe) -> None:
+        """Keep a pipe whose stream was sent to its end and has no reader yet. Only the latest pipes are kept."""
+        sent = self._sent.setdefault(pipe.tenant, {})
+        sent[name] = pipe
+        while len(sent) > MAX_SENT or sum(each.size for each in sent.values()) > SENT_BYTES:
+            oldest = next(iter(sent))
+            self._waiting.pop(oldest, None)
+            sent.pop(oldest).drop()
 
     @op("pipe.read", free=True)
     async def read(self, call: OpCall) -> Reply:
@@ -157,7 +198,7 @@ class PipeBinding(Binding):
         return Reply()
 
     def _reader(self, call: OpCall) -> Pipe:
-        """The pipe that this call reads from; the first to ask for one is its reader."""
+        """The pipe that this call reads from; the first call that reads a pipe becomes its reader."""
         ends, name = self._ends(call.scope), _name(call)
         pipe = ends.read.get(name)
         if pipe is None:
@@ -165,21 +206,28 @@ class PipeBinding(Binding):
             if pipe is None or pipe.tenant != call.scope.version.tenant or len(ends.read) >= MAX_PIPES:
                 raise InvalidArgument("the stream is over, or it belongs to another request")
             del self._waiting[name]
+            self._forget_sent(name, pipe)
             pipe.has_reader = True
             ends.read[name] = pipe
         return pipe
 
-    def _ends(self, scope: Scope) -> Ends:
+    def _ends(self, scope: CallScope) -> Ends:
         ends = scope.local(Ends)
         ends.known = self._waiting
         return ends
 
     def drop_unread(self, names: object) -> None:
-        """A method has returned: of the streams in its arguments nobody will read those that nobody has begun to."""
+        """Drop the unread streams in the arguments of a method that has returned."""
         for name in names if isinstance(names, list) else ():
             pipe = self._waiting.pop(name, None) if isinstance(name, str) else None
             if pipe is not None:
+                self._forget_sent(str(name), pipe)
                 pipe.drop()
+
+    def _forget_sent(self, name: str, pipe: Pipe) -> None:
+        sent = self._sent.get(pipe.tenant)
+        if sent is not None and sent.pop(name, None) is not None and not sent:
+            del self._sent[pipe.tenant]
 
 
 def _name(call: OpCall) -> str:

@@ -1,5 +1,5 @@
-// A stream on its way to another worker, in the arguments or the result of a method call: one side writes, the other reads, and
-// what is between them is in Python, within bounds.
+// A stream to another worker, in the arguments or the result of a method call: one side writes, the other reads. Python holds
+// a bounded part of it in between.
 import { lazy } from "#web/internal/lazy.js";
 import { defineOp } from "#web/internal/ops.js";
 
@@ -10,7 +10,7 @@ const cancel = defineOp("pipe.cancel");
 
 const PIECE = 128 * 1024;
 
-/** Begins to send what a source has: { pipe, sent }, the name under which it can be read, and the promise of its end. */
+/** Begins to send a source: { pipe, sent }, the name to read it by, and the promise of its end. */
 export async function sendThroughPipe(source) {
   const { pipe } = (await open({})).meta;
   return { pipe, sent: send(pipe, source) };
@@ -29,15 +29,15 @@ async function send(pipe, source) {
     await write({ pipe, ended: true });
   } catch (error) {
     const { describeThrown } = lazy("worker/thrown.js");
-    await write({ pipe, thrown: describeThrown(error) }).catch(() => {}); // the call is over: the reader hears that
+    await write({ pipe, thrown: describeThrown(error) }).catch(() => {}); // the call is over: the reader gets an error anyway
   }
 }
 
-/** What another worker sends, as the platform reads bodies: read() until null. */
+/** A stream from another worker, in the form in which the platform reads bodies: read() until null. */
 export class PipedBody {
   #pipe;
   #hasEnded = false;
-  #next = null; // the read under way: one is always asked for ahead
+  #next = null; // the pending read: one is always requested ahead
 
   constructor(pipe) {
     this.#pipe = pipe;
@@ -56,7 +56,7 @@ export class PipedBody {
 
   #ask() {
     const asked = read({ pipe: this.#pipe });
-    asked.catch(() => {}); // whoever reads it hears of it
+    asked.catch(() => {}); // the reader gets the error
     return asked;
   }
 

@@ -1,1 +1,1 @@
-"""Queues: messages that wait for a worker. Producers are a binding; consumers are a trigger (triggers/queues.py)."""
+"""Queues: messages that one worker sends and another consumes, in batches."""

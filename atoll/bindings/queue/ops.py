@@ -1,24 +1,28 @@
-"""Queue: what a producer may send. Limits are Cloudflare's: 128 KB a message, 100 messages and 256 KB a batch."""
+"""Queue as ops: checks and stores the messages of producers."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from atoll.bindings.base import Binding, OpCall, Reply, op
-from atoll.bindings.queue.store import NewMessage, NoQueue, OverQuota, QueueStore
+from atoll.bindings.queue.bounds import MAX_DELAY
+from atoll.bindings.queue.consumer import QueueTriggers
+from atoll.bindings.queue.limits import (
+    MAX_BATCH,
+    MAX_BATCH_BYTES,
+    MAX_MESSAGE,
+    TYPES,
+    checked_queue_name,
+    refuse_one_more,
+)
+from atoll.bindings.queue.store import NewMessage, NoQueue, QueueOverQuota, QueueStore
 from atoll.errors import BindingRefused, InvalidArgument, StorageFailed
 
-MAX_MESSAGE = 128 * 1000
-MAX_BATCH = 100
-MAX_BATCH_BYTES = 256 * 1000
-MAX_DELAY = 86_400
-MAX_QUEUES = 1_000  # of one tenant
-TYPES = ("json", "text", "bytes", "v8")
-NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
+if TYPE_CHECKING:
+    from prometheus_client.metrics_core import Metric
 
 
 class QueueEntry(msgspec.Struct, forbid_unknown_fields=True):
@@ -26,60 +30,55 @@ class QueueEntry(msgspec.Struct, forbid_unknown_fields=True):
     delivery_delay: int = 0
 
 
-def checked_queue_name(name: str) -> str:
-    if not NAME.fullmatch(name):
-        raise InvalidArgument(
-            f"a queue cannot be named {name[:80]!r}: use 1 to 63 lower-case letters, digits and dashes"
-        )
-    return name
-
-
-async def refuse_one_more(store: QueueStore, tenant: str) -> None:
-    """Refuse another queue of a tenant that has as many as it may have: all of them are in memory."""
-    if len(await store.all(tenant)) >= MAX_QUEUES:
-        raise BindingRefused(f"403 the tenant has {MAX_QUEUES:,} queues, the most it may have: delete some")
-
-
 class QueueBinding(Binding):
     kind = "queue"
     Entry = QueueEntry
 
-    def __init__(self, store: QueueStore) -> None:
-        self._store = store
+    def __init__(self, store: QueueStore, trigger: QueueTriggers) -> None:
+        self.store = store
+        self.trigger: QueueTriggers = trigger
+
+    async def close(self) -> None:
+        await self.store.close()
+
+    async def metrics(self) -> Sequence[Metric]:
+        from atoll.bindings.queue.metrics import queue_metrics
+
+        return await queue_metrics(self.store)
 
     def claim(self, tenant: str, entry: QueueEntry) -> str:
         checked_queue_name(entry.queue)
         return f"{_checked_delay(entry.delivery_delay)} {entry.queue}"
 
     async def exists(self, tenant: str, resource: str) -> bool:
-        return await self._store.find(tenant, resource.partition(" ")[2]) is not None
+        return await self.store.find(tenant, resource.partition(" ")[2]) is not None
 
     async def holdings(self, tenant: str) -> list[str]:
-        return [queue.name for queue in await self._store.all(tenant)]
+        return [queue.name for queue in await self.store.all(tenant)]
 
     async def usage(self, tenant: str) -> dict[str, int]:
-        return {"queue_bytes": await self._store.total(tenant)}
+        return {"queue_bytes": await self.store.total(tenant)}
 
     def bound(self, tenant: str, most: Mapping[str, int | None]) -> None:
-        self._store.bound(tenant, most["queue_bytes"])
+        self.store.bound(tenant, most["queue_bytes"])
 
     async def prepare(self, tenant: str, resource: str) -> None:
         name = resource.partition(" ")[2]
-        if await self._store.find(tenant, name) is None:
-            await refuse_one_more(self._store, tenant)
-        await self._store.ensure(tenant, name)
+        if await self.store.find(tenant, name) is None:
+            await refuse_one_more(self.store, tenant)
+        await self.store.ensure(tenant, name)
 
     @op("queue.send")
     async def send(self, call: OpCall) -> Reply:
         """Store the messages whose bytes are in the body, one after the other."""
         delay, _, name = call.grant.resource.partition(" ")
         messages = _messages(call.meta, call.body, int(delay))
-        queue = await self._store.find(call.scope.version.tenant, name)
+        queue = await self.store.find(call.scope.version.tenant, name)
         if queue is None:
             raise NoQueue
         try:
-            await self._store.send(queue.id, messages)
-        except OverQuota as error:
+            await self.store.send(queue.id, messages)
+        except QueueOverQuota as error:
             raise BindingRefused(f"Queue send failed: {error}") from None
         except StorageFailed as error:
             raise StorageFailed(f"Queue send failed: {error}") from None

@@ -1,5 +1,6 @@
 // A queue as a producer sees it. https://developers.cloudflare.com/queues/configuration/javascript-apis/#queue
-// The half that keeps the messages is store.py.
+// store.py keeps the messages.
+import "./batch.js";
 import { serialize } from "#web/dom/clone.js";
 import { defineBinding } from "#web/internal/bindings.js";
 import { defineOp } from "#web/internal/ops.js";
@@ -57,7 +58,13 @@ export class Queue {
   }
 
   async sendBatch(messages, options = undefined) {
-    const list = Array.from(messages, (message) => encode(message.body, message));
+    if (typeof messages !== "object" || messages === null || typeof messages[Symbol.iterator] !== "function") {
+      throw new TypeError("sendBatch() takes a list of messages, each an object with a `body`.");
+    }
+    const list = Array.from(messages, (message) => {
+      if (typeof message !== "object" || message === null) throw new TypeError("sendBatch(): a message is an object with a `body`.");
+      return encode(message.body, message);
+    });
     if (list.length === 0) throw new TypeError("sendBatch() was given no message.");
     await this.#send(list, options?.delaySeconds);
   }

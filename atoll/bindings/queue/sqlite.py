@@ -1,8 +1,8 @@
-"""Queues in one SQLite file of their own.
+"""Queues in their own SQLite file.
 
-A lease is a mark on the row that means nothing to the next process: when the file is opened, whatever was leased waits
-again. Messages that seem to come from the future mean that the clock was set back while the node was stopped; all of
-them are moved by as much, so that what was to wait a minute does not wait a year.
+A lease is a mark on the row that ends with the process: when the file is opened, leased messages become available
+again. Messages from the future mean that the clock was set back while the node was stopped. All messages are then moved
+back by the same amount, so a delay of a minute does not become a year.
 """
 
 from __future__ import annotations
@@ -11,31 +11,33 @@ import logging
 import secrets
 from collections.abc import Callable, Sequence
 from importlib import resources
+from itertools import islice
 from pathlib import Path
 
 import apsw
 
-from atoll.bindings.clock import SteadyClock
 from atoll.bindings.queue.store import (
     RETENTION,
     Depth,
     Message,
     NewMessage,
     NoQueue,
-    OverQuota,
     Queue,
+    QueueOverQuota,
     Settlement,
     Waiting,
 )
+from atoll.clock import SteadyClock
 from atoll.db.sqlite import Database, rows
 from atoll.errors import StorageFailed
 
 log = logging.getLogger("atoll.queues")
 
-MESSAGE_BYTES = 128  # that a message counts for besides its body, as in migrations/0003_bytes.sql
+MESSAGE_BYTES = 128  # bytes that a message counts for besides its body, as in migrations/0003_bytes.sql
 SIZE = f"coalesce(sum(length(body) + {MESSAGE_BYTES}), 0)"
-SEEN_STEP = 600_000  # ms between two notes of what time it was
-TRUSTED_LEAP = 86_400_000  # ms that a node may have been stopped for
+SEEN_STEP = 600_000  # ms between two records of the time
+TRUSTED_LEAP = 86_400_000  # ms that a node is assumed to be stopped at most
+REMOVED_ROWS = 500  # messages that one step of a purge deletes, for the same reason as below
 SWEEP_ROWS = 1_000  # messages that one step of a sweep deletes, so that no write waits long for it
 
 INSERT = "INSERT INTO messages (queue_id, id, type, body, sent_at, visible_at) VALUES (?, ?, ?, ?, ?, ?)"
@@ -48,15 +50,17 @@ class SqliteQueues:
     def __init__(self, path: Path, *, clock: Callable[[], float] | None = None) -> None:
         self._database = Database(path, migrations=resources.files("atoll.bindings.queue") / "migrations")
         self._clock = clock or SteadyClock()
-        self._listeners: list[Callable[[int], None]] = []  # told the id of a queue that changed
-        self._known: dict[tuple[str, str], Queue] = {}  # by tenant and name: nobody else changes the file
-        self._owners: dict[int, str] = {}  # tenants by the id of a queue
+        self._listeners: list[Callable[[int], None]] = []  # called with the id of a queue that changed
+        self._known: dict[tuple[str, str], Queue] = {}  # by tenant and name: no other process changes the file
+        self._keys: dict[int, tuple[str, str]] = {}  # the same by the id of a queue
+        self._names: dict[str, set[str]] = {}  # of queues, by tenant
         for queue in self._database.read(lambda c: rows(c, _queue, _QUEUE)):
             self._know(queue)
-        self._bounds: dict[str, int] = {}  # of tenants that have one
-        self._rooms: dict[str, tuple[int, int]] = {}  # a tenant's bound, and what surely fits; on the writer thread
-        self._leased: set[int] = set()  # messages that somebody has: their seq
-        self._is_ready = False  # leases that nobody has, the last process's or those of a failed write, are undone
+        self._bounds: dict[str, int] = {}  # quotas in bytes, by tenant that has one
+        self._rooms: dict[str, tuple[int, int]] = {}  # a tenant's quota, and what certainly fits; on the writer thread
+        self._leased: set[int] = set()  # leased messages: their seq
+        self._leaving: set[int] = set()  # queues that are being deleted
+        self._is_ready = False  # whether stale leases, of the last process or of a failed write, are undone
 
     def on_change(self, listener: Callable[[int], None]) -> None:
         self._listeners.append(listener)
@@ -74,7 +78,7 @@ class SqliteQueues:
         return self._database.read(lambda c: rows(c, int, TOTAL, tenant))[0]
 
     async def _get_ready(self) -> None:
-        """Done by the first who needs it, and again by the next one if the disk failed then."""
+        """Undo stale leases and correct future times, on first use. If the disk fails, the next caller retries."""
         now = self.now()
 
         def act(connection: apsw.Connection) -> None:
@@ -98,7 +102,7 @@ class SqliteQueues:
         now = self.now()
 
         def act(connection: apsw.Connection) -> Queue:
-            _execute(connection, "DELETE FROM queue_ids")  # the last one is remembered by SQLite
+            _execute(connection, "DELETE FROM queue_ids")  # SQLite remembers the last id
             _execute(connection, "INSERT INTO queue_ids DEFAULT VALUES")
             _execute(
                 connection,
@@ -117,11 +121,19 @@ class SqliteQueues:
     async def find(self, tenant: str, name: str) -> Queue | None:
         return self._known.get((tenant, name))
 
-    async def all(self, tenant: str | None = None) -> list[Queue]:
-        return [queue for _, queue in sorted(self._known.items()) if tenant in (None, queue.tenant)]
+    async def all(self, tenant: str) -> list[Queue]:
+        return [self._known[tenant, name] for name in sorted(self._names.get(tenant, ()))]
+
+    async def some(self, limit: int) -> list[Queue]:
+        return [self._known[key] for key in islice(self._keys.values(), limit)]
 
     async def delete(self, queue_id: int) -> None:
-        await self._write(queue_id, "DELETE FROM queues WHERE id = ?", queue_id)
+        self._leaving.add(queue_id)  # from here on no message is accepted
+        try:
+            await self._remove(queue_id, "queue_id = ? AND seq <= ?")
+            await self._write(queue_id, "DELETE FROM queues WHERE id = ?", queue_id)
+        finally:
+            self._leaving.discard(queue_id)
 
     async def pause(self, queue_id: int, paused: bool) -> None:
         await self._write(queue_id, "UPDATE queues SET paused = ? WHERE id = ?", int(paused), queue_id)
@@ -130,15 +142,25 @@ class SqliteQueues:
         await self._write(queue_id, "UPDATE queues SET retention = ? WHERE id = ?", retention, queue_id)
 
     async def purge(self, queue_id: int) -> int:
-        def act(connection: apsw.Connection) -> int:
-            where = "FROM messages WHERE queue_id = ? AND leased = 0"
-            [size] = rows(connection, int, f"SELECT {SIZE} {where}", queue_id)
-            _execute(connection, f"DELETE {where}", queue_id)
-            purged = connection.changes()
-            _execute(connection, GROW, -size, queue_id)
-            return purged
+        return await self._remove(queue_id, "queue_id = ? AND seq <= ? AND leased = 0")
 
-        return await self._database.write(act)
+    async def _remove(self, queue_id: int, which: str) -> int:
+        """Delete the present messages in steps; other writes run in between."""
+        sql = "SELECT coalesce(max(seq), 0) FROM messages WHERE queue_id = ?"
+        [last] = await self._database.search(lambda c: rows(c, int, sql, queue_id))
+        step = (
+            f"DELETE FROM messages WHERE seq IN (SELECT seq FROM messages WHERE {which} LIMIT ?) RETURNING length(body)"
+        )
+
+        def act(connection: apsw.Connection) -> int:
+            sizes = rows(connection, int, step, queue_id, last, REMOVED_ROWS)
+            _execute(connection, GROW, -sum(sizes) - MESSAGE_BYTES * len(sizes), queue_id)
+            return len(sizes)
+
+        removed = 0
+        while count := await self._database.write(act):
+            removed += count
+        return removed
 
     async def depth(self, queue_id: int) -> Depth:
         sql = (
@@ -159,11 +181,13 @@ class SqliteQueues:
             for number, message in zip(ids, messages, strict=True)
         ]
 
-        tenant = self._owners.get(queue_id, "")
+        tenant, _ = self._keys.get(queue_id, ("", ""))
         most = self._bounds.get(tenant)
         size = sum(len(message.body) + MESSAGE_BYTES for message in messages)
 
         def act(connection: apsw.Connection) -> None:
+            if queue_id in self._leaving:
+                raise NoQueue
             if most is not None:
                 self._find_room(connection, tenant, most, size)
             try:
@@ -171,25 +195,25 @@ class SqliteQueues:
                     connection.execute(INSERT, values[0])
                 else:
                     connection.executemany(INSERT, values)
-            except apsw.ConstraintError:  # it was deleted while this write waited
+            except apsw.ConstraintError:  # the queue was deleted while this write waited
                 raise NoQueue from None
             _execute(connection, GROW, size, queue_id)
 
         try:
             await self._database.write(act)
         except StorageFailed:
-            self._rooms.pop(tenant, None)  # what was counted with it may not be as counted
+            self._rooms.pop(tenant, None)  # the write failed: the counted sizes may be wrong
             raise
         self._tell(queue_id)
         return ids
 
     def _find_room(self, connection: apsw.Connection, tenant: str, most: int, size: int) -> None:
-        """Count messages that are to be stored. What there is in all is summed up only when it may be too much."""
+        """Count new messages against the quota. The total is read only when it may exceed the quota."""
         bound, left = self._rooms.get(tenant, (most, 0))
         if bound != most or left < size:
             [total] = rows(connection, int, TOTAL, tenant)
             if total + size > most:
-                raise OverQuota(total + size, most)
+                raise QueueOverQuota(total + size, most)
             left = most - total
         self._rooms[tenant] = (most, left - size)
 
@@ -213,7 +237,7 @@ class SqliteQueues:
 
         try:
             await self._database.write(act)
-        except StorageFailed:  # it may or may not be on the disk: what it took must not stay leased by nobody
+        except StorageFailed:  # the write may or may not be on disk: its leases are stale and must be undone
             self._leased.difference_update(message.seq for message in taken)
             self._is_ready = False
             raise
@@ -284,7 +308,7 @@ class SqliteQueues:
             return len(swept)
 
         while await self._database.write(act) == SWEEP_ROWS:
-            pass  # writes of others come in between
+            pass  # other writes run in between
 
     async def trusts_clock(self) -> bool:
         now = self.now()
@@ -299,15 +323,18 @@ class SqliteQueues:
         self._tell(queue_id)
 
     def _refresh(self, queue_id: int) -> None:
-        """Know a queue as it is now, or that it is gone."""
-        for key in [key for key, queue in self._known.items() if queue.id == queue_id]:
-            del self._known[key], self._owners[queue_id]
+        """Refresh the entry of a queue in memory, or remove it."""
+        key = self._keys.pop(queue_id, None)
+        if key is not None:
+            del self._known[key]
+            self._names[key[0]].discard(key[1])
         for queue in self._database.read(lambda c: rows(c, _queue, f"{_QUEUE} WHERE id = ?", queue_id)):
             self._know(queue)
 
     def _know(self, queue: Queue) -> None:
         self._known[queue.tenant, queue.name] = queue
-        self._owners[queue.id] = queue.tenant
+        self._keys[queue.id] = queue.tenant, queue.name
+        self._names.setdefault(queue.tenant, set()).add(queue.name)
 
     def _tell(self, queue_id: int) -> None:
         for listener in self._listeners:
@@ -320,7 +347,7 @@ def _queue(*columns: str | int) -> Queue:
 
 
 def _size(connection: apsw.Connection, messages: Sequence[int]) -> int:
-    """What messages, by their seq, count for."""
+    """The bytes that messages count for, by their seq."""
     sql = f"SELECT {SIZE} FROM messages WHERE seq IN (SELECT value FROM json_each(?))"
     return rows(connection, int, sql, f"[{','.join(map(str, messages))}]")[0]
 

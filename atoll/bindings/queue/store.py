@@ -1,9 +1,9 @@
-"""What a store of queues promises, whatever it is made of: tests/bindings/queue/test_queue_store.py says it as a suite.
+"""The protocol of a queue store. Every implementation passes the suite tests/bindings/queue/test_queue_store.py.
 
-Nothing acknowledged is ever lost: a message is stored before its sender is told so. A consumer leases messages, which
-counts an attempt, and settles them: taken ones are deleted, others wait again or go to the dead-letter queue, all at
-once. A lease is only worth something while the one who took it lives: what was leased by a node that is gone waits
-again, so that a message is delivered at least once.
+No confirmed message is lost: a send returns after the message is stored. A consumer leases messages, which counts an
+attempt, and then settles them in one write: acknowledged ones are deleted, others are retried or go to the dead-letter
+queue. A lease ends with the process that took it: the next process delivers the message again. So delivery is at least
+once.
 
 Times are milliseconds since 1970 by the clock of the store (`now`), which is not set back while it is open.
 """
@@ -15,7 +15,7 @@ from typing import NamedTuple, Protocol
 
 from atoll.errors import BindingRefused, InvalidArgument
 
-RETENTION = 4 * 86_400  # seconds, unless a queue says otherwise
+RETENTION = 4 * 86_400  # seconds, the default of a queue
 
 
 class Queue(NamedTuple):
@@ -28,8 +28,8 @@ class Queue(NamedTuple):
     created_at: int
 
 
-class OverQuota(BindingRefused):
-    """Messages would give a tenant more than it may have in its queues."""
+class QueueOverQuota(BindingRefused):
+    """The messages would exceed the tenant's quota for queues."""
 
     def __init__(self, bytes_: int, most: int) -> None:
         super().__init__(
@@ -39,10 +39,10 @@ class OverQuota(BindingRefused):
 
 
 class NoQueue(InvalidArgument):
-    """A message was sent to a queue that is not there any more."""
+    """A message was sent to a queue that does not exist any more."""
 
     def __init__(self) -> None:
-        super().__init__("the queue does not exist any more: deploy the worker again to make it anew")
+        super().__init__("the queue does not exist any more: deploy the worker again to create it")
 
 
 class NewMessage(NamedTuple):
@@ -61,7 +61,7 @@ class Message(NamedTuple):
 
 
 class Waiting(NamedTuple):
-    """A message as somebody sees it who only looks."""
+    """A message as a reader sees it, without a lease."""
 
     seq: int
     id: str
@@ -74,46 +74,51 @@ class Waiting(NamedTuple):
 
 
 class Depth(NamedTuple):
-    """What waits in a queue. `oldest_at` is when its oldest message was sent."""
+    """The backlog of a queue. `oldest_at` is when its oldest message was sent."""
 
     waiting: int
     delayed: int
     leased: int
     oldest_at: int | None
-    bytes: int  # of all messages: a message counts for 128 more than its body
+    bytes: int  # of all messages: each counts for 128 bytes more than its body
 
 
 class Settlement(NamedTuple):
-    """What became of leased messages."""
+    """How to settle leased messages."""
 
     done: Sequence[int]  # seq
     again: Sequence[tuple[int, int]]  # seq, visible_at
     dead: Sequence[int]  # seq
-    dead_letters: int | None = None  # id of the queue that catches the dead; None: they are dropped and counted
-    untried: Sequence[tuple[int, int]] = ()  # as `again`, but no handler was shown them: the attempt does not count
+    dead_letters: int | None = None  # id of the dead-letter queue; None: dead messages are dropped and counted
+    untried: Sequence[
+        tuple[int, int]
+    ] = ()  # like `again`, but the handler did not see them: the attempt does not count
 
 
 class QueueStore(Protocol):
     def on_change(self, listener: Callable[[int], None]) -> None:
-        """Be told the id of each queue that changes."""
+        """Call a listener with the id of each queue that changes."""
 
     def now(self) -> int: ...
 
     def bound(self, tenant: str, most: int | None) -> None:
-        """From now on a tenant may have so many bytes in all its queues; what it has already stays."""
+        """Set a tenant's quota of bytes in all its queues. Existing messages above it stay."""
 
     async def total(self, tenant: str) -> int:
-        """How many bytes there are in all queues of a tenant."""
+        """The bytes in all queues of a tenant."""
 
     # Queues
 
     async def ensure(self, tenant: str, name: str, retention: int = RETENTION) -> Queue:
-        """The queue of that name, made if there is none."""
+        """The queue of that name; created if it does not exist."""
 
     async def find(self, tenant: str, name: str) -> Queue | None: ...
 
-    async def all(self, tenant: str | None = None) -> list[Queue]:
-        """The queues of a tenant, or of all, by name."""
+    async def all(self, tenant: str) -> list[Queue]:
+        """The queues of a tenant, by name."""
+
+    async def some(self, limit: int) -> list[Queue]:
+        """Queues of all tenants, at most `limit`."""
 
     async def delete(self, queue_id: int) -> None:
         """Delete a queue with its messages."""
@@ -121,7 +126,7 @@ class QueueStore(Protocol):
     async def pause(self, queue_id: int, paused: bool) -> None: ...
 
     async def retain(self, queue_id: int, retention: int) -> None:
-        """Keep messages of a queue for so many seconds."""
+        """Set how many seconds a queue keeps its messages."""
 
     async def purge(self, queue_id: int) -> int:
         """Delete every message that no consumer has; returns how many."""
@@ -131,27 +136,27 @@ class QueueStore(Protocol):
     # Messages
 
     async def send(self, queue_id: int, messages: Sequence[NewMessage]) -> list[str]:
-        """Store messages; returns their ids once they are safe. NoQueue if the queue was deleted.
+        """Store messages; returns their ids once they are durable. NoQueue if the queue was deleted.
 
-        OverQuota if that is more than the tenant may have: then none of them is stored.
+        OverQuota if the tenant's quota does not allow it: then none of them is stored.
         """
 
     async def lease(self, queue_id: int, limit: int) -> list[Message]:
         """Take up to `limit` messages that are due, oldest first; each counts an attempt."""
 
     async def settle(self, queue_id: int, settlement: Settlement) -> None:
-        """Put down what became of leased messages."""
+        """Settle leased messages."""
 
     async def due(self, queue_id: int, limit: int) -> list[int]:
-        """When each of the next messages becomes due, those that are due first; at most `limit`."""
+        """When the next messages become due, earliest first; at most `limit`."""
 
     async def peek(self, queue_id: int, after: int, limit: int) -> list[Waiting]:
-        """Messages in the order in which they came, from after one of them (seq) on. Nothing happens to them."""
+        """Messages in order of arrival, after a seq. They are not changed."""
 
     async def sweep(self) -> None:
-        """Delete messages that have waited longer than their queue keeps them."""
+        """Delete messages that are older than the retention of their queue."""
 
     async def trusts_clock(self) -> bool:
-        """Whether the time may be right: not more than a day after that of the last sweep of the process before."""
+        """Whether the clock is plausible: at most a day after the last sweep of the previous process."""
 
     async def close(self) -> None: ...

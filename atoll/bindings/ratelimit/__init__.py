@@ -1,1 +1,1 @@
-"""The rate limit binding: so many times in so many seconds."""
+"""The rate limit binding: at most N times in a period."""

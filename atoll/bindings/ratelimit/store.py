@@ -1,6 +1,6 @@
-"""What counts for rate limits, whatever it is made of: tests/bindings/ratelimit/test_counters.py says it as a suite.
+"""The protocol of rate limit counters. Every implementation passes tests/bindings/ratelimit/test_counters.py.
 
-A count belongs to a tenant, a namespace, a period and a key, and begins anew with every window: windows are aligned to
+A count belongs to a tenant, a namespace, a period and a key, and starts at 0 with every window. Windows are aligned to
 the wall clock and as long as the period.
 """
 
@@ -12,7 +12,7 @@ PERIODS = (10, 60)  # seconds
 
 
 class Bucket(NamedTuple):
-    """What of a tenant is counted together."""
+    """The counts of a tenant that belong together."""
 
     tenant: str
     namespace: str
@@ -20,7 +20,7 @@ class Bucket(NamedTuple):
 
 
 class Counted(NamedTuple):
-    """What was counted in the window that is open."""
+    """A namespace with counts in the current window."""
 
     namespace: str
     period: int
@@ -30,16 +30,16 @@ class Counted(NamedTuple):
 
 class Counters(Protocol):
     async def count(self, bucket: Bucket, key: str) -> int:
-        """Count once more under a key; how often that was in this window."""
+        """Count a key once; returns its count in this window."""
 
     async def look(self, bucket: Bucket, key: str) -> int:
-        """How often a key was counted in this window."""
+        """The count of a key in this window."""
 
-    async def counted(self, tenant: str) -> list[Counted]:
-        """What a tenant has counts of."""
+    async def counted(self, tenant: str, namespace: str | None = None) -> list[Counted]:
+        """The namespaces of a tenant with counts, or one of them, by period and name."""
 
     async def reset(self, tenant: str, namespace: str | None = None, key: str | None = None) -> bool:
-        """Forget the counts of a tenant, of a namespace or of one key in it; whether there were any."""
+        """Reset the counts of a tenant, of a namespace or of one key in it; returns whether there were any."""
 
     def window_end(self, period: int) -> int:
-        """When the window that is open ends, in seconds since 1970."""
+        """When the current window ends, in seconds since 1970."""

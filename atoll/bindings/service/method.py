@@ -1,4 +1,4 @@
-"""The answer to a call of a method: by a callback, without a task, when its value comes in one piece."""
+"""The reply of a method call: by a callback, without a task, if its value comes in one piece."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 
 from atoll.bindings.base import Later, Reply
 from atoll.bindings.pipe.ops import PipeBinding
-from atoll.bindings.scope import Scope
+from atoll.bindings.scope import CallScope
 from atoll.bindings.services import MethodCall
 from atoll.errors import CalleeFailed, Failure, NetworkError
 from atoll.wire.generated import ErrorCode
@@ -19,12 +19,12 @@ class MethodAnswer(Later):
         super().__init__()
         self._call = call
         self._pipes = pipes
-        self._names = names  # of the pipes that streams in the arguments go through
+        self._names = names  # names of the pipes for streams in the arguments
         self._task: asyncio.Task[None] | None = None
 
-    def begin(self, scope: Scope) -> None:
+    def begin(self, scope: CallScope) -> None:
         call = self._call
-        if call.answer is not None:  # it was refused at once; an op must not be answered before it has returned
+        if call.answer is not None:  # refused at once; a reply must not come before the op has returned
             asyncio.get_running_loop().call_soon(self._on_answer)
             return
         number = scope.keep(call)  # it ends with the call that made it, if not before
@@ -43,7 +43,7 @@ class MethodAnswer(Later):
             self._task = asyncio.ensure_future(self._wait())
 
     async def _wait(self) -> None:
-        """For a value that comes in pieces."""
+        """Wait for a value that comes in pieces."""
         try:
             reply: Reply | Exception = Reply({}, await self._call.value())
         except CalleeFailed as failed:
@@ -54,7 +54,7 @@ class MethodAnswer(Later):
         failure = failed.failure
         if failure.code != ErrorCode.EXCEPTION:
             return failed
-        # What it threw is thrown again; where it was thrown is nobody else's business.
+        # The exception is thrown again, without its stack.
         return Reply({"thrown": {"name": failure.name, "message": failure.message, **self._call.thrown}})
 
     def cancel(self) -> None:

@@ -1,8 +1,9 @@
-"""What a service binding points to, as its grant holds it."""
+"""The target of a service binding, as its grant holds it."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -13,8 +14,8 @@ from atoll.wire.generated import Event
 from atoll.workers import Version
 
 
-class Target(msgspec.Struct, forbid_unknown_fields=True):
-    """An entry of `bindings`: a worker of the same tenant, and which of its entry points."""
+class ServiceTarget(msgspec.Struct, forbid_unknown_fields=True):
+    """An entry of `bindings`: a worker of the same tenant, and one of its entry points."""
 
     service: str
     entrypoint: str | None = None
@@ -24,13 +25,13 @@ class Target(msgspec.Struct, forbid_unknown_fields=True):
         return msgspec.json.encode(self).decode()
 
     def head(self, head: bytes) -> tuple[bytes, int]:
-        """The head and event of a call that is to arrive at this entry point. `head` is that of a fetch."""
+        """The head and event of a call to this entry point. `head` is that of a fetch."""
         address, event = self.line()
         first, _, rest = head.partition(b"\n")
         return b"".join((first, b"\n", address, rest)), event
 
     def line(self) -> tuple[bytes, int]:
-        """What tells an engine which entry point is meant, as the second line of a head; and the event."""
+        """The entry point for the engine, as the second line of a head, and the event."""
         if self.entrypoint is None and not self.props:
             return b"", int(Event.FETCH)
         return json.dumps(self.address()).encode("ascii") + b"\n", int(Event.ENTRYPOINT)
@@ -39,17 +40,28 @@ class Target(msgspec.Struct, forbid_unknown_fields=True):
         return {"entrypoint": self.entrypoint, "props": self.props}
 
 
-def target_of(version: Version, name: object) -> Target:
-    """The service binding of that name. NotGranted if there is none."""
+# The target of a binding for static assets: the files of the calling version itself.
+OWN_ASSETS = ServiceTarget("")
+
+
+def target_of(version: Version, name: object) -> ServiceTarget:
+    """The binding of that name that has a fetch(). NotGranted if there is none."""
     grant = version.grants.get(name) if isinstance(name, str) else None
+    if grant is not None and grant.kind == "assets":
+        return OWN_ASSETS
     if grant is None or grant.kind != "service":
         raise NotGranted("this worker has no service binding of that name")
-    return msgspec.json.decode(grant.resource, type=Target)
+    return msgspec.json.decode(grant.resource, type=ServiceTarget)
 
 
-def callee_of(workers: Workers, version: Version, target: Target) -> Version:
-    """The active version of what a binding points to."""
+def callee_of(workers: Workers, version: Version, target: ServiceTarget) -> Version:
+    """The active version of the target of a binding. For assets: the caller, with its files and without its code."""
+    if target is OWN_ASSETS:
+        if version.assets is None:
+            raise InvalidArgument("this version has no assets: deploy it with the folder of its files")
+        return replace(version, assets=version.assets.alone())
     found = workers.find_worker(version.tenant, target.service)
     if found is None:
-        raise InvalidArgument(f"the service `{target.service}` is not there: deploy a worker of that name")
+        how = workers.how_to_get(target.service)
+        raise InvalidArgument(f"the service `{target.service}` is not there: {how}")
     return found

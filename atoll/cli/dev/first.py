@@ -1,5 +1,5 @@
-"""What begins before the node is even imported, because it is the work of other processes: the first build, and an
-engine. On a machine with two cores both are done when the imports are.
+"""Starts the first build and an engine before the node is imported. Both run in other processes, and with two cores are
+ready when the imports are.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from atoll.cli.interrupt import Interrupt
 from atoll.cli.talk import say
 from atoll.config import Settings
-from atoll.engine.early import EarlyEngine, prepared
+from atoll.engine.process.prestart import PrestartedEngine, engine_command, engine_options
 from atoll.project.build import Builder
 from atoll.project.built import Built
 from atoll.project.fetch import cache_folder
@@ -22,21 +22,21 @@ if TYPE_CHECKING:
 
 
 def build(builder: Builder) -> Built | ProjectError:
-    """A build that failed is told like one that did not: a session goes on."""
+    """The result of the first build. A failed build does not end the session."""
     try:
         return builder.build()
     except ProjectError as error:
         return error
 
 
-CLOCK_STEP = 0.02  # file systems tell the time in steps of some milliseconds
+CLOCK_STEP = 0.02  # the time stamps of file systems advance in steps of some milliseconds
 
 
 class FirstBuild:
-    """`result` is there in a moment. `builder` is the session's then, which closes it."""
+    """The first build, in a thread; `result` is its future. The session takes over `builder` and closes it."""
 
     def __init__(self, project: Project, began: float) -> None:
-        """`began` is when the project was not read yet, on the clock of file systems."""
+        """`began` is a time before the project was read, on the clock of file systems."""
         self.project = project
         self.began = began
         self.builder = Builder(project, dev=True, say=say)
@@ -52,7 +52,7 @@ class FirstBuild:
         self.builder.close()
 
     def stale(self) -> Reason | None:
-        """What there is to do because a file was saved while nobody watched yet."""
+        """What to rebuild because a file was saved before the watcher started."""
         from atoll.cli.dev.watch import Reason, is_config
 
         built = self.result.result()
@@ -61,37 +61,27 @@ class FirstBuild:
                 if any(is_config(entry.name) and self._is_new(entry.stat()) for entry in entries):
                     return Reason.CONFIG
             if isinstance(built, ProjectError) or any(self._is_new(path.stat()) for path in built.inputs):
-                return Reason.SOURCES  # what does not build may lack a file that is there by now
+                return Reason.SOURCES  # the build may have failed for a file that exists by now
         except OSError:
             return Reason.SOURCES
         return None
 
     def _is_new(self, about: os.stat_result) -> bool:
-        """By the time of the inode: a file that is moved to its place keeps that of its contents."""
+        """Compares the inode's change time: a file that is moved here keeps its old modification time."""
         return about.st_ctime >= self.began - CLOCK_STEP
 
 
 class FirstEngine:
-    """`result` is there in a moment; the node's supervisor takes it over."""
+    """The first engine, in a thread; `result` is its future. The node's supervisor takes it over."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._thread = ThreadPoolExecutor(1)
-        self.result: Future[EarlyEngine] = self._thread.submit(self._start)
+        self.result: Future[PrestartedEngine] = self._thread.submit(self._start)
 
-    def _start(self) -> EarlyEngine:
-        settings = self._settings
-        command = prepared(
-            settings.data,
-            shared=cache_folder(),  # a new project need not wait until a snapshot is made for it
-            threads=settings.engine_threads,
-            engines=settings.engines,
-            spares=settings.spares,
-            pbkdf2_iterations=settings.pbkdf2_iterations,
-            heap_initial_mb=settings.heap_initial_mb,
-            sandbox_mode=settings.sandbox,
-        )
-        return EarlyEngine(command)
+    def _start(self) -> PrestartedEngine:
+        # With the shared snapshot a new project does not wait for one of its own.
+        return PrestartedEngine(engine_command(engine_options(self._settings, shared_snapshots=cache_folder())))
 
     def __enter__(self) -> FirstEngine:
         return self
@@ -104,6 +94,6 @@ class FirstEngine:
 
 class Begun(NamedTuple):
     at: float  # on the monotonic clock
-    build: FirstBuild
+    builds: list[FirstBuild]  # one for each worker
     engine: FirstEngine
     interrupt: Interrupt

@@ -1,185 +1,74 @@
-"""The node of `atoll dev`: the one of `atoll serve`, with a router that leads every host to the project.
+"""The node of `atoll dev`: the one of `atoll serve`, with a router that leads every host to the project's workers.
 
-What differs from production is where requests go and how much is told: engines, limits and storage are the same. The
-control API answers on control.localhost, since localhost belongs to the project; only /cdn-cgi/ is kept for tools.
+It differs from production in its routes and in how much it prints. Engines, limits and storage are the same. The
+control API answers on control.localhost, since localhost belongs to the project; only /cdn-cgi/ is reserved for tools.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qs
+from typing import Any, NamedTuple
 
 import msgspec
 
 from atoll.app import Node
+from atoll.bindings.services import Routes
+from atoll.bindings.sites import own_hosts
 from atoll.broker import Broker
-from atoll.cli.dev.command import CONTROL_HOST
 from atoll.cli.dev.first import FirstEngine
 from atoll.cli.dev.places import Places
+from atoll.cli.dev.router import DevRouter, FrontRouter, OwnHosts
+from atoll.cli.dev.tools import Tools
 from atoll.config import Settings
-from atoll.control.check import parse_body
-from atoll.control.workers import WorkerStore
-from atoll.engine.early import EarlyEngine
+from atoll.control.checks.body import parse_body
+from atoll.control.store.workers import WorkerStore
 from atoll.engine.pool import Pool
-from atoll.engine.supervisor import Supervisor
+from atoll.engine.process.prestart import PrestartedEngine
+from atoll.engine.process.supervisor import Supervisor
 from atoll.errors import Failure
-from atoll.front.control import AsgiApp, Message, Receive, Send
+from atoll.front.control import Message, Receive, Send
 from atoll.front.pages import Detail
 from atoll.front.server import Listening, Server
 from atoll.logs import Invocation, Said
-from atoll.router import LOCAL_HOSTS, Outcome, Router, host_name
+from atoll.router import Router
+from atoll.wire.generated import ErrorCode
 from atoll.wire.generated import Outcome as WireOutcome
 from atoll.workers import Version
 
-if TYPE_CHECKING:
-    from starlette.responses import Response
-
-LOCAL = frozenset(name.encode() for name in LOCAL_HOSTS)
-TOOLS = b"/cdn-cgi/"
-EVENTS = "/cdn-cgi/atoll/events"
-SCHEDULED = ("/cdn-cgi/handler/scheduled", "/cdn-cgi/local/scheduled")
-SILENCE_SECONDS = 15.0
+KEPT_VERSIONS = 20  # whose errors are shown with the code around them
 
 
-class DevRouter(Router):
-    """Every host is the project's, but for the control host; while it does not build, localhost tells about that."""
+class Watching(NamedTuple):
+    """Callbacks to the session."""
 
-    worker = ""
-    broken = False
-
-    def find(self, host: bytes, target: bytes) -> Version | None:
-        if self.broken or target.startswith(TOOLS):
-            return None
-        return super().find(host, target)
-
-    def remember(self, host: bytes) -> Outcome:
-        name = host_name(host)
-        if name is None or name not in LOCAL:
-            return super().remember(host)
-        outcome = self.remembered[host] = self.outcome(name.decode("ascii"))
-        return outcome
-
-    def outcome(self, host: str) -> Outcome:
-        version, rules = super().outcome(host)
-        own = self.entries.get(self.worker)
-        return (own.version if version is None and own is not None else version), rules
-
-
-class Tools:
-    """What answers under /cdn-cgi/ and in place of a project that does not build; the rest is the control API's."""
-
-    def __init__(self, control: AsgiApp) -> None:
-        self._control = control
-        self._listeners: set[asyncio.Queue[str]] = set()
-        self.build_error = ""  # as text with its frames; empty when the project builds
-        self.run_cron: Callable[[str, float | None], Awaitable[str]] | None = None
-
-    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
-        host = next((value for name, value in scope.get("headers", ()) if name == b"host"), b"")
-        if scope["type"] != "http" or host_name(host) == CONTROL_HOST.encode():
-            await self._control(scope, receive, send)
-            return
-        response = self._refusal(scope) or await self._answer(scope)
-        await response(scope, receive, send)
-
-    def _refusal(self, scope: Message) -> Response | None:
-        """The tools are for people on this machine, not for pages of other sites that their browsers show."""
-        site = next((value for name, value in scope["headers"] if name == b"sec-fetch-site"), b"")
-        if site != b"cross-site" or not scope["path"].startswith(TOOLS.decode()):
-            return None
-        from starlette.responses import PlainTextResponse
-
-        return PlainTextResponse("/cdn-cgi/ answers no page of another site\n", 403)
-
-    async def _answer(self, scope: Message) -> Response:
-        from starlette.responses import PlainTextResponse, StreamingResponse
-
-        path = scope["path"]
-        if path == EVENTS:
-            return StreamingResponse(
-                self._events(), media_type="text/event-stream", headers={"cache-control": "no-store"}
-            )
-        if path in SCHEDULED and self.run_cron is not None:
-            return await self._scheduled(parse_qs(scope["query_string"].decode("latin-1")))
-        if self.build_error:
-            from atoll.cli.dev.page import build_page
-
-            accept = next((value for name, value in scope["headers"] if name == b"accept"), b"")
-            return build_page(self.build_error, accept.decode("latin-1"))
-        return PlainTextResponse(f"there is nothing at {path[:200]}\n", 404)
-
-    def changed(self) -> None:
-        """Tell the pages that show an error that there is something new to see."""
-        for listener in self._listeners:
-            listener.put_nowait("changed")
-
-    def hang_up(self) -> None:
-        for listener in self._listeners:
-            listener.put_nowait("")
-
-    async def _events(self) -> AsyncIterator[str]:
-        listener: asyncio.Queue[str] = asyncio.Queue()
-        self._listeners.add(listener)
-        try:
-            yield ": listening\n\n"
-            while True:
-                try:
-                    word = await asyncio.wait_for(listener.get(), SILENCE_SECONDS)
-                except TimeoutError:
-                    yield ": nothing new\n\n"
-                    continue
-                if not word:
-                    return
-                yield f"data: {word}\n\n"
-        finally:
-            self._listeners.discard(listener)
-
-    async def _scheduled(self, query: dict[str, list[str]]) -> Response:
-        from starlette.responses import PlainTextResponse, Response
-
-        assert self.run_cron is not None
-        cron, time = query.get("cron", [""])[0], query.get("time", [""])[0]
-        try:
-            outcome = await self.run_cron(cron, float(time) if time else None)
-        except ValueError:
-            return PlainTextResponse("`time` is milliseconds since 1970\n", 400)
-        if query.get("format") == ["json"]:
-            return Response(json.dumps({"outcome": outcome}), media_type="application/json")
-        text = "Ran scheduled event" if outcome == "ok" else outcome
-        return PlainTextResponse(text + "\n", 200 if outcome == "ok" else 500)
+    call: Callable[[Invocation], None]  # a finished call
+    line: Callable[[Said], None]  # console lines of a running call
+    own_host: Callable[[str, str], None]  # a host whose fetch() is answered here because a route of a worker names it
+    before_open: Callable[[], Awaitable[None]]
 
 
 class DevNode(Node):
-    """`on_call` is told of every call of the project that is over, `on_line` of what it says on its way."""
+    """Runs the workers of one session and nothing else. The first of them has the port."""
 
     router: DevRouter
     wants_control = False
 
-    def __init__(
-        self,
-        settings: Settings,
-        worker: str,
-        on_call: Callable[[Invocation], None],
-        on_line: Callable[[Said], None],
-        before_open: Callable[[], Awaitable[None]],
-        engine: FirstEngine,
-    ) -> None:
+    def __init__(self, settings: Settings, workers: Sequence[str], watching: Watching, engine: FirstEngine) -> None:
         super().__init__(settings, detail=Detail.STACKS)
-        self.worker = worker
-        self.places = Places()
-        self._on_call = on_call
-        self._on_line = on_line
-        self._before_open = before_open
+        self.workers = tuple(workers)
+        self.places = {worker: Places() for worker in workers}
+        self.how_to_add = ""  # the command that runs one more worker in this session
+        self._watching = watching
         self._engine = engine
+        self.configs: dict[str, str] = {}  # by worker: the name of its config file
+        self._versions: dict[str, Version] = {}  # the last ones, by id
         self._misses = 0
         self.tools: Tools
 
     def call_was_cold(self) -> bool:
-        """Whether some call had to load its version since this was last asked."""
+        """Whether a call had to load its version since the last time this was asked."""
         stats = self.pool.stats()
         before, self._misses = self._misses, stats.calls - stats.hits
         return self._misses > before
@@ -188,70 +77,108 @@ class DevNode(Node):
         return self.pool.stats().in_flight
 
     def explained(self, version_id: str, failure: Failure) -> Failure:
-        """A failure at the places people know, with the code around the first of them."""
+        """A failure mapped to source files, with the code around the first place in the project."""
         mapped = self.deployer.maps.failure(version_id, failure)
-        frame = self.places.frame(mapped)
+        version = self._versions.get(version_id)
+        if version is None:
+            return mapped
+        if failure.code == ErrorCode.CPU:
+            return replace(mapped, message=f"{mapped.message}\n{self._about_cpu(version)}")
+        frame = self.places[version.worker_name].frame(mapped)
         return replace(mapped, stack=f"{frame}\n\n{mapped.stack}") if frame else mapped
 
-    def broke(self, text: str) -> None:
-        """The project does not build: say so to whoever asks, until it does."""
-        self.tools.build_error = text
-        self.router.broken = bool(text)
+    def _about_cpu(self, version: Version) -> str:
+        """A hint for a call that exceeded its CPU limit."""
+        cpu_ms = version.limits.cpu_ms
+        config = self.configs.get(version.worker_name) or "an atoll.toml beside the script"
+        wider = f'"limits": {{ "cpu_ms": {2 * cpu_ms} }}' if "json" in config else f"[limits] cpu_ms = {2 * cpu_ms}"
+        return f"hint: a call of this worker may use {cpu_ms} ms of CPU time; for more, write {wider} into {config}"
+
+    def broke(self, worker: str, text: str) -> None:
+        """Answer requests to a worker with its build error. An empty `text` clears the error."""
+        self.tools.build_errors.pop(worker, None)
+        if text:
+            self.tools.build_errors[worker] = text
+        self.router.broken = frozenset(self.tools.build_errors)
         self.tools.changed()
 
+    def find_worker(self, tenant: str, name: str) -> Version | None:
+        """None for a worker that does not build: its old version would not match the sources."""
+        return None if name in self.router.broken else super().find_worker(tenant, name)
+
+    def how_to_get(self, name: str) -> str:
+        if name in self.router.broken:
+            return "it does not build or start, and `atoll dev` shows why"
+        return f"run it in this session too, with `{self.how_to_add}`"
+
     def _make_router(self) -> Router:
-        router = DevRouter(self.settings.base_domain, self.settings.control_hosts)
-        router.worker = self.worker
+        router = DevRouter(self.settings.base_domain, own_hosts(self.settings))
+        router.workers = self.workers
         return router
 
+    def _make_routes(self) -> Routes:
+        self.gate.advice = "" if self.settings.egress_allow else " (`atoll dev --private-network` allows it)"
+        return OwnHosts(self.router, self.settings.host, self.settings.port, self._watching.own_host)
+
     async def _start(self) -> None:
-        self._early = await asyncio.wrap_future(self._engine.result)
+        self._prestarted = await asyncio.wrap_future(self._engine.result)
         await super()._start()
 
-    def _make_supervisor(self, early: EarlyEngine | None = None) -> Supervisor:
-        return super()._make_supervisor(self._early)
+    def _make_supervisor(self, prestarted: PrestartedEngine | None = None) -> Supervisor:
+        return super()._make_supervisor(self._prestarted)
 
     def _make_pool(self, store: WorkerStore, broker: Broker) -> Pool:
         pool = super()._make_pool(store, broker)
-        pool.hears = self._hear
+        pool.on_line = self._hear
         return pool
 
     def _want_lines(self, wanted: bool) -> None: ...  # always: see _hear
 
     def _hear(self, said: Said) -> None:
-        self._on_line(said)
+        self._watching.line(said)
         self.logs.hear(said)
 
     async def _ask_control(self, scope: Message, receive: Receive, send: Send) -> None:
         await self.tools(scope, receive, send)
 
     def _make_server(self) -> Server:
-        self.tools = Tools(super()._ask_control)
+        self.tools = Tools(super()._ask_control, lambda host: self.router.named(host) or self.workers[0])
         server = super()._make_server()
+        server.shared.router = FrontRouter(self.router)
         server.shared.explain = self.explained
         return server
 
     def _skim(self, version: Version, outcome: WireOutcome, status: int, cpu_us: int, wall_us: int) -> bool:
-        return False  # every call is a line
+        return False  # the terminal shows every call
 
     def _record(self, record: Invocation) -> None:
         super()._record(record)
-        self._on_call(record)
+        self._watching.call(record)
 
-    async def deploy(self, fields: dict[str, Any]) -> None:
-        """Make it the version that answers, by the way of every deploy. Raises Refused."""
+    async def deploy(self, worker: str, fields: dict[str, Any]) -> None:
+        """Deploy the worker, as the control API does. Raises Refused."""
         body = parse_body(msgspec.json.encode(fields))
-        if any(deployment.name == self.worker for deployment in self.deployer.all()):
-            await self.deployer.update(self.worker, body)
+        if self.deployer.named(worker) is not None:
+            made = await self.deployer.update(worker, body)
         else:
-            await self.deployer.create(body)
+            made = await self.deployer.create(body)
+        while len(self._versions) >= KEPT_VERSIONS * len(self.workers):
+            del self._versions[next(iter(self._versions))]
+        self._versions[made.version.id] = made.version
+
+    def serve_live(self, worker: str, attach: Sequence[Callable[[Version], None]]) -> None:
+        """Serve files of the project's folder, as they are at each request, before the worker."""
+        deployment = self.deployer.named(worker)
+        if deployment is not None:
+            for each in attach:
+                each(deployment.version)
 
     async def _open(self, listening: Listening) -> None:
-        """Nobody is answered by what the last session left: a project that was renamed left its old self behind too."""
+        """Delete workers of earlier sessions, for example of a project that was renamed."""
         for deployment in self.deployer.all():
-            if deployment.name != self.worker:
+            if deployment.name not in self.workers:
                 await self.deployer.delete(deployment.name)
-        await self._before_open()
+        await self._watching.before_open()
         await super()._open(listening)
 
     async def _drain(self) -> None:

@@ -1,4 +1,4 @@
-"""What a browser shows while the project does not build. It goes away by itself."""
+"""The page a browser shows while the project does not build. It reloads once the build works."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ TITLE = "The project does not build"
 
 
 def build_page(error: str, accept: str) -> Response:
-    """As HTML for browsers, JSON or text for others; always 500, never kept."""
+    """HTML for browsers, JSON or text for other clients; always status 500 and never cached."""
     headers = {"cache-control": "no-store", "x-atoll-error": "build"}
     if "text/html" in accept:
         details = f"{framed(error)}\n  <p>{GOES_AWAY}</p>\n  {RELOAD}"

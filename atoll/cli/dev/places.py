@@ -1,4 +1,4 @@
-"""Where in the project's own files a call failed: the frame of a stack that its author wrote, and its code."""
+"""Where in the project's own files a call failed: the first stack frame in them, and the code around it."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import re
 from pathlib import Path
 
 from atoll.errors import Failure
-from atoll.observe.sourcemaps import Maps, decoded, mapped_stack
+from atoll.observe.mapping import Maps, decoded
+from atoll.observe.sourcemaps import mapped_stack
 from atoll.project.built import Built, Diagnostic
 
 # `at name (path:line:column)` or `at path:line:column`
-FRAME = re.compile(r"^\s+at (?:.*\()?([^\s()]+):(\d{1,9}):(\d{1,9})\)?$", re.MULTILINE)
+FRAME = re.compile(r"^[ \t]+at (?:.*\()?([^\s()]+):(\d{1,9}):(\d{1,9})\)?$", re.MULTILINE)
 
 
 class Places:
@@ -18,10 +19,10 @@ class Places:
         self._folder = Path.cwd()
         self._files: dict[str, Path] = {}  # path of a module -> file it was read from
         self._raw_maps: dict[str, bytes] = {}
-        self._maps: Maps | None = None  # decoded when a stack is first shown: large ones take a while
+        self._maps: Maps | None = None  # decoded when a stack is first shown: large maps take time
 
     def learn(self, built: Built, folder: Path) -> None:
-        """Modules that were taken as they are have the names of files; a bundle's map names them from the folder."""
+        """Modules that were not bundled have their files' names. A bundle's map names files relative to the folder."""
         self._folder = folder
         pairs = zip(built.modules, built.inputs, strict=True) if not built.bundled else ()
         self._files = {module.path: path for module, path in pairs}
@@ -35,7 +36,7 @@ class Places:
         return self._maps
 
     def mapped(self, text: str) -> str:
-        """What a console line says, with the places of a stack in it as people know them."""
+        """The text of a console line, with the places of a stack in it mapped to source files."""
         return mapped_stack(text, self.maps) if "\n    at " in text else text
 
     def file_of(self, name: str) -> Path | None:
@@ -43,7 +44,7 @@ class Places:
         return path if path.is_file() and "node_modules" not in path.parts else None
 
     def frame(self, failure: Failure) -> str:
-        """The code around the first place of the project in a failure, already mapped; empty when there is none."""
+        """The code around the first place of the project in a mapped failure; empty if it has none."""
         found = [(failure.file, failure.line, failure.column)] if failure.file and failure.line else []
         found += [(file, int(line), int(column)) for file, line, column in FRAME.findall(failure.stack)]
         for name, line, column in found:

@@ -1,8 +1,4 @@
-"""One `atoll dev`: build, deploy to the node in this process, watch, again.
-
-A save is never worse than the one before: while the project does not build or its top level throws, requests get a page
-that says so, calls in flight finish with the version they have, and the node, its port and its data stay.
-"""
+"""One `atoll dev` session: a node in this process, its workers, and requests from keys and tools."""
 
 from __future__ import annotations
 
@@ -11,25 +7,21 @@ import gc
 import os
 import sys
 import time
-from pathlib import Path
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from atoll.cli.dev.command import CONTROL_HOST
-from atoll.cli.dev.first import Begun, build
-from atoll.cli.dev.node import DevNode
+from atoll.cli.dev import CONTROL_HOST
+from atoll.cli.dev.first import Begun
+from atoll.cli.dev.node import DevNode, Watching
 from atoll.cli.dev.terminal import Keys, Terminal
-from atoll.cli.dev.watch import Reason, Watcher
+from atoll.cli.dev.worker import DevWorker
 from atoll.cli.interrupt import signals_to_stop
-from atoll.cli.talk import LEVEL_COLOURS, Failed, paint
+from atoll.cli.options import WantedProject, shown_path
+from atoll.cli.talk import Failed, paint
 from atoll.config import Settings
-from atoll.control.refusals import Refused
 from atoll.logs import Invocation, Said
-from atoll.observe.sourcemaps import mapped_failure
-from atoll.project.build import Builder
-from atoll.project.built import Built
-from atoll.project.bundle import deploy_body
-from atoll.project.model import Finding, Level, ProjectError
-from atoll.project.read import read_project
+from atoll.manifests.every import triggers
+from atoll.public_address import public_address
 
 if TYPE_CHECKING:
     from atoll.cli.client import Client
@@ -38,23 +30,20 @@ KEYS = "o open   r reload   t run crons   q quit"
 
 
 class Session:
-    def __init__(self, path: Path | None, environment: str, settings: Settings, begun: Begun, *, as_json: bool) -> None:
-        self._path = path
-        self._environment = environment
+    def __init__(self, chosen: list[WantedProject], settings: Settings, begun: Begun, *, as_json: bool) -> None:
         self._begun = begun
-        self._project = project = begun.build.project
-        self._builder = begun.build.builder
-        self._inputs: tuple[Path, ...] = ()  # of the last build that went well
-        self._deployed: dict[str, Any] = {}  # the body of the last deploy
-        self._news: list[Finding] = []  # what there is to say about a config that was changed
-        self._watcher = Watcher(project, self._say)
         self._tasks: set[asyncio.Task[None]] = set()
-        self._stopping = False
-        self.node = DevNode(settings, project.name, self._on_call, self._on_line, self._first_deploy, begun.engine)
+        projects = [first.project for first in begun.builds]
+        watching = Watching(self._on_call, self._on_line, self._on_own_host, self._first_deploy)
+        self.node = DevNode(settings, [project.name for project in projects], watching, begun.engine)
+        configs = [shown_path(project.config or project.folder) for project in projects]
+        self.node.how_to_add = " ".join(["atoll dev", *(f"-c {config}" for config in configs), "-c FILE"])
         self.terminal = Terminal(self.node, as_json=as_json)
+        pairs = zip(chosen, begun.builds, strict=True)
+        self.workers = [DevWorker(wanted, first, self.node, self.terminal) for wanted, first in pairs]
 
     async def run(self) -> None:
-        """Serve until it is told to stop. Raises StartError."""
+        """Serve until the session is stopped. Raises StartError."""
         loop = asyncio.get_running_loop()
         for number in signals_to_stop():
             loop.add_signal_handler(number, self._stop)
@@ -69,32 +58,51 @@ class Session:
                     task.cancel()
                 await self.node.stop()
         finally:
-            await self._watcher.close()
-            await asyncio.to_thread(self._builder.close)
+            for worker in self.workers:
+                await worker.close()
 
     def _stop(self) -> None:
-        self._stopping = True
-        self._watcher.poke(Reason.STOPPING)
-        asyncio.get_running_loop().run_in_executor(None, self._builder.abandon)  # it may be waited for
+        for worker in self.workers:
+            worker.stop()
 
     async def _first_deploy(self) -> None:
-        result = await asyncio.wrap_future(self._begun.build.result)
-        await self._deploy(result)
-        self._watch(result)
+        for worker in self.workers:
+            await worker.begin()
 
     async def _serve(self) -> None:
-        gc.freeze()  # what was made so far stays, and need not be looked through again
+        gc.freeze()  # objects made so far live on: the collector need not scan them
         gc.enable()
-        self.node.tools.run_cron = self._run_cron
+        self.node.tools.run_now = self._run_now
         took = (time.monotonic() - self._begun.at) * 1000
-        shown = f"\n  {paint(self._project.name, bold=True)} is on {paint(self.url, fg='cyan')}, ready in {took:.0f} ms"
-        shown += f"\n  {paint(KEYS, dim=True)}\n"
-        control = f"http://{CONTROL_HOST}:{self.port}"
-        with Keys(self._on_key):  # before it says which there are
-            self.terminal.tell("ready", shown, url=self.url, ms=round(took), control=control)
-            self._watcher.start(self._begun.build.stale)
-            await self._follow()
+        with Keys(self._on_key):  # before the list of workers is printed
+            self._greet(took)
+            await asyncio.gather(*(worker.follow() for worker in self.workers))
         self.terminal.tell("stopping", "")
+
+    def _greet(self, took_ms: float) -> None:
+        first, *others = self.workers
+        lines = [f"{paint(first.name, bold=True)} is on {paint(self.url, fg='cyan')}, ready in {took_ms:.0f} ms"]
+        lines += [f"{paint(each.name, bold=True)} is on {paint(self._url_of(each), fg='cyan')}" for each in others]
+        lines += [line for worker in self.workers if (line := config_line(worker))]
+        is_open = bool(self.node.settings.egress_allow)
+        if is_open:
+            lines.append("fetch() may reach 127.0.0.1 and private addresses; --no-private-network forbids it")
+        lines.append(paint(KEYS, dim=True))
+        workers = [
+            {"name": each.name, "url": self._url_of(each), "config": str(each.project.config or "")}
+            for each in self.workers
+        ]
+        self.terminal.tell(
+            "ready",
+            "",
+            *(f"  {line}" for line in lines),
+            "",
+            url=self.url,
+            ms=round(took_ms),
+            control=f"http://{CONTROL_HOST}:{self.port}",
+            workers=workers,
+            private_network=is_open,
+        )
 
     @property
     def port(self) -> int:
@@ -105,92 +113,10 @@ class Session:
         host = self.node.settings.host
         return f"http://{'localhost' if host in ('127.0.0.1', '0.0.0.0', '::', '::1') else host}:{self.port}/"
 
-    # From files to traffic
+    def _url_of(self, worker: DevWorker) -> str:
+        return public_address(self.node.settings, self.port).url(worker.name)
 
-    async def _follow(self) -> None:
-        async for reason in self._watcher.reasons():
-            began = time.monotonic()
-            result = await asyncio.to_thread(self._rebuild, reason >= Reason.CONFIG)
-            self._watch(result, anew=reason is Reason.ASKED)
-            if await self._deploy(result, forced=reason is Reason.ASKED):
-                took = (time.monotonic() - began) * 1000
-                self.terminal.tell("reloaded", paint(f"  reloaded in {took:.0f} ms", dim=True), ms=round(took, 1))
-
-    def _watch(self, result: Built | ProjectError, *, anew: bool = False) -> None:
-        """Follow the files it was built from; of a build that failed, those of the one before."""
-        if isinstance(result, Built):
-            self._inputs = result.inputs
-        self._watcher.watch(self._project, self._inputs, anew=anew)
-
-    def _rebuild(self, anew: bool) -> Built | ProjectError:
-        """In a thread. A changed config means another project, and another builder."""
-        if anew:
-            try:
-                project = read_project(self._path, self._environment, for_dev=True)
-            except ProjectError as error:
-                return error
-            project.name = self._project.name  # its data and its address stay while this runs
-            project.go_without()  # a session does not end because of them: what is missing is told
-            self._news = [finding for finding in project.findings if finding not in self._project.findings]
-            self._builder.close()
-            self._project = project
-            self._builder = Builder(project, dev=True, say=self._say)
-            if self._stopping:
-                self._builder.abandon()
-        return build(self._builder)
-
-    async def _deploy(self, result: Built | ProjectError, *, forced: bool = False) -> bool:
-        """Make it the version that answers; True when it is a new one."""
-        if isinstance(result, ProjectError):
-            self._broke("build_failed", str(result), result.hint)
-            return False
-        for finding in self._news:
-            level = "warning" if finding.level is Level.ERROR else str(finding.level)  # a session goes on without it
-            text = f"`{finding.field}` {finding.text}" + (f" ({finding.hint})" if finding.hint else "")
-            self.terminal.tell(
-                "finding", f"{paint(level + ':', fg=LEVEL_COLOURS[level])} {text}", level=level, message=text
-            )
-        self._news = []
-        self.node.places.learn(result, self._project.folder)
-        body = deploy_body(self._project.settings(), result.main, result.modules)
-        if body == self._deployed and not forced and not self.node.tools.build_error:
-            return False
-        try:
-            await self.node.deploy(body)
-        except Refused as refused:
-            self._broke("deploy_failed", self._placed(refused), refused.hint)
-            return False
-        self._deployed = body
-        self.node.broke("")
-        return True
-
-    def _ask(self, method: str, path: str, body: object = None) -> Any:
-        with self._client() as client:
-            return client.call(method, path, body)
-
-    def _client(self) -> Client:
-        """Our own control API, over the loopback like any other client's."""
-        from atoll.cli.client import Client
-        from atoll.cli.profiles import Target
-
-        return Client(Target(f"http://127.0.0.1:{self.port}"), host=f"{CONTROL_HOST}:{self.port}")
-
-    def _placed(self, refused: Refused) -> str:
-        """Why it was refused, with the code around the place that is at fault."""
-        if refused.failure is None:
-            return str(refused)
-        places = self.node.places
-        frame = places.frame(mapped_failure(refused.failure, places.maps))
-        return f"{refused}\n{frame}" if frame else str(refused)
-
-    def _broke(self, event: str, text: str, hint: str) -> None:
-        """Told once: a file that this very text is written to may be one that is watched."""
-        shown = f"{text}\n\nhint: {hint}" if hint else text
-        if shown != self.node.tools.build_error and not self._stopping:
-            self.node.broke(shown)
-            self.terminal.tell_error(event, text, hint)
-
-    # What people and tools ask for
+    # What happens
 
     def _on_call(self, record: Invocation) -> None:
         self.terminal.on_call(record)
@@ -198,41 +124,71 @@ class Session:
     def _on_line(self, said: Said) -> None:
         self.terminal.on_line(said)
 
+    def _on_own_host(self, host: str, worker: str) -> None:
+        text = f"fetch() to {host} is answered by `{worker}` here, because one of its routes has that host"
+        self.terminal.tell("own_host", f"{paint('note:', fg='cyan')} {text}", host=host, worker=worker, message=text)
+
+    # Requests of keys and tools
+
     def _on_key(self, key: str) -> None:
         if key == "q":
             self._stop()
         elif key == "r":
-            self._watcher.poke(Reason.ASKED)
+            for worker in self.workers:
+                worker.reload()
         elif key in ("o", "t"):
-            task = asyncio.ensure_future(self._open_browser() if key == "o" else self._run_crons())
+            task = asyncio.ensure_future(self._open_browser() if key == "o" else self._run_triggers())
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
     async def _open_browser(self) -> None:
-        """A browser with windows, that is: one for terminals would take this one over."""
+        """Opens a graphical browser only: a text browser would take over this terminal."""
         import webbrowser
 
         windows = any(os.environ.get(name) for name in ("BROWSER", "DISPLAY", "WAYLAND_DISPLAY"))
         opened = (windows or sys.platform == "darwin") and await asyncio.to_thread(webbrowser.open, self.url)
         if not opened:
-            self.terminal.tell("no_browser", f"  there is no browser here: open {self.url} where there is one")
+            self.terminal.tell("no_browser", f"  no browser found: open {self.url} yourself")
 
-    async def _run_crons(self) -> None:
-        if not self._project.crons:
+    async def _run_triggers(self) -> None:
+        """Run every event that can be started by hand, such as a cron."""
+        started = 0
+        for worker in self.workers:
+            for field, trigger in triggers().items():
+                for entry in worker.project.triggers.get(field, []) if trigger.run_now is not None else ():
+                    started += 1
+                    await self._run_now(trigger.handler, worker.name, entry, {})
+        if not started:
             self.terminal.tell("no_crons", "  there are no crons: add them under [triggers]")
-        for cron in self._project.crons:
-            await self._run_cron(cron, None)
 
-    async def _run_cron(self, cron: str, at_ms: float | None) -> str:
-        """Run the scheduled handler now; "ok", or how it failed."""
-        body: dict[str, Any] = {"cron": cron} if cron else {}
-        if at_ms is not None:
-            body["scheduled_time"] = int(at_ms)
+    async def _run_now(self, handler: str, worker: str, entry: str, query: Mapping[str, str]) -> str:
+        """Run an event now. Returns "ok" or the failure. Raises ValueError for an invalid query."""
+        run_now = next(each.run_now for each in triggers().values() if each.handler == handler)
+        assert run_now is not None
+        path, body = run_now(worker, entry, query)
         try:
-            ran = await asyncio.to_thread(self._ask, "POST", f"/api/workers/{self._project.name}/crons/run", body)
+            ran = await asyncio.to_thread(self._ask, "POST", path, body)
         except Failed as failed:
             return failed.message
         return "ok" if ran["outcome"] == "ok" else f"{ran['outcome']}: {ran['message']}"
 
-    def _say(self, text: str) -> None:
-        self.terminal.tell("note", f"  {text}", message=text)
+    def _ask(self, method: str, path: str, body: object = None) -> Any:
+        with self._client() as client:
+            return client.call(method, path, body)
+
+    def _client(self) -> Client:
+        """Call the session's own control API over the loopback, like any other client."""
+        from atoll.cli.client import Client
+        from atoll.cli.profiles import NodeTarget
+
+        return Client(NodeTarget(f"http://127.0.0.1:{self.port}"), host=f"{CONTROL_HOST}:{self.port}")
+
+
+def config_line(worker: DevWorker) -> str:
+    """A line that names the config of a worker."""
+    project = worker.project
+    if project.config is None:
+        return ""
+    entry = project.main if project.is_entry_named else None
+    named = f", with {shown_path(entry)} in place of its `main`" if entry is not None else ""
+    return f"config: {shown_path(project.config)}{named}"

@@ -1,8 +1,8 @@
-"""When to build again: changes of the project's files, told by the kernel and gathered for a moment.
+"""When to build again: changes of the project's files, reported by the kernel and gathered for a moment.
 
-Folders are watched one by one, those that tools fill (node_modules) not at all: there the kernel would be asked to
-watch thousands for nothing, and each of them costs time at the start. It happens in a thread, and only once the
-project answers: what was saved before that is seen by its time.
+Each folder is watched by itself. Folders that tools fill (node_modules) are not watched: they are thousands, and each
+costs time at the start. The watch starts in a thread once the project answers. Files saved before that are found by
+their change time.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from atoll.project.model import Project
 if TYPE_CHECKING:
     from watchfiles._rust_notify import RustNotify
 
-# Folders that hold what tools made
+# Folders that tools fill
 IGNORED = {"node_modules", ".git", ".atoll", ".wrangler", "dist", "__pycache__", ".venv", "build", "coverage", ".cache"}
 IGNORED_ENDINGS = ("~", ".swp", ".swx", ".tmp", ".map", ".log")
-MOST_FOLDERS = 2_000  # somebody may have started it in a home folder
+MOST_FOLDERS = 2_000  # a limit, in case the project is a home folder
 DEBOUNCE_MS = 40
 STEP_MS = 10
-POLL_MS = 300  # where the kernel does not tell
-ADDED = 1  # as watchfiles numbers what happened to a file
+POLL_MS = 300  # where the kernel does not report changes
+ADDED = 1  # watchfiles' number for a kind of change
 
 
 class Reason(IntEnum):
-    """Why to build again, from the least to the most that has to be done."""
+    """Why to build again, in the order of how much there is to do."""
 
     SOURCES = 1
     CONFIG = 2
@@ -42,13 +42,13 @@ class Reason(IntEnum):
 
 
 class Watcher:
-    """`poke` from the start; files from `start` on."""
+    """Reports pokes from the start, and changes of files after `start`."""
 
     def __init__(self, project: Project, say: Callable[[str], None]) -> None:
         self._say = say
         self._loop = asyncio.get_running_loop()
         self._queue: asyncio.Queue[Reason] = asyncio.Queue()
-        self._moved = threading.Event()  # other folders are to be watched
+        self._moved = threading.Event()  # the folders to watch have changed
         self._closing = threading.Event()
         self._thread: threading.Thread | None = None
         self._roots: tuple[Path, ...] = ()
@@ -57,13 +57,13 @@ class Watcher:
         self.watch(project)
 
     def watch(self, project: Project, inputs: Iterable[Path] = (), *, anew: bool = False) -> None:
-        """The folder of the project with all below it, what its build step names, and where else its sources are."""
+        """Folders to watch: the project's with all below it, those of its build step, and those of other sources."""
         roots = {project.folder, *project.build.watch}
         single = {path.parent for path in inputs if "node_modules" not in path.parts}
         if project.main is not None:
             single.add(project.main.parent)
         single = {folder for folder in single if not _is_below(folder, roots)}
-        if project.build.command:  # what it writes would have it run again, for ever
+        if project.build.command:  # its own output would start it again, in a loop
             single = {folder for folder in single if not any(folder.is_relative_to(root) for root in roots)}
         wanted = tuple(sorted(roots)), tuple(sorted(single))
         if anew or wanted != (self._roots, self._single):
@@ -71,7 +71,7 @@ class Watcher:
             self._moved.set()
 
     def start(self, is_stale: Callable[[], Reason | None]) -> None:
-        """Watch from now on. `is_stale` is asked once, when nothing can be missed any more."""
+        """Start watching. `is_stale` is called once, when no later change can be missed."""
         self._moved.clear()
         self._thread = threading.Thread(target=self._run, args=(is_stale,), name="watcher", daemon=True)
         self._thread.start()
@@ -80,7 +80,7 @@ class Watcher:
         self._queue.put_nowait(reason)
 
     async def reasons(self) -> AsyncIterator[Reason]:
-        """Yields when something is to be done, the most of what came meanwhile. Ends with STOPPING."""
+        """Yields when there is something to do: the strongest reason since the last one. Ends with STOPPING."""
         while True:
             reason = await self._queue.get()
             while not self._queue.empty():
@@ -113,28 +113,28 @@ class Watcher:
                 self._moved.clear()
                 notify.close()
                 notify = self._notify()
-                reason = reason or Reason.SOURCES  # something may have been saved while nobody watched
+                reason = reason or Reason.SOURCES  # a file may have been saved before the watch began
         notify.close()
 
     def _notify(self) -> RustNotify:
-        from watchfiles._rust_notify import RustNotify  # late: the first answer does not wait for it
+        from watchfiles._rust_notify import RustNotify  # imported late: the first response does not wait for it
 
         polls = False
         while True:
             folders = [str(folder) for folder in folders_of(self._roots)]
             if len(folders) == MOST_FOLDERS:
-                self._tell(f"only the first {MOST_FOLDERS} folders are watched: `r` builds anew")
+                self._tell(f"only the first {MOST_FOLDERS} folders are watched: press `r` to build again")
             folders += [str(folder) for folder in self._single if folder.is_dir() and os.access(folder, os.R_OK)]
             try:
-                # Not with `ignore_permission_denied`: it passes over every other fault too
+                # Not with `ignore_permission_denied`: it hides every other error too
                 return RustNotify(folders, False, polls, POLL_MS, False, False)
             except FileNotFoundError:
-                continue  # one of them went meanwhile
-            except (OSError, RuntimeError) as error:  # the kernel gives only so many watches to a user
+                continue  # a folder is gone
+            except (OSError, RuntimeError) as error:  # the kernel limits the watches of a user
                 if polls:
                     raise
                 why = str(error).partition(" about [")[0]
-                self._tell(f"the system does not tell of changes ({why}), so files are looked at every {POLL_MS} ms")
+                self._tell(f"the system does not report changes ({why}), so files are checked every {POLL_MS} ms")
                 polls = True
 
     def _tell(self, text: str) -> None:
@@ -144,7 +144,7 @@ class Watcher:
 
 
 def folders_of(roots: Iterable[Path]) -> list[Path]:
-    """The folders below the roots that people write in, those next to a root first, and no more than MOST_FOLDERS."""
+    """The folders below the roots that people write in, nearest first, at most MOST_FOLDERS."""
     found: dict[Path, None] = {}
     waiting = deque(root for root in roots if root.is_dir())
     while waiting and len(found) < MOST_FOLDERS:
@@ -154,7 +154,7 @@ def folders_of(roots: Iterable[Path]) -> list[Path]:
         try:
             with os.scandir(folder) as entries:
                 inner = [Path(e.path) for e in entries if e.name not in IGNORED and e.is_dir(follow_symlinks=False)]
-        except OSError:  # it went, or is not ours to read
+        except OSError:  # gone, or not readable
             continue
         found[folder] = None
         waiting += sorted(inner)
@@ -162,7 +162,7 @@ def folders_of(roots: Iterable[Path]) -> list[Path]:
 
 
 def _is_below(folder: Path, roots: Iterable[Path]) -> bool:
-    """Whether one who watches the roots watches this folder too."""
+    """Whether a watch of the roots covers this folder."""
     below = (folder.relative_to(root).parts for root in roots if folder.is_relative_to(root))
     return any(not IGNORED.intersection(parts) for parts in below)
 

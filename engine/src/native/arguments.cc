@@ -1,6 +1,6 @@
-#include "arguments.h"
+#include "native/arguments.h"
 
-#include "../realm.h"
+#include "isolate/realm.h"
 
 namespace engine::native {
 
@@ -12,7 +12,7 @@ v8::Local<v8::String> Message(v8::Isolate* isolate, const char* text) {
   return v8::String::Empty(isolate);
 }
 
-// How much room the string surely fits in. Exact only where guessing high would waste memory that matters.
+// A size that is enough for the string. Exact only if an estimate would waste much memory.
 size_t RoomFor(v8::Isolate* isolate, v8::Local<v8::String> string) {
   const size_t most = static_cast<size_t>(string->Length()) * 3;
   return most <= 1024 ? most : string->Utf8LengthV2(isolate);

@@ -1,4 +1,4 @@
-// Reading arguments and giving results: what every table of functions needs.
+// Reading arguments and returning results, for all native functions.
 #pragma once
 
 #include <v8.h>
@@ -15,11 +15,11 @@ using Arguments = v8::FunctionCallbackInfo<v8::Value>;
 void ThrowTypeError(v8::Isolate* isolate, const char* message);
 void ThrowRangeError(v8::Isolate* isolate, const char* message);
 
-// A string that is longer than the memory of its worker. V8 makes one in no time, out of parts, and takes a third of a
-// second to put them together when it is looked at.
+// True for a string that is longer than the memory limit of its worker. V8 joins strings lazily: a long one is made
+// instantly, and takes a third of a second to flatten when it is first read.
 bool IsBeyondMemory(v8::Isolate* isolate, v8::Local<v8::String> string);
 
-// Memory that may be refused, for sizes a worker chooses. Small sizes stay on the stack.
+// Memory whose allocation may fail, for sizes that a worker chooses. Small sizes stay on the stack.
 template <typename Char>
 class Scratch final {
  public:
@@ -41,7 +41,7 @@ class Scratch final {
   Char* data_ = inline_;
 };
 
-// A JavaScript string as UTF-8, lone surrogates replaced: what the standards call a USVString.
+// A JavaScript string as UTF-8 with lone surrogates replaced: a USVString of the standards.
 class Utf8 final {
  public:
   Utf8(v8::Isolate* isolate, v8::Local<v8::String> string);
@@ -56,10 +56,10 @@ class Utf8 final {
   size_t length_ = 0;
 };
 
-// The bytes under a view, to write to. Moves a small typed array's content off V8's heap, where it stays.
+// The bytes of a view, for writing. Moves the content of a small typed array off V8's heap for good.
 std::span<uint8_t> WritableBytes(v8::Local<v8::ArrayBufferView> view);
 
-// The bytes under a view, to read. Valid while this object lives and JavaScript does not run.
+// The bytes of a view, for reading. Valid while this object exists and JavaScript does not run.
 class ReadableBytes final {
  public:
   explicit ReadableBytes(v8::Local<v8::ArrayBufferView> view);
@@ -69,7 +69,7 @@ class ReadableBytes final {
   std::span<const uint8_t> bytes() const { return bytes_; }
 
  private:
-  uint8_t on_heap_[64];  // the most V8 keeps on its own heap
+  uint8_t on_heap_[64];  // the largest size that V8 keeps on its own heap
   std::span<const uint8_t> bytes_;
 };
 

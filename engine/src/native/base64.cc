@@ -2,8 +2,8 @@
 
 #include <array>
 
-#include "arguments.h"
-#include "native.h"
+#include "native/arguments.h"
+#include "native/native.h"
 
 namespace engine::native {
 
@@ -25,8 +25,8 @@ constexpr std::array<uint8_t, 256> kValues = [] {
 
 constexpr ptrdiff_t kMalformed = -1;
 
-// Writes the decoded bytes over the start of the input and returns how many, or kMalformed. Decoding never writes past
-// what it has read, so one buffer is enough.
+// Writes the decoded bytes over the start of the input and returns their number, or kMalformed. Decoding never writes
+// past what it has read, so one buffer is enough.
 ptrdiff_t DecodeInPlace(uint8_t* data, size_t length) {
   uint32_t bits = 0;
   size_t digits = 0;

@@ -1,10 +1,10 @@
-// What only V8 knows of a value: its structured clone, whether it is a proxy, how a promise stands.
+// What only V8 knows about a value: its structured clone, whether it is a proxy, the state of a promise.
 //
 // Structured clone is within one realm, on V8's serializer.
 // https://html.spec.whatwg.org/multipage/structured-data.html#structured-cloning
 //
-// Two things V8 leaves to its embedder are asked of JavaScript, through functions given with each call: the error to
-// throw (a DOMException is written in JavaScript), and what becomes of a platform object. The latter is asked only for
+// Two things that V8 leaves to its embedder are done in JavaScript, by functions passed with each call: the error to
+// throw (DOMException is written in JavaScript), and the clone of a platform object. The latter is called only for
 // objects whose prototype is neither Object.prototype nor null, so plain data costs nothing extra.
 
 #include <cstdlib>
@@ -12,26 +12,26 @@
 #include <memory>
 #include <vector>
 
-#include "arguments.h"
-#include "native.h"
+#include "native/arguments.h"
+#include "native/native.h"
 
 namespace engine::native {
 
 namespace {
 
 // V8 writes a string once per mention, so a small value may serialize to far more than the isolate's memory limit. This
-// is where that stops, as a DataCloneError.
+// is the limit; beyond it a DataCloneError is thrown.
 constexpr size_t kMostBytes = size_t{256} << 20;
 
-// One call of structuredClone: what both halves share.
+// The state of one call of structuredClone, shared by writer and reader.
 struct Call {
   v8::Isolate* isolate;
   v8::Local<v8::Context> context;
   v8::Local<v8::Function> make_error;  // (message) -> error to throw
-  v8::Local<v8::Function> clone_host;  // (object) -> its clone, or undefined if it is no platform object
+  v8::Local<v8::Function> clone_host;  // (object) -> its clone, or undefined if it is not a platform object
   v8::Local<v8::Object> object_prototype;
   std::vector<v8::CompiledWasmModule> modules;
-  v8::Local<v8::Array> hosts;  // an array of JavaScript's: handles made in a callback end with the serializer's scopes
+  v8::Local<v8::Array> hosts;  // in JavaScript: handles made in a callback end with the serializer's scopes
 
   void ThrowDataCloneError(v8::Local<v8::String> message) {
     v8::Local<v8::Value> argument = message;
@@ -69,7 +69,7 @@ class Writer final : public v8::ValueSerializer::Delegate {
     return v8::Just(true);
   }
 
-  // Follows an IsHostObject that said yes, at once.
+  // Called right after IsHostObject has returned true.
   v8::Maybe<bool> WriteHostObject(v8::Isolate*, v8::Local<v8::Object>) override {
     if (call_.hosts->Length() == 0) {
       call_.ThrowDataCloneError("The object could not be cloned.");
@@ -133,7 +133,7 @@ struct FreeBuffer {
   void operator()(uint8_t* buffer) const { std::free(buffer); }
 };
 
-// Reads the transfer list. False if something in it threw.
+// Reads the transfer list. False if reading it threw.
 bool ReadTransfers(Call& call, v8::Local<v8::Array> list, std::vector<v8::Local<v8::ArrayBuffer>>& transfers) {
   for (uint32_t i = 0; i < list->Length(); ++i) {
     v8::Local<v8::Value> item;
@@ -144,7 +144,7 @@ bool ReadTransfers(Call& call, v8::Local<v8::Array> list, std::vector<v8::Local<
     }
     for (const v8::Local<v8::ArrayBuffer>& earlier : transfers) {
       if (earlier == item) {
-        call.ThrowDataCloneError("An ArrayBuffer is twice in the transfer list.");
+        call.ThrowDataCloneError("The transfer list contains an ArrayBuffer twice.");
         return false;
       }
     }
@@ -153,7 +153,7 @@ bool ReadTransfers(Call& call, v8::Local<v8::Array> list, std::vector<v8::Local<
   return true;
 }
 
-// Moves the content of each buffer of the list into a new one of the reader. False if something threw.
+// Moves the content of each listed buffer into a new buffer for the reader. False if that threw.
 bool Transfer(Call& call, const std::vector<v8::Local<v8::ArrayBuffer>>& transfers, Reader& reader) {
   for (const v8::Local<v8::ArrayBuffer>& buffer : transfers) {
     if (buffer->WasDetached() || !buffer->IsDetachable()) {
@@ -176,7 +176,7 @@ void StructuredClone(const Arguments& args) {
     return ThrowTypeError(isolate, "structuredClone takes a value, an array and two functions");
   }
   const v8::Local<v8::Context> context = isolate->GetCurrentContext();
-  // The prototype of a fresh object is this realm's Object.prototype, whatever a worker did to its globals.
+  // The prototype of a fresh object is this realm's Object.prototype, even if the worker has changed its globals.
   const v8::Local<v8::Object> object_prototype = v8::Object::New(isolate)->GetPrototypeV2().As<v8::Object>();
   Call call{isolate,          context, args[2].As<v8::Function>(), args[3].As<v8::Function>(),
             object_prototype, {},      v8::Array::New(isolate)};
@@ -201,8 +201,8 @@ void StructuredClone(const Arguments& args) {
   }
 }
 
-// serialize(value, makeError, describeHost) -> [bytes, hosts]: for another isolate. `hosts` is what describeHost gave
-// for each platform object, in the order in which deserialize asks for them again.
+// serialize(value, makeError, describeHost) -> [bytes, hosts]: for another isolate. `hosts` are the results of
+// describeHost for the platform objects, in the order in which deserialize needs them.
 void Serialize(const Arguments& args) {
   v8::Isolate* isolate = args.GetIsolate();
   if (args.Length() < 3 || !args[1]->IsFunction() || !args[2]->IsFunction()) {
@@ -226,8 +226,8 @@ void Serialize(const Arguments& args) {
   args.GetReturnValue().Set(v8::Array::New(isolate, pair, 2));
 }
 
-// deserialize(bytes, hosts, makeError) -> value. The bytes may come from another isolate, which may have made them up:
-// V8's reader is made for that.
+// deserialize(bytes, hosts, makeError) -> value. The bytes come from another isolate and may be forged:
+// V8's reader tolerates that.
 void Deserialize(const Arguments& args) {
   v8::Isolate* isolate = args.GetIsolate();
   if (args.Length() < 3 || !args[0]->IsUint8Array() || !args[1]->IsArray() || !args[2]->IsFunction()) {

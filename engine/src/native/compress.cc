@@ -1,8 +1,8 @@
 // Compression and decompression in small steps, on the zlib of the host binary. https://compression.spec.whatwg.org/
 //
-// A stream's whole state is inside one ArrayBuffer, zlib's own memory included: so it is counted against the isolate's
-// limit, goes when nobody holds it any more, and nothing here is kept per isolate. One step takes and gives at most
-// 64 KB, so that a termination is never far away, and what a zip bomb holds comes out only as fast as it is asked for.
+// The whole state of a stream is in one ArrayBuffer, including zlib's own memory. So it counts against the isolate's
+// limit, is garbage collected, and nothing is kept per isolate. One step reads and writes at most 64 KB, so that a
+// termination takes effect soon and a zip bomb expands only as fast as its output is read.
 
 #include <zlib.h>
 
@@ -10,8 +10,8 @@
 #include <cstring>
 #include <new>
 
-#include "arguments.h"
-#include "native.h"
+#include "native/arguments.h"
+#include "native/native.h"
 
 namespace engine::native {
 
@@ -26,7 +26,7 @@ constexpr size_t kAlignment = 64;
 enum Kind : uint32_t { kDeflate, kDeflateRaw, kGzip, kKinds };
 enum Status : uint32_t { kMore, kEnded, kBroken, kNoMemory };
 
-// The beginning of the buffer; what zlib allocates follows.
+// The beginning of the buffer. The memory that zlib allocates follows.
 struct Stream {
   uint32_t magic;
   bool inflates;
@@ -91,8 +91,15 @@ Status StatusOf(int result) {
   return result == Z_OK || result == Z_BUF_ERROR ? kMore : kBroken;
 }
 
-// zlibStep(stream, input: Uint8Array, start, output: Uint8Array, finish, Uint32Array(3)): result[0] bytes taken from
-// `start` on, result[1] bytes given, result[2] a Status.
+// zlibReset(stream): resets an inflating stream, for the next member of a gzip file.
+void Reset(const Arguments& args) {
+  Stream* stream = args.Length() < 1 ? nullptr : StreamOf(args[0]);
+  if (stream == nullptr || !stream->inflates) return ThrowTypeError(args.GetIsolate(), "zlibReset takes a stream");
+  inflateReset(&stream->zlib);
+}
+
+// zlibStep(stream, input: Uint8Array, start, output: Uint8Array, finish, Uint32Array(3)): result[0] bytes read from
+// `start` on, result[1] bytes written, result[2] a Status. Returns zlib's message about invalid data, if there is one.
 void Step(const Arguments& args) {
   v8::Isolate* isolate = args.GetIsolate();
   Stream* stream = args.Length() < 6 ? nullptr : StreamOf(args[0]);
@@ -120,9 +127,13 @@ void Step(const Arguments& args) {
   zlib.next_in = nullptr;
   zlib.next_out = nullptr;
   std::memcpy(result.data(), counts, sizeof counts);
+  v8::Local<v8::String> message;
+  if (counts[2] == kBroken && zlib.msg != nullptr && v8::String::NewFromUtf8(isolate, zlib.msg).ToLocal(&message)) {
+    args.GetReturnValue().Set(message);
+  }
 }
 
-constexpr Function kFunctions[] = {{"zlibOpen", Open}, {"zlibStep", Step}};
+constexpr Function kFunctions[] = {{"zlibOpen", Open}, {"zlibReset", Reset}, {"zlibStep", Step}};
 
 }  // namespace
 

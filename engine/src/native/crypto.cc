@@ -1,16 +1,16 @@
-#include "crypto.h"
+#include "native/crypto.h"
 
 #include <algorithm>
 #include <cstring>
 
-#include "../realm.h"
-#include "../worker.h"
+#include "isolate/realm.h"
+#include "worker/worker.h"
 
 namespace engine::native {
 
 namespace {
 
-// Data of this size takes about two milliseconds to digest; more goes to another thread.
+// Data of this size takes about two milliseconds to digest. Larger data goes to a job thread.
 constexpr size_t kLarge = size_t{2} << 20;
 
 }  // namespace
@@ -57,7 +57,7 @@ size_t Hmac(const EVP_MD* md, std::span<const uint8_t> key, std::initializer_lis
       OSSL_PARAM_construct_utf8_string("digest", const_cast<char*>(EVP_MD_get0_name(md)), 0),
       OSSL_PARAM_construct_end(),
   };
-  // An empty key is a key; null would mean none.
+  // An empty key is valid; null would mean no key.
   const uint8_t none = 0;
   if (EVP_MAC_init(context.get(), key.empty() ? &none : key.data(), key.size(), params) != 1) return 0;
   for (const std::span<const uint8_t> part : parts) {
@@ -107,7 +107,7 @@ Input Operation::View(int index) {
   const v8::Local<v8::ArrayBufferView> view = args_[index].As<v8::ArrayBufferView>();
   const size_t size = view->ByteLength();
   if (size == 0) return {};
-  // A small array's content may be on V8's own heap, where it can move.
+  // The content of a small array may be on V8's own heap, where it can move.
   if (away_ || size <= 64) {
     Bytes copy(size);
     if (copy.ok()) {

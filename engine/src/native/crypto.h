@@ -1,8 +1,8 @@
-// What the crypto_*.cc files share: memory that is wiped, owners for OpenSSL's objects, keys, and the frame in which
-// every operation runs: read the arguments, do the work here or on another thread, give the result.
+// Shared by the crypto_*.cc files: memory that is wiped, owners for OpenSSL's objects, keys, and the steps of every
+// operation: read the arguments, do the work here or on a job thread, return the result.
 //
-// An operation that fails gives undefined, and JavaScript knows which error of the standard that is. A wrong type of
-// argument is a mistake of ours and throws TypeError.
+// An operation that fails returns undefined, and JavaScript throws the error of the standard. An argument of a wrong
+// type is a bug of the platform and throws TypeError.
 #pragma once
 
 #include <openssl/bn.h>
@@ -18,12 +18,12 @@
 #include <utility>
 #include <variant>
 
-#include "../jobs.h"
-#include "arguments.h"
+#include "native/arguments.h"
+#include "threads/jobs.h"
 
 namespace engine::native {
 
-// Memory that may be refused and is wiped before it is given back.
+// Memory whose allocation may fail and that is wiped before it is freed.
 class Bytes final {
  public:
   Bytes() = default;
@@ -33,7 +33,7 @@ class Bytes final {
   Bytes(Bytes&& other) noexcept { *this = std::move(other); }
   Bytes& operator=(Bytes&& other) noexcept;
 
-  // False when there was no memory for it; and for one that was never filled.
+  // False when the allocation failed, and before the first one.
   bool ok() const { return data_ != nullptr; }
   uint8_t* data() { return data_; }
   const uint8_t* data() const { return data_; }
@@ -65,7 +65,7 @@ using NumberContext = std::unique_ptr<BN_CTX, Freed<BN_CTX_free>>;
 using Group = std::unique_ptr<EC_GROUP, Freed<EC_GROUP_free>>;
 using Point = std::unique_ptr<EC_POINT, Freed<EC_POINT_clear_free>>;
 
-// What a handle stands for: a secret, an asymmetric key, a digest or a cipher under way. One of them.
+// The object of a handle: a secret, an asymmetric key, or a digest or cipher in progress.
 struct Key {
   Bytes secret;
   Pkey pkey;
@@ -79,12 +79,12 @@ struct Key {
   }
 };
 
-// Nothing: the operation failed.
+// std::monostate: the operation failed.
 using Result = std::variant<std::monostate, Bytes, bool, Pkey>;
 
 inline Result Failed() { return {}; }
 
-// OpenSSL keeps errors of a thread until somebody asks. Nobody does.
+// Discards OpenSSL's errors, which a thread keeps until they are read. They are not used here.
 class ErrorScope final {
  public:
   ErrorScope() { ERR_clear_error(); }
@@ -93,7 +93,7 @@ class ErrorScope final {
   ErrorScope& operator=(const ErrorScope&) = delete;
 };
 
-// The numbers JavaScript has for hashes and curves; null for others.
+// Hashes and curves by the numbers that JavaScript uses; null for other numbers.
 const EVP_MD* HashOf(uint32_t number);
 
 struct Curve {
@@ -103,15 +103,15 @@ struct Curve {
 };
 const Curve* CurveOf(uint32_t number);
 
-// HMAC of the parts in a row, into at least EVP_MAX_MD_SIZE bytes; 0 when it failed.
+// HMAC of the concatenated parts, written to at least EVP_MAX_MD_SIZE bytes; 0 on failure.
 size_t Hmac(const EVP_MD* md, std::span<const uint8_t> key, std::initializer_list<std::span<const uint8_t>> parts,
             uint8_t* out);
 
-// Whether the numbers of an RSA key and the point of an elliptic one are what they claim to be.
+// True if the numbers of an RSA key, or the point of an elliptic curve key, are consistent.
 bool IsSoundRsa(EVP_PKEY* pkey);
 bool IsSoundEc(EVP_PKEY* pkey, const Curve& curve, bool is_private);
 
-// Bytes of a view: the view's own where the work is done on the spot, a copy where it is done later.
+// The bytes of a view: not copied if the work is done on the spot, copied if it is done later.
 class Input final {
  public:
   Input() = default;
@@ -129,18 +129,18 @@ class Input final {
   std::span<const uint8_t> span_;
 };
 
-// One call of a function in these tables.
-// For work on the spot: whether the entry into the isolate that it is part of has used up its time.
+// For work on the spot: true if the current entry into the isolate has used up its time.
 bool IsOutOfTime(v8::Isolate* isolate);
 
+// One call of a function in these tables.
 class Operation final {
  public:
   explicit Operation(const Arguments& args) : args_(args) {}
   Operation(const Operation&) = delete;
   Operation& operator=(const Operation&) = delete;
 
-  // While one of these is alive, all work of this thread is done on the spot, as synchronous functions of node:crypto
-  // must.
+  // While an object of this class exists, all work of this thread is done on the spot, as the synchronous functions of
+  // node:crypto require.
   class OnTheSpot final {
    public:
     OnTheSpot();
@@ -152,10 +152,10 @@ class Operation final {
     const bool before_;
   };
 
-  // The work takes long: give it to another thread, if this worker may have one more job there. To be said before the
-  // inputs are read, since they must then be copied; `largest` is the view among them that may be large.
+  // The work takes long: do it on a job thread, if this worker may have one more job. Call this before the inputs are
+  // read, because they must then be copied. `largest` is the index of the view that may be large.
   void TakesLong(int largest = -1) { GoAway(SizeOf(largest)); }
-  // It takes long if this argument, a view, is large.
+  // The work takes long if this argument, a view, is large.
   void TakesLongIfLarge(int index);
   bool IsAway() const { return away_; }
 
@@ -170,13 +170,13 @@ class Operation final {
   std::shared_ptr<Key> Cipher(int index);
   bool IsGiven(int index) const { return !args_[index]->IsUndefined(); }
 
-  // Throws when an argument was not what it should be.
+  // Throws if an argument is invalid.
   bool Refused();
 
-  // `work` is (const Job*) -> Result; the job is null on the spot. Gives the result, or a promise of it.
+  // `work` is (const Job*) -> Result; the job is null on the spot. Returns the result, or a promise of it.
   template <typename Work>
   void Finish(Work&& work);
-  // A key that is already there.
+  // Returns a key that already exists.
   void FinishWithKey(std::shared_ptr<Key> key);
   void FinishWithList(std::span<Bytes> list);
 
@@ -207,7 +207,7 @@ class Operation::WorkJob final : public Job {
     ErrorScope errors;
     result_ = work_(this);
   }
-  // Null: it was stopped because it used up the time the call had left.
+  // Null: the job was stopped because it used up the CPU time of its call.
   v8::Local<v8::Value> Value(v8::Isolate* isolate) override {
     if (expired()) return v8::Null(isolate);
     return ToValue(isolate, std::move(result_));

@@ -5,8 +5,8 @@
 #include <climits>
 #include <cstring>
 
-#include "crypto.h"
-#include "native.h"
+#include "native/crypto.h"
+#include "native/native.h"
 
 namespace engine::native {
 
@@ -42,7 +42,7 @@ CipherContext Begin(Mode mode, const Key& key, const uint8_t* iv, bool encrypt) 
   return context;
 }
 
-// Runs all of `in` through the cipher; EVP counts in int. False when it fails; `out` moves on.
+// Runs all of `in` through the cipher and advances `out`. EVP counts in int. False on failure.
 bool Update(EVP_CIPHER_CTX* context, uint8_t*& out, std::span<const uint8_t> in) {
   while (!in.empty()) {
     const size_t part = std::min<size_t>(in.size(), size_t{1} << 30);
@@ -118,7 +118,7 @@ void AesCbc(const Arguments& args) {
   });
 }
 
-// How many blocks may follow until the last `bits` bits of the counter are all zero again; at most 2^32.
+// The number of blocks until the last `bits` bits of the counter are all zero again; at most 2^32.
 uint64_t BlocksToOverflow(const Counter& counter, uint32_t bits) {
   constexpr uint64_t kMany = uint64_t{1} << 32;
   uint64_t left = 1;  // 2^bits - counter, from the highest bit of the counter's part down
@@ -131,7 +131,7 @@ uint64_t BlocksToOverflow(const Counter& counter, uint32_t bits) {
   return left;
 }
 
-// Zero in the last `bits` bits, the rest as it was.
+// The counter with its last `bits` bits set to zero.
 Counter Wrapped(Counter counter, uint32_t bits) {
   for (uint32_t bit = 0; bit < bits; bit++) {
     counter[kBlock - 1 - bit / 8] &= static_cast<uint8_t>(~(1u << (bit % 8)));
@@ -139,7 +139,7 @@ Counter Wrapped(Counter counter, uint32_t bits) {
   return counter;
 }
 
-// aesCtr(handle, counter of 16 bytes, bits of it that count, data) -> ArrayBuffer. Both ways are the same.
+// aesCtr(handle, counter of 16 bytes, bits of it that count, data) -> ArrayBuffer. Encrypts and decrypts.
 void AesCtr(const Arguments& args) {
   Operation op(args);
   op.TakesLongIfLarge(3);
@@ -153,7 +153,7 @@ void AesCtr(const Arguments& args) {
   std::memcpy(counter.data(), start.data(), kBlock);
   op.Finish([=, key = std::move(key), data = std::move(data)](const Job*) -> Result {
     const uint64_t blocks = (data.size() + kBlock - 1) / kBlock;
-    // The counter may come round to where it began, but no block may be used twice.
+    // The counter may wrap around to its start, but no block may be used twice.
     if (bits < 33 && blocks > uint64_t{1} << bits) return Failed();
     Bytes out(data.size());
     if (!out.ok()) return Failed();

@@ -1,24 +1,24 @@
-// Ciphers that are fed bit by bit, for node:crypto; and the way to have any operation done on the spot.
+// Ciphers in steps, for node:crypto, and onTheSpot(), which keeps operations on the current thread.
 
 #include <openssl/evp.h>
 
 #include <iterator>
 
-#include "crypto.h"
-#include "native.h"
+#include "native/crypto.h"
+#include "native/native.h"
 
 namespace engine::native {
 
 namespace {
 
-constexpr int kTagBytes = 16;  // the most a tag has
+constexpr int kTagBytes = 16;  // the longest tag
 
 struct Known {
   const char* name;
   bool authenticates;
 };
 
-// By the numbers JavaScript has for them.
+// In the order of the numbers in JavaScript.
 constexpr Known kCiphers[] = {
     {"AES-128-CBC", false}, {"AES-192-CBC", false},  {"AES-256-CBC", false},      {"AES-128-CTR", false},
     {"AES-192-CTR", false}, {"AES-256-CTR", false},  {"AES-128-GCM", true},       {"AES-192-GCM", true},
@@ -58,7 +58,7 @@ void BeginCipher(const Arguments& args) {
   if (known.authenticates) {
     if (iv.size() == 0) return;
     if (EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_SET_IVLEN, static_cast<int>(iv.size()), nullptr) != 1) return;
-    // Only OCB has to know beforehand how long its tag will be.
+    // OCB alone must know the length of its tag in advance.
     if (number >= kFirstOcb && EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_SET_TAG, tag_bytes, nullptr) != 1) return;
   } else if (iv.size() != static_cast<size_t>(EVP_CIPHER_get_iv_length(cipher.get()))) {
     return;
@@ -107,8 +107,8 @@ void EndCipher(const Arguments& args) {
   });
 }
 
-// cipherTag(handle, bytes) -> ArrayBuffer, once it has ended; cipherTag(handle, view) sets the one to compare with ->
-// boolean
+// cipherTag(handle, bytes) -> ArrayBuffer: the tag, after the end. cipherTag(handle, view) -> boolean: sets the
+// expected tag.
 void CipherTag(const Arguments& args) {
   Operation op(args);
   const std::shared_ptr<Key> key = op.Cipher(0);
@@ -130,7 +130,7 @@ void CipherTag(const Arguments& args) {
   });
 }
 
-// onTheSpot(function) -> what it returns; operations in it are not given to another thread, however long they take
+// onTheSpot(function) -> its result; no operation in it goes to another thread, however long it takes
 void OnTheSpot(const Arguments& args) {
   v8::Isolate* isolate = args.GetIsolate();
   if (args.Length() < 1 || !args[0]->IsFunction()) return ThrowTypeError(isolate, "onTheSpot takes a function");

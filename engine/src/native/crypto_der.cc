@@ -2,8 +2,8 @@
 
 #include <openssl/x509.h>
 
-#include "crypto.h"
-#include "native.h"
+#include "native/crypto.h"
+#include "native/native.h"
 
 namespace engine::native {
 
@@ -13,7 +13,7 @@ using Pkcs8 = std::unique_ptr<PKCS8_PRIV_KEY_INFO, Freed<PKCS8_PRIV_KEY_INFO_fre
 
 constexpr size_t kMostBytes = 64 * 1024;
 
-// The kinds of keys, as JavaScript numbers them.
+// The kinds of keys, with their numbers in JavaScript.
 enum Kind : uint32_t { kRsa, kEc, kEd25519, kX25519, kEd448, kX448 };
 
 int TypeOf(uint32_t kind) {
@@ -21,7 +21,7 @@ int TypeOf(uint32_t kind) {
   return kind < std::size(types) ? types[kind] : EVP_PKEY_NONE;
 }
 
-// Nothing may follow the key.
+// Rejects data after the key.
 Pkey ReadPrivate(std::span<const uint8_t> der) {
   const uint8_t* at = der.data();
   const Pkcs8 info(d2i_PKCS8_PRIV_KEY_INFO(nullptr, &at, static_cast<long>(der.size())));
@@ -35,7 +35,7 @@ Pkey ReadPublic(std::span<const uint8_t> der) {
   return at == der.data() + der.size() ? std::move(pkey) : nullptr;
 }
 
-// importDer(kind, private, bytes, curve) -> handle; undefined if it is not such a key
+// importDer(kind, private, bytes, curve) -> handle; undefined if the bytes are not such a key
 void ImportDer(const Arguments& args) {
   Operation op(args);
   const uint32_t kind = op.Integer(0);

@@ -1,9 +1,9 @@
-// Digests, HMAC, secrets and comparison in constant time.
+// Digests, HMAC, secrets and constant-time comparison.
 
 #include <openssl/rand.h>
 
-#include "crypto.h"
-#include "native.h"
+#include "native/crypto.h"
+#include "native/native.h"
 
 namespace engine::native {
 
@@ -59,7 +59,7 @@ void UpdateDigest(const Arguments& args) {
   });
 }
 
-// endDigest(handle) -> ArrayBuffer. The handle is of no use afterwards.
+// endDigest(handle) -> ArrayBuffer. The handle cannot be used afterwards.
 void EndDigest(const Arguments& args) {
   Operation op(args);
   const std::shared_ptr<Key> key = op.Digest(0);
@@ -140,7 +140,7 @@ void ExportSecret(const Arguments& args) {
   op.Finish([&](const Job*) -> Result { return Bytes(key->secret.span()); });
 }
 
-// equalBytes(view, view) -> boolean; the time it takes depends on the length alone. Of the same length, please.
+// equalBytes(view, view) -> boolean, in time that depends on the length only. Both lengths must be equal.
 void EqualBytes(const Arguments& args) {
   Operation op(args);
   const Input a = op.View(0);

@@ -6,8 +6,8 @@
 #include <cstring>
 #include <string_view>
 
-#include "crypto.h"
-#include "native.h"
+#include "native/crypto.h"
+#include "native/native.h"
 
 namespace engine::native {
 
@@ -21,13 +21,13 @@ struct RawType {
   size_t bytes;  // of a key, private or public
 };
 
-// Keys that are nothing but bytes, by the numbers JavaScript has for them.
+// Keys that are plain bytes, by their numbers in JavaScript.
 const RawType* TypeOfRaw(uint32_t number) {
   static constexpr RawType types[] = {{"ED25519", 32}, {"X25519", 32}, {"ED448", 57}, {"X448", 56}};
   return number < std::size(types) ? &types[number] : nullptr;
 }
 
-// The point that `bytes` encode, compressed or not; empty if they are no point of the curve.
+// The point that `bytes` encode, compressed or not; empty if it is not on the curve.
 Bytes Uncompressed(const Curve& curve, std::span<const uint8_t> bytes) {
   const Group group(EC_GROUP_new_by_curve_name(curve.nid));
   if (group == nullptr || bytes.empty()) return {};
@@ -73,7 +73,7 @@ Pkey Build(const Curve& curve, std::span<const uint8_t> point, std::span<const u
   return IsSoundEc(owned.get(), curve, !secret.empty()) ? std::move(owned) : nullptr;
 }
 
-// importEc(curve, point, secret | undefined) -> handle; undefined if they do not make a key
+// importEc(curve, point, secret | undefined) -> handle; undefined if they are not a valid key
 void ImportEc(const Arguments& args) {
   Operation op(args);
   const Curve* curve = op.NamedCurve(0);
@@ -102,7 +102,7 @@ void EcPoint(const Arguments& args) {
   });
 }
 
-// ecSecret(handle, curve) -> ArrayBuffer: the private number, as long as a coordinate
+// ecSecret(handle, curve) -> ArrayBuffer: the private number, with the length of a coordinate
 void EcSecret(const Arguments& args) {
   Operation op(args);
   const std::shared_ptr<Key> key = op.Asymmetric(0);
@@ -174,7 +174,7 @@ constexpr Function kFunctions[] = {
 
 }  // namespace
 
-// A named curve, not one that spells out its parameters; a point on it; and the private number that belongs to it.
+// True if the curve is named (not given by parameters), the point is on it, and the private number matches.
 bool IsSoundEc(EVP_PKEY* pkey, const Curve& curve, bool is_private) {
   char name[32];
   size_t length = 0;
@@ -186,7 +186,7 @@ bool IsSoundEc(EVP_PKEY* pkey, const Curve& curve, bool is_private) {
       std::strcmp(encoding, OSSL_PKEY_EC_ENCODING_GROUP) != 0) {
     return false;
   }
-  // However it came, it leaves uncompressed.
+  // The point is always exported uncompressed.
   if (EVP_PKEY_set_utf8_string_param(pkey, OSSL_PKEY_PARAM_EC_POINT_CONVERSION_FORMAT,
                                      OSSL_PKEY_EC_POINT_CONVERSION_FORMAT_UNCOMPRESSED) != 1) {
     return false;

@@ -1,16 +1,16 @@
-// Keys from secrets: HKDF, PBKDF2 and the agreement of two key pairs.
+// Keys from secrets: HKDF, PBKDF2, scrypt and key agreement.
 
 #include <algorithm>
 #include <cstring>
 
-#include "crypto.h"
-#include "native.h"
+#include "native/crypto.h"
+#include "native/native.h"
 
 namespace engine::native {
 
 namespace {
 
-// PBKDF2 cannot be stopped half way, so its work is bounded. A key may need several rounds of so many iterations: 64
+// PBKDF2 cannot be interrupted, so its work is bounded. A key may need several rounds of the allowed iterations: 64
 // rounds of the default take about a second.
 uint64_t most_iterations = 100'000;
 constexpr uint64_t kMostRounds = 64;
@@ -49,7 +49,7 @@ void DeriveHkdf(const Arguments& args) {
   const size_t length = op.Integer(4);
   if (op.Refused()) return;
   if (length > 255u * static_cast<size_t>(EVP_MD_get_size(md))) return;
-  // The info goes through the hash once for each block.
+  // The info is hashed once for each block.
   constexpr size_t kMostInfo = size_t{1} << 16;
   if (info.size() > kMostInfo) return;
   op.Finish([&](const Job*) -> Result { return Hkdf(md, key->secret.span(), salt.span(), info.span(), length); });
@@ -80,7 +80,7 @@ void DerivePbkdf2(const Arguments& args) {
   });
 }
 
-// scrypt(password, salt, cost, block size, parallelization, bytes) -> ArrayBuffer; undefined if that is too much
+// scrypt(password, salt, cost, block size, parallelization, bytes) -> ArrayBuffer; undefined if it exceeds the limit
 void DeriveScrypt(const Arguments& args) {
   Operation op(args);
   const uint64_t cost = op.Integer(2);
@@ -88,7 +88,7 @@ void DeriveScrypt(const Arguments& args) {
   const uint64_t parallel = op.Integer(4);
   const uint32_t length = op.Integer(5);
   if (op.Refused()) return;
-  // It cannot be stopped half way either. This much is four times what Node does by default, and takes about 200 ms.
+  // scrypt cannot be interrupted either. This limit is four times Node's default, and takes about 200 ms.
   constexpr uint64_t kMostWork = uint64_t{1} << 19;
   constexpr uint64_t kMostMemory = uint64_t{96} << 20;
   if (cost > kMostWork || block > kMostWork || parallel > kMostWork || cost * block * parallel > kMostWork) return;

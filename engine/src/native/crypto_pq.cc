@@ -1,15 +1,15 @@
 // Post-quantum keys, on OpenSSL: ML-DSA signs, ML-KEM encapsulates. https://wicg.github.io/webcrypto-modern-algos/
 //
-// A private key is its seed, a public key the bytes of its encoding; what wraps them (DER, JSON) is JavaScript's
-// business.
+// A private key is its seed, a public key the bytes of its encoding. JavaScript handles the formats around them (DER,
+// JSON).
 
 #include <openssl/core_names.h>
 #include <openssl/evp.h>
 
 #include <iterator>
 
-#include "crypto.h"
-#include "native.h"
+#include "native/crypto.h"
+#include "native/native.h"
 
 namespace engine::native {
 
@@ -21,7 +21,7 @@ struct Scheme {
   size_t public_bytes;
 };
 
-// By the numbers JavaScript has for them.
+// In the order of the numbers in JavaScript.
 constexpr Scheme kSchemes[] = {
     {"ML-DSA-44", 32, 1312}, {"ML-DSA-65", 32, 1952},  {"ML-DSA-87", 32, 2592},
     {"ML-KEM-512", 64, 800}, {"ML-KEM-768", 64, 1184}, {"ML-KEM-1024", 64, 1568},
@@ -43,7 +43,7 @@ void Generate(const Arguments& args) {
   });
 }
 
-// importPq(scheme, bytes, private) -> handle; undefined if it is not such a key
+// importPq(scheme, bytes, private) -> handle; undefined if the bytes are not such a key
 void Import(const Arguments& args) {
   Operation op(args);
   const Scheme* scheme = SchemeOf(op.Integer(0));
@@ -53,7 +53,7 @@ void Import(const Arguments& args) {
   if (bytes.size() != (is_private ? scheme->seed_bytes : scheme->public_bytes)) return;
   op.Finish([&](const Job*) -> Result {
     const PkeyContext context(EVP_PKEY_CTX_new_from_name(nullptr, scheme->name, nullptr));
-    const char* name = is_private ? OSSL_PKEY_PARAM_ML_DSA_SEED : OSSL_PKEY_PARAM_PUB_KEY;  // both schemes say "seed"
+    const char* name = is_private ? OSSL_PKEY_PARAM_ML_DSA_SEED : OSSL_PKEY_PARAM_PUB_KEY;  // "seed" in both schemes
     OSSL_PARAM params[] = {
         OSSL_PARAM_construct_octet_string(name, const_cast<uint8_t*>(bytes.data()), bytes.size()),
         OSSL_PARAM_construct_end(),

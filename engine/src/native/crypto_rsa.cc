@@ -1,17 +1,17 @@
-// RSA keys: made, taken apart and put together. What is done with them is in crypto_sign.cc.
+// RSA keys: generation, import and export. Their use is in crypto_sign.cc.
 
 #include <openssl/core_names.h>
 #include <openssl/param_build.h>
 #include <openssl/rsa.h>
 
-#include "crypto.h"
-#include "native.h"
+#include "native/crypto.h"
+#include "native/native.h"
 
 namespace engine::native {
 
 namespace {
 
-// Of a modulus. Larger keys take minutes to make and seconds to use, and nothing stops a use half way.
+// Bits of a modulus. Larger keys take minutes to generate and seconds to use, and their use cannot be interrupted.
 constexpr uint32_t kMostBits = 8192;
 constexpr size_t kParts = 8;
 constexpr const char* kNames[kParts] = {OSSL_PKEY_PARAM_RSA_N,         OSSL_PKEY_PARAM_RSA_E,
@@ -22,7 +22,7 @@ constexpr const char* kNames[kParts] = {OSSL_PKEY_PARAM_RSA_N,         OSSL_PKEY
 using ParamsBuilder = std::unique_ptr<OSSL_PARAM_BLD, Freed<OSSL_PARAM_BLD_free>>;
 using Params = std::unique_ptr<OSSL_PARAM, Freed<OSSL_PARAM_free>>;
 
-// The numbers of a key in the order of kNames; the first two alone for a public one.
+// The numbers of a key in the order of kNames; only the first two for a public key.
 struct Parts {
   Number number[kParts];
   bool is_private = false;
@@ -41,7 +41,7 @@ bool ReadParts(EVP_PKEY* pkey, Parts& parts) {
   return true;
 }
 
-// Whether the numbers fit together, without asking whether p and q are prime: d·e = 1 modulo p-1 and q-1, and so on.
+// True if the numbers are consistent: d·e = 1 modulo p-1 and q-1, and so on. Does not test whether p and q are prime.
 // https://www.rfc-editor.org/rfc/rfc8017#section-3.2
 bool Consistent(const Parts& parts) {
   const BIGNUM* n = parts.number[0].get();
@@ -85,7 +85,7 @@ Pkey Build(const Parts& parts) {
   return Pkey(pkey);
 }
 
-// importRsa(n, e) or importRsa(n, e, d, p, q, dp, dq, qi) -> handle, or undefined if they do not make a key
+// importRsa(n, e) or importRsa(n, e, d, p, q, dp, dq, qi) -> handle; undefined if they are not a valid key
 void ImportRsa(const Arguments& args) {
   Operation op(args);
   Parts parts;
@@ -122,7 +122,7 @@ void RsaParts(const Arguments& args) {
   op.FinishWithList({list, count});
 }
 
-// Who says that it has taken long enough: the job, or on the spot the isolate's own clock.
+// Stops a key generation that takes too long: by the budget of the job, or without a job by the CPU limit of the entry.
 struct Patience {
   const Job* job;
   v8::Isolate* isolate;

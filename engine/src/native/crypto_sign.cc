@@ -1,12 +1,12 @@
-// What is done with asymmetric keys: signatures of RSA, ECDSA and Ed25519, and RSA-OAEP.
+// The use of asymmetric keys: signatures by RSA, ECDSA and Ed25519, and RSA-OAEP.
 
 #include <openssl/ecdsa.h>
 #include <openssl/rsa.h>
 
 #include <cstring>
 
-#include "crypto.h"
-#include "native.h"
+#include "native/crypto.h"
+#include "native/native.h"
 
 namespace engine::native {
 
@@ -14,7 +14,7 @@ namespace {
 
 using EcdsaSignature = std::unique_ptr<ECDSA_SIG, Freed<ECDSA_SIG_free>>;
 
-// How an RSA signature is padded: as in PKCS #1 1.5, or PSS with so many bytes of salt.
+// The padding of an RSA signature: PKCS #1 1.5, or PSS with this many bytes of salt.
 struct Padding {
   bool pss = false;
   int salt = 0;
@@ -26,7 +26,7 @@ bool SetPadding(EVP_PKEY_CTX* context, const EVP_MD* md, const Padding& padding)
          EVP_PKEY_CTX_set_rsa_mgf1_md(context, md) == 1 && EVP_PKEY_CTX_set_rsa_pss_saltlen(context, padding.salt) == 1;
 }
 
-// `md` is null for Ed25519, which does its own hashing; `padding` for all but RSA.
+// `md` is null for Ed25519, which does its own hashing. `padding` is null for all but RSA.
 Result Sign(EVP_PKEY* pkey, const EVP_MD* md, const Padding* padding, std::span<const uint8_t> data) {
   const DigestContext context(EVP_MD_CTX_new());
   EVP_PKEY_CTX* inner = nullptr;
@@ -52,7 +52,7 @@ Result Verify(EVP_PKEY* pkey, const EVP_MD* md, const Padding* padding, std::spa
       EVP_DigestVerifyInit_ex(context.get(), &inner, name, nullptr, nullptr, pkey, nullptr) != 1) {
     return Failed();
   }
-  // A salt that cannot be in such a signature.
+  // A signature with this key cannot have a salt of this length.
   if (padding != nullptr && !SetPadding(inner, md, *padding)) return false;
   return EVP_DigestVerify(context.get(), signature.data(), signature.size(), data.data(), data.size()) == 1;
 }
@@ -64,7 +64,7 @@ Padding ReadPadding(Operation& op, int index) {
   return padding;
 }
 
-// OpenSSL takes a shorter one as if it began with zeros. https://www.rfc-editor.org/rfc/rfc8017#section-8.1.2
+// OpenSSL pads a shorter signature with zeros. https://www.rfc-editor.org/rfc/rfc8017#section-8.1.2
 bool IsAsLongAsModulus(const Key& key, size_t size) {
   return size == static_cast<size_t>(EVP_PKEY_get_size(key.pkey.get()));
 }
@@ -120,7 +120,7 @@ void RsaOaep(const Arguments& args) {
       return Failed();
     }
     if (label.size() > 0) {
-      void* copy = OPENSSL_memdup(label.data(), label.size());  // the context takes it
+      void* copy = OPENSSL_memdup(label.data(), label.size());  // the context takes ownership
       if (copy == nullptr) return Failed();
       if (EVP_PKEY_CTX_set0_rsa_oaep_label(oaep, copy, static_cast<int>(label.size())) != 1) {
         OPENSSL_free(copy);
@@ -137,7 +137,7 @@ void RsaOaep(const Arguments& args) {
   });
 }
 
-// OpenSSL writes a signature as DER, the standard as r and s side by side.
+// Converts a signature from DER, as OpenSSL writes it, to r and s side by side, as the standard defines it.
 Result Flattened(Result der, size_t bytes) {
   const Bytes* encoded = std::get_if<Bytes>(&der);
   if (encoded == nullptr) return Failed();
@@ -215,7 +215,7 @@ void SignEd25519(const Arguments& args) {
   });
 }
 
-// The y coordinates of points whose order divides 8, little endian, in every way they can be written.
+// The y coordinates of points whose order divides 8, little endian, in all their encodings.
 // https://www.rfc-editor.org/rfc/rfc7748#section-6.1
 constexpr const char* kSmallOrder[] = {
     "0000000000000000000000000000000000000000000000000000000000000000",

@@ -1,19 +1,19 @@
 // Decoding of legacy encodings, for JavaScript.
 //
-// A decoder's state is eight bytes that JavaScript keeps between calls. JavaScript also gives the input in pieces of
+// A decoder's state is eight bytes that JavaScript keeps between calls. JavaScript passes the input in pieces of
 // bounded size, so that no call takes long.
 
 #include <cstring>
 
-#include "arguments.h"
-#include "legacy_decoder.h"
-#include "native.h"
+#include "native/arguments.h"
+#include "native/legacy_decoder.h"
+#include "native/native.h"
 
 namespace engine::native {
 
 namespace {
 
-// Half the memory where all of it is Latin-1. Overwrites the units.
+// A one-byte string if all units are Latin-1, which halves its memory. Overwrites the units.
 v8::MaybeLocal<v8::String> MakeString(v8::Isolate* isolate, uint16_t* units, size_t length) {
   if (length > static_cast<size_t>(v8::String::kMaxLength)) return {};
   uint16_t all = 0;

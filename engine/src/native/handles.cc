@@ -1,8 +1,8 @@
-#include "handles.h"
+#include "native/handles.h"
 
 #include <utility>
 
-#include "crypto.h"
+#include "native/crypto.h"
 
 namespace engine::native {
 

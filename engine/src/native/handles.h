@@ -1,9 +1,9 @@
-// What JavaScript holds of a key: an opaque value it can only give back.
+// Opaque values by which JavaScript refers to keys. It can only pass them back.
 //
-// A handle is a v8::External. Its key lives in C++ memory that is wiped when it goes, in this table of the realm: a
-// handle is looked up here and its address never followed, so a wrong value is an error and not a crash. V8 tells when
-// a handle is garbage; whatever is left goes with the realm. Jobs on other threads share ownership of the keys they
-// use, and neither key nor table is ever part of the snapshot, since nothing makes keys while it is made.
+// A handle is a v8::External. Its key is in C++ memory that is wiped when it is freed, in this table of the realm. A
+// handle is looked up here and its address is never dereferenced, so a wrong value is an error and not a crash. V8
+// reports when a handle is garbage; the rest is freed with the realm. Jobs on other threads share ownership of the keys
+// they use. The snapshot contains no key and no table, because no key is created while it is made.
 #pragma once
 
 #include <v8.h>
@@ -23,9 +23,9 @@ class Handles final {
   Handles(const Handles&) = delete;
   Handles& operator=(const Handles&) = delete;
 
-  // Undefined when this realm has too many: V8's limit does not count them, so there is one here.
+  // Undefined if this realm has too many keys, which V8's memory limit does not count.
   v8::Local<v8::Value> Add(v8::Isolate* isolate, std::shared_ptr<Key> key);
-  // Null when the value is no handle of this realm.
+  // Null if the value is not a handle of this realm.
   std::shared_ptr<Key> Find(v8::Local<v8::Value> value) const;
   // The isolate must be locked.
   void Clear();
@@ -38,9 +38,9 @@ class Handles final {
     std::shared_ptr<Key> key;
     v8::Global<v8::External> handle;
   };
-  // Called within a garbage collection, where nothing of V8 may be used.
+  // Called during a garbage collection, where V8 must not be used.
   static void OnGarbage(const v8::WeakCallbackInfo<Entry>& info);
-  // Tells V8 what the handles hold: it collects more eagerly when it knows.
+  // Reports the memory of the handles to V8, so that it collects more eagerly.
   void Report(v8::Isolate* isolate);
 
   std::unordered_map<const void*, std::unique_ptr<Entry>> entries_;

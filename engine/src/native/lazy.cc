@@ -1,20 +1,19 @@
-// Globals that are made when somebody first looks at them, and look like any other before: what a worker does not touch
-// is not in its heap.
+// Globals that are created on first use. Until then they look like any other global but take no heap.
 
-#include "arguments.h"
-#include "native.h"
+#include "native/arguments.h"
+#include "native/native.h"
 
 namespace engine::native {
 
 namespace {
 
-// Where the global object keeps what makes a value, by its name. It cannot be the data of the getter: V8 puts that into
-// the part of a snapshot that all contexts share.
+// The private key under which the global object keeps the function that makes the value. The function cannot be the
+// data of the getter: V8 puts that into the part of a snapshot that all contexts share.
 v8::Local<v8::Private> MakerOf(v8::Isolate* isolate, v8::Local<v8::Name> name) {
   return v8::Private::ForApi(isolate, name.As<v8::String>());
 }
 
-// defineLazyGlobal(name, make): make() gives the value, once.
+// defineLazyGlobal(name, make): make() returns the value and is called once.
 void DefineLazyGlobal(const Arguments& args) {
   v8::Isolate* isolate = args.GetIsolate();
   if (args.Length() < 2 || !args[0]->IsString() || !args[1]->IsFunction()) {

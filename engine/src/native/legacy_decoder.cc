@@ -1,4 +1,4 @@
-#include "legacy_decoder.h"
+#include "native/legacy_decoder.h"
 
 #include <iterator>
 
@@ -15,7 +15,7 @@ struct Named {
   Kind kind;
 };
 
-// By the numbers JavaScript gets; the single-byte encodings follow.
+// In the order of their numbers; the single-byte encodings follow.
 constexpr Named kNamed[] = {
     {"x-user-defined", Kind::kUserDefined},
     {"gbk", Kind::kGb18030},
@@ -30,7 +30,7 @@ constexpr uint32_t kFirstSingleByte = std::size(kNamed);
 constexpr uint32_t kEncodings = kFirstSingleByte + std::size(kSingleBytes);
 
 constexpr int kEnd = -1;       // end-of-queue
-constexpr int kContinue = -2;  // what a handler returns besides a code point
+constexpr int kContinue = -2;  // results of a handler other than a code point
 constexpr int kError = -3;
 constexpr int kFinished = -4;
 
@@ -47,7 +47,7 @@ class Decoder final {
   Decoder(uint32_t encoding, LegacyState& state, std::span<const uint8_t> input, uint16_t* output)
       : encoding_(encoding), state_(state), input_(input), output_(output) {}
 
-  // False when `fatal` and something was malformed.
+  // False if `fatal` and the input is malformed.
   bool Run(bool fatal, bool flush) {
     for (;;) {
       const int byte = Next();
@@ -70,7 +70,7 @@ class Decoder final {
     return at_ < input_.size() ? input_[at_++] : kEnd;
   }
 
-  // "Restore" to the queue: the last one given is the first to come back. The end comes back by itself.
+  // "Restore" to the queue: last in, first out. The end of the queue is not restored.
   void Restore(int byte) {
     if (byte != kEnd) restore_[restored_++] = static_cast<uint8_t>(byte);
   }
@@ -120,7 +120,7 @@ class Decoder final {
     return kError;
   }
 
-  // The end of most handlers of a second byte: what is not mapped is an error, and an ASCII byte is read again.
+  // The last step of most handlers of a second byte: unmapped bytes are an error, and an ASCII byte is read again.
   int Mapped(int code, int byte) {
     if (code == kError && byte < 0x80) Restore(byte);
     return code;
@@ -213,7 +213,7 @@ int Decoder::Big5(int byte) {
     state_.first = 0;
     if (!In(byte, 0x40, 0x7E) && !In(byte, 0xA1, 0xFE)) return Mapped(kError, byte);
     const int pointer = (lead - 0x81) * 157 + byte - (byte < 0x7F ? 0x40 : 0x62);
-    // Four places stand for two code points.
+    // Four pointers map to two code points each.
     if (pointer == 1133 || pointer == 1135 || pointer == 1164 || pointer == 1166) {
       Put(pointer < 1150 ? 0x00CA : 0x00EA);
       return pointer == 1133 || pointer == 1164 ? 0x0304 : 0x030C;
@@ -363,7 +363,7 @@ std::optional<uint32_t> LegacyEncodingNumber(std::string_view name) {
 
 bool IsLegacyEncoding(uint32_t encoding) { return encoding < kEncodings; }
 
-// A byte gives at most two units, and so does what the state and the end add.
+// A byte produces at most two units, and so do the state and the end.
 size_t LegacyRoom(size_t bytes) { return 2 * bytes + 16; }
 
 std::optional<size_t> DecodeLegacyBytes(uint32_t encoding, LegacyState& state, std::span<const uint8_t> bytes,

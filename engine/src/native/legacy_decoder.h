@@ -1,4 +1,4 @@
-// The legacy decoders of the Encoding standard. https://encoding.spec.whatwg.org/#legacy-single-byte-encodings and on
+// The legacy decoders of the Encoding standard. https://encoding.spec.whatwg.org/#legacy-single-byte-encodings
 #pragma once
 
 #include <cstdint>
@@ -8,9 +8,9 @@
 
 namespace engine::native {
 
-// What a decoder remembers from one byte to the next; all zero in the beginning.
+// What a decoder remembers from one byte to the next. Initially all zero.
 struct LegacyState {
-  uint8_t first;  // "lead" of most
+  uint8_t first;  // "lead" in most decoders
   uint8_t second;
   uint8_t third;
   bool jis0212;
@@ -21,11 +21,11 @@ struct LegacyState {
 };
 static_assert(sizeof(LegacyState) == 8);
 
-// The number an encoding is known by here; none for UTF-8, UTF-16 and what does not exist.
+// The number of an encoding; nothing for UTF-8, UTF-16 and unknown names.
 std::optional<uint32_t> LegacyEncodingNumber(std::string_view name);
 
-// Decodes bytes into UTF-16, which needs room for LegacyRoom() units; tells how many there are. None when `fatal` and
-// something was malformed. With `flush` the bytes are the last and the state is as in the beginning.
+// Decodes bytes into UTF-16, which needs room for LegacyRoom() units. Returns the number of units, or nothing if
+// `fatal` and the input is malformed. `flush`: these are the last bytes; the state is reset.
 size_t LegacyRoom(size_t bytes);
 std::optional<size_t> DecodeLegacyBytes(uint32_t encoding, LegacyState& state, std::span<const uint8_t> bytes,
                                         uint16_t* units, bool fatal, bool flush);

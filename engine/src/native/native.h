@@ -1,9 +1,9 @@
-// What the web platform's JavaScript cannot do alone, or not fast enough, as plain functions.
+// Native functions for what the web platform cannot do in JavaScript, or not fast enough.
 //
-// Each file of this folder gives one table of functions. The engine puts them on the `native` object that the platform
-// bundle receives, and lists the callbacks as external references of the snapshot: so a callback holds no Data(), no
-// static handle and nothing per isolate. Worker code never sees `native`, yet every argument is checked: a wrong
-// one throws TypeError, and no input may crash the process.
+// Each file of this folder provides one table of functions. The engine puts them on the `native` object that the
+// platform bundle receives, and lists the callbacks as external references of the snapshot. So a callback has no
+// Data(), no static handle and nothing per isolate. Worker code never sees `native`, but every argument is checked all
+// the same: a wrong one throws TypeError, and no input may crash the process.
 #pragma once
 
 #include <v8.h>
@@ -36,14 +36,14 @@ std::span<const Function> PostQuantumFunctions();
 std::span<const Function> LazyFunctions();
 std::span<const Function> WasmFunctions();
 
-// The getter behind defineLazyGlobal: an external reference of the snapshot too.
+// The getter behind defineLazyGlobal. Also an external reference of the snapshot.
 void MakeLazyGlobal(v8::Local<v8::Name> name, const v8::PropertyCallbackInfo<v8::Value>& info);
 
-// How many iterations of PBKDF2 a worker may ask for; to be set before there are workers.
+// The most iterations of PBKDF2 that a worker may use. Set before any worker is loaded.
 void SetMostIterations(uint32_t iterations);
 
-// The host binary exports ada's C functions but ships no header for them, so url.cc declares them itself. This parses
-// a few known addresses and says whether declaration and binary agree: ask once when the engine starts.
+// The host binary exports ada's C functions but has no header for them, so url.cc declares them. This function parses a
+// few known URLs and returns true if declarations and binary agree. Called once when the engine starts.
 bool UrlLibraryWorks();
 
 }  // namespace engine::native

@@ -1,12 +1,12 @@
-// Randomness from OpenSSL's generator of the host binary, which seeds itself from the kernel.
+// Random bytes from OpenSSL's generator in the host binary, which is seeded by the kernel.
 
 #include <openssl/rand.h>
 
 #include <algorithm>
 #include <climits>
 
-#include "arguments.h"
-#include "native.h"
+#include "native/arguments.h"
+#include "native/native.h"
 
 namespace engine::native {
 

@@ -1,13 +1,13 @@
-// UTF-8 and UTF-16, both ways. https://encoding.spec.whatwg.org/
+// Conversions between strings and UTF-8 or UTF-16. https://encoding.spec.whatwg.org/
 //
-// V8's own decoder replaces malformed input as the standard asks (one U+FFFD per maximal subpart), so only
-// strictness ("fatal") is added here.
+// V8's decoder replaces malformed input as the standard requires (one U+FFFD per maximal subpart), so only the option
+// "fatal" is added here.
 
 #include <cstring>
 #include <memory>
 
-#include "arguments.h"
-#include "native.h"
+#include "native/arguments.h"
+#include "native/native.h"
 
 namespace engine::native {
 
@@ -17,7 +17,7 @@ constexpr char kTooLong[] = "The decoded string would be too long";
 constexpr char kNoMemory[] = "Not enough memory for the encoded string";
 constexpr int kReplace = v8::String::WriteFlags::kReplaceInvalidUtf8;
 
-// How many bytes the well-formed sequence at `at` has; 0 if there is none.
+// The length of the well-formed sequence at `at`; 0 if there is none.
 size_t SequenceLength(std::span<const uint8_t> bytes, size_t at) {
   const uint8_t lead = bytes[at];
   if (lead < 0x80) return 1;
@@ -27,13 +27,13 @@ size_t SequenceLength(std::span<const uint8_t> bytes, size_t at) {
   };
   if (lead >= 0xC2 && lead <= 0xDF) return continues(1, 0x80, 0xBF) ? 2 : 0;
   if (lead >= 0xE0 && lead <= 0xEF) {
-    const uint8_t low = lead == 0xE0 ? 0xA0 : 0x80;   // shorter forms exist
-    const uint8_t high = lead == 0xED ? 0x9F : 0xBF;  // surrogates
+    const uint8_t low = lead == 0xE0 ? 0xA0 : 0x80;   // below: overlong
+    const uint8_t high = lead == 0xED ? 0x9F : 0xBF;  // above: surrogates
     return continues(1, low, high) && continues(2, 0x80, 0xBF) ? 3 : 0;
   }
   if (lead >= 0xF0 && lead <= 0xF4) {
     const uint8_t low = lead == 0xF0 ? 0x90 : 0x80;
-    const uint8_t high = lead == 0xF4 ? 0x8F : 0xBF;  // above U+10FFFF
+    const uint8_t high = lead == 0xF4 ? 0x8F : 0xBF;  // above: beyond U+10FFFF
     return continues(1, low, high) && continues(2, 0x80, 0xBF) && continues(3, 0x80, 0xBF) ? 4 : 0;
   }
   return 0;
@@ -122,7 +122,7 @@ void DecodeUtf8(const Arguments& args) {
   args.GetReturnValue().Set(string);
 }
 
-// decodeLatin1(view) -> string: each byte is the code point of its number.
+// decodeLatin1(view) -> string: each byte is a code point.
 void DecodeLatin1(const Arguments& args) {
   v8::Isolate* isolate = args.GetIsolate();
   if (args.Length() < 1 || !args[0]->IsArrayBufferView()) return ThrowTypeError(isolate, "decodeLatin1 takes a view");
@@ -138,7 +138,7 @@ void DecodeLatin1(const Arguments& args) {
   args.GetReturnValue().Set(string);
 }
 
-// decodeUtf16(view, bigEndian) -> string of the code units as they are, an odd last byte left out.
+// decodeUtf16(view, bigEndian) -> string of the code units unchanged, without an odd last byte.
 void DecodeUtf16(const Arguments& args) {
   v8::Isolate* isolate = args.GetIsolate();
   if (args.Length() < 2 || !args[0]->IsArrayBufferView() || !args[1]->IsBoolean()) {

@@ -1,13 +1,13 @@
-// URLs by ada, whose C functions the host binary exports. https://url.spec.whatwg.org/
+// URL parsing by ada, whose C functions the host binary exports. https://url.spec.whatwg.org/
 //
-// One call gives the whole address and where its parts begin and end, so a URL object in JavaScript is one string and
-// nine numbers, and reading a part is a substring.
+// One call returns the whole URL and the offsets of its parts. So a URL object in JavaScript is one string and nine
+// numbers, and reading a part is a substring.
 
 #include <cstring>
 #include <string_view>
 
-#include "arguments.h"
-#include "native.h"
+#include "native/arguments.h"
+#include "native/native.h"
 
 extern "C" {
 
@@ -56,7 +56,7 @@ namespace {
 
 constexpr char kNoMemory[] = "Not enough memory for the URL";
 
-// A longer one is no URL. Parsing takes seconds per 100 MB, and nothing can interrupt it.
+// Longer inputs are rejected. Parsing takes seconds per 100 MB and cannot be interrupted.
 constexpr size_t kLongest = size_t{4} << 20;
 
 // Eight offsets of ada and the kind of scheme, in the order web/url/url.js reads them.
@@ -113,7 +113,7 @@ bool IsTooLong(v8::Local<v8::Value> string) {
   return string->IsString() && static_cast<size_t>(string.As<v8::String>()->Length()) > kLongest;
 }
 
-// parseUrl(input, base | undefined, out) -> href, or undefined if it is no URL.
+// parseUrl(input, base | undefined, out) -> href, or undefined if it is not a URL.
 void ParseUrl(const Arguments& args) {
   v8::Isolate* isolate = args.GetIsolate();
   if (args.Length() < 3 || !args[0]->IsString() || !(args[1]->IsString() || args[1]->IsUndefined()) ||
@@ -151,8 +151,8 @@ void CanParseUrl(const Arguments& args) {
   args.GetReturnValue().Set(ada_can_parse_with_base(text.data(), text.size(), from.data(), from.size()));
 }
 
-// In the order of PART in web/url/url.js. A setter that refuses its value leaves the URL as it was, as the standard
-// asks.
+// In the order of PART in web/url/url.js. A setter that rejects its value leaves the URL unchanged, as the standard
+// requires.
 void SetPart(ada_url url, uint32_t part, std::string_view value) {
   const char* data = value.data();
   const size_t length = value.size();

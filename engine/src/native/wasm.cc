@@ -1,8 +1,8 @@
-// What has to be known of a WebAssembly module before V8 compiles it, and what its memories weigh.
-#include "../realm.h"
-#include "../wasm_bytes.h"
-#include "arguments.h"
-#include "native.h"
+// Checks a WebAssembly module before V8 compiles it, and counts the weights of modules and memories.
+#include "isolate/realm.h"
+#include "limits/wasm_bytes.h"
+#include "native/arguments.h"
+#include "native/native.h"
 
 namespace engine::native {
 namespace {
@@ -11,7 +11,7 @@ bool HasCompiledMuch(v8::Isolate* isolate, size_t bytes) {
   return isolate->GetData(0) != nullptr && !Realm::Of(isolate).wasm_quota().Take(bytes);
 }
 
-// refusalOfWasm(view) -> why the module is not compiled, or undefined
+// refusalOfWasm(view) -> the reason why the module is not compiled, or undefined
 void RefusalOfWasm(const Arguments& args) {
   if (args.Length() < 1 || !args[0]->IsArrayBufferView()) {
     return ThrowTypeError(args.GetIsolate(), "refusalOfWasm takes a view");
@@ -34,7 +34,7 @@ v8::MemorySpan<const uint8_t> BytesOf(v8::Local<v8::Value> module) {
 }
 
 // weighMemory(WebAssembly.Memory)
-// weighMemory(WebAssembly.Instance, WebAssembly.Module): if it has a memory of its own
+// weighMemory(WebAssembly.Instance, WebAssembly.Module): if the instance has its own memory
 void WeighMemory(const Arguments& args) {
   v8::Isolate* isolate = args.GetIsolate();
   if (args.Length() < 1 || !args[0]->IsObject()) return ThrowTypeError(isolate, "weighMemory takes an object");

@@ -1,4 +1,4 @@
-#include "weights.h"
+#include "native/weights.h"
 
 namespace engine::native {
 
@@ -15,7 +15,7 @@ void Weights::LetGo() {
   for (Entry& entry : entries_) entry.object.Reset();
 }
 
-// Within a garbage collection, where nothing of V8 may be used.
+// Called during a garbage collection, where V8 must not be used.
 void Weights::OnGarbage(const v8::WeakCallbackInfo<Entry>& info) {
   info.GetParameter()->object.Reset();
   info.SetSecondPassCallback(AfterGarbage);

@@ -1,9 +1,9 @@
-// What an object takes of the process that V8 does not count.
+// Memory and address space of objects that V8 does not count.
 //
-// V8 sets 8 GB of addresses aside for each WebAssembly memory, however small, to find accesses beyond its end. A
-// process has 128 TB: sixteen thousand empty memories of one worker, and no other worker gets one. So each weighs some
-// megabytes of its worker's memory limit. A compiled module holds its bytes, and machine code for what has run of them:
-// 3 to 10 times as much, as measured.
+// V8 reserves 8 GB of address space for each WebAssembly memory, however small, to catch accesses beyond its end. A
+// process has 128 TB, so sixteen thousand empty memories of one worker would leave none for other workers. So each
+// counts as a few megabytes of its worker's memory limit. A compiled module holds its bytes, and machine code for
+// functions that have run: 3 to 10 times as much, as measured.
 #pragma once
 
 #include <v8.h>
@@ -22,10 +22,11 @@ class Weights final {
   static constexpr size_t kMemory = size_t{4} << 20;
   static constexpr size_t OfModule(size_t bytes) { return bytes * 4 + 65'536; }
 
-  // For as long as the object lives. V8 is told, so that it collects more eagerly, but does not say it again.
+  // Counts `bytes` for as long as the object lives. Also reports them to V8, so that it collects more eagerly; V8's own
+  // count does not include them.
   void Add(v8::Isolate* isolate, v8::Local<v8::Object> object, size_t bytes);
   size_t bytes() const { return bytes_; }
-  // Before the isolate goes, and while it is locked. (The entries stay: V8 may still have one in hand.)
+  // Called before the isolate is disposed of, while it is locked. (The entries stay: V8 may still refer to one.)
   void LetGo();
 
  private:

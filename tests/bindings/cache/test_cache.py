@@ -35,7 +35,7 @@ def deploy(atoll: Atoll, name: str, tests: dict[str, str]) -> Any:
     return run
 
 
-def test_a_response_that_was_put_is_matched(atoll: Atoll) -> None:
+def test_a_stored_response_is_matched(atoll: Atoll) -> None:
     run = deploy(
         atoll,
         "cache-basic",
@@ -70,7 +70,7 @@ def test_a_response_that_was_put_is_matched(atoll: Atoll) -> None:
     assert run("illegal") == "TypeError: Illegal constructor"
 
 
-def test_what_cannot_be_cached_is_a_type_error_and_what_may_not_is_passed_over(atoll: Atoll) -> None:
+def test_uncacheable_requests_are_type_errors_and_forbidden_responses_are_ignored(atoll: Atoll) -> None:
     run = deploy(
         atoll,
         "cache-refused",
@@ -150,7 +150,7 @@ def test_large_bodies_are_streamed_to_and_from_the_disk(atoll: Atoll) -> None:
     assert run("cancel") is True
     assert run("tee") == [len(content)] * 2
     left, found = run("huge")
-    assert left > 0 and found == "miss", "the stream is stopped once it is too large"
+    assert left > 0 and found == "miss", "the stream is stopped when it becomes too large"
     script = "export default { async fetch() { return caches.default.match('http://x/'); } }"
     atoll.deploy("cache-served", script)
     assert atoll.get("cache-served").body == content
@@ -177,7 +177,7 @@ def test_caches_are_shown_and_cleared_over_http(atoll: Atoll) -> None:
     assert atoll.get("cache-shelf").text == "put"
 
 
-def test_what_is_kept_is_looked_at_and_forgotten_over_http(atoll: Atoll) -> None:
+def test_cached_responses_are_listed_and_deleted_over_http(atoll: Atoll) -> None:
     script = """export default { async fetch(request) {
       const cache = await caches.open("over http");
       const headers = { "cache-tag": "even" };

@@ -1,4 +1,4 @@
-"""What every store of cached responses promises. Another backend is one more entry of BACKENDS."""
+"""The contract of every response store. Another backend is one more entry of BACKENDS."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from atoll.bindings.cache.disk import CacheDisk
-from atoll.bindings.cache.store import MAX_VARIANTS, CacheStore, Place, Stored
+from atoll.bindings.cache.store import MAX_VARIANTS, CachePlace, CacheStore, Stored
 
 BACKENDS: dict[str, Callable[[Path, int], CacheStore]] = {"disk": CacheDisk}
 TENANT_BYTES = 1 << 20
 NOW = 1_800_000_000
-PLACE = Place("alice", "default", "http://a/")
+PLACE = CachePlace("alice", "default", "http://a/")
 
 
 @pytest.fixture(params=BACKENDS)
@@ -24,7 +24,7 @@ async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
 
 
 async def save(
-    store: CacheStore, place: Place, *pieces: bytes, vary: str = "[]", at: int = NOW, head: str = "a: b\r\n"
+    store: CacheStore, place: CachePlace, *pieces: bytes, vary: str = "[]", at: int = NOW, head: str = "a: b\r\n"
 ) -> None:
     writer = store.create()
     for piece in pieces:
@@ -44,7 +44,7 @@ async def body_of(store: CacheStore, stored: Stored) -> bytes:
 
 
 @pytest.mark.parametrize("count", [0, 1, 3, 100])
-async def test_a_response_comes_back_as_it_was_saved(store: CacheStore, count: int) -> None:
+async def test_a_response_is_read_as_it_was_saved(store: CacheStore, count: int) -> None:
     pieces = [bytes([i]) * 5000 for i in range(count)]
     await save(store, PLACE, *pieces)
     [stored] = await store.find(PLACE)
@@ -56,14 +56,14 @@ async def test_a_response_comes_back_as_it_was_saved(store: CacheStore, count: i
         part.close()
 
 
-async def test_what_is_closed_before_it_is_saved_is_not_there(store: CacheStore) -> None:
+async def test_a_response_closed_before_the_save_is_not_stored(store: CacheStore) -> None:
     writer = store.create()
     await writer.write(bytes(200_000))
     writer.close()
     assert await store.find(PLACE) == [] and await store.measure("alice") == []
 
 
-async def test_a_new_response_takes_the_place_of_its_variant(store: CacheStore) -> None:
+async def test_a_new_response_replaces_its_variant(store: CacheStore) -> None:
     await save(store, PLACE, b"old")
     await save(store, PLACE, b"new")
     await save(store, PLACE, b"other", vary='[["a",null]]')
@@ -73,7 +73,7 @@ async def test_a_new_response_takes_the_place_of_its_variant(store: CacheStore) 
     assert len(await store.find(PLACE)) == MAX_VARIANTS
 
 
-async def test_tenants_and_caches_do_not_meet(store: CacheStore) -> None:
+async def test_tenants_and_caches_are_separate(store: CacheStore) -> None:
     places = [PLACE, PLACE._replace(tenant="bob"), PLACE._replace(cache="other")]
     for place in places:
         await save(store, place, repr(place).encode())
@@ -85,12 +85,12 @@ async def test_tenants_and_caches_do_not_meet(store: CacheStore) -> None:
     assert await store.clear("alice", "default") and not await store.clear("alice", "default")
     assert await store.remove(places[2]) is True and await store.find(places[2]) == []
     await save(store, places[2], b"long ago", at=1000)
-    assert await store.remove(places[2]) is False, "its time is over"
+    assert await store.remove(places[2]) is False, "it has expired"
     await store.forget("alice")
     assert await store.measure("alice") == [] and len(await store.find(places[1])) == 1
 
 
-async def test_what_was_just_looked_at_is_not_given_after_it_changed(store: CacheStore) -> None:
+async def test_a_changed_response_is_not_served_from_memory(store: CacheStore) -> None:
     places = [PLACE._replace(url=f"http://{i}/") for i in range(5)]
     for place in places:
         await save(store, place, b"old", at=4_000_000_000)
@@ -100,12 +100,12 @@ async def test_what_was_just_looked_at_is_not_given_after_it_changed(store: Cach
     await store.remove(places[1])
     assert await store.find(places[1]) == []
     await save(store, places[2], bytes(TENANT_BYTES - 1000), at=4_000_000_001)
-    assert [await store.find(place) for place in places[3:]] == [[], []], "there was no room for them any more"
+    assert [await store.find(place) for place in places[3:]] == [[], []], "there is no room for them"
     await store.clear("alice", "default")
     assert [await store.find(place) for place in places] == [[]] * 5
 
 
-async def test_responses_are_forgotten_by_a_tag(store: CacheStore) -> None:
+async def test_responses_are_deleted_by_tag(store: CacheStore) -> None:
     tags = ["red, Blue", "blue", "bluegreen", "red"]
     for i, tag in enumerate(tags):
         await save(store, PLACE._replace(url=f"http://{i}/"), b"x", head=f"cache-tag: {tag}\r\n")
@@ -126,7 +126,7 @@ async def test_a_cache_is_listed_in_pages(store: CacheStore) -> None:
     assert await store.kept("bob", "default", 0, 3) == []
 
 
-async def test_what_was_not_used_for_longest_goes_when_it_is_too_much(store: CacheStore) -> None:
+async def test_the_least_recently_used_response_is_evicted_at_the_size_limit(store: CacheStore) -> None:
     large = bytes(TENANT_BYTES // 3)
     places = [PLACE._replace(url=f"http://{i}/") for i in range(4)]
     await save(store, PLACE._replace(tenant="bob"), large)

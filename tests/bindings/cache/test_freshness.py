@@ -1,5 +1,5 @@
 # ruff: noqa: E501 (a table reads best with one case on a line)
-"""What HTTP says about keeping responses, ranges and conditions."""
+"""The HTTP rules for caching responses, ranges and conditions."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def head(**fields: str) -> Headers:
         (200, {"cache_control": "max-age=0"}, None),
         (200, {"cache_control": "max-age=nonsense"}, None),
         (200, {"cache_control": "max-age=99999999999"}, 365 * 86_400),
-        (200, {"cache_control": "max-age=" + "9" * 5000}, 365 * 86_400),  # RFC 9111, 1.2.2: as large as can be
+        (200, {"cache_control": "max-age=" + "9" * 5000}, 365 * 86_400),  # RFC 9111, 1.2.2: the largest supported value
         (200, {"cache_control": "max-age=" + "0" * 20 + "60"}, 60),
         (200, {"cache_control": "no-store, max-age=60"}, None),
         (200, {"cache_control": "private, max-age=60"}, None),
@@ -53,13 +53,15 @@ def head(**fields: str) -> Headers:
         (200, {"set_cookie": "a=b", "cache_control": 'max-age=60, no-cache="set-cookie"'}, 60),
     ],
 )
-def test_a_response_is_kept_as_long_as_it_says(status: int, fields: dict[str, str], seconds: int | None) -> None:
+def test_a_response_is_cached_as_long_as_its_headers_say(
+    status: int, fields: dict[str, str], seconds: int | None
+) -> None:
     kept = keeping(status, head(**fields), NOW)
     assert (None if kept is None else kept.seconds) == seconds
     assert kept is None or kept.headers.get("set-cookie") is None
 
 
-def test_who_fetches_may_decide_how_long_but_never_to_keep_a_cookie() -> None:
+def test_a_fetch_may_set_the_lifetime_but_never_caches_a_cookie() -> None:
     kept = keeping(200, head(cache_control="no-store, private"), NOW, ttl=30)
     assert kept is not None and kept.seconds == 30
     assert keeping(200, head(set_cookie="a=b"), NOW, ttl=30) is None
@@ -93,7 +95,7 @@ def test_ranges(asked: str, span: Span | None) -> None:
     assert range_of(head(range=asked), head(), 10) == span
 
 
-def test_a_range_of_another_version_is_the_whole() -> None:
+def test_a_range_of_another_version_returns_the_complete_response() -> None:
     assert range_of(head(range="bytes=0-1", if_range='"a"'), head(etag='"b"'), 10) is None
     assert range_of(head(range="bytes=0-1", if_range='"a"'), head(etag='"a"'), 10) == Span(0, 2)
 

@@ -1,20 +1,20 @@
-"""Responses that are kept in memory: no more than there is room for, the one used for longest ago goes first."""
+"""Responses in memory: bounded in size, the least recently used is evicted first."""
 
 from __future__ import annotations
 
 from atoll.bindings.cache.hot import LARGEST, OVERHEAD, Hot
-from atoll.bindings.cache.store import Place, Stored
+from atoll.bindings.cache.store import CachePlace, Stored
 
 
-def place(number: int) -> Place:
-    return Place("alice", "default", f"{number}")
+def place(number: int) -> CachePlace:
+    return CachePlace("alice", "default", f"{number}")
 
 
 def stored(size: int) -> Stored:
     return Stored(1, "", 200, "", 0, 0, 0, size, bytes(size), "")
 
 
-def test_the_one_used_for_longest_ago_makes_room() -> None:
+def test_the_least_recently_used_response_is_evicted() -> None:
     hot = Hot(3 * (OVERHEAD + 100))
     for number in range(3):
         hot.put(place(number), [stored(99)])
@@ -26,7 +26,7 @@ def test_the_one_used_for_longest_ago_makes_room() -> None:
     assert [hot.get(place(number)) is not None for number in range(5)] == [False, False, True, True, True]
 
 
-def test_what_is_large_in_a_file_or_not_there_is_not_kept() -> None:
+def test_large_file_backed_or_missing_responses_are_not_cached() -> None:
     hot = Hot()
     hot.put(place(0), [])
     hot.put(place(1), [stored(LARGEST)])

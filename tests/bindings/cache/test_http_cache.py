@@ -1,4 +1,4 @@
-"""The cache on disk: bodies of every size, tenants, least recently used, damage, and a clock that goes astray."""
+"""The cache on disk: bodies of every size, tenants, least recently used, damage, and clock changes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from atoll.bindings.cache.disk import CacheDisk
 from atoll.bindings.cache.files import INLINE
 from atoll.bindings.cache.freshness import Headers
 from atoll.bindings.cache.http_cache import Hit, HttpCache
-from atoll.bindings.cache.store import Place
+from atoll.bindings.cache.store import CachePlace
 
 NONE = Headers([])
 TENANT_BYTES = 4 << 20
@@ -42,11 +42,11 @@ async def cache(tmp_path: Path, clock: Clock) -> AsyncIterator[HttpCache]:
     await made.close()
 
 
-def place(url: str = "http://a/", tenant: str = "alice", name: str = "default") -> Place:
-    return Place(tenant, name, url)
+def place(url: str = "http://a/", tenant: str = "alice", name: str = "default") -> CachePlace:
+    return CachePlace(tenant, name, url)
 
 
-async def put(cache: HttpCache, where: Place, body: bytes, request: Headers = NONE, **fields: str) -> bool:
+async def put(cache: HttpCache, where: CachePlace, body: bytes, request: Headers = NONE, **fields: str) -> bool:
     headers = Headers({"cache-control": "max-age=60", **{k.replace("_", "-"): v for k, v in fields.items()}}.items())
     upload = cache.begin(where, request, 200, headers)
     if upload is None:
@@ -82,7 +82,7 @@ async def test_a_body_of_every_size_comes_back(cache: HttpCache, size: int, tmp_
     assert len(files(tmp_path)) == (size > INLINE)
 
 
-async def test_what_is_too_large_or_cut_short_is_not_kept(cache: HttpCache, tmp_path: Path) -> None:
+async def test_an_oversized_or_truncated_body_is_not_cached(cache: HttpCache, tmp_path: Path) -> None:
     assert not await put(cache, place(), bytes((1 << 20) + 1))
     assert not await put(cache, place(), b"12345", content_length="6")
     assert await put(cache, place(), b"12345", content_length="5")
@@ -94,7 +94,7 @@ async def test_what_is_too_large_or_cut_short_is_not_kept(cache: HttpCache, tmp_
     assert files(tmp_path) == []
 
 
-async def test_tenants_and_caches_with_the_same_names_do_not_meet(cache: HttpCache) -> None:
+async def test_tenants_and_caches_with_the_same_names_are_separate(cache: HttpCache) -> None:
     for tenant in ("alice", "bob"):
         for name in ("default", "other"):
             await put(cache, place(tenant=tenant, name=name), f"{tenant} {name}".encode())
@@ -107,7 +107,7 @@ async def test_tenants_and_caches_with_the_same_names_do_not_meet(cache: HttpCac
     assert await cache.match(place(), NONE) is not None
 
 
-async def test_a_response_grows_old_and_is_gone(cache: HttpCache, clock: Clock) -> None:
+async def test_a_response_ages_and_expires(cache: HttpCache, clock: Clock) -> None:
     await put(cache, place(), b"x", age="5")
     clock.now += 50
     hit = await cache.match(place(), NONE)
@@ -116,10 +116,12 @@ async def test_a_response_grows_old_and_is_gone(cache: HttpCache, clock: Clock) 
     assert await cache.match(place(), NONE) is None
 
 
-async def test_after_the_clock_was_set_back_nothing_is_older_than_it_is(cache: HttpCache, clock: Clock) -> None:
+async def test_after_the_clock_is_set_back_responses_of_unknown_age_are_not_served(
+    cache: HttpCache, clock: Clock
+) -> None:
     await put(cache, place(), b"x")
     clock.now -= 1000
-    assert await cache.match(place(), NONE) is None, "nobody knows how old it is"
+    assert await cache.match(place(), NONE) is None, "its age is unknown"
     assert await put(cache, place(), b"new")
     assert await body_of(await cache.match(place(), NONE)) == b"new"
 
@@ -133,11 +135,13 @@ async def test_variants_are_kept_apart(cache: HttpCache) -> None:
     assert await cache.match(place(), NONE) is None
     for i in range(50):
         await put(cache, place(), b"x", Headers([("accept-language", str(i))]), vary="Accept-Language")
-    assert await cache.match(place(), german) is None, "one URL has so many variants and no more"
+    assert await cache.match(place(), german) is None, "the variants of one URL are limited"
     assert await cache.match(place(), Headers([("accept-language", "49")])) is not None
 
 
-async def test_what_was_not_used_for_longest_goes_first(cache: HttpCache, clock: Clock, tmp_path: Path) -> None:
+async def test_the_least_recently_used_response_on_disk_is_evicted_first(
+    cache: HttpCache, clock: Clock, tmp_path: Path
+) -> None:
     big = bytes(1 << 20)
     for url in ("http://1/", "http://2/", "http://3/"):
         assert await put(cache, place(url), big)
@@ -147,11 +151,11 @@ async def test_what_was_not_used_for_longest_goes_first(cache: HttpCache, clock:
     assert await put(cache, place("http://4/"), big)
     kept = [url for url in "1234" if await cache.match(place(f"http://{url}/"), NONE) is not None]
     assert kept == ["1", "3", "4"]
-    assert await cache.match(place("http://bob/", tenant="bob"), NONE) is not None, "another tenant's are not touched"
+    assert await cache.match(place("http://bob/", tenant="bob"), NONE) is not None, "responses of another tenant stay"
     assert len(files(tmp_path)) == 4
 
 
-async def test_a_restart_keeps_what_is_there_and_tidies_what_a_crash_left(tmp_path: Path, clock: Clock) -> None:
+async def test_a_restart_keeps_responses_and_removes_leftovers_of_a_crash(tmp_path: Path, clock: Clock) -> None:
     first = opened(tmp_path, clock)
     await put(first, place(), bytes(INLINE + 1))
     await first.close()
@@ -168,7 +172,7 @@ async def test_a_restart_keeps_what_is_there_and_tidies_what_a_crash_left(tmp_pa
     await second.close()
 
 
-async def test_a_damaged_index_begins_anew(tmp_path: Path, clock: Clock) -> None:
+async def test_a_damaged_index_starts_empty(tmp_path: Path, clock: Clock) -> None:
     first = opened(tmp_path, clock)
     for i in range(200):
         await put(first, place(f"http://{i}/"), bytes(1000))

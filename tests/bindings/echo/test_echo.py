@@ -1,4 +1,4 @@
-"""Echo through the broker: what ops promise, what workers may get wrong, and the one error boundary."""
+"""Echo through the broker: the contract of ops, mistakes of workers, and the one error boundary."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 
 from atoll.bindings.base import Binding, OpCall, Reply, op, own_task
 from atoll.bindings.echo.ops import Echo
-from atoll.bindings.scope import Scope
-from atoll.broker import Broker, Refusal
+from atoll.bindings.scope import CallScope
+from atoll.broker import Broker, OpRefusal
 from atoll.errors import EngineError, InvalidArgument, QuotaExceeded
 from atoll.wire.generated import ErrorCode
 from atoll.workers import Grant, Limits, Version
@@ -29,7 +29,7 @@ VERSION = Version(
 
 
 class Odd(Binding):
-    """Ops that go wrong, each in its way."""
+    """Ops that fail, each in its own way."""
 
     kind = "kv"
 
@@ -55,12 +55,12 @@ def broker() -> Broker:
     return Broker([Echo(), Odd()])
 
 
-async def ask(broker: Broker, name: str, meta: object, body: bytes = b"") -> tuple[Reply | Refusal, bool]:
-    """The answer, and whether it took a task."""
-    answers: list[Reply | Refusal] = []
+async def ask(broker: Broker, name: str, meta: object, body: bytes = b"") -> tuple[Reply | OpRefusal, bool]:
+    """The answer, and True if it needed a task."""
+    answers: list[Reply | OpRefusal] = []
     (op,) = [op for op in broker.bind(sorted(broker._ops)) if op.name == name]
     raw = meta if isinstance(meta, bytes) else json.dumps(meta).encode()
-    task = broker.answer(op, Scope(VERSION), raw, body, answers.append)
+    task = broker.answer(op, CallScope(VERSION), raw, body, answers.append)
     if task is not None:
         await task
     (answer,) = answers
@@ -76,37 +76,37 @@ async def test_wait_answers_later_from_a_task(broker: Broker) -> None:
     assert await ask(broker, "echo.wait", {"binding": "ECHO", "ms": 1}) == (Reply({"ms": 1}), True)
 
 
-async def test_a_coroutine_that_does_not_wait_costs_no_task(broker: Broker) -> None:
+async def test_a_coroutine_that_does_not_wait_needs_no_task(broker: Broker) -> None:
     assert await ask(broker, "echo.wait", {"binding": "ECHO", "ms": 0}) == (Reply({"ms": 0}), False)
 
 
 @pytest.mark.parametrize("ms", [-1, 10_001, "5", None, True, [], float("inf")])
 async def test_a_wait_beyond_its_bounds_is_refused(broker: Broker, ms: object) -> None:
     answer, _ = await ask(broker, "echo.wait", {"binding": "ECHO", "ms": ms})
-    assert isinstance(answer, Refusal)
+    assert isinstance(answer, OpRefusal)
     assert answer.code == ErrorCode.INVALID_ARGUMENT
 
 
 @pytest.mark.parametrize("binding", ["OTHER", "", None, 5, ["ECHO"], "KV"])
 async def test_a_binding_the_worker_was_not_given_is_refused(broker: Broker, binding: object) -> None:
     answer, _ = await ask(broker, "echo.say", {"binding": binding})
-    assert isinstance(answer, Refusal)
+    assert isinstance(answer, OpRefusal)
     assert answer.code == ErrorCode.NOT_GRANTED
 
 
 @pytest.mark.parametrize("meta", [b"", b"undefined", b"5", b"[]", b"{" * 100_000, b'{"binding":"ECHO"'])
-async def test_meta_that_a_worker_bent_costs_that_op_only(broker: Broker, meta: bytes) -> None:
+async def test_forged_meta_fails_only_that_op(broker: Broker, meta: bytes) -> None:
     answer, _ = await ask(broker, "echo.say", meta)
-    assert isinstance(answer, Refusal)
+    assert isinstance(answer, OpRefusal)
     assert answer.code == ErrorCode.INVALID_ARGUMENT
 
 
 @pytest.mark.parametrize("name", ["kv.bug", "kv.late_bug"])
-async def test_a_bug_of_ours_is_logged_whole_and_tells_the_worker_nothing(
+async def test_an_internal_error_is_logged_in_full_and_hidden_from_the_worker(
     broker: Broker, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     answer, _ = await ask(broker, name, {"binding": "KV"})
-    assert answer == Refusal(ErrorCode.INTERNAL, "internal error")
+    assert answer == OpRefusal(ErrorCode.INTERNAL, "internal error")
     assert "a secret of ours" in caplog.text
 
 
@@ -114,10 +114,10 @@ async def test_an_op_that_asks_for_its_task_gets_one(broker: Broker) -> None:
     assert await ask(broker, "kv.timeout", {"binding": "KV"}) == (Reply({"ok": True}), True)
 
 
-async def test_an_op_under_way_can_be_cancelled(broker: Broker) -> None:
+async def test_a_running_op_can_be_cancelled(broker: Broker) -> None:
     answers: list[object] = []
     (wait,) = [op for op in broker.bind(sorted(broker._ops)) if op.name == "echo.wait"]
-    task = broker.answer(wait, Scope(VERSION), b'{"binding":"ECHO","ms":9000}', b"", answers.append)
+    task = broker.answer(wait, CallScope(VERSION), b'{"binding":"ECHO","ms":9000}', b"", answers.append)
     assert task is not None
     await asyncio.sleep(0)
     task.cancel()
@@ -139,31 +139,31 @@ def test_an_engine_with_other_ops_is_refused_by_name(broker: Broker, names: list
 
 def test_a_refusal_names_the_argument() -> None:
     with pytest.raises(InvalidArgument, match="ms"):
-        asyncio.run(Echo().wait(OpCall(VERSION.grants["ECHO"], Scope(VERSION), {"ms": "x"})))  # type: ignore[arg-type]
+        asyncio.run(Echo().wait(OpCall(VERSION.grants["ECHO"], CallScope(VERSION), {"ms": "x"})))  # type: ignore[arg-type]
 
 
-async def test_a_call_has_so_many_subrequests_and_no_more(broker: Broker) -> None:
-    scope = Scope(VERSION)
-    answers: list[Reply | Refusal] = []
+async def test_subrequests_of_a_call_are_limited(broker: Broker) -> None:
+    scope = CallScope(VERSION)
+    answers: list[Reply | OpRefusal] = []
     say = broker.bind(sorted(broker._ops))[0]
     for _ in range(VERSION.limits.internal_subrequests + 1):
         broker.answer(say, scope, b'{"binding": "ECHO"}', b"", answers.append)
     last = answers.pop()
     assert all(isinstance(answer, Reply) for answer in answers)
-    assert isinstance(last, Refusal) and last.code == ErrorCode.QUOTA_EXCEEDED
+    assert isinstance(last, OpRefusal) and last.code == ErrorCode.QUOTA_EXCEEDED
     assert last.message == (
         "Too many subrequests: one request may make 3 calls of bindings. "
-        "`limits.internal_subrequests` of the worker allows more."
+        "Raise `limits.internal_subrequests` of the worker to allow more."
     )
 
 
-def test_fetches_and_calls_of_bindings_have_budgets_of_their_own() -> None:
-    outer, inner = Scope(VERSION), Scope(replace(VERSION, limits=Limits(subrequests=9, internal_subrequests=9)))
+def test_fetches_and_binding_ops_have_separate_budgets() -> None:
+    outer, inner = CallScope(VERSION), CallScope(replace(VERSION, limits=Limits(subrequests=9, internal_subrequests=9)))
     inner.caller = outer
     for _ in range(2):
         inner.spend(external=True)
-    for scope in (inner, outer):  # what a bound worker fetches counts for its caller, too
-        with pytest.raises(QuotaExceeded, match=r"may make 2 fetches. `limits.subrequests`"):
+    for scope in (inner, outer):  # fetches of a bound worker also count for its caller
+        with pytest.raises(QuotaExceeded, match=r"may make 2 fetches. Raise `limits.subrequests`"):
             scope.spend(external=True)
     assert (inner.external, inner.internal) == (outer.external, outer.internal) == (2, 0)
     for _ in range(3):

@@ -29,7 +29,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Atoll]:
 
 @pytest.fixture
 def run(node: Atoll, upstream: Upstream, request: pytest.FixtureRequest) -> Callable[..., Answer]:
-    """Run the body of a fetch handler, in which UP is the server's address; returns what it answered."""
+    """Runs the body of a fetch handler, in which UP is the server's address; returns its answer."""
     count = 0
 
     def run(body: str, *, headers: dict[str, str] | None = None, data: bytes | None = None, **fields: object) -> Answer:

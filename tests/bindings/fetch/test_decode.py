@@ -1,4 +1,4 @@
-"""Content codings undone, however the bytes are cut on their way."""
+"""Decoding of content codings, whatever the split into packets."""
 
 from __future__ import annotations
 
@@ -33,24 +33,24 @@ def decoded(coding: str, pieces: list[bytes]) -> bytes:
     [("gzip", b"".join(GZIP)), ("zstd", b"".join(ZSTD)), ("zstd", SKIPPED + ZSTD[0] + SKIPPED + ZSTD[1])],
     ids=["gzip", "zstd", "zstd with frames to skip"],
 )
-def test_stretches_of_content_are_joined_wherever_a_packet_ends(coding: str, body: bytes) -> None:
+def test_members_are_joined_whatever_the_split_into_packets(coding: str, body: bytes) -> None:
     assert decoded(coding, [body]) == b"one two"
     assert decoded(coding, [body[at : at + 1] for at in range(len(body))]) == b"one two"
     for cut in range(1, len(body)):
         assert decoded(coding, [body[:cut], body[cut:]]) == b"one two"
 
 
-def test_what_is_no_further_stretch_is_ignored_with_all_that_follows() -> None:
+def test_trailing_garbage_is_ignored() -> None:
     assert decoded("gzip", [GZIP[0], b"\x1f", b"junk", GZIP[1]]) == b"one "
     assert decoded("gzip", [GZIP[0] + b"\0\0\0", GZIP[1]]) == b"one "
     assert decoded("zstd", [ZSTD[0], ZSTD[1][:2]]) == b"one "
 
 
 @pytest.mark.parametrize("coding", ["gzip", "zstd"])
-def test_a_body_of_nothing_but_beginnings_is_refused(coding: str) -> None:
+def test_a_body_of_empty_members_is_refused(coding: str) -> None:
     empty = gzip.compress(b"") if coding == "gzip" else zstd.compress(b"")
     assert decoded(coding, [empty * 500]) == b""
-    with pytest.raises(NetworkError, match="too many pieces"):
+    with pytest.raises(NetworkError, match="too many members"):
         decoded(coding, [empty * 5000])
 
 

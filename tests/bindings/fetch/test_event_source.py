@@ -1,4 +1,4 @@
-"""EventSource and a server that hangs up: what it hears, what it asks for again, and its end with the request."""
+"""EventSource with a server that closes the connection: events, reconnects, and its end with the request."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.upstream import Upstream
 Run = Callable[..., Answer]
 
 
-def test_events_of_a_server_that_hangs_up_and_comes_back(run: Run, upstream: Upstream) -> None:
+def test_events_of_a_server_that_closes_and_is_reconnected(run: Run, upstream: Upstream) -> None:
     upstream.seen.clear()
     answer = run(
         """const source = new EventSource(UP + "/events");
@@ -22,7 +22,7 @@ def test_events_of_a_server_that_hangs_up_and_comes_back(run: Run, upstream: Ups
         });
         return Response.json(heard);"""
     )
-    # The third answer, 204, says that there is no more.
+    # The third answer, 204, ends the stream.
     assert answer.json == ["open", ["one", "1", True], "again", "open", ["two", "1", True], "again"]
     asked = [seen for seen in upstream.seen if seen.line.startswith("GET /events")]
     assert [seen.get("last-event-id") for seen in asked] == [None, "1", "1"]

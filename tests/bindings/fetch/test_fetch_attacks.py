@@ -1,5 +1,7 @@
-"""Attacks from both sides: workers that want in or out where they may not, and servers that misbehave. Each ends in a
-clear error for that request only: the same worker is served as before."""
+"""Attacks from both sides: workers that try forbidden targets, and servers that misbehave.
+
+Each attack ends in a clear error for that request only: the same worker is served as before.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ from tests.upstream import Upstream
 
 Run = Callable[..., Answer]
 
-# Fetches argument 0 and tells how it ended.
+# Fetches argument 0 and reports the result.
 TRY = """try {{ const r = await fetch({0}); return new Response(r.status + ' ' + (await r.text()).slice(0, 200)); }}
   catch (error) {{ return new Response(`${{error}}`); }}"""
 
@@ -26,7 +28,7 @@ def attempt(run: Run, argument: str, **fields: object) -> str:
     return run(TRY.format(argument), **fields).text
 
 
-# --- workers that want where they may not ---
+# --- workers that try forbidden targets ---
 
 
 @pytest.mark.parametrize(
@@ -39,11 +41,11 @@ def attempt(run: Run, argument: str, **fields: object) -> str:
         "http://①⑥⑨.254.169.254/", "http://169。254。169。254/", "https://169.254.169.254/",
     ],
 )  # fmt: skip
-def test_no_internal_address_can_be_reached_however_it_is_written(run: Run, url: str) -> None:
+def test_no_internal_address_is_reachable_in_any_notation(run: Run, url: str) -> None:
     assert attempt(run, f"'{url}'").startswith("TypeError: error 1024")
 
 
-def test_no_redirect_leads_inside(run: Run) -> None:
+def test_no_redirect_reaches_an_internal_address(run: Run) -> None:
     for there in ("http://169.254.169.254/", "http://[::1]/", "//10.0.0.1/"):
         assert "error 1024" in attempt(run, f"UP + '/redirect/302?{there}'")
 
@@ -104,13 +106,16 @@ def test_names_and_values_with_line_breaks_never_leave_a_worker(run: Run, upstre
 @pytest.mark.parametrize(
     ("raw", "text"),
     [
-        ("SSH-2.0-OpenSSH_9\\r\\n", "no HTTP"),
-        ("HTTP/1.1 200 OK\\r\\nContent-Length: 3\\r\\nTransfer-Encoding: chunked\\r\\n\\r\\n0\\r\\n\\r\\n", "no HTTP"),
-        ("HTTP/1.1 200 OK\\r\\nContent-Length: 3\\r\\nContent-Length: 4\\r\\n\\r\\nabc", "no HTTP"),
-        ("HTTP/1.1 200 OK\\r\\nContent-Length: -3\\r\\n\\r\\nabc", "no HTTP"),
-        ("HTTP/1.1 200 OK\\r\\nTransfer-Encoding: chunked\\r\\n\\r\\nzz\\r\\n", "no HTTP"),
-        ("HTTP/1.1 200 OK\\r\\na: b\\0c\\r\\n\\r\\n", "no HTTP"),
-        ("HTTP/1.1 200 OK\\r\\na: b\\rSet-Cookie: evil=1\\r\\ncontent-length: 0\\r\\n\\r\\n", "no HTTP"),
+        ("SSH-2.0-OpenSSH_9\\r\\n", "invalid HTTP"),
+        (
+            "HTTP/1.1 200 OK\\r\\nContent-Length: 3\\r\\nTransfer-Encoding: chunked\\r\\n\\r\\n0\\r\\n\\r\\n",
+            "invalid HTTP",
+        ),
+        ("HTTP/1.1 200 OK\\r\\nContent-Length: 3\\r\\nContent-Length: 4\\r\\n\\r\\nabc", "invalid HTTP"),
+        ("HTTP/1.1 200 OK\\r\\nContent-Length: -3\\r\\n\\r\\nabc", "invalid HTTP"),
+        ("HTTP/1.1 200 OK\\r\\nTransfer-Encoding: chunked\\r\\n\\r\\nzz\\r\\n", "invalid HTTP"),
+        ("HTTP/1.1 200 OK\\r\\na: b\\0c\\r\\n\\r\\n", "invalid HTTP"),
+        ("HTTP/1.1 200 OK\\r\\na: b\\rSet-Cookie: evil=1\\r\\ncontent-length: 0\\r\\n\\r\\n", "invalid HTTP"),
         ("HTTP/1.1 999 Odd\\r\\ncontent-length: 0\\r\\n\\r\\n", "999"),
         ("HTTP/1.1 101 Switching Protocols\\r\\nUpgrade: x\\r\\nConnection: upgrade\\r\\n\\r\\n", "another protocol"),
         ("HTTP/1.1 200 OK\\r\\ncontent-length: 10\\r\\n\\r\\nabc", "Network connection lost"),
@@ -118,7 +123,7 @@ def test_names_and_values_with_line_breaks_never_leave_a_worker(run: Run, upstre
         ("", "Network connection lost"),
     ],
 )
-def test_what_is_no_response_is_an_error(run: Run, raw: str, text: str) -> None:
+def test_an_invalid_response_is_an_error(run: Run, raw: str, text: str) -> None:
     assert text in attempt(run, f"UP + '/raw', {{ method: 'POST', body: '{raw}' }}")
     assert attempt(run, "UP + '/fine'") == "200 GET /fine"
 
@@ -127,10 +132,10 @@ def test_what_is_no_response_is_an_error(run: Run, raw: str, text: str) -> None:
     ("lines", "text"),
     [
         ("a: b\\0c", "a header holds a NUL"),
-        ("transfer-encoding: gzip, chunked", "a transfer coding that nobody asked for"),
+        ("transfer-encoding: gzip, chunked", "a transfer coding that was not requested"),
     ],
 )
-def test_a_bad_head_is_no_response(run: Run, lines: str, text: str) -> None:
+def test_a_response_with_a_bad_head_is_an_error(run: Run, lines: str, text: str) -> None:
     raw = f"HTTP/1.1 200 OK\\r\\n{lines}\\r\\n\\r\\n0\\r\\n\\r\\n"
     answer = run(
         f"""return new Response(await fetch(UP + "/raw", {{ method: "POST", body: "{raw}" }}).catch(String))"""
@@ -160,7 +165,7 @@ def test_a_chunked_body_that_is_all_framing_ends(run: Run, path: str) -> None:
     assert "more framing than content" in attempt(run, f"UP + '/{path}'")
 
 
-def test_a_body_of_a_head_is_not_taken_for_the_next_response(run: Run) -> None:
+def test_the_body_of_a_head_response_is_not_the_next_response(run: Run) -> None:
     evil = "HTTP/1.1 200 OK\\r\\ncontent-length: 4\\r\\n\\r\\nevil"
     answer = run(f"""const all = [];
       for (let i = 0; i < 5; i++) {{
@@ -173,7 +178,7 @@ def test_a_body_of_a_head_is_not_taken_for_the_next_response(run: Run) -> None:
 
 @pytest.mark.parametrize("read", ["text()", "arrayBuffer()", "clone().text()", "json()", "blob()", "formData()"])
 def test_an_endless_body_is_an_error_for_its_reader_only(node: Atoll, upstream: Upstream, read: str) -> None:
-    """Read whole it would fill the isolate: who wants that gets an error, and who is served beside it notices nothing."""
+    """Read completely, it would fill the isolate. The reader gets an error, and concurrent calls are unaffected."""
     node.deploy(
         "whole",
         f"""let first; export default {{ async fetch(request) {{
@@ -190,7 +195,7 @@ def test_an_endless_body_is_an_error_for_its_reader_only(node: Atoll, upstream: 
     assert node.get("whole", "/beside").text == before
 
 
-def test_a_silent_server_is_given_up(run: Run, upstream: Upstream) -> None:
+def test_a_silent_server_times_out(run: Run, upstream: Upstream) -> None:
     upstream.release.clear()
     began = time.monotonic()
     assert "was silent for 1 s" in attempt(run, "UP + '/silent'")
@@ -220,19 +225,19 @@ def test_a_decompression_bomb_is_refused(node: Atoll, run: Run, coding: str) -> 
 def test_a_broken_coding_is_an_error(run: Run) -> None:
     assert "broke off before its end" in attempt(run, "UP + '/broken-gzip'")
     raw = "HTTP/1.1 200 OK\\r\\ncontent-encoding: gzip\\r\\ncontent-length: 5\\r\\n\\r\\nplain"
-    assert "no valid gzip" in attempt(run, f"UP + '/raw', {{ method: 'POST', body: '{raw}' }}")
+    assert "not valid gzip" in attempt(run, f"UP + '/raw', {{ method: 'POST', body: '{raw}' }}")
 
 
 @pytest.mark.parametrize(
     ("path", "text"), [("reset", "connection reset by"), ("short", "closed by"), ("hang-up", "closed by")]
 )
-def test_a_connection_that_breaks_says_so(run: Run, path: str, text: str) -> None:
+def test_a_broken_connection_is_a_clear_error(run: Run, path: str, text: str) -> None:
     answer = attempt(run, f"UP + '/{path}'")
     assert answer.startswith("TypeError: Network connection lost") and text in answer
 
 
-def test_a_body_that_breaks_on_its_way_through_cuts_the_client_off(node: Atoll, upstream: Upstream) -> None:
-    """Not one byte more, and no end that looks like one."""
+def test_a_body_that_breaks_in_transit_disconnects_the_client(node: Atoll, upstream: Upstream) -> None:
+    """The client gets not one byte more, and no valid end of the body."""
     node.deploy("through", f"export default {{ fetch() {{ return fetch('{upstream.url}/reset') }} }}")
     with node.connect() as client:
         client.sendall(f"GET / HTTP/1.1\r\nHost: {node.host('through')}\r\n\r\n".encode())
@@ -277,7 +282,7 @@ export default class extends WorkerEntrypoint {{
 
 
 def shared(node: Atoll, upstream: Upstream) -> list[dict[str, str]]:
-    """A worker that makes two fetches for each call, as a service binding."""
+    """A worker that makes two fetches per call, as a service binding."""
     node.deploy("shares", SHARED.format(url=upstream.url))
     return [{"type": "service", "name": "API", "service": "shares"}]
 
@@ -296,7 +301,7 @@ def test_workers_behind_service_bindings_share_the_six(node: Atoll, run: Run, up
 
 
 def test_calls_through_service_bindings_take_none_of_the_six(node: Atoll, run: Run, upstream: Upstream) -> None:
-    """Else those that were called could not do what their callers wait for."""
+    """Otherwise the called workers could not finish what their callers wait for."""
     answer = run(
         """const all = await Promise.all(Array.from({ length: 12 }, async (_, i) =>
         i % 2 ? env.API.two("/n" + i) : (await env.API.fetch("http://api/n" + i)).text()));
@@ -315,7 +320,7 @@ def test_many_small_fetches_at_once_all_succeed(run: Run) -> None:
     assert answer.text == "60GET /n59"
 
 
-def test_responses_nobody_reads_do_not_hold_up_the_seventh_for_ever(run: Run) -> None:
+def test_unread_responses_do_not_block_the_seventh_fetch_forever(run: Run) -> None:
     answer = run("""const held = []; for (let i = 0; i < 6; i++) held.push(await fetch(UP + "/endless"));
       const seventh = await (await fetch(UP + "/fine")).text();
       let error = ""; try { await held[0].text(); } catch (e) { error = e; }

@@ -1,4 +1,4 @@
-"""fetch() with cf.cacheTtl and its relatives: what comes from the cache and what does not."""
+"""fetch() with cf.cacheTtl and related options: what comes from the cache and what does not."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.upstream import Upstream
 
 Run = Callable[..., Answer]
 
-# Counts how often it was asked, and answers with the status, headers and size that its query wants.
+# Counts its requests, and answers with the status, headers and size from the query.
 ORIGIN = """let count = 0;
 export default { fetch(request) {
   const { searchParams } = new URL(request.url);
@@ -20,7 +20,7 @@ export default { fetch(request) {
   return new Response(body, { status: Number(searchParams.get("status") ?? 200), headers });
 } };"""
 
-# Asks until an answer comes from the cache, or so many times: what is kept is there a moment after it was read.
+# Fetches until an answer comes from the cache, up to a limit: a response is stored a moment after it is read.
 ASK = """
   const answers = [];
   for (let i = 0; i < TRIES && answers.at(-1)?.[1] !== "HIT"; i++) {
@@ -63,24 +63,24 @@ COOKIE = "headers=" + '{"set-cookie":"a=b"}'.replace('"', "%22")
         ("size=300000", "{cacheTtl: 60}", "{}", True),
     ],
 )
-def test_a_response_is_cached_as_the_request_says(
+def test_a_response_is_cached_as_the_request_demands(
     run: Run, origin: str, query: str, cf: str, headers: str, cached: bool
 ) -> None:
     where = f"{origin}?{query}&{abs(hash((cf, headers)))}"
     tries = 500 if cached else 3
     answer = run(f'const WHERE = "{where}", CF = {cf}, HEADERS = {headers}, TRIES = {tries};\n{ASK}')
     answers = answer.json
-    assert answers[0][1] == "-", "the first answer is the server's own"
+    assert answers[0][1] == "-", "the first answer comes from the server"
     assert (answers[-1][1] == "HIT") is cached
     if cached:
-        # Of one of the answers before: what is kept of the last one may be stored after the next was asked for.
+        # From any earlier answer: the last one may be stored after the next request.
         assert [answers[-1][0], answers[-1][2]] in [[text, size] for text, _, size in answers[:-1]]
 
 
 @pytest.mark.parametrize(
     "cf", ["{cacheTtl: 'long'}", "{cacheTtlByStatus: {'9': 1}}", "{cacheTtlByStatus: 5, cacheTtl: 1}"]
 )
-def test_what_the_cache_does_not_understand_is_a_type_error(run: Run, origin: str, cf: str) -> None:
+def test_invalid_cache_options_are_type_errors(run: Run, origin: str, cf: str) -> None:
     answer = run(f'return fetch("{origin}", {{cf: {cf}}}).catch((error) => new Response(`${{error}}`));')
     assert answer.text.startswith("TypeError: fetch: cf.")
 
@@ -97,13 +97,13 @@ def test_a_cache_key_is_one_for_many_urls(run: Run, origin: str) -> None:
     assert run(script).text == "hit"
 
 
-def test_what_another_server_encoded_is_decoded_from_the_cache_too(run: Run, upstream: Upstream) -> None:
+def test_an_encoded_response_is_decoded_from_the_cache(run: Run, upstream: Upstream) -> None:
     script = f'const WHERE = UP + "/coded/gzip", CF = {{ cacheTtl: 60 }}, HEADERS = {{}}, TRIES = 500;\n{ASK}'
     answers = run(script).json
     assert answers[-1] == [answers[0][0], "HIT", 200] and "\ufffd" not in answers[0][0]
     asked = len(upstream.seen)
     assert run(script).json[0] == answers[-1]
-    assert len(upstream.seen) == asked, "nobody was asked again"
+    assert len(upstream.seen) == asked, "the server is not called again"
 
 
 def test_a_body_that_is_not_read_to_its_end_is_not_kept(run: Run, origin: str) -> None:

@@ -1,4 +1,4 @@
-"""Packages that speak to other servers, unchanged from npm: they find the fetch() they expect."""
+"""Client packages, unchanged from npm: they find the fetch() they expect."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_clients_of_other_servers(node: Atoll, clients: str, path: str, answer: 
     assert node.get(clients, path).json == answer
 
 
-def test_what_aws4fetch_signs_arrives(node: Atoll, clients: str, upstream: Upstream) -> None:
+def test_a_request_signed_by_aws4fetch_arrives(node: Atoll, clients: str, upstream: Upstream) -> None:
     assert node.get(clients, "/aws").json == 200
     seen = upstream.last()
     assert (seen.body, seen.get("x-amz-date")) == (b"content", "20260101T000000Z")

@@ -1,4 +1,4 @@
-"""fetch() where its standard says something that is easily done otherwise; found by web-platform-tests."""
+"""Details of the fetch() standard that are easy to get wrong; found by web-platform-tests."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_a_fetched_response_is_basic(run: Run) -> None:
         ("", (None, None)),
     ],
 )
-def test_caches_on_the_way_are_told_the_mode(
+def test_the_cache_mode_is_sent_to_caches(
     run: Run, upstream: Upstream, init: str, told: tuple[str | None, str | None]
 ) -> None:
     run(
@@ -38,7 +38,7 @@ def test_caches_on_the_way_are_told_the_mode(
     assert (upstream.last().get("cache-control"), upstream.last().get("pragma")) == told
 
 
-def test_values_of_headers_are_any_bytes_but_ends_of_lines(run: Run, upstream: Upstream) -> None:
+def test_header_values_may_be_any_bytes_except_line_ends(run: Run, upstream: Upstream) -> None:
     value = "".join(f"\\x{code:02x}" for code in range(1, 256) if code not in (9, 10, 13, 32))
     raw = "HTTP/1.1 200 OK\\r\\nx-odd: \\x01\\x0b\\x7f\\r\\nfolded: a\\r\\n b\\r\\ncontent-length: 0\\r\\n\\r\\n"
     answer = run(
@@ -65,12 +65,12 @@ def test_bytes_of_a_location_are_escaped(run: Run, upstream: Upstream, location:
     assert answer.text == upstream.url + found
 
 
-def test_a_part_is_asked_for_without_a_coding(run: Run, upstream: Upstream) -> None:
+def test_a_range_request_accepts_only_the_identity_coding(run: Run, upstream: Upstream) -> None:
     run("return fetch(UP + '/fine', { headers: { range: 'bytes=0-1' } })")
     assert upstream.last().get("accept-encoding") == "identity"
 
 
-def test_who_asks_is_told_unless_the_worker_says(run: Run, upstream: Upstream) -> None:
+def test_the_user_agent_is_sent_unless_the_worker_sets_it(run: Run, upstream: Upstream) -> None:
     run("return fetch(UP + '/fine')")
     assert upstream.last().get("user-agent") == "Atoll"
     run("return fetch(UP + '/fine', { headers: { 'User-Agent': 'mine' } })")
@@ -86,7 +86,7 @@ def test_statuses_without_a_body(run: Run, status: int) -> None:
     assert run(script.replace("RAW", f"'{raw}'")).json == [status, None]
 
 
-def test_a_body_in_no_coding_is_an_error_of_the_body(run: Run) -> None:
+def test_an_undecodable_body_is_an_error_of_the_body(run: Run) -> None:
     raw = "HTTP/1.1 200 OK\\r\\ncontent-encoding: gzip\\r\\ncontent-length: 3\\r\\n\\r\\nabc"
     answer = run(
         f"const r = await fetch(UP + '/raw', {{ method: 'POST', body: '{raw}' }});"
@@ -116,7 +116,7 @@ def test_integrity(run: Run) -> None:
         assert answer.text == expected, integrity
 
 
-def test_aborting_is_heard_at_once(run: Run) -> None:
+def test_aborting_takes_effect_at_once(run: Run) -> None:
     answer = run("""
       const order = [];
       const next = (name) => Promise.resolve().then(() => order.push(name));
@@ -136,7 +136,7 @@ def test_aborting_is_heard_at_once(run: Run) -> None:
     assert answer.json == ["no", "fetch", "then", "AbortError", "then", "AbortError"]
 
 
-def test_a_broken_response_is_heard_of_without_reading(run: Run) -> None:
+def test_a_broken_response_is_reported_without_reading_it(run: Run) -> None:
     raw = "HTTP/1.1 200 OK\\r\\ntransfer-encoding: chunked\\r\\n\\r\\n3\\r\\nabc\\r\\n"
     answer = run(
         f"const r = await fetch(UP + '/raw', {{ method: 'POST', body: '{raw}' }}); const reader = r.body.getReader();"
@@ -145,7 +145,7 @@ def test_a_broken_response_is_heard_of_without_reading(run: Run) -> None:
     assert answer.text == "TypeError"
 
 
-def test_only_what_is_cached_is_nothing(run: Run, upstream: Upstream) -> None:
+def test_only_if_cached_is_a_type_error_without_a_request(run: Run, upstream: Upstream) -> None:
     before = len(upstream.seen)
     init = "{ cache: 'only-if-cached', mode: 'same-origin' }"
     assert (

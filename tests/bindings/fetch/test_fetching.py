@@ -1,4 +1,4 @@
-"""One fetch under way, whoever ends it."""
+"""One fetch in progress, and the ways in which it ends."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from atoll.errors import NetworkError
 
 
 class Silent:
-    """An answerer from which nothing comes until it is closed."""
+    """An answerer that is silent until it is closed."""
 
     at_end = False
 
@@ -32,7 +32,7 @@ class Silent:
         self.closed.set_result(None)
 
 
-async def test_who_reads_when_it_is_closed_is_told_why() -> None:
+async def test_a_reader_gets_the_reason_of_a_close() -> None:
     fetching = Fetching("server:80", None)
     fetching.begin(Silent())
     reading = asyncio.ensure_future(fetching.read(False))
@@ -42,11 +42,11 @@ async def test_who_reads_when_it_is_closed_is_told_why() -> None:
         await reading
 
 
-async def test_a_read_that_nobody_wants_any_more_just_ends() -> None:
+async def test_an_abandoned_read_just_ends() -> None:
     fetching = Fetching("server:80", None)
     fetching.begin(Silent())
     reading = fetching.read(False)
-    reading.send(None)  # as the broker does: to its first wait, and then the call is over
+    reading.send(None)  # as the broker does: runs to its first wait, then the call ends
     fetching.close()
     reading.close()
     assert not fetching.is_reading

@@ -1,4 +1,4 @@
-"""The places of one request: who waits gets the next that is free, and nobody is forgotten."""
+"""The places of one request: a waiting fetch gets the next free place, and no place is lost."""
 
 from __future__ import annotations
 
@@ -8,29 +8,29 @@ import pytest
 
 from atoll.bindings.fetch import lane
 from atoll.bindings.fetch.fetching import Fetching
-from atoll.bindings.fetch.lane import AT_ONCE, Lane, Places
-from atoll.bindings.scope import Scope
+from atoll.bindings.fetch.lane import AT_ONCE, Lane, LanePlaces
+from atoll.bindings.scope import CallScope
 from tests.engine.engine_room import HELLO, script
 
 
 @pytest.fixture
-def places(monkeypatch: pytest.MonkeyPatch) -> Places:
-    monkeypatch.setattr(lane, "PATIENCE", 600)  # a place that nobody is told of would be waited for as long
-    return Places()
+def places(monkeypatch: pytest.MonkeyPatch) -> LanePlaces:
+    monkeypatch.setattr(lane, "PATIENCE", 600)  # a fetch that misses its signal would wait this long
+    return LanePlaces()
 
 
 def fetches(count: int) -> list[Fetching]:
     return [Fetching(f"server {i}", None) for i in range(count)]
 
 
-async def entering(places: Places, fetching: Fetching) -> asyncio.Task[None]:
+async def entering(places: LanePlaces, fetching: Fetching) -> asyncio.Task[None]:
     task = asyncio.ensure_future(places.enter(fetching))
     for _ in range(3):
         await asyncio.sleep(0)
     return task
 
 
-async def test_a_place_that_an_aborted_fetch_waited_for_goes_to_the_next(places: Places) -> None:
+async def test_the_place_of_an_aborted_waiting_fetch_goes_to_the_next(places: LanePlaces) -> None:
     held = fetches(AT_ONCE)
     for each in held:
         places.take(each)
@@ -42,24 +42,24 @@ async def test_a_place_that_an_aborted_fetch_waited_for_goes_to_the_next(places:
     assert not places.has_room
 
 
-async def test_a_place_that_was_offered_to_an_aborted_fetch_goes_to_the_next(places: Places) -> None:
+async def test_a_place_offered_to_an_aborted_fetch_goes_to_the_next(places: LanePlaces) -> None:
     held = fetches(AT_ONCE)
     for each in held:
         places.take(each)
     first, second = [await entering(places, each) for each in fetches(2)]
-    places.leave(held[0])  # the first is told,
-    first.cancel()  # and goes before it could take it
+    places.leave(held[0])  # the first waiter is notified
+    first.cancel()  # and is cancelled before it takes the place
     await asyncio.gather(first, return_exceptions=True)
     await asyncio.wait_for(second, 30)
 
 
-async def test_who_comes_when_a_place_is_free_waits_behind_those_who_wait(places: Places) -> None:
+async def test_a_new_fetch_queues_behind_waiting_ones(places: LanePlaces) -> None:
     held = fetches(AT_ONCE)
     for each in held:
         places.take(each)
     waited = await entering(places, *fetches(1))
     places.leave(held[0])
-    assert not places.has_room  # though the one who waited has not gone on yet
+    assert not places.has_room  # although the waiter has not run yet
     late = await entering(places, *fetches(1))
     await asyncio.wait_for(waited, 30)
     assert not late.done()
@@ -67,7 +67,7 @@ async def test_who_comes_when_a_place_is_free_waits_behind_those_who_wait(places
     await asyncio.wait_for(late, 30)
 
 
-async def test_who_never_had_a_place_gives_none_back(places: Places) -> None:
+async def test_a_fetch_without_a_place_releases_none(places: LanePlaces) -> None:
     for each in fetches(AT_ONCE):
         places.take(each)
     waits = await entering(places, *fetches(1))
@@ -79,7 +79,7 @@ async def test_who_never_had_a_place_gives_none_back(places: Places) -> None:
 
 def test_a_call_through_a_service_binding_has_the_places_of_its_caller() -> None:
     version = script(HELLO)
-    caller, callee, last = Scope(version), Scope(version), Scope(version)
+    caller, callee, last = CallScope(version), CallScope(version), CallScope(version)
     callee.caller, last.caller = caller, callee
     theirs = last.local(Lane)
     assert theirs.places is caller.local(Lane).places is callee.local(Lane).places
@@ -89,12 +89,12 @@ def test_a_call_through_a_service_binding_has_the_places_of_its_caller() -> None
     for each in fetches(AT_ONCE - 1):
         theirs.places.take(each)
     assert not caller.local(Lane).places.has_room
-    last.close()  # what it held is the others' again
+    last.close()  # its places are free again
     assert caller.local(Lane).places.has_room
 
 
-def test_a_call_whose_caller_is_over_has_places_of_its_own() -> None:
-    caller, callee = Scope(script(HELLO)), Scope(script(HELLO))
+def test_a_call_whose_caller_has_ended_has_its_own_places() -> None:
+    caller, callee = CallScope(script(HELLO)), CallScope(script(HELLO))
     callee.caller = caller
     caller.close()
     assert callee.local(Lane).places.has_room

@@ -1,16 +1,16 @@
-"""fetch() to a real nginx: what a server that everybody runs does with it."""
+"""fetch() to a real nginx."""
 
 from __future__ import annotations
 
 import gzip
 import os
-import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.debian import require
 from tests.running import Answer, Atoll, free_port
 
 Run = Callable[..., Answer]
@@ -19,10 +19,7 @@ SIZE = 64 << 20
 
 @pytest.fixture(scope="module")
 def nginx(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    if shutil.which("nginx") is None and os.geteuid() == 0:
-        subprocess.run(["apt-get", "install", "-y", "-q", "nginx-light"], check=False, capture_output=True)
-    if shutil.which("nginx") is None:
-        pytest.skip("needs nginx (apt install nginx-light)")
+    require("nginx-light", "nginx")
     folder, port = tmp_path_factory.mktemp("upstream"), free_port()
     os.chmod(folder, 0o755)
     (folder / "text.html").write_text("some text " * 1000)
@@ -51,20 +48,20 @@ def test_text_in_gzip_redirects_and_ranges(run: Run, nginx: str) -> None:
     assert answer.json == [True, f"{nginx}/text.html", 10_000, 206, "text", "bytes 5-8/10000"]
 
 
-def test_what_nginx_encoded_for_the_client_passes_as_it_is(run: Run, nginx: str) -> None:
+def test_a_body_encoded_by_nginx_passes_unchanged(run: Run, nginx: str) -> None:
     answer = run(f'return fetch("{nginx}/text.html", request)', headers={"Accept-Encoding": "gzip"})
     assert answer.headers["content-encoding"] == "gzip"
     assert gzip.decompress(answer.body) == b"some text " * 1000
 
 
-def test_connections_that_nginx_closes_every_third_time_are_no_error(run: Run, nginx: str) -> None:
+def test_connections_that_nginx_closes_cause_no_error(run: Run, nginx: str) -> None:
     answer = run(f"""let all = 0; for (let i = 0; i < 5; i++) {{
       const answers = await Promise.all(Array.from({{ length: 8 }}, async () => (await fetch("{nginx}/echo")).text()));
       all += answers.filter((text) => text.startsWith("GET127.0.0.1")).length; }} return new Response(all)""")
     assert answer.text == "40"
 
 
-def test_an_answer_of_nginx_before_it_has_the_body_is_the_answer(run: Run, nginx: str) -> None:
+def test_an_early_answer_of_nginx_is_accepted(run: Run, nginx: str) -> None:
     answer = run(f"""const body = new ReadableStream({{ pull(c) {{ c.enqueue(new Uint8Array(65536)) }} }});
       const r = await fetch("{nginx}/text.html", {{ method: "PUT", body, duplex: "half" }}); return new Response(r.status)""")
     assert answer.text == "405"

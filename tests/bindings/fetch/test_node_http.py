@@ -1,4 +1,4 @@
-"""node:http and node:https: requests of Node's kind, sent with fetch."""
+"""node:http and node:https: requests in Node's API, sent with fetch."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ const ask = (...args) => new Promise((resolve, reject) => http.get(...args, reso
 """
 
 
-def test_get_gives_status_headers_and_body(run: Callable[..., Answer]) -> None:
+def test_get_returns_status_headers_and_body(run: Callable[..., Answer]) -> None:
     found = run(
         HELPERS
         + """
@@ -44,7 +44,7 @@ def test_a_request_sends_what_is_written_to_it(run: Callable[..., Answer]) -> No
     assert found[0] == 200 and "hello there" in found[1]
 
 
-def test_what_cannot_be_reached_is_an_error_event(run: Callable[..., Answer]) -> None:
+def test_an_unreachable_server_is_an_error_event(run: Callable[..., Answer]) -> None:
     answer = run(
         HELPERS
         + """
@@ -58,7 +58,7 @@ def test_what_cannot_be_reached_is_an_error_event(run: Callable[..., Answer]) ->
     assert answer.json == [True, True]
 
 
-def test_a_destroyed_request_asks_nobody(run: Callable[..., Answer]) -> None:
+def test_a_destroyed_request_is_not_sent(run: Callable[..., Answer]) -> None:
     answer = run(
         HELPERS
         + """
@@ -69,3 +69,31 @@ def test_a_destroyed_request_asks_nobody(run: Callable[..., Answer]) -> None:
         """
     )
     assert answer.text == "changed my mind"
+
+
+def test_a_body_keeps_the_coding_of_its_headers(run: Callable[..., Answer]) -> None:
+    """As in Node: node-fetch, got and axios request codings and decode them themselves."""
+    found = run(
+        HELPERS
+        + """
+        const zlib = await import("node:zlib");
+        const { buffer } = await import("node:stream/consumers");
+        const undo = { gzip: zlib.gunzipSync, deflate: zlib.inflateSync, br: null, undefined: (bytes) => bytes };
+        const found = [];
+        for (const coding of ["gzip", "deflate", "br", ""]) {
+          for (const size of [1, 65536, 300000]) {
+            const headers = coding === "" ? {} : { "Accept-Encoding": coding };
+            const message = await ask(`${UP}/coded-bytes/${coding || "gzip"}/${size}`, { headers });
+            const told = message.headers["content-encoding"];
+            const length = message.headers["content-length"];
+            const bytes = await buffer(message);
+            if (told !== (coding || undefined)) found.push([coding, size, told]);
+            if (told !== undefined && Number(length) !== bytes.length) found.push([coding, size, length, bytes.length]);
+            if (told !== "br" && undo[told](bytes).length !== size) found.push([coding, size, bytes.length]);
+          }
+        }
+        return Response.json(found);
+        """,
+        limits={"cpu_ms": 2000},
+    ).json
+    assert found == []

@@ -1,4 +1,4 @@
-"""Where a worker may connect to, as its deploy, its tenant and the operator say: over the API, to a real server."""
+"""Where a worker may connect, by the rules of its deploy, its tenant and the operator: to a real server."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ def test_the_egress_of_a_deploy_narrows_a_worker(
     assert run(TRY, egress=rules).text == expected.replace("PORT", port)
 
 
-def test_it_stays_until_it_is_changed_and_is_shown(node: Atoll, upstream: Upstream) -> None:
+def test_the_egress_of_a_worker_persists_and_is_shown(node: Atoll, upstream: Upstream) -> None:
     source = f"const UP = '{upstream.url}'; export default {{ async fetch() {{ {TRY} }} }};"
     shown = node.deploy("narrow", source, egress={"deny": ["127.0.0.1"]})
     assert shown["egress"] == {"allow": [], "deny": ["127.0.0.1"]}
-    node.deploy("narrow", source + " ")  # a new version that does not speak of it
+    node.deploy("narrow", source + " ")  # a new version without the field
     assert "error 1024" in node.get("narrow").text
     node.deploy("narrow", egress={})
     assert node.get("narrow").text == "GET /fine"
@@ -46,7 +46,7 @@ def test_it_stays_until_it_is_changed_and_is_shown(node: Atoll, upstream: Upstre
 @pytest.mark.parametrize(
     "egress", [{"allow": ["http://a"]}, {"deny": ["10.0.0.0/99"]}, {"only": []}, {"deny": "a"}, ["a"]]
 )
-def test_rules_that_make_no_sense_are_refused(node: Atoll, egress: object) -> None:
+def test_invalid_rules_are_refused(node: Atoll, egress: object) -> None:
     answer = node.control(
         "POST", "/api/workers", {"name": "bad-rules", "script": "export default {fetch() {}}", "egress": egress}
     )
@@ -54,7 +54,7 @@ def test_rules_that_make_no_sense_are_refused(node: Atoll, egress: object) -> No
     assert "egress" in answer.json["error"]["message"]
 
 
-def test_the_rules_of_a_tenant_hold_for_all_its_workers_from_the_next_request_on(node: Atoll, run: Run) -> None:
+def test_the_rules_of_a_tenant_apply_to_all_its_workers_at_once(node: Atoll, run: Run) -> None:
     before = node.control("GET", "/api/workers/narrow-tenant")
     assert before.status == 404
     assert run(TRY).text == "GET /fine"
@@ -67,7 +67,7 @@ def test_the_rules_of_a_tenant_hold_for_all_its_workers_from_the_next_request_on
     assert run(TRY).text == "GET /fine"
 
 
-def test_what_went_out_is_counted(node: Atoll, run: Run) -> None:
+def test_outgoing_requests_are_counted(node: Atoll, run: Run) -> None:
     def count(name: str) -> float:
         text = node.control("GET", "/metrics").text
         return next(float(line.split()[1]) for line in text.splitlines() if line.startswith(f"{name} "))
@@ -85,11 +85,14 @@ def test_what_went_out_is_counted(node: Atoll, run: Run) -> None:
         ({"allow": ["served.localhost"]}, True),
         ({"allow": ["*.localhost:80"]}, True),
         ({"allow": ["other.localhost"]}, False),
-        ({"allow": ["127.0.0.0/8", "::/0", "0.0.0.0/0"]}, False),  # a worker of the node is reached by no address
+        (
+            {"allow": ["127.0.0.0/8", "::/0", "0.0.0.0/0"]},
+            False,
+        ),  # a worker of the node is reached by name and not by address
         ({"allow": ["served.localhost"], "deny": ["served.localhost"]}, False),
     ],
 )
-def test_the_lists_hold_for_hosts_of_the_node_too(
+def test_the_rules_apply_to_hosts_of_the_node_too(
     node: Atoll, run: Run, egress: dict[str, list[str]], is_reached: bool
 ) -> None:
     node.deploy("served", "export default { fetch() { return new Response('reached'); } };")

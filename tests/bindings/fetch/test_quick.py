@@ -1,4 +1,4 @@
-"""The second fetch like another one takes a shorter way (bindings/fetch/quick.py): nobody may notice but by the clock."""
+"""Repeated fetches take a shorter path (bindings/fetch/quick.py). Only the timing may differ."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.upstream import Upstream
 
 Run = Callable[..., Answer]
 
-# A request on a connection that is open, to a server that was asked before in just that way.
+# A request on an open connection, to a server that got the same request before.
 WARM = "await (await fetch(UP + '/warm')).text(); await (await fetch(UP + '/warm')).text();"
 
 
@@ -21,7 +21,7 @@ def count(node: Atoll, op: str) -> float:
     return next((float(line.removeprefix(name)) for line in lines if line.startswith(name)), 0)
 
 
-def test_requests_differ_in_nothing_but_their_path_and_body(run: Run, upstream: Upstream) -> None:
+def test_repeated_requests_differ_only_in_path_and_body(run: Run, upstream: Upstream) -> None:
     before = len(upstream.seen)
     run("""for (let i = 0; i < 4; i++) {
         const r = await fetch(UP + "/echo/" + i + "?q=" + i, { method: "POST", body: "b".repeat(i), headers: { "X-A": "a" } });
@@ -43,13 +43,13 @@ def test_a_path_that_looks_like_part_of_a_host_stays_one(run: Run, upstream: Ups
     assert [seen.line.split()[1] for seen in upstream.seen[-4:]] == ["/?x=/a", "/?x=/b", "/?x=/c", "/%2f/d"]
 
 
-def test_a_connection_that_the_server_closed_is_no_error(run: Run) -> None:
+def test_a_connection_closed_by_the_server_is_not_an_error(run: Run) -> None:
     script = "const all = []; for (let i = 0; i < 5; i++) all.push(await (await fetch(UP + '/once')).text());"
     assert run(f"{WARM} {script} return Response.json(all)").json == ["once"] * 5
 
 
 @pytest.mark.parametrize(("method", "times"), [("GET", 2), ("PUT", 2), ("POST", 1), ("PATCH", 1)])
-def test_only_what_may_be_acted_upon_twice_is_sent_again(run: Run, upstream: Upstream, method: str, times: int) -> None:
+def test_only_idempotent_requests_are_retried(run: Run, upstream: Upstream, method: str, times: int) -> None:
     before = len(upstream.seen)
     answer = run(f"""const ask = async (path) => (await fetch(UP + path, {{ method: "{method}" }})).text();
       await ask("/a"); await ask("/b");
@@ -58,11 +58,11 @@ def test_only_what_may_be_acted_upon_twice_is_sent_again(run: Run, upstream: Ups
     assert len([seen for seen in upstream.seen[before:] if "/hang-up" in seen.line]) == times
 
 
-def test_a_small_body_behind_its_head_comes_with_it(run: Run, node: Atoll) -> None:
+def test_a_small_body_arrives_with_its_head(run: Run, node: Atoll) -> None:
     answer = run(f"{WARM} return fetch(UP + '/pieces')")
     before = count(node, "fetch.read") + count(node, "fetch.send")
     assert answer.text == "in two pieces"
-    # Not every time on a busy machine: the body may be later than anyone waits.
+    # On a busy machine not every time: the body may arrive too late.
     for _ in range(20):
         assert run(f"{WARM} return fetch(UP + '/pieces')").text == "in two pieces"
         now = count(node, "fetch.read") + count(node, "fetch.send")
@@ -72,14 +72,14 @@ def test_a_small_body_behind_its_head_comes_with_it(run: Run, node: Atoll) -> No
     pytest.fail("it never came in one piece")
 
 
-def test_a_body_that_is_late_does_not_hold_up_its_head(run: Run, upstream: Upstream) -> None:
+def test_a_late_body_does_not_delay_its_head(run: Run, upstream: Upstream) -> None:
     upstream.release.clear()
     answer = run(f"{WARM} const r = await fetch(UP + '/wait'); r.body.cancel(); return new Response(r.status)")
     upstream.release.set()
     assert answer.text == "200"
 
 
-def test_it_can_be_aborted_before_it_is_answered(run: Run, upstream: Upstream) -> None:
+def test_a_quick_fetch_can_be_aborted_before_its_answer(run: Run, upstream: Upstream) -> None:
     upstream.release.clear()
     answer = run(f"""{WARM} const controller = new AbortController(); setTimeout(() => controller.abort(), 30);
       try {{ await fetch(UP + "/silent", {{ signal: controller.signal }}) }} catch (error) {{
@@ -88,7 +88,7 @@ def test_it_can_be_aborted_before_it_is_answered(run: Run, upstream: Upstream) -
     assert answer.text == "AbortError GET /fine"
 
 
-def test_a_client_that_leaves_takes_it_along(node: Atoll, upstream: Upstream) -> None:
+def test_a_client_that_disconnects_cancels_its_quick_fetch(node: Atoll, upstream: Upstream) -> None:
     upstream.release.clear()
     node.deploy(
         "leaves",
@@ -104,7 +104,7 @@ def test_a_client_that_leaves_takes_it_along(node: Atoll, upstream: Upstream) ->
     upstream.release.set()
 
 
-def test_a_server_that_is_silent_is_given_up(run: Run, upstream: Upstream) -> None:
+def test_a_silent_server_times_out_on_the_quick_path(run: Run, upstream: Upstream) -> None:
     upstream.release.clear()
     answer = run(
         f"{WARM} try {{ return await fetch(UP + '/silent') }} catch (error) {{ return new Response(`${{error}}`) }}"
@@ -123,7 +123,7 @@ def test_six_at_once_and_the_rest_wait(run: Run, upstream: Upstream) -> None:
     upstream.release.set()
 
 
-def test_rules_that_change_hold_for_what_was_asked_before(node: Atoll, upstream: Upstream) -> None:
+def test_changed_rules_apply_to_known_targets(node: Atoll, upstream: Upstream) -> None:
     node.deploy(
         "asks",
         f"""export default {{ async fetch() {{ try {{ return await fetch("{upstream.url}/fine") }}
@@ -170,7 +170,7 @@ def test_a_fetch_of_a_worker_of_the_node_can_be_aborted(node: Atoll, run: Run) -
     node.wait_until(lambda: node.get("callee", "/aborted").text != "0")
 
 
-def test_a_call_that_ends_takes_its_fetches_of_other_workers_along(node: Atoll, run: Run) -> None:
+def test_fetches_to_other_workers_end_with_their_call(node: Atoll, run: Run) -> None:
     node.deploy("callee", CALLEE)
     before = int(node.get("callee", "/aborted").text)
     assert (

@@ -1,4 +1,4 @@
-"""The reason phrase of a response, from whoever says it to the client: `statusText`."""
+"""The reason phrase of a response (`statusText`), from its origin to the client."""
 
 from __future__ import annotations
 
@@ -39,26 +39,26 @@ def test_a_client_sees_the_status_text_of_a_worker(run: Run, response: str, stat
     assert (answer.status, answer.reason) == (status, reason)
 
 
-def test_head_is_answered_with_it_too(run: Run, node: Atoll) -> None:
+def test_head_has_the_status_text_too(run: Run, node: Atoll) -> None:
     node.deploy("reason-of-head", f"export default {{ fetch() {{ return {STREAM} }} }};")
     assert node.request("HEAD", node.host("reason-of-head")).reason == "Streamed"
 
 
-@pytest.mark.parametrize("size", [5, 5_000_000])  # the second goes past the engine
+@pytest.mark.parametrize("size", [5, 5_000_000])  # the second bypasses the engine
 @pytest.mark.parametrize("pass_on", ["return r", "return new Response(r.body, r)"])
-def test_a_proxy_passes_on_what_the_server_said(run: Run, size: int, pass_on: str) -> None:
+def test_a_proxy_passes_on_the_reason_phrase_of_the_server(run: Run, size: int, pass_on: str) -> None:
     answer = run(f"const r = await fetch(UP + '/reason/{size}/Fine%20%E4'); {pass_on}")
     assert (answer.status, answer.reason, len(answer.body)) == (200, "Fine ä", size)
 
 
 @pytest.mark.parametrize("reason", ["a\x01b\x7f", "y" * 3000])
-def test_a_phrase_of_a_server_that_nobody_may_send_is_mended(run: Run, reason: str) -> None:
+def test_an_invalid_reason_phrase_of_a_server_is_repaired(run: Run, reason: str) -> None:
     answer = run(f"return await fetch(UP + '/reason/5/{quote(reason, encoding='latin-1')}')")
     assert (answer.status, answer.reason) == (200, "ab" if reason.startswith("a") else "y" * 1024)
 
 
 @pytest.mark.parametrize("size", [5, 500_000])
-def test_a_worker_that_asks_another_one_sees_its_words(run: Run, node: Atoll, size: int) -> None:
+def test_a_worker_sees_the_status_text_of_another_worker(run: Run, node: Atoll, size: int) -> None:
     source = f'new Response("x".repeat({size}), {{ status: 418, statusText: "Short and Stout" }})'
     node.deploy("teapot", f"export default {{ fetch() {{ return {source} }} }};")
     url = f"http://{node.host('teapot')}/"

@@ -1,4 +1,4 @@
-"""When the disk is full, cannot be written to or is damaged: a clear error, nothing lost, and on it goes afterwards."""
+"""The disk is full, read-only or damaged: a clear error, nothing lost, and recovery afterwards."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from atoll.bindings.kv.sqlite import SqliteKV
-from atoll.bindings.kv.store import Entry, Space
+from atoll.bindings.kv.store import Space, StoredValue
 from atoll.errors import StorageFailed
 from tests.disks import SmallDisk, small_disk
 from tests.running import COMMAND
@@ -25,7 +25,7 @@ def disk(tmp_path: Path) -> Iterator[SmallDisk]:
         yield made
 
 
-async def test_a_full_disk_is_told_and_loses_nothing_and_recovers(disk: SmallDisk) -> None:
+async def test_a_full_disk_is_a_clear_error_loses_nothing_and_recovers(disk: SmallDisk) -> None:
     ballast = disk.folder / "other"
     ballast.write_bytes(bytes(20 << 20))
     store = SqliteKV(disk.folder / "kv.db")
@@ -33,19 +33,19 @@ async def test_a_full_disk_is_told_and_loses_nothing_and_recovers(disk: SmallDis
     stored = 0
     with pytest.raises(StorageFailed, match="full"):
         for stored in range(100):
-            await store.put(SPACE, [(b"%d" % stored, Entry(bytes([stored]) * (1 << 20)))])
+            await store.put(SPACE, [(b"%d" % stored, StoredValue(bytes([stored]) * (1 << 20)))])
     assert 5 < stored < 99
     for key in range(stored):
         [entry] = await store.get(SPACE, [b"%d" % key], NOW)
-        assert entry == Entry(bytes([key]) * (1 << 20)), "what was answered is there"
+        assert entry == StoredValue(bytes([key]) * (1 << 20)), "every acknowledged value is there"
     assert await store.get(SPACE, [b"%d" % stored], NOW) == [None]
     ballast.unlink()
-    await store.put(SPACE, [(b"%d" % stored, Entry(b"now it fits"))])
-    assert await store.get(SPACE, [b"%d" % stored], NOW) == [Entry(b"now it fits")]
+    await store.put(SPACE, [(b"%d" % stored, StoredValue(b"now it fits"))])
+    assert await store.get(SPACE, [b"%d" % stored], NOW) == [StoredValue(b"now it fits")]
     await store.close()
 
 
-def test_a_data_folder_that_cannot_be_written_to_is_said_at_the_start(disk: SmallDisk) -> None:
+def test_an_unwritable_data_folder_is_reported_at_the_start(disk: SmallDisk) -> None:
     data = disk.folder / "data"
     data.mkdir()
     subprocess.run(["mount", "-o", "remount,ro", str(disk.folder)], check=True)
@@ -58,17 +58,17 @@ def test_a_data_folder_that_cannot_be_written_to_is_said_at_the_start(disk: Smal
 async def test_a_file_that_cannot_grow_fails_writes_only_and_recovers(tmp_path: Path) -> None:
     store = SqliteKV(tmp_path / "kv.db")
     await store.create(SPACE, NOW)
-    await store.put(SPACE, [(b"before", Entry(bytes(500_000)))])
+    await store.put(SPACE, [(b"before", StoredValue(bytes(500_000)))])
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (600_000, hard))
     try:
         with pytest.raises(StorageFailed):
-            await store.put(SPACE, [(b"large", Entry(bytes(2_000_000)))])
-        assert await store.get(SPACE, [b"before", b"large"], NOW) == [Entry(bytes(500_000)), None]
+            await store.put(SPACE, [(b"large", StoredValue(bytes(2_000_000)))])
+        assert await store.get(SPACE, [b"before", b"large"], NOW) == [StoredValue(bytes(500_000)), None]
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    await store.put(SPACE, [(b"large", Entry(bytes(2_000_000)))])
-    assert await store.get(SPACE, [b"large"], NOW) == [Entry(bytes(2_000_000))]
+    await store.put(SPACE, [(b"large", StoredValue(bytes(2_000_000)))])
+    assert await store.get(SPACE, [b"large"], NOW) == [StoredValue(bytes(2_000_000))]
     await store.close()
 
 
@@ -79,7 +79,7 @@ async def test_a_damaged_page_costs_the_keys_on_it_and_no_others(
     keys = [b"%04d" % i for i in range(2000)]
     store = SqliteKV(path)
     await store.create(SPACE, NOW)
-    await store.put(SPACE, [(key, Entry(key * 25)) for key in keys])
+    await store.put(SPACE, [(key, StoredValue(key * 25)) for key in keys])
     await store.close()
     content = bytearray(path.read_bytes())
     middle = len(content) // 4096 // 2 * 4096
@@ -89,12 +89,12 @@ async def test_a_damaged_page_costs_the_keys_on_it_and_no_others(
     lost = 0
     for key in keys:
         try:
-            assert await store.get(SPACE, [key], NOW) == [Entry(key * 25)]
+            assert await store.get(SPACE, [key], NOW) == [StoredValue(key * 25)]
         except StorageFailed as error:
             assert str(error) == "the storage of this node is damaged"
             lost += 1
     assert 0 < lost < 100
-    assert caplog.text.count("is damaged (") == 1 and str(path) in caplog.text, "the log is told once, not for each"
-    await store.put(SPACE, [(b"new", Entry(b"works"))])
-    assert await store.get(SPACE, [b"new"], NOW) == [Entry(b"works")]
+    assert caplog.text.count("is damaged (") == 1 and str(path) in caplog.text, "one log line, not one per key"
+    await store.put(SPACE, [(b"new", StoredValue(b"works"))])
+    assert await store.get(SPACE, [b"new"], NOW) == [StoredValue(b"works")]
     await store.close()

@@ -1,5 +1,5 @@
 # ruff: noqa: E501 (workers as strings read best on one line)
-"""KV as a worker sees it, in a real engine: the whole surface, its limits and its words."""
+"""KV as a worker sees it, in a real engine: the whole API, its limits and its messages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from tests.running import Atoll
 
-# Runs the body of each request as the inside of an async function of (env, KV, request).
+# Runs the body of each request as the body of an async function of (env, KV, request).
 RUNNER = """
 export default {
   async fetch(request, env) {
@@ -27,7 +27,7 @@ export default {
 
 
 def deploy(atoll: Atoll, name: str, tests: dict[str, str], **fields: Any) -> Callable[..., Any]:
-    """A worker with some tests; returns a function that runs one of them."""
+    """Deploys a worker with some tests; returns a function that runs one of them."""
     table = ",\n".join(f"{json.dumps(key)}: async (KV, request, env) => {{ {code} }}" for key, code in tests.items())
     bindings = [{"type": "kv", "name": "KV", "namespace": name}]
     body = {"limits": {"cpu_ms": 5000}, "bindings": bindings, **fields}
@@ -127,12 +127,12 @@ LIMITS = {
 }  # fmt: skip
 
 
-def test_what_kv_does_not_take_is_said_in_the_words_of_cloudflare(atoll: Atoll) -> None:
+def test_invalid_arguments_get_the_messages_of_cloudflare(atoll: Atoll) -> None:
     run = deploy(atoll, "kv-limits", {name: f"return {code};" for name, (code, _) in LIMITS.items()})
     assert {name: run(name) for name in LIMITS} == {name: words for name, (_, words) in LIMITS.items()}
 
 
-def test_a_list_has_names_expirations_and_metadata_and_goes_on_from_a_cursor(atoll: Atoll) -> None:
+def test_a_list_has_names_expirations_and_metadata_and_continues_from_a_cursor(atoll: Atoll) -> None:
     run = deploy(
         atoll,
         "kv-list",
@@ -191,7 +191,7 @@ def test_a_large_stream_is_stored_and_read_in_pieces(atoll: Atoll) -> None:
     assert run("long").startswith("Error: KV PUT failed: 413 Value length of ")
     assert run("broken") == "RangeError: broke"
     assert run("strange").startswith("TypeError: The stream given to KV put()")
-    assert run("size") == len(content), "what failed changed nothing"
+    assert run("size") == len(content), "the failed puts changed nothing"
 
 
 def test_a_stream_from_kv_is_a_response_body(atoll: Atoll) -> None:
@@ -241,7 +241,7 @@ def test_a_binding_needs_a_namespace_with_a_proper_name(atoll: Atoll) -> None:
 
 
 @pytest.mark.parametrize("meta", ["{}", "{key: 5}", "{key: 'k', upload: 7}", "{key: 'k', upload: 'x'}"])
-def test_a_worker_that_speaks_past_our_half_gets_an_error_and_no_more(atoll: Atoll, meta: str) -> None:
+def test_a_worker_that_bypasses_the_javascript_half_gets_only_an_error(atoll: Atoll, meta: str) -> None:
     script = f"""const stringify = JSON.stringify;
     export default {{ async fetch(request, env) {{
       JSON.stringify = () => stringify({{binding: "KV", ...{meta}}});
@@ -252,5 +252,5 @@ def test_a_worker_that_speaks_past_our_half_gets_an_error_and_no_more(atoll: Ato
     atoll.deploy("kv-bent", script, bindings=[{"type": "kv", "name": "KV", "namespace": "bent"}])
     assert atoll.get("kv-bent").text in (
         "KV PUT failed: 400 Key names must not be empty",
-        "it is closed already",
+        "it is closed, or belongs to another request",
     )

@@ -1,4 +1,4 @@
-"""KV over HTTP, beside a worker that has the same namespace."""
+"""KV over HTTP, and a worker that uses the same namespace."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def code(answer: Answer) -> int:
     return int(answer.json["error"]["code"])
 
 
-def test_a_namespace_is_made_listed_measured_and_removed(atoll: Atoll) -> None:
+def test_a_namespace_is_created_listed_measured_and_deleted(atoll: Atoll) -> None:
     made = ask(atoll, "POST", "", {"name": "books"})
     assert made.status == 201 and made.json["name"] == "books" and made.headers["location"] == "/api/kv/books"
     assert code(ask(atoll, "POST", "", {"name": "books"})) == 19005
@@ -38,7 +38,7 @@ def test_a_namespace_is_made_listed_measured_and_removed(atoll: Atoll) -> None:
         assert code(ask(atoll, method, f"/books{path}", b"")) == 10007
 
 
-def test_what_is_put_over_http_is_what_a_worker_gets(atoll: Atoll) -> None:
+def test_a_worker_reads_what_is_put_over_http(atoll: Atoll) -> None:
     script = """export default { async fetch(request, env) {
       const { value, metadata } = await env.KV.getWithMetadata("dir/ü key");
       await env.KV.put("from worker", new Uint8Array([255, 0, 1]));
@@ -74,7 +74,7 @@ def test_what_is_put_over_http_is_what_a_worker_gets(atoll: Atoll) -> None:
         ("POST", "/errors/bulk/delete", [5], 10026),
     ],
 )
-def test_what_does_not_fit_is_refused_and_changes_nothing(
+def test_an_invalid_request_is_refused_and_changes_nothing(
     atoll: Atoll, method: str, path: str, body: Any, expected: int
 ) -> None:
     ask(atoll, "POST", "", {"name": "errors"})
@@ -83,7 +83,7 @@ def test_what_does_not_fit_is_refused_and_changes_nothing(
     assert ask(atoll, "GET", "/errors/keys").json == {"keys": []}
 
 
-def test_a_key_whose_bytes_are_no_text_is_refused_and_not_taken_for_another(atoll: Atoll) -> None:
+def test_a_key_that_is_not_utf8_is_refused(atoll: Atoll) -> None:
     ask(atoll, "POST", "", {"name": "garbled"})
     for method in ("PUT", "GET", "DELETE"):
         assert code(ask(atoll, method, "/garbled/values/%ff%fe", b"x")) == 10026
@@ -99,7 +99,7 @@ def test_a_form_of_another_site_cannot_fill_a_namespace(atoll: Atoll) -> None:
     assert code(answer) == 19002
 
 
-def test_an_export_is_what_an_import_takes(atoll: Atoll) -> None:
+def test_an_import_accepts_an_export(atoll: Atoll) -> None:
     for name in ("first", "second"):
         ask(atoll, "POST", "", {"name": name})
     pairs: list[dict[str, Any]] = [{"key": f"key {i:04}", "value": f"value {i}"} for i in range(1500)]
@@ -122,7 +122,7 @@ def test_an_export_is_what_an_import_takes(atoll: Atoll) -> None:
     assert ask(atoll, "GET", "/second").json["keys"] == 1
 
 
-def test_an_export_is_taken_though_some_of_it_has_expired_since(atoll: Atoll) -> None:
+def test_an_import_accepts_an_export_with_expired_entries(atoll: Atoll) -> None:
     ask(atoll, "POST", "", {"name": "old-export"})
     now = int(time.time())
     pairs = [{"key": key, "value": "", "expiration": now + left} for key, left in (("over", -1), ("soon", 50))]
@@ -143,9 +143,20 @@ def test_a_bad_line_of_an_import_is_named_and_those_before_it_are_stored(atoll: 
         assert ask(atoll, "DELETE", "/lines/values/a").status == 204
 
 
-def test_a_line_as_long_as_a_value_may_be_is_taken(atoll: Atoll) -> None:
+def test_a_line_with_a_value_of_maximum_size_is_accepted(atoll: Atoll) -> None:
     ask(atoll, "POST", "", {"name": "long-lines"})
     line = json.dumps({"key": "k", "value": "x" * (25 << 20)}).encode()
     imported = ask(atoll, "POST", "/long-lines/bulk", line + b"\n" + line, kind="application/x-ndjson")
     assert imported.json == {"written": 2}
     assert len(ask(atoll, "GET", "/long-lines/values/k").body) == 25 << 20
+
+
+@pytest.mark.parametrize("key", ["a\nb", "\n", "a\n", "\na", "a\r\n/b\n", "a//b", "/", "\u2028", "a?b#c%2F", " "])
+def test_a_key_with_any_character_is_found_by_its_address(atoll: Atoll, key: str) -> None:
+    ask(atoll, "POST", "", {"name": "odd-keys"})
+    path = f"/odd-keys/values/{quote(key, safe='')}"
+    assert ask(atoll, "PUT", path, b"value").status in (200, 201, 204)
+    assert [row["name"] for row in ask(atoll, "GET", "/odd-keys/keys").json["keys"]] == [key]
+    assert ask(atoll, "GET", path).body == b"value"
+    assert ask(atoll, "DELETE", path).status == 204
+    assert ask(atoll, "GET", path).status == 404

@@ -1,4 +1,4 @@
-"""What every store of KV promises. Another backend is one more entry of BACKENDS."""
+"""The contract of every KV store. Another backend is one more entry of BACKENDS."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from pathlib import Path
 import apsw
 import pytest
 
-from atoll.bindings.clock import ClockWatch
 from atoll.bindings.kv import ops, sqlite
 from atoll.bindings.kv.ops import KV, SWEPT_AFTER
 from atoll.bindings.kv.sqlite import INLINE_VALUE, SqliteKV
 from atoll.bindings.kv.store import (
     Bound,
-    Entry,
+    KVOverQuota,
     KVStore,
     NoNamespace,
-    OverQuota,
     Size,
     Space,
+    StoredValue,
     TooManyNamespaces,
     TooMuch,
 )
+from atoll.clock import ClockWatch
 from tests.eventually import eventually
 
 ALICE = Space("alice", "things")
@@ -53,28 +53,28 @@ async def names(store: KVStore, prefix: bytes = b"", after: bytes = b"", now: fl
     return [listed.key for listed in (await store.list(ALICE, prefix, after, 1000, now)).keys]
 
 
-async def test_what_was_put_is_there_until_it_is_deleted(store: KVStore) -> None:
-    entry = Entry(b"value", '{"a":1}', int(NOW) + 60)
+async def test_a_value_is_stored_until_it_is_deleted(store: KVStore) -> None:
+    entry = StoredValue(b"value", '{"a":1}', int(NOW) + 60)
     await store.put(ALICE, [(b"key", entry)])
     assert await store.get(ALICE, [b"key", b"other"], NOW) == [entry, None]
-    await store.put(ALICE, [(b"key", Entry(b"")), (b"second", Entry(b"2"))])
-    assert await store.get(ALICE, [b"key"], NOW) == [Entry(b"", None, None)]
+    await store.put(ALICE, [(b"key", StoredValue(b"")), (b"second", StoredValue(b"2"))])
+    assert await store.get(ALICE, [b"key"], NOW) == [StoredValue(b"", None, None)]
     await store.delete(ALICE, [b"key", b"never was"])
-    assert await store.get(ALICE, [b"key", b"second"], NOW) == [None, Entry(b"2")]
+    assert await store.get(ALICE, [b"key", b"second"], NOW) == [None, StoredValue(b"2")]
 
 
 @pytest.mark.parametrize("size", [0, 1, INLINE_VALUE, INLINE_VALUE + 1, 25 << 20])
-async def test_values_of_every_size_come_back_whole(store: KVStore, size: int) -> None:
+async def test_values_of_every_size_are_read_completely(store: KVStore, size: int) -> None:
     content = bytes(range(256)) * (size // 256) + b"x" * (size % 256)
-    await store.put(ALICE, [(b"key", Entry(content, "null"))])
-    assert await store.get(ALICE, [b"key"], NOW) == [Entry(content, "null")]
-    assert await store.get(ALICE, [b"none", b"key"], NOW) == [None, Entry(content, "null")]
+    await store.put(ALICE, [(b"key", StoredValue(content, "null"))])
+    assert await store.get(ALICE, [b"key"], NOW) == [StoredValue(content, "null")]
+    assert await store.get(ALICE, [b"none", b"key"], NOW) == [None, StoredValue(content, "null")]
 
 
 @pytest.mark.parametrize("size", [10, INLINE_VALUE, 1 << 20])
-async def test_more_than_the_one_who_asks_can_take_is_not_read(store: KVStore, size: int) -> None:
-    await store.put(ALICE, [(b"a", Entry(bytes(size), "null")), (b"b", Entry(bytes(size)))])
-    await store.put(ALICE, [(b"gone", Entry(bytes(size), None, int(NOW)))])
+async def test_a_value_larger_than_the_readers_limit_is_not_read(store: KVStore, size: int) -> None:
+    await store.put(ALICE, [(b"a", StoredValue(bytes(size), "null")), (b"b", StoredValue(bytes(size)))])
+    await store.put(ALICE, [(b"gone", StoredValue(bytes(size), None, int(NOW)))])
     everything = await store.get(ALICE, [b"a", b"gone", b"b"], NOW, 2 * size)
     assert [entry and len(entry.value) for entry in everything] == [size, None, size]
     with pytest.raises(TooMuch):
@@ -83,9 +83,9 @@ async def test_more_than_the_one_who_asks_can_take_is_not_read(store: KVStore, s
         await store.get(ALICE, [b"a"] * 3, NOW, 2 * size)
 
 
-async def test_two_tenants_with_the_same_names_do_not_meet(store: KVStore) -> None:
-    await store.put(ALICE, [(b"key", Entry(b"alice's"))])
-    await store.put(BOB, [(b"key", Entry(b"bob's"))])
+async def test_two_tenants_with_the_same_names_are_separate(store: KVStore) -> None:
+    await store.put(ALICE, [(b"key", StoredValue(b"alice's"))])
+    await store.put(BOB, [(b"key", StoredValue(b"bob's"))])
     assert await value(store, ALICE, b"key") == b"alice's"
     await store.delete(ALICE, [b"key"])
     assert await value(store, BOB, b"key") == b"bob's"
@@ -96,13 +96,13 @@ async def test_two_tenants_with_the_same_names_do_not_meet(store: KVStore) -> No
     assert await store.namespaces("alice") == []
 
 
-async def test_an_entry_is_invisible_from_its_second_on_and_swept_later(store: KVStore) -> None:
+async def test_an_entry_is_invisible_from_its_expiration_on_and_swept_later(store: KVStore) -> None:
     end = int(NOW) + 60
-    await store.put(ALICE, [(b"a", Entry(b"1", None, end)), (b"b", Entry(b"2"))])
+    await store.put(ALICE, [(b"a", StoredValue(b"1", None, end)), (b"b", StoredValue(b"2"))])
     assert await value(store, ALICE, b"a", end - 0.1) == b"1" and await names(store, now=end - 0.1) == [b"a", b"b"]
     assert await value(store, ALICE, b"a", end) is None and await names(store, now=end) == [b"b"]
     assert await store.sweep(end) == 0
-    assert await value(store, ALICE, b"a", end - 1) == b"1", "a clock that was set right again finds it"
+    assert await value(store, ALICE, b"a", end - 1) == b"1", "it is visible again once the clock is corrected"
     assert await store.sweep(end + 1) == 1
     assert await value(store, ALICE, b"a", end - 1) is None
     assert await value(store, ALICE, b"b", end) == b"2"
@@ -110,19 +110,21 @@ async def test_an_entry_is_invisible_from_its_second_on_and_swept_later(store: K
 
 async def test_keys_are_listed_by_their_bytes(store: KVStore) -> None:
     keys = ["a", "ab", "b", "B", "é", "ab\x00", "\U0001f600", "ﬀ", "a/b", "~"]
-    await store.put(ALICE, [(key.encode(), Entry(b"")) for key in keys])
+    await store.put(ALICE, [(key.encode(), StoredValue(b"")) for key in keys])
     ordered = sorted(key.encode() for key in keys)
     assert await names(store) == ordered
     assert await names(store, b"a") == [key for key in ordered if key.startswith(b"a")]
     assert await names(store, "\U0001f600".encode()) == ["\U0001f600".encode()]
-    assert await names(store, b"ab", after=b"a") == [b"ab", b"ab\x00"], "a cursor before the prefix is at its begin"
+    assert await names(store, b"ab", after=b"a") == [b"ab", b"ab\x00"], (
+        "a cursor before the prefix starts at the prefix"
+    )
     assert await names(store, b"a", after=b"b") == []
 
 
 @pytest.mark.parametrize("limit", [1, 3, 10, 11])
-async def test_pages_join_to_the_whole_list(store: KVStore, limit: int) -> None:
+async def test_pages_add_up_to_the_complete_list(store: KVStore, limit: int) -> None:
     keys = [b"%02d" % i for i in range(10)]
-    await store.put(ALICE, [(key, Entry(b"", f'"{i}"', int(NOW) + i + 60)) for i, key in enumerate(keys)])
+    await store.put(ALICE, [(key, StoredValue(b"", f'"{i}"', int(NOW) + i + 60)) for i, key in enumerate(keys)])
     seen, after = [], b""
     while True:
         page = await store.list(ALICE, b"", after, limit, NOW)
@@ -135,9 +137,9 @@ async def test_pages_join_to_the_whole_list(store: KVStore, limit: int) -> None:
     assert [(listed.metadata, listed.expires_at) for listed in seen[:2]] == [('"0"', NOW + 60), ('"1"', NOW + 61)]
 
 
-async def test_a_crowd_of_expired_keys_does_not_make_a_list_look_at_all_of_them(store: KVStore) -> None:
-    await store.put(ALICE, [(b"%03d" % i, Entry(b"", None, int(NOW))) for i in range(100)])
-    await store.put(ALICE, [(b"z", Entry(b""))])
+async def test_a_list_does_not_scan_all_expired_keys(store: KVStore) -> None:
+    await store.put(ALICE, [(b"%03d" % i, StoredValue(b"", None, int(NOW))) for i in range(100)])
+    await store.put(ALICE, [(b"z", StoredValue(b""))])
     page, pages = await store.list(ALICE, b"", b"", 2, NOW), 1
     assert page.keys == [] and page.after is not None
     while page.after is not None:
@@ -145,16 +147,20 @@ async def test_a_crowd_of_expired_keys_does_not_make_a_list_look_at_all_of_them(
     assert [listed.key for listed in page.keys] == [b"z"] and pages > 5
 
 
-async def test_a_namespace_that_was_dropped_is_empty_when_it_is_made_again(store: KVStore) -> None:
-    await store.put(ALICE, [(b"%d" % i, Entry(b"x" * 10)) for i in range(1200)])
+async def test_a_recreated_namespace_is_empty(store: KVStore) -> None:
+    await store.put(ALICE, [(b"%d" % i, StoredValue(b"x" * 10)) for i in range(1200)])
     assert await store.measure(ALICE) == (1200, 12_000 + 3_690)
     assert await store.drop(ALICE) and not await store.drop(ALICE)
-    for act in (store.get(ALICE, [b"1"], NOW), store.put(ALICE, [(b"1", Entry(b""))]), store.delete(ALICE, [b"1"])):
+    for act in (
+        store.get(ALICE, [b"1"], NOW),
+        store.put(ALICE, [(b"1", StoredValue(b""))]),
+        store.delete(ALICE, [b"1"]),
+    ):
         with pytest.raises(NoNamespace):
             await act
     assert await store.create(ALICE, NOW) and not await store.create(ALICE, NOW)
     assert await names(store) == []
-    await store.put(ALICE, [(b"new", Entry(b"new"))])
+    await store.put(ALICE, [(b"new", StoredValue(b"new"))])
     while await store.sweep(NOW):
         pass
     assert await names(store) == [b"new"]
@@ -162,8 +168,10 @@ async def test_a_namespace_that_was_dropped_is_empty_when_it_is_made_again(store
 
 async def test_sizes_are_counted_with_every_write(store: KVStore) -> None:
     await store.create(Space("alice", "more"), NOW)
-    await store.put(ALICE, [(b"a", Entry(b"12345")), (b"b", Entry(b"1", None, int(NOW))), (b"a", Entry(b"123"))])
-    await store.put(Space("alice", "more"), [(b"a", Entry(b"1234567"))])
+    await store.put(
+        ALICE, [(b"a", StoredValue(b"12345")), (b"b", StoredValue(b"1", None, int(NOW))), (b"a", StoredValue(b"123"))]
+    )
+    await store.put(Space("alice", "more"), [(b"a", StoredValue(b"1234567"))])
     assert await store.measure(ALICE) == Size(2, 6) and await store.total("alice") == Size(3, 14)
     await store.delete(ALICE, [b"a", b"a", b"never was"])
     assert await store.measure(ALICE) == Size(1, 2)
@@ -173,73 +181,73 @@ async def test_sizes_are_counted_with_every_write(store: KVStore) -> None:
     assert await store.total("alice") == Size(0, 0) == await store.total("nobody")
 
 
-async def test_a_tenant_stores_no_more_than_its_bound(store: KVStore) -> None:
+async def test_a_tenant_cannot_exceed_its_storage_limit(store: KVStore) -> None:
     await store.create(Space("alice", "more"), NOW)
     store.bound("alice", Bound(keys=3, bytes=100))
-    await store.put(ALICE, [(b"a", Entry(bytes(59)))])
-    with pytest.raises(OverQuota, match="102 bytes in KV, more than its quota of 100"):
-        await store.put(Space("alice", "more"), [(b"b", Entry(b"")), (b"c", Entry(bytes(40)))])
+    await store.put(ALICE, [(b"a", StoredValue(bytes(59)))])
+    with pytest.raises(KVOverQuota, match="102 bytes in KV, more than its quota of 100"):
+        await store.put(Space("alice", "more"), [(b"b", StoredValue(b"")), (b"c", StoredValue(bytes(40)))])
     assert await store.measure(Space("alice", "more")) == Size(0, 0), "all or nothing"
-    await store.put(ALICE, [(b"a", Entry(bytes(95)))])
-    with pytest.raises(OverQuota, match="4 keys in KV, more than its quota of 3"):
-        await store.put(ALICE, [(b"%d" % i, Entry(b"")) for i in range(3)])
-    await store.put(BOB, [(b"%d" % i, Entry(bytes(100))) for i in range(10)])
+    await store.put(ALICE, [(b"a", StoredValue(bytes(95)))])
+    with pytest.raises(KVOverQuota, match="4 keys in KV, more than its quota of 3"):
+        await store.put(ALICE, [(b"%d" % i, StoredValue(b"")) for i in range(3)])
+    await store.put(BOB, [(b"%d" % i, StoredValue(bytes(100))) for i in range(10)])
     store.bound("alice", Bound(bytes=50))
-    await store.put(ALICE, [(b"a", Entry(bytes(90)))])  # less than it was, though still too much
-    with pytest.raises(OverQuota):
-        await store.put(ALICE, [(b"a", Entry(bytes(91)))])
+    await store.put(ALICE, [(b"a", StoredValue(bytes(90)))])  # smaller than before, but still over the limit
+    with pytest.raises(KVOverQuota):
+        await store.put(ALICE, [(b"a", StoredValue(bytes(91)))])
     await store.delete(ALICE, [b"a"])
-    await store.put(ALICE, [(b"%d" % i, Entry(b"")) for i in range(5)])
+    await store.put(ALICE, [(b"%d" % i, StoredValue(b"")) for i in range(5)])
     store.bound("alice", Bound())
-    await store.put(ALICE, [(b"a", Entry(bytes(1000)))])
+    await store.put(ALICE, [(b"a", StoredValue(bytes(1000)))])
 
 
 async def test_keys_and_metadata_count_as_well_as_values(store: KVStore) -> None:
-    await store.put(ALICE, [(b"key", Entry(b"value", '"\u00e9"'))])
+    await store.put(ALICE, [(b"key", StoredValue(b"value", '"\u00e9"'))])
     assert await store.measure(ALICE) == Size(1, 3 + 5 + 4)
-    await store.put(ALICE, [(b"key", Entry(b"other", '"longer"'))])
+    await store.put(ALICE, [(b"key", StoredValue(b"other", '"longer"'))])
     assert await store.measure(ALICE) == Size(1, 3 + 5 + 8)
-    await store.put(ALICE, [(b"key", Entry(b"other"))])
+    await store.put(ALICE, [(b"key", StoredValue(b"other"))])
     assert await store.measure(ALICE) == Size(1, 3 + 5)
     store.bound("alice", Bound(bytes=100))
-    with pytest.raises(OverQuota):
-        await store.put(ALICE, [(b"k" * 93, Entry(b""))])
-    with pytest.raises(OverQuota):
-        await store.put(ALICE, [(b"k", Entry(b"", f'"{"m" * 90}"'))])
+    with pytest.raises(KVOverQuota):
+        await store.put(ALICE, [(b"k" * 93, StoredValue(b""))])
+    with pytest.raises(KVOverQuota):
+        await store.put(ALICE, [(b"k", StoredValue(b"", f'"{"m" * 90}"'))])
     await store.delete(ALICE, [b"key"])
     assert await store.total("alice") == Size(0, 0)
 
 
-async def test_a_bound_holds_to_the_byte_however_the_store_came_there(store: KVStore) -> None:
-    """Many small writes, overwritten and deleted ones among them: what is not summed up each time adds up."""
+async def test_the_storage_limit_is_exact_after_any_sequence_of_writes(store: KVStore) -> None:
+    """Many small writes, with overwritten and deleted ones: small errors in the sum would add up."""
     store.bound("alice", Bound(bytes=1_000))
     for number in range(400):
-        await store.put(ALICE, [(b"%02d" % (number % 40), Entry(bytes(number % 23)))])
+        await store.put(ALICE, [(b"%02d" % (number % 40), StoredValue(bytes(number % 23)))])
         if number % 7 == 0:
             await store.delete(ALICE, [b"%02d" % (number % 40)])
-    await asyncio.gather(*(store.put(ALICE, [(b"fill%02d" % i, Entry(b"x" * 4))]) for i in range(20)))
+    await asyncio.gather(*(store.put(ALICE, [(b"fill%02d" % i, StoredValue(b"x" * 4))]) for i in range(20)))
     total = await store.total("alice")
     left = 1_000 - total.bytes
     assert left > 1
-    with pytest.raises(OverQuota):
-        await store.put(ALICE, [(b"l", Entry(bytes(left)))])
-    await store.put(ALICE, [(b"l", Entry(bytes(left - 1)))])
+    with pytest.raises(KVOverQuota):
+        await store.put(ALICE, [(b"l", StoredValue(bytes(left)))])
+    await store.put(ALICE, [(b"l", StoredValue(bytes(left - 1)))])
     assert (await store.total("alice")).bytes == 1_000
 
 
-async def test_a_tenant_has_no_more_namespaces_than_it_may(store: KVStore, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_number_of_namespaces_of_a_tenant_is_limited(store: KVStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sqlite, "MAX_NAMESPACES", 2)
     assert await store.create(Space("alice", "second"), NOW)
     with pytest.raises(TooManyNamespaces, match=r"^403 "):
         await store.create(Space("alice", "third"), NOW)
-    assert not await store.create(ALICE, NOW), "what is there is no one more"
+    assert not await store.create(ALICE, NOW), "an existing namespace does not count again"
     assert await store.create(Space("bob", "second"), NOW)
     await store.drop(ALICE)
     assert await store.create(Space("alice", "third"), NOW)
 
 
-async def test_a_write_that_waited_while_its_namespace_was_dropped_is_refused(store: KVStore) -> None:
-    dropped, put = asyncio.gather(store.drop(ALICE)), asyncio.gather(store.put(ALICE, [(b"a", Entry(b""))]))
+async def test_a_write_to_a_namespace_deleted_meanwhile_is_refused(store: KVStore) -> None:
+    dropped, put = asyncio.gather(store.drop(ALICE)), asyncio.gather(store.put(ALICE, [(b"a", StoredValue(b""))]))
     assert await dropped == [True]
     with pytest.raises(NoNamespace):
         await put
@@ -247,10 +255,10 @@ async def test_a_write_that_waited_while_its_namespace_was_dropped_is_refused(st
     assert await names(store) == []
 
 
-async def test_all_is_there_after_a_restart(tmp_path: Path) -> None:
+async def test_everything_survives_a_restart(tmp_path: Path) -> None:
     first = SqliteKV(tmp_path / "kv.db")
     await first.create(ALICE, NOW)
-    await first.put(ALICE, [(b"key", Entry(b"value"))])
+    await first.put(ALICE, [(b"key", StoredValue(b"value"))])
     await first.close()
     second = SqliteKV(tmp_path / "kv.db")
     assert await second.namespaces("alice") == [("things", int(NOW))]
@@ -258,11 +266,11 @@ async def test_all_is_there_after_a_restart(tmp_path: Path) -> None:
     await second.close()
 
 
-async def test_a_sweep_leaves_what_expired_within_the_hour(tmp_path: Path) -> None:
+async def test_a_sweep_keeps_entries_that_expired_within_the_hour(tmp_path: Path) -> None:
     now = NOW
     kv = KV(SqliteKV(tmp_path / "kv.db"), clock=lambda: now)
     await kv.prepare(*ALICE)
-    await kv.store.put(ALICE, [(b"%04d" % i, Entry(b"", None, int(NOW) + 60)) for i in range(1200)])
+    await kv.store.put(ALICE, [(b"%04d" % i, StoredValue(b"", None, int(NOW) + 60)) for i in range(1200)])
     now += 60 + SWEPT_AFTER - 1
     await kv.sweep()
     assert (await kv.store.measure(ALICE)).keys == 1200
@@ -272,14 +280,14 @@ async def test_a_sweep_leaves_what_expired_within_the_hour(tmp_path: Path) -> No
     await kv.close()
 
 
-async def test_in_the_hour_after_a_start_only_what_was_dropped_is_swept(
+async def test_in_the_first_hour_only_deleted_namespaces_are_swept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ops, "SWEEP_SECONDS", 0.01)
-    kv = KV(SqliteKV(tmp_path / "kv.db"), clock=lambda: NOW)  # a clock that may be years ahead
+    kv = KV(SqliteKV(tmp_path / "kv.db"), clock=lambda: NOW)  # this clock may be years ahead
     for space in (ALICE, BOB):
         await kv.prepare(*space)
-        await kv.store.put(space, [(b"a", Entry(b"", None, 1000))])
+        await kv.store.put(space, [(b"a", StoredValue(b"", None, 1000))])
     await kv.store.drop(BOB)
     database = apsw.Connection(str(tmp_path / "kv.db"), flags=apsw.SQLITE_OPEN_READONLY)
 
@@ -292,7 +300,7 @@ async def test_in_the_hour_after_a_start_only_what_was_dropped_is_swept(
     await kv.close()
 
 
-def test_a_clock_that_is_set_is_noticed() -> None:
+def test_a_clock_change_is_detected() -> None:
     wall, steady = 1000.0, 5.0
     watch = ClockWatch(lambda: wall, lambda: steady)
     wall, steady = 1060.0, 65.0
@@ -303,21 +311,21 @@ def test_a_clock_that_is_set_is_noticed() -> None:
     assert watch.leap() == 0
 
 
-async def test_large_values_of_one_tenant_slow_no_lookup_of_another(store: KVStore) -> None:
-    few = [(b"k%d" % number, Entry(b"v")) for number in range(50)]
+async def test_large_values_of_one_tenant_do_not_slow_lookups_of_another(store: KVStore) -> None:
+    few = [(b"k%d" % number, StoredValue(b"v")) for number in range(50)]
     await store.put(BOB, few)
     for number in range(20):
-        await store.put(ALICE, [(b"k%d" % number, Entry(bytes(4_000_000)))])
+        await store.put(ALICE, [(b"k%d" % number, StoredValue(bytes(4_000_000)))])
     began = time.thread_time()
     for key, _ in few:
         assert await value(store, BOB, key) == b"v"
-    assert time.thread_time() - began < 0.05, "it is half a millisecond without them; it was half a second with them"
+    assert time.thread_time() - began < 0.05, "large values in the same table would make this a thousand times slower"
 
 
-async def test_a_value_that_grows_and_shrinks_leaves_nothing_behind(tmp_path: Path) -> None:
+async def test_a_value_that_grows_and_shrinks_leaves_no_rows_behind(tmp_path: Path) -> None:
     store = SqliteKV(tmp_path / "kv.db")
     await store.create(ALICE, NOW)
-    small, large = Entry(b"s" * 4096), Entry(b"l" * 4097)
+    small, large = StoredValue(b"s" * 4096), StoredValue(b"l" * 4097)
     for entry in (small, large, large, small, large):
         await store.put(ALICE, [(b"key", entry), (b"other", large)])
         assert await store.get(ALICE, [b"key", b"other"], NOW) == [entry, large]
@@ -326,7 +334,9 @@ async def test_a_value_that_grows_and_shrinks_leaves_nothing_behind(tmp_path: Pa
     await store.delete(ALICE, [b"key"])
     await store.sweep(NOW + 1)
     database = apsw.Connection(str(tmp_path / "kv.db"), flags=apsw.SQLITE_OPEN_READONLY)
-    assert database.execute("SELECT value FROM large_values").fetchall() == [(b"l" * 4097,)], "that of `other`"
+    assert database.execute("SELECT value FROM large_values").fetchall() == [(b"l" * 4097,)], (
+        "only the value of `other`"
+    )
     await store.drop(ALICE)
     await store.sweep(0)
     assert database.execute("SELECT count(*) FROM large_values").fetchall() == [(0,)]

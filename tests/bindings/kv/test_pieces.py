@@ -1,4 +1,4 @@
-"""Large values on their way: no more of them than the node can hold, whoever asks and however often."""
+"""Large values in transit: bounded for the node, whatever the callers and their number."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from atoll.bindings.kv.limits import MAX_VALUE
 from atoll.bindings.kv.ops import KV, PIECE
 from atoll.bindings.kv.pieces import Budget
 from atoll.bindings.kv.sqlite import SqliteKV
-from atoll.bindings.scope import Scope
+from atoll.bindings.scope import CallScope
 from atoll.errors import InvalidArgument, QuotaExceeded
 from atoll.workers import Grant, Version
 from tests.running import Atoll
@@ -28,7 +28,7 @@ class Call:
 
     def __init__(self, kv: KV, tenant: str = "alice") -> None:
         self.kv = kv
-        self.scope = Scope(Version(id="v", worker_id="w", worker_name="w", tenant=tenant, modules=(), main=""))
+        self.scope = CallScope(Version(id="v", worker_id="w", worker_name="w", tenant=tenant, modules=(), main=""))
 
     def of(self, **meta: Any) -> OpCall:
         return OpCall(GRANT, self.scope, meta)
@@ -53,7 +53,7 @@ async def kv(tmp_path: Path) -> AsyncIterator[KV]:
     await kv.close()
 
 
-async def test_a_large_value_comes_in_pieces_and_a_small_one_at_once(kv: KV) -> None:
+async def test_a_large_value_is_read_in_pieces_and_a_small_one_at_once(kv: KV) -> None:
     call = Call(kv)
     small = await call.get("small")
     assert len(small.body) == PIECE and "reader" not in small.meta
@@ -62,14 +62,14 @@ async def test_a_large_value_comes_in_pieces_and_a_small_one_at_once(kv: KV) -> 
     pieces = [call.read(large) for _ in range(2 * MIB // PIECE - 1)]
     assert large.body + b"".join(pieces) == b"\5" * (2 * MIB)
     with pytest.raises(InvalidArgument):
-        call.read(large)  # it was let go with its last piece
+        call.read(large)  # it was released with its last piece
 
 
-async def test_values_wait_until_there_is_room_and_one_tenant_leaves_some_to_others(kv: KV) -> None:
+async def test_values_wait_for_room_and_one_tenant_cannot_take_all_of_it(kv: KV) -> None:
     first, second, other = Call(kv), Call(kv), Call(kv, "bob")
     held = await first.get()
     with pytest.raises(QuotaExceeded, match="try again"):
-        await second.get()  # nothing is read before there is room for the largest value there can be
+        await second.get()  # a read starts only when the largest possible value would fit
     theirs = await other.get()
     waiting = asyncio.ensure_future(second.get())
     await asyncio.sleep(0)
@@ -78,13 +78,13 @@ async def test_values_wait_until_there_is_room_and_one_tenant_leaves_some_to_oth
     for call in (second, other):
         call.scope.close()
     assert theirs.meta["size"] == 2 * MIB
-    for _ in range(3):  # nothing was counted twice, or is still counted
+    for _ in range(3):  # nothing is counted twice or left counted
         call = Call(kv)
         await call.get()
         call.scope.close()
 
 
-async def test_many_values_are_refused_before_they_are_read_and_hold_nothing(kv: KV) -> None:
+async def test_too_many_values_are_refused_before_they_are_read(kv: KV) -> None:
     for _ in range(5):
         with pytest.raises(Exception, match="413 Total size of request exceeds the limit of 25MB"):
             await kv.get_many(Call(kv).of(keys=["large"] * 100))
@@ -92,14 +92,14 @@ async def test_many_values_are_refused_before_they_are_read_and_hold_nothing(kv:
     assert several.meta["sizes"] == [2 * MIB, None, PIECE] and several.meta["size"] == 2 * MIB + PIECE
 
 
-async def test_who_leaves_while_it_waits_takes_nothing() -> None:
+async def test_a_cancelled_wait_takes_no_room() -> None:
     budget = Budget(20)
     budget.take("alice", 10)
     waiting = [asyncio.ensure_future(budget.wait_for("alice", 10)) for _ in range(3)]
     await asyncio.sleep(0)
     waiting[0].cancel()
-    budget.give("alice", 10)  # the turn of the first, which is gone already
-    waiting[1].cancel()  # and of the second, which goes with its turn
+    budget.give("alice", 10)  # the turn of the first, which is already cancelled
+    waiting[1].cancel()  # and of the second, which is cancelled at its turn
     await asyncio.wait(waiting)
     assert not waiting[2].cancelled()
     budget.give("alice", 10)
@@ -108,7 +108,7 @@ async def test_who_leaves_while_it_waits_takes_nothing() -> None:
         budget.take("alice", 1)
 
 
-def test_large_values_of_every_type_are_whole_though_many_come_at_once(atoll: Atoll) -> None:
+def test_many_large_values_of_every_type_are_read_completely_at_once(atoll: Atoll) -> None:
     script = """export default { async fetch(request, env) {
       await env.KV.put("k", request.body);
       const types = ["text", "arrayBuffer", "stream"];

@@ -1,4 +1,4 @@
-"""A disk that fails in the middle of a lease: what it took is neither lost nor with nobody."""
+"""A disk that fails in the middle of a lease: no message is lost or left unassigned."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class FailingFile(apsw.VFSFile):
 
 
 class FailingDisk(apsw.VFS):
-    """It takes what is written and, while it `fails`, does not say that it is safe."""
+    """It stores what is written but, while it `fails`, reports that fsync failed."""
 
     def __init__(self, usual: str) -> None:
         super().__init__("failing", usual, makedefault=True)
@@ -43,9 +43,7 @@ def disk() -> Iterator[type[FailingFile]]:
     apsw.set_default_vfs(usual)
 
 
-async def test_a_lease_that_failed_half_way_is_undone_and_those_of_others_are_not(
-    tmp_path: Path, disk: type[FailingFile]
-) -> None:
+async def test_a_failed_lease_is_undone_and_other_leases_stay(tmp_path: Path, disk: type[FailingFile]) -> None:
     store = SqliteQueues(tmp_path / "queues.db")
     queue = await store.ensure("alice", "jobs")
     await store.send(queue.id, [NewMessage("text", bytes([number]), 0) for number in range(4)])
@@ -56,9 +54,11 @@ async def test_a_lease_that_failed_half_way_is_undone_and_those_of_others_are_no
     database = store._database
     await database.let_go()
     disk.fails = False
-    await database.take_up()  # SQLite finds in its log what it had called failed
+    await database.take_up()  # SQLite finds the transaction in its log that it had reported as failed
     leased = await store.lease(queue.id, 10)
-    assert [message.body for message in leased] == [b"\1", b"\2", b"\3"], "not the one that somebody has"
+    assert [message.body for message in leased] == [b"\1", b"\2", b"\3"], (
+        "the message that is already leased is not included"
+    )
     await store.settle(queue.id, Settlement([held.seq, *(message.seq for message in leased)], [], []))
     assert (await store.depth(queue.id))[:3] == (0, 0, 0)
     await store.close()

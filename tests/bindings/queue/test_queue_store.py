@@ -1,4 +1,4 @@
-"""What every store of queues promises. Another backend is one more entry of BACKENDS."""
+"""The contract of every queue store. Another backend is one more entry of BACKENDS."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from atoll.bindings.clock import SteadyClock
 from atoll.bindings.queue.sqlite import SqliteQueues
-from atoll.bindings.queue.store import NewMessage, NoQueue, OverQuota, Queue, QueueStore, Settlement
+from atoll.bindings.queue.store import NewMessage, NoQueue, Queue, QueueOverQuota, QueueStore, Settlement
+from atoll.clock import SteadyClock
 
 BACKENDS: dict[str, Callable[[Path, Callable[[], float]], QueueStore]] = {
     "sqlite": lambda folder, clock: SqliteQueues(folder / "queues.db", clock=clock)
@@ -26,7 +26,7 @@ class Clock:
 
 
 class Opened:
-    """A store, and its reopening, as after a crash: nothing is settled before."""
+    """A store that can be reopened as after a crash, without settling anything first."""
 
     def __init__(self, make: Callable[[Callable[[], float]], QueueStore]) -> None:
         self.make = make
@@ -59,7 +59,7 @@ async def bodies(store: QueueStore, queue: Queue, limit: int = 10) -> list[bytes
     return [leased.body for leased in await store.lease(queue.id, limit)]
 
 
-async def test_messages_are_leased_once_in_the_order_in_which_they_fall_due(opened: Opened, jobs: Queue) -> None:
+async def test_messages_are_leased_once_in_the_order_of_their_due_times(opened: Opened, jobs: Queue) -> None:
     store = opened.store
     ids = await store.send(jobs.id, [message(b"2", 5), message(b"1"), message(b"3", 9)])
     assert len(set(ids)) == 3 and all(len(number) == 32 for number in ids)
@@ -71,7 +71,7 @@ async def test_messages_are_leased_once_in_the_order_in_which_they_fall_due(open
     assert (await store.depth(jobs.id))[:4] == (1, 0, 2, NOW * 1000)
 
 
-async def test_what_became_of_messages_is_settled_all_at_once(opened: Opened, jobs: Queue) -> None:
+async def test_the_results_of_messages_are_settled_in_one_transaction(opened: Opened, jobs: Queue) -> None:
     store = opened.store
     dead = await store.ensure("alice", "dead")
     await store.send(jobs.id, [message(body) for body in (b"done", b"again", b"dead")])
@@ -89,7 +89,7 @@ async def test_what_became_of_messages_is_settled_all_at_once(opened: Opened, jo
     assert (await store.depth(jobs.id))[:3] == (0, 0, 0)
 
 
-async def test_an_attempt_of_which_nobody_was_shown_anything_does_not_count(opened: Opened, jobs: Queue) -> None:
+async def test_an_attempt_that_no_handler_saw_does_not_count(opened: Opened, jobs: Queue) -> None:
     store = opened.store
     await store.send(jobs.id, [NewMessage("json", b"1", 0)])
     (first,) = await store.lease(jobs.id, 10)
@@ -98,7 +98,7 @@ async def test_an_attempt_of_which_nobody_was_shown_anything_does_not_count(open
     assert (first.attempts, second.attempts, second.id) == (1, 1, first.id)
 
 
-async def test_what_was_leased_by_a_process_that_is_gone_waits_again(opened: Opened, jobs: Queue) -> None:
+async def test_messages_leased_by_a_dead_process_wait_again(opened: Opened, jobs: Queue) -> None:
     await opened.store.send(jobs.id, [message(b"once")])
     [first] = await opened.store.lease(jobs.id, 10)
     store = await opened.reopen()
@@ -106,7 +106,7 @@ async def test_what_was_leased_by_a_process_that_is_gone_waits_again(opened: Ope
     assert (again.id, again.attempts) == (first.id, 2)
 
 
-async def test_queues_of_two_tenants_with_the_same_name_do_not_meet(opened: Opened, jobs: Queue) -> None:
+async def test_queues_of_two_tenants_with_the_same_name_are_separate(opened: Opened, jobs: Queue) -> None:
     store = opened.store
     theirs = await store.ensure("bob", "jobs")
     await store.send(jobs.id, [message(b"alice's")])
@@ -116,10 +116,10 @@ async def test_queues_of_two_tenants_with_the_same_name_do_not_meet(opened: Open
     await store.delete(theirs.id)
     assert await bodies(store, jobs) == [b"alice's"]
     assert [queue.name for queue in await store.all("bob")] == []
-    assert [(queue.tenant, queue.name) for queue in await store.all()] == [("alice", "jobs")]
+    assert [(queue.tenant, queue.name) for queue in await store.some(10)] == [("alice", "jobs")]
 
 
-async def test_a_queue_is_made_once_paused_retained_and_deleted(opened: Opened, jobs: Queue) -> None:
+async def test_a_queue_is_created_once_paused_configured_and_deleted(opened: Opened, jobs: Queue) -> None:
     store = opened.store
     told: list[int] = []
     store.on_change(told.append)
@@ -132,7 +132,7 @@ async def test_a_queue_is_made_once_paused_retained_and_deleted(opened: Opened, 
     assert set(told) == {jobs.id}
 
 
-async def test_a_message_that_waited_while_its_queue_was_deleted_is_refused(opened: Opened, jobs: Queue) -> None:
+async def test_a_message_to_a_queue_deleted_meanwhile_is_refused(opened: Opened, jobs: Queue) -> None:
     store = opened.store
     deleted, sent = asyncio.gather(store.delete(jobs.id)), asyncio.gather(store.send(jobs.id, [message(b"late")]))
     await deleted
@@ -140,13 +140,13 @@ async def test_a_message_that_waited_while_its_queue_was_deleted_is_refused(open
         await sent
     again = await store.ensure("alice", "jobs")
     assert await store.find("alice", "jobs") == again and await bodies(store, again) == []
-    assert again.id != jobs.id, "nor does it come to another queue: numbers are never used twice"
+    assert again.id != jobs.id, "it does not reach another queue either: ids are never reused"
     await store.delete(again.id)
     store = await opened.reopen()
     assert (await store.ensure("bob", "jobs")).id not in (jobs.id, again.id)
 
 
-async def test_looking_at_messages_changes_nothing(opened: Opened, jobs: Queue) -> None:
+async def test_listing_messages_changes_nothing(opened: Opened, jobs: Queue) -> None:
     store = opened.store
     await store.send(jobs.id, [message(b"%d" % i, i) for i in range(5)])
     [leased] = await store.lease(jobs.id, 1)
@@ -157,7 +157,7 @@ async def test_looking_at_messages_changes_nothing(opened: Opened, jobs: Queue) 
     assert (await store.depth(jobs.id))[:4] == (0, 4, 1, NOW * 1000) and leased.body == b"0"
 
 
-async def test_purging_leaves_what_a_consumer_has(opened: Opened, jobs: Queue) -> None:
+async def test_purging_keeps_leased_messages(opened: Opened, jobs: Queue) -> None:
     store = opened.store
     await store.send(jobs.id, [message(b"1"), message(b"2"), message(b"3", 60)])
     [held] = await store.lease(jobs.id, 1)
@@ -166,7 +166,7 @@ async def test_purging_leaves_what_a_consumer_has(opened: Opened, jobs: Queue) -
     assert await bodies(store, jobs) == [b"1"]
 
 
-async def test_a_message_that_waited_longer_than_its_queue_keeps_it_is_swept(opened: Opened, jobs: Queue) -> None:
+async def test_a_message_beyond_the_retention_of_its_queue_is_swept(opened: Opened, jobs: Queue) -> None:
     store = opened.store
     short = await store.ensure("alice", "short", 60)
     for queue in (jobs, short):
@@ -180,7 +180,7 @@ async def test_a_message_that_waited_longer_than_its_queue_keeps_it_is_swept(ope
     assert await bodies(store, short) == [b"new"] and await bodies(store, jobs) == [b"old"]
 
 
-async def test_a_sweep_takes_all_that_waited_too_long_however_much_it_is(opened: Opened) -> None:
+async def test_a_sweep_removes_any_number_of_old_messages(opened: Opened) -> None:
     store = opened.store
     short = await store.ensure("alice", "short", 60)
     await store.send(short.id, [message(b"old")] * 2_500)
@@ -191,21 +191,23 @@ async def test_a_sweep_takes_all_that_waited_too_long_however_much_it_is(opened:
     assert (depth.waiting, depth.bytes) == (1, 3 + 128)
 
 
-async def test_a_clock_that_leapt_while_the_node_was_stopped_is_not_trusted_with_deleting(opened: Opened) -> None:
-    assert not await opened.store.trusts_clock(), "nobody has seen it before"
+async def test_no_message_is_deleted_by_a_clock_that_jumped_while_the_node_was_stopped(opened: Opened) -> None:
+    assert not await opened.store.trusts_clock(), "the clock has not been seen before"
     await opened.store.sweep()
     assert await (await opened.reopen()).trusts_clock()
-    opened.clock.now += 86_000  # it was stopped for nearly a day
+    opened.clock.now += 86_000  # the node was stopped for nearly a day
     assert await (await opened.reopen()).trusts_clock()
     opened.clock.now += 1_000
     assert not await (await opened.reopen()).trusts_clock()
-    await opened.store.sweep()  # an hour has passed, and nobody has set it right: so it is
+    await opened.store.sweep()  # an hour passed without a correction, so the clock is trusted
     assert await (await opened.reopen()).trusts_clock()
     opened.clock.now -= 1_000_000  # nothing is old by a clock that is behind
     assert await (await opened.reopen()).trusts_clock()
     await opened.store.sweep()
     opened.clock.now += 1_000_000
-    assert not await (await opened.reopen()).trusts_clock(), "it was set right, and what was sent meanwhile looks old"
+    assert not await (await opened.reopen()).trusts_clock(), (
+        "the clock was corrected, so messages sent meanwhile look old"
+    )
 
 
 async def test_a_clock_set_back_while_the_node_was_stopped_delays_nothing(opened: Opened, jobs: Queue) -> None:
@@ -219,27 +221,27 @@ async def test_a_clock_set_back_while_the_node_was_stopped_delays_nothing(opened
     assert (await store.depth(jobs.id)).leased == 2
 
 
-def test_a_steady_clock_goes_on_whatever_the_wall_clock_is_set_to() -> None:
+def test_the_steady_clock_continues_whatever_the_wall_clock_does() -> None:
     wall, up = 1_000.0, 50.0
     clock = SteadyClock(lambda: wall, lambda: up)
     wall, up = -5.0, 53.0
     assert clock() == 1_003
 
 
-async def test_what_waits_in_a_queue_is_counted_and_bounded_for_its_tenant(opened: Opened, jobs: Queue) -> None:
+async def test_stored_messages_are_counted_and_bounded_per_tenant(opened: Opened, jobs: Queue) -> None:
     store = opened.store
     more, other = await store.ensure("alice", "more"), await store.ensure("bob", "jobs")
     store.bound("alice", 1_000)
     await store.send(jobs.id, [message(bytes(300)), message(bytes(100))])
     assert (await store.depth(jobs.id)).bytes == await store.total("alice") == 656
-    with pytest.raises(OverQuota, match="1,001 bytes in queues, more than its quota of 1,000"):
+    with pytest.raises(QueueOverQuota, match="1,001 bytes in queues, more than its quota of 1,000"):
         await store.send(more.id, [message(bytes(80)), message(bytes(9))])
     assert (await store.depth(more.id)).waiting == 0, "all or nothing"
     await store.send(more.id, [message(bytes(80)), message(bytes(8))])
     assert await store.total("alice") == 1_000
     await store.send(other.id, [message(bytes(2_000))])
     [first] = await store.lease(jobs.id, 1)
-    with pytest.raises(OverQuota):
+    with pytest.raises(QueueOverQuota):
         await store.send(more.id, [message(b"")])
     await store.settle(jobs.id, Settlement([first.seq], [], []))
     await store.send(more.id, [message(b"")])
@@ -250,9 +252,7 @@ async def test_what_waits_in_a_queue_is_counted_and_bounded_for_its_tenant(opene
     assert await store.total("alice") == 0 and await store.total("bob") == 2_128
 
 
-async def test_messages_go_to_the_dead_letter_queue_of_a_tenant_that_has_all_it_may(
-    opened: Opened, jobs: Queue
-) -> None:
+async def test_dead_letters_are_stored_even_at_the_limit_of_a_tenant(opened: Opened, jobs: Queue) -> None:
     store = opened.store
     letters = await store.ensure("alice", "letters")
     await store.send(jobs.id, [message(bytes(100))])
@@ -264,12 +264,12 @@ async def test_messages_go_to_the_dead_letter_queue_of_a_tenant_that_has_all_it_
     await store.send(jobs.id, [message(bytes(5_000))])
 
 
-async def test_a_bound_of_a_queue_holds_to_the_byte_while_messages_come_and_go(opened: Opened, jobs: Queue) -> None:
+async def test_the_storage_limit_of_queues_is_exact(opened: Opened, jobs: Queue) -> None:
     store = opened.store
     store.bound("alice", 5_000)
     for _ in range(30):
         await asyncio.gather(*(store.send(jobs.id, [message(bytes(72))]) for _ in range(10)))
         await store.settle(jobs.id, Settlement([m.seq for m in await store.lease(jobs.id, 10)], [], []))
     sent = await asyncio.gather(*(store.send(jobs.id, [message(bytes(72))]) for _ in range(40)), return_exceptions=True)
-    assert sum(isinstance(answer, OverQuota) for answer in sent) == 15
+    assert sum(isinstance(answer, QueueOverQuota) for answer in sent) == 15
     assert await store.total("alice") == 5_000

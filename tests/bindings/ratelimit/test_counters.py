@@ -1,4 +1,4 @@
-"""What everything that counts for rate limits promises. Another backend is one more entry of BACKENDS."""
+"""The contract of every counter of rate limits. Another backend is one more entry of BACKENDS."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ async def test_a_key_is_counted_within_a_window_of_the_wall_clock(counters: Coun
     assert await counters.look(ALICE, "a") == 0 and await counters.count(ALICE, "a") == 1
 
 
-async def test_a_clock_that_is_set_back_begins_a_new_window(counters: Counters, clock: Clock) -> None:
+async def test_setting_the_clock_back_starts_a_new_window(counters: Counters, clock: Clock) -> None:
     await counters.count(ALICE, "a")
     clock.now -= 1000
     assert await counters.count(ALICE, "a") == 1
 
 
-async def test_tenants_namespaces_and_periods_are_counted_apart(counters: Counters) -> None:
+async def test_tenants_namespaces_and_periods_are_counted_separately(counters: Counters) -> None:
     for bucket in (ALICE, ALICE._replace(tenant="bob"), ALICE._replace(namespace="x"), ALICE._replace(period=60)):
         assert await counters.count(bucket, "a") == 1
     assert await counters.counted("alice") == [
@@ -57,7 +57,7 @@ async def test_tenants_namespaces_and_periods_are_counted_apart(counters: Counte
     assert [counted.namespace for counted in await counters.counted("bob")] == ["logins"]
 
 
-async def test_counts_are_forgotten_by_key_by_namespace_and_by_tenant(counters: Counters) -> None:
+async def test_counts_are_reset_by_key_by_namespace_and_by_tenant(counters: Counters) -> None:
     other = ALICE._replace(namespace="other")
     for key in "ab":
         await counters.count(ALICE, key)

@@ -12,8 +12,8 @@ import pytest_asyncio
 
 from atoll.bindings.base import OpCall
 from atoll.bindings.pipe.ops import ROOM, PipeBinding
-from atoll.bindings.scope import Scope
-from atoll.bindings.service.target import Target
+from atoll.bindings.scope import CallScope
+from atoll.bindings.service.target import ServiceTarget
 from atoll.errors import InvalidArgument, NetworkError
 from atoll.workers import Grant, Limits, Version
 from tests.engine.conftest import open_room, snapshots
@@ -63,7 +63,7 @@ def caller(code: str) -> Version:
       export default {{ async fetch(request, env, ctx) {{
         try {{ return Response.json(await run(env, ctx)); }} catch (error) {{ return Response.json(describe(error)); }}
       }} }};"""
-    grants = {"API": Grant("API", "service", Target("api").encode())}
+    grants = {"API": Grant("API", "service", ServiceTarget("api").encode())}
     return script(source, name="caller", grants=grants, limits=Limits(cpu_ms=5000))
 
 
@@ -107,14 +107,14 @@ async def test_streams_and_errors_arrive(room: EngineRoom) -> None:
         assert expected in (await room.get(caller(code))).body, code
 
 
-async def test_more_than_fits_in_a_parcel_passes_both_ways(room: EngineRoom) -> None:
+async def test_data_larger_than_a_parcel_passes_in_both_directions(room: EngineRoom) -> None:
     """40 MB: a parcel holds 32."""
     code = """return [await env.API.count(await env.API.zeros(640)), await left((await env.API.echo(
       new Request("http://x/", { method: "POST", body: await env.API.zeros(200), duplex: "half" }))).body)];"""
     assert (await room.get(caller(code))).body == b"[41943040,13107200]"
 
 
-async def test_a_body_is_there_before_it_has_ended(room: EngineRoom) -> None:
+async def test_a_body_is_available_before_its_end(room: EngineRoom) -> None:
     code = """const response = await env.API.slowly(); const reader = response.body.getReader();
       const early = new TextDecoder().decode((await reader.read()).value);
       await env.API.release();
@@ -123,19 +123,19 @@ async def test_a_body_is_there_before_it_has_ended(room: EngineRoom) -> None:
     assert (await room.get(caller(code))).body == b'[203,"1","early"," late",true]'
 
 
-async def test_the_sender_is_held_up_while_nobody_reads(room: EngineRoom) -> None:
+async def test_the_sender_waits_while_the_stream_is_not_read(room: EngineRoom) -> None:
     answer = await room.get(caller(f"{SOURCE} await env.API.slow(source); return pulled;"))
     assert int(answer.body) * 65536 < 2 * ROOM + 4 * 65536
 
 
-async def test_a_result_that_nobody_wants_is_canceled(room: EngineRoom) -> None:
+async def test_an_unused_result_is_canceled(room: EngineRoom) -> None:
     code = """const stream = await env.API.zeros(1e9); const reader = stream.getReader(); await reader.read(); await reader.cancel();
       while ((await env.API.canceled()) === "no") await scheduler.wait(5);
       return env.API.canceled();"""
     assert b"does not read it any more" in (await room.get(caller(code))).body
 
 
-async def test_a_callee_ends_when_its_caller_is_over(room: EngineRoom) -> None:
+async def test_a_callee_ends_with_its_caller(room: EngineRoom) -> None:
     await room.get(caller("const stream = await env.API.zeros(1e9); await stream.getReader().read(); return 1;"))
     await room.until(lambda: any(record.event == "rpc" for record in room.records), "the record of the callee")
 
@@ -146,18 +146,18 @@ async def test_a_callee_that_dies_breaks_its_stream(room: EngineRoom) -> None:
     assert b"Network connection lost" in (await room.get(caller(code))).body
 
 
-async def test_what_waits_does_not_hold_up_the_answer(room: EngineRoom) -> None:
+async def test_wait_until_of_the_callee_does_not_delay_the_answer(room: EngineRoom) -> None:
     assert (await room.get(caller("return env.API.later();"))).body == b'"at once"'
 
 
-# --- the pipe itself, whose users are engines: hostile ---
+# --- the pipe itself, whose users are hostile engines ---
 
 
-def of_call(tenant: str) -> Scope:
-    return Scope(replace(script("", name="x"), tenant=tenant))
+def of_call(tenant: str) -> CallScope:
+    return CallScope(replace(script("", name="x"), tenant=tenant))
 
 
-async def test_only_the_tenant_that_wrote_may_read() -> None:
+async def test_only_the_tenant_of_the_writer_may_read() -> None:
     pipes = PipeBinding()
     grant = Grant("", "pipe")
     writer, reader, stranger = of_call("a"), of_call("a"), of_call("b")
@@ -167,14 +167,14 @@ async def test_only_the_tenant_that_wrote_may_read() -> None:
     for scope, asked in ((stranger, name), (reader, "0" * 32), (reader, None), (reader, ["x"])):
         with pytest.raises(InvalidArgument):
             await pipes.read(OpCall(grant, scope, {"pipe": asked}))
-    with pytest.raises(InvalidArgument):  # a reader is no writer
+    with pytest.raises(InvalidArgument):  # a reader may not write
         await pipes.write(OpCall(grant, reader, {"pipe": name}, b"x"))
     assert (await pipes.read(OpCall(grant, reader, {"pipe": name}))).body == b"secret"
-    with pytest.raises(InvalidArgument):  # and there is one of each
+    with pytest.raises(InvalidArgument):  # and each end has one user
         await pipes.read(OpCall(grant, of_call("a"), {"pipe": name}))
 
 
-async def test_both_ends_hear_of_the_other_ones_end() -> None:
+async def test_each_end_is_notified_when_the_other_ends() -> None:
     pipes = PipeBinding()
     grant = Grant("", "pipe")
     writer, reader = of_call("a"), of_call("a")
@@ -195,5 +195,5 @@ async def test_both_ends_hear_of_the_other_ones_end() -> None:
     assert (await full).meta == {"more": False}
     left = pipes.open(OpCall(grant, of := of_call("a"))).meta["pipe"]
     of.close()
-    with pytest.raises(InvalidArgument):  # it is forgotten with the call that made it
+    with pytest.raises(InvalidArgument):  # it is forgotten with the call that created it
         await pipes.read(OpCall(grant, of_call("a"), {"pipe": left}))

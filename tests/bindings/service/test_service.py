@@ -1,4 +1,4 @@
-"""Service bindings: one worker calls another by fetch and by methods, and neither can be harmed by it."""
+"""Service bindings: one worker calls another by fetch and by methods, and neither can harm the other."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from atoll.bindings.scope import Scope
-from atoll.bindings.service.target import Target
+from atoll.bindings.scope import CallScope
+from atoll.bindings.service.target import ServiceTarget
 from atoll.bindings.services import InnerRequest
 from atoll.wire.generated import Event, Outcome
 from atoll.workers import Grant, Limits, Version
@@ -59,7 +59,7 @@ API_TARGET = {"service": "api"}
 
 
 def caller(code: str, name: str = "caller", **targets: Any) -> Version:
-    grants = {key: Grant(key, "service", Target(**fields).encode()) for key, fields in targets.items()}
+    grants = {key: Grant(key, "service", ServiceTarget(**fields).encode()) for key, fields in targets.items()}
     source = f"""export default {{ async fetch(request, env, ctx) {{
       const show = (value) => Response.json(value === undefined ? "undefined" : value);
       try {{ {code} }} catch (error) {{ return show([error.name, error.message]); }}
@@ -144,26 +144,26 @@ async def test_large_arguments_and_results_pass(room: EngineRoom) -> None:
     assert (await room.get(caller(code, API={"service": "api"}))).body == b"[5000000,7]"
 
 
-async def test_workers_that_call_each_other_for_ever_are_stopped(room: EngineRoom) -> None:
+async def test_workers_that_call_each_other_endlessly_are_stopped(room: EngineRoom) -> None:
     source = """import { WorkerEntrypoint } from "cloudflare:workers";
       export default class extends WorkerEntrypoint {
         again(n) { return this.env.SELF.again(n + 1).catch((error) => `${n} ${error.message}`); }
         async fetch() { return new Response(await this.again(1)); }
       }"""
-    loop = script(source, name="loop", grants={"SELF": Grant("SELF", "service", Target("loop").encode())})
+    loop = script(source, name="loop", grants={"SELF": Grant("SELF", "service", ServiceTarget("loop").encode())})
     room.workers["loop"] = loop
     text = (await room.get(loop)).body.decode()
     assert text.startswith("17 ") and "looks like a loop" in text
 
 
-async def test_what_a_bound_worker_asks_for_counts_for_its_caller(room: EngineRoom) -> None:
-    """Or three workers with 50 subrequests each could make 125,000 of one request."""
+async def test_subrequests_of_a_bound_worker_count_for_its_caller(room: EngineRoom) -> None:
+    """Otherwise three workers with 50 subrequests each could make 125,000 of one request."""
     inner = """import { WorkerEntrypoint } from "cloudflare:workers";
       export default class extends WorkerEntrypoint {
         async many(n) { let made = 0; try { for (; made < n; made++) await this.env.API.add(1, 1); } catch (e) { return `${made} ${e.message}`; } return made; }
         async fetch() { return new Response(await this.many(5)); }
       }"""
-    grants = {"API": Grant("API", "service", Target("api").encode())}
+    grants = {"API": Grant("API", "service", ServiceTarget("api").encode())}
     room.workers["middle"] = script(inner, name="middle", grants=grants, limits=Limits(internal_subrequests=50))
     code = "return show([await env.M.many(3), await (await env.M.fetch('http://x/')).text(), await env.M.many(9)]);"
     version = replace(
@@ -172,16 +172,16 @@ async def test_what_a_bound_worker_asks_for_counts_for_its_caller(room: EngineRo
     answer = (await room.get(version)).body.decode()
     assert answer.startswith(
         '[3,"5","2 Too many subrequests: one request may make 13 calls of bindings'
-    )  # and three for the calls of it
+    )  # and three for the calls themselves
 
 
-async def test_a_worker_of_another_tenant_is_not_there(room: EngineRoom) -> None:
+async def test_a_worker_of_another_tenant_is_not_found(room: EngineRoom) -> None:
     room.workers["api"] = replace(room.workers["api"], tenant="other")
     answer = await room.get(caller("await env.API.add(1);", API={"service": "api"}))
     assert "is not there" in answer.body.decode()
 
 
-async def test_the_callee_has_a_record_of_its_own(room: EngineRoom) -> None:
+async def test_the_callee_has_its_own_record(room: EngineRoom) -> None:
     await room.get(caller("await env.API.fail();", API={"service": "api"}))
     await room.until(lambda: len(room.records) == 2, "both records")
     (record,) = [record for record in room.records if record.event == "rpc"]
@@ -190,19 +190,19 @@ async def test_the_callee_has_a_record_of_its_own(room: EngineRoom) -> None:
 
 
 @pytest.mark.parametrize("garbage", ["new Uint8Array(0)", "new Uint8Array(8).fill(255)", "new Uint8Array(64)"])
-async def test_bytes_that_no_worker_would_send_harm_only_the_call(room: EngineRoom, garbage: str) -> None:
-    """A hostile engine could send anything as arguments: here the op is called with garbage."""
+async def test_forged_arguments_fail_only_the_call(room: EngineRoom, garbage: str) -> None:
+    """A hostile engine could send anything as arguments: here the op gets garbage."""
     from atoll.errors import CalleeFailed
 
     body = {"new Uint8Array(0)": b"", "new Uint8Array(8).fill(255)": b"\xff" * 8}.get(garbage, bytes(64))
     head = b'RPC add\n{"entrypoint": null, "props": {}, "method": "add"}'
     api = room.workers["api"]
     with pytest.raises(CalleeFailed):
-        await room.inner.method(InnerRequest(api, head, body, event=int(Event.RPC), within=Scope(api))).value()
+        await room.inner.method(InnerRequest(api, head, body, event=int(Event.RPC), within=CallScope(api))).value()
     assert (await room.get(caller("return show(await env.API.add(1, 1));", API={"service": "api"}))).body == b"2"
 
 
-async def test_a_call_like_the_one_before_has_its_own_url_and_body(room: EngineRoom) -> None:
+async def test_a_repeated_call_has_its_own_url_and_body(room: EngineRoom) -> None:
     code = """const all = [];
       for (const [path, body] of [["/", "a"], ["/b?c=%20", "bb"], ["/b?c=%20", ""], ["/", "a"]]) {
         all.push(await (await env.API.fetch("http://x" + path, { method: "POST", headers: { "x-a": "1" }, body })).text());
@@ -222,7 +222,7 @@ async def test_a_call_like_the_one_before_has_its_own_url_and_body(room: EngineR
         ]  # fmt: skip
 
 
-async def test_calls_like_the_one_before_go_to_the_version_that_is_active(room: EngineRoom) -> None:
+async def test_repeated_calls_go_to_the_active_version(room: EngineRoom) -> None:
     called = caller(
         "return show([await env.API.add(1, 2), (await env.API.fetch('http://x/')).status]);", API=API_TARGET
     )
@@ -246,7 +246,7 @@ async def test_calls_like_the_one_before_go_to_the_version_that_is_active(room: 
     ],
 )
 @pytest.mark.parametrize("init", ["{}", "{ method: 'POST', body: new Blob(['streamed']).stream() }"])
-async def test_what_the_fetch_handler_of_a_bound_worker_throws_is_thrown_at_the_caller(
+async def test_an_error_of_a_bound_fetch_handler_is_thrown_in_the_caller(
     room: EngineRoom, path: str, expected: str, init: str
 ) -> None:
     source = """export default { async fetch(request) {
@@ -261,7 +261,7 @@ async def test_what_the_fetch_handler_of_a_bound_worker_throws_is_thrown_at_the_
     assert expected in answer.body.decode()
 
 
-async def test_a_bound_worker_is_told_of_the_client_what_its_caller_knows(room: EngineRoom) -> None:
+async def test_a_bound_worker_gets_its_callers_facts_about_the_client(room: EngineRoom) -> None:
     source = """export default { fetch(request) {
       const names = ["cf-connecting-ip", "x-forwarded-for", "cf-atoll-tls", "cf-worker"];
       return Response.json([request.cf.clientIp, ...names.map((name) => request.headers.get(name))]);

@@ -16,7 +16,7 @@ for (const encoding of ENCODINGS) {
       const target = Buffer.alloc(4, 1);
       return [target.write(text, 1, encoding), [...target]];
     };
-    // Node itself ends at once when it looks for some other texts.
+    // Node itself crashes when it searches for some other texts.
     if (/^[\w ]*$/.test(text)) each[`indexOf ${encoding} ${index}`] = () => Buffer.from("xhello h\u00e9llo abc", "utf8").indexOf(text, 1, encoding);
   }
   for (const [index, bytes] of BYTES.entries()) each[`toString ${encoding} ${index}`] = () => Buffer.from(bytes).toString(encoding);
@@ -35,7 +35,7 @@ for (const kind of NUMBERS) {
   for (const offset of [undefined, 0, 1, 2, 9, 10, -1, 1.5, NaN, "1", null]) {
     each[`read${kind} ${String(offset)}`] = () => bytes[`read${kind}`](offset);
   }
-  // Where a bigint is wanted, other numbers are refused with another text than Node's.
+  // Where a bigint is needed, other numbers are refused with another message than Node's.
   for (const value of [0, 1, -1, 127, 128, 255, 256, 65536, 2 ** 31, 2 ** 32, ...(isBig ? [] : [1.5, NaN, "7", undefined])]) {
     each[`write${kind} ${String(value)}`] = () => {
       const target = Buffer.alloc(9);

@@ -36,7 +36,7 @@ const caused = new Error("outer", { cause: error });
 caused.stack = "Error: outer\n    at y";
 const stackless = new RangeError("none");
 stackless.stack = "";
-// Errors of classes of one's own, and with names that their stacks do not tell.
+// Errors of custom classes, and with names that are not in their stacks.
 const errors = { Error: (name) => ({ [name]: class extends Error {} })[name], TypeError: (name) => ({ [name]: class extends TypeError {} })[name] };
 const EDITS = {
   none: () => {}, name: (it) => (it.name = "Other"), errorName: (it) => (it.name = "OtherError"), noName: (it) => (it.name = undefined), message: (it) => Object.assign(it, { message: "changed" }), shown: (it) => Object.defineProperty(it, "message", { value: "v", enumerable: true }),
@@ -77,17 +77,17 @@ const VALUES = {
   multiline: { text: "a".repeat(90), other: "b".repeat(30) }, longString: "x".repeat(200), lines: { text: "one\ntwo\nthree".repeat(8) }, deepArray: [[[[1, [2, [3]]]]]], mixed: [undefined, null, NaN, -0, Symbol("q"), 1n, "s", [], {}],
   numbers: [1.5, -2, 1000000, 0.1], objects: Array.from({ length: 8 }, (_, i) => ({ id: i, name: `n${i}` })), url: new URL("https://a.example/b?c#d"), params: new URLSearchParams("a=1&b=2")
 };
-// Without colours, hidden properties, handlers of proxies and the oldest layout, which util.inspect does not have here.
+// Without colours, hidden properties, proxy handlers and the oldest layout, which util.inspect does not support here.
 const OPTIONS = [
   undefined, { depth: 0 }, { depth: Infinity }, { compact: false }, { compact: 1 }, { breakLength: 40 }, { breakLength: Infinity }, { sorted: true }, { getters: true }, { maxArrayLength: 2 }, { maxStringLength: 10 },
   { numericSeparator: true }, { depth: 1, compact: 3, breakLength: 20 },
 ];
 
-// Node throws where these are shown as a number or as JSON.
+// Node throws if these are shown as a number or as JSON.
 const UNCONVERTIBLE = ["bare", "bareFunction", "bigint", "boxedBigint", "boxedSymbol", "mixed"];
 const shown = {};
 for (const [name, value] of Object.entries(VALUES)) {
-  // Node's own classes of the web lay themselves out, whatever the options say.
+  // Node's own web classes ignore the layout options.
   const isOfWeb = value instanceof URL || value instanceof URLSearchParams;
   for (const [index, options] of isOfWeb ? [[0, undefined]] : OPTIONS.entries()) shown[`inspect ${name} ${index}`] = () => inspect(value, options);
   if (typeof value !== "function") shown[`format ${name}`] = () => format("%O|%s|%%|%c", value, value, value);

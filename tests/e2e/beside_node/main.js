@@ -1,10 +1,11 @@
-// What `node:` modules do in a worker and in Node: the same script runs in both. See tests/e2e/test_beside_node.py.
+// The behaviour of `node:` modules in a worker and in Node: the same script runs in both. See tests/e2e/test_beside_node.py.
 import { cases as buffer } from "./buffer.js";
 import { cases as inspecting } from "./inspecting.js";
 import { outcomes } from "./run.js";
 import { cases as small } from "./small.js";
+import { cases as unpacking } from "./unpacking.js";
 
-const suites = { buffer, inspecting, small };
+const suites = { buffer, inspecting, small, unpacking };
 
 export default {
   async fetch(request) {
@@ -12,7 +13,7 @@ export default {
   },
 };
 
-/** For Node, which has no requests here. */
+/** The entry point for Node, which has no requests here. */
 export async function all() {
   const found = {};
   for (const [name, cases] of Object.entries(suites)) found[name] = await outcomes(cases);

@@ -1,4 +1,4 @@
-// Runs every case and gives what came of each as text, so that two runtimes can be compared: `{ name: outcome }`.
+// Runs every case and returns the results as text, so that two runtimes can be compared: `{ name: outcome }`.
 
 function show(value) {
   if (value === undefined) return "undefined";

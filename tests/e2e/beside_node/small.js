@@ -19,7 +19,7 @@ for (const [kind, flavour] of Object.entries({ posix: path.posix, win32: path.wi
   paths[`${kind}.constants`] = () => [flavour.sep, flavour.delimiter];
 }
 
-// Of win32 only what needs no working folder, which has another drive here.
+// For win32 only functions without a working folder, which is on another drive here.
 for (const one of PATHS) {
   for (const other of PATHS) paths[`join ${one} + ${other}`] = () => path.join(one, other);
   paths[`relative ${one}`] = () => [path.relative("/a/b/c", one === "" ? "/" : path.resolve("/", one)), path.resolve("/base", one)];
@@ -51,7 +51,7 @@ const PAIRS = [[1, 1], [1, "1"], [NaN, NaN], [{ a: 1 }, { a: 1 }], [{ a: 1 }, { 
 const assertions = {};
 for (const [index, [left, right]] of PAIRS.entries()) {
   for (const name of ["equal", "notEqual", "strictEqual", "notStrictEqual", "deepEqual", "notDeepEqual", "deepStrictEqual", "notDeepStrictEqual"]) {
-    // Messages with differences are for people: only whether, and as what, it fails is compared.
+    // Messages with a diff are for people: only the failure and its class are compared.
     assertions[`assert.${name} ${index}`] = () => thrown(() => assert[name](left, right)).toString().split(",").slice(0, 2);
   }
 }

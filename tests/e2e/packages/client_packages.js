@@ -1,4 +1,4 @@
-// Packages that speak to other servers by way of fetch, and two that are often beside them. `env.UP` is the server's address.
+// Packages that call other servers with fetch, and two related ones. `env.UP` is the server's address.
 import { initTRPC } from "@trpc/server";
 import { fetchRequestHandler } from "@trpc/server/adapters/fetch";
 import { AwsClient } from "aws4fetch";

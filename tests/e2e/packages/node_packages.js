@@ -1,4 +1,4 @@
-// Packages written for Node: they take `node:` modules for granted, as nodejs_compat gives them.
+// Packages written for Node: they need the `node:` modules that nodejs_compat provides.
 import bcrypt from "bcryptjs";
 import busboy from "busboy";
 import { parse } from "csv-parse";

@@ -1,4 +1,4 @@
-// Packages of plain JavaScript that workers are often built of.
+// Popular packages of plain JavaScript.
 import { camelCase, kebabCase } from "change-case";
 import dayjs from "dayjs";
 import utc from "dayjs/plugin/utc.js";

@@ -1,4 +1,4 @@
-// The small ones, each with what people use it for.
+// Small packages, each in its typical use.
 import { parseCookie, stringifySetCookie } from "cookie";
 import { AutoRouter, error } from "itty-router";
 import mime from "mime";

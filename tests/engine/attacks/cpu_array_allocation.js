@@ -1,4 +1,4 @@
-// A loop that V8's optimiser once made impossible to end.
+// A loop that V8's optimiser may compile without interrupt checks.
 // expect: cpu
 export default {
   async fetch(request, env, ctx) {

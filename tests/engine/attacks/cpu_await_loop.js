@@ -1,4 +1,4 @@
-// A loop that awaits what is there already.
+// A loop that awaits values that are already available.
 // expect: cpu
 export default {
   async fetch(request, env, ctx) {

@@ -1,4 +1,4 @@
-// Catches whatever ends it, and goes on.
+// Catches every error, including its own termination, and continues.
 // expect: cpu
 export default {
   async fetch(request, env, ctx) {

@@ -1,4 +1,4 @@
-// A text of many lines, within many groups.
+// A string of many lines inside many console groups.
 // expect: answer ok or cpu
 // limits: cpu_ms=500
 // peak: 300

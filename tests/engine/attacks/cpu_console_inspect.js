@@ -1,4 +1,4 @@
-// A value that loops when the console looks at it.
+// A value that loops when the console inspects it.
 // expect: cpu
 export default {
   async fetch(request, env, ctx) {

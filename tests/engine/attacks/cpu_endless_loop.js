@@ -1,4 +1,4 @@
-// The plainest of all.
+// The simplest endless loop.
 // expect: cpu
 export default {
   async fetch(request, env, ctx) {

@@ -1,4 +1,4 @@
-// Every field of what is thrown, and every way to its text, is code that never ends; thrown in the handler, in a listener and in waitUntil().
+// Every field of a thrown value, and every conversion to a string, is code that never ends. It is thrown in the handler, in a listener and in waitUntil().
 // expect: cpu
 export default {
   fetch(request, env, ctx) {

@@ -1,4 +1,4 @@
-// Finalizers that leave more garbage with finalizers behind, each using a little time, when their call is long over.
+// Finalizers that leave more garbage with finalizers, each using a little time, long after their call has ended.
 // expect: answer begun or answer few or answer none
 // limits: memory_mb=32
 // times: 2

@@ -1,4 +1,4 @@
-// Errors that nobody handles, each with a hook for its stack that computes: they are told after the call has answered.
+// Unhandled errors, each with a stack hook that computes. They are reported after the call has answered.
 // expect: answer sent or cpu
 // outcome: exceededCpu
 export default {

@@ -1,4 +1,4 @@
-// Texts of half a gigabyte, which cost nothing until somebody looks at them, for everything that takes a text.
+// Strings of half a gigabyte, which take no memory until they are read, as arguments of every API that takes a string.
 // expect: answer RangeError RangeError RangeError RangeError RangeError RangeError RangeError RangeError RangeError RangeError ok
 const huge = "x".repeat(2 ** 29 - 100);
 const ways = [

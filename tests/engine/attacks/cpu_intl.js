@@ -1,4 +1,4 @@
-// Formatters of dates, made until the time is up.
+// Creates date formatters until the time is up.
 // expect: cpu or memory
 export default {
   async fetch(request, env, ctx) {

@@ -1,5 +1,6 @@
-// A loop whose every step is a long one of V8's own: by itself it would look up after so many steps, not so much time.
+// A loop whose every step is a long operation inside V8, which checks for interrupts after a number of steps and not after a time.
 // expect: cpu
+// engine: may be replaced
 export default {
   async fetch() {
     const text = JSON.stringify(new Array(1e5).fill(1));

@@ -1,4 +1,4 @@
-// Uses its time in slices, each of them short.
+// Uses its time in many short turns.
 // expect: cpu
 export default {
   async fetch(request, env, ctx) {

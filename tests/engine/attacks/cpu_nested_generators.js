@@ -1,4 +1,4 @@
-// A thousand async generators, one in the other.
+// A thousand nested async generators.
 // expect: cpu
 // limits: cpu_ms=200 memory_mb=64
 export default {

@@ -1,4 +1,4 @@
-// The hook that V8 calls for the stack of every error never ends, also when it is we who ask for the stack.
+// The hook that V8 calls for the stack of every error never ends, even when the platform reads the stack.
 // expect: cpu
 export default {
   fetch() {

@@ -1,4 +1,4 @@
-// A trap of a proxy that does not return, sprung by the platform.
+// A proxy trap that does not return, triggered by the platform.
 // expect: cpu
 export default {
   async fetch(request, env, ctx) {

@@ -1,4 +1,4 @@
-// Listeners that dispatch the event they hear.
+// Listeners that dispatch the event that they receive.
 // expect: cpu or exception
 // limits: cpu_ms=200
 export default {

@@ -1,4 +1,4 @@
-// A regular expression that takes until the end of the universe.
+// A regular expression with exponential backtracking.
 // expect: cpu
 export default {
   async fetch(request, env, ctx) {

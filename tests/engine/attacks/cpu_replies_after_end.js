@@ -1,4 +1,4 @@
-// Leaves a thousand operations behind, and computes when each is answered.
+// Leaves a thousand ops behind and computes at each reply.
 // expect: answer begun or answer ran: 0
 // times: 2
 const burn = () => {

@@ -1,4 +1,4 @@
-// Two ends of a socket answer each other for ever, also when their call is over.
+// Two ends of a socket answer each other for ever, even after their call has ended.
 // expect: answer started or cpu
 // limits: cpu_ms=100
 // times: 3

@@ -1,4 +1,4 @@
-// A comparison that keeps a sort busy.
+// A comparison function that keeps a sort busy.
 // expect: cpu
 export default {
   async fetch(request, env, ctx) {

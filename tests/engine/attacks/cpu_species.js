@@ -1,4 +1,4 @@
-// A constructor that built-in methods call.
+// A constructor that built-in methods call through Symbol.species.
 // expect: cpu
 export default {
   async fetch(request, env, ctx) {

@@ -1,4 +1,4 @@
-// A stream that makes chunks as fast as it can and is never done.
+// A stream that produces chunks as fast as it can and never ends.
 // expect: broken
 // outcome: exceededCpu
 export default {

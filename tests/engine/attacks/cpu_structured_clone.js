@@ -1,4 +1,4 @@
-// A clone of something with a getter that does not return.
+// Clones an object with a getter that does not return.
 // expect: cpu
 export default {
   async fetch(request, env, ctx) {

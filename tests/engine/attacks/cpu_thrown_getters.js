@@ -1,4 +1,4 @@
-// Throws an error that loops when somebody reads it.
+// Throws an error that loops when it is read.
 // expect: cpu
 export default {
   async fetch(request, env, ctx) {

@@ -1,4 +1,4 @@
-// Sets timers when its call is over, and others from those.
+// Sets timers after its call has ended, and more timers from those.
 // expect: answer begun or answer ran: 0
 // times: 2
 const burn = () => {

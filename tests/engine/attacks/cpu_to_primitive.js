@@ -1,4 +1,4 @@
-// Hooks that the language itself calls, one in the other.
+// Nested hooks that the language itself calls.
 // expect: cpu
 export default {
   async fetch(request, env, ctx) {

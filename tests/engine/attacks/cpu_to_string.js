@@ -1,4 +1,4 @@
-// A conversion to text that does not return.
+// A conversion to a string that does not return.
 // expect: cpu
 export default {
   async fetch(request, env, ctx) {

@@ -1,4 +1,4 @@
-// A pattern of addresses that backtracks.
+// A URL pattern that backtracks.
 // expect: cpu or exception
 export default {
   async fetch(request, env, ctx) {

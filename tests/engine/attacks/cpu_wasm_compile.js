@@ -1,4 +1,4 @@
-// Compiles one large WebAssembly module after the other, which V8 would do with all its threads.
+// Compiles one large WebAssembly module after the other, for which V8 would use all its threads.
 // expect: cpu
 // limits: cpu_ms=200
 // switches: allow_wasm_compile
@@ -14,7 +14,7 @@ const code = [...number(count)];
 for (let i = 0; i < count; i++) code.push(...one);
 const module = Uint8Array.from(start.concat([10, ...number(code.length)], code));
 const unlike = (i) => {
-  module[module.length - 7] = i & 63; // another number to add: V8 knows the modules that it has compiled
+  module[module.length - 7] = i & 63; // adds another number each time: V8 remembers the modules it has compiled
   module[module.length - 14] = (i >> 6) & 63;
   return module;
 };

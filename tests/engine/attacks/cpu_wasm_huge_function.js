@@ -1,4 +1,4 @@
-// Has V8 optimise a function of two megabytes, on a thread of its own and for as long as it takes.
+// Makes V8 optimise a function of two megabytes, on its own thread and without a time limit.
 // expect: answer CompileError: WebAssembly.Module(): the module has a function of more than 512 KB.
 // limits: cpu_ms=2000
 // switches: allow_wasm_compile

@@ -1,4 +1,4 @@
-// Catches an object of ours and answers again and again.
+// Captures an internal object and answers again and again.
 // expect: answer answer 0 or answer mine or exception
 // limits: cpu_ms=1000
 export default {

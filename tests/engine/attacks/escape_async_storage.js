@@ -1,4 +1,4 @@
-// What one call puts into its asynchronous storage, in every way there is, another call must not find.
+// A call must not find what another call puts into its asynchronous storage in any possible way.
 // expect: answer clean
 // times: 5
 // limits: cpu_ms=1000

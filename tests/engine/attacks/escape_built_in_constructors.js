@@ -1,4 +1,4 @@
-// Constructors of our own classes are reached from every object that a call is given, and made without their checks.
+// Reaches the constructors of internal classes through every object that a call receives, and calls them without their checks.
 // expect: answer nothing
 // limits: cpu_ms=3000
 export default {

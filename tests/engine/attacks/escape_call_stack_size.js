@@ -1,4 +1,4 @@
-// Error.stackTraceLimit and captureStackTrace on objects of ours.
+// Error.stackTraceLimit and captureStackTrace on internal objects.
 // expect: answer string
 // limits: cpu_ms=1000
 export default {

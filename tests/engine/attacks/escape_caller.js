@@ -1,4 +1,4 @@
-// Functions that called this one, the old way.
+// Looks for the calling functions through `caller` and `arguments`.
 // expect: answer false
 // limits: cpu_ms=1000
 export default {

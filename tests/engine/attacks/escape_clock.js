@@ -1,4 +1,4 @@
-// Measures time with everything there is.
+// Measures time with every available means.
 // expect: answer true
 // limits: cpu_ms=1000
 export default {

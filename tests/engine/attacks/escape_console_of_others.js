@@ -1,4 +1,4 @@
-// A console of one call is used in another, with objects that answer our inspection with code.
+// Uses the console of one call in another, with objects that run code when they are inspected.
 // expect: answer logged
 // times: 4
 // limits: cpu_ms=2000

@@ -1,4 +1,4 @@
-// The constructor of a constructor makes code, with access to the host elsewhere.
+// The constructor of a constructor compiles code. In other runtimes that code can reach the host.
 // expect: answer EvalError
 // limits: cpu_ms=1000
 export default {

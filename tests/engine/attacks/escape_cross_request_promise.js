@@ -1,4 +1,4 @@
-// A promise of one call is settled by another.
+// One call settles a promise of another call.
 // expect: answer got string
 // times: 3
 // limits: cpu_ms=1000

@@ -1,4 +1,4 @@
-// Takes memory away while it is in use.
+// Detaches memory while it is in use.
 // expect: answer 0 0
 // limits: cpu_ms=1000
 export default {

@@ -1,4 +1,4 @@
-// Catches an object of ours and ends its own call before it is answered.
+// Captures an internal object and ends its own call before it is answered.
 // expect: internal or exception or answer mine
 // limits: cpu_ms=1000
 export default {

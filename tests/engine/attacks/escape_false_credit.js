@@ -1,4 +1,4 @@
-// Has our code say that it took more of the request body than came.
+// Makes the platform report that it took more of the request body than arrived.
 // expect: answer read or exception
 // body: 500000
 // limits: cpu_ms=1000

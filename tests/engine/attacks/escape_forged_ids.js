@@ -1,4 +1,4 @@
-// Catches an object of ours in a tampered Map, and answers in the name of other calls.
+// Captures an internal object in a tampered Map, and answers in the name of other calls.
 // expect: answer mine or exception
 // limits: cpu_ms=1000
 export default {

@@ -1,4 +1,4 @@
-// Everything there is is frozen before our own code next writes to it.
+// Freezes every reachable object before the platform next writes to it.
 // expect: answer frozen or exception or internal
 // limits: cpu_ms=2000
 // times: 3

@@ -1,4 +1,4 @@
-// Leaves marks on everything, which no other worker may see.
+// Leaves marks on every object, which no other worker may see.
 // expect: exception
 // limits: cpu_ms=1000
 export default {

@@ -1,4 +1,4 @@
-// Header names of a megabyte, with NUL, line breaks, lone surrogates and in the thousands, in requests and responses.
+// Header names of a megabyte, with NUL, with line breaks, with lone surrogates, and by the thousand, in requests and responses.
 // expect: answer refused or exception
 // limits: cpu_ms=3000
 export default {

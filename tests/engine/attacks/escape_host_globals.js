@@ -1,4 +1,4 @@
-// Looks for anything that a host might have left.
+// Looks for leftovers of the host.
 // expect: answer found: 
 // limits: cpu_ms=1000
 export default {

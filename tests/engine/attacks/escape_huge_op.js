@@ -1,4 +1,4 @@
-// Asks a binding for something larger than a frame.
+// Sends a binding an op that is larger than a frame.
 // expect: answer RangeError,RangeError
 // limits: cpu_ms=2000
 export default {

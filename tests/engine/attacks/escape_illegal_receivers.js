@@ -1,4 +1,4 @@
-// Every method and getter of every class of the platform is called on objects of every other class.
+// Calls every method and getter of every platform class on objects of every other class.
 // expect: answer survived or exception or cpu
 // limits: cpu_ms=10000
 export default {

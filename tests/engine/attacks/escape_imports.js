@@ -1,4 +1,4 @@
-// Imports what belongs to the host.
+// Imports modules that belong to the host.
 // expect: answer found: 
 // limits: cpu_ms=1000
 export default {

@@ -1,4 +1,4 @@
-// The context of a call that is over is asked to keep it alive, a hundred thousand times.
+// Calls waitUntil a hundred thousand times on the context of a call that has ended.
 // expect: answer first or answer over
 // times: 4
 // limits: cpu_ms=2000

@@ -1,4 +1,4 @@
-// Tampers with the language before the parts of the platform that are read late are read.
+// Tampers with the language before the lazy modules of the platform are loaded.
 // expect: answer natives reached: false or exception
 // limits: cpu_ms=5000
 export default {
@@ -38,7 +38,7 @@ export default {
       try {
         await attempt();
       } catch {
-        // whatever it breaks is its own
+        // the worker only breaks itself
       }
     }
     return new Response(`natives reached: ${leaked > 0}`);

@@ -1,4 +1,4 @@
-// Every function of the platform gets numbers that are no sizes, objects that change while they are read, and texts that are no texts.
+// Passes to every function of the platform numbers that are not sizes, objects that change while they are read, and values that fail to convert to strings.
 // expect: answer survived or exception or cpu or memory
 // limits: cpu_ms=10000
 export default {

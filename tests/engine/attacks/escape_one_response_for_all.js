@@ -1,4 +1,4 @@
-// One response, with one stream, is the answer of many calls at once, and its stream is fed by all of them.
+// Many calls answer with the same response and stream at once, and all of them write to the stream.
 // expect: answer mine or exception
 // times: 6
 // limits: cpu_ms=1000

@@ -1,4 +1,4 @@
-// Uses what belongs to a call that is over.
+// Uses objects of a call that has ended.
 // expect: answer survived
 // times: 3
 // limits: cpu_ms=1000

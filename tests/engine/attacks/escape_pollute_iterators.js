@@ -1,4 +1,4 @@
-// Arrays iterate over something else.
+// Makes arrays iterate over other values.
 // expect: answer mine or exception
 // limits: cpu_ms=1000
 export default {

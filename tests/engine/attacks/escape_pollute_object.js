@@ -1,4 +1,4 @@
-// Properties that every object of ours has from now on.
+// Adds properties to Object.prototype, which all internal objects inherit.
 // expect: answer mine or exception
 // limits: cpu_ms=1000
 export default {

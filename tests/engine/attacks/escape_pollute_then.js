@@ -1,4 +1,4 @@
-// Every object is a promise from now on.
+// Makes every object a thenable.
 // expect: answer mine or exception
 // limits: cpu_ms=1000
 export default {

@@ -1,4 +1,4 @@
-// A Proxy that says it is a Response.
+// A Proxy that pretends to be a Response.
 // expect: exception The fetch handler returned
 export default {
   async fetch(request, env, ctx) {

@@ -1,4 +1,4 @@
-// Catches an object of ours and answers with a head that holds two.
+// Captures an internal object and answers with a head that contains two.
 // expect: exception the response was refused
 // outcome: exception
 // limits: cpu_ms=1000

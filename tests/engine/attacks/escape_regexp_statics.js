@@ -1,4 +1,4 @@
-// What our own regular expressions matched last is in RegExp.$_: nothing there may be of other workers or of the node.
+// RegExp.$_ holds the last match of the platform's own regular expressions. It must not show data of other workers or of the node.
 // expect: answer clean
 // times: 3
 // limits: cpu_ms=1000

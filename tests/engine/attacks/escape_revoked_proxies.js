@@ -1,4 +1,4 @@
-// Gives the platform objects that no longer exist.
+// Passes revoked proxies to the platform.
 // expect: exception
 // limits: cpu_ms=1000
 export default {

@@ -1,4 +1,4 @@
-// Error.prepareStackTrace is given frames: functions and objects of our own code.
+// Error.prepareStackTrace receives frames, with functions and objects of internal code.
 // expect: answer found: 0
 // limits: cpu_ms=1000
 export default {

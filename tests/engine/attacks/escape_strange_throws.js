@@ -1,4 +1,4 @@
-// Throws what is no error, and cannot be read.
+// Throws values that are not errors and cannot be read.
 // expect: exception
 // times: 8
 // limits: cpu_ms=1000

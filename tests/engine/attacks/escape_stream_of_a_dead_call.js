@@ -1,4 +1,4 @@
-// Bodies and signals of a call that is over are read, piped, cancelled and answered with by others.
+// Other calls read, pipe, cancel and answer with bodies and signals of a call that has ended.
 // expect: answer kept or answer survived
 // times: 4
 // body: 300000

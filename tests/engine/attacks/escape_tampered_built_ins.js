@@ -1,4 +1,4 @@
-// Replaces what our code might call, to see what it is called with.
+// Replaces built-ins that the platform might call, to see their arguments.
 // expect: answer natives reached: false or exception
 // limits: cpu_ms=1000
 export default {

@@ -1,4 +1,4 @@
-// Compiles what came from outside.
+// Compiles WebAssembly from bytes.
 // expect: answer CompileError,CompileError,CompileError,CompileError
 // limits: cpu_ms=1000
 export default {

@@ -1,4 +1,4 @@
-// Sockets of a pair and of other calls are sent to, accepted and closed, twice and after their end.
+// Sends to, accepts and closes sockets of a pair and of other calls, twice and after their end.
 // expect: answer survived
 // times: 4
 // limits: cpu_ms=2000

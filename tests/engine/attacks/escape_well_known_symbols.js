@@ -1,4 +1,4 @@
-// Symbol.species, hasInstance, toPrimitive, iterator, isConcatSpreadable and toStringTag of built-ins are replaced; what our code does goes on.
+// Replaces Symbol.species, hasInstance, toPrimitive, iterator, isConcatSpreadable and toStringTag of built-ins. The platform must keep working.
 // expect: answer mine or exception or internal
 // limits: cpu_ms=1000
 // times: 3

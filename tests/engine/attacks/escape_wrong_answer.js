@@ -1,4 +1,4 @@
-// Catches an object of ours and answers with what no answer may be.
+// Captures an internal object and answers with an invalid response.
 // expect: internal or exception or answer mine or broken
 // limits: cpu_ms=1000
 export default {

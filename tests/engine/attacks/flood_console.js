@@ -1,4 +1,4 @@
-// A hundred megabytes of log.
+// A hundred megabytes of console output.
 // expect: answer said
 // truncated: yes
 // limits: cpu_ms=2000

@@ -1,4 +1,4 @@
-// A hundred thousand empty lines of log.
+// A hundred thousand empty console lines.
 // expect: answer said
 // truncated: yes
 // limits: cpu_ms=2000

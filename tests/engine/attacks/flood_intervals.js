@@ -1,4 +1,4 @@
-// Ten thousand intervals of nothing.
+// Ten thousand empty intervals.
 // expect: cpu
 // limits: cpu_ms=100
 export default {

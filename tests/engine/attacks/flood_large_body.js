@@ -1,4 +1,4 @@
-// A body of eight megabytes, all at once.
+// A body of eight megabytes in one piece.
 // expect: length 8388608
 // limits: cpu_ms=2000
 export default {

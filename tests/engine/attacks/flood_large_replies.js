@@ -1,4 +1,4 @@
-// Asks a binding for six times what it can hold, at once and all of it to keep.
+// Reads six times its memory limit from a binding at once, and keeps all of it.
 // expect: answer some do not fit or memory
 // limits: cpu_ms=20000 memory_mb=32 wall_ms=60000
 // bindings: kv

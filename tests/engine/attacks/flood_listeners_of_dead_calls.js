@@ -1,4 +1,4 @@
-// Signals, ports, channels and intervals of calls that are over, by the thousand, each with a listener that makes another.
+// Thousands of signals, ports, channels and intervals of ended calls, each with a listener that creates another.
 // expect: answer left or memory
 // limits: cpu_ms=2000 memory_mb=64
 // times: 5

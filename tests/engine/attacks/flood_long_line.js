@@ -1,4 +1,4 @@
-// One line of log of a hundred megabytes.
+// One console line of a hundred megabytes.
 // expect: answer said
 // truncated: yes
 // limits: cpu_ms=2000

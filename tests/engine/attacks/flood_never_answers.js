@@ -1,4 +1,4 @@
-// Waits for what can never happen.
+// Waits for something that can never happen.
 // expect: exception would never generate a response
 // limits: cpu_ms=2000
 export default {

@@ -1,4 +1,4 @@
-// Sixty times twenty megabytes for a binding, in one go.
+// Sends sixty values of twenty megabytes to a binding at once.
 // expect: answer refused
 // limits: cpu_ms=10000
 // bindings: kv

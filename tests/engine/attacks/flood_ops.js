@@ -1,4 +1,4 @@
-// Ten thousand operations of a binding at once.
+// Ten thousand ops at once.
 // expect: answer 10000 or cpu
 // limits: cpu_ms=2000
 export default {

@@ -1,4 +1,4 @@
-// A hundred thousand rejections that nobody handles.
+// A hundred thousand unhandled rejections.
 // expect: answer ok or cpu
 // limits: cpu_ms=2000
 export default {

@@ -1,4 +1,4 @@
-// Timers under another name.
+// More timers than allowed, made with AbortSignal.timeout.
 // expect: exception Too many timers
 // limits: cpu_ms=2000
 export default {

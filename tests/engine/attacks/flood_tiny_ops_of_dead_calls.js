@@ -1,4 +1,4 @@
-// Thousands of operations are begun and never waited for; their calls are over before any is answered.
+// Starts thousands of ops and never waits for them. The calls end before any reply.
 // expect: answer gone or exception
 // limits: cpu_ms=2000
 // times: 20

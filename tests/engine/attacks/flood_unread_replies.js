@@ -1,4 +1,4 @@
-// Asks a binding for much, and reads none of it.
+// Requests much data from a binding and reads none of it.
 // expect: cpu
 // limits: cpu_ms=1500 memory_mb=32
 // bindings: kv

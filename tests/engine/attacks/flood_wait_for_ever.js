@@ -1,4 +1,4 @@
-// waitUntil of what never comes.
+// waitUntil with a promise that never settles.
 // expect: answer ok
 // limits: cpu_ms=2000
 export default {

@@ -1,4 +1,4 @@
-// A hundred thousand promises to wait for.
+// A hundred thousand promises in waitUntil.
 // expect: answer ok
 // limits: cpu_ms=2000
 export default {

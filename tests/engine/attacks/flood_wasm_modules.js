@@ -1,4 +1,4 @@
-// New WebAssembly modules without end, to have V8 optimise them with its own threads.
+// Endless new WebAssembly modules, to make V8 optimise them with its own threads.
 // expect: answer CompileError: WebAssembly.Module(): the module is one too many: a worker may compile 16 MB from bytes in a minute.
 // limits: cpu_ms=3000
 // switches: allow_wasm_compile
@@ -14,7 +14,7 @@ const code = [...number(count)];
 for (let i = 0; i < count; i++) code.push(...one);
 const module = Uint8Array.from(start.concat([10, ...number(code.length)], code));
 const unlike = (i) => {
-  module[module.length - 7] = i & 63; // another number to add: V8 knows the modules that it has compiled
+  module[module.length - 7] = i & 63; // adds another number each time: V8 remembers the modules it has compiled
   module[module.length - 14] = (i >> 6) & 63;
   return module;
 };

@@ -1,4 +1,4 @@
-// Compressors with 256 KB each, none of which is ever read.
+// Compressors of 256 KB each, none of which is ever read.
 // expect: memory
 // limits: cpu_ms=5000 memory_mb=32
 export default {

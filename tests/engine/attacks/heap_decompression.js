@@ -1,4 +1,4 @@
-// Ten megabytes of nothing, a thousandth of that compressed.
+// Ten megabytes of zeros, compressed to a thousandth.
 // expect: memory or exception
 // limits: cpu_ms=1500 memory_mb=32
 export default {

@@ -1,4 +1,4 @@
-// Iterables that never end, for constructors that read them to their end.
+// Endless iterables, passed to constructors that read them to the end.
 // expect: memory
 // limits: cpu_ms=5000 memory_mb=32
 export default {

@@ -1,4 +1,4 @@
-// A form with fields without end.
+// A form with endless fields.
 // expect: memory
 // limits: cpu_ms=1500 memory_mb=32
 export default {

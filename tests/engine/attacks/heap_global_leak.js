@@ -1,4 +1,4 @@
-// Keeps a little more after every call.
+// Keeps a little more memory after every call.
 // expect: leak
 // times: 12
 // limits: cpu_ms=1500 memory_mb=32

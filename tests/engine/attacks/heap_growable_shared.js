@@ -1,4 +1,4 @@
-// Shared buffers that grow in pages set aside for them, where no allocator is asked.
+// Shared buffers that grow inside reserved pages, without a call to the allocator.
 // expect: memory or exception
 // limits: cpu_ms=1500 memory_mb=32
 // peak: 300

@@ -1,4 +1,4 @@
-// Headers without end, answered with.
+// Responds with endless headers.
 // expect: exception longer than 128 KB
 // limits: cpu_ms=1500 memory_mb=32
 export default {

@@ -1,4 +1,4 @@
-// Imports of files that do not exist, without end.
+// Endless imports of files that do not exist.
 // expect: memory
 // limits: cpu_ms=20000 memory_mb=32
 export default {

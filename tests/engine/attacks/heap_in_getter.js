@@ -1,4 +1,4 @@
-// Fills its memory while an error of it is read.
+// Fills its memory while the platform reads its error.
 // expect: memory
 // limits: cpu_ms=1500 memory_mb=32
 export default {

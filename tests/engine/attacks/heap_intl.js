@@ -1,4 +1,4 @@
-// Twenty kilobytes behind each of them, which V8 does not count.
+// Intl objects with twenty kilobytes each, which V8 does not count.
 // expect: memory
 // limits: cpu_ms=20000 memory_mb=32
 export default {

@@ -1,4 +1,4 @@
-// Text of JSON inside text of JSON.
+// JSON nested in strings of JSON.
 // expect: memory or exception
 // engine: may be replaced
 // limits: cpu_ms=5000 memory_mb=32

@@ -1,4 +1,4 @@
-// Formatters of every locale, calendar and time zone: what they share is kept by ICU for the whole process.
+// Formatters of every locale, calendar and time zone: ICU keeps their shared data for the whole process.
 // expect: memory or cpu or answer made
 // limits: cpu_ms=10000 memory_mb=64
 // times: 2

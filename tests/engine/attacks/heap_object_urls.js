@@ -1,4 +1,4 @@
-// Blobs that nobody revokes.
+// Object URLs that are never revoked.
 // expect: memory
 // limits: cpu_ms=5000 memory_mb=32
 export default {

@@ -1,4 +1,4 @@
-// Promise.race leaves something behind at a promise that never settles.
+// Each Promise.race leaves a reaction at a promise that never settles.
 // expect: memory
 // limits: cpu_ms=5000 memory_mb=32
 export default {

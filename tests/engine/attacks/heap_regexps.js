@@ -1,4 +1,4 @@
-// Regular expressions, all of them different.
+// Many different regular expressions.
 // expect: memory or cpu
 // limits: cpu_ms=500 memory_mb=32
 export default {

@@ -1,4 +1,4 @@
-// Rejected promises that nobody handles.
+// Rejected promises without a handler.
 // expect: memory or cpu
 // limits: cpu_ms=500 memory_mb=32
 export default {

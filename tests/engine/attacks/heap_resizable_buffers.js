@@ -1,4 +1,4 @@
-// Buffers that grow where the allocator does not see it.
+// Buffers that grow without a call to the allocator.
 // expect: memory or exception
 // limits: cpu_ms=1500 memory_mb=32
 export default {

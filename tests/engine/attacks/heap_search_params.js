@@ -1,4 +1,4 @@
-// A query without end.
+// An endless query string.
 // expect: memory
 // limits: cpu_ms=1500 memory_mb=32
 export default {

@@ -1,4 +1,4 @@
-// Memory to share between threads, which V8 counts for nobody: of a module, by the constructor, and of the class of its buffers.
+// Memory shared between threads, which V8 charges to no isolate: from a module, from the constructor, and from the class of its buffers.
 // expect: answer refused counted counted or memory
 // limits: cpu_ms=1500 memory_mb=64
 // switches: allow_wasm_compile
@@ -9,7 +9,7 @@ function madeUntilRefused(make) {
   try {
     while (kept.length - before < 64) kept.push(make());
   } catch {
-    // as it should be
+    // expected
   }
   return kept.length - before;
 }

@@ -1,4 +1,4 @@
-// An array that looks small and is not.
+// An array that looks small but is large.
 // expect: memory
 // limits: cpu_ms=1500 memory_mb=32
 export default {

@@ -1,4 +1,4 @@
-// Strings, all of them different.
+// Many different strings.
 // expect: memory
 // limits: cpu_ms=1500 memory_mb=32
 export default {

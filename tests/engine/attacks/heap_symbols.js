@@ -1,4 +1,4 @@
-// Symbols in the table that all isolates could share.
+// Endless symbols in the registry of Symbol.for.
 // expect: memory or cpu
 // limits: cpu_ms=500 memory_mb=32
 export default {

@@ -1,4 +1,4 @@
-// One half of a stream is read, the other one keeps it all.
+// Reads one branch of a tee; the other branch buffers everything.
 // expect: memory or exception
 // limits: cpu_ms=1500 memory_mb=32
 export default {

@@ -1,4 +1,4 @@
-// Typed arrays, and the error of the first that fails is caught.
+// Allocates typed arrays and catches the first failure.
 // expect: memory
 // limits: cpu_ms=1500 memory_mb=32
 export default {

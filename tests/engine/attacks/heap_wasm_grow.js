@@ -1,4 +1,4 @@
-// One memory of WebAssembly that grows.
+// One WebAssembly memory that grows.
 // expect: memory or exception
 // limits: cpu_ms=1500 memory_mb=32
 export default {

@@ -1,4 +1,4 @@
-// The same with memories that come with instances of a module.
+// WebAssembly memories that come with instances of a module.
 // expect: memory
 // limits: cpu_ms=5000 memory_mb=64
 // switches: allow_wasm_compile

@@ -1,4 +1,4 @@
-// Memories without a single page: each takes eight gigabytes of addresses, of which other workers want some too.
+// WebAssembly memories without a single page: each reserves eight gigabytes of address space, which other workers need too.
 // expect: memory
 // limits: cpu_ms=5000 memory_mb=64
 export default {

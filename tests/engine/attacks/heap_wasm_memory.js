@@ -1,4 +1,4 @@
-// Memory of WebAssembly.
+// Many WebAssembly memories.
 // expect: memory or exception
 // limits: cpu_ms=1500 memory_mb=32
 export default {

@@ -1,4 +1,4 @@
-// A weak map whose keys are all held.
+// A weak map whose keys stay alive.
 // expect: memory
 // limits: cpu_ms=1500 memory_mb=32
 export default {

@@ -1,4 +1,4 @@
-// Weak references to objects that are gone.
+// Weak references to collected objects.
 // expect: memory
 // limits: cpu_ms=5000 memory_mb=32
 export default {

@@ -1,4 +1,4 @@
-// A clone of a hundred thousand levels.
+// Clones an object of a hundred thousand levels.
 // expect: answer RangeError or DataCloneError or cloned
 // limits: cpu_ms=2000
 export default {

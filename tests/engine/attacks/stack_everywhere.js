@@ -1,4 +1,4 @@
-// Runs out of stack in the midst of everything that keeps state, and goes on with it.
+// Overflows the stack inside every operation that keeps state, and then continues to use it.
 // expect: answer RangeError, and then ok
 // limits: cpu_ms=5000
 export default {

@@ -1,4 +1,4 @@
-// The console is shown a hundred thousand levels.
+// Logs an object of a hundred thousand levels.
 // expect: answer shown
 // limits: cpu_ms=2000
 export default {

@@ -1,4 +1,4 @@
-// JSON of a hundred thousand levels, read and written.
+// Parses and writes JSON of a hundred thousand levels.
 // expect: answer RangeError
 // limits: cpu_ms=2000
 export default {

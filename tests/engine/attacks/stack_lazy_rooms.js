@@ -1,4 +1,4 @@
-// Parts of the platform are first read at the end of the stack, where reading them fails half way.
+// Loads lazy modules of the platform near the end of the stack, where loading fails half way.
 // expect: answer works
 // limits: cpu_ms=5000
 const uses = [
@@ -17,14 +17,14 @@ const deep = () => {
   try {
     deep();
   } catch {
-    // here the stack ends
+    // the stack ends here
   }
   if (left-- <= 0) return;
   for (const use of uses) {
     try {
       use();
     } catch {
-      // not enough of it yet
+      // not enough stack yet
     }
   }
 };

@@ -1,4 +1,4 @@
-// copyWithin over more elements than there are.
+// copyWithin over a length far beyond the real elements.
 // expect: cpu
 // engine: replaced
 export default {

@@ -1,4 +1,4 @@
-// forEach over more holes than there are.
+// forEach over a length of holes.
 // expect: cpu
 // engine: replaced
 export default {

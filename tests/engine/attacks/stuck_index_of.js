@@ -1,4 +1,4 @@
-// indexOf over more elements than there are.
+// indexOf over a length far beyond the real elements.
 // expect: cpu
 // engine: replaced
 export default {

@@ -1,4 +1,4 @@
-// lastIndexOf over more elements than there are.
+// lastIndexOf over a length far beyond the real elements.
 // expect: cpu
 // engine: replaced
 export default {

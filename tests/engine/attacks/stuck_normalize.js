@@ -1,4 +1,4 @@
-// A hundred million characters to normalize, in one go.
+// Normalizes a hundred million characters in one call.
 // expect: cpu
 // engine: replaced
 export default {

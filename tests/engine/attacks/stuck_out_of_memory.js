@@ -1,4 +1,4 @@
-// A built-in function that hears nothing when its memory is used up, of a worker that may compute for long.
+// A built-in function that ignores the interrupt when memory runs out, in a worker that may compute for long.
 // expect: memory
 // engine: replaced
 // limits: cpu_ms=15000 memory_mb=64

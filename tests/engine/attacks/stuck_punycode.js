@@ -1,4 +1,4 @@
-// A host name of sixty thousand Chinese characters: Punycode takes a step for each pair.
+// A host name of sixty thousand Chinese characters: Punycode takes quadratic time.
 // expect: cpu
 // engine: replaced
 export default {

@@ -1,4 +1,4 @@
-// A replacement in a text of half a gigabyte.
+// A replacement in a string of half a gigabyte.
 // expect: cpu or memory
 // engine: replaced
 export default {

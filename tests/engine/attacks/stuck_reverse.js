@@ -1,4 +1,4 @@
-// reverse of an array of nothing but holes.
+// reverse of an array that has only holes.
 // expect: cpu
 // engine: replaced
 export default {

@@ -1,4 +1,4 @@
-// String.raw of a thousand million pieces.
+// String.raw with a thousand million pieces.
 // expect: cpu
 // engine: replaced
 export default {

@@ -1,4 +1,4 @@
--- Responses that are kept. Times are seconds since 1970. All of it may go at any time: it is a cache.
+-- Cached responses. Times are seconds since 1970. The data may be lost at any time.
 
 CREATE TABLE responses (
     id         INTEGER PRIMARY KEY AUTOINCREMENT,

@@ -1,7 +1,7 @@
--- Namespaces of tenants and what is in them. Times are seconds since 1970.
+-- Namespaces of tenants and their entries. Times are seconds since 1970.
 
 CREATE TABLE namespaces (
-    id         INTEGER PRIMARY KEY AUTOINCREMENT,  -- never used again: entries of a dropped one go later
+    id         INTEGER PRIMARY KEY AUTOINCREMENT,  -- never reused: entries of a dropped namespace are deleted later
     tenant     TEXT NOT NULL,
     name       TEXT NOT NULL,
     created_at INTEGER NOT NULL,
@@ -13,7 +13,7 @@ CREATE TABLE dropped (
     id INTEGER PRIMARY KEY
 ) STRICT;
 
--- In the order of the keys' bytes, which is the order of list(). The value comes last: what list() reads is before it.
+-- Sorted by the bytes of the key, like list(). The value is the last column: list() reads only those before it.
 CREATE TABLE entries (
     namespace  INTEGER NOT NULL,
     key        BLOB NOT NULL,  -- UTF-8

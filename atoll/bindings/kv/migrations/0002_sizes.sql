@@ -1,5 +1,5 @@
--- How much is in each namespace, counted with every write: quotas and measures need no look at the entries. Triggers
--- count, because they cost a third of what further statements would.
+-- The size of each namespace, updated with every write: quotas and metrics need not read the entries. Triggers do it,
+-- because they cost a third of what further statements would.
 
 ALTER TABLE namespaces ADD COLUMN keys INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE namespaces ADD COLUMN bytes INTEGER NOT NULL DEFAULT 0;  -- of values

@@ -1,4 +1,4 @@
--- What an entry counts for is all of it: its key and metadata too, of which a tenant could otherwise keep any amount.
--- The trigger of sizes.sql does the same for its namespace.
+-- Key and metadata of an entry count too; otherwise a tenant could store any amount in them. The trigger of
+-- 0002_sizes.sql does the same for the namespace.
 
 UPDATE entries SET size = size + length(key) + coalesce(length(CAST(metadata AS BLOB)), 0);

@@ -1,12 +1,12 @@
--- Values that would not fit into the row's page are in a table of their own. SQLite compares keys of a WITHOUT ROWID table with whole
--- rows, all of their pages, and on the way to a key it meets rows of others: a few large values made every lookup of everybody read megabytes.
+-- Values that do not fit into the row's page are in their own table. To compare keys of a WITHOUT ROWID table SQLite reads whole rows,
+-- with all their pages, also rows of other tenants: a few large values made every lookup read megabytes.
 
 CREATE TABLE large_values (
     id    INTEGER PRIMARY KEY,
     value BLOB NOT NULL
 ) STRICT;
 
-ALTER TABLE entries ADD COLUMN large INTEGER;  -- the number of its value there; then the one in the row is empty
+ALTER TABLE entries ADD COLUMN large INTEGER;  -- the id of the value in that table; the value in the row is then empty
 
 CREATE TABLE moving (
     id        INTEGER PRIMARY KEY,

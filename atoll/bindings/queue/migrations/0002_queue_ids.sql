@@ -1,4 +1,4 @@
--- The number of a queue is never used twice: a message that waits while its queue is deleted must not find another one.
+-- The id of a queue is never reused: a message on its way to a deleted queue must not end up in a new one.
 
 CREATE TABLE queue_ids (
     id INTEGER PRIMARY KEY AUTOINCREMENT

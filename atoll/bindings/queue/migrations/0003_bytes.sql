@@ -1,6 +1,6 @@
--- How much is in each queue, counted with every write: quotas and measures need no look at the messages. A message counts
--- for 128 bytes more than its body: about what else its row and its places in the indexes take. No triggers: what a
--- batch takes away is counted at once, where a trigger would read every body again.
+-- The size of each queue, updated with every write: quotas and metrics need not read the messages. A message counts for
+-- 128 bytes more than its body: about what its row and index entries take. No triggers: the messages of a batch are
+-- counted in one step, where a trigger would read every body again.
 
 ALTER TABLE queues ADD COLUMN bytes INTEGER NOT NULL DEFAULT 0;
 

@@ -1,5 +1,5 @@
--- When messages were last swept, to about ten minutes: a clock that is days ahead of it at the next start may be wrong, and would
--- have messages deleted that are young.
+-- When messages were last swept, to about ten minutes. A clock that is days ahead of it at the next start may be wrong, and
+-- a sweep would delete young messages.
 
 CREATE TABLE seen (
     at INTEGER NOT NULL

@@ -1,0 +1,230 @@
+"""The store of static assets: manifests in the database, files on disk, each once per tenant.
+
+A deploy of assets has three steps: a manifest names all files, uploads bring those that are missing, the deploy names
+the manifest. Files belong to one tenant: knowing the hash of another tenant's file is of no use.
+
+Files that no kept version needs are collected after a grace time, in which an upload can still be followed by its
+deploy. One lock orders the two things that give and take names of files, so that a collection never removes a file that
+has just arrived again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import os
+import shutil
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Final, NamedTuple, TypeVar
+
+from atoll.asset_files.incoming import IncomingFiles
+from atoll.asset_files.places import FilePlaces
+from atoll.asset_files.rows import (
+    AssetBound,
+    AssetSize,
+    add_manifest,
+    collect,
+    forget_tenant,
+    keep_files,
+    trim_versions,
+    usage_of,
+    wanted_files,
+)
+from atoll.assets.manifest import manifest_id
+from atoll.db.sqlite import Database, DatabaseClosed
+from atoll.errors import AtollError, InvalidArgument, StorageFailed
+
+T = TypeVar("T")
+
+log = logging.getLogger("atoll.assets")
+
+BATCH: Final = 1 << 20  # bytes that are handed to a thread at once
+MAX_UPLOADS: Final = 4  # of one tenant at a time
+FIRST_COLLECTION: Final = 60.0  # seconds after the start
+COLLECTION: Final = 3_600.0  # seconds between two collections
+
+
+class TooManyUploads(AtollError):
+    """The tenant has too many uploads in progress."""
+
+
+class AddedManifest(NamedTuple):
+    id: str
+    missing: list[str]  # hashes
+
+
+class Uploaded(NamedTuple):
+    files: int
+    bytes: int
+
+
+class AssetStore:
+    def __init__(
+        self, database: Database, data: Path, *, grace_hours: float = 24.0, clock: Callable[[], float] = time.time
+    ) -> None:
+        self._database = database
+        self.places = FilePlaces(data)
+        self._grace = int(grace_hours * 3_600_000)
+        self._clock = clock
+        self._threads = ThreadPoolExecutor(2, "asset-files")
+        self._names = asyncio.Lock()  # held while files get or lose their names
+        self._bounds: dict[str, AssetBound] = {}
+        self._uploads: Counter[str] = Counter()
+        self._collecting: asyncio.Task[None] | None = None
+        self._is_ready = False  # the folders are made, and leftovers of a killed node are removed
+
+    # Deploys
+
+    async def add_manifest(self, tenant: str, text: bytes) -> AddedManifest:
+        """Store a checked manifest. Raises QuotaExceeded, InvalidArgument."""
+        found = manifest_id(text)
+        bound, now = self._bounds.get(tenant, AssetBound()), self._now()
+        missing = await self._database.write(
+            partial(add_manifest, tenant=tenant, manifest=found, text=text, bound=bound, now=now)
+        )
+        return AddedManifest(found, missing)
+
+    async def receive(self, tenant: str, chunks: AsyncIterator[bytes]) -> Uploaded:
+        """Store the files of an upload. Those that are complete are kept even if it breaks off or is refused."""
+        if self._uploads[tenant] >= MAX_UPLOADS:
+            raise TooManyUploads(f"{MAX_UPLOADS} uploads of this tenant are in progress")
+        self._uploads[tenant] += 1
+        try:
+            await self._in_thread(self._make_folders)
+            wanted = await self._database.search(partial(wanted_files, tenant=tenant))
+            incoming = await self._in_thread(IncomingFiles, self.places, tenant, wanted)
+            try:
+                try:
+                    await self._feed(incoming, chunks)
+                finally:
+                    stored = await asyncio.shield(self._keep(tenant, incoming))
+            finally:
+                await self._in_thread(incoming.close)
+            return stored
+        except OSError as error:
+            raise disk_error(error) from None
+        finally:
+            self._uploads[tenant] -= 1
+            if not self._uploads[tenant]:
+                del self._uploads[tenant]
+
+    async def _feed(self, incoming: IncomingFiles, chunks: AsyncIterator[bytes]) -> None:
+        batch = bytearray()
+        broken: BaseException | None = None
+        while True:
+            try:
+                chunk = await anext(chunks, None)
+            except Exception as error:  # the client is gone, or too slow: what has arrived is kept
+                broken, chunk = error, None
+            if chunk is not None:
+                batch += chunk
+            if len(batch) >= BATCH or (chunk is None and batch):
+                await self._in_thread(incoming.feed, bytes(batch))
+                batch.clear()
+            if chunk is None:
+                break
+        if broken is not None:
+            raise broken
+        if incoming.is_cut:
+            raise InvalidArgument("the upload ends inside a file")
+
+    async def _keep(self, tenant: str, incoming: IncomingFiles) -> Uploaded:
+        if incoming.arrived:
+            async with self._names:
+                kept = await self._in_thread(incoming.finish)
+                await self._database.write(partial(keep_files, tenant=tenant, files=kept, now=self._now()))
+        return Uploaded(len(incoming.arrived), sum(each.size for each in incoming.arrived))
+
+    async def deployed(self, tenant: str) -> None:
+        """A version with assets became active: old versions may have to go."""
+        most = self._bounds.get(tenant, AssetBound()).bytes
+        if most is not None:
+            dropped = await self._database.write(partial(trim_versions, tenant=tenant, most=most))
+            if dropped:
+                log.info("%d old versions of %s were deleted to keep its assets within their quota", dropped, tenant)
+
+    # Tenants
+
+    def bound(self, tenant: str, bound: AssetBound) -> None:
+        self._bounds[tenant] = bound
+
+    async def usage(self, tenant: str) -> AssetSize:
+        return await self._database.search(partial(usage_of, tenant=tenant))
+
+    async def forget(self, tenant: str) -> None:
+        """Delete all files of a deleted tenant."""
+        async with self._names:
+            await self._database.write(partial(forget_tenant, tenant=tenant))
+            await self._in_thread(partial(shutil.rmtree, self.places.tenant(tenant), ignore_errors=True))
+        self._bounds.pop(tenant, None)
+
+    # Collection
+
+    def start(self) -> None:
+        """Collect files that nothing needs, now and then."""
+        self._collecting = asyncio.ensure_future(self._collect_always())
+
+    async def _collect_always(self) -> None:
+        await asyncio.sleep(FIRST_COLLECTION)
+        while True:
+            try:
+                await self.collect()
+            except (AtollError, OSError, DatabaseClosed) as error:
+                log.warning("unused assets could not be removed: %s", error)
+            await asyncio.sleep(COLLECTION)
+
+    async def collect(self, grace: int | None = None) -> int:
+        """Delete files that no kept version names, after the grace time in ms. Returns their number."""
+        await self._in_thread(self._make_folders)
+        before = self._now() - (self._grace if grace is None else grace)
+        total = 0
+        while True:
+            async with self._names:
+                found = await self._database.write(partial(collect, before=before))
+                await self._in_thread(self._unlink, [(row.tenant, row.hash.hex()) for row in found])
+            total += len(found)
+            if not found:
+                break
+        if total:
+            log.info("%d files of assets that no version needs were removed", total)
+        return total
+
+    def _unlink(self, files: list[tuple[str, str]]) -> None:
+        for tenant, digest in files:
+            self.places.unlink(tenant, digest)
+
+    def _make_folders(self) -> None:
+        if not self._is_ready:
+            shutil.rmtree(self.places.incoming, ignore_errors=True)
+            os.makedirs(self.places.incoming, mode=0o700, exist_ok=True)
+            self._is_ready = True
+
+    async def close(self) -> None:
+        if self._collecting is not None:
+            self._collecting.cancel()
+            await asyncio.wait([self._collecting])
+        self._threads.shutdown(wait=True, cancel_futures=True)
+
+    async def _in_thread(self, act: Callable[..., T], *args: object) -> T:
+        """Run in a thread to its end, even if the caller is cancelled: it uses files."""
+        future = asyncio.get_running_loop().run_in_executor(self._threads, partial(act, *args))
+        try:
+            return await asyncio.shield(future)
+        except asyncio.CancelledError:
+            await asyncio.wait([future])
+            raise
+
+    def _now(self) -> int:
+        return int(self._clock() * 1000)
+
+
+def disk_error(error: OSError) -> StorageFailed:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return StorageFailed("the disk of this node is full")
+    return StorageFailed(f"the storage of this node cannot be written: {error.strerror}")

@@ -1,0 +1,1 @@
+"""Cron triggers: `scheduled` handlers that run at set times."""

@@ -1,0 +1,20 @@
+"""Pipes for the rest of Atoll."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from atoll.manifests.manifest import Manifest
+
+if TYPE_CHECKING:
+    from atoll.bindings.base import Binding, Need
+    from atoll.bindings.services import Services
+
+
+def make(services: Services, need: Need) -> Binding:
+    from atoll.bindings.pipe.ops import PipeBinding
+
+    return PipeBinding()
+
+
+MANIFEST = Manifest(kind="pipe", make=make)

@@ -1,0 +1,55 @@
+"""Queues for the rest of Atoll: producers are a binding, consumers a trigger."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from atoll.manifests.manifest import MB, BindingQuota, BindingSetting, CommandGroup, Facts, Manifest
+
+if TYPE_CHECKING:
+    from atoll.api.admin import AdminTools
+    from atoll.api.routes import Route
+    from atoll.bindings.base import Binding, Need
+    from atoll.bindings.services import Services
+
+
+def make(services: Services, need: Need) -> Binding:
+    from atoll.bindings.queue.consumer import QueueTriggers
+    from atoll.bindings.queue.ops import QueueBinding
+    from atoll.bindings.queue.sqlite import SqliteQueues
+
+    store = SqliteQueues(services.settings.data / "queues.db")
+    return QueueBinding(store, QueueTriggers(services.events, store))
+
+
+def admin(binding: Binding, tools: AdminTools) -> list[Route]:
+    from atoll.bindings.queue.admin import QueuesApi
+    from atoll.bindings.queue.ops import QueueBinding
+
+    assert isinstance(binding, QueueBinding)
+    return QueuesApi(binding.store, binding.trigger, tools.audit).routes()
+
+
+MANIFEST = Manifest(
+    kind="queue",
+    make=make,
+    config="atoll.bindings.queue.config",
+    type_name="Queue",
+    trigger="atoll.bindings.queue.entries",
+    settings={
+        "queue_bytes": BindingSetting(
+            1_000 * MB,
+            Facts("Maximum size of a tenant's waiting queue messages, unless its quota sets another.", low=MB),
+        ),
+    },
+    quotas={"queue_bytes": BindingQuota("Bytes of messages in all its queues.", setting="queue_bytes")},
+    admin=admin,
+    commands={
+        "queues": CommandGroup(
+            "atoll.bindings.queue.cli",
+            "See what waits in queues, send messages, pause and empty them.",
+            also=("queue",),
+            phrases={r"\bGET /api/queues\b": "`atoll queues list`"},
+        ),
+    },
+)

@@ -1,0 +1,1 @@
+"""R2: buckets of objects, from a few bytes to terabytes."""

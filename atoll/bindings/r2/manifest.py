@@ -1,0 +1,93 @@
+"""R2 for the rest of Atoll."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from atoll.manifests.manifest import MB, BindingQuota, BindingSetting, CommandGroup, Facts, Manifest
+
+if TYPE_CHECKING:
+    from atoll.api.admin import AdminTools
+    from atoll.api.routes import Route
+    from atoll.bindings.base import Binding, Need
+    from atoll.bindings.services import Services
+    from atoll.config import Settings
+
+
+def make(services: Services, need: Need) -> Binding:
+    from atoll.bindings.r2.credentials import Credentials
+    from atoll.bindings.r2.ops import R2
+    from atoll.bindings.r2.sqlite import SqliteObjects
+
+    store = SqliteObjects(services.settings.data)
+    return R2(store, Credentials(store.database, services.seals))
+
+
+def admin(binding: Binding, tools: AdminTools) -> list[Route]:
+    from atoll.bindings.r2.admin import R2Api
+    from atoll.bindings.r2.credentials_api import CredentialsApi
+    from atoll.bindings.r2.ops import R2
+
+    assert isinstance(binding, R2)
+    keys = CredentialsApi(binding.credentials, tools.audit, binding.store)
+    return [*R2Api(binding.store, tools.audit).routes(), *keys.routes()]
+
+
+def hosts(settings: Settings) -> tuple[str, ...]:
+    name = str(settings.value("s3_host"))
+    return () if name == "off" else (name or f"s3.{settings.base_domain}",)
+
+
+def site(binding: Binding) -> object:
+    from atoll.bindings.r2.ops import R2
+    from atoll.bindings.r2.s3.endpoint import S3Endpoint
+
+    assert isinstance(binding, R2)
+    return S3Endpoint(binding.store, binding.credentials)
+
+
+MANIFEST = Manifest(
+    kind="r2",
+    make=make,
+    config="atoll.bindings.r2.config",
+    type_name="R2Bucket",
+    settings={
+        "s3_host": BindingSetting(
+            "",
+            Facts(
+                "Host on which the S3-compatible endpoint of R2 answers; `off` disables it.", shown="s3.<base domain>"
+            ),
+        ),
+        "r2_bytes": BindingSetting(
+            100_000 * MB, Facts("Maximum size of a tenant's R2 buckets, unless its quota sets another.", low=MB)
+        ),
+        "r2_objects": BindingSetting(
+            10_000_000, Facts("Most objects in a tenant's R2 buckets, unless its quota sets another.", low=1)
+        ),
+    },
+    quotas={
+        "r2_buckets": BindingQuota("R2 buckets."),
+        "r2_objects": BindingQuota("Objects in all its buckets.", setting="r2_objects"),
+        "r2_bytes": BindingQuota(
+            "Bytes of objects, their keys and metadata, and unfinished uploads.", setting="r2_bytes"
+        ),
+    },
+    admin=admin,
+    hosts=hosts,
+    site=site,
+    commands={
+        "r2": CommandGroup(
+            "atoll.bindings.r2.cli",
+            "Make R2 buckets; store, read, list and delete objects.",
+            phrases={
+                r"\bGET /api/r2 lists\b": "`atoll r2 bucket list` lists",
+                r"\bPOST /api/r2 creates\b": "`atoll r2 bucket create` creates",
+                r"\bGET /api/r2-credentials lists\b": "`atoll r2 credentials list` lists",
+                r"\bGET /api/r2/([^/\s]+)/objects\b": r"`atoll r2 object list \1`",
+                r"\badd \?force=true\b": "add --force",
+            },
+        ),
+    },
+    fixed_files=("r2/objects",),
+    cached_files=("r2-unfinished", "r2-checked"),
+)

@@ -1,0 +1,1 @@
+"""The S3-compatible endpoint of R2, on a host of its own."""

@@ -1,0 +1,5 @@
+// Rate limits
+
+interface RateLimit {
+  limit(options: { key: string }): Promise<{ success: boolean }>;
+}

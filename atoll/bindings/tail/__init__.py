@@ -1,0 +1,1 @@
+"""Tail workers: workers that receive records of the calls of other workers."""

@@ -1,0 +1,1 @@
+"""The version metadata binding: the version of the running worker."""

@@ -1,0 +1,7 @@
+// Version metadata
+
+interface WorkerVersionMetadata {
+  readonly id: string;
+  readonly tag: string;
+  readonly timestamp: string;
+}

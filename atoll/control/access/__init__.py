@@ -1,0 +1,1 @@
+"""Authentication, tenants and their quotas, reserved hosts."""

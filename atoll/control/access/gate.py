@@ -1,0 +1,166 @@
+"""Finds the caller of a request, by its token or because it comes from this machine.
+
+    valid token                  its tenant and scopes; a token for all tenants chooses one with X-Atoll-Tenant
+    invalid token                refused; failed logins are counted per address, and too many get a shorter refusal
+    no token, open node          the local operator
+    no token, otherwise          an anonymous caller, who sees only what is public
+
+A node is open if it listens on a loopback address only, trusts no proxy, and the setting `control_auth` allows it. Then
+a request needs no token if its host is a local name and it shows no sign of a proxy: the sender could as well read the
+data folder. Signs of a proxy are the headers it adds, the public name it passes on, or HTTP/1.0, which nginx speaks by
+default. A tunnel that adds nothing (ssh -R, socat) looks like a local tool: use `control_auth` for that.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+import os
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from atoll.api.audit import Mark
+from atoll.api.callers import LOCAL, NOBODY, Caller, Scope, held
+from atoll.api.refusals import ApiCode, Refused
+from atoll.config import Settings
+from atoll.control.access.tenants import Tenants
+from atoll.control.access.tokens import Tokens, new_text
+from atoll.router import LOCAL_HOSTS, host_name
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+log = logging.getLogger("atoll.control")
+
+TENANT_HEADER = "x-atoll-tenant"
+# Headers that proxies, tunnels and CDNs add and that no local tool sends by itself: names, then prefixes.
+PROXY_HEADERS = frozenset(
+    (
+        "forwarded", "forwarded-for", "via", "x-real-ip", "x-client-ip", "x-cluster-client-ip", "x-remote-ip",
+        "x-remote-addr", "true-client-ip", "client-ip", "proxy-client-ip", "wl-proxy-client-ip", "cdn-loop",
+        "cdn-real-ip", "ali-cdn-real-ip", "x-proxyuser-ip", "x-host", "x-scheme", "x-url-scheme", "front-end-https",
+        "proxy-connection", "x-varnish", "x-request-start", "x-cloud-trace-context", "surrogate-capability",
+        "max-forwards",
+    )
+)  # fmt: skip
+PROXY_PREFIXES = (
+    "x-forwarded", "cf-", "x-envoy-", "x-original-", "fastly-", "fly-", "tailscale-", "x-amz-cf-", "x-amzn-",
+    "x-azure-", "x-appengine-", "x-vercel-", "x-nf-", "x-arr-", "x-akamai-", "akamai-", "x-sucuri-", "incap-",
+    "x-nginx-",
+)  # fmt: skip
+TOKEN_FILE = "admin-token"
+MAX_TOKEN = 200
+
+FAILURES = 10  # of one address in a window; later ones are refused without the reason
+WINDOW = 60.0  # seconds
+MAX_ADDRESSES = 10_000
+
+
+class FailedLogins:
+    """Failed logins per address.
+
+    A valid token is accepted however many logins of its address failed: behind a proxy, one attacker would lock out
+    all other clients. 256 random bits cannot be guessed.
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._counts: dict[str, tuple[float, int]] = {}  # address -> start of its window, failures in it
+
+    def refuse(self, address: str) -> Refused:
+        """Count a failure and return the refusal for the client."""
+        now = self._clock()
+        begin, count = self._counts.get(address, (now, 0))
+        if now - begin >= WINDOW:
+            begin, count = now, 0
+        if address not in self._counts and len(self._counts) >= MAX_ADDRESSES:
+            self._counts.clear()
+        self._counts[address] = (begin, count + 1)
+        if count < FAILURES:
+            return Refused(ApiCode.UNAUTHENTICATED, "this token is not valid", "it may be revoked, expired or mistyped")
+        if count == FAILURES:
+            log.warning("%d failed logins from %s within %d s", count, address, WINDOW)
+        wait = max(1, int(begin + WINDOW - now))
+        return Refused(ApiCode.TOO_MANY_LOGINS, "too many failed logins", f"wait {wait} s", retry_after=wait)
+
+
+class Gate:
+    def __init__(
+        self, settings: Settings, tokens: Tokens, tenants: Tenants, clock: Callable[[], float] = time.time
+    ) -> None:
+        self._tokens = tokens
+        self._tenants = tenants
+        self._clock = clock
+        self._failed = FailedLogins(clock)
+        self.is_open = settings.control_auth == "auto" and is_loopback(settings.host) and not settings.trusted_proxies
+
+    def identify(self, request: Request) -> Caller:
+        """The caller of a request. Refused if its token is not valid, or not allowed to act for the tenant it names."""
+        shown = request.headers.get("authorization")
+        if shown is not None:
+            caller = self._bearer(shown, request)
+        elif self.is_open and _is_local(request):
+            caller = LOCAL
+        else:
+            return NOBODY
+        wanted = request.headers.get(TENANT_HEADER, caller.tenant)
+        if wanted == caller.tenant:
+            return caller
+        if not caller.is_operator:
+            raise Refused(ApiCode.FORBIDDEN, "this token is for another tenant", "leave the header out")
+        return replace(caller, tenant=self._tenants.find(wanted).name)
+
+    def _bearer(self, shown: str, request: Request) -> Caller:
+        scheme, _, text = shown.partition(" ")
+        text = text.strip()
+        token = self._tokens.check(text) if scheme.lower() == "bearer" and len(text) <= MAX_TOKEN else None
+        if token is None:
+            raise self._failed.refuse(request.client.host if request.client is not None else "")
+        is_operator = token.tenant is None
+        return Caller(
+            token.name,
+            token.tenant or LOCAL.tenant,
+            held(token.scopes),
+            is_operator,
+            token.expires_at,
+            may_still=partial(self._tokens.is_valid, token),
+        )
+
+    async def make_first_token(self, folder: Path) -> Path | None:
+        """Make the first token if tokens are needed and none can make others; log the file that holds it."""
+        if self.is_open or self._tokens.has_operator():
+            return None
+        path, text = folder / TOKEN_FILE, new_text()
+        path.unlink(missing_ok=True)  # an old file may be open elsewhere, or be a link
+        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            os.write(file, text.encode() + b"\n")
+            os.fsync(file)
+        finally:
+            os.close(file)
+        # The file comes first: after a crash in between it holds no valid token, and the next start makes another.
+        await self._tokens.keep(text, "admin", [Scope.ADMIN], None, None, Mark.of(LOCAL, self._clock()))
+        return path
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach an address that a node listens on."""
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
+
+
+def _is_local(request: Request) -> bool:
+    name = (host_name(request.headers.get("host", "").encode("latin-1")) or b"").decode()
+    by_local_name = name in LOCAL_HOSTS or name.endswith(".localhost")  # always loopback, whatever DNS says
+    is_old = request.scope.get("http_version") == "1.0"  # no current tool speaks it by default
+    return by_local_name and not is_old and not any(map(_is_of_a_proxy, request.headers.keys()))
+
+
+def _is_of_a_proxy(header: str) -> bool:
+    return header in PROXY_HEADERS or header.startswith(PROXY_PREFIXES)

@@ -1,0 +1,1 @@
+"""Checks the body of a deploy and turns it into the parts of a version. Pure."""

@@ -1,0 +1,1 @@
+"""Deploys: from a checked body to traffic."""

@@ -1,0 +1,33 @@
+"""The interfaces of engines and triggers that a deploy uses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from atoll.workers import Version
+
+
+class Loaded(Protocol):
+    """An engine's report on a loaded version."""
+
+    @property
+    def handlers(self) -> tuple[str, ...]: ...
+    @property
+    def startup_ms(self) -> float: ...
+
+
+class Checker(Protocol):
+    """The part of engine.pool.Pool that a deploy uses."""
+
+    async def check(self, version: Version) -> Loaded: ...
+    def retire(self, version: Version) -> None: ...
+
+
+class DeployTriggers(Protocol):
+    """The part of bindings.triggers.Triggers that a deploy uses: the events that start workers."""
+
+    def check(self, version: Version, handlers: Sequence[str]) -> None: ...
+    async def prepare(self, version: Version) -> None: ...
+    def put(self, version: Version) -> None: ...
+    async def drop(self, worker_id: str) -> None: ...

@@ -1,0 +1,286 @@
+"""The switch to new versions: check, load in an engine, store, switch, unload the old versions.
+
+The order is the promise. Until the store has committed, only a spare isolate knows the new version. Once it has
+committed, a restart loads the new version. The switch of the router is one assignment on the event loop, with no await
+between it and the result of the commit. So a crash or an error at any step leaves the old versions or the new ones,
+never a mix.
+
+A worker changes once at a time. A second change is refused, because its sender has not seen the first one. A change
+runs to its end even if the client disconnects, so no change is left half done.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import Counter
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import replace
+from typing import TypeAlias, TypeVar
+
+from msgspec import Struct
+
+from atoll.api.audit import Mark
+from atoll.api.callers import Caller
+from atoll.api.refusals import ApiCode, Refused
+from atoll.asset_files.store import AssetStore
+from atoll.bindings.triggers import BadTrigger
+from atoll.config import Settings
+from atoll.control.access.reserved import Reservations
+from atoll.control.access.tenants import Tenants
+from atoll.control.checks.bindings import Kinds
+from atoll.control.deploy.deployed import Deployed
+from atoll.control.deploy.load_refusals import load_refusal, refuse_uncallable
+from atoll.control.deploy.neighbours import Checker, DeployTriggers, Loaded
+from atoll.control.deploy.previews import Previews
+from atoll.control.deploy.quotas import QuotaRules, capped, settings_of
+from atoll.control.deploy.route_rules import RouteRules
+from atoll.control.ids import random_id
+from atoll.control.store.deployment_rows import DeployedShare
+from atoll.control.store.workers import KEPT_VERSIONS, Deployment, WorkerStore
+from atoll.errors import EngineError, LoadFailed
+from atoll.observe.sourcemaps import SourceMaps
+from atoll.observe.store import LogStore
+from atoll.router import BadPattern, Router, RouteTaken
+from atoll.splits import WHOLE, Share, Split
+from atoll.workers import Version
+
+T = TypeVar("T")
+
+log = logging.getLogger("atoll.control")
+
+
+Save: TypeAlias = Callable[[Deployment, Mark], Coroutine[None, None, Deployment]]
+
+
+class DeployerParts(Struct, frozen=True):
+    """The services that a deploy uses."""
+
+    settings: Settings
+    store: WorkerStore
+    checker: Checker
+    router: Router
+    logs: LogStore
+    kinds: Kinds
+    triggers: DeployTriggers
+    tenants: Tenants
+    reserved: Reservations
+    files: AssetStore | None = None
+
+
+class Switching(Deployed):
+    """The deployed workers, and how they change."""
+
+    def __init__(
+        self,
+        parts: DeployerParts,
+        *,
+        clock: Callable[[], float] = time.time,
+        new_id: Callable[[str], str] = random_id,
+    ) -> None:
+        super().__init__()
+        self._settings = parts.settings
+        self._store = parts.store
+        self._checker = parts.checker
+        self._router = parts.router
+        self._logs = parts.logs
+        self._kinds = parts.kinds
+        self._triggers = parts.triggers
+        self._tenants = parts.tenants
+        self._reserved = parts.reserved
+        self._files = parts.files
+        self._quotas = QuotaRules(parts.tenants)
+        self.rules = RouteRules(parts.router, parts.tenants, parts.reserved)
+        is_on = parts.settings.preview_urls == "on"
+        self.previews = Previews(self, parts.store, parts.router, self.rules, is_on=is_on)
+        self.previews.capped, self.previews.retire = self._capped, parts.checker.retire
+        self._clock = clock
+        self._new_id = new_id
+        self.maps = SourceMaps(parts.store)  # for the stack traces of every version
+        self.changes: Counter[str] = Counter()  # requested deploys, by result
+        # Changes in progress
+        self._changing: set[str] = set()  # names
+        self._tasks: set[asyncio.Task[object]] = set()
+        # Held from the last check of the routes until they are taken: two workers may want the same route
+        self.turn = asyncio.Lock()
+
+    async def version(self, deployment: Deployment, reference: str, *, has_code: bool = True) -> Deployment:
+        """A version of a worker (`deployment`), by id or number."""
+        found = await self._store.version(deployment.id, reference, has_code=has_code)
+        if found is None:
+            raise Refused(
+                ApiCode.NOT_FOUND,
+                f"`{deployment.name}` has no version `{reference[:80]}`",
+                f"GET /api/workers/{deployment.name}/versions lists them; the newest {KEPT_VERSIONS} are kept",
+            )
+        return found
+
+    def restore(self) -> int:
+        """Give every stored worker to the router, as at the end of the last run; returns their number."""
+        stored, splits = self._store.load_all(), self._store.load_splits()
+        for deployment in stored:  # all names first: the owner of a host does not depend on the order
+            self._router.put(deployment.name, deployment.version)
+        for deployment in map(self._capped, stored):
+            shares = self._restored_shares(deployment, splits.get(deployment.id, ()))
+            try:
+                self._switch(deployment, deployment.routes, shares)
+            except (BadPattern, RouteTaken) as error:  # the node's control hosts have changed since the deploy
+                log.error("the routes of the worker %s are not served: %s", deployment.name, error)
+                self._switch(deployment, (), shares)
+        self.previews.restore()
+        for deployment in filter(self.rules.is_contested, stored):  # deployed under other rules
+            log.warning("the worker %s has a host of another tenant: see `atoll routes`", deployment.name)
+        self._logs.forget_strangers()
+        return len(stored)
+
+    def _restored_shares(self, primary: Deployment, stored: Sequence[DeployedShare]) -> tuple[DeployedShare, ...]:
+        found = sorted(stored, key=lambda share: (-share.hundredths, -share.deployment.number))
+        return tuple(
+            DeployedShare(primary if each.version.id == primary.version.id else self._capped(each), hundredths)
+            for each, hundredths in found
+        )
+
+    async def close(self) -> None:
+        """Wait for the changes in progress."""
+        while self._tasks:
+            await asyncio.wait(self._tasks)
+
+    async def _alone(self, name: str, change: Coroutine[None, None, T]) -> T:
+        """Run a change to its end, even if the caller goes away. Refused while the same worker has another change."""
+        if name in self._changing:
+            change.close()
+            raise Refused(
+                ApiCode.CONCURRENT, f"another change of `{name}` is in progress", "check its result, then try again"
+            )
+        self._changing.add(name)
+
+        async def run() -> T:
+            result = "failed"
+            try:
+                changed = await change
+                result = "ok"
+                return changed
+            except Refused:
+                result = "refused"
+                raise
+            finally:
+                self.changes[result] += 1
+                self._changing.discard(name)
+
+        task = asyncio.ensure_future(run())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return await asyncio.shield(task)
+
+    async def _activate(
+        self, draft: Deployment, save: Save, by: Caller, note: str = "", others: Sequence[DeployedShare] = ()
+    ) -> Deployment:
+        """Check a draft, store it, and switch to it. `others` are versions that get a part of the traffic."""
+        drafts = [draft, *(share.deployment for share in others)]
+        self._refuse(drafts, by)  # early: loading the version in an engine costs most
+        old = self.in_traffic(draft.id)
+        tried: list[Deployment] = []
+        try:
+            loaded, *_ = [await self._checked(each, tried) for each in drafts]
+            self._check_triggers(draft.version, loaded)
+            await self._triggers.prepare(draft.version)
+            async with self.turn:
+                self._tenants.find(by.tenant)
+                self._refuse(drafts, by)  # again: other workers may have changed since
+                self._check_triggers(draft.version, loaded)
+                if old:
+                    await self._reserved.keep(self.rules.let_go(old[0], draft), by.tenant)
+                checked = replace(draft, handlers=tuple(loaded.handlers), startup_ms=loaded.startup_ms)
+                stored = await save(checked, Mark.of(by, self._clock(), note))
+                rest = WHOLE - sum(share.hundredths for share in others)
+                self._switch(stored, stored.routes, (DeployedShare(stored, rest), *others))
+        except BaseException:
+            self._retire(tried, but=old)
+            raise
+        self._retire(old, but=drafts)
+        await self._trim_history(by.tenant)
+        await self._refresh_previews(stored)
+        await self._keep_files(stored)
+        log.info("the active version of %s is %d (%s)", stored.name, stored.number, stored.version.id)
+        return stored
+
+    async def _refresh_previews(self, worker: Deployment) -> None:
+        """The versions of a worker have changed: old ones are deleted, with their aliases."""
+        await self._reserved.keep(self.previews.refresh(worker), worker.version.tenant)
+
+    def _retire(self, gone: Sequence[Deployment], but: Sequence[Deployment] = ()) -> None:
+        kept = [each.version for each in but]
+        for each in gone:
+            if each.version not in kept:
+                self._checker.retire(each.version)
+
+    async def _keep_files(self, stored: Deployment) -> None:
+        """A version with assets is stored: its files are kept, and files that no version names are collected."""
+        if self._files is not None and stored.version.assets is not None:
+            await self._files.deployed(stored.version.tenant)
+
+    async def _trim_history(self, tenant: str) -> None:
+        most = self._tenants.quotas(tenant).script_bytes
+        if most is not None:
+            await self._store.trim_history(tenant, most)
+
+    def _refuse(self, drafts: Sequence[Deployment], by: Caller) -> None:
+        """Refuse drafts whose routes or size the node or the tenant does not allow at this moment."""
+        draft = drafts[0]
+        self.rules.refuse_foreign(draft.routes, by)
+        self.rules.refuse_taken(draft)
+        if draft.id not in self.live:
+            self._quotas.refuse_one_more(by.tenant, self.all(by.tenant))
+        self._quotas.refuse_too_large(drafts, self._all_code(by.tenant))
+
+    def _all_code(self, tenant: str) -> list[Deployment]:
+        """Every version with traffic of a tenant."""
+        return [each for worker in self.all(tenant) for each in self.in_traffic(worker.id)]
+
+    async def _checked(self, draft: Deployment, tried: list[Deployment]) -> Loaded:
+        """Load a draft in an engine, and create the missing resources of its bindings. `tried` gets what is loaded."""
+        loaded = await self._check(draft)
+        tried.append(draft)
+        refuse_uncallable(loaded.handlers)
+        for grant in draft.version.grants.values():
+            await self._kinds[grant.kind].prepare(draft.version.tenant, grant.resource)
+        return loaded
+
+    def _check_triggers(self, version: Version, loaded: Loaded) -> None:
+        try:
+            self._triggers.check(version, loaded.handlers)
+        except BadTrigger as error:
+            code = ApiCode.TRIGGER_TAKEN if error.is_taken else ApiCode.BAD_TRIGGER
+            raise Refused(code, str(error), error.hint) from None
+
+    async def _check(self, draft: Deployment) -> Loaded:
+        version = draft.version
+        try:
+            return await self._checker.check(version)
+        except LoadFailed as error:
+            failure = await self.maps.map_draft(error.failure, draft.source_maps, version.tenant)
+            raise load_refusal(failure) from None
+        except EngineError as error:
+            log.warning("no engine could check %s: %s", version.worker_name, error)
+            raise Refused(
+                ApiCode.UNAVAILABLE, "no engine could check the worker", "nothing was changed; try again"
+            ) from None
+
+    def _switch(self, deployment: Deployment, routes: Sequence[str], shares: Sequence[DeployedShare] = ()) -> None:
+        split = None
+        if len(shares) > 1:
+            newest_first = sorted(shares, key=lambda share: -share.deployment.number)
+            split = Split([Share(share.deployment.version, share.hundredths) for share in newest_first])
+        self._router.put(deployment.name, deployment.version, routes, split)
+        self._put(deployment, shares, split)
+        self._logs.open(deployment.id)
+        self._triggers.put(deployment.version)
+
+    def _settings_of(self, tenant: str) -> Settings:
+        return settings_of(self._settings, self._tenants.quotas(tenant))
+
+    def _capped(self, stored: Deployment) -> Deployment:
+        """A stored version within the caps of node and tenant, which may be lower than when it was made."""
+        limits = capped(stored.version.limits, self._settings_of(stored.version.tenant))
+        return replace(stored, version=replace(stored.version, limits=limits))

@@ -1,0 +1,1 @@
+"""The endpoints of the control API, one class for each resource."""

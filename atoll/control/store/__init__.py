@@ -1,0 +1,1 @@
+"""Workers, versions and secrets in the database."""

@@ -1,0 +1,1 @@
+"""Calls of one engine: made by the pool, sent, answered, timed out, and the ops they make."""

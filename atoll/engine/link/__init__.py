@@ -1,0 +1,1 @@
+"""One engine as Python talks to it: its socket, the memory it shares, and its session."""

@@ -1,0 +1,103 @@
+"""How engines are started, and an engine that is started before there is a node to use it.
+
+An engine needs some 150 ms until it says HELLO, and the node waits for it. A command that will run a node in any case
+starts the first engine before it imports the rest: `atoll dev` does.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from atoll.config import Settings
+from atoll.engine.link.ledger import Ledger
+from atoll.engine.process import sandbox
+from atoll.engine.process.engine_process import (
+    EngineCommand,
+    EngineFiles,
+    Launched,
+    Snapshot,
+    ensure_snapshot,
+    find_files,
+)
+from atoll.engine.process.memory import engine_bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineOptions:
+    """What the operator decides about the engines of a node."""
+
+    data: Path  # where the snapshot is kept
+    engines: int  # of the shared group
+    threads: int  # of each engine
+    spares: int
+    sandbox: str
+    pbkdf2_iterations: int = 100_000
+    heap_initial_mb: int = 0
+    files: EngineFiles | None = None  # None: as built with this package
+    shared_snapshots: Path | None = None  # where the snapshot is kept instead, if that folder can be written
+    host_script: str = ""  # JavaScript of a host program's bindings
+
+
+def engine_options(settings: Settings, shared_snapshots: Path | None = None, host_script: str = "") -> EngineOptions:
+    return EngineOptions(
+        data=settings.data,
+        engines=settings.engines,
+        threads=settings.engine_threads,
+        spares=settings.spares,
+        sandbox=settings.sandbox,
+        pbkdf2_iterations=settings.pbkdf2_iterations,
+        heap_initial_mb=settings.heap_initial_mb,
+        shared_snapshots=shared_snapshots,
+        host_script=host_script,
+    )
+
+
+def engine_command(options: EngineOptions, memory_bytes: int | None = None, isolates: int = 1000) -> EngineCommand:
+    """The command that starts an engine, with its snapshot. Blocks: run it in a thread. Raises StartError."""
+    files = replace(options.files or find_files(), host_script=options.host_script)
+    readable = () if options.sandbox == sandbox.OFF else sandbox.needed_files(files.node, files.main, files.addon)
+    return EngineCommand(
+        files,
+        Snapshot(_snapshot(files, options)),
+        options.threads,
+        options.spares,
+        options.pbkdf2_iterations,
+        options.heap_initial_mb,
+        options.sandbox,
+        readable,
+        engine_bytes() if memory_bytes is None else memory_bytes,
+        isolates,
+        max(len(os.sched_getaffinity(0)) // options.engines, 1),  # all engines together: one per core
+    )
+
+
+def _snapshot(files: EngineFiles, options: EngineOptions) -> Path:
+    if options.shared_snapshots is not None:
+        try:
+            return ensure_snapshot(files, options.shared_snapshots, shared=True)
+        except OSError:
+            pass
+    return ensure_snapshot(files, options.data)
+
+
+class PrestartedEngine:
+    """Starts an engine at once. A supervisor takes it over with `take`; `close` ends it if none did."""
+
+    def __init__(self, command: EngineCommand) -> None:
+        self.command = command
+        ledger = Ledger()
+        try:
+            self._launched: Launched | None = Launched(command, ledger)
+        except BaseException:
+            ledger.close()
+            raise
+
+    def take(self) -> Launched | None:
+        launched, self._launched = self._launched, None
+        return launched
+
+    def close(self) -> None:
+        if (launched := self.take()) is not None:
+            launched.abandon()

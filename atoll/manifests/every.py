@@ -1,0 +1,104 @@
+"""The manifests of all bindings, found by their folders.
+
+This package is below `bindings/`, and the only one that imports upwards: by name, and only files named `manifest.py`.
+These are light, so a command that needs one fact of one binding stays quick.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Mapping
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from atoll.manifests.manifest import BindingQuota, CommandGroup, Manifest
+
+if TYPE_CHECKING:
+    from atoll.manifests.config_fields import ConfigField
+    from atoll.manifests.project_files import ProjectFiles
+    from atoll.manifests.trigger_fields import TriggerField
+
+PACKAGE = "atoll.bindings"
+
+
+@cache
+def manifests() -> Mapping[str, Manifest]:
+    """Every manifest by kind, sorted."""
+    folders = importlib.import_module(PACKAGE).__path__
+    kinds = sorted(module.name for module in pkgutil.iter_modules(folders) if module.ispkg)
+    found = {kind: importlib.import_module(f"{PACKAGE}.{kind}.manifest").MANIFEST for kind in kinds}
+    for kind, manifest in found.items():
+        assert isinstance(manifest, Manifest) and manifest.kind == kind, f"{PACKAGE}.{kind}.manifest names another kind"
+    return found
+
+
+def plain_value(kind: str, version: Any) -> Any:
+    """The value of env.NAME for a binding that is a plain value; None for a binding that is an object."""
+    manifest = manifests().get(kind)
+    return manifest.value(version) if manifest is not None and manifest.value is not None else None
+
+
+def stand_in(name: str, field: str) -> dict[str, Any]:
+    """The entry of a deploy that replaces a binding Atoll does not have."""
+    (make,) = [manifest.stand_in for manifest in manifests().values() if manifest.stand_in is not None]
+    return make(name, field)
+
+
+def preload() -> None:
+    """Import what the first calls of a node need."""
+    for manifest in manifests().values():
+        for module in manifest.preloads:
+            importlib.import_module(module)
+
+
+@cache
+def config_fields() -> tuple[ConfigField, ...]:
+    """The fields of a project's config that bindings read, sorted by name."""
+    modules = [importlib.import_module(manifest.config) for manifest in manifests().values() if manifest.config]
+    found: list[ConfigField] = [field for module in modules for field in module.FIELDS]
+    return tuple(sorted(found, key=lambda field: field.name))
+
+
+def config_names(kind: str) -> list[str]:
+    """The names of the fields of a config that a binding reads."""
+    module = manifests()[kind].config
+    return [field.name for field in importlib.import_module(module).FIELDS] if module else []
+
+
+@cache
+def triggers() -> Mapping[str, TriggerField]:
+    """The fields of a deploy that ask for events, by name."""
+    found: list[TriggerField] = [trigger for _, trigger in _triggers_by_kind()]
+    return {trigger.name: trigger for trigger in sorted(found, key=lambda trigger: trigger.name)}
+
+
+@cache
+def trigger_kinds() -> Mapping[str, str]:
+    """The kind of binding that serves each of these fields."""
+    return {trigger.name: kind for kind, trigger in _triggers_by_kind()}
+
+
+def _triggers_by_kind() -> list[tuple[str, TriggerField]]:
+    named = [(kind, manifest.trigger) for kind, manifest in manifests().items() if manifest.trigger]
+    return [(kind, importlib.import_module(module).TRIGGER) for kind, module in named]
+
+
+@cache
+def project_files() -> Mapping[str, ProjectFiles]:
+    """What sends files of a project to a node, by field of the deploy."""
+    modules = [importlib.import_module(manifest.files) for manifest in manifests().values() if manifest.files]
+    return {module.FILES.field: module.FILES for module in modules}
+
+
+@cache
+def quotas() -> Mapping[str, BindingQuota]:
+    """The quotas of all bindings, by name."""
+    return {name: quota for manifest in manifests().values() for name, quota in manifest.quotas.items()}
+
+
+@cache
+def command_groups() -> Mapping[str, CommandGroup]:
+    """The command groups of all bindings, by name."""
+    found = {name: group for manifest in manifests().values() for name, group in manifest.commands.items()}
+    return dict(sorted(found.items()))

@@ -1,0 +1,21 @@
+"""How a binding sends files of a project to a node, before the deploy that uses them.
+
+The command line calls it, so the module that has FILES may import from `cli/`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from atoll.manifests.config_fields import Finding
+from atoll.workers import Version
+
+
+class ProjectFiles(NamedTuple):
+    field: str  # of the config and of the deploy
+    send: Callable[[Any, Any, Any], Any]  # (Client, Project, value of the config) -> value of the deploy
+    # (Project, value of the config) -> what would be sent, in words, and findings about it
+    check: Callable[[Any, Any], tuple[str, list[Finding]]]
+    # For `atoll dev`: (Project, value of the config, has_worker) -> gives a version the files as they are in the folder
+    live: Callable[[Any, Any, bool], Callable[[Version], None]]

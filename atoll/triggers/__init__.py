@@ -1,1 +1,0 @@
-"""What starts workers besides requests: the clock (cron), messages (queues), and what other workers did (tail)."""

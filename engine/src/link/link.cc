@@ -1,0 +1,102 @@
+#include "link/link.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+namespace engine {
+namespace {
+
+// The most memory a buffer keeps for its next use, so that a large op does not hold memory as long as its worker lives.
+constexpr size_t kKeptBytes = size_t{1} << 20;
+
+void Empty(std::string& buffer) {
+  if (buffer.capacity() > kKeptBytes) {
+    std::string().swap(buffer);
+  } else {
+    buffer.clear();
+  }
+}
+
+}  // namespace
+
+Link::Link(int fd) : fd_(fd), wake_fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+  fcntl(fd_, F_SETFL, fcntl(fd_, F_GETFL) | O_NONBLOCK);
+}
+
+Link::~Link() {
+  close(wake_fd_);
+  close(fd_);
+}
+
+Link::Reading Link::ReadOnce(int timeout_ms, const std::function<bool(const wire::FrameView&)>& on_frame) {
+  pollfd waits[2] = {{fd_, static_cast<short>(HasBacklog() ? POLLIN | POLLOUT : POLLIN), 0}, {wake_fd_, POLLIN, 0}};
+  if (poll(waits, 2, timeout_ms) < 0) return errno == EINTR ? Reading::kMore : Reading::kClosed;
+  if (waits[1].revents & POLLIN) {
+    uint64_t count;
+    [[maybe_unused]] ssize_t ignored = read(wake_fd_, &count, sizeof(count));
+  }
+  if (waits[0].revents & POLLOUT) FlushBacklog();
+  if (waits[0].revents & (POLLIN | POLLHUP | POLLERR)) return Read(on_frame);
+  return Reading::kMore;
+}
+
+Link::Reading Link::Read(const std::function<bool(const wire::FrameView&)>& on_frame) {
+  wire::FrameReader::Span space = reader_.Space();
+  ssize_t count = recv(fd_, space.data, space.size, MSG_DONTWAIT);
+  if (count == 0) return Reading::kClosed;
+  if (count < 0) return errno == EAGAIN || errno == EINTR ? Reading::kMore : Reading::kClosed;
+  reader_.Filled(static_cast<size_t>(count));
+  while (std::optional<wire::FrameView> frame = reader_.Next()) {
+    if (!on_frame(*frame)) return Reading::kMalformed;
+  }
+  return reader_.broken() ? Reading::kMalformed : Reading::kMore;
+}
+
+void Link::Send(std::string& frames) {
+  if (frames.empty()) return;
+  bool must_wake = false;
+  {
+    std::lock_guard<std::mutex> lock(sending_);
+    size_t sent = 0;
+    if (backlog_.empty()) {
+      ssize_t count = send(fd_, frames.data(), frames.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+      if (count > 0) sent = static_cast<size_t>(count);
+    }
+    if (sent < frames.size()) {
+      must_wake = backlog_.empty();
+      backlog_.append(frames, sent);
+    }
+  }
+  Empty(frames);
+  if (must_wake) Wake();
+}
+
+void Link::Wake() {
+  uint64_t one = 1;
+  [[maybe_unused]] ssize_t ignored = write(wake_fd_, &one, sizeof(one));
+}
+
+void Link::FlushBacklog() {
+  std::lock_guard<std::mutex> lock(sending_);
+  ssize_t count =
+      send(fd_, backlog_.data() + backlog_sent_, backlog_.size() - backlog_sent_, MSG_DONTWAIT | MSG_NOSIGNAL);
+  if (count > 0) backlog_sent_ += static_cast<size_t>(count);
+  if (backlog_sent_ == backlog_.size()) {
+    Empty(backlog_);
+    backlog_sent_ = 0;
+  } else if (backlog_sent_ > kKeptBytes && backlog_sent_ > backlog_.size() / 2) {
+    backlog_.erase(0, backlog_sent_);  // under load the backlog may never become empty
+    backlog_sent_ = 0;
+  }
+}
+
+bool Link::HasBacklog() {
+  std::lock_guard<std::mutex> lock(sending_);
+  return !backlog_.empty();
+}
+
+}  // namespace engine

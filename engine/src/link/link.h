@@ -1,0 +1,50 @@
+// The socket to Python. One thread at a time reads it (threads/scheduler.h); any thread may send.
+//
+// The frames of one turn are sent in one write. When the socket is full the rest waits in a backlog, which the reading
+// thread sends. The backlog is bounded by the credit that Python grants for bodies, and by the memory that the ops of a
+// worker may hold (worker/pending_ops.h).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <string>
+
+#include "link/wire.h"
+
+namespace engine {
+
+class Link final {
+ public:
+  explicit Link(int fd);
+  ~Link();
+  Link(const Link&) = delete;
+  Link& operator=(const Link&) = delete;
+
+  enum class Reading { kMore, kClosed, kMalformed };
+
+  // Sleeps until Python has sent something, Wake() is called or `timeout_ms` have passed. Then passes each complete
+  // frame to `on_frame`, which returns true if it is well-formed. Also sends the backlog.
+  Reading ReadOnce(int timeout_ms, const std::function<bool(const wire::FrameView&)>& on_frame);
+
+  // Sends whole frames. From any thread. Takes the bytes and leaves the buffer empty for the next use.
+  void Send(std::string& frames);
+
+  // Ends the sleep of ReadOnce(). From any thread.
+  void Wake();
+
+ private:
+  Reading Read(const std::function<bool(const wire::FrameView&)>& on_frame);
+  void FlushBacklog();
+  bool HasBacklog();
+
+  const int fd_;
+  const int wake_fd_;
+  wire::FrameReader reader_;
+
+  std::mutex sending_;
+  std::string backlog_;
+  size_t backlog_sent_ = 0;
+};
+
+}  // namespace engine

@@ -1,0 +1,5 @@
+// Tallies
+
+interface Tally {
+  add(): Promise<number>;
+}

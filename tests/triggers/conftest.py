@@ -1,5 +1,0 @@
-"""The engine room's fixtures, for what starts workers without a request."""
-
-from tests.engine.conftest import open_room, room, snapshots
-
-__all__ = ["open_room", "room", "snapshots"]
