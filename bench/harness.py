@@ -16,6 +16,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from tests.running import children
+
 HERE = Path(__file__).resolve().parent
 WORKERD = HERE.parent / "build/peers/node_modules/@cloudflare/workerd-linux-64/bin/workerd"
 START_SECONDS = 60.0
@@ -135,20 +137,6 @@ class Server:
     def rss(self) -> int:
         """Resident bytes of the whole tree."""
         return sum(rss_of(pid) for pid in self.pids())
-
-
-def children(pid: int) -> list[int]:
-    try:
-        tasks = list(Path(f"/proc/{pid}/task").iterdir())
-    except OSError:
-        return []
-    found: list[int] = []
-    for task in tasks:
-        try:
-            found += map(int, (task / "children").read_text().split())
-        except OSError:
-            continue  # the thread or process has just ended
-    return found
 
 
 def rss_of(pid: int) -> int:

@@ -159,12 +159,17 @@ class Atoll:
 
 
 def children(pid: int) -> list[int]:
-    """The children of all its threads."""
-    try:
-        lists = [path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/children")]
-    except OSError:
-        return []
-    return [int(child) for text in lists for child in text.split()]
+    """Its child processes. /proc/PID/task/*/children is no source: it misses some while another child ends."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                parent = (entry / "stat").read_text().rpartition(")")[2].split()[1]
+            except OSError:
+                continue  # it has just ended
+            if int(parent) == pid:
+                found.append(int(entry.name))
+    return sorted(found)
 
 
 def command_line(pid: int) -> bytes:

@@ -19,7 +19,7 @@ import pytest
 from websockets.asyncio.client import connect
 
 from tests.cli.dev_session import ATOLL, Dev
-from tests.running import alive, command_line
+from tests.running import alive, children, command_line
 
 CONFIG = 'name = "app"\nmain = "index.ts"\ncompatibility_date = "2026-01-01"\n'
 Start = Callable[..., Dev]
@@ -49,11 +49,10 @@ def start(tmp_path: Path) -> Iterator[Start]:
 
 
 def family(pid: int) -> list[int]:
-    """A process and all its descendants, whichever of its threads started them."""
+    """A process and all its descendants."""
     found = [pid]
-    for task in Path(f"/proc/{pid}/task").glob("*/children"):
-        for child in task.read_text().split():
-            found += family(int(child))
+    for each in found:
+        found += children(each)
     return found
 
 

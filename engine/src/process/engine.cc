@@ -91,8 +91,10 @@ void Engine::Read() {
   uint64_t now = MonotonicNs();
   std::vector<std::shared_ptr<Worker>> due = alarms_.TakeDue(now);
   for (const std::shared_ptr<Worker>& worker : due) worker->Post({Mail::Kind::kAlarm, 0, 0, {}});
-  if (!due.empty()) return;  // workers with due timers run first
-  switch (link_.ReadOnce(alarms_.Sleep(now), [this](const wire::FrameView& frame) { return OnFrame(frame); })) {
+  // Workers with due timers run next. The socket is read all the same: a worker whose timers are always due must not
+  // keep the frames of other workers waiting.
+  const int timeout_ms = due.empty() ? alarms_.Sleep(now) : 0;
+  switch (link_.ReadOnce(timeout_ms, [this](const wire::FrameView& frame) { return OnFrame(frame); })) {
     case Link::Reading::kMore:
       return;
     case Link::Reading::kMalformed:

@@ -190,3 +190,14 @@ def many_small_pieces(stage: Stage) -> Iterator[None]:
     with ThreadPoolExecutor(100) as threads:
         answers = threads.map(lambda _: stage.node.get(name).body, range(100))
     assert all(len(body) == 4000 for body in answers)
+
+
+@attack("worker: timers that are always due")
+def due_timers(stage: Stage) -> Iterator[None]:
+    code = """const end = Date.now() + 1500; let turns = 0;
+      await new Promise((resolve) => {
+        const step = () => { turns++; if (Date.now() < end) setTimeout(step, 0); else resolve(); };
+        step();
+      });
+      return new Response(turns > 1000 ? "done" : `only ${turns} turns`);"""
+    yield from ask(stage, code, "done")
