@@ -99,3 +99,5 @@ export const OPS_PER_CALL = 1000;
 export const OP_BYTES = 67108864;
 export const LINE_COST = 32;
 export const SPARES_GROWTH = 4;
+export const PAGE = 4096;
+export const COMMIT_PAGES = 8192;
