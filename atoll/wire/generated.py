@@ -3,7 +3,7 @@
 from enum import IntEnum, IntFlag
 from typing import Final, NamedTuple
 
-WIRE_HASH = "306bc55652068ca8"
+WIRE_HASH = "4531289b4041a548"
 HEADER_LAYOUT = "<IBBHII"  # length, kind, flags, spare, worker, call
 MAX_PAYLOAD: Final = 67108864
 INLINE_BODY: Final = 65536
@@ -185,6 +185,8 @@ class ErrorCode(IntEnum):
     BINDING = 40
     # The node could not read or write its storage, for example because the disk is full. Nothing was changed.
     STORAGE = 41
+    # A Durable Object was reset while the call ran in it or waited for it. The message says why.
+    OBJECT_RESET = 42
 
 
 class ErrorFacts(NamedTuple):
@@ -304,5 +306,8 @@ ERRORS: dict[ErrorCode, ErrorFacts] = {
     ),
     ErrorCode.STORAGE: ErrorFacts(
         503, 1101, Outcome.EXCEPTION, "Error", "The node could not read or write its storage, for example because the disk is full. Nothing was changed."
+    ),
+    ErrorCode.OBJECT_RESET: ErrorFacts(
+        500, 1101, Outcome.EXCEPTION, "Error", "A Durable Object was reset while the call ran in it or waited for it. The message says why."
     ),
 }

@@ -5,7 +5,7 @@
 
 namespace engine::wire {
 
-inline constexpr char kHash[] = "306bc55652068ca8";
+inline constexpr char kHash[] = "4531289b4041a548";
 inline constexpr uint32_t kMaxPayload = 67108864;
 inline constexpr uint32_t kInlineBody = 65536;
 inline constexpr uint32_t kChunk = 65536;
@@ -121,6 +121,7 @@ enum class Error : uint32_t {
   kNetwork = 33,  // Another server could not be reached, or its response was not HTTP.
   kBinding = 40,  // A binding refused a request of the worker. The message says why.
   kStorage = 41,  // The node could not read or write its storage, for example because the disk is full. Nothing was changed.
+  kObjectReset = 42,  // A Durable Object was reset while the call ran in it or waited for it. The message says why.
 };
 
 inline constexpr uint8_t kFlagEnd = 1;
@@ -192,6 +193,8 @@ constexpr Outcome OutcomeOf(Error error) {
     case Error::kBinding:
       return Outcome::kException;
     case Error::kStorage:
+      return Outcome::kException;
+    case Error::kObjectReset:
       return Outcome::kException;
   }
   return Outcome::kInternalError;

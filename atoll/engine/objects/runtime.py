@@ -1,0 +1,379 @@
+"""All Durable Objects of a node that are in use: at most one copy of each, in exactly one isolate.
+
+A call to an object goes to the isolate where the object lives. If it lives nowhere, its storage is opened, an isolate
+of its class's active version is chosen, and the object opens there. A copy is forgotten before the next one is opened,
+and commits of a forgotten copy are refused (residents.py). So no two copies can both write.
+
+An object leaves its isolate when it has had no call for IDLE_SECONDS, when the isolate is unloaded, when its code is
+updated, when it breaks, and with its engine. A call that was sent to an object is never sent to another copy.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import time
+from collections.abc import Callable, Iterator
+from typing import Final
+
+import msgspec
+
+from atoll.bindings.services import ObjectTarget
+from atoll.engine.calls.call import Call, CallListener
+from atoll.engine.calls.call_queue import QUEUE_SECONDS
+from atoll.engine.calls.isolate_state import IsolateState
+from atoll.engine.loaded.engine_session import EngineSession, Isolate
+from atoll.engine.loaded.load_frames import LoadReport
+from atoll.engine.objects import output_gate
+from atoll.engine.objects.failures import DELETED, LOST, OVERLOADED, UPDATED, ObjectFailure, told
+from atoll.engine.objects.live_object import CLOSED, LEAVING, LIVE, OPENING, LiveObject
+from atoll.engine.objects.residents import IsolateResidents, residents_of
+from atoll.engine.pool import Pool
+from atoll.errors import EngineError, Failure, LoadFailed, StorageFailed
+from atoll.objects.store import ObjectKey, ObjectStore
+from atoll.wire.generated import PAGE, ErrorCode, Event
+from atoll.workers import Version
+
+log = logging.getLogger("atoll.objects")
+
+IDLE_SECONDS = 10.0
+LEAVING_SECONDS: Final = 5.0  # for the calls of an object whose isolate is drained
+MAX_CALLS: Final = 1_000  # of one object, waiting or under way
+SWEEP_SECONDS: Final = 0.1
+MOST_BYTES: Final = 10 << 30  # of one object
+UNTRUSTED = ObjectFailure(ErrorCode.STORAGE, "Durable Object storage cannot be read.")
+
+
+class ObjectRuntime:
+    """Implements `Objects` of bindings/services.py. It is made before the pool: `pool` is set once that exists."""
+
+    def __init__(self, store: ObjectStore, clock: Callable[[], float] = time.monotonic) -> None:
+        self.store = store
+        self.pool: Pool | None = None
+        self._clock = clock
+        self._live: dict[ObjectKey, LiveObject] = {}
+        self._gated: set[EngineSession] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._sweeper: asyncio.Task[None] | None = None
+        self._barred: dict[ObjectKey, int] = {}  # being deleted
+        self.opened = 0
+        self.resets = 0
+        self.evicted = 0
+        self.lost = 0
+        store.on_merged = self._on_merged
+
+    # --- calls ---
+
+    def call(
+        self,
+        target: ObjectTarget,
+        version: Version,
+        head: bytes,
+        body: bytes,
+        ended: bool,
+        caller: CallListener,
+        event: int,
+        hops: int,
+    ) -> Call:
+        """Call an object. Never raises; failures go to `caller.on_failure`, possibly before this returns.
+
+        `version` is the active version of its class. `head` is that of the event, without the address of the object.
+        """
+        assert self.pool is not None, "a call before there are engines"
+        key = ObjectKey(target.namespace, target.id)
+        live = self._live.get(key)
+        if live is not None and live.version is not version and live.state != OPENING:
+            self._reset(live, UPDATED)
+            live = None
+        if live is None:
+            live = self._live[key] = LiveObject(target, version, self._clock())
+            self._begin(live)
+        ear = ObjectCaller(caller, self, live)
+        call = Call(version, head, body, ended, ear, ObjectCalls(self, live), self._clock(), event, hops)
+        call.object = live
+        live.name = live.name or target.name
+        if live.look() >= MAX_CALLS or key in self._barred:
+            self.pool.refuse(call, OVERLOADED if key not in self._barred else DELETED)
+        elif live.state == LIVE and not live.waiting:
+            self._send(live, call, target)
+        else:
+            live.waiting[call] = target
+        return call
+
+    def _send(self, live: LiveObject, call: Call, target: ObjectTarget) -> None:
+        assert self.pool is not None and live.isolate is not None
+        call.head = addressed(call.head, call.event, target, live)
+        live.calls.add(call)
+        live.idle_since = self._clock()
+        self.pool.call_in(call, live.isolate)
+
+    def withdraw(self, live: LiveObject, call: Call) -> None:
+        assert self.pool is not None
+        del live.waiting[call]
+        self.pool.finish_unsent(call)
+
+    # --- opening ---
+
+    def _begin(self, live: LiveObject) -> None:
+        if self._sweeper is None:
+            self._sweeper = asyncio.get_running_loop().create_task(self._sweep_all())
+        task = asyncio.get_running_loop().create_task(self._open(live))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _open(self, live: LiveObject) -> None:
+        """Open an object and send the calls that wait for it."""
+        try:
+            opened = await self.store.open(live.key)
+        except StorageFailed as error:
+            log.error("an object of %s cannot be opened: %s", live.version.worker_name, error)
+            self._give_up(live, UNTRUSTED)
+            return
+        try:
+            isolate = await self._isolate_for(live)
+        except BaseException as error:
+            os.close(opened.fd)
+            self.store.close(live.key)
+            if not isinstance(error, LoadFailed):
+                self._give_up(live, LOST)
+                raise
+            self._give_up(live, error.failure)
+            return
+        if live.state == CLOSED or not live.look():  # reset, or every caller has gone
+            os.close(opened.fd)
+            self._forget(live)
+            self._give_up(live, UPDATED)
+            return
+        self._residents(isolate).open(live, opened, MOST_BYTES // PAGE)
+        self.opened += 1
+        waiting, live.waiting = live.waiting, {}
+        for call, target in waiting.items():
+            self._send(live, call, target)
+
+    async def _isolate_for(self, live: LiveObject) -> Isolate:
+        """A ready isolate for an object, loaded if need be. LoadFailed if there is no room or it does not load."""
+        assert self.pool is not None
+        loader = self.pool.loader
+        deadline = self._clock() + QUEUE_SECONDS
+        while True:
+            version = live.version  # a deploy may have changed it
+            loaded = loader.versions.get(version)
+            try:
+                if loaded is None:
+                    await loader.group_of(version).ready(QUEUE_SECONDS)
+                    loaded = loader.versions.get(version) or loader.load_now(version)
+                isolate = loaded.lightest()
+                if not isolate.ready:
+                    waiter: asyncio.Future[LoadReport] = asyncio.get_running_loop().create_future()
+                    isolate.waiters.append(waiter)
+                    await waiter
+                    continue  # it may have ended since
+            except LoadFailed as error:
+                retries = error.failure.code in (ErrorCode.OVERLOADED, ErrorCode.UNAVAILABLE, ErrorCode.ENGINE_DIED)
+                if not retries or self._clock() > deadline:
+                    raise
+                await asyncio.sleep(SWEEP_SECONDS)
+                continue
+            except EngineError:
+                raise LoadFailed(LOST) from None
+            loader.versions.used(version)
+            isolate.last_used = self._clock()
+            return isolate
+
+    def _residents(self, isolate: Isolate) -> IsolateResidents:
+        if isolate.session not in self._gated:
+            output_gate.install(isolate.session)
+            self._gated.add(isolate.session)
+            isolate.session.over.add_done_callback(lambda _: self._gated.discard(isolate.session))
+        if isolate.residents is None:
+            isolate.residents = IsolateResidents(isolate, self.store, self._forget)
+            isolate.had_residents = True
+        return residents_of(isolate)
+
+    def _give_up(self, live: LiveObject, failure: Failure) -> None:
+        """An object could not be opened: fail the calls that wait for it."""
+        assert self.pool is not None
+        live.state = CLOSED
+        if self._live.get(live.key) is live:
+            del self._live[live.key]
+        waiting, live.waiting = live.waiting, {}
+        for call in waiting:
+            self.pool.refuse(call, told(failure))
+
+    # --- ends ---
+
+    def _forget(self, live: LiveObject) -> None:
+        """The object has left its isolate. Calls that wait go to the next copy."""
+        self.store.close(live.key)
+        if self._live.get(live.key) is not live:
+            return
+        del self._live[live.key]
+        if live.waiting:
+            following = LiveObject(live.target, live.version, self._clock())
+            following.waiting, live.waiting = live.waiting, {}
+            for call in following.waiting:
+                call.object = following
+                assert isinstance(call.owner, ObjectCalls) and isinstance(call.caller, ObjectCaller)
+                call.owner.live = call.caller.live = following
+            self._live[live.key] = following
+            self._begin(following)
+
+    def _reset(self, live: LiveObject, failure: ObjectFailure) -> None:
+        if live.state == OPENING:
+            return  # it opens with the version that is active then
+        self.resets += 1
+        if live.isolate is not None and live.state != CLOSED:
+            residents_of(live.isolate).reset(live, failure)
+
+    def update(self, version: Version) -> None:
+        """A version is active: objects of the same worker with other code are reset."""
+        for live in list(self._live.values()):
+            if live.version.worker_id != version.worker_id or live.version is version:
+                continue
+            if live.state == OPENING:
+                live.version = version
+                for call in live.waiting:
+                    call.version = version
+            else:
+                self._reset(live, UPDATED)
+
+    def on_cpu_used_up(self, live: LiveObject, failure: ObjectFailure) -> None:
+        """Code of the object was stopped in its middle: what it has in memory is not trusted."""
+        self._reset(live, failure)
+
+    async def delete(self, key: ObjectKey) -> None:
+        """Delete what an object stored. Its calls fail."""
+        self._barred[key] = self._barred.get(key, 0) + 1
+        try:
+            await self._end(key)
+            await self.store.delete(key)
+        finally:
+            self._barred[key] -= 1
+            if not self._barred[key]:
+                del self._barred[key]
+
+    async def delete_namespace(self, namespace: str) -> None:
+        for key in [key for key in self._live if key.namespace == namespace]:
+            await self._end(key)
+        await self.store.delete_namespace(namespace)
+
+    async def _end(self, key: ObjectKey) -> None:
+        while (live := self._live.get(key)) is not None:
+            if live.state == OPENING:
+                await asyncio.sleep(0.01)
+            else:
+                self._reset(live, DELETED)
+
+    def count(self, namespace: str | None = None) -> int:
+        """Live objects."""
+        return sum(namespace is None or key.namespace == namespace for key in self._live)
+
+    # --- periodic work ---
+
+    async def _sweep_all(self) -> None:
+        while True:
+            await asyncio.sleep(SWEEP_SECONDS)
+            try:
+                self.sweep()
+            except Exception:
+                log.exception("a look at the objects failed")
+
+    def sweep(self) -> None:
+        """Close objects that are idle or whose isolate is drained."""
+        assert self.pool is not None
+        now, versions = self._clock(), self.pool.loader.versions
+        for live in list(self._living()):
+            isolate = live.isolate
+            assert isolate is not None
+            calls = live.look()
+            if live.state == LIVE and not versions.holds(isolate):
+                live.state, live.leaving_since = LEAVING, now
+            if calls:
+                live.idle_since = now
+            if live.state == LEAVING and now > live.leaving_since + LEAVING_SECONDS:
+                self._reset(live, LOST)
+            elif live.is_gated:
+                continue
+            elif (live.state == LEAVING and not live.calls) or (not calls and live.idle_since < now - IDLE_SECONDS):
+                self.evicted += 1
+                residents_of(isolate).close(live)
+            else:
+                isolate.last_used = now
+
+    def _living(self) -> Iterator[LiveObject]:
+        return (live for live in self._live.values() if live.state in (LIVE, LEAVING))
+
+    def _on_merged(self, key: ObjectKey, sequence: int) -> None:
+        live = self._live.get(key)
+        if live is not None and live.isolate is not None and live.state in (LIVE, LEAVING) and live.merged < sequence:
+            live.merged = sequence
+            residents_of(live.isolate).tell_stored(live, live.durable)
+
+    async def close(self) -> None:
+        """The node stops; its engines have ended."""
+        tasks = [*self._tasks, *([self._sweeper] if self._sweeper is not None else [])]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def addressed(head: bytes, event: int, target: ObjectTarget, live: LiveObject) -> bytes:
+    """The head of a call with the address of its object: JSON on the second line."""
+    address = {"entrypoint": target.class_name, "slot": live.slot, "id": target.id, "sql": target.is_sql}
+    if live.name is not None:
+        address["name"] = live.name
+    if target.method:
+        address["method"] = target.method
+    first, _, rest = head.partition(b"\n")
+    text = _ascii(address | (msgspec.json.decode(rest) if Event.FETCH < event < Event.RPC else {}))
+    return b"".join((first, b"\n", text, b"\n", rest) if event == Event.ENTRYPOINT else (first, b"\n", text))
+
+
+def _ascii(value: object) -> bytes:
+    return json.dumps(value, separators=(",", ":")).encode("ascii")
+
+
+class ObjectCalls:
+    """The owner of an object's calls: what the pool is for other calls."""
+
+    def __init__(self, runtime: ObjectRuntime, live: LiveObject) -> None:
+        assert runtime.pool is not None
+        self._runtime = runtime
+        self._pool = runtime.pool
+        self.live = live
+
+    def move(self, call: Call, left: IsolateState) -> None:
+        raise AssertionError("a call to an object is never moved")
+
+    def withdraw(self, call: Call) -> None:
+        self._runtime.withdraw(self.live, call)
+
+    def on_backlog(self, call: Call, change: int) -> None:
+        self._pool.on_backlog(call, change)
+
+    def on_watched(self, isolate: IsolateState) -> None:
+        self._pool.on_watched(isolate)
+
+    def on_stuck(self, isolate: IsolateState) -> None:
+        self._pool.on_stuck(isolate)
+
+
+class ObjectCaller:
+    """The caller of an object: hears failures in the words for objects."""
+
+    def __init__(self, caller: CallListener, runtime: ObjectRuntime, live: LiveObject) -> None:
+        self._runtime = runtime
+        self.live = live
+        self.on_response = caller.on_response
+        self.on_body = caller.on_body
+        self.on_upload_credit = caller.on_upload_credit
+        self.on_upload_stop = caller.on_upload_stop
+        self._on_failure = caller.on_failure
+
+    def on_failure(self, failure: Failure) -> None:
+        known = told(failure)
+        self._on_failure(known)
+        if failure.code == ErrorCode.CPU and not isinstance(failure, ObjectFailure):
+            self._runtime.on_cpu_used_up(self.live, known)
