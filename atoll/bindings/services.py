@@ -161,5 +161,5 @@ class Services(Struct, frozen=True):
     seals: Seals
     pacer: Pacer = field(default_factory=Pacer)
     holdings: Holdings = field(default_factory=Holdings)
-    objects: Objects | None = None  # None: the node has no engines
     files: AssetStore | None = None  # of static assets; None: the binding makes its own
+    objects: Objects | None = None  # None: the node has no engines

@@ -4,6 +4,7 @@ import { callOf } from "../internal/async_context.js";
 import { native } from "../internal/native.js";
 import { requireArguments } from "../internal/webidl.js";
 import { runningCall } from "./call.js";
+import { DurableObject } from "../objects/base.js";
 import { currentEnv } from "./env.js";
 import { WorkerEntrypoint } from "./handlers.js";
 
@@ -26,7 +27,6 @@ function absent(name, what) {
   return Absent;
 }
 
-const DurableObject = absent("DurableObject", "Durable Objects");
 const WorkflowEntrypoint = absent("WorkflowEntrypoint", "Workflows");
 const RpcTarget = absent("RpcTarget", "stubs of objects that stay with their worker");
 

@@ -4,15 +4,16 @@ import { lazy } from "../internal/lazy.js";
 import { createContext } from "./context.js";
 import { currentEnv } from "./env.js";
 import { readMeta } from "./events.js";
+import { callObject, fetchObject, setObjectExports } from "../objects/live.js";
 import { isEntrypointClass, WorkerEntrypoint } from "./handlers.js";
-
-const RESERVED = new Set(["constructor", "fetch", "connect", "dup", "alarm", "webSocketMessage", "webSocketClose", "webSocketError"]);
+import { callMember, findMember, readMember } from "./members.js";
 
 let exports = { __proto__: null };
 
 /** The module's exports, once its code has run. */
 export function setExports(value) {
   exports = value;
+  setObjectExports(value);
 }
 
 function entrypoint(name) {
@@ -22,7 +23,9 @@ function entrypoint(name) {
 }
 
 /** A fetch of an entry point: (request, call) => Response or a promise of it. */
-export function runEntrypoint({ entrypoint: name, props }) {
+export function runEntrypoint(address) {
+  const { entrypoint: name, props } = address;
+  if (address.slot !== undefined) return fetchObject(exports, address);
   return (request, call) => {
     const target = entrypoint(name);
     const context = createContext(call, props);
@@ -33,29 +36,6 @@ export function runEntrypoint({ entrypoint: name, props }) {
   };
 }
 
-/** A method or getter of the class itself or of one it extends; neither of Object's nor of an instance. */
-function findMember(Class, name) {
-  if (RESERVED.has(name)) throw new TypeError(`'${name}' is a reserved method and cannot be called over RPC.`);
-  for (let at = Class.prototype; at !== WorkerEntrypoint.prototype && at !== null; at = Object.getPrototypeOf(at)) {
-    const found = Object.getOwnPropertyDescriptor(at, name);
-    if (found !== undefined) return found;
-  }
-  throw new TypeError(`The RPC receiver does not implement the method "${name}".`);
-}
-
-function readMember({ get, value }, instance, name) {
-  if (typeof value === "function") {
-    throw new TypeError(`"${name}" is a method: call it. A function itself cannot be sent to another worker yet.`);
-  }
-  return get === undefined ? value : get.call(instance);
-}
-
-function callMember({ get, value }, instance, name, args) {
-  const method = get === undefined ? value : get.call(instance);
-  if (typeof method !== "function") throw new TypeError(`"${name}" is not a function.`);
-  return method.apply(instance, args);
-}
-
 /** The function that runs a method for another worker: it gives { bytes, sent } of the result, see parcel.js. */
 export function methodRunner(head, body) {
   const meta = readMeta(head);
@@ -63,14 +43,21 @@ export function methodRunner(head, body) {
 }
 
 async function runMethod(meta, body, call) {
+  if (meta.slot !== undefined) return runObjectMethod(meta, body, call);
   const Class = entrypoint(meta.entrypoint);
   if (!isEntrypointClass(Class)) {
     throw new TypeError("The receiver is not an RPC object: only classes that extend WorkerEntrypoint have methods to call.");
   }
   const { readValue, writeValue } = lazy("worker/parcel.js");
   const name = meta.method;
-  const member = findMember(Class, name);
+  const member = findMember(Class, WorkerEntrypoint, name);
   const instance = new Class(createContext(call, meta.props), currentEnv());
   const isRead = body === null || body.length === 0; // see service.js
   return writeValue(await (isRead ? readMember(member, instance, name) : callMember(member, instance, name, readValue(body))));
+}
+
+async function runObjectMethod(meta, body, call) {
+  const { readValue, writeValue } = lazy("worker/parcel.js");
+  const isRead = body === null || body.length === 0;
+  return writeValue(await callObject(exports, meta, isRead ? null : readValue(body), call));
 }

@@ -40,11 +40,12 @@ function ownProperties(error) {
 }
 
 /** The error to throw here for an exception that another worker threw. */
-export function makeThrown({ name, message, dom, own }) {
+export function makeThrown({ name, message, dom, own, flags }) {
   const error = dom === true ? new DOMException(message, name) : new (ERRORS[name] ?? Error)(message);
   if (dom !== true && !(name in ERRORS) && name !== "") {
     Object.defineProperty(error, "name", { value: name, writable: true, configurable: true });
   }
+  Object.assign(error, flags);
   if (typeof own !== "string") return error;
   const text = native.atob(own);
   const bytes = Uint8Array.from(text, (char) => char.charCodeAt(0));

@@ -23,7 +23,9 @@ log = logging.getLogger("atoll.engine")
 
 FRAME_BYTES = 64 << 20  # LOAD payloads kept ready over all versions
 AHEAD_BYTES = 16 << 20  # of these, the payloads of versions that have had no call yet
-MAX_HANDLERS = 64
+MAX_HANDLERS = 200
+MAX_NAME = 300
+CLASS = "class "  # precedes the name of an exported class in the list of handlers
 
 # The V8 code cache of each module in order, b"" for none. Python stores it and never reads it.
 CodeCache: TypeAlias = "tuple[bytes, ...]"
@@ -36,6 +38,7 @@ class LoadReport(Struct, frozen=True):
 
     handlers: tuple[str, ...]
     startup_ms: float
+    classes: tuple[str, ...] = ()  # that the worker exports
     logs: tuple[LogLine, ...] = ()
     format: str = ""
     cache_rejected: bool = False
@@ -47,15 +50,16 @@ def read_loaded(data: bytes, logs: ConsoleLines | None) -> LoadReport:
     if (
         not isinstance(handlers, list)
         or len(handlers) > MAX_HANDLERS
-        or not all(isinstance(name, str) and len(name) <= 64 for name in handlers)
+        or not all(isinstance(name, str) and len(name) <= MAX_NAME for name in handlers)
     ):
         raise EngineError("LOADED without a list of handlers")
     form = fields.get("format", "")
     if form not in ("", "module", "service-worker"):
         raise EngineError("LOADED with an unknown format")
     return LoadReport(
-        tuple(handlers),
+        tuple(name for name in handlers if not name.startswith(CLASS)),
         int_field(fields, "startup_us") / 1000,
+        tuple(name.removeprefix(CLASS) for name in handlers if name.startswith(CLASS)),
         tuple(logs.lines) if logs else (),
         form,
         fields.get("cache_rejected") is True,
