@@ -48,7 +48,9 @@ export function hexOfName(key, name) {
 }
 
 export function randomHex() {
-  return hexOf(native.randomBytes(HALF));
+  const bytes = new Uint8Array(HALF);
+  native.fillRandom(bytes);
+  return hexOf(bytes);
 }
 
 export function isHexOf(key, hex) {
