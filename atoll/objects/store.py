@@ -46,6 +46,7 @@ class Commit(NamedTuple):
 class Alarm(NamedTuple):
     at_ms: int
     key: ObjectKey
+    sequence: int  # of the commit that set it
 
 
 class Listed(NamedTuple):
@@ -103,22 +104,28 @@ class ObjectStore(Protocol):
     def merged(self, key: ObjectKey) -> int:
         """Commits of an open object up to this number are in its file and may be read from there."""
 
-    def next_alarm(self) -> Alarm | None:
-        """The earliest alarm of all objects."""
+    def next_alarm(self) -> int | None:
+        """When to ask for due alarms again, in ms."""
 
     def due_alarms(self, now_ms: int, limit: int) -> list[Alarm]:
-        """The earliest alarms that are due. They stay until they are cleared or set anew by a commit."""
+        """Alarms that are due, the earliest first. Each is handed out once, and again after a restart.
 
-    async def clear_alarm(self, alarm: Alarm) -> bool:
-        """Delete an alarm that was delivered, durably. False if the object has set another one since."""
+        It stays the alarm of its object until it is cleared, or a commit sets or deletes it.
+        """
+
+    def retry_alarm(self, alarm: Alarm, at_ms: int) -> None:
+        """Hand an alarm out again at a later time, unless it was changed since."""
+
+    async def clear_alarm(self, alarm: Alarm) -> None:
+        """Delete an alarm that was delivered, durably, unless a commit has changed it since."""
 
     async def delete(self, key: ObjectKey) -> None:
         """Delete everything that an object stored, and its alarm. It must not be open."""
 
     async def delete_namespace(self, namespace: str) -> None:
-        """Delete all objects of a namespace. None may be open."""
+        """Delete all objects of a namespace. None may be open, and its id may not be used again."""
 
-    async def list(self, namespace: str, cursor: str, limit: int) -> list[Listed]:
+    async def list_objects(self, namespace: str, cursor: str, limit: int) -> list[Listed]:
         """Objects that have stored something, in the order of their ids, after the id `cursor`."""
 
     def size(self, namespace: str) -> NamespaceSize:
