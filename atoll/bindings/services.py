@@ -114,6 +114,12 @@ class Objects(Protocol):
     """The Durable Objects of this node (engine/objects/runtime.py)."""
 
     store: ObjectStore
+    # Set by the binding. The class and version of an object, for its alarm; None if they are gone.
+    resolve: Callable[[ObjectKey], tuple[ObjectTarget, Version] | None]
+    refuses_new: Callable[[str], str]  # why a namespace, by its id, may not have one more object; "" if it may
+
+    def counts(self) -> dict[str, int]:
+        """What happened to objects, for metrics."""
 
     def update(self, version: Version) -> None:
         """This version of its worker is active: objects that run other code are reset."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
-from collections.abc import Callable
-from typing import TypeAlias
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
 
 from msgspec import Struct, structs
 
@@ -17,7 +17,7 @@ from atoll.manifests.every import plain_value
 from atoll.wire.fields import int_field, read_json
 from atoll.wire.generated import MAX_PAYLOAD, ErrorCode
 from atoll.wire.load import load_payload
-from atoll.workers import Version
+from atoll.workers import Grant, Version
 
 log = logging.getLogger("atoll.engine")
 
@@ -30,6 +30,8 @@ CLASS = "class "  # precedes the name of an exported class in the list of handle
 # The V8 code cache of each module in order, b"" for none. Python stores it and never reads it.
 CodeCache: TypeAlias = "tuple[bytes, ...]"
 LoadCodeCache: TypeAlias = Callable[[Version, str], "CodeCache | None"]
+# What the JavaScript half of a binding gets besides its name (Binding.facts).
+GrantFacts: TypeAlias = Callable[[Version, Grant], "Mapping[str, Any] | None"]
 SaveCodeCache: TypeAlias = Callable[[Version, str, "CodeCache"], None]
 
 
@@ -66,7 +68,11 @@ def read_loaded(data: bytes, logs: ConsoleLines | None) -> LoadReport:
     )
 
 
-def load_meta(version: Version, cache: CodeCache, pool: PoolLimits) -> dict[str, object]:
+def no_facts(version: Version, grant: Grant) -> Mapping[str, Any] | None:
+    return None
+
+
+def load_meta(version: Version, cache: CodeCache, pool: PoolLimits, facts: GrantFacts = no_facts) -> dict[str, object]:
     """The description in a LOAD frame. The engine gets names and kinds of grants; their resources stay in Python."""
     limits = version.limits
     found = {grant.name: plain_value(grant.kind, version) for grant in version.grants.values()}
@@ -81,7 +87,7 @@ def load_meta(version: Version, cache: CodeCache, pool: PoolLimits) -> dict[str,
         "format": version.format.value,
         "modules": [{"path": m.path, "kind": m.kind.value, "size": len(m.source)} for m in version.modules],
         "env": {**version.env, **version.secrets, **values},
-        "grants": [{"name": grant.name, "kind": grant.kind} for grant in grants],
+        "grants": [_shown_grant(grant, facts(version, grant)) for grant in grants],
         "limits": {
             "cpu_ms": limits.cpu_ms,
             "event_cpu_ms": pool.event_cpu_ms,
@@ -96,13 +102,20 @@ def load_meta(version: Version, cache: CodeCache, pool: PoolLimits) -> dict[str,
     }
 
 
-def pack_load(version: Version, cache: CodeCache, pool: PoolLimits) -> list[bytes]:
+def _shown_grant(grant: Grant, facts: Mapping[str, Any] | None) -> dict[str, object]:
+    shown: dict[str, object] = {"name": grant.name, "kind": grant.kind}
+    return shown if facts is None else {**shown, "facts": facts}
+
+
+def pack_load(
+    version: Version, cache: CodeCache, pool: PoolLimits, facts: GrantFacts = no_facts
+) -> list[bytes]:
     """The payload of the LOAD for a version, in pieces; LoadFailed if it cannot fit a frame."""
     sources = [module.source for module in version.modules]
     try:
-        payload = load_payload(version.tenant, load_meta(version, cache, pool), [*sources, *cache])
+        payload = load_payload(version.tenant, load_meta(version, cache, pool, facts), [*sources, *cache])
         if _size(payload) > MAX_PAYLOAD and cache:
-            payload = load_payload(version.tenant, load_meta(version, (), pool), sources)
+            payload = load_payload(version.tenant, load_meta(version, (), pool, facts), sources)
     except (TypeError, ValueError, RecursionError) as error:
         raise LoadFailed(Failure(ErrorCode.INVALID_ARGUMENT, f"`env` cannot be sent as JSON: {error}")) from None
     if _size(payload) > MAX_PAYLOAD:
@@ -123,6 +136,7 @@ class LoadFrames:
     def __init__(self, load_code_cache: LoadCodeCache | None, limits: PoolLimits) -> None:
         self._load_code_cache = load_code_cache
         self._limits = limits
+        self.facts: GrantFacts = no_facts
         self._kept: OrderedDict[tuple[Version, str], tuple[list[bytes], bool]] = OrderedDict()
         self._bytes = 0
 
@@ -144,7 +158,7 @@ class LoadFrames:
         return True
 
     def _keep(self, version: Version, v8: str, cache: CodeCache) -> tuple[list[bytes], bool]:
-        kept = self._kept[version, v8] = (pack_load(version, cache, self._limits), bool(cache))
+        kept = self._kept[version, v8] = (pack_load(version, cache, self._limits, self.facts), bool(cache))
         self._bytes += _size(kept[0])
         while self._bytes > FRAME_BYTES and len(self._kept) > 1:
             self._bytes -= _size(self._kept.popitem(last=False)[1][0])

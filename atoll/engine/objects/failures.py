@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
-from atoll.errors import Failure
+from atoll.errors import Failure, ObjectFailure
 from atoll.wire.generated import ErrorCode
 
 LOST_TEXT: Final = "Network connection lost."
@@ -23,15 +22,6 @@ _CONNECTION: Final = frozenset(
     {ErrorCode.ENGINE_DIED, ErrorCode.UNLOADED, ErrorCode.UNAVAILABLE, ErrorCode.SHUTTING_DOWN}
 )
 _OVERLOAD: Final = frozenset({ErrorCode.OVERLOADED, ErrorCode.QUOTA_EXCEEDED, ErrorCode.CPU_QUOTA})
-
-
-@dataclass(frozen=True, slots=True)
-class ObjectFailure(Failure):
-    """The failure of a call to an object, with the properties that the error has at the caller."""
-
-    is_retryable: bool = False
-    is_overloaded: bool = False
-    is_reset: bool = False
 
 
 LOST: Final = ObjectFailure(ErrorCode.ENGINE_DIED, LOST_TEXT, is_retryable=True)

@@ -17,8 +17,7 @@ from typing import Final
 from atoll.bindings.services import ObjectTarget
 from atoll.engine.calls.call import OVER, RESPONDED, SENT, Call
 from atoll.engine.loaded.engine_session import Isolate
-from atoll.engine.objects.failures import ObjectFailure
-from atoll.errors import EngineError
+from atoll.errors import EngineError, ObjectFailure
 from atoll.objects.store import ObjectKey
 from atoll.wire.codec import Handler
 from atoll.wire.generated import ErrorCode

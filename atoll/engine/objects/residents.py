@@ -12,9 +12,9 @@ import socket
 from collections.abc import Callable
 
 from atoll.engine.loaded.engine_session import Isolate
-from atoll.engine.objects.failures import LOST, ObjectFailure, reset_failure
+from atoll.engine.objects.failures import LOST, reset_failure
 from atoll.engine.objects.live_object import CLOSED, LIVE, LiveObject
-from atoll.errors import EngineError, Failure
+from atoll.errors import EngineError, Failure, ObjectFailure
 from atoll.objects.store import Commit, InvalidCommit, ObjectStore, Opened
 from atoll.wire.generated import ErrorCode
 from atoll.wire.objects import ADDRESS, encode_close, encode_open, encode_stored, read_commit

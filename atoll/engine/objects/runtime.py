@@ -27,11 +27,11 @@ from atoll.engine.calls.isolate_state import IsolateState
 from atoll.engine.loaded.engine_session import EngineSession, Isolate
 from atoll.engine.loaded.load_frames import LoadReport
 from atoll.engine.objects import output_gate
-from atoll.engine.objects.failures import DELETED, LOST, OVERLOADED, UPDATED, ObjectFailure, told
+from atoll.engine.objects.failures import DELETED, LOST, OVERLOADED, UPDATED, told
 from atoll.engine.objects.live_object import CLOSED, LEAVING, LIVE, OPENING, LiveObject
 from atoll.engine.objects.residents import IsolateResidents, residents_of
 from atoll.engine.pool import Pool
-from atoll.errors import EngineError, Failure, LoadFailed, StorageFailed
+from atoll.errors import EngineError, Failure, LoadFailed, ObjectFailure, StorageFailed
 from atoll.objects.store import ObjectKey, ObjectStore
 from atoll.wire.generated import PAGE, ErrorCode, Event
 from atoll.workers import Version
@@ -49,9 +49,12 @@ UNTRUSTED = ObjectFailure(ErrorCode.STORAGE, "Durable Object storage cannot be r
 class ObjectRuntime:
     """Implements `Objects` of bindings/services.py. It is made before the pool: `pool` is set once that exists."""
 
-    def __init__(self, store: ObjectStore, clock: Callable[[], float] = time.monotonic) -> None:
-        self.store = store
+    store: ObjectStore  # set by `start`
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.pool: Pool | None = None
+        self.resolve: Callable[[ObjectKey], tuple[ObjectTarget, Version] | None] = lambda key: None
+        self.refuses_new: Callable[[str], str] = lambda namespace: ""
         self._clock = clock
         self._live: dict[ObjectKey, LiveObject] = {}
         self._gated: set[EngineSession] = set()
@@ -61,8 +64,14 @@ class ObjectRuntime:
         self.opened = 0
         self.resets = 0
         self.evicted = 0
-        self.lost = 0
+
+    def start(self, store: ObjectStore) -> None:
+        """Before the first call."""
+        self.store = store
         store.on_merged = self._on_merged
+
+    def counts(self) -> dict[str, int]:
+        return {"opened": self.opened, "reset": self.resets, "evicted": self.evicted}
 
     # --- calls ---
 
@@ -130,6 +139,12 @@ class ObjectRuntime:
         except StorageFailed as error:
             log.error("an object of %s cannot be opened: %s", live.version.worker_name, error)
             self._give_up(live, UNTRUSTED)
+            return
+        refusal = self.refuses_new(live.key.namespace) if not opened.sequence else ""
+        if refusal:
+            os.close(opened.fd)
+            self.store.close(live.key)
+            self._give_up(live, Failure(ErrorCode.QUOTA_EXCEEDED, refusal))
             return
         try:
             isolate = await self._isolate_for(live)
