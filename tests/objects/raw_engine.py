@@ -24,7 +24,7 @@ from atoll.engine.process.sandbox import needed_files
 from atoll.wire.codec import HEADER_SIZE, encode_call, encode_hello, frame
 from atoll.wire.generated import HEADER_LAYOUT, PAGE, WIRE_HASH, Flag, Frame
 from atoll.wire.load import encode_load
-from atoll.workers import Grant, Limits, Module, ModuleKind, Version
+from atoll.workers import Grant, Limits, Module, ModuleKind, Switches, Version
 
 PATIENCE = 30.0
 MOST_PAGES = 1 << 20
@@ -141,10 +141,10 @@ class RawEngine:
             main="worker.js",
             grants={"SLOTS": Grant("SLOTS", "slots")},
             limits=Limits(cpu_ms=cpu_ms),
+            switches=Switches(allow_eval=True),
         )
         meta, _ = LoadFrames(None, PoolLimits()).get(version, "v8")
-        payload = b"".join(meta).replace(b'"allow_eval":false', b'"allow_eval":true')
-        self.socket.sendall(b"".join(encode_load(worker, memory_mb, [payload])))
+        self.socket.sendall(b"".join(encode_load(worker, memory_mb, meta)))
         kind, flags, _, _, data = self.read()
         assert kind == Frame.LOADED and not flags & Flag.FAIL, data
 
