@@ -2,10 +2,13 @@
 // https://developers.cloudflare.com/workers/configuration/compatibility-flags/
 
 // flag -> the date from which it is on by default
-const SINCE = { nodejs_compat: "2026-08-04", websocket_standard_binary_type: "2026-03-17" };
+const SINCE = { delete_all_deletes_alarm: "2026-02-24", nodejs_compat: "2026-08-04", websocket_standard_binary_type: "2026-03-17" };
 
 // flag -> the name that switches it off, if it is not `no_` followed by the flag
-const OPPOSITES = { nodejs_compat_populate_process_env: "nodejs_compat_do_not_populate_process_env" };
+const OPPOSITES = {
+  delete_all_deletes_alarm: "delete_all_preserves_alarm",
+  nodejs_compat_populate_process_env: "nodejs_compat_do_not_populate_process_env",
+};
 
 let date = "";
 let flags = [];
