@@ -53,6 +53,7 @@ class ObjectFailure(Failure):
     is_retryable: bool = False
     is_overloaded: bool = False
     is_reset: bool = False
+    is_final: bool = False  # an alarm that failed with it is not tried again
 
     @property
     def flags(self) -> dict[str, bool]:

@@ -5,17 +5,16 @@
 import { callOf } from "../internal/async_context.js";
 import { setScopeOf } from "../internal/scopes.js";
 import { native } from "../internal/native.js";
-import { defineEvent } from "../internal/events.js";
 import { ErrorCode, Level } from "../internal/wire.gen.js";
 import { startTimer, clearTimeout } from "../timers.js";
-import { findCall, runningCall } from "../worker/call.js";
+import { runningCall } from "../worker/call.js";
 import { currentEnv } from "../worker/env.js";
 import { callMember, findMember, readMember } from "../worker/members.js";
 import { DurableObject, isObjectClass } from "./base.js";
 import { InputGate } from "./gate.js";
 import { makeId } from "./id.js";
 import { makeState } from "./state.js";
-import { closeStorage, makeStorage } from "./storage.js";
+import { closeStorage, makeStorage, takeAlarm } from "./storage.js";
 
 const BLOCK_MS = 30_000;
 const TOO_LONG =
@@ -25,6 +24,8 @@ const NO_RPC =
   "to enable RPC, make sure your class extends the special class `DurableObject`, which can be imported from the module " +
   '"cloudflare:workers".';
 const NO_ALARM = "Attempted to run a scheduled alarm without a handler, did you remember to export an alarm() function?";
+
+const NO_RETRY = "\0no retry"; // tells Python that an alarm is not tried again (engine/objects/failures.py)
 
 const hosts = new Map(); // slot -> ObjectHost
 const hostOfCall = new Map(); // call id -> ObjectHost, while the call is open
@@ -95,19 +96,18 @@ class ObjectHost {
   }
 
   /** The object breaks: Python fails its calls with this error, and the next event makes a new one. */
-  reset(error, code = ErrorCode.EXCEPTION) {
+  reset(error, code = ErrorCode.EXCEPTION, mark = "") {
     if (this.broken !== null) return;
     this.broken = { error };
     hosts.delete(this.slot);
     this.gate.break();
-    closeStorage(this.storage, error);
+    closeStorage(this.storage);
     const isError = error instanceof Error;
-    native.resetStorage(this.slot, code, isError ? `${error.message}` : `${error}`, isError ? `${error.name}` : "");
+    native.resetStorage(this.slot, code, `${isError ? error.message : error}${mark}`, isError ? `${error.name}` : "");
   }
 
   abort(error, retryAlarm) {
-    if (!retryAlarm) error.message += "";
-    this.reset(error, ErrorCode.OBJECT_RESET);
+    this.reset(error, ErrorCode.OBJECT_RESET, retryAlarm ? "" : NO_RETRY);
     throw error;
   }
 }
@@ -124,9 +124,18 @@ function hostOf(exports, address) {
   return host;
 }
 
+function isOpen(slot) {
+  try {
+    native.getAlarm(slot);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 function dropClosed() {
   for (const [slot, host] of hosts) {
-    if (native.isStorageOpen(slot)) continue;
+    if (isOpen(slot)) continue;
     host.gate.break();
     hosts.delete(slot);
   }
@@ -158,27 +167,17 @@ export async function callObject(exports, address, args, call) {
   });
 }
 
-let exportsOfWorker = { __proto__: null };
-
-export function setObjectExports(exports) {
-  exportsOfWorker = exports;
-}
-
 /** alarm(). The reply says whether the handler has set another alarm meanwhile. */
-async function runAlarm(target, address, body, call) {
-  const host = hostOf(exportsOfWorker, address);
+export async function runAlarm(exports, address, call) {
+  const host = hostOf(exports, address);
   const { scheduledTime, retryCount } = address;
   return host.enter(call, async (instance) => {
     if (typeof instance.alarm !== "function") {
       native.log(Level.WARN, NO_ALARM);
       return { handled: false };
     }
-    native.beginAlarm(host.slot);
+    takeAlarm(host.storage);
     await instance.alarm({ scheduledTime, retryCount, isRetry: retryCount > 0 });
     return { handled: true };
   });
 }
-
-defineEvent("objectalarm", runAlarm, { isHandler: false });
-
-export { findCall };

@@ -1,10 +1,10 @@
 // What another worker may call: the exports of this one that are entry points.
 // https://developers.cloudflare.com/workers/runtime-apis/bindings/service-bindings/rpc/
+import { defineEvent } from "../internal/events.js";
 import { lazy } from "../internal/lazy.js";
 import { createContext } from "./context.js";
 import { currentEnv } from "./env.js";
 import { readMeta } from "./events.js";
-import { callObject, fetchObject, setObjectExports } from "../objects/live.js";
 import { isEntrypointClass, WorkerEntrypoint } from "./handlers.js";
 import { callMember, findMember, readMember } from "./members.js";
 
@@ -13,7 +13,6 @@ let exports = { __proto__: null };
 /** The module's exports, once its code has run. */
 export function setExports(value) {
   exports = value;
-  setObjectExports(value);
 }
 
 function entrypoint(name) {
@@ -25,7 +24,7 @@ function entrypoint(name) {
 /** A fetch of an entry point: (request, call) => Response or a promise of it. */
 export function runEntrypoint(address) {
   const { entrypoint: name, props } = address;
-  if (address.slot !== undefined) return fetchObject(exports, address);
+  if (address.slot !== undefined) return lazy("objects/live.js").fetchObject(exports, address);
   return (request, call) => {
     const target = entrypoint(name);
     const context = createContext(call, props);
@@ -56,8 +55,10 @@ async function runMethod(meta, body, call) {
   return writeValue(await (isRead ? readMember(member, instance, name) : callMember(member, instance, name, readValue(body))));
 }
 
+defineEvent("objectalarm", (target, address, body, call) => lazy("objects/live.js").runAlarm(exports, address, call), { isHandler: false });
+
 async function runObjectMethod(meta, body, call) {
   const { readValue, writeValue } = lazy("worker/parcel.js");
   const isRead = body === null || body.length === 0;
-  return writeValue(await callObject(exports, meta, isRead ? null : readValue(body), call));
+  return writeValue(await lazy("objects/live.js").callObject(exports, meta, isRead ? null : readValue(body), call));
 }

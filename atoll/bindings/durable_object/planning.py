@@ -47,6 +47,11 @@ def plan(namespaces: Namespaces, version: Version) -> dict[str, Planned]:
                     continue  # created by a deploy that failed afterwards
                 if found is not None:
                     raise BadTrigger(f"Cannot apply {kind} migration to existing class {name}", "leave it out")
+                if namespaces.find(tenant, worker, name) is not None:
+                    raise BadTrigger(
+                        f"the migrations delete or rename the class {name} and create it again",
+                        "deploy the first change before the second",
+                    )
                 classes[name] = Planned(kind == "new_sqlite_classes", created_as=name, tag=step.tag)
         for renamed in step.renamed_classes:
             if renamed.old not in classes:

@@ -11,7 +11,6 @@ import asyncio
 import logging
 import random
 import time
-from collections.abc import Callable
 from typing import Final
 
 import msgspec
@@ -19,8 +18,8 @@ import msgspec
 from atoll.bindings.services import ObjectTarget
 from atoll.engine.calls.events import EventEar
 from atoll.engine.objects.runtime import ObjectRuntime
-from atoll.errors import Failure
-from atoll.objects.store import Alarm, ObjectKey
+from atoll.errors import Failure, ObjectFailure
+from atoll.objects.store import Alarm
 from atoll.wire.generated import ErrorCode, Event
 from atoll.workers import Version
 
@@ -35,10 +34,6 @@ MAX_RUNNING: Final = 200
 COUNTED: Final = frozenset(
     {ErrorCode.EXCEPTION, ErrorCode.CPU, ErrorCode.MEMORY, ErrorCode.WALL, ErrorCode.OBJECT_RESET, ErrorCode.NOT_A_RESPONSE}
 )
-NO_RETRY: Final = "\0no retry"  # at the end of the reason of abort(…, {retryAlarm: false})
-
-# The class of an object and the version that runs it; None if its namespace or worker is gone.
-Resolve = Callable[[ObjectKey], "tuple[ObjectTarget, Version] | None"]
 
 
 class AlarmFailed(Exception):
@@ -48,9 +43,8 @@ class AlarmFailed(Exception):
 
 
 class AlarmClock:
-    def __init__(self, runtime: ObjectRuntime, resolve: Resolve) -> None:
+    def __init__(self, runtime: ObjectRuntime) -> None:
         self._runtime = runtime
-        self._resolve = resolve
         self._timer: asyncio.TimerHandle | None = None
         self._running: dict[Alarm, asyncio.Task[None]] = {}
         self._retries: dict[Alarm, int] = {}
@@ -98,7 +92,7 @@ class AlarmClock:
         self._look()
 
     async def _deliver(self, alarm: Alarm) -> None:
-        found = self._resolve(alarm.key)
+        found = self._runtime.resolve(alarm.key)
         try:
             if found is not None:
                 await self._run(alarm, *found)
@@ -115,8 +109,8 @@ class AlarmClock:
     async def _again(self, alarm: Alarm, failure: Failure) -> None:
         is_counted = failure.code in COUNTED
         retries = self._retries.get(alarm, 0)
-        if (is_counted and retries >= MAX_RETRIES) or failure.message.endswith(NO_RETRY):
-            log.warning("an alarm is dropped after %d retries: %s", retries, failure.message.removesuffix(NO_RETRY))
+        if (is_counted and retries >= MAX_RETRIES) or (isinstance(failure, ObjectFailure) and failure.is_final):
+            log.warning("an alarm is dropped after %d retries: %s", retries, failure.message)
             self._forget(alarm)
             await self._runtime.store.clear_alarm(alarm)
             return

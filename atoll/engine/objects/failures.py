@@ -17,6 +17,8 @@ TOO_LONG_TEXT: Final = (
 MEMORY_TEXT: Final = "Durable Object's isolate exceeded its memory limit and was reset."
 CPU_TEXT: Final = "Durable Object exceeded its CPU time limit and was reset."
 
+NO_RETRY: Final = "\0no retry"  # at the end of the reason of abort(…, {retryAlarm: false}), as web/objects/live.js has it
+
 # The isolate or the engine is gone, or there is none: another try may succeed.
 _CONNECTION: Final = frozenset(
     {ErrorCode.ENGINE_DIED, ErrorCode.UNLOADED, ErrorCode.UNAVAILABLE, ErrorCode.SHUTTING_DOWN}
@@ -32,9 +34,15 @@ DELETED: Final = ObjectFailure(ErrorCode.OBJECT_RESET, "Durable Object was delet
 
 def reset_failure(failure: Failure) -> ObjectFailure:
     """For all calls of an object that broke with this failure."""
-    is_overloaded = failure.message == TOO_LONG_TEXT
+    message = failure.message.removesuffix(NO_RETRY)
     return ObjectFailure(
-        failure.code, failure.message, failure.name, failure.stack, is_reset=True, is_overloaded=is_overloaded
+        failure.code,
+        message,
+        failure.name,
+        failure.stack,
+        is_reset=True,
+        is_overloaded=message == TOO_LONG_TEXT,
+        is_final=message != failure.message,
     )
 
 

@@ -7,7 +7,6 @@ commit of a slot that was closed is dropped: it crossed our CLOSE, and a new cop
 from __future__ import annotations
 
 import logging
-import os
 import socket
 from collections.abc import Callable
 
@@ -32,21 +31,24 @@ class IsolateResidents:
         self._slots: dict[int, LiveObject] = {}
         self._last = 0  # slots are never used again
 
-    def open(self, live: LiveObject, opened: Opened, most_pages: int) -> None:
-        """Send the file of an object to the engine, and open it there. Takes over the descriptor."""
-        session, worker = self._isolate.session, self._isolate.load_id
-        self._last += 1
+    def open(self, live: LiveObject, opened: Opened, most_pages: int) -> bool:
+        """Send the file of an object to the engine, and open it there. False: the engine must read others first."""
+        session, worker, slot = self._isolate.session, self._isolate.load_id, self._last + 1
+        assert session.descriptors is not None
         try:
-            assert session.descriptors is not None
-            socket.send_fds(session.descriptors, [ADDRESS.pack(worker, self._last)], [opened.fd])
-        finally:
-            os.close(opened.fd)
-        live.isolate, live.slot, live.state = self._isolate, self._last, LIVE
+            socket.send_fds(session.descriptors, [ADDRESS.pack(worker, slot)], [opened.fd])
+        except BlockingIOError:
+            return False
+        except OSError:
+            raise EngineError("the engine took no file") from None
+        self._last = slot
+        live.isolate, live.slot, live.state = self._isolate, slot, LIVE
         live.sequence = live.durable = live.merged = opened.sequence
         live.pages = opened.pages
-        self._slots[self._last] = live
-        frame = encode_open(worker, self._last, opened.pages, opened.sequence, most_pages, opened.alarm_ms)
+        self._slots[slot] = live
+        frame = encode_open(worker, slot, opened.pages, opened.sequence, most_pages, opened.alarm_ms)
         session.link.send(frame)
+        return True
 
     def close(self, live: LiveObject) -> None:
         """Take the object out of the isolate. Frames that its engine sends about it from now on are dropped."""

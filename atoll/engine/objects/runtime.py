@@ -32,7 +32,7 @@ from atoll.engine.objects.live_object import CLOSED, LEAVING, LIVE, OPENING, Liv
 from atoll.engine.objects.residents import IsolateResidents, residents_of
 from atoll.engine.pool import Pool
 from atoll.errors import EngineError, Failure, LoadFailed, ObjectFailure, StorageFailed
-from atoll.objects.store import ObjectKey, ObjectStore
+from atoll.objects.store import ObjectKey, ObjectStore, Opened
 from atoll.wire.generated import PAGE, ErrorCode, Event
 from atoll.workers import Version
 
@@ -42,6 +42,7 @@ IDLE_SECONDS = 10.0
 LEAVING_SECONDS: Final = 5.0  # for the calls of an object whose isolate is drained
 MAX_CALLS: Final = 1_000  # of one object, waiting or under way
 SWEEP_SECONDS: Final = 0.1
+RETRY_SECONDS: Final = 0.005  # the engine has many files to read
 MOST_BYTES: Final = 10 << 30  # of one object
 UNTRUSTED = ObjectFailure(ErrorCode.STORAGE, "Durable Object storage cannot be read.")
 
@@ -140,32 +141,39 @@ class ObjectRuntime:
             log.error("an object of %s cannot be opened: %s", live.version.worker_name, error)
             self._give_up(live, UNTRUSTED)
             return
+        try:
+            await self._place(live, opened)
+        except LoadFailed as error:
+            self._forget_unopened(live, error.failure)
+        except BaseException:
+            self._forget_unopened(live, LOST)
+            raise
+        finally:
+            os.close(opened.fd)
+
+    async def _place(self, live: LiveObject, opened: Opened) -> None:
+        """Choose an isolate for an object whose storage is open, and send its calls there."""
         refusal = self.refuses_new(live.key.namespace) if not opened.sequence else ""
         if refusal:
-            os.close(opened.fd)
-            self.store.close(live.key)
-            self._give_up(live, Failure(ErrorCode.QUOTA_EXCEEDED, refusal))
-            return
-        try:
+            raise LoadFailed(Failure(ErrorCode.QUOTA_EXCEEDED, refusal))
+        while True:
             isolate = await self._isolate_for(live)
-        except BaseException as error:
-            os.close(opened.fd)
-            self.store.close(live.key)
-            if not isinstance(error, LoadFailed):
-                self._give_up(live, LOST)
-                raise
-            self._give_up(live, error.failure)
-            return
-        if live.state == CLOSED or not live.look():  # reset, or every caller has gone
-            os.close(opened.fd)
-            self._forget(live)
-            self._give_up(live, UPDATED)
-            return
-        self._residents(isolate).open(live, opened, MOST_BYTES // PAGE)
+            if not live.look():  # every caller has gone
+                raise LoadFailed(LOST)
+            try:
+                if self._residents(isolate).open(live, opened, MOST_BYTES // PAGE):
+                    break
+            except EngineError:
+                raise LoadFailed(LOST) from None
+            await asyncio.sleep(RETRY_SECONDS)
         self.opened += 1
         waiting, live.waiting = live.waiting, {}
         for call, target in waiting.items():
             self._send(live, call, target)
+
+    def _forget_unopened(self, live: LiveObject, failure: Failure) -> None:
+        self.store.close(live.key)
+        self._give_up(live, failure)
 
     async def _isolate_for(self, live: LiveObject) -> Isolate:
         """A ready isolate for an object, loaded if need be. LoadFailed if there is no room or it does not load."""
