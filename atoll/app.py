@@ -40,8 +40,7 @@ from atoll.engine.calls.between_workers import WorkerCalls
 from atoll.engine.calls.events import EventRunner
 from atoll.engine.limits import pool_limits
 from atoll.engine.loaded.warming import Warming
-from atoll.engine.objects.alarms import AlarmClock
-from atoll.engine.objects.runtime import ObjectRuntime
+from atoll.engine.objects.node_objects import NodeObjects
 from atoll.engine.pool import Pool
 from atoll.engine.process.prestart import PrestartedEngine, engine_options
 from atoll.engine.process.recycling import RecycleLimits
@@ -59,7 +58,6 @@ from atoll.front.tls import Certificates
 from atoll.holdings import Holdings
 from atoll.logs import Invocation
 from atoll.manifests.every import manifests, trigger_kinds
-from atoll.objects.local import LocalObjects
 from atoll.observe.lag import LoopLag
 from atoll.observe.meter import Meter
 from atoll.observe.processes import uses_of
@@ -158,8 +156,9 @@ class Node:
         self.files = AssetStore(database, settings.data, grace_hours=settings.asset_grace_hours)
         routes, events = self._make_routes(), EventRunner()
         vault = Vault(settings.data, os.environ.get(VARIABLE))
-        self.objects = self.inner.objects = ObjectRuntime()
-        shared = self.gate, vault, self.pacer, self.holdings, self.files, self.objects
+        self.objects = NodeObjects()
+        self.inner.objects = runtime = self.objects.runtime
+        shared = self.gate, vault, self.pacer, self.holdings, self.files, runtime
         services = Services(settings, database, routes, self.inner, events, self, *shared)
         bindings = make_bindings(services, self.host)
         for binding in bindings.values():
@@ -171,7 +170,7 @@ class Node:
             undo.push_async_callback(asyncio.to_thread, self.tracer.close)
         store = WorkerStore(database, bindings, vault)
         store.sweep_keys()
-        events.calls = self.pool = self.objects.pool = self._make_pool(store, broker)
+        events.calls = self.pool = runtime.pool = self._make_pool(store, broker)
         self.pool.loader.use_facts(lambda version, grant: bindings[grant.kind].facts(version, grant))
         memory, count = settings.asset_cache_bytes, self.meter.count_asset
         self.inner.calls = self.site = Site(self.pool, memory, count, store.asset_files)
@@ -195,14 +194,14 @@ class Node:
     ) -> None:
         """Start the engines, restore the workers, open the ports."""
         undo, settings = self._undo, self.settings
-        await self._start_objects()
+        await self.objects.start(settings.data, undo)
         await self.supervisor.start()
         undo.push_async_callback(self.supervisor.stop)
         undo.push_async_callback(self.deployer.close)
         restored = self.deployer.restore()
         if restored:
             log.info("%d workers restored", restored)
-        self.alarms.start()
+        self.objects.alarms.start()
         warming = Warming(settings.data / "recent.json", self.pool.loader, self.deployer)
         warming.start()
         undo.push_async_callback(warming.close)
@@ -215,15 +214,6 @@ class Node:
         self.files.start()
         self.lag.start()
         self.phase = "serving"
-
-    async def _start_objects(self) -> None:
-        """Open the storage of objects, and deliver alarms from the moment that the workers are restored."""
-        store = await LocalObjects.start(self.settings.data)
-        self._undo.push_async_callback(store.stop)
-        self.objects.start(store)
-        self._undo.push_async_callback(self.objects.close)
-        self.alarms = AlarmClock(self.objects)
-        self._undo.push_async_callback(self.alarms.close)
 
     def _listen(self) -> tuple[Listening | None, Listening | None, Certificates | None]:
         """Open the ports, if the node listens. Then the settings have the port that the system chose."""
@@ -404,7 +394,7 @@ class Node:
     async def _drain(self) -> None:
         self.phase = "draining"
         self.triggers.stop()
-        self.alarms.stop()
+        self.objects.alarms.stop()
         await asyncio.sleep(self.settings.drain_delay)  # load balancers see it in /readyz
         self.logs.hang_up()  # a live stream does not end by itself
         await self.server.shutdown()

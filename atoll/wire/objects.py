@@ -50,7 +50,7 @@ def read_commit(data: bytes, start: int, end: int) -> CommitParts:
         raise EngineError(f"COMMIT of {count} pages in {end - start} bytes")
     if alarm > 2 or any(zero) or (alarm == 1 and not 0 <= alarm_ms <= MOST_ALARM_MS):
         raise EngineError("COMMIT with an alarm that cannot be")
-    split = start + COMMIT_PREFIX + 4 * count
-    return CommitParts(
-        sequence, pages, alarm, alarm_ms if alarm == 1 else NO_ALARM, data[start + COMMIT_PREFIX : split], data[split:end]
-    )
+    first = start + COMMIT_PREFIX
+    split = first + 4 * count
+    at = alarm_ms if alarm == 1 else NO_ALARM
+    return CommitParts(sequence, pages, alarm, at, data[first:split], data[split:end])

@@ -53,10 +53,10 @@ class ObjectsApi:
     def routes(self) -> list[Route]:
         one = "/api/objects/{worker}/{class_name}"
         return [
-            Route("GET", "/api/objects", self.namespaces, Scope.READ, "The Durable Object namespaces of a tenant", gives=NamespacesAnswer),
-            Route("GET", one, self.list, Scope.READ, "The objects of a namespace that store something", gives=ObjectsAnswer),
-            Route("DELETE", one + "/{object_id}", self.delete, Scope.DEPLOY, "Delete everything an object stores", status=204),
-        ]  # fmt: skip
+            Route("GET", "/api/objects", self.namespaces, Scope.READ, "Durable Object classes", gives=NamespacesAnswer),
+            Route("GET", one, self.list, Scope.READ, "The objects of a class", gives=ObjectsAnswer),
+            Route("DELETE", one + "/{object_id}", self.delete, Scope.DEPLOY, "Delete an object", status=204),
+        ]
 
     async def namespaces(self, request: Request) -> Response:
         found = self._binding.namespaces.of_tenant(caller_of(request).tenant)

@@ -39,7 +39,8 @@ def list_objects(client: Client, worker: str | None, class_name: str | None, as_
         if as_json:
             show_json(found)
             return
-        rows = [(each["worker"], each["class_name"], each["storage"], each["objects"], each["bytes"], each["live"]) for each in found]  # fmt: skip
+        columns = ("worker", "class_name", "storage", "objects", "bytes", "live")
+        rows = [tuple(each[column] for column in columns) for each in found]
         show_table(("worker", "class", "storage", "objects", "bytes", "live"), rows, "no Durable Object classes yet")
         return
     if class_name is None:

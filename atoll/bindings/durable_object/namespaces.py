@@ -66,7 +66,7 @@ class Namespaces:
         sql = "SELECT id, tenant, worker, class, sql, secret, tag, deleted FROM namespaces"
         for row in self._database.read(lambda c: list(c.execute(sql))):
             id, tenant, worker, name, is_sql, secret, tag, deleted = row
-            self._add(Namespace(id, tenant, worker, name, bool(is_sql), secret, tag, bool(deleted)))  # type: ignore[arg-type]
+            self._add(Namespace(id, tenant, worker, name, bool(is_sql), secret, tag, bool(deleted)))
         sql = "SELECT tenant, worker, tag FROM applied_tags ORDER BY number"
         for tenant, worker, tag in self._database.read(lambda c: list(c.execute(sql))):
             self._tags.setdefault((str(tenant), str(worker)), []).append(str(tag))

@@ -30,7 +30,7 @@ def pending(namespaces: Namespaces, version: Version) -> list[Migration]:
     known = [number for number, each in enumerate(entries) if each.tag in applied]
     if entries and applied and not known:
         raise BadTrigger(f"the migrations do not contain the tag `{applied[-1]}`, which was applied last", LATER)
-    return [each for each in entries[known[-1] + 1 if known else 0 :]]
+    return list(entries[known[-1] + 1 if known else 0 :])
 
 
 def plan(namespaces: Namespaces, version: Version) -> dict[str, Planned]:

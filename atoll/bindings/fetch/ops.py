@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Sequence
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol, TypeAlias
 
 from atoll.bindings.base import Binding, Later, OpCall, Reply, op, own_task
 from atoll.bindings.cache.http_cache import HttpCache
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from prometheus_client.metrics_core import Metric
 
 MAX_WRITE = 1 << 20
+Bound: TypeAlias = ServiceTarget | ObjectTarget | None
 
 
 class ObjectNames(Protocol):
@@ -316,7 +317,7 @@ class Fetch(Binding):
     async def _ask_worker(
         self,
         callee: Version,
-        bound: ServiceTarget | ObjectTarget | None,
+        bound: Bound,
         wanted: WantedFetch,
         scope: CallScope,
         fetching: Fetching,
@@ -336,7 +337,7 @@ class Fetch(Binding):
         return self._inner_reply(wanted, fetching, response)
 
     def _inner_request(
-        self, callee: Version, bound: ServiceTarget | ObjectTarget | None, wanted: WantedFetch, scope: CallScope, body: bytes
+        self, callee: Version, bound: Bound, wanted: WantedFetch, scope: CallScope, body: bytes
     ) -> InnerRequest:
         head, event = inner_head(wanted, self._stencils.zone(scope), len(body), scope.others), 0
         if isinstance(bound, ServiceTarget):

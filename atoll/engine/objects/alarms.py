@@ -32,7 +32,7 @@ JITTER: Final = 0.25
 MAX_RUNNING: Final = 200
 # Failures of the code itself. All others are ours, and are tried again without an end.
 COUNTED: Final = frozenset(
-    {ErrorCode.EXCEPTION, ErrorCode.CPU, ErrorCode.MEMORY, ErrorCode.WALL, ErrorCode.OBJECT_RESET, ErrorCode.NOT_A_RESPONSE}
+    {ErrorCode.EXCEPTION, ErrorCode.CPU, ErrorCode.MEMORY, ErrorCode.WALL, ErrorCode.OBJECT_RESET}
 )
 
 

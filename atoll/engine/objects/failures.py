@@ -17,7 +17,7 @@ TOO_LONG_TEXT: Final = (
 MEMORY_TEXT: Final = "Durable Object's isolate exceeded its memory limit and was reset."
 CPU_TEXT: Final = "Durable Object exceeded its CPU time limit and was reset."
 
-NO_RETRY: Final = "\0no retry"  # at the end of the reason of abort(…, {retryAlarm: false}), as web/objects/live.js has it
+NO_RETRY: Final = "\0no retry"  # after the reason of abort(…, {retryAlarm: false}); web/objects/live.js has it too
 
 # The isolate or the engine is gone, or there is none: another try may succeed.
 _CONNECTION: Final = frozenset(

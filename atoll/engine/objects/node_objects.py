@@ -1,0 +1,24 @@
+"""The Durable Objects of a node, from its start to its end."""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+from atoll.engine.objects.alarms import AlarmClock
+from atoll.engine.objects.runtime import ObjectRuntime
+from atoll.objects.local import LocalObjects
+
+
+class NodeObjects:
+    def __init__(self) -> None:
+        self.runtime = ObjectRuntime()
+        self.alarms = AlarmClock(self.runtime)
+
+    async def start(self, data: Path, undo: AsyncExitStack) -> None:
+        """Open what is stored. Alarms are delivered later, once the workers are restored."""
+        store = await LocalObjects.start(data)
+        undo.push_async_callback(store.stop)
+        self.runtime.start(store)
+        undo.push_async_callback(self.runtime.close)
+        undo.push_async_callback(self.alarms.close)
