@@ -1,6 +1,6 @@
 """Durable commits of objects: `python -m bench.objects_journal`.
 
-Beside a bare loop of write and fdatasync in a file that has its size, in the same run: the least a durable commit costs.
+Beside a bare loop of write and fdatasync in a file of full size, in the same run: the least a durable commit costs.
 """
 
 from __future__ import annotations

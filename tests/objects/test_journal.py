@@ -77,13 +77,13 @@ async def test_alarms_are_part_of_commits_and_found_again(tmp_path: Path) -> Non
             store.retry_alarm(due[0], 460)
             assert store.next_alarm() == 460
     async with running(tmp_path) as stored:
-        (due,) = stored.store.due_alarms(450, 10)
+        (alarm,) = stored.store.due_alarms(450, 10)
         await stored.open(key(2))
         await stored.begin(key(2), make_commit(2, 0, {}, SET_ALARM, 300))
-        await stored.store.clear_alarm(due)
+        await stored.store.clear_alarm(alarm)
         assert stored.store.next_alarm() == 300, "the object has set a new one"
-        (due,) = stored.store.due_alarms(450, 10)
-        await stored.store.clear_alarm(due)
+        (alarm,) = stored.store.due_alarms(450, 10)
+        await stored.store.clear_alarm(alarm)
     async with running(tmp_path) as stored:
         assert (await stored.open(key(2))).alarm_ms == -1
         assert stored.store.next_alarm() == 500
@@ -148,7 +148,12 @@ async def test_the_journal_is_bounded_and_nothing_is_lost_when_it_is_full(tmp_pa
     async with running(tmp_path, most=4 * MOST) as stored:
         full: list[bool] = []
         hurry = stored.store._journal.on_full
-        stored.store._journal.on_full = lambda: (full.append(stored.store.is_waiting), hurry())[1]
+
+        def on_full() -> None:
+            full.append(stored.store.is_waiting)
+            hurry()
+
+        stored.store._journal.on_full = on_full
         keys = [key(number) for number in range(20)]
         for each in keys:
             await stored.open(each)

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from atoll.objects.local import LocalObjects
+from atoll.objects.replay import replay
 from atoll.objects.segments import FIRST
 from atoll.objects.store import ObjectDamaged
 from tests.objects.journals import MOST, SEGMENT, Stored, key, make_commit, page, running, segments
@@ -96,33 +97,38 @@ def with_journal(data: Path, bytes_: bytes) -> None:
     segment.write_bytes(bytes_)
 
 
-async def test_a_tail_torn_at_any_byte_is_absent(tmp_path: Path) -> None:
+async def test_a_tail_torn_at_any_byte_is_absent_or_whole(tmp_path: Path) -> None:
     data, ends = await crashed(tmp_path, {1: "a", 2: "b"}, {1: "c"})
     (segment,) = segments(data)
     whole = segment.read_bytes()
     start, end = ends[2], ends[3]
-    places = [*range(start, start + 200), *range(start + 200, end, 37), *range(end - 200, end)]
-    for place in places:
+    last = whole.rindex(page("c"), 0, end) + 4096  # behind it is only the copy of the directory
+    for place in range(start, end):
+        with segment.open("r+b") as file:
+            file.seek(start)
+            file.write(whole[start:place] + bytes(end - place))
+        replayed = replay(segment.parent)
+        expected = [(key(1), 1), (key(2), 1), (key(1), 2)][: 3 if place >= last else 2]
+        assert [(each.record.key, each.record.sequence) for each in replayed.found] == expected
+        assert not replayed.lost and not any(each.is_damaged for each in replayed.found)
+        assert replayed.last_end == (end if len(expected) == 3 else start)
+
+
+async def test_a_torn_tail_is_written_over(tmp_path: Path) -> None:
+    data, ends = await crashed(tmp_path, {1: "a", 2: "b"}, {1: "c"})
+    (segment,) = segments(data)
+    whole = segment.read_bytes()
+    for place in (ends[2], ends[2] + 30, ends[2] + 1000, ends[3] - 200):
         torn = tmp_path / "torn"
         shutil.copytree(data, torn)
         with_journal(torn, whole[:place] + bytes(len(whole) - place))
-        async with running(torn) as stored:
-            found = await stored.words(key(1))
-            # The last bytes of a group only fill it up
-            assert (
-                found == ["a"] or (found == ["c"] and not whole[place:end].strip(b"\0")) or has_all(whole, place, end)
-            )
-            assert await stored.words(key(2)) == ["b"]
-            assert await stored.store.damaged() == []
-            await stored.write(key(1), "again")
-        async with running(torn) as stored:
-            assert await stored.words(key(1)) == ["again"]
+        for words in (["a"], ["again"]):
+            async with running(torn) as stored:
+                assert await stored.words(key(1)) == words
+                assert await stored.words(key(2)) == ["b"]
+                assert await stored.store.damaged() == []
+                await stored.write(key(1), "again")
         shutil.rmtree(torn)
-
-
-def has_all(whole: bytes, place: int, end: int) -> bool:
-    """Whether only the copy of the directory is torn."""
-    return place >= whole.rindex(b"END.", 0, end)
 
 
 async def test_a_torn_group_stays_absent_after_two_starts(tmp_path: Path) -> None:
