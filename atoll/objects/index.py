@@ -11,7 +11,7 @@ from typing import NamedTuple
 import apsw
 
 from atoll.db.sqlite import Database, rows
-from atoll.objects.store import PAGE, Alarm, Damaged, Listed, NamespaceSize, ObjectKey
+from atoll.objects.store import PAGE, Alarm, Damaged, ListedObject, NamespaceSize, ObjectKey
 
 STEP = 500  # rows deleted in one transaction
 
@@ -28,7 +28,7 @@ DELETE_SOME = (
 )
 
 
-class Row(NamedTuple):
+class ObjectRow(NamedTuple):
     namespace: str
     id: str
     sequence: int = 0
@@ -49,12 +49,12 @@ class ObjectIndex:
     def __init__(self, path: Path) -> None:
         self._database = Database(path, migrations=resources.files("atoll.objects") / "migrations")
 
-    def get(self, key: ObjectKey) -> Row:
+    def get(self, key: ObjectKey) -> ObjectRow:
         """The row of an object, or one with zeros."""
-        found = self._database.read(lambda connection: rows(connection, Row, GET, *key))
-        return found[0] if found else Row(*key)
+        found = self._database.read(lambda connection: rows(connection, ObjectRow, GET, *key))
+        return found[0] if found else ObjectRow(*key)
 
-    async def put(self, changed: Iterable[Row]) -> None:
+    async def put(self, changed: Iterable[ObjectRow]) -> None:
         await self._database.write(lambda connection: connection.executemany(PUT, changed))
 
     async def delete(self, key: ObjectKey) -> None:
@@ -69,9 +69,11 @@ class ObjectIndex:
         """All alarms, and sums. Long: one look at every row."""
         return await self._database.search(_load)
 
-    async def list_objects(self, namespace: str, cursor: str, limit: int) -> list[Listed]:
-        found = await self._database.search(lambda connection: rows(connection, Listed, LIST, namespace, cursor, limit))
-        return [Listed(each.id, each.bytes * PAGE) for each in found]
+    async def list_objects(self, namespace: str, cursor: str, limit: int) -> list[ListedObject]:
+        found = await self._database.search(
+            lambda connection: rows(connection, ListedObject, LIST, namespace, cursor, limit)
+        )
+        return [ListedObject(each.id, each.bytes * PAGE) for each in found]
 
     async def damaged(self) -> list[Damaged]:
         found = await self._database.search(lambda connection: connection.execute(DAMAGED).fetchall())

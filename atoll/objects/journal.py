@@ -209,7 +209,7 @@ class Journal:
 
     def _wait_for_room(self, size: int) -> None:
         with self._room:
-            while self._sizes and sum(self._sizes.values()) + size > self._most:
+            while len(self._sizes) > 1 and sum(self._sizes.values()) + size > self._most:
                 if self._merge_error is not None:
                     self.is_full = False
                     raise self._merge_error

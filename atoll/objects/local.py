@@ -36,7 +36,7 @@ from atoll.objects.store import (
     Damaged,
     Done,
     InvalidCommit,
-    Listed,
+    ListedObject,
     NamespaceSize,
     ObjectDamaged,
     ObjectKey,
@@ -57,7 +57,7 @@ NOBODY = ObjectKey("", "")
 
 
 class LocalObjects:
-    """Implements ObjectStore. `start` makes it."""
+    """Implements ObjectStorage. `start` makes it."""
 
     def __init__(
         self,
@@ -109,7 +109,7 @@ class LocalObjects:
     async def stop(self) -> None:
         """Finish what is under way and merge everything, if the disk works."""
         await self._journal.close()
-        await self._merger.close()
+        await self._merger.close(merge=not self.lost)
         await self._index.close()
 
     # Objects in use
@@ -248,17 +248,17 @@ class LocalObjects:
         await self._remove_namespace(namespace, record.group)
         self._table.release_segment(record)
 
-    async def list_objects(self, namespace: str, cursor: str, limit: int) -> list[Listed]:
+    async def list_objects(self, namespace: str, cursor: str, limit: int) -> list[ListedObject]:
         found = {each.id: each for each in await self._index.list_objects(namespace, cursor, limit)}
         new = set(self._table.unlisted.get(namespace, ()))
         for id in await asyncio.to_thread(_smallest, new, cursor, limit):
-            found[id] = Listed(id, 0)
+            found[id] = ListedObject(id, 0)
         ids = sorted(found)[:limit]
         return [self._as_it_is(namespace, found[id]) for id in ids]
 
-    def _as_it_is(self, namespace: str, listed: Listed) -> Listed:
+    def _as_it_is(self, namespace: str, listed: ListedObject) -> ListedObject:
         state = self._table.get(ObjectKey(namespace, listed.id))
-        return Listed(listed.id, state.pages * PAGE) if state is not None else listed
+        return ListedObject(listed.id, state.pages * PAGE) if state is not None else listed
 
     def size(self, namespace: str) -> NamespaceSize:
         return self._table.size(namespace)

@@ -19,7 +19,7 @@ from atoll.errors import StorageFailed
 from atoll.objects.durable import Record
 from atoll.objects.faults import storage_failed
 from atoll.objects.files import Base, ObjectFiles
-from atoll.objects.index import ObjectIndex, Row
+from atoll.objects.index import ObjectIndex, ObjectRow
 from atoll.objects.journal import Journal
 from atoll.objects.store import ObjectDamaged, ObjectKey
 from atoll.objects.table import ObjectState, ObjectTable
@@ -77,18 +77,22 @@ class Merger:
         with suppress(RuntimeError):  # it has stopped
             self._file_thread.submit(act, *args)
 
-    async def close(self) -> None:
-        """Merge what is left, if the disk works."""
+    async def close(self, *, merge: bool) -> None:
+        """Merge what is left, if the disk works and the journal can be trusted."""
         self._task.cancel()
         await asyncio.wait([self._task])
         if self._timer is not None:
             self._timer.cancel()
-        with suppress(StorageFailed):
-            await self._round()
-            if not self._table.dirty:
-                self._table.newest_segment += 1  # nobody writes to the last one any more
-                await self.release()
+        if merge:
+            with suppress(StorageFailed):
+                await self._finish_all()
         await self._loop.run_in_executor(None, self._end_threads)
+
+    async def _finish_all(self) -> None:
+        await self._round()
+        if not self._table.dirty:
+            self._table.newest_segment += 1  # nobody writes to the last one any more
+            await self.release()
 
     def _end_threads(self) -> None:
         self._file_thread.shutdown()
@@ -154,7 +158,7 @@ class Merger:
                 results.append(error)
         return results
 
-    def _finish(self, state: ObjectState, row: Row, count: int) -> None:
+    def _finish(self, state: ObjectState, row: ObjectRow, count: int) -> None:
         if row.damage is not None and state.damage is None:
             log.error("object %s of namespace %s is refused: %s", row.id, row.namespace, row.damage)
             state.damage = row.damage
@@ -200,7 +204,7 @@ def _is_in_file(job: Job, result: int | ObjectDamaged) -> bool:
     return isinstance(result, int) and (base.pages > 0 or any(record.pages for record in records))
 
 
-def _finished(state: ObjectState, row: Row, result: int | ObjectDamaged) -> Row:
+def _finished(state: ObjectState, row: ObjectRow, result: int | ObjectDamaged) -> ObjectRow:
     if isinstance(result, int):
         return row._replace(first_page=result)
     return state.row._replace(damage=str(result), merged_group=row.merged_group)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from atoll.objects.alarms import Alarms
 from atoll.objects.durable import COMMIT, DELETE, DELETE_NAMESPACE, Record
 from atoll.objects.index import ObjectIndex
-from atoll.objects.replay import Found, Replayed
+from atoll.objects.replay import FoundRecord, Replayed
 from atoll.objects.table import ObjectState, ObjectTable
 
 log = logging.getLogger("atoll.objects")
@@ -56,7 +56,7 @@ async def recover(index: ObjectIndex, replayed: Replayed) -> Recovery:
     return recovery
 
 
-def _recover_object(table: ObjectTable, found: Found) -> None:
+def _recover_object(table: ObjectTable, found: FoundRecord) -> None:
     record = found.record
     state = table.state(record.key)
     if record.group <= state.row.merged_group:
@@ -69,7 +69,7 @@ def _recover_object(table: ObjectTable, found: Found) -> None:
             table.apply(state, record)
 
 
-def _damage(state: ObjectState, found: Found) -> str | None:
+def _damage(state: ObjectState, found: FoundRecord) -> str | None:
     record = found.record
     if found.is_damaged:
         return f"commit {record.sequence} of this object is damaged in the journal"

@@ -25,7 +25,7 @@ log = logging.getLogger("atoll.objects")
 SUFFIX = ".segment"
 
 
-class Found(NamedTuple):
+class FoundRecord(NamedTuple):
     """A record of the journal. A damaged one was acknowledged and cannot be read."""
 
     record: Record
@@ -38,7 +38,7 @@ class SegmentFacts(NamedTuple):
 
 
 class Replayed(NamedTuple):
-    found: list[Found]
+    found: list[FoundRecord]
     segments: list[SegmentFacts]
     next_number: int
     next_group: int
@@ -53,7 +53,7 @@ def segment_path(folder: Path, number: int) -> Path:
 def replay(folder: Path) -> Replayed:
     """Everything the journal has, in order. Slow: call it in a thread."""
     numbers = sorted(int(path.stem, 16) for path in folder.glob(f"*{SUFFIX}"))
-    found: list[Found] = []
+    found: list[FoundRecord] = []
     sizes: list[SegmentFacts] = []
     lost = ""
     group, end = 0, 0
@@ -85,7 +85,7 @@ class SegmentReader:
         self._path = path
         self._header = header
         self._known_end = known_end
-        self.found: list[Found] = []
+        self.found: list[FoundRecord] = []
         self.lost = ""
         self.last_group = 0
         self.end = FIRST
@@ -132,7 +132,7 @@ class SegmentReader:
 
     def _take(self, group: Group, view: memoryview, is_newest: bool) -> None:
         """Nothing of the newest group may have been acknowledged: if it is not whole it is torn, not damaged."""
-        found = [Found(record, not is_whole(view, record)) for record in group.records]
+        found = [FoundRecord(record, not is_whole(view, record)) for record in group.records]
         if is_newest and any(each.is_damaged for each in found):
             log.warning("the journal of objects ends in a torn write: %s, offset %d", self._path, group.offset)
             self.end = group.offset

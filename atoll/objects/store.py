@@ -49,7 +49,7 @@ class Alarm(NamedTuple):
     sequence: int  # of the commit that set it
 
 
-class Listed(NamedTuple):
+class ListedObject(NamedTuple):
     id: str
     bytes: int
 
@@ -72,7 +72,7 @@ class InvalidCommit(ValueError):
     """The engine sent a commit that breaks the rules: a gap in the sequence, a page number beyond the size."""
 
 
-class ObjectStore(Protocol):
+class ObjectStorage(Protocol):
     on_merged: Callable[[ObjectKey, int], None]  # commits of an open object up to this number are in its file
     on_alarms: Callable[[], None]  # the earliest alarm may have changed: look at next_alarm()
 
@@ -125,8 +125,11 @@ class ObjectStore(Protocol):
     async def delete_namespace(self, namespace: str) -> None:
         """Delete all objects of a namespace. None may be open, and its id may not be used again."""
 
-    async def list_objects(self, namespace: str, cursor: str, limit: int) -> list[Listed]:
-        """Objects that have stored something, in the order of their ids, after the id `cursor`."""
+    async def list_objects(self, namespace: str, cursor: str, limit: int) -> list[ListedObject]:
+        """Objects that have stored something, in the order of their ids, after the id `cursor`.
+
+        One that was emptied a moment ago may be among them, with 0 bytes.
+        """
 
     def size(self, namespace: str) -> NamespaceSize:
         """What the objects of a namespace take."""

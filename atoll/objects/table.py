@@ -13,14 +13,14 @@ from contextlib import asynccontextmanager
 from atoll.objects.alarms import Alarms
 from atoll.objects.durable import CLEAR_ALARM, COMMIT, DELETE, Chain, Record
 from atoll.objects.files import Base
-from atoll.objects.index import ObjectIndex, Row
+from atoll.objects.index import ObjectIndex, ObjectRow
 from atoll.objects.store import PAGE, SET_ALARM, Alarm, NamespaceSize, ObjectKey
 
 
 class ObjectState:
     """One object."""
 
-    def __init__(self, row: Row) -> None:
+    def __init__(self, row: ObjectRow) -> None:
         self.key = ObjectKey(row.namespace, row.id)
         self.row = row  # what is in the file, and synced
         # What is durable
@@ -150,6 +150,8 @@ class ObjectTable:
         self._sizes[namespace] = NamespaceSize(objects, have.bytes + (pages - state.pages) * PAGE)
         if pages and not state.row.merged_group:
             self.unlisted.setdefault(namespace, set()).add(state.key.id)
+        elif not pages:
+            self._listed(state.key)
         state.pages = pages
 
     def _hold(self, state: ObjectState, record: Record) -> None:
@@ -166,14 +168,14 @@ class ObjectTable:
 
     # Records are merged
 
-    def snapshot(self, state: ObjectState) -> Row:
+    def snapshot(self, state: ObjectState) -> ObjectRow:
         """What the index will say once all pending records are merged, but for the checksum."""
         alarm = self._alarms.get(state.key)
         at_ms = alarm.at_ms if alarm is not None else None
         group = state.pending[-1].group
-        return Row(*state.key, state.sequence, state.pages, 0, group, at_ms, state.alarm_sequence, state.damage)
+        return ObjectRow(*state.key, state.sequence, state.pages, 0, group, at_ms, state.alarm_sequence, state.damage)
 
-    def merged(self, state: ObjectState, count: int, row: Row) -> None:
+    def merged(self, state: ObjectState, count: int, row: ObjectRow) -> None:
         """The first `count` pending records are in the file and in the index."""
         state.row = row
         state.merged = max(state.merged, row.sequence)
@@ -183,7 +185,7 @@ class ObjectTable:
     def deleted(self, state: ObjectState) -> None:
         """The file is gone: of what is pending, only records after the deletion count."""
         count = max((at for at, record in enumerate(state.pending, 1) if record.kind == DELETE), default=0)
-        state.row = Row(*state.key)
+        state.row = ObjectRow(*state.key)
         state.is_deleted = False
         self.let_go(state, count)
         if not state.pages:
