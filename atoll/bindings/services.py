@@ -15,7 +15,7 @@ from atoll.db.sqlite import Database
 from atoll.egress.gate import EgressGate
 from atoll.errors import Failure
 from atoll.holdings import Holdings
-from atoll.objects.store import ObjectKey, ObjectStore
+from atoll.objects.store import ObjectKey, ObjectStorage
 from atoll.pacer import Pacer
 from atoll.workers import Version
 
@@ -113,7 +113,7 @@ class InnerCalls(Protocol):
 class Objects(Protocol):
     """The Durable Objects of this node (engine/objects/runtime.py)."""
 
-    store: ObjectStore
+    store: ObjectStorage
     # Set by the binding. The class and version of an object, for its alarm; None if they are gone.
     resolve: Callable[[ObjectKey], tuple[ObjectTarget, Version] | None]
     refuses_new: Callable[[str], str]  # why a namespace, by its id, may not have one more object; "" if it may

@@ -39,6 +39,7 @@ class ObjectHost {
     this.gate = new InputGate();
     this.instance = null;
     this.broken = null; // { error } once it is reset
+    this.sections = new Map(); // call id -> number of its open critical sections
     this.storage = makeStorage(slot, {
       sql,
       critical: (body) => this.critical(body),
@@ -50,9 +51,15 @@ class ObjectHost {
   enter(call, run) {
     if (this.broken !== null) throw this.broken.error;
     hostOfCall.set(call.id, this);
-    call.onOver = () => hostOfCall.delete(call.id);
+    call.onOver = () => this.#left(call);
     if (this.instance === null) this.#construct();
     return this.gate.deliver(() => run(this.instance));
+  }
+
+  #left(call) {
+    hostOfCall.delete(call.id);
+    // A section keeps its call open. If the call was ended all the same, nothing can end the section any more.
+    if (this.sections.has(call.id)) this.reset(new Error(TOO_LONG));
   }
 
   #construct() {
@@ -81,18 +88,36 @@ class ObjectHost {
     const ended = Promise.withResolvers();
     this.gate.section(
       () => {
-        timer = startTimer(() => this.reset(new Error(TOO_LONG)), BLOCK_MS);
+        timer = this.#watch();
         return callback();
       },
       (failure, value) => {
         if (timer !== null) clearTimeout(timer);
+        if (call !== undefined) this.#count(call.id, -1);
         ended.resolve();
         if (failure === null) resolve(value);
         else onFailure(resolve, failure, reject);
       },
     );
-    call?.waitUntil(ended.promise); // replies to its ops come only while its call is open
+    if (call !== undefined) {
+      this.#count(call.id, 1);
+      call.waitUntil(ended.promise); // replies to its ops come only while its call is open
+    }
     return promise;
+  }
+
+  #count(id, change) {
+    const count = (this.sections.get(id) ?? 0) + change;
+    if (count > 0) this.sections.set(id, count);
+    else this.sections.delete(id);
+  }
+
+  #watch() {
+    try {
+      return startTimer(() => this.reset(new Error(TOO_LONG)), BLOCK_MS);
+    } catch {
+      return null; // this worker may not set so long a timer: the wall time of its calls is the limit
+    }
   }
 
   /** The object breaks: Python fails its calls with this error, and the next event makes a new one. */

@@ -49,9 +49,7 @@ def read_migrations(migrations: list[ConfigMigration], reading: Reading) -> None
         reading.trigger("migrations", given({"tag": each.tag, **found}))
 
 
-TRANSFERS = Subfield(
-    "objects cannot be moved to another worker yet", FieldVerdict.MISSING, FindingLevel.ERROR
-)
+TRANSFERS = Subfield("objects cannot be moved to another worker yet", FieldVerdict.MISSING, FindingLevel.ERROR)
 
 FIELDS = (
     ConfigField(

@@ -153,9 +153,7 @@ class DurableObjects(Binding):
         scope = call.scope
         target, callee = self.target(scope.version, call.grant, call.meta.get("id"), call.meta.get("object"))
         head = f"RPC {target.class_name}.{method}\n".encode("ascii")
-        request = InnerRequest(
-            callee, head, call.body, True, scope.hops, RPC, scope, target._replace(method=method)
-        )
+        request = InnerRequest(callee, head, call.body, True, scope.hops, RPC, scope, target._replace(method=method))
         answer = ObjectAnswer(self._services.inner.method(request), self._pipes, call.meta.get("pipes"))
         answer.begin(scope)
         return answer

@@ -107,9 +107,7 @@ def _shown_grant(grant: Grant, facts: Mapping[str, Any] | None) -> dict[str, obj
     return shown if facts is None else {**shown, "facts": facts}
 
 
-def pack_load(
-    version: Version, cache: CodeCache, pool: PoolLimits, facts: GrantFacts = no_facts
-) -> list[bytes]:
+def pack_load(version: Version, cache: CodeCache, pool: PoolLimits, facts: GrantFacts = no_facts) -> list[bytes]:
     """The payload of the LOAD for a version, in pieces; LoadFailed if it cannot fit a frame."""
     sources = [module.source for module in version.modules]
     try:

@@ -14,7 +14,7 @@ from atoll.engine.loaded.engine_session import Isolate
 from atoll.engine.objects.failures import LOST, reset_failure
 from atoll.engine.objects.live_object import CLOSED, LIVE, LiveObject
 from atoll.errors import EngineError, Failure, ObjectFailure
-from atoll.objects.store import Commit, InvalidCommit, ObjectStore, Opened
+from atoll.objects.store import Commit, InvalidCommit, ObjectStorage, Opened
 from atoll.wire.generated import ErrorCode
 from atoll.wire.objects import ADDRESS, encode_close, encode_open, encode_stored, read_commit
 
@@ -24,7 +24,7 @@ STORAGE_TEXT = "Durable Object was reset because what it wrote could not be stor
 
 
 class IsolateResidents:
-    def __init__(self, isolate: Isolate, store: ObjectStore, on_closed: Callable[[LiveObject], None]) -> None:
+    def __init__(self, isolate: Isolate, store: ObjectStorage, on_closed: Callable[[LiveObject], None]) -> None:
         self._isolate = isolate
         self._store = store
         self._on_closed = on_closed

@@ -32,7 +32,7 @@ from atoll.engine.objects.live_object import CLOSED, LEAVING, LIVE, OPENING, Liv
 from atoll.engine.objects.residents import IsolateResidents, residents_of
 from atoll.engine.pool import Pool
 from atoll.errors import EngineError, Failure, LoadFailed, ObjectFailure, StorageFailed
-from atoll.objects.store import ObjectKey, ObjectStore, Opened
+from atoll.objects.store import ObjectKey, ObjectStorage, Opened
 from atoll.wire.generated import PAGE, ErrorCode, Event
 from atoll.workers import Version
 
@@ -50,7 +50,7 @@ UNTRUSTED = ObjectFailure(ErrorCode.STORAGE, "Durable Object storage cannot be r
 class ObjectRuntime:
     """Implements `Objects` of bindings/services.py. It is made before the pool: `pool` is set once that exists."""
 
-    store: ObjectStore  # set by `start`
+    store: ObjectStorage  # set by `start`
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.pool: Pool | None = None
@@ -66,7 +66,7 @@ class ObjectRuntime:
         self.resets = 0
         self.evicted = 0
 
-    def start(self, store: ObjectStore) -> None:
+    def start(self, store: ObjectStorage) -> None:
         """Before the first call."""
         self.store = store
         store.on_merged = self._on_merged
