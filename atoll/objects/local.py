@@ -136,6 +136,16 @@ class LocalObjects:
             return Opened(fd, state.pages, state.sequence, alarm.at_ms if alarm is not None else NO_ALARM)
 
     async def _open_file(self, state: ObjectState) -> int:
+        while True:
+            row = state.row
+            try:
+                return await self._open_once(state)
+            except (OSError, ObjectDamaged):
+                if state.row is row:
+                    raise
+                # Its records were merged while the job waited, and their segments may be gone: look again
+
+    async def _open_once(self, state: ObjectState) -> int:
         job = (self._files.open, state.key, state.base, list(state.pending))
         opening = asyncio.ensure_future(self._merger.in_file_thread(*job))
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
 from pathlib import Path
 
 import pytest
@@ -196,3 +197,23 @@ async def test_opening_waits_for_commits_of_an_engine_that_died(tmp_path: Path) 
         assert (await stored.open(key())).sequence == 3
         assert await stored.words(key()) == ["3"]
         await asyncio.gather(*under_way)
+
+
+async def test_an_object_that_is_merged_while_it_is_opened_is_opened(tmp_path: Path) -> None:
+    """The records that the opening was to merge are gone from the journal when its turn comes."""
+    async with running(tmp_path) as stored:
+        await stored.write(key(), "a")
+        merger = stored.store._merger
+        first, second = threading.Event(), threading.Event()
+        merger.post(first.wait)  # what is done to files waits
+        merging = asyncio.ensure_future(merger._round())
+        await asyncio.sleep(0)
+        merger.post(second.wait)
+        opening = asyncio.ensure_future(stored.words(key()))
+        for _ in range(5):
+            await asyncio.sleep(0)
+        first.set()
+        await merging
+        stored.store._journal.remove(1 << 40)
+        second.set()
+        assert await opening == ["a"]

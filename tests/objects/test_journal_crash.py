@@ -156,7 +156,7 @@ async def test_a_flipped_bit_refuses_one_object_at_most(tmp_path: Path) -> None:
     refused = 0
     for place in [
         *range(ends[1], ends[1] + 160, 7),
-        *range(ends[1] + 160, ends[2], 211),
+        *range(ends[1] + 160, ends[2], 499),
         *range(ends[2] - 192, ends[2], 7),
     ]:
         flipped = tmp_path / "flipped"

@@ -98,7 +98,7 @@ class Run:
                 await self.check(key(number))
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
 @given(acts=ACTS)
 def test_a_store_holds_what_was_committed(acts: list[tuple[object, ...]]) -> None:
     async def main() -> None:
