@@ -123,7 +123,7 @@ class RawEngine:
         self.launched = Launched(command, Ledger())
         self.socket = self.launched.socket
         self.socket.settimeout(PATIENCE)
-        self._buffer = b""
+        self._buffer = bytearray()
         self.copies: dict[int, Copy] = {}
         self.resets: dict[int, dict[str, Any]] = {}
         self.next_call = 1
@@ -166,7 +166,8 @@ class RawEngine:
             if not data:
                 raise EOFError(f"the engine ended: {os.read(self.launched.output, 65536)!r}")
             self._buffer += data
-        taken, self._buffer = self._buffer[:count], self._buffer[count:]
+        taken = bytes(memoryview(self._buffer)[:count])
+        del self._buffer[:count]
         return taken
 
     def open(self, slot: int, path: Path | None = None, *, most_pages: int = MOST_PAGES, alarm_ms: int = -1) -> Copy:
@@ -217,6 +218,13 @@ class RawEngine:
             if kind == Frame.FAIL and number == call:
                 answer.failure = json.loads(payload)
         return answer
+
+    def cpu_us(self, call: int) -> int:
+        """The CPU time that a call has used, once it is over."""
+        for kind, _, _, number, payload in self.frames_of(call):
+            if number == call and kind in (Frame.RESPONSE, Frame.DONE):
+                (used,) = struct.unpack_from("<I", payload, 4 if kind == Frame.RESPONSE else 0)
+        return int(used)
 
     def run(self, slot: int, code: str, query: str = "") -> Answer:
         return self.finish(self.send(slot, code, query))

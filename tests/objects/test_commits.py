@@ -19,7 +19,9 @@ def rows(copy: Copy, path: Path, query: str = "SELECT * FROM t ORDER BY 1") -> l
 
 def test_a_turn_is_one_commit_before_its_response(shared_engine: RawEngine, tmp_path: Path) -> None:
     copy = shared_engine.open(1)
-    answer = shared_engine.run(1, 'sql.exec("CREATE TABLE t (a)"); sql.exec("INSERT INTO t VALUES (1)"); await 0; storage.put("k", 1)')
+    answer = shared_engine.run(
+        1, 'sql.exec("CREATE TABLE t (a)"); sql.exec("INSERT INTO t VALUES (1)"); await 0; storage.put("k", 1)'
+    )
     assert answer.frames == [Frame.COMMIT, Frame.RESPONSE]
     assert rows(copy, tmp_path / "db") == [(1,)]
     assert shared_engine.run(1, 'return sql.exec("SELECT a FROM t").one().a').frames == [Frame.RESPONSE], "a read"
@@ -40,13 +42,17 @@ def test_databases_of_one_worker_are_apart(shared_engine: RawEngine, tmp_path: P
 
 def test_transactions_larger_than_the_cache(shared_engine: RawEngine, tmp_path: Path) -> None:
     copy = shared_engine.open(21)
-    shared_engine.value(21, f'sql.exec(`CREATE TABLE t (a INTEGER PRIMARY KEY, b); {FILL.format(count=20_000)}`)')
+    shared_engine.value(21, f"sql.exec(`CREATE TABLE t (a INTEGER PRIMARY KEY, b); {FILL.format(count=20_000)}`)")
     assert copy.sequence == 1 and copy.counts[0] > 1000, "more pages than the cache has, in one commit"
     shared_engine.value(21, 'sql.exec("UPDATE t SET b = b || a")')
     found = rows(copy, tmp_path / "db", "SELECT count(*), sum(length(b)) FROM t")
-    assert found == [tuple(shared_engine.value(21, 'return sql.exec("SELECT count(*), sum(length(b)) FROM t").raw().next().value'))]
+    assert found == [
+        tuple(shared_engine.value(21, 'return sql.exec("SELECT count(*), sum(length(b)) FROM t").raw().next().value'))
+    ]
     # Undone after the cache has overflowed: nothing of it may be in a commit.
-    answer = shared_engine.run(21, 'try { storage.transactionSync(() => { sql.exec("UPDATE t SET b = 1"); throw 1 }) } catch {}')
+    answer = shared_engine.run(
+        21, 'try { storage.transactionSync(() => { sql.exec("UPDATE t SET b = 1"); throw 1 }) } catch {}'
+    )
     assert answer.error == "" and copy.sequence <= 3
     assert rows(copy, tmp_path / "db", "SELECT count(*), sum(length(b)) FROM t") == found
 
@@ -54,8 +60,10 @@ def test_transactions_larger_than_the_cache(shared_engine: RawEngine, tmp_path: 
 def test_a_commit_has_a_largest_size(engine: RawEngine, tmp_path: Path) -> None:
     copy = engine.open(1)
     engine.value(1, 'sql.exec("CREATE TABLE t (a, b); INSERT INTO t VALUES (1, 2)")')
-    answer = engine.run(1, f'sql.exec(`{FILL.format(count=200_000)}`)')
-    assert answer.error.startswith(("Error: database or disk is full: SQLITE_FULL", "Error: out of memory: SQLITE_NOMEM"))
+    answer = engine.run(1, f"sql.exec(`{FILL.format(count=200_000)}`)")
+    assert answer.error.startswith(
+        ("Error: database or disk is full: SQLITE_FULL", "Error: out of memory: SQLITE_NOMEM")
+    )
     assert max(copy.counts) < COMMIT_PAGES and rows(copy, tmp_path / "db") == [(1, 2)]
     assert Frame.RESET in answer.frames[: answer.frames.index(Frame.RESPONSE)], "the response is not to be trusted"
     assert "no longer accessible" in engine.error(1, 'sql.exec("SELECT 1")')
@@ -77,7 +85,7 @@ def test_a_violated_constraint_at_the_end_of_a_turn_resets(shared_engine: RawEng
 def test_a_file_is_read_and_commits_are_dropped_once_they_are_in_it(engine: RawEngine, tmp_path: Path) -> None:
     path = tmp_path / "object"
     copy = engine.open(1)
-    engine.value(1, f'sql.exec(`CREATE TABLE t (a INTEGER PRIMARY KEY, b); {FILL.format(count=5_000)}`)')
+    engine.value(1, f"sql.exec(`CREATE TABLE t (a INTEGER PRIMARY KEY, b); {FILL.format(count=5_000)}`)")
     copy.write(path)
     engine.close(1)
     second = engine.open(2, path)
@@ -88,7 +96,9 @@ def test_a_file_is_read_and_commits_are_dropped_once_they_are_in_it(engine: RawE
             second.write(path)  # as Python merges
             engine.stored(2, second.sequence, second.sequence)
     for value in (engine.value(2, 'return [...sql.exec("SELECT b, count(*) FROM t GROUP BY b ORDER BY b").raw()]'),):
-        assert [tuple(row) for row in value] == rows(second, tmp_path / "copy", "SELECT b, count(*) FROM t GROUP BY b ORDER BY b")
+        assert [tuple(row) for row in value] == rows(
+            second, tmp_path / "copy", "SELECT b, count(*) FROM t GROUP BY b ORDER BY b"
+        )
     second.write(path)
     engine.stored(2, second.sequence, second.sequence)
     assert engine.value(2, 'return sql.exec("PRAGMA quick_check").one().quick_check') == "ok"
@@ -104,10 +114,12 @@ def test_a_file_that_is_no_database(engine: RawEngine, tmp_path: Path) -> None:
 
 def test_everything_can_be_deleted(shared_engine: RawEngine, tmp_path: Path) -> None:
     copy = shared_engine.open(41, alarm_ms=5)
-    shared_engine.value(41, f'sql.exec(`CREATE TABLE t (a, b); {FILL.format(count=1000)}`)')
+    shared_engine.value(41, f"sql.exec(`CREATE TABLE t (a, b); {FILL.format(count=1000)}`)")
     shared_engine.value(41, 'await storage.put("a", 1); await storage.deleteAll()')
     assert (copy.pages, copy.contents) == (0, {})
-    assert shared_engine.value(41, 'return [sql.exec("SELECT * FROM sqlite_schema").toArray(), await storage.get("a")]') == [[], None]
+    assert shared_engine.value(
+        41, 'return [sql.exec("SELECT * FROM sqlite_schema").toArray(), await storage.get("a")]'
+    ) == [[], None]
     shared_engine.value(41, 'await storage.deleteAll(); sql.exec("CREATE TABLE t (a); INSERT INTO t VALUES (7)")')
     assert rows(copy, tmp_path / "db") == [(7,)]
 

@@ -41,7 +41,9 @@ def test_many_keys(shared_engine: RawEngine, slot: int) -> None:
 
 
 def test_lists(shared_engine: RawEngine, slot: int) -> None:
-    shared_engine.value(slot, 'for (const key of ["a", "ab", "b", "c", "\\uffff", "😀", ""]) await storage.put(key, key.length)')
+    shared_engine.value(
+        slot, 'for (const key of ["a", "ab", "b", "c", "\\uffff", "😀", ""]) await storage.put(key, key.length)'
+    )
 
     def listed(options: str) -> list[str]:
         found = shared_engine.value(slot, f"return [...(await storage.list({options})).keys()]")
@@ -86,7 +88,7 @@ LEGACY = {
     "storage.kv": "The storage.kv (synchronous KV) API is only available for SQLite-backed Durable Objects, but",
     "storage.transactionSync(() => 1)": "Durable Object is not backed by SQL.",
     'storage.get("é".repeat(1025))': "RangeError: Keys cannot be larger than 2048 bytes.",
-    'storage.get(["a".repeat(2049)])': 'is larger than the limit of 2048 bytes.',
+    'storage.get(["a".repeat(2049)])': "is larger than the limit of 2048 bytes.",
     'storage.put("a", "x".repeat(140_000))': "RangeError: Values cannot be larger than 131072 bytes. A value of size 140",
     'storage.put({ b: "x".repeat(140_000) })': 'RangeError: Value for key "b" is above the limit of 131072 bytes.',
     'storage.get(Array(129).fill("a"))': "RangeError: Maximum number of keys is 128.",

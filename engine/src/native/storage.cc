@@ -196,7 +196,8 @@ Read ReadRows(Target& target, Cursor& cursor, v8::LocalVector<v8::Value>& rows, 
 }
 
 // Null if something was thrown.
-std::unique_ptr<Cursor> PrepareAndBind(Target& target, std::string_view sql, v8::Local<v8::Array> binds, bool internal) {
+std::unique_ptr<Cursor> PrepareAndBind(Target& target, std::string_view sql, v8::Local<v8::Array> binds,
+                                       bool internal) {
   v8::Isolate* isolate = target.isolate();
   Database& database = target.database();
   std::unique_ptr<Cursor> cursor = database.Prepare(sql, internal);
@@ -231,7 +232,8 @@ void SqlExec(const Arguments& args) {
   Target target(args);
   if (!target.ok()) return;
   v8::Isolate* isolate = target.isolate();
-  if (!args[1]->IsString() || !args[2]->IsArray()) return ThrowTypeError(isolate, "sqlExec takes a string and an array");
+  if (!args[1]->IsString() || !args[2]->IsArray())
+    return ThrowTypeError(isolate, "sqlExec takes a string and an array");
   if (args[1].As<v8::String>()->Length() > kMostSql) return ThrowError(isolate, "statement too long: SQLITE_TOOBIG");
   Utf8 sql(isolate, args[1].As<v8::String>());
   std::unique_ptr<Cursor> cursor =
@@ -267,7 +269,8 @@ void SqlRows(const Arguments& args) {
   Target target(args);
   if (!target.ok()) return;
   v8::Isolate* isolate = target.isolate();
-  if (!args[1]->IsArray() || !args[2]->IsUint32()) return ThrowTypeError(isolate, "sqlRows takes a holder and a number");
+  if (!args[1]->IsArray() || !args[2]->IsUint32())
+    return ThrowTypeError(isolate, "sqlRows takes a holder and a number");
   const v8::Local<v8::Array> holder = args[1].As<v8::Array>();
   v8::Local<v8::Value> id;
   if (!holder->Get(isolate->GetCurrentContext(), kId).ToLocal(&id)) return;
@@ -308,9 +311,8 @@ void EndInner(const Arguments& args) {
   void* realm = isolate->GetData(0);
   Worker* worker = realm == nullptr ? nullptr : static_cast<Realm*>(realm)->worker();
   storage::Storage* storage = worker == nullptr ? nullptr : worker->storage();
-  Database* database = storage != nullptr && args[0]->IsUint32()
-                           ? storage->Find(args[0].As<v8::Uint32>()->Value())
-                           : nullptr;
+  Database* database =
+      storage != nullptr && args[0]->IsUint32() ? storage->Find(args[0].As<v8::Uint32>()->Value()) : nullptr;
   if (database == nullptr) return ThrowError(isolate, kGone);
   const storage::AccountScope scope(storage->account());
   const bool keep = args[2]->IsTrue();
@@ -367,9 +369,9 @@ void ResetStorage(const Arguments& args) {
 }
 
 constexpr Function kFunctions[] = {
-    {"sqlExec", SqlExec},       {"sqlRows", SqlRows},   {"databaseSize", DatabaseSize}, {"beginInner", BeginInner},
-    {"endInner", EndInner},     {"eraseAll", EraseAll}, {"getAlarm", GetAlarm},         {"setAlarm", SetAlarm},
-    {"takeAlarm", TakeAlarm},   {"syncStorage", SyncStorage}, {"resetStorage", ResetStorage},
+    {"sqlExec", SqlExec},     {"sqlRows", SqlRows},         {"databaseSize", DatabaseSize}, {"beginInner", BeginInner},
+    {"endInner", EndInner},   {"eraseAll", EraseAll},       {"getAlarm", GetAlarm},         {"setAlarm", SetAlarm},
+    {"takeAlarm", TakeAlarm}, {"syncStorage", SyncStorage}, {"resetStorage", ResetStorage},
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "storage/authorizer.h"
+#include "storage/functions.h"
 #include "storage/sql_errors.h"
 #include "storage/vfs.h"
 
@@ -12,15 +13,15 @@ namespace engine::storage {
 namespace {
 
 constexpr char kBrokenConstraints[] =
-    "Durable Object was reset and rolled back to its last known good state because the application left the database in "
+    "Durable Object was reset and rolled back to its last known good state because the application left the database "
+    "in "
     "a state where constraints were violated: ";
-constexpr char kEarlierError[] = "Cannot commit transaction due to an earlier SQL critical error";
 
 constexpr std::pair<int, int> kLimits[] = {
-    {SQLITE_LIMIT_LENGTH, 4 << 20},        {SQLITE_LIMIT_SQL_LENGTH, 100'000}, {SQLITE_LIMIT_COLUMN, 100},
-    {SQLITE_LIMIT_EXPR_DEPTH, 100},        {SQLITE_LIMIT_COMPOUND_SELECT, 5},  {SQLITE_LIMIT_VDBE_OP, 25'000},
-    {SQLITE_LIMIT_FUNCTION_ARG, 127},      {SQLITE_LIMIT_ATTACHED, 0},         {SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 50},
-    {SQLITE_LIMIT_VARIABLE_NUMBER, 100},   {SQLITE_LIMIT_TRIGGER_DEPTH, 10},   {SQLITE_LIMIT_WORKER_THREADS, 0},
+    {SQLITE_LIMIT_LENGTH, 4 << 20},      {SQLITE_LIMIT_SQL_LENGTH, 100'000}, {SQLITE_LIMIT_COLUMN, 100},
+    {SQLITE_LIMIT_EXPR_DEPTH, 100},      {SQLITE_LIMIT_COMPOUND_SELECT, 5},  {SQLITE_LIMIT_VDBE_OP, 25'000},
+    {SQLITE_LIMIT_FUNCTION_ARG, 127},    {SQLITE_LIMIT_ATTACHED, 0},         {SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 50},
+    {SQLITE_LIMIT_VARIABLE_NUMBER, 100}, {SQLITE_LIMIT_TRIGGER_DEPTH, 10},   {SQLITE_LIMIT_WORKER_THREADS, 0},
 };
 
 }  // namespace
@@ -48,6 +49,10 @@ bool Database::Open() {
     return false;
   }
   Configure();
+  if (const int added = AddFunctions(connection_); added != SQLITE_OK) {
+    Fail(added);
+    return false;
+  }
   // The first statement reads the first page, so that a file that is no database is found now.
   return Run("PRAGMA locking_mode=EXCLUSIVE") && Run("PRAGMA journal_mode=MEMORY") && Run("PRAGMA cache_size=256") &&
          Run(("PRAGMA max_page_count=" + std::to_string(most_pages_)).c_str()) && Ask("PRAGMA schema_version") >= 0;
@@ -119,10 +124,7 @@ bool Database::EndInner(bool holds, bool keep) {
     alarm_ms_ = alarm_ms;
     alarm_changed_ = changed;
   }
-  if (is_broken_) {
-    if (keep) error_ = kEarlierError;
-    return false;
-  }
+  if (is_broken_) return false;
   return (keep || Run("ROLLBACK TO s")) && Run("RELEASE s");
 }
 
@@ -161,7 +163,8 @@ Database::Ended Database::EndEntry(std::string& payload) {
     outer_alarms_.clear();
     if (!Run("COMMIT")) {
       const bool violated = (sqlite3_extended_errcode(connection_) & 0xff) == SQLITE_CONSTRAINT;
-      std::string why = violated ? kBrokenConstraints + ErrorText(sqlite3_errmsg(connection_), SQLITE_CONSTRAINT) : error_;
+      std::string why =
+          violated ? kBrokenConstraints + ErrorText(sqlite3_errmsg(connection_), SQLITE_CONSTRAINT) : error_;
       Run("ROLLBACK");
       pages_.Rollback();
       Break(std::move(why));

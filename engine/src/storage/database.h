@@ -1,9 +1,10 @@
 // The database of one object: a connection of SQLite on a PageStore, its statements and its transactions.
 //
-// The first write of an entry into JavaScript begins an implicit transaction, which EndEntry() commits. Savepoints inside
-// it are what storage.transaction() and transactionSync() use; an open transaction() holds the commit back. The alarm of
-// the object is part of the transaction. After an error that made SQLite roll back the whole transaction, or a commit
-// that failed, the database is broken: the object must be reset, because its code believes in writes that are undone.
+// The first write of an entry into JavaScript begins an implicit transaction, which EndEntry() commits. Savepoints
+// inside it are what storage.transaction() and transactionSync() use; an open transaction() holds the commit back. The
+// alarm of the object is part of the transaction. After an error that made SQLite roll back the whole transaction, or a
+// commit that failed, the database is broken: the object must be reset, because its code believes in writes that are
+// undone.
 //
 // Everything happens inside the worker's turn.
 #pragma once
@@ -117,8 +118,8 @@ class Database final {
   Ended EndEntry(std::string& payload);
 
  private:
-  static constexpr size_t kIdle = 64;            // statements
-  static constexpr size_t kIdleBytes = 16'384;   // of one statement's text
+  static constexpr size_t kIdle = 64;             // statements
+  static constexpr size_t kIdleBytes = 16'384;    // of one statement's text
   static constexpr int kStepsBetweenLooks = 500;  // of SQLite's virtual machine
 
   static int Authorize(void* self, int action, const char* first, const char* second, const char* database,

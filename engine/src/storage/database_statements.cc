@@ -132,13 +132,14 @@ Step Database::Next(Cursor& cursor) {
   const bool outer = std::exchange(internal_, cursor.statement->internal);
   const int code = sqlite3_step(handle);
   internal_ = outer;
+  const bool failed = code != SQLITE_ROW && code != SQLITE_DONE;
+  if (failed) Fail(code);
   if (!changed_.empty() && code != SQLITE_ROW) cursor.written += CountWritten();
   if (code == SQLITE_ROW) {
     cursor.rows++;
     return Step::kRow;
   }
-  if (code == SQLITE_DONE) return Step::kDone;
-  Fail(code);
+  if (!failed) return Step::kDone;
   // SQLite has rolled back everything, and not only this statement.
   if (in_transaction_ && sqlite3_get_autocommit(connection_) != 0) {
     pages_.Rollback();

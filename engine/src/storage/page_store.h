@@ -1,9 +1,9 @@
 // The pages of one database, below SQLite.
 //
-// A page is looked for in the running transaction, then among committed pages that Python has not put into the file yet,
-// then in the file, which is open for reading only. The end of a transaction turns what it has written into a COMMIT
-// frame. What SQLite writes early, because a transaction outgrows its cache, is part of the same commit: nothing of a
-// transaction is sent before its end.
+// A page is looked for in the running transaction, then among committed pages that Python has not put into the file
+// yet, then in the file, which is open for reading only. The end of a transaction turns what it has written into a
+// COMMIT frame. What SQLite writes early, because a transaction outgrows its cache, is part of the same commit: nothing
+// of a transaction is sent before its end.
 #pragma once
 
 #include <cstddef>

@@ -92,8 +92,8 @@ int TryEnter(sqlite3_mutex* mutex) {
 }
 void LeaveMutex(sqlite3_mutex* mutex) { reinterpret_cast<Mutex*>(mutex)->mutex.unlock(); }
 
-const sqlite3_mutex_methods kMutexes = {
-    MutexesStarted, MutexesStarted, MakeMutex, FreeMutex, Enter, TryEnter, LeaveMutex, nullptr, nullptr};
+const sqlite3_mutex_methods kMutexes = {MutexesStarted, MutexesStarted, MakeMutex, FreeMutex, Enter,
+                                        TryEnter,       LeaveMutex,     nullptr,   nullptr};
 
 }  // namespace
 

@@ -44,7 +44,8 @@ int Read(sqlite3_file* file, void* into, int amount, sqlite3_int64 offset) {
 }
 
 int Write(sqlite3_file* file, const void* content, int amount, sqlite3_int64 offset) {
-  if (static_cast<size_t>(amount) != kPage || offset % static_cast<sqlite3_int64>(kPage) != 0) return SQLITE_IOERR_WRITE;
+  if (static_cast<size_t>(amount) != kPage || offset % static_cast<sqlite3_int64>(kPage) != 0)
+    return SQLITE_IOERR_WRITE;
   const auto number = static_cast<uint32_t>(offset / static_cast<sqlite3_int64>(kPage)) + 1;
   return StoreOf(file).Write(number, static_cast<const char*>(content)) ? SQLITE_OK : SQLITE_FULL;
 }
@@ -71,14 +72,15 @@ int Control(sqlite3_file*, int, void*) { return SQLITE_NOTFOUND; }
 int SectorSize(sqlite3_file*) { return static_cast<int>(kPage); }
 int Characteristics(sqlite3_file*) { return SQLITE_IOCAP_ATOMIC | SQLITE_IOCAP_POWERSAFE_OVERWRITE; }
 
-const sqlite3_io_methods kMethods = {1,    Close, Read,          Write,   Truncate,   Sync,           FileSize, Lock,
-                                     Lock, CheckReserved, Control, SectorSize, Characteristics, nullptr,  nullptr,
-                                     nullptr, nullptr, nullptr, nullptr};
+const sqlite3_io_methods kMethods = {
+    1,          Close,           Read,    Write,   Truncate, Sync,    FileSize, Lock,   Lock, CheckReserved, Control,
+    SectorSize, Characteristics, nullptr, nullptr, nullptr,  nullptr, nullptr,  nullptr};
 
 // Journals and temporary files are in memory; SQLite never asks for another file than the database.
 int Open(sqlite3_vfs*, sqlite3_filename name, sqlite3_file* file, int flags, int* out_flags) {
   file->pMethods = nullptr;
-  const bool is_database = (flags & SQLITE_OPEN_MAIN_DB) != 0 && name != nullptr && std::strcmp(name, kDatabaseName) == 0;
+  const bool is_database =
+      (flags & SQLITE_OPEN_MAIN_DB) != 0 && name != nullptr && std::strcmp(name, kDatabaseName) == 0;
   if (!is_database || opening == nullptr) return SQLITE_CANTOPEN;
   reinterpret_cast<File*>(file)->store = opening;
   file->pMethods = &kMethods;
@@ -118,9 +120,10 @@ int CurrentTime(sqlite3_vfs* vfs, double* now) {
 }
 int GetLastError(sqlite3_vfs*, int, char*) { return 0; }
 
-sqlite3_vfs vfs = {2,       sizeof(File), 64,      nullptr, "pages", nullptr,    Open,  Delete,      Access,       FullPathname,
-                   nullptr, nullptr,      nullptr, nullptr, Randomness, Sleep, CurrentTime, GetLastError, CurrentTimeInt64,
-                   nullptr, nullptr,      nullptr};
+sqlite3_vfs vfs = {2,          sizeof(File), 64,           nullptr,      "pages",          nullptr, Open,
+                   Delete,     Access,       FullPathname, nullptr,      nullptr,          nullptr, nullptr,
+                   Randomness, Sleep,        CurrentTime,  GetLastError, CurrentTimeInt64, nullptr, nullptr,
+                   nullptr};
 
 }  // namespace
 

@@ -191,11 +191,11 @@ class Worker final : public std::enable_shared_from_this<Worker> {
   CpuAccount cpu_;
   Rejections rejections_;
   std::unique_ptr<storage::Storage> storage_;  // from the first OPEN on
-  std::vector<uint32_t> finishing_;  // calls to end once their rejections are reported
-  std::vector<Mail> early_;          // mail of calls that arrived before top-level code was done
+  std::vector<uint32_t> finishing_;            // calls to end once their rejections are reported
+  std::vector<Mail> early_;                    // mail of calls that arrived before top-level code was done
   uint64_t alarm_ns_ = Timers::kNever;
   bool finalizers_wait_ = false;
-  size_t entry_start_ = 0;  // where in the outbox the frames of the entry under way begin
+  size_t entry_start_ = 0;              // where in the outbox the frames of the entry under way begin
   Watchdog::Charge* charge_ = nullptr;  // the entry under way
   std::optional<Failure> condemned_;
 
