@@ -202,7 +202,7 @@ def test_objects_are_listed_and_deleted(atoll: Atoll) -> None:
 def refused(node: Atoll, **fields: Any) -> tuple[str, str]:
     body = {"name": "refused", "script": SOURCE, "bindings": BINDINGS, "migrations": MIGRATIONS, **fields}
     answer = node.control("POST", "/api/workers", body)
-    assert answer.status == 400, answer.text
+    assert answer.status == 422, answer.text
     error = answer.json["error"]
     return error["message"], error.get("hint", "")
 

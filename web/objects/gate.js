@@ -7,6 +7,7 @@
 // replies of bindings, timers and further sections, first come first served. Sections that a section opens are its children and
 // do not wait for it.
 import { getStore, isolated, setStore } from "../internal/async_context.js";
+import { native } from "../internal/native.js";
 
 const MAX_DEPTH = 64;
 const SECTION = Symbol("critical section"); // the key of the section that code runs in
@@ -26,8 +27,18 @@ class Scope {
 
   /** Runs `step` as soon as no section is open within this scope. */
   pass(step) {
-    if (this.isBlocked) this.line.push(step);
-    else step();
+    if (!this.isBlocked) {
+      step();
+      return;
+    }
+    // It runs when other code ends a section, and must still be charged to its own call.
+    const context = native.getAsyncContext();
+    this.line.push(() =>
+      isolated(() => {
+        native.setAsyncContext(context);
+        step();
+      }),
+    );
   }
 
   drain() {
