@@ -39,7 +39,7 @@ export class Counter extends DurableObject {
     return value;
   }
   add(id) {
-    this.ctx.storage.sql.exec("CREATE TABLE IF NOT EXISTS seen (id TEXT PRIMARY KEY)");
+    this.ctx.storage.sql.exec("CREATE TABLE IF NOT EXISTS seen (id TEXT)");
     this.ctx.storage.sql.exec("INSERT INTO seen VALUES (?)", id);
     return this.ctx.storage.sql.exec("SELECT count(*) AS n FROM seen").one().n;
   }
