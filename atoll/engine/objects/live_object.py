@@ -45,7 +45,7 @@ class LiveObject:
         self.slot = 0
 
         # Its calls
-        self.waiting: dict[Call, ObjectTarget] = {}  # not sent yet, in order
+        self.waiting: dict[Call, tuple[ObjectTarget, bytes]] = {}  # not sent yet, in order, with their heads
         self.calls: set[Call] = set()  # sent; those that are over are removed at the next look
         self.idle_since = now
         self.leaving_since = 0.0

@@ -104,17 +104,17 @@ class ObjectRuntime:
         call = Call(version, head, body, ended, ear, ObjectCalls(self, live), self._clock(), event, hops)
         call.object = live
         live.name = live.name or target.name
+        call.head = addressed(head, event, target, live)
         if live.look() >= MAX_CALLS or key in self._barred:
             self.pool.refuse(call, OVERLOADED if key not in self._barred else DELETED)
         elif live.state == LIVE and not live.waiting:
-            self._send(live, call, target)
+            self._send(live, call)
         else:
-            live.waiting[call] = target
+            live.waiting[call] = (target, head)
         return call
 
-    def _send(self, live: LiveObject, call: Call, target: ObjectTarget) -> None:
+    def _send(self, live: LiveObject, call: Call) -> None:
         assert self.pool is not None and live.isolate is not None
-        call.head = addressed(call.head, call.event, target, live)
         live.calls.add(call)
         live.idle_since = self._clock()
         self.pool.call_in(call, live.isolate)
@@ -168,8 +168,9 @@ class ObjectRuntime:
             await asyncio.sleep(RETRY_SECONDS)
         self.opened += 1
         waiting, live.waiting = live.waiting, {}
-        for call, target in waiting.items():
-            self._send(live, call, target)
+        for call, (target, head) in waiting.items():
+            call.head = addressed(head, call.event, target, live)  # it has a slot now
+            self._send(live, call)
 
     def _forget_unopened(self, live: LiveObject, failure: Failure) -> None:
         self.store.close(live.key)
