@@ -129,7 +129,10 @@ def test_alarms_are_part_of_the_transaction(shared_engine: RawEngine) -> None:
     assert shared_engine.value(51, "return storage.getAlarm()") == 77
     shared_engine.value(51, "await storage.setAlarm(4102444800000)")
     shared_engine.value(51, "await storage.setAlarm(4102444800000)")
-    code = "try { storage.transactionSync(() => { storage.setAlarm(4102444900000); throw 1 }) } catch {} return storage.getAlarm()"
+    code = """
+        try { storage.transactionSync(() => { storage.setAlarm(4102444900000); throw 1 }) } catch {}
+        return storage.getAlarm();
+    """
     assert shared_engine.value(51, code) == 4102444800000
     shared_engine.value(51, "await storage.deleteAlarm()")
     assert copy.alarms == [4102444800000, 4102444800000, -1]
@@ -175,7 +178,7 @@ def test_an_open_transaction_holds_the_commit_back(shared_engine: RawEngine, tmp
 
 
 def test_random_transactions_rebuild_the_database(engine: RawEngine, tmp_path: Path) -> None:
-    """A model check: random writes, roll-backs, merges and deletes; after each turn the copy is what the object sees."""
+    """A model check: random writes, roll-backs, merges and deletes; the copy is always what the object sees."""
     choose = random.Random(20)
     path = tmp_path / "object"
     path.write_bytes(b"")

@@ -1,28 +1,73 @@
 #include "storage/sql_errors.h"
 
-namespace engine::storage {
+#include <algorithm>
+#include <iterator>
 
-#define ATOLL_CODES(X)                                                                                             \
-  X(ERROR)                                                                                                         \
-  X(INTERNAL) X(PERM) X(ABORT) X(BUSY) X(LOCKED) X(NOMEM) X(READONLY) X(INTERRUPT) X(IOERR) X(CORRUPT) X(NOTFOUND) \
-      X(FULL) X(CANTOPEN) X(PROTOCOL) X(EMPTY) X(SCHEMA) X(TOOBIG) X(CONSTRAINT) X(MISMATCH) X(MISUSE) X(NOLFS)    \
-          X(AUTH) X(FORMAT) X(RANGE) X(NOTADB) X(ERROR_MISSING_COLLSEQ) X(ERROR_RETRY) X(ABORT_ROLLBACK)           \
-              X(LOCKED_VTAB) X(IOERR_READ) X(IOERR_SHORT_READ) X(IOERR_WRITE) X(IOERR_NOMEM) X(CORRUPT_VTAB)       \
-                  X(CORRUPT_INDEX) X(CONSTRAINT_CHECK) X(CONSTRAINT_COMMITHOOK) X(CONSTRAINT_FOREIGNKEY)           \
-                      X(CONSTRAINT_FUNCTION) X(CONSTRAINT_NOTNULL) X(CONSTRAINT_PRIMARYKEY) X(CONSTRAINT_TRIGGER)  \
-                          X(CONSTRAINT_UNIQUE) X(CONSTRAINT_VTAB) X(CONSTRAINT_ROWID) X(CONSTRAINT_PINNED)         \
-                              X(CONSTRAINT_DATATYPE)
+namespace engine::storage {
+namespace {
+
+struct Code {
+  int number;
+  const char* name;
+};
+
+#define CODE(name) {name, #name}
+
+constexpr Code kCodes[] = {
+    CODE(SQLITE_ERROR),
+    CODE(SQLITE_INTERNAL),
+    CODE(SQLITE_PERM),
+    CODE(SQLITE_ABORT),
+    CODE(SQLITE_BUSY),
+    CODE(SQLITE_LOCKED),
+    CODE(SQLITE_NOMEM),
+    CODE(SQLITE_READONLY),
+    CODE(SQLITE_INTERRUPT),
+    CODE(SQLITE_IOERR),
+    CODE(SQLITE_CORRUPT),
+    CODE(SQLITE_NOTFOUND),
+    CODE(SQLITE_FULL),
+    CODE(SQLITE_CANTOPEN),
+    CODE(SQLITE_PROTOCOL),
+    CODE(SQLITE_SCHEMA),
+    CODE(SQLITE_TOOBIG),
+    CODE(SQLITE_CONSTRAINT),
+    CODE(SQLITE_MISMATCH),
+    CODE(SQLITE_MISUSE),
+    CODE(SQLITE_AUTH),
+    CODE(SQLITE_RANGE),
+    CODE(SQLITE_NOTADB),
+    CODE(SQLITE_ERROR_MISSING_COLLSEQ),
+    CODE(SQLITE_ERROR_RETRY),
+    CODE(SQLITE_ABORT_ROLLBACK),
+    CODE(SQLITE_LOCKED_VTAB),
+    CODE(SQLITE_IOERR_READ),
+    CODE(SQLITE_IOERR_SHORT_READ),
+    CODE(SQLITE_IOERR_WRITE),
+    CODE(SQLITE_IOERR_NOMEM),
+    CODE(SQLITE_CORRUPT_VTAB),
+    CODE(SQLITE_CORRUPT_INDEX),
+    CODE(SQLITE_CONSTRAINT_CHECK),
+    CODE(SQLITE_CONSTRAINT_FOREIGNKEY),
+    CODE(SQLITE_CONSTRAINT_FUNCTION),
+    CODE(SQLITE_CONSTRAINT_NOTNULL),
+    CODE(SQLITE_CONSTRAINT_PRIMARYKEY),
+    CODE(SQLITE_CONSTRAINT_TRIGGER),
+    CODE(SQLITE_CONSTRAINT_UNIQUE),
+    CODE(SQLITE_CONSTRAINT_VTAB),
+    CODE(SQLITE_CONSTRAINT_ROWID),
+    CODE(SQLITE_CONSTRAINT_PINNED),
+    CODE(SQLITE_CONSTRAINT_DATATYPE),
+};
+
+#undef CODE
+
+}  // namespace
 
 const char* CodeName(int code) {
-  switch (code) {
-#define ATOLL_CASE(name) \
-  case SQLITE_##name:    \
-    return "SQLITE_" #name;
-    ATOLL_CODES(ATOLL_CASE)
-#undef ATOLL_CASE
-    default:
-      return "SQLITE_ERROR";
-  }
+  const auto* found =
+      std::find_if(std::begin(kCodes), std::end(kCodes), [&](const Code& each) { return each.number == code; });
+  return found == std::end(kCodes) ? "SQLITE_ERROR" : found->name;
 }
 
 std::string ErrorText(const std::string& message, int code) {
