@@ -36,11 +36,11 @@ async def test_a_full_disk_refuses_commits_and_recovers(tmp_path: Path) -> None:
             disk.fill()
             last, error = await commit_until_refused(stored)
             assert str(error) == "the disk of this node is full"
-            with pytest.raises(StorageFailed):  # a later commit of the object does not slip in behind the lost one
-                await stored.begin(key(), make_commit(last + 2, 64, BIG))
-            assert stored.store.held == 0
             assert await stored.words(key(2)) == ["before"], "reading continues"
             disk.free()
+            with pytest.raises(StorageFailed, match="before this one"):  # none slips in behind the lost one
+                await stored.begin(key(), make_commit(last + 2, 64, BIG))
+            assert stored.store.held == 0
             assert (await stored.open(key())).sequence == last
             assert (await stored.words(key()))[:1] == ([str(last)] if last else [])
             await stored.open(key())
