@@ -88,7 +88,9 @@ LIES = {
 }
 
 
-def commit(worker: int, slot: int, sequence: int, pages: int = 1, numbers: tuple[int, ...] = (1,), rest: bytes = b"") -> bytes:
+def commit(
+    worker: int, slot: int, sequence: int, pages: int = 1, numbers: tuple[int, ...] = (1,), rest: bytes = b""
+) -> bytes:
     head = struct.pack("<QIIB7xq", sequence, pages, len(numbers), 0, -1)
     contents = struct.pack(f"<{len(numbers)}I", *numbers) + bytes(4096 * len(numbers)) + rest
     return frame(Frame.COMMIT, worker, slot, head + contents)

@@ -241,7 +241,9 @@ def test_renamed_classes_keep_their_objects_and_deleted_ones_lose_them(atoll: At
 
 def test_another_worker_reaches_the_objects_by_script_name(node: Atoll, name: str) -> None:
     call(node, name, "increment")
-    script = "export default { async fetch(r, env) { return Response.json(await env.C.getByName(new URL(r.url).pathname.slice(1)).increment()); } };"
+    script = """export default { async fetch(request, env) {
+      return Response.json(await env.C.getByName(new URL(request.url).pathname.slice(1)).increment());
+    } };"""
     binding = {"type": "durable_object", "name": "C", "class_name": "Counter", "script_name": NAME}
     node.deploy("object-user", script, bindings=[binding])
     assert node.get("object-user", f"/{name}").json == 2

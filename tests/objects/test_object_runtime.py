@@ -178,19 +178,23 @@ async def test_objects_of_a_drained_isolate_move_on(open_room: Callable[..., Any
     assert json.loads(await answer(room, version, target, "/read")) == [1, 0]
 
 
-@pytest.mark.parametrize("lie", OBJECT_LIES)
-async def test_an_engine_that_lies_about_commits_is_killed(
-    open_room: Callable[..., Any], tmp_path: Path, target: ObjectTarget, lie: str
-) -> None:
+def liar(tmp_path: Path, lie: str) -> EngineFiles:
+    """The files of an engine that sends the given lie."""
     program = Path(lying_engine.__file__)
     node = tmp_path / "node"
     node.write_text(f"#!{sys.executable}\n" + program.read_text().replace("__file__", repr(str(program))))
     node.chmod(0o755)
     for name in ("engine.node", "web.js", "main.js"):
         (tmp_path / name).write_text(lie)
-    files = EngineFiles(node, tmp_path / "main.js", tmp_path / "engine.node", tmp_path / "web.js")
-    room = await open_room(files=files, sandbox="off", kinds=("echo",))
-    (liar,) = room.supervisor.pids
+    return EngineFiles(node, tmp_path / "main.js", tmp_path / "engine.node", tmp_path / "web.js")
+
+
+@pytest.mark.parametrize("lie", OBJECT_LIES)
+async def test_an_engine_that_lies_about_commits_is_killed(
+    open_room: Callable[..., Any], tmp_path: Path, target: ObjectTarget, lie: str
+) -> None:
+    room = await open_room(files=liar(tmp_path, lie), sandbox="off", kinds=("echo",))
+    (pid,) = room.supervisor.pids
     ear = await fetch(room, script(COUNTER), target).over()
     assert ear.failure is not None and ear.failure.message == "Network connection lost."
-    await room.until(lambda: liar not in room.supervisor.pids, "the end of the liar")
+    await room.until(lambda: pid not in room.supervisor.pids, "the end of the liar")

@@ -109,7 +109,8 @@ export default {
   async fetch(request, env) {
     const { code } = await request.json();
     try {
-      const value = await new (Object.getPrototypeOf(async () => {}).constructor)("env", "counter", code)(env, (name) => env.COUNTER.getByName(name));
+      const AsyncFunction = Object.getPrototypeOf(async () => {}).constructor;
+      const value = await new AsyncFunction("env", "counter", code)(env, (name) => env.COUNTER.getByName(name));
       return Response.json({ value: value instanceof Map ? [...value] : value === undefined ? null : value });
     } catch (error) {
       return Response.json(flags(error));
@@ -135,4 +136,4 @@ def run(node: Atoll, name: str, code: str) -> Any:
     answer = ask(node, name, code)
     assert answer.status == 200, (answer.status, answer.text, quote(code))
     found = answer.json
-    return found["value"] if "value" in found else found
+    return found.get("value", found)
