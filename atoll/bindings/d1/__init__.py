@@ -1,0 +1,1 @@
+"""D1: SQL databases that belong to a tenant. Each is a Durable Object."""

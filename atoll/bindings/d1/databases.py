@@ -1,0 +1,94 @@
+"""The databases of a node by tenant and name."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import uuid
+from importlib import resources
+from pathlib import Path
+
+from msgspec import Struct
+
+from atoll.api.refusals import ApiCode, Refused
+from atoll.bindings.services import Objects
+from atoll.db.sqlite import Database
+from atoll.objects.store import ObjectKey
+
+OBJECT_ID = "0" * 64  # each database has a namespace to itself
+
+
+class StoredDatabase(Struct, frozen=True):
+    id: str  # a UUID
+    tenant: str
+    name: str
+    created_at: float
+
+    @property
+    def key(self) -> ObjectKey:
+        return ObjectKey(self.id, OBJECT_ID)
+
+
+class Databases:
+    """All of them in memory, and on disk in a file of their own."""
+
+    def __init__(self, path: Path) -> None:
+        folder = resources.files("atoll.bindings.d1") / "migrations"
+        self._database = Database(path, migrations=folder)
+        self._by_name: dict[tuple[str, str], StoredDatabase] = {}
+        self._most: dict[str, int | None] = {}
+        self._turn = asyncio.Lock()  # of changes
+        sql = "SELECT id, tenant, name, created_at FROM databases"
+        for row in self._database.read(lambda c: list(c.execute(sql))):
+            found = StoredDatabase(*row)  # type: ignore[arg-type]  # the table is STRICT
+            self._by_name[found.tenant, found.name] = found
+
+    def find(self, tenant: str, name: str) -> StoredDatabase | None:
+        """By its name or its UUID."""
+        found = self._by_name.get((tenant, name))
+        return found or next((each for each in self.of_tenant(tenant) if each.id == name), None)
+
+    def named(self, tenant: str, name: str) -> StoredDatabase | None:
+        return self._by_name.get((tenant, name))
+
+    def of_tenant(self, tenant: str) -> list[StoredDatabase]:
+        return sorted((each for each in self._by_name.values() if each.tenant == tenant), key=lambda each: each.name)
+
+    def bound(self, tenant: str, most: int | None) -> None:
+        self._most[tenant] = most
+
+    async def create(self, tenant: str, name: str) -> StoredDatabase | None:
+        """A new, empty database; None if the name is taken. Refused if the tenant may have no more."""
+        async with self._turn:
+            if (tenant, name) in self._by_name:
+                return None
+            most = self._most.get(tenant)
+            if most is not None and len(self.of_tenant(tenant)) >= most:
+                raise Refused(
+                    ApiCode.QUOTA,
+                    f"the quota `d1_databases` is reached ({most} of {most})",
+                    "delete a database, or raise the quota",
+                )
+            made = StoredDatabase(str(uuid.uuid4()), tenant, name, time.time())
+            values = (made.id, tenant, name, made.created_at)
+            sql = "INSERT INTO databases (id, tenant, name, created_at) VALUES (?, ?, ?, ?)"
+            await self._database.write(lambda c: c.execute(sql, values) and None)
+            self._by_name[tenant, name] = made
+            return made
+
+    async def delete(self, database: StoredDatabase, objects: Objects) -> None:
+        """Delete a database and its content. After a crash in between it is there and empty, and can be deleted."""
+        async with self._turn:
+            if self._by_name.pop((database.tenant, database.name), None) is None:
+                return  # another request was faster
+            try:
+                await objects.delete(database.key)
+                await self._database.write(
+                    lambda c: c.execute("DELETE FROM databases WHERE id = ?", (database.id,)) and None
+                )
+            except BaseException:
+                self._by_name[database.tenant, database.name] = database
+                raise
+
+    async def close(self) -> None:
+        await self._database.close()
