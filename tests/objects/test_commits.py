@@ -137,6 +137,9 @@ def test_alarms_are_part_of_the_transaction(shared_engine: RawEngine) -> None:
     shared_engine.value(51, "await storage.deleteAlarm()")
     assert copy.alarms == [4102444800000, 4102444800000, -1]
     assert shared_engine.value(51, "return storage.getAlarm()") is None
+    taken = shared_engine.open(52, alarm_ms=77)
+    shared_engine.value(52, "await storage.deleteAlarm()")
+    assert taken.alarms == [-1]
     past = shared_engine.value(51, "await storage.setAlarm(1); return [await storage.getAlarm(), Date.now()]")
     assert past[0] == past[1]
     assert "alarm time <= 0" in shared_engine.error(51, "storage.setAlarm(0)")
