@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import random
 from pathlib import Path
@@ -11,15 +10,6 @@ import apsw
 import pytest
 
 from tests.objects.raw_engine import RawEngine
-
-slots = itertools.count(1)
-
-
-@pytest.fixture
-def slot(shared_engine: RawEngine) -> int:
-    number = next(slots)
-    shared_engine.open(number)
-    return number
 
 
 def test_rows_of_a_statement(shared_engine: RawEngine, slot: int) -> None:
