@@ -116,6 +116,7 @@ class Objects(Protocol):
     store: ObjectStorage
     # Set by the binding. The class and version of an object, for its alarm; None if they are gone.
     resolve: Callable[[ObjectKey], tuple[ObjectTarget, Version] | None]
+    stop_alarms: Callable[[], None]  # start no more of them
     refuses_new: Callable[[str], str]  # why a namespace, by its id, may not have one more object; "" if it may
 
     def counts(self) -> dict[str, int]:

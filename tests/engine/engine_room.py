@@ -141,24 +141,14 @@ class EngineRoom:
         self.database = Database(folder / "atoll.db")
         self.router = Router()
         self.workers: dict[str, Version] = {}  # the targets of service bindings, by name
-        self.inner = WorkerCalls()
+        self.objects = NodeObjects()
+        self.inner = WorkerCalls(objects=self.objects.runtime)
         self.events = EventRunner()
         settings = settings or Settings(data=folder)
         self.gate = EgressGate(settings)
-        self.objects = NodeObjects()
-        self.inner.objects = runtime = self.objects.runtime
-        services = Services(
-            settings,
-            self.database,
-            self.router,
-            self.inner,
-            self.events,
-            self,
-            self.gate,
-            Vault(settings.data),
-            objects=runtime,
-        )
-        self.bindings = bindings = make_bindings(services)
+        parts = self.database, self.router, self.inner, self.events, self, self.gate, Vault(settings.data)
+        services = Services(settings, *parts, objects=self.objects.runtime)
+        self.bindings = make_bindings(services)
         self.pool = Pool(
             Broker(binding for binding in self.bindings.values() if not kinds or binding.kind in kinds),
             self.records.append,
@@ -167,8 +157,8 @@ class EngineRoom:
             save_code_cache=self._save,
             clock=clock,
         )
-        self.inner.calls = self.events.calls = runtime.pool = self.pool
-        self.pool.loader.use_facts(lambda version, grant: bindings[grant.kind].facts(version, grant))
+        self.inner.calls = self.events.calls = self.pool
+        self.objects.join(self.pool, self.bindings)
         self._undo = AsyncExitStack()
         options = EngineOptions(
             data=data,

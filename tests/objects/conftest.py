@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.objects.raw_engine import RawEngine
+
+slots = itertools.count(1000)
 
 
 @pytest.fixture(scope="session")
@@ -20,6 +23,14 @@ def shared_engine(storage_snapshots: Path) -> Iterator[RawEngine]:
     """One engine for all tests of a file: each test uses slots of its own."""
     with RawEngine(storage_snapshots) as engine:
         yield engine
+
+
+@pytest.fixture
+def slot(shared_engine: RawEngine) -> int:
+    """A new and empty database."""
+    number = next(slots)
+    shared_engine.open(number)
+    return number
 
 
 @pytest.fixture

@@ -137,6 +137,9 @@ def test_alarms_are_part_of_the_transaction(shared_engine: RawEngine) -> None:
     shared_engine.value(51, "await storage.deleteAlarm()")
     assert copy.alarms == [4102444800000, 4102444800000, -1]
     assert shared_engine.value(51, "return storage.getAlarm()") is None
+    taken = shared_engine.open(52, alarm_ms=77)
+    shared_engine.value(52, "await storage.deleteAlarm()")
+    assert taken.alarms == [-1]
     past = shared_engine.value(51, "await storage.setAlarm(1); return [await storage.getAlarm(), Date.now()]")
     assert past[0] == past[1]
     assert "alarm time <= 0" in shared_engine.error(51, "storage.setAlarm(0)")
@@ -145,12 +148,16 @@ def test_alarms_are_part_of_the_transaction(shared_engine: RawEngine) -> None:
 def test_sync_waits_until_python_says_so(shared_engine: RawEngine) -> None:
     copy = shared_engine.open(61)
     assert shared_engine.value(61, "return storage.sync()") is None, "nothing to wait for"
+    shared_engine.value(61, 'sql.exec("CREATE TABLE t (a)")')
+    shared_engine.stored(61, 1)
+    empty = 'sql.exec("DELETE FROM t"); await storage.sync(); return "nothing"'
+    assert shared_engine.value(61, empty) == "nothing", "a transaction without a change"
     call = shared_engine.send(61, 'storage.put("a", 1); await storage.sync(); return "durable"')
-    while not copy.sequence:
+    while copy.sequence == 1:
         kind, _, _, number, payload = shared_engine.read()
         assert (kind, number) == (Frame.COMMIT, 61), "no response before the write is durable"
         copy.apply(payload)
-    shared_engine.stored(61, 1)
+    shared_engine.stored(61, 2)
     assert shared_engine.finish(call).result == "durable"
 
 

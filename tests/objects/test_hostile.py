@@ -32,6 +32,7 @@ ATTACKS = {
         f"SELECT length(replace(replace(h, '0', 'a'), substr(replace(h, '0', 'a'), 1, 1000000) || 'b', '')) FROM {LONG}"
     ),
     "a long trim": f"SELECT length(trim(replace(h, '0', 'a'), replace(h, '0', 'b') || 'a')) FROM {LONG}",
+    "many digits": f"SELECT length(unhex(replace(h, '0', 'z'), replace(h, '0', 'x') || 'z')) FROM {LONG}",
     "triggers without end": (
         "PRAGMA recursive_triggers=ON; CREATE TABLE t (a); "
         "CREATE TRIGGER g AFTER INSERT ON t BEGIN INSERT INTO t VALUES (new.a + 1); END; INSERT INTO t VALUES (1)"

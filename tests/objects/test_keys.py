@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
-
 import pytest
 
 from tests.objects.raw_engine import RawEngine
 
-slots = itertools.count(1)
 KEYS = "?keys"  # the class was made with new_classes
-
-
-@pytest.fixture
-def slot(shared_engine: RawEngine) -> int:
-    number = next(slots)
-    shared_engine.open(number)
-    return number
 
 
 def test_values_come_back_as_they_were(shared_engine: RawEngine, slot: int) -> None:

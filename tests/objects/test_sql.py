@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import random
-import sqlite3
 from pathlib import Path
 
+import apsw
 import pytest
 
 from tests.objects.raw_engine import RawEngine
-
-slots = itertools.count(1)
-
-
-@pytest.fixture
-def slot(shared_engine: RawEngine) -> int:
-    number = next(slots)
-    shared_engine.open(number)
-    return number
 
 
 def test_rows_of_a_statement(shared_engine: RawEngine, slot: int) -> None:
@@ -86,6 +76,17 @@ def test_statements_survive_a_change_of_the_schema(shared_engine: RawEngine, slo
         return [before, sql.exec("SELECT * FROM t").one()];
     """
     assert shared_engine.value(slot, code) == [{"a": 1}, {"a": 1, "b": 2}]
+
+
+def test_a_cursor_does_not_outlive_what_it_reads(shared_engine: RawEngine, slot: int) -> None:
+    code = """
+        sql.exec("CREATE TABLE t (a); INSERT INTO t VALUES (1), (2), (3)");
+        const cursor = sql.exec("SELECT a FROM t");
+        cursor.next();
+        await storage.deleteAll();
+        cursor.toArray();
+    """
+    assert "SQL cursor was closed because deleteAll() was called." in shared_engine.error(slot, code)
 
 
 def test_the_size_of_the_database(shared_engine: RawEngine, slot: int) -> None:
@@ -195,7 +196,7 @@ def test_allowed_sql(shared_engine: RawEngine, slot: int) -> None:
 
 
 def test_functions_of_our_own_agree_with_those_of_sqlite(shared_engine: RawEngine, slot: int) -> None:
-    """instr, replace and trim are ours, in linear time: Python's SQLite says what they must return."""
+    """instr, replace and trim are ours, in linear time: another SQLite says what they must return."""
     choose, letters = random.Random(3), ["a", "b", "é", "😀", " ", ""]
     texts = ["".join(choose.choices(letters, k=choose.randint(0, 6))) for _ in range(60)]
     queries = []
@@ -203,10 +204,11 @@ def test_functions_of_our_own_agree_with_those_of_sqlite(shared_engine: RawEngin
         a, b, c = (f"'{text}'" for text in (one, two[:2], three))
         queries.append(f"instr({a},{b}), instr(CAST({a} AS BLOB), CAST({b} AS BLOB)), replace({a},{b},{c})")
         queries.append(f"trim({a}), ltrim({a},{b}), rtrim({a},{b}), trim({a},{b}), instr({a},NULL), replace(12,1,{c})")
+        queries.append(f"hex(unhex({a},{b})), hex(unhex('0aF' || {a} || 'f', {a})), unhex('', {b}) IS NULL")
     ours = shared_engine.value(
         slot, f"return {json.dumps(queries)}.map((q) => sql.exec(`SELECT ${{q}}`).raw().next().value)"
     )
-    peer = sqlite3.connect(":memory:")
+    peer = apsw.Connection(":memory:")
     assert [tuple(row) for row in ours] == [peer.execute(f"SELECT {query}").fetchone() for query in queries]
 
 

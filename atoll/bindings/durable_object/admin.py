@@ -12,7 +12,7 @@ from atoll.api.audit import AuditLog
 from atoll.api.callers import Scope
 from atoll.api.refusals import ApiCode, Refused, bad_body
 from atoll.api.routes import Route, caller_of, json_answer, no_content
-from atoll.bindings.durable_object.namespaces import ID, Namespace
+from atoll.bindings.durable_object.namespaces import ID, ObjectNamespace
 from atoll.objects.store import ObjectKey
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ PAGE = 1_000
 MAX_PAGE = 10_000
 
 
-class NamespaceAnswer(msgspec.Struct):
+class ObjectClassAnswer(msgspec.Struct):
     worker: str
     class_name: str
     storage: str  # "sqlite", or "kv" for a class made with new_classes
@@ -31,17 +31,17 @@ class NamespaceAnswer(msgspec.Struct):
     live: int  # in use now
 
 
-class NamespacesAnswer(msgspec.Struct):
-    namespaces: list[NamespaceAnswer]
+class ObjectClassesAnswer(msgspec.Struct):
+    namespaces: list[ObjectClassAnswer]
 
 
-class ObjectAnswer(msgspec.Struct):
+class StoredObjectAnswer(msgspec.Struct):
     id: str
     bytes: int
 
 
-class ObjectsAnswer(msgspec.Struct, omit_defaults=True):
-    objects: list[ObjectAnswer]
+class StoredObjectsAnswer(msgspec.Struct, omit_defaults=True):
+    objects: list[StoredObjectAnswer]
     cursor: str = ""
 
 
@@ -53,21 +53,23 @@ class ObjectsApi:
     def routes(self) -> list[Route]:
         one = "/api/objects/{worker}/{class_name}"
         return [
-            Route("GET", "/api/objects", self.namespaces, Scope.READ, "Durable Object classes", gives=NamespacesAnswer),
-            Route("GET", one, self.list, Scope.READ, "The objects of a class", gives=ObjectsAnswer),
+            Route(
+                "GET", "/api/objects", self.namespaces, Scope.READ, "Durable Object classes", gives=ObjectClassesAnswer
+            ),
+            Route("GET", one, self.list, Scope.READ, "The objects of a class", gives=StoredObjectsAnswer),
             Route("DELETE", one + "/{object_id}", self.delete, Scope.DEPLOY, "Delete an object", status=204),
         ]
 
     async def namespaces(self, request: Request) -> Response:
         found = self._binding.namespaces.of_tenant(caller_of(request).tenant)
-        return json_answer(NamespacesAnswer([self._shown(each) for each in found]))
+        return json_answer(ObjectClassesAnswer([self._shown(each) for each in found]))
 
-    def _shown(self, each: Namespace) -> NamespaceAnswer:
+    def _shown(self, each: ObjectNamespace) -> ObjectClassAnswer:
         size, live = self._binding.objects.store.size(each.id), self._binding.objects.count(each.id)
         storage = "sqlite" if each.is_sql else "kv"
-        return NamespaceAnswer(each.worker, each.class_name, storage, size.objects, size.bytes, live)
+        return ObjectClassAnswer(each.worker, each.class_name, storage, size.objects, size.bytes, live)
 
-    def _find(self, request: Request) -> Namespace:
+    def _find(self, request: Request) -> ObjectNamespace:
         worker, name = request.path_params["worker"], request.path_params["class_name"]
         found = self._binding.namespaces.find(caller_of(request).tenant, worker, name)
         if found is None:
@@ -87,7 +89,7 @@ class ObjectsApi:
             raise bad_body(f"`limit` is {limit[:20]!r}", f"use a number from 1 to {MAX_PAGE}")
         found = await self._binding.objects.store.list_objects(namespace.id, cursor, int(limit))
         after = found[-1].id if len(found) == int(limit) else ""
-        return json_answer(ObjectsAnswer([ObjectAnswer(each.id, each.bytes) for each in found], after))
+        return json_answer(StoredObjectsAnswer([StoredObjectAnswer(each.id, each.bytes) for each in found], after))
 
     async def delete(self, request: Request) -> Response:
         namespace, id = self._find(request), request.path_params["object_id"]

@@ -47,7 +47,7 @@ MANIFEST = Manifest(
     type_name="DurableObjectNamespace",
     type_of=type_of,
     trigger="atoll.bindings.durable_object.entries",
-    quotas={"objects": BindingQuota("Durable Objects that store something, in all its namespaces.")},
+    quotas={"durable_objects": BindingQuota("Durable Objects that store something, in all its namespaces.")},
     admin=admin,
     commands={
         "objects": CommandGroup(

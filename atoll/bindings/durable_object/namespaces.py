@@ -20,7 +20,7 @@ JURISDICTIONS = ("eu", "fedramp", "fedramp-high", "us")
 SECRET_BYTES = 32
 
 
-class Namespace(Struct):
+class ObjectNamespace(Struct):
     id: str
     tenant: str
     worker: str  # its name
@@ -59,38 +59,38 @@ class Namespaces:
     def __init__(self, path: Path) -> None:
         folder = resources.files("atoll.bindings.durable_object") / "migrations"
         self._database = Database(path, migrations=folder)
-        self._by_id: dict[str, Namespace] = {}
-        self._by_class: dict[tuple[str, str, str], Namespace] = {}
+        self._by_id: dict[str, ObjectNamespace] = {}
+        self._by_class: dict[tuple[str, str, str], ObjectNamespace] = {}
         self._tags: dict[tuple[str, str], list[str]] = {}  # by tenant and worker, in the order they were applied
         self._planned: dict[tuple[str, str, str, str], bytes] = {}  # secrets of namespaces that a deploy will create
         sql = "SELECT id, tenant, worker, class, sql, secret, tag, deleted FROM namespaces"
         for row in self._database.read(lambda c: list(c.execute(sql))):
             id, tenant, worker, name, is_sql, secret, tag, deleted = row
-            self._add(Namespace(id, tenant, worker, name, bool(is_sql), secret, tag, bool(deleted)))
+            self._add(ObjectNamespace(id, tenant, worker, name, bool(is_sql), secret, tag, bool(deleted)))
         sql = "SELECT tenant, worker, tag FROM applied_tags ORDER BY number"
         for tenant, worker, tag in self._database.read(lambda c: list(c.execute(sql))):
             self._tags.setdefault((str(tenant), str(worker)), []).append(str(tag))
 
-    def _add(self, namespace: Namespace) -> None:
+    def _add(self, namespace: ObjectNamespace) -> None:
         self._by_id[namespace.id] = namespace
         if not namespace.is_deleted:
             self._by_class[namespace.tenant, namespace.worker, namespace.class_name] = namespace
 
-    def get(self, id: str) -> Namespace | None:
+    def get(self, id: str) -> ObjectNamespace | None:
         found = self._by_id.get(id)
         return found if found is not None and not found.is_deleted else None
 
-    def find(self, tenant: str, worker: str, class_name: str) -> Namespace | None:
+    def find(self, tenant: str, worker: str, class_name: str) -> ObjectNamespace | None:
         return self._by_class.get((tenant, worker, class_name))
 
-    def of_worker(self, tenant: str, worker: str) -> list[Namespace]:
+    def of_worker(self, tenant: str, worker: str) -> list[ObjectNamespace]:
         return [each for each in self._by_class.values() if (each.tenant, each.worker) == (tenant, worker)]
 
-    def of_tenant(self, tenant: str) -> list[Namespace]:
+    def of_tenant(self, tenant: str) -> list[ObjectNamespace]:
         found = [each for each in self._by_class.values() if each.tenant == tenant]
         return sorted(found, key=lambda each: (each.worker, each.class_name))
 
-    def deleted(self) -> Iterator[Namespace]:
+    def deleted(self) -> Iterator[ObjectNamespace]:
         return (each for each in list(self._by_id.values()) if each.is_deleted)
 
     def tags(self, tenant: str, worker: str) -> list[str]:
@@ -108,26 +108,26 @@ class Namespaces:
 
     async def create(self, tenant: str, worker: str, class_name: str, is_sql: bool, tag: str) -> None:
         secret = self.planned(tenant, worker, class_name, tag)
-        made = Namespace(secrets.token_hex(16), tenant, worker, class_name, is_sql, secret, tag)
+        made = ObjectNamespace(secrets.token_hex(16), tenant, worker, class_name, is_sql, secret, tag)
         values = (made.id, tenant, worker, class_name, int(is_sql), secret, tag)
         sql = "INSERT INTO namespaces (id, tenant, worker, class, sql, secret, tag) VALUES (?, ?, ?, ?, ?, ?, ?)"
         await self._database.write(lambda c: _execute(c, sql, values))
         self._planned.pop((tenant, worker, class_name, tag), None)
         self._add(made)
 
-    def rename(self, namespace: Namespace, to: str) -> None:
+    def rename(self, namespace: ObjectNamespace, to: str) -> None:
         """At once in memory. On disk a moment later: after a crash in between, the start applies it again."""
         del self._by_class[namespace.tenant, namespace.worker, namespace.class_name]
         namespace.class_name = to
         self._add(namespace)
         self._database.post(lambda c: _execute(c, "UPDATE namespaces SET class = ? WHERE id = ?", (to, namespace.id)))
 
-    def mark_deleted(self, namespace: Namespace) -> None:
+    def mark_deleted(self, namespace: ObjectNamespace) -> None:
         del self._by_class[namespace.tenant, namespace.worker, namespace.class_name]
         namespace.is_deleted = True
         self._database.post(lambda c: _execute(c, "UPDATE namespaces SET deleted = 1 WHERE id = ?", (namespace.id,)))
 
-    async def forget(self, namespace: Namespace) -> None:
+    async def forget(self, namespace: ObjectNamespace) -> None:
         """Its objects are deleted."""
         await self._database.write(lambda c: _execute(c, "DELETE FROM namespaces WHERE id = ?", (namespace.id,)))
         self._by_id.pop(namespace.id, None)

@@ -15,7 +15,7 @@ import msgspec
 
 from atoll.bindings.base import Binding, Later, OpCall, Reply, op
 from atoll.bindings.durable_object.entries import CLASS_NAME
-from atoll.bindings.durable_object.namespaces import Namespace, Namespaces, keys_of
+from atoll.bindings.durable_object.namespaces import Namespaces, ObjectNamespace, keys_of
 from atoll.bindings.durable_object.planning import plan
 from atoll.bindings.durable_object.trigger import ObjectMigrations
 from atoll.bindings.pipe.ops import PipeBinding
@@ -92,10 +92,10 @@ class DurableObjects(Binding):
         return [f"{each.worker} {each.class_name}" for each in self.namespaces.of_tenant(tenant)]
 
     async def usage(self, tenant: str) -> dict[str, int]:
-        return {"objects": self._count(tenant)}
+        return {"durable_objects": self._count(tenant)}
 
     def bound(self, tenant: str, most: Mapping[str, int | None]) -> None:
-        self._most[tenant] = most["objects"]
+        self._most[tenant] = most["durable_objects"]
 
     def _count(self, tenant: str) -> int:
         if self._services.objects is None:
@@ -109,7 +109,7 @@ class DurableObjects(Binding):
         most = self._most.get(found.tenant) if found is not None else None
         if found is None or most is None or self._count(found.tenant) < most:
             return ""
-        return f"Durable Object quota reached ({most} of {most}): delete objects, or raise the quota `objects`"
+        return f"Durable Object quota reached ({most} of {most}): delete objects, or raise the quota `durable_objects`"
 
     # --- calls ---
 
@@ -121,7 +121,7 @@ class DurableObjects(Binding):
             return None
         return ObjectTarget(namespace.id, key.id, namespace.class_name, namespace.is_sql), version
 
-    def _namespace(self, version: Version, grant: Grant) -> Namespace:
+    def _namespace(self, version: Version, grant: Grant) -> ObjectNamespace:
         entry = entry_of(grant)
         worker = entry.script_name or version.worker_name
         found = self.namespaces.find(version.tenant, worker, entry.class_name)
@@ -154,7 +154,7 @@ class DurableObjects(Binding):
         target, callee = self.target(scope.version, call.grant, call.meta.get("id"), call.meta.get("object"))
         head = f"RPC {target.class_name}.{method}\n".encode("ascii")
         request = InnerRequest(callee, head, call.body, True, scope.hops, RPC, scope, target._replace(method=method))
-        answer = ObjectAnswer(self._services.inner.method(request), self._pipes, call.meta.get("pipes"))
+        answer = ObjectMethodAnswer(self._services.inner.method(request), self._pipes, call.meta.get("pipes"))
         answer.begin(scope)
         return answer
 
@@ -170,7 +170,7 @@ class DurableObjects(Binding):
         await self.namespaces.close()
 
 
-class ObjectAnswer(MethodAnswer):
+class ObjectMethodAnswer(MethodAnswer):
     """The reply of a method of an object: every failure is an error with the properties that tell its kind."""
 
     def _described(self, failed: CalleeFailed) -> Reply | Exception:

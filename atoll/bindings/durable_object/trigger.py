@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from atoll.bindings.durable_object.entries import Migration
-from atoll.bindings.durable_object.namespaces import Namespace, Namespaces
+from atoll.bindings.durable_object.namespaces import Namespaces, ObjectNamespace
 from atoll.bindings.durable_object.planning import check_bound, check_exports, pending, plan
 from atoll.bindings.services import Objects
 from atoll.bindings.triggers import BadTrigger, Trigger
@@ -92,7 +92,7 @@ class ObjectMigrations(Trigger):
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
-    async def _delete(self, namespace: Namespace) -> None:
+    async def _delete(self, namespace: ObjectNamespace) -> None:
         assert self._objects is not None
         try:
             await self._objects.delete_namespace(namespace.id)
@@ -110,6 +110,10 @@ class ObjectMigrations(Trigger):
             if self._objects is not None:
                 await self._delete(namespace)
         await self._namespaces.forget_tags(*named)
+
+    def stop(self) -> None:
+        if self._objects is not None:
+            self._objects.stop_alarms()
 
     async def close(self) -> None:
         for task in self._tasks:

@@ -47,9 +47,9 @@ class ObjectDoor(Protocol):
 class WorkerCalls:
     """Starts calls between workers. It is made before the pool: `calls` is set once the pool exists."""
 
-    def __init__(self, holdings: Holdings | None = None) -> None:
+    def __init__(self, holdings: Holdings | None = None, objects: ObjectDoor | None = None) -> None:
         self.calls: Calls | None = None
-        self.objects: ObjectDoor | None = None
+        self.objects = objects
         self._holdings = holdings or Holdings()
 
     def start(self, request: InnerRequest) -> WorkerCall:

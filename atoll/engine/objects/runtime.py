@@ -11,29 +11,26 @@ updated, when it breaks, and with its engine. A call that was sent to an object 
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import os
 import time
 from collections.abc import Callable, Iterator
 from typing import Final
 
-import msgspec
-
 from atoll.bindings.services import ObjectTarget
 from atoll.engine.calls.call import Call, CallListener
 from atoll.engine.calls.call_queue import QUEUE_SECONDS
-from atoll.engine.calls.isolate_state import IsolateState
 from atoll.engine.loaded.engine_session import EngineSession, Isolate
 from atoll.engine.loaded.load_frames import LoadReport
 from atoll.engine.objects import output_gate
 from atoll.engine.objects.failures import DELETED, LOST, OVERLOADED, UPDATED, told
 from atoll.engine.objects.live_object import CLOSED, LEAVING, LIVE, OPENING, LiveObject
+from atoll.engine.objects.object_calls import ObjectCaller, ObjectCalls, addressed
 from atoll.engine.objects.residents import IsolateResidents, residents_of
 from atoll.engine.pool import Pool
 from atoll.errors import EngineError, Failure, LoadFailed, ObjectFailure, StorageFailed
 from atoll.objects.store import ObjectKey, ObjectStorage, Opened
-from atoll.wire.generated import PAGE, ErrorCode, Event
+from atoll.wire.generated import PAGE, ErrorCode
 from atoll.workers import Version
 
 log = logging.getLogger("atoll.objects")
@@ -56,6 +53,7 @@ class ObjectRuntime:
         self.pool: Pool | None = None
         self.resolve: Callable[[ObjectKey], tuple[ObjectTarget, Version] | None] = lambda key: None
         self.refuses_new: Callable[[str], str] = lambda namespace: ""
+        self.stop_alarms: Callable[[], None] = lambda: None
         self._clock = clock
         self._live: dict[ObjectKey, LiveObject] = {}
         self._gated: set[EngineSession] = set()
@@ -341,63 +339,3 @@ class ObjectRuntime:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-
-
-def addressed(head: bytes, event: int, target: ObjectTarget, live: LiveObject) -> bytes:
-    """The head of a call with the address of its object: JSON on the second line."""
-    address = {"entrypoint": target.class_name, "slot": live.slot, "id": target.id, "sql": target.is_sql}
-    if live.name is not None:
-        address["name"] = live.name
-    if target.method:
-        address["method"] = target.method
-    first, _, rest = head.partition(b"\n")
-    text = _ascii(address | (msgspec.json.decode(rest) if Event.FETCH < event < Event.RPC else {}))
-    return b"".join((first, b"\n", text, b"\n", rest) if event == Event.ENTRYPOINT else (first, b"\n", text))
-
-
-def _ascii(value: object) -> bytes:
-    return json.dumps(value, separators=(",", ":")).encode("ascii")
-
-
-class ObjectCalls:
-    """The owner of an object's calls: what the pool is for other calls."""
-
-    def __init__(self, runtime: ObjectRuntime, live: LiveObject) -> None:
-        assert runtime.pool is not None
-        self._runtime = runtime
-        self._pool = runtime.pool
-        self.live = live
-
-    def move(self, call: Call, left: IsolateState) -> None:
-        raise AssertionError("a call to an object is never moved")
-
-    def withdraw(self, call: Call) -> None:
-        self._runtime.withdraw(self.live, call)
-
-    def on_backlog(self, call: Call, change: int) -> None:
-        self._pool.on_backlog(call, change)
-
-    def on_watched(self, isolate: IsolateState) -> None:
-        self._pool.on_watched(isolate)
-
-    def on_stuck(self, isolate: IsolateState) -> None:
-        self._pool.on_stuck(isolate)
-
-
-class ObjectCaller:
-    """The caller of an object: hears failures in the words for objects."""
-
-    def __init__(self, caller: CallListener, runtime: ObjectRuntime, live: LiveObject) -> None:
-        self._runtime = runtime
-        self.live = live
-        self.on_response = caller.on_response
-        self.on_body = caller.on_body
-        self.on_upload_credit = caller.on_upload_credit
-        self.on_upload_stop = caller.on_upload_stop
-        self._on_failure = caller.on_failure
-
-    def on_failure(self, failure: Failure) -> None:
-        known = told(failure)
-        self._on_failure(known)
-        if failure.code == ErrorCode.CPU and not isinstance(failure, ObjectFailure):
-            self._runtime.on_cpu_used_up(self.live, known)

@@ -276,7 +276,7 @@ void SqlRows(const Arguments& args) {
   if (!holder->Get(isolate->GetCurrentContext(), kId).ToLocal(&id)) return;
   v8::LocalVector<v8::Value> rows(isolate);
   Cursor* cursor = id->IsUint32() ? target.database().Find(id.As<v8::Uint32>()->Value()) : nullptr;
-  if (cursor == nullptr) return args.GetReturnValue().Set(v8::Array::New(isolate, 0));
+  if (cursor == nullptr) return ThrowError(isolate, "SQL cursor was closed because deleteAll() was called.");
   const Read read = ReadRows(target, *cursor, rows, args[2].As<v8::Uint32>()->Value());
   TellCounts(target, holder, *cursor);
   if (read != Read::kMore) {

@@ -152,8 +152,7 @@ bool Database::SetAlarm(int64_t ms) {
 }
 
 void Database::TakeAlarm() {
-  if (!alarm_changed_) alarm_ms_ = -1;
-  committed_alarm_ms_ = -1;
+  if (!alarm_changed_) alarm_ms_ = -1;  // Python keeps it until it is handled, so deleteAlarm() must still say so
 }
 
 Database::Ended Database::EndEntry(std::string& payload) {

@@ -148,6 +148,34 @@ void Trim(Context* context, int count, Value** args) {
   sqlite3_result_text64(context, text.data(), text.size(), SQLITE_TRANSIENT, SQLITE_UTF8);
 }
 
+int DigitOf(char byte) {
+  if (byte >= '0' && byte <= '9') return byte - '0';
+  const char lower = static_cast<char>(byte | 0x20);
+  return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
+}
+
+// unhex(digits, ignored) -> bytes; null if there is another character than digits, or an ignored one within a byte
+void Unhex(Context* context, int, Value** args) {
+  if (IsNull(args[0]) || IsNull(args[1])) return;
+  std::string_view text = TextOf(args[0]);
+  const Characters ignored(TextOf(args[1]));
+  auto* const result = static_cast<char*>(sqlite3_malloc64(text.size() / 2 + 1));
+  if (!ignored.ok() || result == nullptr) {
+    sqlite3_free(result);
+    return sqlite3_result_error_nomem(context);
+  }
+  char* end = result;
+  while (!text.empty()) {
+    const int high = DigitOf(text[0]);
+    const int low = high < 0 || text.size() < 2 ? -1 : DigitOf(text[1]);
+    const size_t size = high < 0 ? Characters::FirstSize(text) : 2;
+    if (low >= 0) *end++ = static_cast<char>(high << 4 | low);
+    if (high >= 0 ? low < 0 : !ignored.Has(text.substr(0, size))) return sqlite3_free(result);
+    text.remove_prefix(size);
+  }
+  sqlite3_result_blob64(context, result, static_cast<uint64_t>(end - result), sqlite3_free);
+}
+
 }  // namespace
 
 int AddFunctions(sqlite3* connection) {
@@ -160,6 +188,7 @@ int AddFunctions(sqlite3* connection) {
   constexpr Added kAdded[] = {
       {"instr", 2, 0, Instr},
       {"replace", 3, 0, Replace},
+      {"unhex", 2, 0, Unhex},
       {"trim", 1, kLeft | kRight, Trim},
       {"trim", 2, kLeft | kRight, Trim},
       {"ltrim", 1, kLeft, Trim},

@@ -5,7 +5,7 @@
 
 namespace engine::storage {
 
-// instr(), replace(), trim(), ltrim() and rtrim(), in linear time. The result of SQLite.
+// instr(), replace(), trim(), ltrim(), rtrim() and unhex(), in linear time. The result of SQLite.
 int AddFunctions(sqlite3* connection);
 
 }  // namespace engine::storage

@@ -112,13 +112,20 @@ v8::MaybeLocal<v8::Promise> Storage::Sync(uint32_t slot, uint32_t call) {
   return resolver->GetPromise();
 }
 
-void Storage::EndEntry(wire::Writer& frames, size_t start) {
+std::vector<uint32_t> Storage::EndEntry(wire::Writer& frames, size_t start) {
   const AccountScope scope(account_);
   std::vector<std::pair<uint32_t, std::string>> broken;
+  std::vector<uint32_t> settled;
   for (auto& [slot, open] : slots_) {
     std::string payload;
     switch (open.database->EndEntry(payload)) {
       case Database::Ended::kUnchanged:
+        // A transaction that changed nothing is no commit, and its sync() waits for the one before.
+        for (Waiting& each : open.waiting) {
+          const uint64_t last = open.database->CommitOfNow();
+          if (each.sequence > last) each.sequence = last;
+          if (each.sequence <= open.durable) settled.push_back(slot);
+        }
         break;
       case Database::Ended::kCommitted:
         start += frames.Insert(start, wire::Frame::kCommit, worker_, slot, payload);
@@ -133,6 +140,7 @@ void Storage::EndEntry(wire::Writer& frames, size_t start) {
     slots_.erase(slot);
   }
   Report();
+  return settled;
 }
 
 void Storage::Reset(uint32_t slot, const Failure& failure, wire::Writer& frames, size_t start) {

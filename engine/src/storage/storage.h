@@ -53,7 +53,8 @@ class Storage final {
   // --- The end of an entry ---
 
   // Commits every open transaction. Its frames are put at `start`, before all frames that the entry has written.
-  void EndEntry(wire::Writer& frames, size_t start);
+  // Returns the slots with a sync() that turned out to have nothing to wait for: Stored() must be called for them.
+  std::vector<uint32_t> EndEntry(wire::Writer& frames, size_t start);
   // The object of a slot cannot go on: closes its database, and puts RESET at `start`.
   void Reset(uint32_t slot, const Failure& failure, wire::Writer& frames, size_t start);
 

@@ -242,7 +242,7 @@ uint64_t Worker::RunCharged(Watchdog::Slot& slot, uint32_t serial, const EntryAc
     if (state_ == State::kStarting && !IsEnding()) ContinueStarting();
     if (!rejections_.empty()) ReportRejections();
     for (uint32_t id : std::exchange(finishing_, {})) EndCall(id);
-    if (storage_ != nullptr && !IsEnding()) storage_->EndEntry(outbox_.frames(), entry_start_);
+    if (storage_ != nullptr && !IsEnding()) CommitStorage();
     charge_ = nullptr;
     cost = charge.Stop();
     surely = charge.surely_ns();
@@ -291,6 +291,12 @@ void Worker::HandleStorage(Watchdog::Slot& slot, const Mail& mail) {
       Ignore(each.resolver.Get(isolate)->Resolve(isolate->GetCurrentContext(), v8::Undefined(isolate)));
     });
     if (condemned_ || state_ == State::kGone) return;
+  }
+}
+
+void Worker::CommitStorage() {
+  for (const uint32_t slot : storage_->EndEntry(outbox_.frames(), entry_start_)) {
+    Post({Mail::Kind::kStored, 0, slot, std::string(2 * sizeof(uint64_t), '\0')});
   }
 }
 

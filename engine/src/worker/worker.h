@@ -125,6 +125,7 @@ class Worker final : public std::enable_shared_from_this<Worker> {
   void HandleForCall(Watchdog::Slot& slot, uint32_t serial, const Mail& mail);
   void HandleReply(Watchdog::Slot& slot, Mail& mail);
   void HandleFinished(Watchdog::Slot& slot, uint32_t job);
+  void CommitStorage();
   void HandleStorage(Watchdog::Slot& slot, const Mail& mail);
   void Pipe(Watchdog::Slot& slot, uint32_t serial, const Mail& mail);
   void RunTimers(Watchdog::Slot& slot);
