@@ -246,7 +246,7 @@ def test_the_older_syntax_with_a_build_step(atoll: Atoll, project: Write) -> Non
 REFUSED = {
     "durable_objects": '"durable_objects": { "bindings": [{ "name": "ROOM", "class_name": "Room" }] }',
     "migrations": '"migrations": [{ "tag": "v1", "new_sqlite_classes": ["Room"] }]',
-    "d1_databases": '"d1_databases": [{ "binding": "DB", "database_name": "x", "database_id": "y" }]',
+    "hyperdrive": '"hyperdrive": [{ "binding": "DB", "id": "y" }]',
     "ai": '"ai": { "binding": "AI" }',
     "workflows": '"workflows": [{ "binding": "W", "name": "w", "class_name": "W" }]',
     "pages_build_output_dir": '"pages_build_output_dir": "./dist"',
@@ -295,7 +295,7 @@ export default {
 
 def test_an_allowed_missing_binding_throws_when_used(atoll: Atoll, project: Write) -> None:
     config = f"""{{ "name": "cf-goes-without", "main": "index.js", "compatibility_date": "{DATE}",
-      "d1_databases": [{{ "binding": "DB", "database_name": "x", "database_id": "y" }}],
+      "hyperdrive": [{{ "binding": "DB", "id": "y" }}],
       "durable_objects": {{ "bindings": [{{ "name": "ROOM", "class_name": "Room" }}] }},
       "ai": {{ "binding": "AI" }}, "vars": {{ "TEXT": "t" }} }}"""
     folder = project("cf-goes-without", **{"wrangler.jsonc": config, "index.js": USES_WHAT_IS_MISSING})
@@ -308,4 +308,4 @@ def test_an_allowed_missing_binding_throws_when_used(atoll: Atoll, project: Writ
     assert target.startswith("A RpcTarget cannot be made: Atoll has no ")
     shown = json.loads(run(folder, "workers", "show", "cf-goes-without", "--json", **node_of(atoll)).stdout)
     fields = {binding["name"]: binding["field"] for binding in shown["bindings"]}
-    assert fields == {"DB": "d1_databases", "ROOM": "durable_objects", "AI": "ai"}
+    assert fields == {"DB": "hyperdrive", "ROOM": "durable_objects", "AI": "ai"}

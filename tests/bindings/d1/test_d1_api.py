@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tests.cli.test_projects import run
 from tests.running import Answer, Atoll
 
 READS = """export default { async fetch(request, env) {
@@ -14,3 +15,122 @@ READS = """export default { async fetch(request, env) {
   catch (error) { return new Response(error.message, { status: 500 }); }
 } }"""
 BINDINGS = [{"type": "d1", "name": "DB", "database": "api"}]
+
+
+def ask(atoll: Atoll, method: str, path: str, body: Any = None, **headers: str) -> Answer:
+    content = None if body is None else json.dumps(body).encode()
+    fields = {"Content-Type": "application/json", **headers}
+    return atoll.request(method, f"localhost:{atoll.port}", f"/api/d1{path}", content, fields)
+
+
+def query(atoll: Atoll, database: str, sql: str, params: list[Any] | None = None, kind: str = "query") -> Any:
+    answer = ask(atoll, "POST", f"/{database}/{kind}", {"sql": sql, "params": params or []})
+    return answer.json["result"] if answer.status == 200 else answer.json["error"]["message"]
+
+
+def code(answer: Answer) -> int:
+    return int(answer.json["error"]["code"])
+
+
+def test_a_database_is_created_listed_and_deleted(atoll: Atoll) -> None:
+    made = ask(atoll, "POST", "", {"name": "books"})
+    assert made.status == 201 and made.json["file_size"] == 0 and made.headers["location"] == "/api/d1/books"
+    assert code(ask(atoll, "POST", "", {"name": "books"})) == 19005
+    assert code(ask(atoll, "POST", "", {"name": "no such name"})) == 10026
+    query(atoll, "books", "CREATE TABLE t (v); INSERT INTO t VALUES (1)")
+    [listed] = [each for each in ask(atoll, "GET", "").json["databases"] if each["name"] == "books"]
+    assert listed == ask(atoll, "GET", f"/{made.json['uuid']}").json and listed["uuid"] == made.json["uuid"]
+    assert ask(atoll, "DELETE", "/books").status == 204
+    assert code(ask(atoll, "GET", "/books")) == code(ask(atoll, "DELETE", "/books")) == 10007
+    assert code(ask(atoll, "POST", "/books/query", {"sql": "SELECT 1"})) == 10007
+    ask(atoll, "POST", "", {"name": "books"})
+    assert query(atoll, "books", "SELECT * FROM t") == "the query failed: no such table: t: SQLITE_ERROR"
+
+
+def test_a_query_runs_all_its_statements_or_none(atoll: Atoll) -> None:
+    ask(atoll, "POST", "", {"name": "queries"})
+    script = """
+      -- a comment; with a semicolon
+      CREATE TABLE t (v TEXT, w); /* ; */ CREATE TABLE log ("a;b" TEXT);
+      CREATE TRIGGER after_t AFTER INSERT ON t BEGIN
+        INSERT INTO log VALUES (CASE WHEN new.v = 'end;' THEN 'x' ELSE new.v END);
+        UPDATE log SET "a;b" = "a;b" || '!';
+      END;
+      INSERT INTO t VALUES ('it''s; one', x'0102');;
+      SELECT * FROM t; SELECT * FROM log -- the last one
+    """
+    found = query(atoll, "queries", script)
+    assert [each["results"] for each in found] == [
+        [], [], [], [], [{"v": "it's; one", "w": [1, 2]}], [{"a;b": "it's; one!"}],
+    ]  # fmt: skip
+    assert [each["success"] for each in found] == [True] * 6 and found[3]["meta"]["changes"] == 3
+    said = query(atoll, "queries", "DELETE FROM t; SELECT * FROM none")
+    assert said == "the query failed: no such table: none: SQLITE_ERROR"
+    [raw] = query(atoll, "queries", "SELECT v, ? AS p FROM t", [True], kind="raw")
+    assert raw["results"] == {"columns": ["v", "p"], "rows": [["it's; one", 1]]}
+    for empty in ("", " ; -- nothing"):
+        assert query(atoll, "queries", empty) == "the query failed: No SQL statements detected."
+    assert query(atoll, "queries", "SELECT 1; )") == 'the query failed: near ")": syntax error at offset 1: SQLITE_ERROR'
+
+
+def test_a_worker_reads_what_the_api_wrote_and_is_told_of_a_deleted_database(atoll: Atoll) -> None:
+    atoll.deploy("d1-api", READS, bindings=BINDINGS)  # creates it
+    query(atoll, "api", "CREATE TABLE t (v); INSERT INTO t VALUES (1), (2)")
+    assert atoll.get("d1-api").json == [1, 2]
+    ask(atoll, "DELETE", "/api")
+    assert atoll.get("d1-api").text == "D1_ERROR: the database `api` was deleted"
+
+
+def test_quotas_tenants_and_a_restart(new_atoll: Callable[..., Atoll]) -> None:
+    node = new_atoll(engines=1)
+    assert node.control("POST", "/api/tenants", {"name": "small", "quotas": {"d1_databases": 1}}).status == 201
+    of_small = {"X-Atoll-Tenant": "small"}
+    assert ask(node, "POST", "", {"name": "api"}, **of_small).status == 201
+    assert code(ask(node, "POST", "", {"name": "more"}, **of_small)) == 19014
+    deployed = {"name": "d1-small", "script": READS, "bindings": [{"type": "d1", "name": "DB", "database": "more"}]}
+    fields = {"Content-Type": "application/json", **of_small}
+    host = f"localhost:{node.port}"
+    refused = node.request("POST", host, "/api/workers", json.dumps(deployed).encode(), fields)
+    assert code(refused) == 19014 and "d1_databases" in refused.text
+
+    node.deploy("d1-api", READS, bindings=BINDINGS)
+    query(node, "api", "CREATE TABLE t (v); INSERT INTO t VALUES ('kept')")
+    theirs = ask(node, "POST", "/api/query", {"sql": "SELECT count(*) AS n FROM sqlite_master"}, **of_small)
+    assert theirs.json["result"][0]["results"] == [{"n": 0}]
+
+    node.stop()
+    node.start()
+    assert node.get("d1-api").json == ["kept"]
+    assert node.control("DELETE", "/api/tenants/small").status == 409
+    assert ask(node, "DELETE", "/api", **of_small).status == 204
+    assert node.control("DELETE", "/api/tenants/small").status == 204
+
+
+def test_commands_and_migrations(atoll: Atoll, tmp_path: Path) -> None:
+    node = {"ATOLL_API": f"http://localhost:{atoll.port}"}
+    entry = 'binding = "DB"\ndatabase_name = "shop"\nmigrations_dir = "sql"\n'
+    (tmp_path / "wrangler.toml").write_text(f'name = "shop"\nmain = "i.js"\n[[d1_databases]]\n{entry}')
+    (tmp_path / "i.js").write_text("export default {}")
+    run(tmp_path, "d1", "create", "shop", **node)
+    run(tmp_path, "d1", "migrations", "create", "DB", "make orders")
+    (tmp_path / "sql/0001_make_orders.sql").write_text("CREATE TABLE orders (id INTEGER PRIMARY KEY, what TEXT)")
+    (tmp_path / "sql/0002_fill.sql").write_text("INSERT INTO orders (what) VALUES ('tea'); /* no end")
+    (tmp_path / "sql/0010_fails.sql").write_text("INSERT INTO orders (what) VALUES ('gone'); SELECT * FROM none;")
+    ran = run(tmp_path, "d1", "migrations", "apply", "shop", code=1, **node)
+    assert ran.stdout.splitlines() == ["applied 0001_make_orders.sql", "applied 0002_fill.sql"]
+    assert "no such table: none" in ran.stderr
+    assert json.loads(run(tmp_path, "d1", "migrations", "list", "DB", "--json", **node).stdout) == ["0010_fails.sql"]
+    (tmp_path / "sql/0010_fails.sql").write_text("")
+    assert json.loads(run(tmp_path, "d1", "migrations", "apply", "DB", "--json", **node).stdout) == {
+        "applied": ["0010_fails.sql"]
+    }
+    shown = run(tmp_path, "d1", "execute", "shop", "--command", "SELECT * FROM orders", **node).stdout
+    assert [line.split() for line in shown.splitlines()] == [["ID", "WHAT"], ["1", "tea"]]
+    (tmp_path / "more.sql").write_text("INSERT INTO orders (what) VALUES (NULL);\nSELECT what FROM orders WHERE id = 2;")
+    shown = run(tmp_path, "d1", "execute", "shop", "--file", "more.sql", **node).stdout
+    assert shown.splitlines() == ["no rows; 1 changed", "WHAT", "NULL"]
+    assert "either --command" in run(tmp_path, "d1", "execute", "shop", code=2, **node).stderr
+    assert "no database `other`" in run(tmp_path, "d1", "migrations", "list", "other", code=1, **node).stderr
+    assert "shop" in run(tmp_path, "d1", "list", **node).stdout
+    run(tmp_path, "d1", "delete", "shop", "--yes", **node)
+    assert "there is no database" in run(tmp_path, "d1", "execute", "shop", "--command", "x", code=1, **node).stderr

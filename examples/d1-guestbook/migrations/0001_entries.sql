@@ -1,0 +1,6 @@
+CREATE TABLE entries (
+    id      INTEGER PRIMARY KEY,
+    name    TEXT NOT NULL,
+    message TEXT NOT NULL,
+    at      TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP
+);
