@@ -24,7 +24,7 @@ def test_the_readme_of_web_lists_every_file() -> None:
 
 
 def test_the_readme_of_the_bindings_lists_every_file() -> None:
-    endings = (".py", ".js", ".sql", ".ts", ".toml")
+    endings = (".py", ".js", ".mjs", ".sql", ".ts", ".toml")
     assert listed(ROOT / "atoll/bindings/README.md") == files(ROOT / "atoll/bindings", *endings)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,10 @@ def deploy(atoll: Atoll, name: str) -> dict[str, Any]:
 @pytest.mark.parametrize("name", NAMES)
 def test_every_example_deploys_and_answers(atoll: Atoll, name: str) -> None:
     deploy(atoll, name)
+    for migration in sorted((EXAMPLES / name).glob("migrations/*.sql")):
+        [database] = [grant["database"] for grant in read_project(EXAMPLES / name).bindings if grant["type"] == "d1"]
+        made = atoll.control("POST", f"/api/d1/{database}/query", {"sql": migration.read_text()})
+        assert made.status == 200, made.text
     assert atoll.get(name).status in (200, 404)
 
 
@@ -149,3 +154,12 @@ def test_signed_links_opens_only_its_own_links(atoll: Atoll) -> None:
     assert gzip.decompress(atoll.get("signed-links", link).body) == b"one,two,three\n"
     assert atoll.get("signed-links", link[:-1]).status == 403
     assert atoll.get("signed-links", link.replace("expires=", "expires=9")).status == 403
+
+
+def test_d1_guestbook_is_signed_and_read(atoll: Atoll) -> None:
+    deploy(atoll, "d1-guestbook")
+    signed = [atoll.post("d1-guestbook", "/", json.dumps({"name": n, "message": "It works."})).json for n in ("Ada", "Bob")]
+    assert [each["entries"] for each in signed] == [1, 2]
+    assert [entry["name"] for entry in atoll.get("d1-guestbook").json] == ["Bob", "Ada"]
+    assert [entry["message"] for entry in atoll.get("d1-guestbook", "/Ada").json] == ["It works."]
+    assert atoll.post("d1-guestbook", "/", "{}").status == 400

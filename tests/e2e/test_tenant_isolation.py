@@ -30,6 +30,7 @@ MINE = {  # resources of Acme, by the name of the path parameter
     "queue": "acmething-queue", "tenant": "acme", "cache": "acmething-cache", "token": "",
     "limiter": "acmething-limit", "host": "*acmething-old.localhost", "bucket": "acmething-bucket",
     "credential": "",
+    "database": "acmething-db",
     "alias": "acmething-next",
 }  # fmt: skip
 NOBODYS = {
@@ -37,6 +38,7 @@ NOBODYS = {
     "queue": "nobodysx-queue", "tenant": "noby", "cache": "nobodysx-cache", "token": "nobodysx0000",
     "limiter": "nobodysx-limit", "host": "*nobodysx-old.localhost", "bucket": "nobodysx-bucket",
     "credential": "nobodysx0000",
+    "database": "nobodysx-db",
     "alias": "nobodysx-next",
 }  # fmt: skip
 
@@ -58,6 +60,9 @@ BODIES: dict[tuple[str, str], Any] = {
     ("PUT", "/api/kv/{namespace}/values/{key}"): "stolen",
     ("POST", "/api/kv/{namespace}/bulk"): [{"key": "a", "value": "stolen"}],
     ("POST", "/api/kv/{namespace}/bulk/delete"): ["acmething-key"],
+    ("POST", "/api/d1"): {"name": "globex-db"},
+    ("POST", "/api/d1/{database}/query"): {"sql": "CREATE TABLE stolen (v)"},
+    ("POST", "/api/d1/{database}/raw"): {"sql": "SELECT * FROM sqlite_master"},
     ("POST", "/api/r2"): {"name": "globex-bucket"},
     ("PUT", "/api/r2/{bucket}/objects/{key}"): "stolen",
     ("PUT", "/api/r2/{bucket}/uploads/{key}"): "stolen",
@@ -124,6 +129,7 @@ def acme(atoll: Atoll) -> Tenant:
         "routes": ["acmething.example/*"],
         "bindings": [{"type": "kv", "name": "KV", "namespace": "acmething-ns"},
                      {"type": "r2", "name": "R2", "bucket": "acmething-bucket"},
+                     {"type": "d1", "name": "DB", "database": "acmething-db"},
                      {"type": "queue", "name": "Q", "queue": "acmething-queue"},
                      {"type": "ratelimit", "name": "RL", "namespace": "acmething-limit", "limit": 9, "period": 60}],
     }  # fmt: skip
@@ -169,7 +175,7 @@ def state(tenant: Tenant) -> list[str]:
     paths = (
         "/api/workers", f"{worker}/versions", f"{worker}/deployments", f"{worker}/secrets", f"{worker}/crons", "/api/routes", "/api/kv",
         "/api/kv/acmething-ns/keys", "/api/kv/acmething-ns/values/acmething-key", "/api/queues", "/api/tenants/acme",
-        "/api/r2", "/api/r2/acmething-bucket/objects", "/api/r2/acmething-bucket/objects/acmething-key", "/api/r2-credentials",
+        "/api/d1", "/api/r2", "/api/r2/acmething-bucket/objects", "/api/r2/acmething-bucket/objects/acmething-key", "/api/r2-credentials",
         "/api/reserved-hosts", "/api/queues/acmething-queue/messages", "/api/caches/acmething-cache", "/api/audit",
     )  # fmt: skip
     answers = [tenant.ask("GET", path) for path in paths]

@@ -24,6 +24,7 @@ NEEDED: dict[str, dict[str, Any]] = {
     "routes[]": {"pattern": "shop.example/*"},
     "assets": {"directory": "public"},
     "kv_namespaces[]": {"binding": "KV"},
+    "d1_databases[]": {"binding": "DB"},
     "r2_buckets[]": {"binding": "FILES"},
     "queues.producers[]": {"binding": "JOBS", "queue": "jobs"},
     "queues.consumers[]": {"queue": "jobs"},

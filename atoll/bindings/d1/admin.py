@@ -95,9 +95,7 @@ class D1Api:
         name = request.path_params["database"]
         found = self._binding.databases.find(caller_of(request).tenant, name)
         if found is None:
-            raise Refused(
-                ApiCode.NOT_FOUND, f"there is no database `{name[:80]}`", "GET /api/d1 lists the databases"
-            )
+            raise Refused(ApiCode.NOT_FOUND, f"there is no database `{name[:80]}`", "GET /api/d1 lists the databases")
         return found
 
     async def list(self, request: Request) -> Response:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from atoll.manifests.config_fields import REMOTE, ConfigField, Reading, Subfield
+from atoll.manifests.config_fields import REMOTE, ConfigField, FindingLevel, Reading, Subfield
 from atoll.workers import worker_name
 
 
@@ -36,6 +36,10 @@ FIELDS = (
         subfields={
             "d1_databases[].preview_database_id": Subfield("`atoll dev` has data of its own"),
             "d1_databases[].database_internal_env": Subfield("it has no meaning outside Cloudflare"),
+            "d1_databases[].jurisdiction": Subfield("the data is on this node"),
+            "d1_databases[].migrations_pattern": Subfield(
+                "`atoll d1 migrations` reads the *.sql files in `migrations_dir`", level=FindingLevel.WARNING
+            ),
             "d1_databases[].remote": REMOTE,
         },
     ),

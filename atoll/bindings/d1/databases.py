@@ -8,6 +8,7 @@ import uuid
 from importlib import resources
 from pathlib import Path
 
+import apsw
 from msgspec import Struct
 
 from atoll.api.refusals import ApiCode, Refused
@@ -40,7 +41,7 @@ class Databases:
         self._turn = asyncio.Lock()  # of changes
         sql = "SELECT id, tenant, name, created_at FROM databases"
         for row in self._database.read(lambda c: list(c.execute(sql))):
-            found = StoredDatabase(*row)  # type: ignore[arg-type]  # the table is STRICT
+            found = StoredDatabase(*row)
             self._by_name[found.tenant, found.name] = found
 
     def find(self, tenant: str, name: str) -> StoredDatabase | None:
@@ -70,9 +71,8 @@ class Databases:
                     "delete a database, or raise the quota",
                 )
             made = StoredDatabase(str(uuid.uuid4()), tenant, name, time.time())
-            values = (made.id, tenant, name, made.created_at)
             sql = "INSERT INTO databases (id, tenant, name, created_at) VALUES (?, ?, ?, ?)"
-            await self._database.write(lambda c: c.execute(sql, values) and None)
+            await self._write(sql, made.id, tenant, name, made.created_at)
             self._by_name[tenant, name] = made
             return made
 
@@ -83,12 +83,16 @@ class Databases:
                 return  # another request was faster
             try:
                 await objects.delete(database.key)
-                await self._database.write(
-                    lambda c: c.execute("DELETE FROM databases WHERE id = ?", (database.id,)) and None
-                )
+                await self._write("DELETE FROM databases WHERE id = ?", database.id)
             except BaseException:
                 self._by_name[database.tenant, database.name] = database
                 raise
+
+    async def _write(self, sql: str, *values: str | float) -> None:
+        def act(connection: apsw.Connection) -> None:
+            connection.execute(sql, values)
+
+        await self._database.write(act)
 
     async def close(self) -> None:
         await self._database.close()

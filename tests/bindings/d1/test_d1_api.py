@@ -70,7 +70,7 @@ def test_a_query_runs_all_its_statements_or_none(atoll: Atoll) -> None:
     assert raw["results"] == {"columns": ["v", "p"], "rows": [["it's; one", 1]]}
     for empty in ("", " ; -- nothing"):
         assert query(atoll, "queries", empty) == "the query failed: No SQL statements detected."
-    assert query(atoll, "queries", "SELECT 1; )") == 'the query failed: near ")": syntax error at offset 1: SQLITE_ERROR'
+    assert query(atoll, "queries", "SELECT 1; )").startswith('the query failed: near ")": syntax error')
 
 
 def test_a_worker_reads_what_the_api_wrote_and_is_told_of_a_deleted_database(atoll: Atoll) -> None:
@@ -126,7 +126,8 @@ def test_commands_and_migrations(atoll: Atoll, tmp_path: Path) -> None:
     }
     shown = run(tmp_path, "d1", "execute", "shop", "--command", "SELECT * FROM orders", **node).stdout
     assert [line.split() for line in shown.splitlines()] == [["ID", "WHAT"], ["1", "tea"]]
-    (tmp_path / "more.sql").write_text("INSERT INTO orders (what) VALUES (NULL);\nSELECT what FROM orders WHERE id = 2;")
+    more = "INSERT INTO orders (what) VALUES (NULL);\nSELECT what FROM orders WHERE id = 2;"
+    (tmp_path / "more.sql").write_text(more)
     shown = run(tmp_path, "d1", "execute", "shop", "--file", "more.sql", **node).stdout
     assert shown.splitlines() == ["no rows; 1 changed", "WHAT", "NULL"]
     assert "either --command" in run(tmp_path, "d1", "execute", "shop", code=2, **node).stderr
