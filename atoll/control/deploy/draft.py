@@ -36,7 +36,7 @@ from atoll.manifests.every import triggers
 from atoll.router import BadPattern, Router, parse_pattern
 from atoll.workers import Version
 
-ABOUT_ITSELF = frozenset({"name", "message", "tag"})  # fields that do not change the worker
+ABOUT_ITSELF = frozenset({"name", "message", "tag", "rollback"})  # fields that do not change the worker
 
 
 @dataclass(frozen=True, slots=True)
