@@ -52,16 +52,17 @@ def rollback_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def _rule(above: str | None, window: str | None, requests: int | None, watch: str | None) -> dict[str, Any] | None:
     if above is None:
-        for option, given in (("window", window), ("min-requests", requests), ("for", watch)):
+        others = {"--rollback-window": window, "--rollback-min-requests": requests, "--rollback-for": watch}
+        for option, given in others.items():
             if given is not None:
-                fail(f"--rollback-{option} needs --rollback-above", "add for example --rollback-above 5%")
+                fail(f"{option} needs --rollback-above", "add for example --rollback-above 5%")
         return None
     percentage = PERCENTAGE.fullmatch(above.strip())
     if percentage is None:
         fail(f"--rollback-above is {above!r}", "write a percentage like 5% or 0.5%")
-    seconds = _seconds("window", window)
+    seconds = _seconds("--rollback-window", window)
     rule: dict[str, Any] = {"above": float(percentage[1])}
-    found = {"window_seconds": seconds, "min_requests": requests, "watch_seconds": _seconds("for", watch)}
+    found = {"window_seconds": seconds, "min_requests": requests, "watch_seconds": _seconds("--rollback-for", watch)}
     if seconds is not None and watch is None:
         found["watch_seconds"] = max(seconds, 600)  # the rule lasts at least as long as its window
     return rule | {name: value for name, value in found.items() if value is not None}
@@ -72,7 +73,7 @@ def _seconds(option: str, text: str | None) -> int | None:
         return None
     found = DURATION.fullmatch(text.strip())
     if found is None:
-        fail(f"--rollback-{option} is {text!r}", "write a time like 90s, 10m, 2h or 1d")
+        fail(f"{option} is {text!r}", "write a time like 90s, 10m, 2h or 1d")
     return int(found[1]) * SECONDS[found[2]]
 
 

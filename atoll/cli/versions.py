@@ -17,6 +17,7 @@ from atoll.cli.options import (
 )
 from atoll.cli.rollback_rule import rollback_options, say_rule, shown_rule
 from atoll.cli.talk import done, echo, fail, paint, say, show_json, show_table, shown_time
+from atoll.cli.version_secrets import tell_lost_secrets, version_secret
 from atoll.cli.workers import ListsByDefault
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ PERCENTAGE = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,2})?)%?")
 
 @click.group(cls=ListsByDefault)
 def versions() -> None:
-    """List, show, upload and deploy versions of a worker. Without a command: list.
+    """List, show, upload and deploy versions of a worker, and change their secrets. Without a command: list.
 
     A deployment gives the traffic of a worker to one version, or splits it between several.
 
@@ -43,6 +44,7 @@ def versions() -> None:
 
 assert isinstance(versions, ListsByDefault)
 versions.takes_argument = True
+versions.add_command(version_secret)
 
 
 @versions.command("list")
@@ -119,13 +121,15 @@ def upload_version(
     project, body, _ = body_of(wanted)
     send_files(client, project, body)
     body |= {name: text for name, text in (("message", message), ("tag", tag)) if text}
+    path = f"/api/workers/{segment(body['name'])}/versions"
     try:
-        path = f"/api/workers/{segment(body['name'])}/versions"
+        before = client.get(path, limit=1)["versions"][0]
         found = client.call("POST", path, body, query={"alias": preview_alias})
     except ApiRefusal as refusal:
         if refusal.status == 404:
             fail(f"there is no worker `{body['name']}` yet", "create it with its first version: atoll deploy")
         raise
+    tell_lost_secrets(client, body["name"], before, found)
     if as_json:
         show_json(found)
         return

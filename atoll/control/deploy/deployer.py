@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -17,7 +17,7 @@ from atoll.api.refusals import ApiCode, Refused, bad_body
 from atoll.control.checks.bindings import refuse_gone_bindings
 from atoll.control.checks.body import DeployBody, checked_name
 from atoll.control.checks.rollback import WantedRollback
-from atoll.control.deploy.draft import Identity, changed_draft, new_draft, secret_draft
+from atoll.control.deploy.draft import Identity, changed_draft, new_draft, secrets_draft
 from atoll.control.deploy.health import Verdict, Watch
 from atoll.control.deploy.pages import with_assets
 from atoll.control.deploy.quotas import script_bytes
@@ -81,6 +81,19 @@ class Deployer(Switching):
         """Store a new version of a worker that gets no traffic. A given alias leads to its preview."""
         name = self._named(id_or_name, body, by)
         return await self._alone(name, self._upload(name, body, by, alias))
+
+    async def upload_secrets(
+        self,
+        id_or_name: str,
+        reference: str,
+        changes: Mapping[str, str | None],
+        by: Caller = LOCAL,
+        message: str = "",
+        tag: str = "",
+    ) -> Deployment:
+        """Store a version with other secrets, without traffic: a copy of the version named by `reference`."""
+        name = self.find(id_or_name, by).name
+        return await self._alone(name, self._upload_secrets(name, reference, changes, message, tag, by))
 
     async def drop_alias(self, id_or_name: str, alias: str, by: Caller = LOCAL) -> None:
         name = self.find(id_or_name, by).name
@@ -166,9 +179,29 @@ class Deployer(Switching):
         if body.rollback is not UNSET:
             raise bad_body(
                 "`rollback` belongs to a deployment, and an uploaded version gets no traffic",
-                "send it with POST …/deployments",
+                "leave it out here, and give it to the deployment",
             )
-        draft = await self._next(name, body, by)
+        return await self._keep(await self._next(name, body, by), by, alias)
+
+    async def _upload_secrets(
+        self, name: str, reference: str, changes: Mapping[str, str | None], message: str, tag: str, by: Caller
+    ) -> Deployment:
+        worker = self.find(name, by)
+        base = self._capped(await self.version(worker, self.reference(worker, reference)))
+        for secret, value in changes.items():
+            if value is None and secret not in base.secrets:
+                hint = f"GET /api/workers/{name}/versions/{base.number}/secrets lists its secrets"
+                text = f"version {base.number} of `{name}` has no secret `{secret[:80]}`"
+                raise Refused(ApiCode.NOT_FOUND, text, hint)
+        identity = Identity(worker.id, name, by.tenant, self._new_id("version"), by.name, self._clock())
+        draft = secrets_draft(base, identity, changes)
+        version, maps = replace(draft.version, tag=tag), await self._store.load_maps(base.version.id)
+        note = draft.message
+        draft = replace(draft, version=version, message=message or note, source_maps=maps)
+        return await self._keep(draft, by, note=note)
+
+    async def _keep(self, draft: Deployment, by: Caller, alias: str = "", note: str = "") -> Deployment:
+        """Check a draft and store it as a version without traffic."""
         drafts, tried = [draft, *self.in_traffic(draft.id)], list[Deployment]()
         self._refuse(drafts, by)
         try:
@@ -179,7 +212,7 @@ class Deployer(Switching):
                 self._refuse(drafts, by)
                 alias = self.previews.checked_alias(drafts[1], alias) if alias else ""
                 checked = replace(draft, handlers=tuple(loaded.handlers), startup_ms=loaded.startup_ms)
-                stored = await self._store.upload(checked, Mark.of(by, self._clock()), alias)
+                stored = await self._store.upload(checked, Mark.of(by, self._clock(), note), alias)
                 lost = self.previews.refresh(drafts[1])
         finally:
             self._retire(tried)
@@ -229,7 +262,7 @@ class Deployer(Switching):
             hint = f"GET /api/workers/{name}/secrets lists the secrets"
             raise Refused(ApiCode.NOT_FOUND, f"`{name}` has no secret `{secret[:80]}`", hint)
         identity = Identity(current.id, name, by.tenant, self._new_id("version"), by.name, self._clock())
-        draft = secret_draft(current, identity, secret, value)
+        draft = secrets_draft(current, identity, {secret: value})
         maps = await self._store.load_maps(current.version.id)
         save = partial(self._store.update, action=f"secret.{'delete' if value is None else 'put'}")
         return await self._activate(replace(draft, source_maps=maps), save, by, secret)
@@ -301,7 +334,8 @@ class Deployer(Switching):
             raise Refused(
                 ApiCode.TRAFFIC_SPLIT,
                 f"the traffic of `{current.name}` is split between versions, and {why}",
-                "give all traffic to one version first: atoll versions deploy VERSION",
+                "give all traffic to one version first: atoll versions deploy VERSION;"
+                " or make a version without traffic: atoll versions secret",
             )
 
     async def _delete(self, name: str, by: Caller) -> None:

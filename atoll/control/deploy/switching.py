@@ -125,6 +125,10 @@ class Switching(Deployed):
             )
         return found
 
+    def reference(self, worker: Deployment, named: str) -> str:
+        """The id or number of a version; `latest` names the newest version, with traffic or without."""
+        return self._store.versions(worker.id, limit=1)[0].id if named == "latest" else named
+
     def restore(self) -> int:
         """Give every stored worker to the router, as at the end of the last run; returns their number."""
         stored, splits = self._store.load_all(), self._store.load_splits()
