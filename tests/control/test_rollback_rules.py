@@ -11,6 +11,7 @@ import pytest
 from control_plane import HELLO, Answer, Clock, Engines, Node
 
 from atoll.api.refusals import ApiCode
+from atoll.asset_files.rows import trim_versions
 from atoll.control.deploy.health import FailureWindow, judged
 from atoll.errors import EngineError, Failure, LoadFailed
 from atoll.observe.meter import STATUS_CLASSES
@@ -312,3 +313,15 @@ async def test_a_deleted_worker_is_not_watched_any_more(node: Node) -> None:
     assert worker is not None
     await node.ask("DELETE", "/api/workers/hello")
     assert node.deployer.health.watch_of(worker.id) is None
+
+
+async def test_versions_in_use_are_kept_when_assets_exceed_their_quota(node: Node) -> None:
+    await worker_with(node, 4)
+    worker = node.deployer.named("hello")
+    assert worker is not None
+    await deploy(node, {2: 50, 1: 50})
+    await deploy(node, {3: 50, 2: 50}, **RULE)  # may return to 2 and 1
+    await node.database.write(lambda connection: connection.execute("UPDATE versions SET assets = '{}'") and None)
+    dropped = await node.database.write(lambda connection: trim_versions(connection, worker.version.tenant, -1))
+    assert dropped == 1
+    assert [row.number for row in node.store.versions(worker.id)] == [3, 2, 1]
