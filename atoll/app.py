@@ -352,7 +352,7 @@ class Node:
     def _make_deployer(self, store: WorkerStore, kinds: Mapping[str, Binding]) -> Deployer:
         found = self.pool.loader, self.router, self.logs, kinds, self.triggers
         access = self.access.tenants, self.access.reserved
-        return Deployer(DeployerParts(self.settings, store, *found, *access, self.files))
+        return Deployer(DeployerParts(self.settings, store, *found, *access, self.files, self.meter))
 
     def _make_triggers(self, bindings: Mapping[str, Binding]) -> Triggers:
         found = {field: bindings[kind].trigger for field, kind in trigger_kinds().items()}

@@ -24,6 +24,11 @@ _PINS: Final = (
     "SELECT 1 FROM versions JOIN workers ON workers.id = worker_id WHERE versions.assets != ''"
     " AND json_extract(versions.assets, '$.manifest') = m.id AND workers.tenant = m.tenant"
 )
+# Versions that the rollback rules of their worker may return to
+_RETURNS: Final = (
+    "SELECT json_extract(share.value, '$[0]') FROM deployments, json_each(rule, '$.target') AS share"
+    " WHERE deployments.worker_id = workers.id AND rule <> '' AND json_extract(rule, '$.state') = 'watching'"
+)
 _ACTIVE: Final = (
     "SELECT m.number FROM workers JOIN versions ON versions.id = active_version JOIN asset_manifests AS m"
     " ON m.tenant = workers.tenant AND m.id = json_extract(versions.assets, '$.manifest')"
@@ -188,12 +193,13 @@ def usage_of(connection: apsw.Connection, tenant: str) -> AssetSize:
 
 
 def trim_versions(connection: apsw.Connection, tenant: str, most: int) -> int:
-    """Delete a tenant's oldest inactive versions with assets until its named files are within a bound."""
+    """Delete a tenant's oldest versions with assets, without those in use, until its named files are within a bound."""
     old = rows(
         connection,
         str,
         "SELECT versions.id FROM workers JOIN versions ON worker_id = workers.id WHERE tenant = ? AND assets != ''"
-        " AND versions.id != active_version ORDER BY versions.created_at, number",
+        " AND versions.id != active_version AND versions.id NOT IN (SELECT version_id FROM traffic)"
+        f" AND versions.id NOT IN ({_RETURNS}) ORDER BY versions.created_at, number",
         tenant,
     )
     dropped = 0

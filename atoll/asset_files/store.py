@@ -15,6 +15,7 @@ import errno
 import logging
 import os
 import shutil
+import threading
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
@@ -77,6 +78,7 @@ class AssetStore:
         self._bounds: dict[str, AssetBound] = {}
         self._uploads: Counter[str] = Counter()
         self._collecting: asyncio.Task[None] | None = None
+        self._preparing = threading.Lock()  # of the threads: the second of two first uploads must not sweep the first
         self._is_ready = False  # the folders are made, and leftovers of a killed node are removed
 
     # Deploys
@@ -200,10 +202,11 @@ class AssetStore:
             self.places.unlink(tenant, digest)
 
     def _make_folders(self) -> None:
-        if not self._is_ready:
-            shutil.rmtree(self.places.incoming, ignore_errors=True)
-            os.makedirs(self.places.incoming, mode=0o700, exist_ok=True)
-            self._is_ready = True
+        with self._preparing:
+            if not self._is_ready:
+                shutil.rmtree(self.places.incoming, ignore_errors=True)
+                os.makedirs(self.places.incoming, mode=0o700, exist_ok=True)
+                self._is_ready = True
 
     async def close(self) -> None:
         if self._collecting is not None:
