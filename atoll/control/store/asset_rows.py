@@ -14,7 +14,8 @@ from atoll.asset_files.rows import FILES, FileRow, find_manifest
 from atoll.assets.manifest import lines_of
 from atoll.assets.rules import NO_WORKER, AssetRules
 from atoll.assets.table import AssetFile, AssetTable, file_of, navigates_to_assets
-from atoll.db.sqlite import database_folder, rows
+from atoll.db.sqlite import database_folder, each_row
+from atoll.pauses import with_pauses
 from atoll.workers import Version
 
 SEND_AGAIN = "deploy the project again: `atoll deploy` sends missing files first"
@@ -25,10 +26,10 @@ def load_files(connection: apsw.Connection, tenant: str, rules: AssetRules) -> d
     manifest = find_manifest(connection, tenant, rules.manifest)
     if manifest is None:
         raise Refused(ApiCode.ASSETS_MISSING, f"there is no manifest {rules.manifest}", SEND_AGAIN)
-    known = {row.hash.hex(): row for row in rows(connection, FileRow, FILES, manifest.number)}
+    known = {row.hash.hex(): row for row in each_row(connection, FileRow, FILES, manifest.number)}
     places = FilePlaces(database_folder(connection))
     files: dict[str, AssetFile] = {}
-    for digest, size, path in lines_of(manifest.text):
+    for digest, size, path in with_pauses(lines_of(manifest.text)):
         row = known[digest]
         if not row.stored or row.size != size:
             raise Refused(ApiCode.ASSETS_MISSING, f"the file {path[:200]} was not uploaded", SEND_AGAIN)
@@ -49,7 +50,7 @@ def list_files(connection: apsw.Connection, tenant: str, manifest: str) -> Liste
     if found is None:
         raise Refused(ApiCode.ASSETS_MISSING, f"there is no manifest {manifest}", SEND_AGAIN)
     places = FilePlaces(database_folder(connection))
-    sizes = {digest: size for digest, size, _ in lines_of(found.text)}
+    sizes = {digest: size for digest, size, _ in with_pauses(lines_of(found.text))}
     return ListedFiles(found.text, [(digest, size, places.of(tenant, digest)) for digest, size in sizes.items()])
 
 
