@@ -13,7 +13,7 @@ from atoll.manifests.config_fields import Finding
 from atoll.workers import Version
 
 
-class Packed(NamedTuple):
+class PackedFiles(NamedTuple):
     """Files on their way into a bundle."""
 
     value: Any  # of the deploy
@@ -23,7 +23,7 @@ class Packed(NamedTuple):
 class ProjectFiles(NamedTuple):
     field: str  # of the config and of the deploy
     send: Callable[[Any, Any, Any], Any]  # (Client, Project, value of the config) -> value of the deploy
-    pack: Callable[[Any, Any, Path], Packed]  # (Project, value of the config, folder of the bundle)
+    pack: Callable[[Any, Any, Path], PackedFiles]  # (Project, value of the config, folder of the bundle)
     send_packed: Callable[[Any, Path, Any], Any]  # (Client, folder of the bundle, value) -> value of the deploy
     # (Project, value of the config) -> what would be sent, in words, and findings about it
     check: Callable[[Any, Any], tuple[str, list[Finding]]]

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from atoll.manifests.project_files import Packed
+from atoll.manifests.project_files import PackedFiles
 from atoll.project.built import TEXT_KINDS, Built, BuiltModule
 from atoll.project.model import Project, ProjectError
 from atoll.project.out import FORMAT, MANIFEST, MODULES, prepare
@@ -34,7 +34,7 @@ def _sent(module: BuiltModule) -> str | dict[str, str]:
 
 
 def write_bundle(
-    project: Project, built: Built, folder: Path, packed: Mapping[str, Packed] = MappingProxyType({})
+    project: Project, built: Built, folder: Path, packed: Mapping[str, PackedFiles] = MappingProxyType({})
 ) -> Path:
     """Write the bundle to `folder`, replacing an old one. Returns the manifest's path. Raises ProjectError.
 

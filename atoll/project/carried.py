@@ -1,7 +1,7 @@
 """The files of static assets in a bundle: `files.sha256` lists them, `files/` has the content of each under its hash.
 
-The list is the text of the manifest that a node keeps (assets/manifest.py), so its SHA-256 is the id that `assets` of
-the bundle names. Contents are stored by hash: a path may be one that this file system cannot hold, and no path of a
+The list is the text of the manifest that a node keeps (assets/manifest.py), so its SHA-256 is the id that the bundle's
+own manifest names. Contents are stored by hash: a path may be one that this file system cannot hold, and no path of a
 node that is not trusted becomes a name on disk.
 """
 
@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from atoll.assets.manifest import HASH, lines_of, manifest_id
 from atoll.assets.paths import fault_of
+from atoll.manifests.every import project_files
 from atoll.project.model import ProjectError
 
-FIELD: Final = "assets"  # of the bundle's manifest
 LIST: Final = "files.sha256"
 FILES: Final = "files"
 MAX_LIST: Final = 128 << 20
@@ -43,8 +44,13 @@ def parse_list(raw: bytes, identity: str) -> list[CarriedFile]:
     return found
 
 
+def named_files(manifest: Mapping[str, Any]) -> Any:
+    """The field of a bundle's manifest that names files, or None."""
+    return next((manifest[field] for field in project_files() if manifest.get(field) is not None), None)
+
+
 def carried_by(folder: Path, value: Any) -> list[CarriedFile] | None:
-    """The files that a bundle has for `assets` of its manifest; None if it only names files of the node it is from."""
+    """The files that a bundle carries for that field; None if they are only on the node that it comes from."""
     try:
         raw = (folder / LIST).read_bytes()
     except FileNotFoundError:

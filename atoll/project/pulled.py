@@ -18,7 +18,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
 from atoll.project.bundle import read_bundle
-from atoll.project.carried import FIELD, FILES, LIST, MAX_LIST, CarriedFile, carried_by
+from atoll.project.carried import FILES, LIST, MAX_LIST, CarriedFile, carried_by, named_files
 from atoll.project.model import ProjectError
 from atoll.project.out import FORMAT, MANIFEST, MODULES
 
@@ -101,7 +101,7 @@ def _extract(stream: IO[bytes], work: Path) -> dict[str, Any]:
             if _copy(tar, info, path) != (file.hash if file else "") and file:
                 raise ValueError(f"the file {info.name} has another hash")
             if info.name == LIST:
-                carried = {f"{FILES}/{each.hash}": each for each in carried_by(work, manifest[FIELD]) or ()}
+                carried = {f"{FILES}/{each.hash}": each for each in carried_by(work, named_files(manifest)) or ()}
                 bounded.expect(carried.values())
                 wanted |= carried.keys()
     if wanted:
@@ -135,6 +135,6 @@ def _names(manifest: dict[str, Any]) -> set[str]:
         names.add(f"{MODULES}/{path}")
         if "source_map_sha256" in entry:
             names.add(f"{MODULES}/{path}.map")
-    if manifest.get(FIELD) is not None:
+    if named_files(manifest) is not None:
         names.add(LIST)
     return names

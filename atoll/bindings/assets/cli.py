@@ -20,7 +20,7 @@ from atoll.bindings.assets.config import ConfigAssets
 from atoll.bindings.assets.folder import HEADERS_FILE, REDIRECTS_FILE, LocalFile, local_files, rule_text
 from atoll.cli.talk import Failed, paint, say
 from atoll.manifests.config_fields import Finding, FindingLevel
-from atoll.manifests.project_files import Packed, ProjectFiles
+from atoll.manifests.project_files import PackedFiles, ProjectFiles
 
 if TYPE_CHECKING:
     from atoll.cli.client import Client
@@ -89,7 +89,7 @@ def send_all(client: Client, files: Sequence[LocalFile], hint: str = CHANGED) ->
     return str(answer["manifest"])
 
 
-def pack(project: Project, wanted: ConfigAssets, out: Path) -> Packed:
+def pack(project: Project, wanted: ConfigAssets, out: Path) -> PackedFiles:
     """Prepare the assets for a bundle in `out`."""
     from atoll.project.carried import FILES as KEPT
     from atoll.project.out import MODULES
@@ -102,7 +102,7 @@ def pack(project: Project, wanted: ConfigAssets, out: Path) -> Packed:
     files, headers, redirects = read_site(folder)
     text = text_of(SentManifest({file.path: SentFile(file.hash, file.size) for file in files})).encode()
     value = {"manifest": manifest_id(text), **field_of(wanted, headers, redirects)}
-    return Packed(value, partial(write_packed, files, text))
+    return PackedFiles(value, partial(write_packed, files, text))
 
 
 def write_packed(files: Sequence[LocalFile], text: bytes, folder: Path) -> None:

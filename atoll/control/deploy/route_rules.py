@@ -39,7 +39,7 @@ class RouteRules:
             raise Refused(
                 ApiCode.NAME_TAKEN,
                 f"the name `{draft.name}` cannot be used: this node answers on {host} itself",
-                "choose another name, or have an operator give that host up: `control_hosts`, or `s3_host` for R2",
+                "choose another name, or have an operator give the node another host: see `atoll config`",
             )
         own, *_ = self._router.claims_of(draft.name, ())
         if self._router.claims.others(own, mine):

@@ -134,7 +134,7 @@ class Switching(Deployed):
         for deployment in stored:  # the settings have changed since, or are those of an older Atoll
             if self._router.has_lost_host(deployment.name):
                 log.warning(
-                    "the worker %s does not answer on %s: the node has that host (see control_hosts and s3_host)",
+                    "the worker %s does not answer on %s: the node has that host itself (`atoll config`)",
                     deployment.name,
                     self._router.own_host(deployment.name),
                 )
