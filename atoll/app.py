@@ -169,7 +169,7 @@ class Node:
         store.sweep_keys()
         events.calls = self.pool = self._make_pool(store, broker)
         memory, count = settings.asset_cache_bytes, self.meter.count_asset
-        self.inner.calls = self.site = Site(self.pool, memory, count, store.asset_files)
+        self.inner.calls = self.site = Site(self.pool, memory, count, store.asset_files, settings.base_domain)
         undo.callback(self.site.close)
         self.supervisor = self._make_supervisor()
         self.triggers = self._make_triggers(bindings)
@@ -382,7 +382,7 @@ class Node:
             explain=self.deployer.maps.failure if self.detail == Detail.STACKS else None,
         )
         server = Server(self.pool, self.router, self._ask_control, options)
-        server.shared.site = self.site
+        server.shared.site, server.shared.ready = self.site, self.site.ready
         return server
 
     async def _drain(self) -> None:

@@ -33,11 +33,11 @@ from atoll.asset_files.rows import (
     collect,
     forget_tenant,
     keep_files,
+    read_manifest,
     trim_versions,
     usage_of,
     wanted_files,
 )
-from atoll.assets.manifest import manifest_id
 from atoll.db.sqlite import Database, DatabaseClosed
 from atoll.errors import AtollError, InvalidArgument, StorageFailed
 
@@ -85,12 +85,10 @@ class AssetStore:
 
     async def add_manifest(self, tenant: str, text: bytes) -> AddedManifest:
         """Store a checked manifest. Raises QuotaExceeded, InvalidArgument."""
-        found = manifest_id(text)
+        found = await self._in_thread(read_manifest, text)
         bound, now = self._bounds.get(tenant, AssetBound()), self._now()
-        missing = await self._database.write(
-            partial(add_manifest, tenant=tenant, manifest=found, text=text, bound=bound, now=now)
-        )
-        return AddedManifest(found, missing)
+        missing = await self._database.write(partial(add_manifest, tenant=tenant, manifest=found, bound=bound, now=now))
+        return AddedManifest(found.id, missing)
 
     async def receive(self, tenant: str, chunks: AsyncIterator[bytes]) -> Uploaded:
         """Store the files of an upload. Those that are complete are kept even if it breaks off or is refused."""

@@ -48,7 +48,7 @@ def deploy(
       atoll deploy dist --profile home
       atoll deploy --rollback-above 5% --rollback-window 2m
     """
-    project, body, secrets = body_of(wanted)
+    source, body, secrets = body_of(wanted)
     if message:
         body["message"] = message
     if tag:
@@ -60,7 +60,7 @@ def deploy(
         if as_json:
             show_json({key: value for key, value in body.items() if key not in ("modules", "source_maps")})
         return
-    send_files(client, project, body)
+    send_files(client, source, body)
     worker = send(client, body, secrets)
     version = worker["version"]
     text = f"deployed {paint(worker['name'], bold=True)}, version {version['number']}"
@@ -73,18 +73,24 @@ def deploy(
         echo(worker["url"])
 
 
-def send_files(client: Client, project: Project | None, body: dict[str, Any]) -> None:
-    """Upload the files of a project that the node does not have; `body` then names them."""
-    for field, value in (project.files if project is not None else {}).items():
-        body[field] = project_files()[field].send(client, project, value)
+def send_files(client: Client, source: Project | Path, body: dict[str, Any]) -> None:
+    """Upload the files of a project or a bundle that the node does not have; `body` then names them."""
+    if isinstance(source, Path):
+        for field, files in project_files().items():
+            if body.get(field) is not None:
+                body[field] = files.send_packed(client, source, body[field])
+        return
+    for field, value in source.files.items():
+        body[field] = project_files()[field].send(client, source, value)
 
 
-def body_of(wanted: WantedProject) -> tuple[Project | None, dict[str, Any], tuple[str, ...]]:
-    """The project, or None for a bundle; the body of its deploy; the secrets that it requires."""
+def body_of(wanted: WantedProject) -> tuple[Project | Path, dict[str, Any], tuple[str, ...]]:
+    """The project, or the folder of a bundle; the body of its deploy; the secrets that it requires."""
     from atoll.project.bundle import deploy_body, is_bundle
 
     if wanted.path is not None and is_bundle(wanted.path):
-        return None, *_bundled_body(wanted, wanted.path)
+        folder = wanted.path if wanted.path.is_dir() else wanted.path.parent
+        return folder, *_bundled_body(wanted, wanted.path)
     project = load_one(wanted)
     built = build_project(project)
     if built.modules:

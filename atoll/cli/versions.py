@@ -118,8 +118,8 @@ def upload_version(
     from atoll.cli.client import ApiRefusal, segment
     from atoll.cli.deploy import body_of, send_files
 
-    project, body, _ = body_of(wanted)
-    send_files(client, project, body)
+    source, body, _ = body_of(wanted)
+    send_files(client, source, body)
     body |= {name: text for name, text in (("message", message), ("tag", tag)) if text}
     path = f"/api/workers/{segment(body['name'])}/versions"
     try:

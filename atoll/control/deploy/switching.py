@@ -146,6 +146,13 @@ class Switching(Deployed):
         self.previews.restore()
         for deployment in filter(self.rules.is_contested, stored):  # deployed under other rules
             log.warning("the worker %s has a host of another tenant: see `atoll routes`", deployment.name)
+        for deployment in stored:  # the settings have changed since, or are those of an older Atoll
+            if self._router.has_lost_host(deployment.name):
+                log.warning(
+                    "the worker %s does not answer on %s: the node has that host itself (`atoll config`)",
+                    deployment.name,
+                    self._router.own_host(deployment.name),
+                )
         self._logs.forget_strangers()
         return len(stored)
 

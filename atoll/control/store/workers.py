@@ -18,7 +18,7 @@ from atoll.api.audit import Mark
 from atoll.assets.rules import AssetRules
 from atoll.assets.table import AssetFile
 from atoll.control.checks.bindings import Kinds
-from atoll.control.store.asset_rows import load_files
+from atoll.control.store.asset_rows import ListedFiles, list_files, load_files
 from atoll.control.store.bundle_rows import StoredModule, list_bundled, read_piece
 from atoll.control.store.deployment_rows import (
     IN_TRAFFIC,
@@ -180,6 +180,10 @@ class WorkerStore:
     async def asset_files(self, tenant: str, rules: AssetRules) -> dict[str, AssetFile]:
         """The files of a manifest, by path. Read by a thread. Raises Refused if the manifest or a file is missing."""
         return await self._database.search(partial(load_files, tenant=tenant, rules=rules))
+
+    async def listed_files(self, tenant: str, rules: AssetRules) -> ListedFiles:
+        """The files of a manifest for a download. Read by a thread. Raises Refused if it is missing."""
+        return await self._database.search(partial(list_files, tenant=tenant, manifest=rules.manifest))
 
     # Changes
 
