@@ -34,6 +34,7 @@ export class Session {
   #lastQuestion = MAIN;
   #failure = null; // { error } once it has ended
   #endAfterMain = null; // the error to end with, once the method call is answered
+  #pinned = null; // capabilities of the other end in the answer that is being written
   #onFree = null;
 
   constructor(channel, number) {
@@ -75,7 +76,13 @@ export class Session {
 
   /** Exports a capability: what describes it in a value. */
   capOut(cap) {
-    if (cap.session === this) return { home: cap.number };
+    if (cap.session === this) {
+      if (this.#pinned !== null) {
+        cap.retain();
+        this.#pinned.push(cap);
+      }
+      return { home: cap.number };
+    }
     let number = this.#numbers.get(cap);
     if (number === undefined) {
       if (this.#exports.size >= MOST_CAPS) throw new RangeError(`One RPC call holds more than ${MOST_CAPS} stubs: dispose some.`);
@@ -212,6 +219,7 @@ export class Session {
     this.#answers.delete(id);
     this.#kept--;
     answer.cap.release();
+    for (const cap of answer.pinned) cap.release();
     this.#tidy();
   }
 
@@ -277,7 +285,7 @@ export class Session {
       const written = await answered;
       if (this.#failure !== null) return null;
       if (written.isKept) {
-        this.#answers.set(id, { cap: written.cap });
+        this.#answers.set(id, { cap: written.cap, pinned: written.pinned });
         this.#kept++;
         this.#expect();
       } else this.#answers.delete(id);
@@ -303,6 +311,8 @@ export class Session {
   #write(value) {
     const root = handleOf(value)?.cap;
     root?.retain(); // sending a stub disposes it
+    // The other end must not get a release of what it is sent back before the answer. Answers to method calls come by another way.
+    const pinned = (this.#pinned = []);
     try {
       const written = writeValue(value, this, true);
       const isDisposable = typeof value === "object" && value !== null && typeof value[Symbol.dispose] === "function";
@@ -310,8 +320,12 @@ export class Session {
       if (!isKept) return { ...written, isKept };
       const cap = root ?? written.root ?? new LocalCap(written.copy ?? value, { disposable: isDisposable ? value : null });
       cap.retain();
-      return { ...written, isKept, cap };
+      return { ...written, isKept, cap, pinned };
+    } catch (error) {
+      for (const cap of pinned) cap.release();
+      throw error;
     } finally {
+      this.#pinned = null;
       root?.release();
     }
   }

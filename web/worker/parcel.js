@@ -40,10 +40,13 @@ class Writing {
   #parts = []; // { facts, take } of each platform object and stub, in V8's order
   #refusedByV8 = false;
   #copies = new Map(); // object -> its copy or placeholder
+  #value;
+  root = undefined; // the capability that the value itself is
   handles = []; // of the stubs in the value
   caps = 0;
 
-  constructor(session) {
+  constructor(value, session) {
+    this.#value = value;
     this.#session = session;
   }
 
@@ -73,7 +76,11 @@ class Writing {
 
   #partFor(object) {
     if (object instanceof Placeholder) return this.#stub(object.cap);
-    if (object instanceof RpcTarget) return this.#stub(new LocalCap(object));
+    if (object instanceof RpcTarget) {
+      const cap = new LocalCap(object);
+      if (object === this.#value) this.root = cap;
+      return this.#stub(cap);
+    }
     const part = interfaceOf(object) === undefined ? undefined : describePart(object, this.#session);
     if (part === undefined) throw notSerializable(nameOf(object));
     return part;
@@ -149,7 +156,7 @@ const needsCopy = (value) => typeof value === "function" || (typeof value === "o
  * capability if the value itself is one. With `moves` the stubs in it are disposed here.
  */
 export function writeValue(value, session, moves) {
-  const writing = new Writing(session);
+  const writing = new Writing(value, session);
   try {
     let bytes;
     let copy = undefined;
@@ -160,7 +167,7 @@ export function writeValue(value, session, moves) {
       bytes = writing.serialize(copy);
     }
     const { parts, caps, handles } = writing;
-    const root = copy instanceof Placeholder ? copy.cap : undefined;
+    const root = copy instanceof Placeholder ? copy.cap : writing.root;
     const written = parts.length > 0 ? writeParts(bytes, parts) : { bytes, pipes: NONE, sent: NONE };
     checkSize(written.bytes.length);
     if (moves) for (const handle of handles) handle.dispose();
