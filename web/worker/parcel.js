@@ -70,7 +70,7 @@ class Writing {
 
   #describe(object) {
     const part = this.#partFor(object);
-    this.#parts.push(part);
+    if (part !== undefined) this.#parts.push(part);
     return part;
   }
 
@@ -81,7 +81,9 @@ class Writing {
       if (object === this.#value) this.root = cap;
       return this.#stub(cap);
     }
-    const part = interfaceOf(object) === undefined ? undefined : describePart(object, this.#session);
+    const isPlatform = interfaceOf(object) !== undefined;
+    if (!isPlatform && object instanceof Error) return undefined; // V8 writes it
+    const part = isPlatform ? describePart(object, this.#session) : undefined;
     if (part === undefined) throw notSerializable(nameOf(object));
     return part;
   }

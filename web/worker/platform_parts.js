@@ -82,6 +82,7 @@ function describeSignal(signal, session) {
     read() {
       if (isSent) return Promise.resolve(null);
       isSent = true;
+      if (signal.aborted) return Promise.resolve(bytesOf(signal.reason)); // since the call was made
       return new Promise((resolve) => addAbortAlgorithm(signal, (reason) => resolve(bytesOf(reason))));
     },
     cancel() {},
