@@ -115,7 +115,9 @@ export class Channel {
 
   /** The call is over. */
   close() {
-    for (const session of [...this.#sessions.values()]) session.end(new Error("Network connection lost."));
+    for (const session of [...this.#sessions.values()]) {
+      if (session.isInUse) session.end(new Error("Network connection lost."));
+    }
   }
 }
 

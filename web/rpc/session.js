@@ -19,15 +19,21 @@ import { MAIN, Question, RemoteCap } from "./question.js";
 import { handleOf, makeStub } from "./stubs.js";
 
 const NOTHING = new Uint8Array(0);
+const NONE = new Map(); // a table that was never written to: most sessions are one call with plain values
 const MOST_CAPS = 10_000; // exports or imports of a session
 const MOST_RUNNING = 1_000; // calls of the other end that run here
 
+function brokenRules() {
+  return new Error("The other worker broke the rules of RPC.");
+}
+
 export class Session {
-  #exports = new Map(); // number -> { cap, count }
-  #numbers = new Map(); // exported cap -> its number
-  #imports = new Map(); // number -> RemoteCap
-  #questions = new Map(); // id -> Question
-  #answers = new Map(); // id -> { cap }, a promise of it while the call runs
+  #exports = NONE; // number -> { cap, count }
+  #numbers = NONE; // exported cap -> its number
+  #imports = NONE; // number -> RemoteCap
+  #main = null; // the question that the method call is, while it is open
+  #questions = NONE; // id -> Question, all others
+  #answers = NONE; // id -> { cap }, a promise of it while the call runs
   #kept = 0; // answers that the other end has to release
   #running = 0;
   #lastExport = 0;
@@ -46,13 +52,17 @@ export class Session {
     return this.#exports.size > 0;
   }
 
+  get isInUse() {
+    return this.expects || this.#imports.size > 0 || this.#answers.size > 0;
+  }
+
   get hasImports() {
     return this.#imports.size > 0;
   }
 
   /** Whether the other end may send something that matters. */
   get expects() {
-    return this.#questions.size > 0 || this.#exports.size > 0 || this.#kept > 0;
+    return this.#main !== null || this.#questions.size > 0 || this.#exports.size > 0 || this.#kept > 0;
   }
 
   /** Whether the other end still holds something of this one. The callee of a session stays open meanwhile. */
@@ -87,6 +97,7 @@ export class Session {
     if (number === undefined) {
       if (this.#exports.size >= MOST_CAPS) throw new RangeError(`One RPC call holds more than ${MOST_CAPS} stubs: dispose some.`);
       number = ++this.#lastExport;
+      if (this.#exports === NONE) [this.#exports, this.#numbers] = [new Map(), new Map()];
       this.#numbers.set(cap, number);
       this.#exports.set(number, { cap, count: 0 });
       cap.retain();
@@ -109,6 +120,7 @@ export class Session {
       return makeStub(own.cap);
     }
     if (!Number.isSafeInteger(number) || this.#imports.size >= MOST_CAPS) throw new TypeError("The other worker sent too many stubs.");
+    if (this.#imports === NONE) this.#imports = new Map();
     let cap = this.#imports.get(number);
     if (cap === undefined) this.#imports.set(number, (cap = new RemoteCap(this, number)));
     cap.received++;
@@ -129,15 +141,15 @@ export class Session {
 
   /** The question that a method call is; `answered` and `failed` end it. */
   begin() {
-    const question = new Question(this, MAIN, 1);
-    this.#questions.set(MAIN, question);
-    return question;
+    this.#main = new Question(this, MAIN, 1);
+    return this.#main;
   }
 
   ask(target, path, args, level) {
     if (this.#failure !== null) throw this.#failure.error;
     const bytes = args === null ? NOTHING : writeValue(args, this, movesParameters()).bytes;
     const question = new Question(this, ++this.#lastQuestion, level);
+    if (this.#questions === NONE) this.#questions = new Map();
     this.#questions.set(question.id, question);
     this.channel.post(this, args === null ? "g" : "c", question.id, target, path, bytes);
     this.#expect();
@@ -150,9 +162,8 @@ export class Session {
 
   /** The answer to a question has come. */
   answered(id, bytes, isKept) {
-    const question = this.#questions.get(id);
+    const question = this.#take(id);
     if (question === undefined) return;
-    this.#questions.delete(id);
     try {
       question.resolve(readResult(bytes, this, isKept ? () => this.#releaseAnswer(id) : null), isKept);
     } catch (error) {
@@ -163,11 +174,22 @@ export class Session {
   }
 
   failed(id, error) {
-    const question = this.#questions.get(id);
+    const question = this.#take(id);
     if (question === undefined) return;
-    this.#questions.delete(id);
     question.reject(error);
     this.#tidy();
+  }
+
+  /** The question of a number that came from the other end; it is answered now. */
+  #take(id) {
+    if (id === MAIN) {
+      const main = this.#main ?? undefined;
+      this.#main = null;
+      return main;
+    }
+    const question = this.#questions.get(id);
+    this.#questions.delete(id);
+    return question;
   }
 
   #releaseAnswer(id) {
@@ -184,6 +206,7 @@ export class Session {
 
   receive(kind, id, target, path, bytes) {
     if (kind === "c" || kind === "g") this.#receiveCall(id, target, path, kind === "c" ? bytes : null);
+    else if (id === MAIN && (kind === "r" || kind === "t")) this.end(brokenRules()); // that answer does not come this way
     else if (kind === "r") this.answered(id, bytes, target === 1);
     else if (kind === "t") this.failed(id, makeThrown(JSON.parse(decodeText(bytes))));
     else if (kind === "x") this.#receiveRelease(target, id);
@@ -192,7 +215,7 @@ export class Session {
 
   /** The answer to the method call itself travels by another way, and may be behind. */
   #receiveEnd(error) {
-    if (this.#questions.has(MAIN)) this.#endAfterMain = error;
+    if (this.#main !== null) this.#endAfterMain = error;
     else this.end(error);
   }
 
@@ -225,14 +248,14 @@ export class Session {
 
   /** A session without stubs and questions receives nothing any more. */
   #tidy() {
-    if (this.#endAfterMain !== null && !this.#questions.has(MAIN)) this.end(this.#endAfterMain);
+    if (this.#endAfterMain !== null && this.#main === null) this.end(this.#endAfterMain);
     this.checkHeld();
     if (this.number !== 0 && !this.expects && this.#imports.size === 0) this.channel.remove(this);
   }
 
   #receiveCall(id, target, path, bytes) {
     if (id === MAIN || this.#answers.has(id)) {
-      this.end(new Error("The other worker broke the rules of RPC: it asked two questions under one number."));
+      this.end(brokenRules());
       return;
     }
     const exported = target >= 0 ? this.#exports.get(target) : this.#answers.get(-1 - target);
@@ -280,15 +303,13 @@ export class Session {
     const answered = running.then((value) => this.#write(value)).finally(() => read?.finish());
     const caps = answered.then(({ cap }) => ({ cap }));
     caps.catch(() => {});
+    if (this.#answers === NONE) this.#answers = new Map();
     this.#answers.set(id, caps);
     try {
       const written = await answered;
       if (this.#failure !== null) return null;
-      if (written.isKept) {
-        this.#answers.set(id, { cap: written.cap, pinned: written.pinned });
-        this.#kept++;
-        this.#expect();
-      } else this.#answers.delete(id);
+      if (written.isKept) this.#keep(id, written);
+      else this.#answers.delete(id);
       if (id !== MAIN && written.sent.length > 0) this.#hold(Promise.allSettled(written.sent));
       return written;
     } catch (error) {
@@ -297,6 +318,20 @@ export class Session {
     } finally {
       this.checkHeld();
     }
+  }
+
+  #keep(id, { cap, pinned }) {
+    if (this.#answers === NONE) this.#answers = new Map();
+    this.#answers.set(id, { cap, pinned });
+    this.#kept++;
+    this.#expect();
+  }
+
+  /** The answer of a method call without stubs in its arguments: nobody can have asked about it yet. */
+  answerMain(value) {
+    const written = this.#write(value);
+    if (written.isKept) this.#keep(MAIN, written);
+    return written;
   }
 
   /** Stays open until the streams in an answer are sent. */
@@ -317,10 +352,10 @@ export class Session {
       const written = writeValue(value, this, true);
       const isDisposable = typeof value === "object" && value !== null && typeof value[Symbol.dispose] === "function";
       const isKept = written.caps > 0 || isDisposable;
-      if (!isKept) return { ...written, isKept };
+      if (!isKept) return Object.assign(written, { isKept });
       const cap = root ?? written.root ?? new LocalCap(written.copy ?? value, { disposable: isDisposable ? value : null });
       cap.retain();
-      return { ...written, isKept, cap, pinned };
+      return Object.assign(written, { isKept, cap, pinned });
     } catch (error) {
       for (const cap of pinned) cap.release();
       throw error;
@@ -335,14 +370,14 @@ export class Session {
     if (this.#failure !== null) return;
     this.#failure = { error };
     this.channel.remove(this);
-    const questions = [...this.#questions.values()];
-    this.#questions.clear();
-    for (const question of questions) question.reject(error);
+    const questions = this.#questions;
+    this.#questions = NONE;
+    this.#take(MAIN)?.reject(error);
+    for (const question of questions.values()) question.reject(error);
     for (const { cap } of this.#exports.values()) cap.release();
-    this.#exports.clear();
-    this.#numbers.clear();
+    this.#exports = this.#numbers = NONE;
     for (const answer of this.#answers.values()) if (!(answer instanceof Promise)) answer.cap.release();
-    this.#answers.clear();
+    this.#answers = NONE;
     this.#kept = 0;
     this.checkHeld();
   }

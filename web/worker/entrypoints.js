@@ -40,14 +40,26 @@ export function methodRunner(head, body) {
 
 async function runMethod(meta, body, call) {
   const target = entrypoint(meta.entrypoint);
-  const channel = lazy("rpc/channel.js").channelOf(call);
-  const session = channel.inbound();
+  const context = createContext(call, meta.props);
   const isRead = body === null || body.length === 0; // see rpc/service_stub.js
-  const read = isRead ? null : lazy("worker/parcel.js").readValue(body, session);
   const path = meta.path === undefined ? [meta.method] : [meta.method, ...meta.path];
-  const written = await session.answer(0, read, use(target, path, isRead ? null : read.value, createContext(call, meta.props)));
-  if (written === null) return { bytes: new Uint8Array(0), sent: [], isKept: false }; // the caller is gone
-  if (session.hasImports) channel.attach();
+  const { isPlain, isPrimitive, readValue, writeValue } = lazy("worker/parcel.js");
+  const { channelOf } = lazy("rpc/channel.js");
+  let session;
+  let written;
+  if (isRead || isPlain(body)) {
+    const value = await use(target, path, isRead ? null : readValue(body, null).value, context);
+    if (isPrimitive(value)) return writeValue(value, null, true); // needs no session
+    session = channelOf(call).inbound();
+    written = session.answerMain(value);
+  } else {
+    const channel = channelOf(call);
+    session = channel.inbound();
+    const read = readValue(body, session);
+    written = await session.answer(0, read, use(target, path, read.value, context));
+    if (written === null) return { bytes: new Uint8Array(0), sent: [], isKept: false }; // the caller is gone
+    if (session.hasImports) channel.attach();
+  }
   const sent = session.isHeld ? [...written.sent, session.untilFree()] : written.sent;
   return { bytes: written.bytes, sent, isKept: written.isKept };
 }

@@ -150,6 +150,20 @@ class Writing {
   }
 }
 
+export const isPrimitive = (value) => (typeof value !== "object" || value === null) && typeof value !== "function" && typeof value !== "symbol";
+
+/** Whether a value is a primitive, or a short list of them, such as the arguments of most calls. */
+function isSimple(value) {
+  if (isPrimitive(value)) return true;
+  return Array.isArray(value) && !native.isProxy(value) && value.length <= 8 && Object.keys(value).length === value.length && value.every(isPrimitive);
+}
+
+function writeSimple(value) {
+  const [bytes] = native.serialize(value, cloneError, notSerializable);
+  checkSize(bytes.length);
+  return { bytes, pipes: NONE, sent: NONE, caps: 0, copy: undefined, root: undefined };
+}
+
 const needsCopy = (value) => typeof value === "function" || (typeof value === "object" && value !== null && native.isProxy(value));
 
 /**
@@ -158,6 +172,7 @@ const needsCopy = (value) => typeof value === "function" || (typeof value === "o
  * capability if the value itself is one. With `moves` the stubs in it are disposed here.
  */
 export function writeValue(value, session, moves) {
+  if (isSimple(value)) return writeSimple(value);
   const writing = new Writing(value, session);
   try {
     let bytes;
@@ -173,7 +188,7 @@ export function writeValue(value, session, moves) {
     const written = parts.length > 0 ? writeParts(bytes, parts) : { bytes, pipes: NONE, sent: NONE };
     checkSize(written.bytes.length);
     if (moves) for (const handle of handles) handle.dispose();
-    return { ...written, caps, copy, root };
+    return { bytes: written.bytes, pipes: written.pipes, sent: written.sent, caps, copy, root };
   } catch (error) {
     writing.undo();
     throw error;
@@ -235,6 +250,11 @@ function lengthOf({ length }) {
 }
 
 const nothing = () => {};
+
+/** Whether a serialized value has neither platform objects nor stubs. */
+export function isPlain(whole) {
+  return whole[0] === PLAIN;
+}
 
 /** What writeValue() serialized: { value, finish() }. finish() disposes the stubs in the value. */
 export function readValue(whole, session) {

@@ -37,11 +37,14 @@ class MethodAnswer(Later):
             self._session.end()
             raise
 
+        session, pipes, names = self._session, self._pipes, self._names
+
         def on_end() -> None:
+            call.on_end = None
             scope.forget(number)
-            self._session.response_ended()
-            if self._names is not None:
-                self._pipes.drop_unread(self._names)
+            session.response_ended()
+            if names is not None:
+                pipes.drop_unread(names)
 
         call.on_end = on_end
         call.listen(self._on_answer)

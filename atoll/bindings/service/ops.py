@@ -100,7 +100,8 @@ class Service(Binding):
 
 def checked_path(path: object) -> list[str]:
     """The names after the first one: `env.API.first.second.third()`."""
-    if isinstance(path, list) and 0 < len(path) < MAX_PATH:
-        if all(isinstance(name, str) and len(name) <= MAX_NAME for name in path):
-            return path
-    raise InvalidArgument(f"an RPC path has more than {MAX_PATH} names, or is malformed")
+    if not isinstance(path, list) or not all(isinstance(name, str) and len(name) <= MAX_NAME for name in path):
+        raise InvalidArgument("an RPC path is malformed")
+    if 0 < len(path) < MAX_PATH:
+        return path
+    raise InvalidArgument(f"an RPC path has more than {MAX_PATH} names")

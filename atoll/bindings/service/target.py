@@ -14,7 +14,6 @@ from atoll.errors import InvalidArgument, NotGranted
 from atoll.wire.generated import Event
 from atoll.workers import Version
 
-
 IDENTIFIER = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]{0,254}")
 MAX_PROPS = 16 << 10
 EXPORT = "exports "  # begins the name of an own entry point, where otherwise the name of a binding stands
