@@ -44,7 +44,7 @@ export class LocalCap {
   #dispose() {
     const disposable = this.#disposable;
     if (disposable === null || typeof disposable[Symbol.dispose] !== "function") return;
-    inCall(this.owner, () => queueMicrotask(() => disposable[Symbol.dispose]()));
+    inCall(this.owner, () => Promise.resolve().then(() => disposable[Symbol.dispose]()));
   }
 
   /** Calls the target itself, for another worker. Values are not copied. */

@@ -1,6 +1,6 @@
 """pipe: a stream in the arguments or the result of a method call, from one worker to another of the same tenant.
 
-    pipe.open    make a pipe to write to, or with `reads` to read from; the worker chooses its name, which only the other learns
+    pipe.open    make a pipe to write to, or with `reads` to read from; only the two workers learn its name
     pipe.write   a piece, or the end; the reply is the back-pressure
     pipe.read    the next piece
     pipe.cancel  the reader needs no more

@@ -1,7 +1,7 @@
 """Messages of RPC sessions, checked: the engines that send them are hostile.
 
-A batch is {"m": [[session, kind, id, target, path, size], ...]} and the bodies of all messages, joined. Bodies are values that
-only engines understand. `web/rpc/session.js` describes the kinds.
+A batch is {"m": [[session, kind, id, target, path, size], ...]} and the bodies of all messages, joined. Bodies are
+values that only engines understand. `web/rpc/session.js` describes the kinds.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MAX_VALUE = (32 << 20) + (1 << 20)  # bytes: a value of 32 MiB and its platform 
 OVERHEAD = 256  # bytes of memory that a message takes besides its texts
 
 
-class Message(NamedTuple):
+class RpcMessage(NamedTuple):
     session: int  # the number of the session at the end that sends or receives it
     kind: str
     id: int  # of a call, at the side that made it
@@ -39,7 +39,7 @@ class Message(NamedTuple):
 Described = tuple[int, str, int, int, list[str], int]
 
 
-def read_batch(meta: dict[str, Any], body: bytes) -> list[Message]:
+def read_batch(meta: dict[str, Any], body: bytes) -> list[RpcMessage]:
     """The messages of one rpc.send. InvalidArgument if any field is wrong."""
     try:
         described = msgspec.convert(meta.get("m"), list[Described])
@@ -47,7 +47,7 @@ def read_batch(meta: dict[str, Any], body: bytes) -> list[Message]:
         raise InvalidArgument("the messages of an RPC session are malformed") from None
     if len(described) > MAX_BATCH:
         raise InvalidArgument(f"more than {MAX_BATCH} messages of RPC sessions are sent at once")
-    batch: list[Message] = []
+    batch: list[RpcMessage] = []
     at = 0
     for session, kind, number, target, path, size in described:
         if kind not in SENT or not 0 <= session <= MAX_NUMBER or not 0 <= number <= MAX_NUMBER:
@@ -56,7 +56,7 @@ def read_batch(meta: dict[str, Any], body: bytes) -> list[Message]:
             raise InvalidArgument("the messages of an RPC session are malformed")
         if len(path) > MAX_PATH or any(len(name) > MAX_NAME for name in path):
             raise InvalidArgument(f"an RPC path has more than {MAX_PATH} names, or a name is too long")
-        batch.append(Message(session, kind, number, target, path, body[at : at + size]))
+        batch.append(RpcMessage(session, kind, number, target, path, body[at : at + size]))
         at += size
     if at != len(body):
         raise InvalidArgument("the messages of an RPC session are malformed")

@@ -1,11 +1,11 @@
 """RPC sessions: what one method call and its stubs send between the calls of two workers.
 
-A session begins with a method call (`service.call`) and joins two calls: the caller's and the callee's. Each call has one
-`Ends`, with one inbox for the messages of all its sessions. The caller numbers its sessions; number 0 is the callee's end of
-the session it was called by. A session ends with either call.
+A session begins with a method call (`service.call`) and joins two calls: the caller's and the callee's. Each call has
+one `RpcEnds`, with one inbox for the messages of all its sessions. The caller numbers its sessions; number 0 is the
+callee's end of the session it was called by. A session ends with either call.
 
-Python carries messages and knows neither values nor capability tables: those are in the engines (web/rpc). It bounds what
-waits here, checks every number, and counts calls as subrequests of the worker that makes them.
+Python carries messages and knows neither values nor capability tables: those are in the engines (web/rpc). It bounds
+what waits here, checks every number, and counts calls as subrequests of the worker that makes them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Callable
 import msgspec
 
 from atoll.bindings.base import Later, Reply
-from atoll.bindings.rpc.messages import CALL, ENDED, GET, MAX_NUMBER, RELEASE, THROW, Message
+from atoll.bindings.rpc.messages import CALL, ENDED, GET, MAX_NUMBER, RELEASE, THROW, RpcMessage
 from atoll.bindings.scope import CallScope
 from atoll.errors import InvalidArgument, QuotaExceeded
 
@@ -32,7 +32,7 @@ class Inbox:
     __slots__ = ("_messages", "_parked", "_size", "receiver")
 
     def __init__(self) -> None:
-        self._messages: deque[Message] = deque()
+        self._messages: deque[RpcMessage] = deque()
         self._size = 0
         self._parked: deque[Sending] = deque()
         self.receiver: Later | None = None
@@ -41,7 +41,7 @@ class Inbox:
     def is_full(self) -> bool:
         return self._size > ROOM
 
-    def put(self, message: Message) -> None:
+    def put(self, message: RpcMessage) -> None:
         self._messages.append(message)
         self._size += message.cost
 
@@ -91,20 +91,20 @@ class Inbox:
             sending.go()
 
 
-class Session:
+class RpcSession:
     """One session: the two calls it joins."""
 
     __slots__ = ("_early", "callee", "caller", "is_over", "is_used", "number")
 
-    def __init__(self, caller: Ends, number: int, is_used: bool) -> None:
+    def __init__(self, caller: RpcEnds, number: int, is_used: bool) -> None:
         self.caller = caller
         self.number = number  # at the caller
-        self.callee: Ends | None = None  # set by its first op of a session
+        self.callee: RpcEnds | None = None  # set by its first op of a session
         self.is_over = False
         self.is_used = is_used  # the caller has sent stubs or messages, so it must learn of the end
         self._early: Inbox | None = None  # messages for a callee that has not used the session yet
 
-    def attach(self, callee: Ends) -> None:
+    def attach(self, callee: RpcEnds) -> None:
         self.callee = callee
         early, self._early = self._early, None
         if early is not None:
@@ -132,36 +132,36 @@ class Session:
         if self._early is not None:
             self._early.drop()
         if self.is_used and not self.caller.is_over:
-            self.caller.inbox.put(Message(self.number, ENDED, 0, 0, [], thrown("Error", why)))
+            self.caller.inbox.put(RpcMessage(self.number, ENDED, 0, 0, [], thrown("Error", why)))
             self.caller.inbox.wake()
 
 
-class Ends:
+class RpcEnds:
     """The ends of all sessions of one call."""
 
     def __init__(self, scope: CallScope) -> None:
         self.scope = scope
         self.inbox = Inbox()
         self.is_over = False
-        self.sessions: dict[int, Session] = {}  # those that this call began, by its numbers
-        self._inbound = scope.session if isinstance(scope.session, Session) else None
+        self.sessions: dict[int, RpcSession] = {}  # those that this call began, by its numbers
+        self._inbound = scope.session if isinstance(scope.session, RpcSession) else None
         if self._inbound is not None:
             self._inbound.attach(self)
 
-    def open(self, number: object, *, is_used: bool) -> Session:
+    def open(self, number: object, *, is_used: bool) -> RpcSession:
         """A new session of a method call that this call makes. The number comes from the worker."""
         if not isinstance(number, int) or not 0 < number <= MAX_NUMBER or number in self.sessions:
             raise InvalidArgument("the number of an RPC session is malformed, or is used already")
         if len(self.sessions) >= MAX_SESSIONS:
             raise QuotaExceeded(f"more than {MAX_SESSIONS} method calls are open in one request: dispose stubs")
-        session = self.sessions[number] = Session(self, number, is_used)
+        session = self.sessions[number] = RpcSession(self, number, is_used)
         return session
 
-    def find(self, number: int) -> Session | None:
+    def find(self, number: int) -> RpcSession | None:
         found = self._inbound if number == 0 else self.sessions.get(number)
         return None if found is None or found.is_over else found
 
-    def send(self, batch: list[Message]) -> Reply | Later:
+    def send(self, batch: list[RpcMessage]) -> Reply | Later:
         sending = Sending(self, batch)
         sending.go()
         return Reply() if sending.is_done else sending
@@ -189,7 +189,7 @@ class Sending(Later):
 
     __slots__ = ("_at", "_batch", "_ends", "is_done")
 
-    def __init__(self, ends: Ends, batch: list[Message]) -> None:
+    def __init__(self, ends: RpcEnds, batch: list[RpcMessage]) -> None:
         super().__init__()
         self._ends = ends
         self._batch = batch
@@ -215,7 +215,7 @@ class Sending(Later):
             self.is_done = True
             self.settle(Reply())
 
-    def _place(self, message: Message) -> tuple[Inbox, Message] | None:
+    def _place(self, message: RpcMessage) -> tuple[Inbox, RpcMessage] | None:
         """The inbox for a message, and the message as it is seen there. None: there is nobody to receive it."""
         ends = self._ends
         session = ends.find(message.session)

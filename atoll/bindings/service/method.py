@@ -6,7 +6,7 @@ import asyncio
 
 from atoll.bindings.base import Later, Reply
 from atoll.bindings.pipe.ops import PipeBinding
-from atoll.bindings.rpc.sessions import Session
+from atoll.bindings.rpc.sessions import RpcSession
 from atoll.bindings.scope import CallScope
 from atoll.bindings.services import MethodCall
 from atoll.errors import CalleeFailed, Failure, NetworkError
@@ -16,7 +16,7 @@ from atoll.wire.generated import ErrorCode
 class MethodAnswer(Later):
     __slots__ = ("_call", "_names", "_pipes", "_session", "_task")
 
-    def __init__(self, call: MethodCall, pipes: PipeBinding, names: object, session: Session) -> None:
+    def __init__(self, call: MethodCall, pipes: PipeBinding, names: object, session: RpcSession) -> None:
         super().__init__()
         self._call = call
         self._pipes = pipes

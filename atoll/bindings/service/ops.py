@@ -1,8 +1,8 @@
 """service: methods of another worker's entry points. Its fetch() is fetch.start with the name of the binding.
 
 Arguments and results are bytes that only engines understand; Python knows only their target. Streams in them are pipes
-(bindings/pipe). A method call lasts until the streams in its result are sent and the stubs in it are disposed: meanwhile its
-session (bindings/rpc) carries calls of those stubs.
+(bindings/pipe). A method call lasts until the streams in its result are sent and the stubs in it are disposed:
+meanwhile its session (bindings/rpc) carries calls of those stubs.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import msgspec
 from atoll.bindings.base import Binding, Later, OpCall, op
 from atoll.bindings.pipe.ops import PipeBinding
 from atoll.bindings.rpc.messages import MAX_NAME, MAX_PATH, MAX_VALUE
-from atoll.bindings.rpc.sessions import Ends
+from atoll.bindings.rpc.sessions import RpcEnds
 from atoll.bindings.service.method import MethodAnswer
 from atoll.bindings.service.target import IDENTIFIER, MAX_PROPS, ServiceTarget, callee_of, is_export, target_of
 from atoll.bindings.services import InnerRequest, Services
@@ -65,7 +65,7 @@ class Service(Binding):
         scope, meta = call.scope, call.meta
         target, head = self._address(scope.version, name, meta.get("method"), meta.get("path"))
         callee = callee_of(self._workers, scope.version, target)
-        session = scope.local(Ends).open(meta.get("session"), is_used=meta.get("caps") is True)
+        session = scope.local(RpcEnds).open(meta.get("session"), is_used=meta.get("caps") is True)
         try:
             inner = self._inner.method(
                 InnerRequest(callee, head, call.body, True, scope.hops, RPC, scope, session=session)

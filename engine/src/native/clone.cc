@@ -202,9 +202,9 @@ void StructuredClone(const Arguments& args) {
   }
 }
 
-// serialize(value, makeError, describeHost, asksBare) -> [bytes, hosts]: for another isolate. `hosts` are the results of
-// describeHost for the platform objects, in the order in which deserialize needs them. With `asksBare` describeHost is
-// also called for objects without a prototype.
+// serialize(value, makeError, describeHost, asksBare) -> [bytes, hosts]: for another isolate. `hosts` are the results
+// of describeHost for the platform objects, in the order in which deserialize needs them. With `asksBare` describeHost
+// is also called for objects without a prototype.
 void Serialize(const Arguments& args) {
   v8::Isolate* isolate = args.GetIsolate();
   if (args.Length() < 3 || !args[1]->IsFunction() || !args[2]->IsFunction()) {

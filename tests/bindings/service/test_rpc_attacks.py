@@ -12,7 +12,7 @@ import pytest_asyncio
 
 from atoll.bindings.base import Later, OpCall, Reply
 from atoll.bindings.rpc.messages import MAX_BATCH, MAX_PATH, read_batch
-from atoll.bindings.rpc.sessions import MAX_SESSIONS, ROOM, Ends, Session
+from atoll.bindings.rpc.sessions import MAX_SESSIONS, ROOM, RpcEnds, RpcSession
 from atoll.bindings.scope import CallScope
 from atoll.bindings.service.target import export_of, target_of
 from atoll.errors import InvalidArgument, NotGranted, QuotaExceeded
@@ -54,14 +54,14 @@ async def test_malformed_messages_are_refused(meta: dict[str, Any]) -> None:
         read_batch(meta, b"body")
 
 
-def joined(limits: Limits | None = None) -> tuple[Ends, Ends, Session]:
+def joined(limits: Limits | None = None) -> tuple[RpcEnds, RpcEnds, RpcSession]:
     """The two ends of a session: its caller's and its callee's."""
     version = script("", name="x", limits=limits or Limits())
-    caller = CallScope(version).local(Ends)
+    caller = CallScope(version).local(RpcEnds)
     session = caller.open(7, is_used=True)
     scope = CallScope(version)
     scope.session = session
-    return caller, scope.local(Ends), session
+    return caller, scope.local(RpcEnds), session
 
 
 def batch(*messages: list[Any], body: bytes = b"") -> Any:
@@ -70,7 +70,7 @@ def batch(*messages: list[Any], body: bytes = b"") -> Any:
 
 async def test_messages_to_sessions_of_others_arrive_nowhere() -> None:
     caller, callee, _ = joined()
-    stranger = CallScope(script("", name="y")).local(Ends)
+    stranger = CallScope(script("", name="y")).local(RpcEnds)
     assert isinstance(stranger.send(batch(message(session=7), message(kind="r", session=0))), Reply)
     assert callee.inbox.is_empty and caller.inbox.is_empty
     reply = stranger.receive()  # the stranger learns that there is nobody, and nothing else
@@ -78,7 +78,7 @@ async def test_messages_to_sessions_of_others_arrive_nowhere() -> None:
 
 
 async def test_session_numbers_are_checked_and_bounded() -> None:
-    ends = CallScope(script("", name="x")).local(Ends)
+    ends = CallScope(script("", name="x")).local(RpcEnds)
     for number in (0, -1, 1.5, "1", None, 1 << 53, [1]):
         with pytest.raises(InvalidArgument):
             ends.open(number, is_used=False)
@@ -105,7 +105,7 @@ async def test_a_sender_waits_while_the_other_side_does_not_receive() -> None:
 
 
 async def test_messages_for_a_callee_that_never_listens_are_bounded_and_end_with_it() -> None:
-    caller = CallScope(script("", name="x")).local(Ends)
+    caller = CallScope(script("", name="x")).local(RpcEnds)
     session = caller.open(7, is_used=False)
     body = bytes(ROOM)
     caller.send(batch(message(session=7, size=len(body)), body=body))
@@ -132,7 +132,11 @@ async def test_calls_of_stubs_count_as_subrequests_of_both_sides() -> None:
     reply = callee.receive()
     assert isinstance(reply, Reply) and [told[2] for told in reply.meta["m"]] == [1, 2]
     refused = caller.receive()
-    assert isinstance(refused, Reply) and refused.meta["m"][0][:3] == [7, "t", 3] and b"Too many subrequests" in refused.body
+    assert (
+        isinstance(refused, Reply)
+        and refused.meta["m"][0][:3] == [7, "t", 3]
+        and b"Too many subrequests" in refused.body
+    )
 
 
 async def test_the_end_of_one_side_tells_the_other_once() -> None:
@@ -147,7 +151,10 @@ async def test_the_end_of_one_side_tells_the_other_once() -> None:
     assert [reply.meta["m"][0][:2] for reply in told] == [[7, "e"]] and caller.inbox.is_empty and not caller.sessions
 
 
-@pytest.mark.parametrize("name", ["exports ", "exports []", 'exports {"entrypoint": "a b"}', 'exports {"service": "x"}', "exports " + "x" * 20_000])
+@pytest.mark.parametrize(
+    "name",
+    ["exports ", "exports []", 'exports {"entrypoint": "a b"}', 'exports {"service": "x"}', "exports " + "x" * 20_000],
+)
 def test_forged_names_of_exports_are_refused(name: str) -> None:
     with pytest.raises(InvalidArgument):
         export_of(name)
@@ -165,7 +172,7 @@ async def hostile(room: EngineRoom, *messages: list[Any], body: bytes = b"", cod
     original = type(binding).receive  # type: ignore[attr-defined]
 
     def spy(self: Any, call: OpCall) -> Any:
-        ends = call.scope.local(Ends)
+        ends = call.scope.local(RpcEnds)
         if ends.sessions and not sent:
             sent.append(call.scope)
             number = next(iter(ends.sessions))
@@ -174,7 +181,10 @@ async def hostile(room: EngineRoom, *messages: list[Any], body: bytes = b"", cod
 
     op = room.pool._broker._ops["rpc.receive"]  # type: ignore[attr-defined]
     room.pool._broker._ops["rpc.receive"] = op._replace(handler=lambda call: spy(binding, call))  # type: ignore[attr-defined]
-    return await ask(room, code or "const c = await env.API.counter(1); const first = await c.add(1); return [first, await c.add(1)];")
+    return await ask(
+        room,
+        code or "const c = await env.API.counter(1); const first = await c.add(1); return [first, await c.add(1)];",
+    )
 
 
 @pytest.mark.parametrize(
@@ -197,7 +207,9 @@ async def test_a_forged_session_harms_only_itself(open_room: Callable[..., Any],
     size = sum(entry[-1] for entry in messages)
     await hostile(room, *messages, body=b"{}"[:size])
     room.pool._broker  # noqa: B018
-    assert await ask(room, "const c = await env.API.counter(1); return [await c.add(1), await env.API.callTwice((x) => x)];") == [2, [1, 2]]
+    assert await ask(
+        room, "const c = await env.API.counter(1); return [await c.add(1), await env.API.callTwice((x) => x)];"
+    ) == [2, [1, 2]]
 
 
 async def test_a_flood_of_calls_is_refused_and_the_rest_answered(room: EngineRoom) -> None:
@@ -218,5 +230,5 @@ async def test_a_table_of_stubs_is_bounded(room: EngineRoom) -> None:
 async def test_a_worker_cannot_use_the_sessions_of_another_request(room: EngineRoom) -> None:
     other = replace(room.workers["api"], tenant="other")
     scope, stranger = CallScope(room.workers["api"]), CallScope(other)
-    scope.local(Ends).open(1, is_used=True)
-    assert stranger.local(Ends).find(1) is None and stranger.local(Ends).find(0) is None
+    scope.local(RpcEnds).open(1, is_used=True)
+    assert stranger.local(RpcEnds).find(1) is None and stranger.local(RpcEnds).find(0) is None

@@ -193,7 +193,12 @@ FORGED_STUB = b'[{"kind":"stub","home":7,"form":"none","size":0}]'
 
 @pytest.mark.parametrize(
     "body",
-    [b"\xff" * 8, bytes(64), bytes(5) + b"\xff\xff\xff\xff", bytes(5) + len(FORGED_STUB).to_bytes(4, "little") + FORGED_STUB],
+    [
+        b"\xff" * 8,
+        bytes(64),
+        bytes(5) + b"\xff\xff\xff\xff",
+        bytes(5) + len(FORGED_STUB).to_bytes(4, "little") + FORGED_STUB,
+    ],
     ids=["no value", "zeros", "a length beyond the end", "a stub that does not exist"],
 )
 async def test_forged_arguments_fail_only_the_call(room: EngineRoom, body: bytes) -> None:
