@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from atoll.bindings.base import Later, OpCall, Reply
+from atoll.bindings.base import Later, Reply
 from atoll.bindings.rpc.messages import MAX_BATCH, MAX_PATH, read_batch
 from atoll.bindings.rpc.sessions import MAX_SESSIONS, ROOM, RpcEnds, RpcSession
 from atoll.bindings.scope import CallScope
@@ -162,31 +162,10 @@ def test_forged_names_of_exports_are_refused(name: str) -> None:
         target_of(script("", name="x"), name)
 
 
-# --- what the engine refuses: the code of a worker cannot reach the session itself, so its messages are sent from Python ---
+# --- what the engine refuses: a worker cannot reach the session itself, so forged messages are sent from Python ---
 
 
-async def hostile(room: EngineRoom, *messages: list[Any], body: bytes = b"", code: str = "") -> Any:
-    """The API gets messages of a forged engine in the session of a call whose stub is held, and then an honest call."""
-    binding = room.bindings["rpc"]
-    sent: list[CallScope] = []
-    original = type(binding).receive  # type: ignore[attr-defined]
-
-    def spy(self: Any, call: OpCall) -> Any:
-        ends = call.scope.local(RpcEnds)
-        if ends.sessions and not sent:
-            sent.append(call.scope)
-            number = next(iter(ends.sessions))
-            ends.send(batch(*[[number, *rest[1:]] for rest in messages], body=body))
-        return original(self, call)
-
-    op = room.pool._broker._ops["rpc.receive"]  # type: ignore[attr-defined]
-    room.pool._broker._ops["rpc.receive"] = op._replace(handler=lambda call: spy(binding, call))  # type: ignore[attr-defined]
-    return await ask(
-        room,
-        code or "const c = await env.API.counter(1); const first = await c.add(1); return [first, await c.add(1)];",
-    )
-
-
+@pytest.mark.parametrize("side", ["the caller", "the callee"])
 @pytest.mark.parametrize(
     "messages",
     [
@@ -194,22 +173,34 @@ async def hostile(room: EngineRoom, *messages: list[Any], body: bytes = b"", cod
         [message(kind="x", id=5, target=1), message(kind="x", id=5, target=1)],  # released twice, and too often
         [message(kind="x", id=1, target=999), message(kind="x", id=1, target=-900)],
         [message(kind="r", id=77), message(kind="t", id=78, size=2)],  # answers to questions that nobody asked
-        [message(id=9), message(id=9)],  # two questions under one number
+        [message(kind="r", id=0), message(id=9), message(id=9)],  # the method call's answer; one number twice
         [message(id=0)],  # the number of the method call itself
         [message(id=9, target=-100)],  # about an answer that does not exist
         [message(id=9, path=["__proto__"]), message(id=10, path=["constructor", "constructor"])],
     ],
-    ids=["unknown", "released twice", "unknown released", "unasked answers", "one number twice", "number 0", "unknown answer", "prototypes"],
-)  # fmt: skip
-async def test_a_forged_session_harms_only_itself(open_room: Callable[..., Any], messages: list[list[Any]]) -> None:
-    room = await open_room()
-    room.workers["api"] = script(API, name="api", limits=Limits(cpu_ms=5000))
-    size = sum(entry[-1] for entry in messages)
-    await hostile(room, *messages, body=b"{}"[:size])
-    room.pool._broker  # noqa: B018
-    assert await ask(
-        room, "const c = await env.API.counter(1); return [await c.add(1), await env.API.callTwice((x) => x)];"
-    ) == [2, [1, 2]]
+    ids=["unknown", "released twice", "unknown released", "unasked", "twice", "number 0", "no answer", "prototypes"],
+)
+async def test_a_forged_session_harms_only_itself(
+    room: EngineRoom, messages: list[list[Any]], side: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forged = batch(*messages, body=b"{}"[: sum(entry[-1] for entry in messages)])
+    sent: list[int] = []
+    receive = RpcEnds.receive
+
+    def spy(ends: RpcEnds) -> Reply | Later:
+        number = next(iter(ends.sessions), None) if side == "the caller" else 0
+        if not sent and number is not None and ends.find(number) is not None:
+            sent.append(number)
+            ends.send([entry._replace(session=number) for entry in forged])
+        return receive(ends)
+
+    monkeypatch.setattr(RpcEnds, "receive", spy)
+    code = """const c = await env.API.counter(1); const first = await fails(c.add(1));
+      return [first, await fails(env.API.callTwice((x) => c.add(x)))];"""
+    await ask(room, code)  # this session may break, but it ends
+    assert sent
+    code = "const c = await env.API.counter(1); return [await c.add(1), await env.API.callTwice((x) => x)];"
+    assert await ask(room, code) == [2, [1, 2]]
 
 
 async def test_a_flood_of_calls_is_refused_and_the_rest_answered(room: EngineRoom) -> None:

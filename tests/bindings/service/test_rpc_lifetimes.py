@@ -108,9 +108,10 @@ async def test_a_callee_that_dies_breaks_its_stubs_and_frees_those_it_was_given(
 
 async def test_a_killed_engine_breaks_its_stubs(room: EngineRoom) -> None:
     api = room.workers["api"] = script(API, name="api", isolation=Isolation.PROCESS)
-    code = "const c = await env.API.counter(1); await c.add(1); for (;;) { const e = await fails(c.add(0)); if (e !== 'no error') return e; }"
+    code = "const c = await env.API.counter(1); await c.add(41); for (;;) { const e = await fails(c.add(0)); if (e !== 'no error') return e; }"
     ear = room.call(caller(code, limits=Limits(cpu_ms=30_000, internal_subrequests=10_000_000)))
-    await room.until(lambda: room.session_of(api) is not None, "the callee")
+    started = "return until(async () => (await env.API.log()).includes(41));"
+    assert await ask(room, started) is True
     session = room.session_of(api)
     assert session is not None
     session.link.close()
