@@ -22,7 +22,8 @@ const LAZY = [
   /^streams\/(compression|gated|identity|transfer)\.js$/,
   /^internal\/inspect\w*\.js$/,
   /^sockets\/\w+\.js$/,
-  /^worker\/(cloudflare_workers|parcel|socket_port|thrown)\.js$/,
+  /^rpc\/\w+\.js$/,
+  /^worker\/(cloudflare_workers|parcel|platform_parts|socket_port|thrown)\.js$/,
   /^(performance_entries|performance_observer|url\/pattern\w*)\.js$/,
 ];
 

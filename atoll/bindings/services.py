@@ -29,6 +29,7 @@ class InnerRequest(NamedTuple):
     hops: int = 0  # of the calling scope
     event: int = 0
     within: CallScope | None = None  # the calling scope, if the callee's subrequests count for it too
+    session: object = None  # the RPC session of a method call (bindings/rpc)
 
 
 class InnerResponse(NamedTuple):
@@ -78,6 +79,10 @@ class MethodCall(InnerCall, Protocol):
 
     on_end: Callable[[], None] | None  # called when the call is over: streams in its value have been sent by then
     thrown: dict[str, Any]  # the details of a thrown exception besides name and message
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether the value has stubs, for which the callee stays open."""
 
     def value_nowait(self) -> bytes | None:
         """The return value, if all of it has arrived."""

@@ -1,18 +1,17 @@
 // What another worker may call: the exports of this one that are entry points.
 // https://developers.cloudflare.com/workers/runtime-apis/bindings/service-bindings/rpc/
 import { lazy } from "../internal/lazy.js";
-import { createContext } from "./context.js";
+import { createContext, setOwnExports } from "./context.js";
 import { currentEnv } from "./env.js";
 import { readMeta } from "./events.js";
-import { isEntrypointClass, WorkerEntrypoint } from "./handlers.js";
-
-const RESERVED = new Set(["constructor", "fetch", "connect", "dup", "alarm", "webSocketMessage", "webSocketClose", "webSocketError"]);
+import { isEntrypointClass } from "./handlers.js";
 
 let exports = { __proto__: null };
 
 /** The module's exports, once its code has run. */
 export function setExports(value) {
   exports = value;
+  setOwnExports(value);
 }
 
 function entrypoint(name) {
@@ -33,44 +32,42 @@ export function runEntrypoint({ entrypoint: name, props }) {
   };
 }
 
-/** A method or getter of the class itself or of one it extends; neither of Object's nor of an instance. */
-function findMember(Class, name) {
-  if (RESERVED.has(name)) throw new TypeError(`'${name}' is a reserved method and cannot be called over RPC.`);
-  for (let at = Class.prototype; at !== WorkerEntrypoint.prototype && at !== null; at = Object.getPrototypeOf(at)) {
-    const found = Object.getOwnPropertyDescriptor(at, name);
-    if (found !== undefined) return found;
-  }
-  throw new TypeError(`The RPC receiver does not implement the method "${name}".`);
-}
-
-function readMember({ get, value }, instance, name) {
-  if (typeof value === "function") {
-    throw new TypeError(`"${name}" is a method: call it. A function itself cannot be sent to another worker yet.`);
-  }
-  return get === undefined ? value : get.call(instance);
-}
-
-function callMember({ get, value }, instance, name, args) {
-  const method = get === undefined ? value : get.call(instance);
-  if (typeof method !== "function") throw new TypeError(`"${name}" is not a function.`);
-  return method.apply(instance, args);
-}
-
-/** The function that runs a method for another worker: it gives { bytes, sent } of the result, see parcel.js. */
+/** The function that runs a method for another worker: it gives { bytes, sent, isKept } of the result, see parcel.js. */
 export function methodRunner(head, body) {
   const meta = readMeta(head);
   return (call) => runMethod(meta, body, call);
 }
 
 async function runMethod(meta, body, call) {
-  const Class = entrypoint(meta.entrypoint);
-  if (!isEntrypointClass(Class)) {
-    throw new TypeError("The receiver is not an RPC object: only classes that extend WorkerEntrypoint have methods to call.");
+  const target = entrypoint(meta.entrypoint);
+  const context = createContext(call, meta.props);
+  const isRead = body === null || body.length === 0; // see rpc/service_stub.js
+  const path = meta.path === undefined ? [meta.method] : [meta.method, ...meta.path];
+  const { isPlain, isPrimitive, readValue, writeValue } = lazy("worker/parcel.js");
+  const { channelOf } = lazy("rpc/channel.js");
+  let session;
+  let written;
+  if (isRead || isPlain(body)) {
+    const value = await use(target, path, isRead ? null : readValue(body, null).value, context);
+    if (isPrimitive(value)) return writeValue(value, null, true); // needs no session
+    session = channelOf(call).inbound();
+    written = session.answerMain(value);
+  } else {
+    const channel = channelOf(call);
+    session = channel.inbound();
+    const read = readValue(body, session);
+    written = await session.answer(0, read, use(target, path, read.value, context));
+    if (written === null) return { bytes: new Uint8Array(0), sent: [], isKept: false }; // the caller is gone
+    if (session.hasImports) channel.attach();
   }
-  const { readValue, writeValue } = lazy("worker/parcel.js");
-  const name = meta.method;
-  const member = findMember(Class, name);
-  const instance = new Class(createContext(call, meta.props), currentEnv());
-  const isRead = body === null || body.length === 0; // see service.js
-  return writeValue(await (isRead ? readMember(member, instance, name) : callMember(member, instance, name, readValue(body))));
+  const sent = session.isHeld ? [...written.sent, session.untilFree()] : written.sent;
+  return { bytes: written.bytes, sent, isKept: written.isKept };
+}
+
+async function use(target, path, args, context) {
+  const { useEntrypoint, useHandlers } = lazy("rpc/members.js");
+  const env = currentEnv();
+  if (isEntrypointClass(target)) return useEntrypoint(new target(context, env), path, args);
+  if (typeof target === "object" && target !== null) return useHandlers(target, path, args, env, context);
+  throw new TypeError("The receiver is not an RPC object: only classes that extend WorkerEntrypoint, and objects, have methods to call.");
 }

@@ -52,11 +52,12 @@ class WorkerCalls:
         return call
 
     def _begin(self, request: InnerRequest, caller: WorkerCall) -> None:
-        version, head, body, ended, hops, event, within = request
+        version, head, body, ended, hops, event, within, session = request
         check_hops(hops)
         assert self.calls is not None, "the pool is not there yet"
         caller.call = call = self.calls.call(version, head, body, ended, caller, event, hops + 1)
         call.within = within
+        call.session = session
 
 
 def tenant_of(request: InnerRequest) -> str:
@@ -302,6 +303,7 @@ class WorkerCall:
 
 
 MAX_THROWN = 1 << 20  # bytes of the description of an exception
+KEPT = b"value-kept: 1\r\n"
 VALUE_LENGTH = re.compile(rb"value-length: (\d{1,9})\r\n")
 
 
@@ -315,6 +317,11 @@ class WorkerMethodCall(WorkerCall):
         self.on_end: Callable[[], None] | None = None
         self.thrown: dict[str, Any] = {}
         self._told: bytearray | None = None  # the description of an exception, as far as it has arrived
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether the value has stubs, for which the callee stays open."""
+        return self._response is not None and KEPT in self._response.head
 
     def value_nowait(self) -> bytes | None:
         """The return value of the method, if all of it has arrived."""
