@@ -118,6 +118,8 @@ def test_front_desk_calls_greeter(atoll: Atoll) -> None:
     deploy(atoll, "front-desk")
     assert atoll.get("front-desk", "/Ada").text == "Hello, Ada! Welcome.\n"
     assert atoll.get("front-desk", "/raw").text == "Hello, desk!\n"
+    assert atoll.get("front-desk", "/all?name=Ada&name=Bo").text == "Hello, Ada!\nHello, Bo!\n"
+    assert atoll.get("front-desk", "/talk?name=Ada").text == "Hello, Ada!\n" * 3 + "greeted 2 times\n"
 
 
 async def test_chat_reaches_everyone(atoll: Atoll) -> None:
