@@ -41,7 +41,7 @@ class InnerRequest(NamedTuple):
     hops: int = 0  # of the calling scope
     event: int = 0
     within: CallScope | None = None  # the calling scope, if the callee's subrequests count for it too
-    object: ObjectTarget | None = None  # the object of the version that is called; the head does not name it
+    target: ObjectTarget | None = None  # the Durable Object that is called; the head does not name it
     session: object = None  # the RPC session of a method call (bindings/rpc)
 
 
