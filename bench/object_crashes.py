@@ -34,7 +34,7 @@ def main() -> None:
                 with Load(node) as load:
                     for _ in range(5):
                         before = load.count
-                        node.wait_until(lambda before=before, load=load: load.count >= before + 50, 120)  # type: ignore[misc]
+                        node.wait_until(lambda before=before, load=load: load.count >= before + 50, 120)
                         kills += 1
                         if kills % 3:
                             for pid in node.engines():
