@@ -171,7 +171,7 @@ class Node:
         store.sweep_keys()
         events.calls = self.pool = self._make_pool(store, broker)
         self.objects.join(self.pool, bindings)
-        about_files = settings.asset_cache_bytes, self.meter.count_asset, store.asset_files
+        about_files = settings.asset_cache_bytes, self.meter.count_asset, store.asset_files, settings.base_domain
         self.inner.calls = self.site = Site(self.pool, *about_files)
         undo.callback(self.site.close)
         self.supervisor = self._make_supervisor()
@@ -355,7 +355,7 @@ class Node:
     def _make_deployer(self, store: WorkerStore, kinds: Mapping[str, Binding]) -> Deployer:
         found = self.pool.loader, self.router, self.logs, kinds, self.triggers
         access = self.access.tenants, self.access.reserved
-        return Deployer(DeployerParts(self.settings, store, *found, *access, self.files))
+        return Deployer(DeployerParts(self.settings, store, *found, *access, self.files, self.meter))
 
     def _make_triggers(self, bindings: Mapping[str, Binding]) -> Triggers:
         found = {field: bindings[kind].trigger for field, kind in trigger_kinds().items()}
@@ -385,7 +385,7 @@ class Node:
             explain=self.deployer.maps.failure if self.detail == Detail.STACKS else None,
         )
         server = Server(self.pool, self.router, self._ask_control, options)
-        server.shared.site = self.site
+        server.shared.site, server.shared.ready = self.site, self.site.ready
         return server
 
     async def _drain(self) -> None:

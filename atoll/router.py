@@ -273,6 +273,10 @@ class Router:
         """A worker's own host."""
         return f"{host_label(worker_name)}.{self.base}"
 
+    def has_lost_host(self, worker_name: str) -> bool:
+        """Whether the node itself answers on the worker's own host."""
+        return self.own_host(worker_name).encode() in self.control
+
     def with_label(self, label: str) -> RouteEntry | None:
         """The worker whose own host has this label."""
         return self.entries.get(self.labels.get(label, ""))

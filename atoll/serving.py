@@ -16,6 +16,7 @@ from atoll.app import Node, Origins
 from atoll.config import Settings
 from atoll.control.deploy.examples import deploy_example
 from atoll.front.heap import collect_seldom, keep_freed_memory
+from atoll.front.server import Listening
 from atoll.plain import entry
 
 LOG_FORMAT = "%(asctime)s %(levelname)-7s %(name)s: %(message)s"
@@ -31,16 +32,26 @@ class LogFormatter(logging.Formatter):
         return entry(super().format(record))
 
 
+class ServedNode(Node):
+    """A node that deploys examples before it answers: clients that connect earlier wait."""
+
+    examples: Sequence[str] = ()
+
+    async def _open(self, listening: Listening) -> None:
+        for example in self.examples:
+            await deploy_example(self.deployer, example)
+        await super()._open(listening)
+
+
 async def serve(settings: Settings, examples: Sequence[str], greet: Callable[[Node], None], origins: Origins) -> None:
-    node = Node(settings, origins=origins)
+    node = ServedNode(settings, origins=origins)
+    node.examples = examples
     stopping, loop = asyncio.Event(), asyncio.get_running_loop()
     hang_up = [] if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN else [signal.SIGHUP]  # ignored with `nohup`
     for number in (numbers := [signal.SIGTERM, signal.SIGINT, *hang_up]):
         loop.add_signal_handler(number, stopping.set)
     await node.start()
     try:
-        for example in examples:
-            await deploy_example(node.deployer, example)
         greet(node)
         collect_seldom()
         await stopping.wait()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -27,8 +28,36 @@ if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
     signal.signal(signal.SIGHUP, lambda *_: None)
 
 
-def pytest_configure() -> None:
+# Rooms and files whose tests measure time, or need the machine: `make test` runs them one at a time, after the others.
+ALONE = (
+    "engine",
+    "stalls",
+    "bindings/cron/test_expression.py",
+    "e2e/test_clock_is_set.py",
+    "e2e/test_engine_dies.py",
+    "e2e/test_fairness.py",
+    "e2e/test_native_work.py",
+    "e2e/test_warm_start.py",
+    "front/test_turns.py",
+    "offload",
+    "sockets/test_websocket_limits.py",
+    "test_hot_path.py",
+    "test_patterns.py",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    here = Path(__file__).parent
+    for item in items:
+        path = str(item.path.relative_to(here)) if item.path.is_relative_to(here) else ""
+        if any(path == name or path.startswith(name + "/") for name in ALONE):
+            item.add_marker("alone")
+
+
+def pytest_configure(config: pytest.Config) -> None:
     """Refuses to test compiled code that differs from its source."""
+    if hasattr(config, "workerinput") or not config.getoption("numprocesses", None):
+        os.environ.pop("COVERAGE_PROCESS_CONFIG", None)  # only the processes of the test run are measured, not nodes
     compiled = Path(connection.__file__)
     if compiled.suffix == ".so":
         mark = compiled.parent.parent.parent / compile_hot.MARK

@@ -28,8 +28,13 @@ def _find(programs: tuple[str, ...]) -> str | None:
 
 @cache  # a package that cannot be installed is tried once
 def _install(package: str) -> None:
-    install = ["apt-get", "install", "-y", "-q", "--no-install-recommends", package]
-    if subprocess.run(install, check=False, capture_output=True, timeout=INSTALL_SECONDS).returncode:
-        # A new machine has no package lists, and an old list names files that are gone.
-        subprocess.run(["apt-get", "update", "-q"], check=False, capture_output=True, timeout=INSTALL_SECONDS)
-        subprocess.run(install, check=False, capture_output=True, timeout=INSTALL_SECONDS)
+    install = ("install", "-y", "-q", "--no-install-recommends", package)
+    if not _apt_get(*install):
+        _apt_get("update", "-q")  # a new machine has no package lists, and an old list names files that are gone
+        _apt_get(*install)
+
+
+def _apt_get(*words: str) -> bool:
+    """Whether it worked. Two test processes may install at once: the second waits for the first."""
+    command = ["apt-get", "-o", f"DPkg::Lock::Timeout={INSTALL_SECONDS}", *words]
+    return subprocess.run(command, check=False, capture_output=True, timeout=2 * INSTALL_SECONDS).returncode == 0

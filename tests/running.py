@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import http.client
+import itertools
 import json
+import os
 import re
 import signal
 import socket
@@ -34,11 +36,22 @@ class Answer:
         return json.loads(self.body)
 
 
+# Below the ports that the kernel gives to outgoing connections, and a range for each process of the test run, so that
+# no one takes a port between the look at it here and its use.
+LANE = int(os.environ.get("PYTEST_XDIST_WORKER", "gw9").removeprefix("gw"))
+PORTS = itertools.cycle(range(12_000 + LANE * 2_000, 14_000 + LANE * 2_000))
+
+
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    for port in PORTS:
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
+    raise AssertionError("unreachable: the ports are a cycle")
 
 
 class Atoll:

@@ -89,6 +89,7 @@ FOREIGN_OPTIONS = {
     "--seconds": "bench",
     "--rounds": "bench",
     "--only": "bench",
+    "--seed": "bench",
     "--through": "bench",
     "--before": "bench",
     "--cap-add": "docker",

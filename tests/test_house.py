@@ -35,7 +35,19 @@ LAYERS: list[set[str]] = [
     {"egress", "asset_files", "objects"},
     {"db", "offload"},
     {"claims", "client_headers", "clock", "config", "config_file", "config_values", "errors", "holdings", "logs"}
-    | {"assets", "manifests", "pacer", "paths", "plain", "public_address", "redact", "splits", "tallies", "tracing"}
+    | {
+        "assets",
+        "manifests",
+        "pacer",
+        "paths",
+        "pauses",
+        "plain",
+        "public_address",
+        "redact",
+        "splits",
+        "tallies",
+        "tracing",
+    }
     | {"wire", "workers"},
 ]
 LAYER_OF = {room: depth for depth, rooms in enumerate(LAYERS) for room in rooms}

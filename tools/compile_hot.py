@@ -37,6 +37,7 @@ HOT = (
     "front/flow.py",
     "front/reading.py",
     "front/shared.py",
+    "front/ready.py",
     "engine/pool.py",
     "engine/loaded/versions.py",
     "engine/tenant_usage.py",

@@ -23,7 +23,8 @@ const LAZY = [
   /^objects\/(gate|keys|limits|live|sql|state|storage)\.js$/,
   /^internal\/inspect\w*\.js$/,
   /^sockets\/\w+\.js$/,
-  /^worker\/(cloudflare_workers|parcel|socket_port|thrown)\.js$/,
+  /^rpc\/\w+\.js$/,
+  /^worker\/(cloudflare_workers|parcel|platform_parts|socket_port|thrown)\.js$/,
   /^(performance_entries|performance_observer|url\/pattern\w*)\.js$/,
 ];
 

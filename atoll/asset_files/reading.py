@@ -9,6 +9,9 @@ import errno
 import os
 from typing import Final
 
+from atoll.asset_files.shares import Shares
+
+OBJECTS: Final = 500  # bytes of the objects around the content of a small file, about
 WARM: Final = 512 << 10  # bytes that a thread reads ahead
 _NOT_THERE: Final = (errno.EAGAIN, errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS)
 
@@ -54,16 +57,16 @@ def read_some(descriptor: int, start: int, size: int) -> bytes:
 
 
 class SmallFiles:
-    """The contents of small files that were requested recently, within a bound of bytes."""
+    """The contents of small files that were requested recently, within a bound of bytes that tenants share."""
 
-    __slots__ = ("_most", "files", "size")
+    __slots__ = ("_kept", "_most", "files")
 
     MOST_OF_ONE: Final = 128 << 10
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self.files: dict[str, bytes] = {}  # by place; the least recently added first
-        self.size = 0
+        self._kept: Shares[str] = Shares(most)
+        self.files: dict[str, bytes] = {}  # by place
 
     def takes(self, size: int) -> bool:
         return size <= self.MOST_OF_ONE and size <= self._most
@@ -71,11 +74,7 @@ class SmallFiles:
     def get(self, place: str) -> bytes | None:
         return self.files.get(place)
 
-    def put(self, place: str, content: bytes) -> None:
-        if place in self.files:
-            return
+    def put(self, tenant: str, place: str, content: bytes) -> None:
         self.files[place] = content
-        self.size += len(content)
-        while self.size > self._most:
-            oldest = next(iter(self.files))
-            self.size -= len(self.files.pop(oldest))
+        for oldest in self._kept.put(tenant, place, len(content) + OBJECTS):
+            del self.files[oldest]

@@ -6,15 +6,16 @@ a manifest of the same tenant wants, and quotas are checked before the first byt
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 import apsw
 
-from atoll.assets.manifest import lines_of
+from atoll.assets.manifest import lines_of, manifest_id
 from atoll.assets.media import is_compressible, media_of
-from atoll.db.sqlite import rows
+from atoll.db.sqlite import each_row, rows
 from atoll.errors import InvalidArgument, QuotaExceeded
+from atoll.pauses import with_pauses
 
 PENDING: Final = 2  # manifests of a tenant that no version has named yet; an older one is dropped
 COLLECTED: Final = 2_000  # files of one step: other writes wait a few ms for it
@@ -23,6 +24,11 @@ COLLECTED: Final = 2_000  # files of one step: other writes wait a few ms for it
 _PINS: Final = (
     "SELECT 1 FROM versions JOIN workers ON workers.id = worker_id WHERE versions.assets != ''"
     " AND json_extract(versions.assets, '$.manifest') = m.id AND workers.tenant = m.tenant"
+)
+# Versions that the rollback rules of their worker may return to
+_RETURNS: Final = (
+    "SELECT json_extract(share.value, '$[0]') FROM deployments, json_each(rule, '$.target') AS share"
+    " WHERE deployments.worker_id = workers.id AND rule <> '' AND json_extract(rule, '$.state') = 'watching'"
 )
 _ACTIVE: Final = (
     "SELECT m.number FROM workers JOIN versions ON versions.id = active_version JOIN asset_manifests AS m"
@@ -82,32 +88,52 @@ def find_manifest(connection: apsw.Connection, tenant: str, manifest: str) -> Kn
     return found[0] if found else None
 
 
+class ReadManifest(NamedTuple):
+    """A manifest prepared for the database, outside of its writer: other writes wait for each that is under way."""
+
+    id: str
+    text: bytes
+    files: int
+    sizes: dict[bytes, int]  # by hash
+    packs: set[bytes]  # hashes of files that compress
+
+
+def read_manifest(text: bytes) -> ReadManifest:
+    """In a thread: read the checked text of a manifest."""
+    sizes: dict[bytes, int] = {}
+    packs: set[bytes] = set()
+    files = 0
+    for digest, size, path in with_pauses(lines_of(text)):
+        raw = bytes.fromhex(digest)
+        sizes[raw] = size
+        files += 1
+        if is_compressible(media_of(path), size):
+            packs.add(raw)
+    return ReadManifest(manifest_id(text), text, files, sizes, packs)
+
+
 def add_manifest(
-    connection: apsw.Connection, tenant: str, manifest: str, text: bytes, bound: AssetBound, now: int
+    connection: apsw.Connection, tenant: str, manifest: ReadManifest, bound: AssetBound, now: int
 ) -> list[str]:
     """Store a manifest and return the hashes of the files that are missing. Raises QuotaExceeded, InvalidArgument."""
-    known = find_manifest(connection, tenant, manifest)
+    known = find_manifest(connection, tenant, manifest.id)
     if known is None:
-        entries = list(lines_of(text))
-        sizes = {bytes.fromhex(digest): size for digest, size, _ in entries}
-        packs = {bytes.fromhex(each) for each, size, path in entries if is_compressible(media_of(path), size)}
+        sizes, packs = manifest.sizes, manifest.packs
         connection.execute(
             "INSERT INTO asset_manifests (tenant, id, text, files, bytes, used_at) VALUES (?, ?, ?, ?, ?, ?)",
-            (tenant, manifest, text, len(entries), sum(sizes.values()), now),
+            (tenant, manifest.id, manifest.text, manifest.files, sum(sizes.values()), now),
         )
         number = connection.last_insert_rowid()
         connection.executemany(
             "INSERT INTO asset_files (tenant, hash, size, packs, used_at) VALUES (?, ?, ?, ?, ?)"
             " ON CONFLICT (tenant, hash) DO UPDATE SET size = excluded.size, packs = excluded.packs WHERE stored = 0",
-            [(tenant, digest, size, digest in packs, now) for digest, size in sizes.items()],
+            ((tenant, digest, size, digest in packs, now) for digest, size in sizes.items()),
         )
         connection.executemany(
             "INSERT INTO asset_refs (manifest, file) SELECT ?, id FROM asset_files WHERE tenant = ? AND hash = ?",
-            [(number, tenant, digest) for digest in sizes],
+            ((number, tenant, digest) for digest in sizes),
         )
-        for row in rows(connection, FileRow, FILES, number):
-            if row.size != sizes[row.hash]:
-                raise InvalidArgument(f"the file {row.hash.hex()} has {row.size:,} bytes, not {sizes[row.hash]:,}")
+        _refuse_other_sizes(connection, number, sizes)
         _refuse_too_much(connection, tenant, number, bound)
         _drop_pending(connection, tenant)
     else:
@@ -116,7 +142,25 @@ def add_manifest(
     connection.execute(
         "UPDATE asset_files SET used_at = ? WHERE id IN (SELECT file FROM asset_refs WHERE manifest = ?)", (now, number)
     )
-    return [row.hash.hex() for row in rows(connection, FileRow, FILES + " AND stored = 0 ORDER BY file", number)]
+    sql = (
+        "SELECT lower(hex(hash)) FROM asset_refs JOIN asset_files ON asset_files.id = file"
+        " WHERE manifest = ? AND stored = 0 ORDER BY file"
+    )
+    return rows(connection, str, sql, number)
+
+
+def _refuse_other_sizes(connection: apsw.Connection, number: int, sizes: Mapping[bytes, int]) -> None:
+    """Refuse a manifest that states another size than a stored file has.
+
+    The files are compared one by one only if the sums differ. Wrong sizes that make up for each other are found by the
+    deploy, when it reads the files.
+    """
+    sql = "SELECT sum(size) FROM asset_refs JOIN asset_files ON asset_files.id = file WHERE manifest = ?"
+    if rows(connection, int, sql, number) == [sum(sizes.values())]:
+        return
+    for row in rows(connection, FileRow, FILES, number):
+        if row.size != sizes[row.hash]:
+            raise InvalidArgument(f"the file {row.hash.hex()} has {row.size:,} bytes, not {sizes[row.hash]:,}")
 
 
 def _refuse_too_much(connection: apsw.Connection, tenant: str, number: int, bound: AssetBound) -> None:
@@ -161,7 +205,7 @@ class WantedFile(NamedTuple):
 def wanted_files(connection: apsw.Connection, tenant: str) -> dict[bytes, WantedFile]:
     """The files that manifests of a tenant name, whether they have arrived or not."""
     sql = "SELECT hash, size, stored, packs FROM asset_files WHERE tenant = ?"
-    return {row.hash: row for row in rows(connection, WantedFile, sql, tenant)}
+    return {row.hash: row for row in each_row(connection, WantedFile, sql, tenant)}
 
 
 def keep_files(connection: apsw.Connection, tenant: str, files: Sequence[NewFile], now: int) -> None:
@@ -170,7 +214,7 @@ def keep_files(connection: apsw.Connection, tenant: str, files: Sequence[NewFile
         "INSERT INTO asset_files (tenant, hash, size, stored, packs, gzip, br, used_at) VALUES (?, ?, ?, 1, 0, ?, ?, ?)"
         " ON CONFLICT (tenant, hash) DO UPDATE SET size = excluded.size, stored = 1, gzip = excluded.gzip,"
         " br = excluded.br, used_at = excluded.used_at",
-        [(tenant, file.hash, file.size, file.gzip, file.br, now) for file in files],
+        ((tenant, file.hash, file.size, file.gzip, file.br, now) for file in files),
     )
 
 
@@ -188,12 +232,13 @@ def usage_of(connection: apsw.Connection, tenant: str) -> AssetSize:
 
 
 def trim_versions(connection: apsw.Connection, tenant: str, most: int) -> int:
-    """Delete a tenant's oldest inactive versions with assets until its named files are within a bound."""
+    """Delete a tenant's oldest versions with assets, without those in use, until its named files are within a bound."""
     old = rows(
         connection,
         str,
         "SELECT versions.id FROM workers JOIN versions ON worker_id = workers.id WHERE tenant = ? AND assets != ''"
-        " AND versions.id != active_version ORDER BY versions.created_at, number",
+        " AND versions.id != active_version AND versions.id NOT IN (SELECT version_id FROM traffic)"
+        f" AND versions.id NOT IN ({_RETURNS}) ORDER BY versions.created_at, number",
         tenant,
     )
     dropped = 0

@@ -15,6 +15,7 @@ import errno
 import logging
 import os
 import shutil
+import threading
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
@@ -32,11 +33,11 @@ from atoll.asset_files.rows import (
     collect,
     forget_tenant,
     keep_files,
+    read_manifest,
     trim_versions,
     usage_of,
     wanted_files,
 )
-from atoll.assets.manifest import manifest_id
 from atoll.db.sqlite import Database, DatabaseClosed
 from atoll.errors import AtollError, InvalidArgument, StorageFailed
 
@@ -77,18 +78,17 @@ class AssetStore:
         self._bounds: dict[str, AssetBound] = {}
         self._uploads: Counter[str] = Counter()
         self._collecting: asyncio.Task[None] | None = None
+        self._preparing = threading.Lock()  # of the threads: the second of two first uploads must not sweep the first
         self._is_ready = False  # the folders are made, and leftovers of a killed node are removed
 
     # Deploys
 
     async def add_manifest(self, tenant: str, text: bytes) -> AddedManifest:
         """Store a checked manifest. Raises QuotaExceeded, InvalidArgument."""
-        found = manifest_id(text)
+        found = await self._in_thread(read_manifest, text)
         bound, now = self._bounds.get(tenant, AssetBound()), self._now()
-        missing = await self._database.write(
-            partial(add_manifest, tenant=tenant, manifest=found, text=text, bound=bound, now=now)
-        )
-        return AddedManifest(found, missing)
+        missing = await self._database.write(partial(add_manifest, tenant=tenant, manifest=found, bound=bound, now=now))
+        return AddedManifest(found.id, missing)
 
     async def receive(self, tenant: str, chunks: AsyncIterator[bytes]) -> Uploaded:
         """Store the files of an upload. Those that are complete are kept even if it breaks off or is refused."""
@@ -200,10 +200,11 @@ class AssetStore:
             self.places.unlink(tenant, digest)
 
     def _make_folders(self) -> None:
-        if not self._is_ready:
-            shutil.rmtree(self.places.incoming, ignore_errors=True)
-            os.makedirs(self.places.incoming, mode=0o700, exist_ok=True)
-            self._is_ready = True
+        with self._preparing:
+            if not self._is_ready:
+                shutil.rmtree(self.places.incoming, ignore_errors=True)
+                os.makedirs(self.places.incoming, mode=0o700, exist_ok=True)
+                self._is_ready = True
 
     async def close(self) -> None:
         if self._collecting is not None:

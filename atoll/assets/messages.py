@@ -7,6 +7,7 @@ of the plain file.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from atoll.assets.table import Answer, AssetFile, AssetTable
@@ -15,6 +16,7 @@ CACHE_CONTROL: Final = "public, max-age=0, must-revalidate"
 _RANGE: Final = re.compile(rb"bytes\s*+=\s*+(\d{0,18})\s*+-\s*+(\d{0,18})", re.IGNORECASE)
 _TAG: Final = re.compile(rb'(?:W/)?"([^"]*)"')
 _CODING: Final = re.compile(rb"(?:\A|,)\s*(br|gzip|x-gzip|\*)\s*(?:;\s*q\s*=\s*([0-9.]{1,5})\s*)?(?=,|\Z)")
+MOST_REMEMBERED: Final = 256  # bytes of an Accept-Encoding
 SUFFIXES: Final = {"br": ".br", "gzip": ".gz", "": ""}
 
 
@@ -72,6 +74,7 @@ def headers_of(file: AssetFile, coding: str, *, with_cache: bool) -> list[tuple[
     if with_cache:
         found.append(("cache-control", CACHE_CONTROL))
     found.append(("accept-ranges", "bytes"))
+    found.append(("cf-cache-status", "HIT"))
     if coding:
         found.append(("content-encoding", coding))
     if file.gzip or file.br:
@@ -87,12 +90,18 @@ def chosen_coding(file: AssetFile, accept: bytes) -> str:
     """The smallest copy that the client accepts; "" for the plain file."""
     if not accept or not (file.br or file.gzip):
         return ""
-    allowed = {name: quality != b"" and quality.strip(b"0.") == b"" for name, quality in _CODING.findall(accept)}
-    for coding, size in (("br", file.br), ("gzip", file.gzip)):
-        refused = allowed.get(coding.encode(), allowed.get(b"*", True))
-        if size and not refused:
-            return coding
-    return ""
+    takes_br, takes_gzip = accepted(accept) if len(accept) <= MOST_REMEMBERED else accepted.__wrapped__(accept)
+    if file.br and takes_br:
+        return "br"
+    return "gzip" if file.gzip and takes_gzip else ""
+
+
+@lru_cache(256)  # clients send few different values
+def accepted(accept: bytes) -> tuple[bool, bool]:
+    """Whether an Accept-Encoding allows br, and gzip."""
+    allowed = {name: quality == b"" or quality.strip(b"0.") != b"" for name, quality in _CODING.findall(accept)}
+    rest = allowed.get(b"*", False)
+    return allowed.get(b"br", rest), allowed.get(b"gzip", rest)
 
 
 def names_tag(condition: bytes, etag: str) -> bool:

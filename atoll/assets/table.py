@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from atoll.assets.headers_file import HeaderRule, apply_headers, parse_headers
 from atoll.assets.html import MODES, Intent, fallback
@@ -47,6 +47,7 @@ class Answer(NamedTuple):
     status: int
     file: AssetFile | None = None
     location: str = ""
+    is_own: bool = False  # the file was found by the path alone: the answer is the same for each GET of it
 
 
 NOT_FOUND: Final = Answer(404)
@@ -57,21 +58,26 @@ class AssetTable:
     """The assets of one version. `has_worker`: a request that no asset answers goes to the worker."""
 
     __slots__ = (
-        "_find", "_first", "_not", "files", "has_worker", "headers", "is_here", "navigates", "redirects", "rules",
-        "source",
+        "__weakref__", "_find", "_first", "_not", "_source", "files", "has_worker", "headers", "is_here", "is_keepable",
+        "is_watched", "navigates", "ready", "redirects", "rules",
     )  # fmt: skip
+    is_live = False  # true: files and rules may change between two requests
 
     def __init__(
         self, rules: AssetRules, files: Mapping[str, AssetFile], *, has_worker: bool, navigates: bool = True
     ) -> None:
         self.rules = rules
         self.files = files
-        self.source = self  # a copy shares the files of the table that it was made from
+        self._source: AssetTable | None = None  # of a copy
         self.is_here = True  # false: `files` is empty, and is read when a request comes (front/late_files.py)
         self.has_worker = has_worker
         self.navigates = navigates  # navigations count as requests for assets, whatever their path
         self.headers: list[HeaderRule] = parse_headers(rules.headers)[0] if rules.headers else []
         self.redirects: Redirects = parse_redirects(rules.redirects)[0]
+        # Whether the response with a file of its own path is the same on every host, as long as the version lives
+        self.is_keepable = not self.is_live and all(rule.pattern.host is None for rule in self.headers)
+        self.ready: dict[bytes, Any] = {}  # such responses by path (front/ready.py)
+        self.is_watched = False  # somebody waits for the end of this table, to drop its responses
         self._find = MODES[rules.html_handling]
         first = rules.run_worker_first
         self._first: Sequence[str] = () if isinstance(first, bool) else [r for r in first if not r.startswith("!")]
@@ -80,8 +86,15 @@ class AssetTable:
     def alone(self) -> AssetTable:
         """The same files without the worker: env.ASSETS never calls it."""
         other = copy.copy(self)
+        other._source = self.source
         other.has_worker = False
+        other.ready, other.is_watched = {}, False  # it answers paths that are the worker's in the other one
         return other
+
+    @property
+    def source(self) -> AssetTable:
+        """The table itself, or the one that it was copied from: copies share its files."""
+        return self if self._source is None else self._source
 
     def answer(self, method: str, host: str, path: str, query: str, is_navigation: bool) -> Answer | None:
         """The answer to a request, or None if the worker answers. `path` is encoded, as in the URL."""
@@ -116,6 +129,7 @@ class AssetTable:
                 return self._rewritten(method, to)
         plain = path if PLAIN.fullmatch(path) else decoded(path)
         intent = self._find(plain, self.files, False)
+        is_own = intent is not None
         if intent is None and has_fallback:
             intent = fallback(plain, self.files, self.rules.not_found_handling)
         if intent is None:
@@ -126,7 +140,7 @@ class AssetTable:
             to = canonical(intent.redirect or plain)
             if intent.redirect or to != path:
                 return Answer(307, location=f"{to}?{query}" if query else to)
-        return Answer(intent.status, self.files.get(intent.path))
+        return Answer(intent.status, self.files.get(intent.path), is_own=is_own)
 
     def _rewritten(self, method: str, to: str) -> Answer:
         """A rewrite (200) serves another path of the assets. Its own redirects are not applied again."""

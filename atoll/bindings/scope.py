@@ -73,6 +73,7 @@ class CallScope:
         "others",
         "pending",
         "response",
+        "session",
         "spans",
         "trace",
         "version",
@@ -87,6 +88,7 @@ class CallScope:
         self.internal = 0  # and ops of bindings
         self.messages = 0  # messages received, if the call is a WebSocket: each brings its own budget
         self.caller: CallScope | None = None  # of the caller through a service binding: its budget counts too
+        self.session: object = None  # the RPC session through which this call was made (bindings/rpc)
         self.ops: dict[str, int] = {}  # number of replies of each op, for the logs
         self.trace: Trace | None = None  # set if calls are traced
         self.spans: list[OpSpan] | None = None  # spans of its ops, if its trace is kept

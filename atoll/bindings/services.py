@@ -28,7 +28,7 @@ class ObjectTarget(NamedTuple):
     class_name: str
     is_sql: bool
     name: str | None = None  # if it was reached by name
-    method: str = ""
+    path: tuple[str, ...] = ()  # the names of the method, if it is called by one
 
 
 class InnerRequest(NamedTuple):
@@ -41,7 +41,8 @@ class InnerRequest(NamedTuple):
     hops: int = 0  # of the calling scope
     event: int = 0
     within: CallScope | None = None  # the calling scope, if the callee's subrequests count for it too
-    object: ObjectTarget | None = None  # the object of the version that is called; the head does not name it
+    target: ObjectTarget | None = None  # the Durable Object that is called; the head does not name it
+    session: object = None  # the RPC session of a method call (bindings/rpc)
 
 
 class InnerResponse(NamedTuple):
@@ -91,6 +92,10 @@ class MethodCall(InnerCall, Protocol):
 
     on_end: Callable[[], None] | None  # called when the call is over: streams in its value have been sent by then
     thrown: dict[str, Any]  # the details of a thrown exception besides name and message
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether the value has stubs, for which the callee stays open."""
 
     def value_nowait(self) -> bytes | None:
         """The return value, if all of it has arrived."""

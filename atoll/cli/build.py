@@ -9,6 +9,7 @@ import click
 
 from atoll.cli.options import WantedProject, json_option, load_one, project_options
 from atoll.cli.talk import Failed, echo, paint, say, show_json
+from atoll.manifests.every import project_files
 
 if TYPE_CHECKING:
     from atoll.project.built import Built
@@ -50,8 +51,8 @@ def size_of(built: Built) -> str:
 def build(wanted: WantedProject, out: Path, as_json: bool) -> None:
     """Build the project at PATH (a script, a folder or a config file; by default the current folder) into a bundle.
 
-    A bundle is a folder with the modules and a manifest.json that lists each with its sha256. `atoll deploy` can deploy
-    it without another build.
+    A bundle is a folder with the modules, the static assets and a manifest.json with the hash of each. `atoll deploy`
+    can deploy it without another build.
 
     \b
     Examples:
@@ -63,11 +64,10 @@ def build(wanted: WantedProject, out: Path, as_json: bool) -> None:
     from atoll.project.model import ProjectError
 
     project = load_one(wanted)
-    for field in project.files:
-        raise Failed(f"a bundle has no place for `{field}` yet", "deploy the project itself with `atoll deploy`")
-    built = build_project(project)
+    built = build_project(project)  # its build step may make the files
+    packed = {field: project_files()[field].pack(project, value, out) for field, value in project.files.items()}
     try:
-        manifest = write_bundle(project, built, out)
+        manifest = write_bundle(project, built, out, packed)
     except ProjectError as error:
         raise Failed(str(error), error.hint) from None
     except OSError as error:

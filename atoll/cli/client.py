@@ -22,6 +22,10 @@ NO_NODE = "check that --api is a control host of Atoll"
 # Requests that the API's hints name, and the commands that send them.
 COMMANDS = [
     (re.compile(r"\bGET /api/workers/([^/\s]+)/secrets\b"), r"`atoll secret list --worker \1`"),
+    (
+        re.compile(r"\bGET /api/workers/([^/\s]+)/versions/(\S+)/secrets\b"),
+        r"`atoll versions secret list --worker \1 --version \2`",
+    ),
     (re.compile(r"\bGET /api/workers/([^/\s]+)/versions\b"), r"`atoll versions list \1`"),
     (re.compile(r"\bGET /api/workers\b"), "`atoll workers`"),
     (re.compile(r"\b(?:POST|PUT) /api/workers(?:/\S+)?"), "`atoll deploy`"),

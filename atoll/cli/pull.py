@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 def pull(client: Client, worker: str | None, version: str, out: Path | None, as_json: bool) -> None:
     """Download the code and settings of WORKER (by default the current project's) into a new folder.
 
-    The folder is a bundle, as `atoll build` writes it: `atoll deploy DIR` deploys it again. Every module is checked
-    against its hash. Values of secrets and files of static assets are not part of it. Prints the folder.
+    The folder is a bundle, as `atoll build` writes it: `atoll deploy DIR` deploys it again. Every module
+    and every static asset is checked against its hash. Values of secrets are not part of it. Prints the folder.
 
     \b
     Examples:
@@ -37,7 +37,6 @@ def pull(client: Client, worker: str | None, version: str, out: Path | None, as_
       atoll pull hello --version 3 --out hello-before
     """
     from atoll.cli.client import NO_NODE, segment
-    from atoll.manifests.every import project_files
     from atoll.project.model import ProjectError
     from atoll.project.pulled import refuse_used, write_pulled
 
@@ -61,6 +60,4 @@ def pull(client: Client, worker: str | None, version: str, out: Path | None, as_
         return
     count = "1 module" if len(modules) == 1 else f"{len(modules)} modules"
     say(f"pulled version {found['number']} of {paint(name, bold=True)}: {count}")
-    if any(manifest.get(field) is not None for field in project_files()):
-        say("its static assets stay on the node: the bundle names them by their hashes")
     echo(str(folder))

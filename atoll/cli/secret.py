@@ -43,6 +43,35 @@ def empty_option(command: Command) -> Command:
     return click.option("--allow-empty", is_flag=True, help="Allow empty values.")(command)
 
 
+def read_value(name: str, allow_empty: bool) -> str:
+    """The value of a secret, from a prompt or stdin."""
+    value = read_hidden(f"Value of {name}", allow_empty=allow_empty)
+    if not value.strip("\r\n") and not allow_empty:
+        fail(f"the value of {name} is empty, so nothing was stored", f"pipe a value in; {EMPTY}")
+    return value
+
+
+def read_values(file: Path, allow_empty: bool) -> dict[str, str]:
+    """The secrets in a file: NAME=value lines, or one JSON object of strings."""
+    from atoll.project.files import read_dotenv
+
+    if file.suffix == ".json":
+        try:
+            values = json.loads(file.read_text("utf-8-sig"))
+        except ValueError as error:
+            fail(f"{file} is not JSON: {error}", 'write {"NAME": "value"}')
+        if not isinstance(values, dict) or not all(isinstance(value, str) for value in values.values()):
+            fail(f"{file} is not a JSON object of strings", 'write {"NAME": "value"}')
+    else:
+        values = read_dotenv(file)
+    if not values:
+        fail(f"{file} has no secrets", "write a line NAME=value for each")
+    empty = [name for name, value in values.items() if not value]
+    if empty and not allow_empty:
+        fail(f"{', '.join(empty)} in {file} is empty, so nothing was stored", EMPTY)
+    return dict(values)
+
+
 @secret.command("put")
 @click.argument("name")
 @empty_option
@@ -54,10 +83,7 @@ def put(client: Client, name: str, allow_empty: bool, worker: str | None, as_jso
 
     One newline at the end of stdin is removed. An empty value is rejected: usually it comes from a broken pipe.
     """
-    value = read_hidden(f"Value of {name}", allow_empty=allow_empty)
-    if not value.strip("\r\n") and not allow_empty:
-        fail(f"the value of {name} is empty, so nothing was stored", f"pipe a value in; {EMPTY}")
-    changed = client.put(_at(worker, name), {"value": value})
+    changed = client.put(_at(worker, name), {"value": read_value(name, allow_empty)})
     if as_json:
         show_json(changed)
     else:
@@ -96,22 +122,7 @@ def delete(client: Client, name: str, worker: str | None, as_json: bool) -> None
 @json_option
 def bulk(client: Client, file: Path, allow_empty: bool, worker: str | None, as_json: bool) -> None:
     """Set all secrets in FILE: NAME=value lines, or one JSON object of strings. Empty values are rejected."""
-    from atoll.project.files import read_dotenv
-
-    if file.suffix == ".json":
-        try:
-            values = json.loads(file.read_text("utf-8-sig"))
-        except ValueError as error:
-            fail(f"{file} is not JSON: {error}", 'write {"NAME": "value"}')
-        if not isinstance(values, dict) or not all(isinstance(value, str) for value in values.values()):
-            fail(f"{file} is not a JSON object of strings", 'write {"NAME": "value"}')
-    else:
-        values = read_dotenv(file)
-    if not values:
-        fail(f"{file} has no secrets", "write a line NAME=value for each")
-    empty = [name for name, value in values.items() if not value]
-    if empty and not allow_empty:
-        fail(f"{', '.join(empty)} in {file} is empty, so nothing was stored", EMPTY)
+    values = read_values(file, allow_empty)
     for name, value in values.items():
         client.put(_at(worker, name), {"value": value})
     done(f"{len(values)} secrets are set", as_json, set=list(values))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,7 +15,9 @@ from atoll.cli.options import (
     worker_named,
     worker_option,
 )
+from atoll.cli.rollback_rule import rollback_options, say_rule, shown_rule
 from atoll.cli.talk import done, echo, fail, paint, say, show_json, show_table, shown_time
+from atoll.cli.version_secrets import tell_lost_secrets, version_secret
 from atoll.cli.workers import ListsByDefault
 
 if TYPE_CHECKING:
@@ -27,7 +29,7 @@ PERCENTAGE = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,2})?)%?")
 
 @click.group(cls=ListsByDefault)
 def versions() -> None:
-    """List, show, upload and deploy versions of a worker. Without a command: list.
+    """List, show, upload and deploy versions of a worker, and change their secrets. Without a command: list.
 
     A deployment gives the traffic of a worker to one version, or splits it between several.
 
@@ -36,12 +38,13 @@ def versions() -> None:
       atoll versions
       atoll versions upload --message "new prices"
       atoll versions deploy 5@10% 4@90%
-      atoll versions deploy 5
+      atoll versions deploy 5 --rollback-above 5%
     """
 
 
 assert isinstance(versions, ListsByDefault)
 versions.takes_argument = True
+versions.add_command(version_secret)
 
 
 @versions.command("list")
@@ -115,16 +118,18 @@ def upload_version(
     from atoll.cli.client import ApiRefusal, segment
     from atoll.cli.deploy import body_of, send_files
 
-    project, body, _ = body_of(wanted)
-    send_files(client, project, body)
+    source, body, _ = body_of(wanted)
+    send_files(client, source, body)
     body |= {name: text for name, text in (("message", message), ("tag", tag)) if text}
+    path = f"/api/workers/{segment(body['name'])}/versions"
     try:
-        path = f"/api/workers/{segment(body['name'])}/versions"
+        before = client.get(path, limit=1)["versions"][0]
         found = client.call("POST", path, body, query={"alias": preview_alias})
     except ApiRefusal as refusal:
         if refusal.status == 404:
             fail(f"there is no worker `{body['name']}` yet", "create it with its first version: atoll deploy")
         raise
+    tell_lost_secrets(client, body["name"], before, found)
     if as_json:
         show_json(found)
         return
@@ -159,16 +164,26 @@ def delete_alias(client: Client, alias: str, worker: str | None, as_json: bool) 
     is_flag=True,
     help="Deploy an older version even if secrets have changed since, or a resource of its bindings is gone.",
 )
+@rollback_options
 @node_options
 @json_option
 def deploy_versions(
-    client: Client, shares: tuple[str, ...], worker: str | None, message: str, force: bool, as_json: bool
+    client: Client,
+    shares: tuple[str, ...],
+    worker: str | None,
+    message: str,
+    force: bool,
+    rollback: dict[str, Any] | None,
+    as_json: bool,
 ) -> None:
     """Give the traffic of a worker to one version, or split it between several.
 
     VERSION is a number or an id; without one, the newest version gets all traffic. Versions without a percentage share
     what is left. If every version has one, they must sum to 100; the only exception is a single version, which takes
     its part from the version that has all traffic now.
+
+    With --rollback-above the node watches the versions that get more traffic than before. If too many of their requests
+    fail, it returns to the newest earlier deployment without them. `atoll deployments` shows it, with the reason.
     """
     from atoll.cli.client import segment
 
@@ -180,12 +195,15 @@ def deploy_versions(
     if len(wanted) == 1 and wanted[0][1] not in (None, 100):
         wanted.append((_version_in_place(client, where, wanted[0][0]), None))
     body = {"versions": _filled(wanted), "message": message, "force": force}
+    if rollback is not None:
+        body["rollback"] = rollback
     found = client.post(f"{where}/deployments", body)
     if as_json:
         show_json(found)
         return
     parts = ", ".join(f"version {share['number']}: {share['percentage']:g}%" for share in found["versions"])
     say(f"{paint(name, bold=True)} serves {parts}")
+    say_rule(found)
     echo(client.get(where)["url"])
 
 
@@ -248,11 +266,12 @@ def deployments(client: Client, worker: str | None, as_json: bool) -> None:
             ", ".join(f"{share['number']}: {share['percentage']:g}%" for share in each["versions"]),
             each["source"],
             each["author"],
+            shown_rule(each),
             each["message"].partition("\n")[0],
         )
         for each in found
     ]
-    show_table(("", "deployed", "versions", "by way of", "by", "message"), rows, "no deployments")
+    show_table(("", "deployed", "versions", "by way of", "by", "rollback", "message"), rows, "no deployments")
 
 
 @click.command()

@@ -23,7 +23,7 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -34,6 +34,7 @@ import apsw
 
 from atoll.db.migrate import migrate
 from atoll.errors import StartError, StorageFailed
+from atoll.pauses import with_pauses
 
 T = TypeVar("T")
 
@@ -291,6 +292,11 @@ class Database:
 def rows(connection: apsw.Connection, shape: Callable[..., T], sql: str, *values: str | int | bytes) -> list[T]:
     """All rows of a query, each as a `shape` of its columns. The tables are STRICT, so types are as declared."""
     return [shape(*row) for row in connection.execute(sql, values).fetchall()]
+
+
+def each_row(connection: apsw.Connection, shape: Callable[..., T], sql: str, *values: str | int | bytes) -> Iterable[T]:
+    """The same one by one, for many rows in a thread: the event loop gets the interpreter in between."""
+    return with_pauses(shape(*row) for row in connection.execute(sql, values))
 
 
 def _log_failure(future: asyncio.Future[None]) -> None:

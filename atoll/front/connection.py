@@ -276,6 +276,12 @@ class ClientConnection(ClientLine):
             return
         self.served = version
         is_plain = keeps and minor == 1 and method != b"HEAD"
+        if version.assets is not None and is_plain and method == b"GET" and shared.ready is not None:
+            data = shared.ready.find(version, target, head, shared.date)
+            if data is not None:
+                shared.send(self, data)
+                self.finish(True)
+                return
         exchange = self.exchange = ClientExchange(self, shared, version, call_head, minor, keeps, is_plain)
         pool = shared.pool if version.assets is None else shared.site
         exchange.call = pool.call(version, call_head, body, True, exchange)

@@ -209,16 +209,20 @@ def check_block(block: bytes, base: str) -> tuple[bytes, bool]:
 
     The returned block lacks cookies that workers of a node with this base domain may not set.
     """
-    if len(block) > MAX_HEAD or HEADER_BLOCK.fullmatch(block) is None:
-        raise BadResponse("the header block is malformed or holds a header that only the front may send")
-    dated = DATE_LINE.search(block) is not None
-    if HAS_DOMAIN.search(block) is not None:
-        return guarded(block, base), dated
-    if len(block) <= MAX_KNOWN_BLOCK:
+    checked, dated = checked_block(block, base)
+    if checked is block and len(block) <= MAX_KNOWN_BLOCK:
         if len(known_blocks) >= MAX_KNOWN_BLOCKS:
             known_blocks.clear()
         known_blocks[block] = dated
-    return block, dated
+    return checked, dated
+
+
+def checked_block(block: bytes, base: str) -> tuple[bytes, bool]:
+    """As `check_block`, for a block that will be looked up elsewhere."""
+    if len(block) > MAX_HEAD or HEADER_BLOCK.fullmatch(block) is None:
+        raise BadResponse("the header block is malformed or holds a header that only the front may send")
+    dated = DATE_LINE.search(block) is not None
+    return (guarded(block, base) if HAS_DOMAIN.search(block) is not None else block), dated
 
 
 def look_at(line: bytes, block: bytes, base: str) -> tuple[bytes, bytes, bool]:

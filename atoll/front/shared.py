@@ -18,6 +18,7 @@ from atoll.front.endpoint import Endpoint
 from atoll.front.options import Explain, FrontOptions
 from atoll.front.pages import Detail
 from atoll.front.peer import Proxies
+from atoll.front.ready import ReadyFiles
 from atoll.front.turns import Turns
 from atoll.holdings import Holdings
 from atoll.pacer import Pacer
@@ -59,12 +60,13 @@ class OpenConnection(Protocol):
 class Shared:
     __slots__ = (
         "base", "bounds", "connections", "control", "date", "detail", "explain", "holdings", "is_draining", "last_left",
-        "loop", "now", "out", "pacer", "pool", "proxies", "router", "site", "turns",
+        "loop", "now", "out", "pacer", "pool", "proxies", "ready", "router", "site", "turns",
     )  # fmt: skip
 
     def __init__(self, pool: CallPool, router: Router, control: Control | None, options: FrontOptions) -> None:
         self.pool = pool
         self.site: CallPool = pool  # takes the calls of versions with static assets; the node sets it
+        self.ready: ReadyFiles | None = None  # their responses that are kept; the node sets it too
         self.router = router
         self.base: str = router.base  # the base domain, on which workers may set no cookies
         self.control = control

@@ -2,8 +2,8 @@
 
 `Site` is a CallPool. It answers what the version's assets answer and passes every other call on to the pool, so clients
 and other workers of the node are served by the same rules. A small file in memory is answered in one chain of calls, as
-the answer of a worker. A larger one is a FileCall, with the same credit as the body of a worker; to a client without
-TLS the kernel copies it (sendfile).
+the answer of a worker; its response is kept, and ready.py answers the next request for it. A larger one is a FileCall,
+with the same credit as the body of a worker; to a client without TLS the kernel copies it (sendfile).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import logging
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any, Final, Protocol
+from typing import Any, Final
 from urllib.parse import quote
 
 from atoll.asset_files.reading import SmallFiles, read_file
@@ -28,9 +28,11 @@ from atoll.assets.messages import (
 from atoll.assets.table import Answer, AssetFile, AssetTable
 from atoll.engine.calls.call import CallListener
 from atoll.errors import Failure
+from atoll.front.exchange import ClientExchange
 from atoll.front.file_call import DONE, MISSING, Answered, FileCall
 from atoll.front.http1 import header
 from atoll.front.late_files import LateFiles, ReadFiles, WaitingCall
+from atoll.front.ready import CountAsset, ReadyFiles
 from atoll.router import resolved
 from atoll.wire.generated import ErrorCode
 from atoll.workers import Version
@@ -40,19 +42,21 @@ log = logging.getLogger("atoll.front")
 THREADS: Final = 4
 
 
-class CountAsset(Protocol):
-    """Counts answers: version, status, bytes of the body."""
-
-    def __call__(self, version: Version, status: int, size: int) -> None: ...
-
-
 class Site:
     """`pool` takes the calls that assets do not answer."""
 
-    def __init__(self, pool: Any, memory: int, count: CountAsset, read_files: ReadFiles | None = None) -> None:
+    def __init__(
+        self,
+        pool: Any,
+        memory: int,
+        count: CountAsset,
+        read_files: ReadFiles | None = None,
+        base: str = "localhost",
+    ) -> None:
         self._pool = pool
         self.late = LateFiles(read_files)
-        self._small = SmallFiles(memory)
+        self.ready = ReadyFiles(memory // 2, count, base)
+        self._small = SmallFiles(memory // 2)
         self._count = count
         self._threads = ThreadPoolExecutor(THREADS, "files")
 
@@ -109,7 +113,8 @@ class Site:
     ) -> Any:
         file = answer.file
         assert file is not None
-        found = answer_with(file, answer.status, wanted_in(lower))
+        wanted = wanted_in(lower)
+        found = answer_with(file, answer.status, wanted)
         block = block_for(table, host, path, found.headers)
         size = found.end - found.start
         if method == "HEAD":
@@ -126,19 +131,24 @@ class Site:
         whole = self._small.get(f"{place}#{file.etag}")
         if whole is not None:
             content = whole[found.start : found.end] if found.status == 206 else whole
+            is_usual = found.status == 200 and not (wanted.range or wanted.authorization)
+            if is_usual and answer.is_own and table.is_keepable and isinstance(caller, ClientExchange):
+                self.ready.keep(version, table, path, file, found.coding, block, whole)
             caller.on_response(found.status, block, content, True)
             return DONE
         if found.status != 206 and self._small.takes(size):
-            return self._read(place, file, found, block, caller)
+            return self._read(version.tenant, place, file, found, block, caller)
         call = FileCall(self._threads, caller, place, found, block)
         call.begin()
         return call
 
-    def _read(self, place: str, file: AssetFile, found: FileAnswer, block: bytes, caller: CallListener) -> Any:
+    def _read(
+        self, tenant: str, place: str, file: AssetFile, found: FileAnswer, block: bytes, caller: CallListener
+    ) -> Any:
         """Read a small file in a thread, answer with it, and keep it in memory."""
         call = SmallFileCall(caller, found.status, block, found.end - found.start)
         future = asyncio.get_running_loop().run_in_executor(self._threads, read_file, place)
-        future.add_done_callback(partial(call.done, partial(self._small.put, f"{place}#{file.etag}")))
+        future.add_done_callback(partial(call.done, partial(self._small.put, tenant, f"{place}#{file.etag}")))
         return call
 
 

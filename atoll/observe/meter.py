@@ -1,7 +1,8 @@
 """Counts calls on the event loop: a few numbers per version, for up to `max_workers` workers; others share one set.
 
 Of each worker the VERSIONS versions that were counted last have numbers of their own. Those of older ones are added to
-one set, so that the numbers of the worker as a whole, which are a sum, never go down.
+one set, so that the numbers of the worker as a whole, which are a sum, never go down. A version that is watched keeps
+its own numbers, even if its worker is one of those that share a set.
 
 sources.py names the numbers of other packages. metrics.py turns both into metrics; it is imported at the first scrape.
 """
@@ -28,7 +29,8 @@ class Tally:
     """The calls of one version, or of several versions of a worker."""
 
     __slots__ = (
-        "asset_answers", "counts", "cpu", "sent_bytes", "subrequests", "tenant", "version", "wall", "worker",
+        "asset_answers", "counts", "cpu", "rollbacks", "sent_bytes", "subrequests", "tenant", "version", "wall",
+        "worker",
     )  # fmt: skip
 
     def __init__(self, tenant: str, worker: str, version: str = "") -> None:
@@ -41,6 +43,7 @@ class Tally:
         self.subrequests = 0
         self.asset_answers: dict[int, int] = {}  # answers with static assets, by class of status
         self.sent_bytes = 0
+        self.rollbacks = 0  # automatic ones, of versions that failed
 
     def merge(self, other: Tally) -> None:
         for key, count in other.counts.items():
@@ -51,6 +54,7 @@ class Tally:
         for status, count in other.asset_answers.items():
             self.asset_answers[status] = self.asset_answers.get(status, 0) + count
         self.sent_bytes += other.sent_bytes
+        self.rollbacks += other.rollbacks
 
 
 class Meter:
@@ -62,6 +66,8 @@ class Meter:
         self._tallies: dict[str, Tally] = {}  # by version id
         self._of: dict[str, list[Tally]] = {}  # the same by worker id, the newest last
         self._past: dict[str, Tally] = {}  # by worker id: of versions that have no tally any more
+        self._watched: set[str] = set()  # ids of versions
+        self._guests: set[str] = set()  # ids of workers beyond `max_workers` with a watched version
         self.outcomes = [0] * (max(OUTCOME_NAMES) + 1)  # of all calls since the start
 
     def record(self, record: Invocation) -> None:
@@ -90,22 +96,49 @@ class Meter:
         tally.asset_answers[status // 100] = tally.asset_answers.get(status // 100, 0) + 1
         tally.sent_bytes += size
 
+    def count_rollback(self, version: Version) -> None:
+        """Count an automatic rollback of a version that failed."""
+        tally = self._tallies.get(version.id) or self._add(version)
+        tally.rollbacks += 1
+
     def _add(self, version: Version) -> Tally:
         mine = self._of.get(version.worker_id)
         if mine is None:
             if len(self._of) >= self._max_workers:
-                return self._others
+                if version.id not in self._watched:
+                    return self._others
+                self._guests.add(version.worker_id)
             mine = self._of[version.worker_id] = []
         tally = self._tallies[version.id] = Tally(version.tenant, version.worker_name, version.id)
         mine.append(tally)
-        if len(mine) > VERSIONS:
-            oldest = mine.pop(0)
+        unwatched = [each for each in mine[:-1] if each.version not in self._watched]
+        if len(mine) > VERSIONS and unwatched:
+            oldest = unwatched[0]
+            mine.remove(oldest)
             del self._tallies[oldest.version]
             past = self._past.get(version.worker_id)
             if past is None:
                 past = self._past[version.worker_id] = Tally(oldest.tenant, oldest.worker)
             past.merge(oldest)
         return tally
+
+    def watch(self, version: Version) -> Tally:
+        """The counts of a version, which keeps them until `unwatch`."""
+        self._watched.add(version.id)
+        return self._tallies.get(version.id) or self._add(version)
+
+    def unwatch(self, version: Version) -> None:
+        self._watched.discard(version.id)
+        worker_id = version.worker_id
+        if worker_id in self._guests and not any(each.version in self._watched for each in self._of[worker_id]):
+            self._others.merge(self._sum(worker_id))
+            self._drop(worker_id)
+
+    def _drop(self, worker_id: str) -> None:
+        for tally in self._of.pop(worker_id):
+            del self._tallies[tally.version]
+        self._past.pop(worker_id, None)
+        self._guests.discard(worker_id)
 
     def names(self, version: Version) -> tuple[str, str]:
         """The labels of a worker's series: its own tenant and name, or those of the shared series."""
@@ -115,9 +148,7 @@ class Meter:
     def tallies(self, exists: Callable[[str], bool]) -> list[Tally]:
         """The counts by worker. Deleted workers free their place for others."""
         for worker_id in [worker_id for worker_id in self._of if not exists(worker_id)]:
-            for tally in self._of.pop(worker_id):
-                del self._tallies[tally.version]
-            self._past.pop(worker_id, None)
+            self._drop(worker_id)
         shown = [self._sum(worker_id) for worker_id in self._of]
         return [*shown, self._others] if self._others.counts or self._others.asset_answers else shown
 

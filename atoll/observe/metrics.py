@@ -160,7 +160,7 @@ def job_metrics(counts: JobCounts) -> Iterator[Metric]:
 
 
 def request_metrics(tallies: Sequence[Tally]) -> Iterator[Metric]:
-    for make in (_requests, _walls, _cpus, _subrequests, _assets, _asset_bytes):
+    for make in (_requests, _walls, _cpus, _subrequests, _assets, _asset_bytes, _rollbacks):
         for first in range(0, max(len(tallies), 1), TALLIES_AT_ONCE):
             yield make(tallies[first : first + TALLIES_AT_ONCE])
 
@@ -228,6 +228,14 @@ def _asset_bytes(tallies: Sequence[Tally]) -> Metric:
     for tally in tallies:
         if tally.sent_bytes:
             family.add_metric([tally.tenant, tally.worker], tally.sent_bytes)
+    return family
+
+
+def _rollbacks(tallies: Sequence[Tally]) -> Metric:
+    family = CounterMetricFamily("atoll_automatic_rollbacks", "Rollbacks by the rule of a deployment.", labels=WORKER)
+    for tally in tallies:
+        if tally.rollbacks:
+            family.add_metric([tally.tenant, tally.worker], tally.rollbacks)
     return family
 
 

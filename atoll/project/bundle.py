@@ -8,9 +8,12 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
+from atoll.manifests.project_files import PackedFiles
 from atoll.project.built import TEXT_KINDS, Built, BuiltModule
 from atoll.project.model import Project, ProjectError
 from atoll.project.out import FORMAT, MANIFEST, MODULES, prepare
@@ -30,10 +33,17 @@ def _sent(module: BuiltModule) -> str | dict[str, str]:
     return {"base64": base64.b64encode(module.source).decode()}
 
 
-def write_bundle(project: Project, built: Built, folder: Path) -> Path:
-    """Write the bundle to `folder`, replacing an old one. Returns the manifest's path. Raises ProjectError."""
-    manifest = _manifest(project, built)  # before the old bundle is removed
-    prepare(project, folder)
+def write_bundle(
+    project: Project, built: Built, folder: Path, packed: Mapping[str, PackedFiles] = MappingProxyType({})
+) -> Path:
+    """Write the bundle to `folder`, replacing an old one. Returns the manifest's path. Raises ProjectError.
+
+    `packed` are the files that it carries, by field of the deploy.
+    """
+    manifest = _manifest(project, built, {field: each.value for field, each in packed.items()})
+    prepare(project, folder, bool(packed))  # removes the old bundle
+    for each in packed.values():
+        each.write(folder)
     for module in built.modules:
         path = folder / MODULES / module.path
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -47,7 +57,7 @@ def write_bundle(project: Project, built: Built, folder: Path) -> Path:
     return target
 
 
-def _manifest(project: Project, built: Built) -> str:
+def _manifest(project: Project, built: Built, carried: Mapping[str, Any]) -> str:
     entries = []
     for module in built.modules:
         entry = {"path": module.path, "kind": str(module.kind), "sha256": _sha256(module.source)}
@@ -57,6 +67,7 @@ def _manifest(project: Project, built: Built) -> str:
     manifest = {
         "format": FORMAT,
         **project.settings(),
+        **carried,
         "required_secrets": list(project.required_secrets),
         "main": built.main,
         "modules": entries,

@@ -19,6 +19,12 @@ CHANGING = (
     "no_websocket_standard_binary_type",
     "global_navigator",
     "no_global_navigator",
+    "enable_ctx_exports",
+    "disable_ctx_exports",
+    "rpc_params_dup_stubs",
+    "rpc_params_transfer_stubs",
+    "enhanced_error_serialization",
+    "legacy_error_serialization",
 )
 # Flags for what Atoll always does -> the flag that asks for the older behaviour, which Atoll does not have.
 ALWAYS = {
@@ -40,11 +46,9 @@ ALWAYS = {
     "request_signal_passthrough": "no_request_signal_passthrough",
     "global_fetch_strictly_public": "global_fetch_private_origin",
     "strict_crypto_checks": "no_strict_crypto_checks",
-    "rpc_params_dup_stubs": "rpc_params_transfer_stubs",
 }
 # Flags for features that Atoll does not have and that a worker with the flag needs.
 ABSENT = {
-    "enable_ctx_exports": "there is no `ctx.exports`",
     "python_workers": "workers are JavaScript",
     "python_workers_development": "workers are JavaScript",
     "python_workflows": "workers are JavaScript",

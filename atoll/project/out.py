@@ -1,7 +1,8 @@
 """The folder a bundle is written to, and which files in it a build may replace.
 
-A build replaces only the output of an earlier build, `manifest.json` and `modules/`. It writes to a folder with other
-files only if the folder is meant for tools: git ignores it, or the project's own build step fills it.
+A build replaces only the output of an earlier build: `manifest.json`, `modules/` and the files of assets (carried.py).
+It writes to a folder with other files only if the folder is meant for tools: git ignores it, or the project's own build
+step fills it.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import os
 import shutil
 from pathlib import Path
 
+from atoll.project.carried import LIST, refuse_strange, remove_carried
 from atoll.project.model import Project, ProjectError
 
 FORMAT = "atoll-bundle-v1"
@@ -19,17 +21,22 @@ MODULES = "modules"
 ANOTHER = "name another folder with --out"
 
 
-def prepare(project: Project, folder: Path) -> None:
-    """Prepare the folder for the modules of a bundle. If it raises ProjectError, nothing has changed."""
+def prepare(project: Project, folder: Path, carries: bool = False) -> None:
+    """Prepare the folder for a bundle, which may carry files. If it raises ProjectError, nothing has changed."""
     if folder.is_symlink():
         raise ProjectError(f"{folder} is a link to {os.path.realpath(folder)}", f"remove the link, or {ANOTHER}")
     if folder.exists() and not folder.is_dir():
         raise ProjectError(f"{folder} is a file", ANOTHER)
     if folder.is_dir() and not is_made_here(folder):
         _refuse_what_is_of_others(project, folder)
+    had_files = (folder / LIST).exists()
+    if carries or had_files:
+        refuse_strange(folder)
     folder.mkdir(parents=True, exist_ok=True)
     # First, so that after any failure the next build recognises the folder as its own.
     (folder / MANIFEST).write_text(json.dumps({"format": FORMAT, "unfinished": True}) + "\n", "utf-8")
+    if had_files:
+        remove_carried(folder)
     modules = folder / MODULES
     if modules.is_symlink():
         modules.unlink()
@@ -47,7 +54,7 @@ def is_made_here(folder: Path) -> bool:
 
 
 def _refuse_what_is_of_others(project: Project, folder: Path) -> None:
-    for name in (MANIFEST, MODULES):
+    for name in (MANIFEST, MODULES, LIST):
         if (folder / name).exists():
             raise ProjectError(f"{folder / name} was not made by `atoll build`", f"{ANOTHER}, or remove it")
     if any(folder.iterdir()) and not _is_for_tools(project, folder):

@@ -7,15 +7,18 @@ is written outside the folder.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
 import tarfile
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
 from atoll.project.bundle import read_bundle
+from atoll.project.carried import FILES, LIST, MAX_LIST, CarriedFile, carried_by, named_files
 from atoll.project.model import ProjectError
 from atoll.project.out import FORMAT, MANIFEST, MODULES
 
@@ -54,7 +57,11 @@ class BoundedStream:
 
     def __init__(self, stream: IO[bytes]) -> None:
         self._stream = stream
-        self._left = MAX_BYTES + 2 * MAX_MANIFEST
+        self._left = MAX_BYTES + 2 * MAX_MANIFEST + MAX_LIST
+
+    def expect(self, files: Iterable[CarriedFile]) -> None:
+        """Allow the files that the list of the bundle names."""
+        self._left += sum(file.size + 2 * tarfile.BLOCKSIZE for file in files)
 
     def read(self, size: int) -> bytes:
         data = self._stream.read(size)
@@ -70,7 +77,8 @@ def refuse_used(folder: Path) -> None:
 
 
 def _extract(stream: IO[bytes], work: Path) -> dict[str, Any]:
-    with tarfile.open(fileobj=BoundedStream(stream), mode="r|") as tar:  # type: ignore[call-overload]
+    bounded = BoundedStream(stream)
+    with tarfile.open(fileobj=bounded, mode="r|") as tar:  # type: ignore[call-overload]
         first = tar.next()
         if first is None or first.name != MANIFEST or not first.isreg() or first.size > MAX_MANIFEST:
             raise ValueError(f"its first file is not {MANIFEST}")
@@ -80,19 +88,35 @@ def _extract(stream: IO[bytes], work: Path) -> dict[str, Any]:
             raise ValueError("it has another format")
         (work / MANIFEST).write_bytes(raw)
         wanted = _names(manifest)
+        carried: dict[str, CarriedFile] = {}
         left = MAX_BYTES
         while (info := tar.next()) is not None:
-            left -= info.size
-            if info.name not in wanted or not info.isreg() or left < 0:
+            file = carried.get(info.name)
+            left -= info.size if file is None else 0
+            if info.name not in wanted or not info.isreg() or left < 0 or (file and file.size != info.size):
                 raise ValueError(f"unexpected file {info.name[:200]!r}")
             wanted.discard(info.name)
             path = work.joinpath(*PurePosixPath(info.name).parts)
             path.parent.mkdir(parents=True, exist_ok=True)
-            with path.open("xb") as out:
-                shutil.copyfileobj(_content(tar, info), out, CHUNK)
+            if _copy(tar, info, path) != (file.hash if file else "") and file:
+                raise ValueError(f"the file {info.name} has another hash")
+            if info.name == LIST:
+                carried = {f"{FILES}/{each.hash}": each for each in carried_by(work, named_files(manifest)) or ()}
+                bounded.expect(carried.values())
+                wanted |= carried.keys()
     if wanted:
         raise ValueError(f"{len(wanted)} of its files are missing")
     return manifest
+
+
+def _copy(tar: tarfile.TarFile, info: tarfile.TarInfo, path: Path) -> str:
+    """Write a file of the archive, and return its SHA-256."""
+    source, digest = _content(tar, info), hashlib.sha256()
+    with path.open("xb") as out:
+        while piece := source.read(CHUNK):
+            digest.update(piece)
+            out.write(piece)
+    return digest.hexdigest()
 
 
 def _content(tar: tarfile.TarFile, info: tarfile.TarInfo) -> IO[bytes]:
@@ -111,4 +135,6 @@ def _names(manifest: dict[str, Any]) -> set[str]:
         names.add(f"{MODULES}/{path}")
         if "source_map_sha256" in entry:
             names.add(f"{MODULES}/{path}.map")
+    if named_files(manifest) is not None:
+        names.add(LIST)
     return names

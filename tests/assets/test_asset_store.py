@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import shutil
+import threading
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -19,6 +21,7 @@ from atoll.control.store.asset_rows import load_files
 from atoll.db.sqlite import Database
 from atoll.errors import InvalidArgument, QuotaExceeded
 from tests.assets.sites import packed
+from tests.eventually import eventually
 
 
 class Store:
@@ -133,3 +136,31 @@ async def test_twenty_thousand_files_do_not_stall_the_event_loop(store: Store) -
     await watching
     assert len(files) == 20_000 and files["/folder/file-7.txt"].size == len(contents[7])
     assert longest < 0.5  # seconds, on a busy machine; usually a few ms
+
+
+async def test_the_first_two_uploads_after_a_start_do_not_sweep_each_other(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The folder for incoming files is emptied once, before the first upload, even if a second one comes meanwhile."""
+    sweeps, is_sweeping, may_go_on = [], threading.Event(), threading.Event()
+    real = shutil.rmtree
+
+    def slow(path: Path, **more: bool) -> None:
+        sweeps.append(path)
+        is_sweeping.set()
+        assert may_go_on.wait(30)
+        real(path, **more)
+
+    monkeypatch.setattr(shutil, "rmtree", slow)
+    await store.add({"/a": b"a", "/b": b"b"})
+    first = asyncio.ensure_future(store.send(b"a"))
+    assert await asyncio.to_thread(is_sweeping.wait, 30)
+    second = asyncio.ensure_future(store.send(b"b"))
+
+    async def has_a_thread() -> bool:
+        return len(store.assets._threads._threads) == 2
+
+    await eventually(has_a_thread, "the thread of the second upload")
+    may_go_on.set()
+    assert await asyncio.gather(first, second) == [1, 1]
+    assert len(sweeps) == 1

@@ -90,8 +90,6 @@ def test_values_and_folders_that_are_refused(atoll: Atoll, tmp_path: Path) -> No
     assert "has no files" in empty.stderr and "hint:" in empty.stderr
     (tmp_path / "empty/public").rmdir()
     assert "does not exist" in run(tmp_path / "empty", "deploy", code=1, **node_of(atoll)).stderr
-    bundle = run(site(tmp_path / "b", "cli-wrong", **{"index.html": "x"}), "build", code=1)
-    assert "no place for `assets` yet" in bundle.stderr
     assert atoll.get("cli-wrong").status == 404
 
 

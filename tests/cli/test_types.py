@@ -42,10 +42,25 @@ simple = { limit = 1, period = 10 }
 binding = "META"
 """
 GOOD = """
-import { WorkerEntrypoint } from "cloudflare:workers";
+import { RpcStub, RpcTarget, WorkerEntrypoint } from "cloudflare:workers";
 import page from "./page.html";
 
 interface Adder { add(a: number, b: number): number }
+
+class Counter extends RpcTarget { add(by: number): number { return by; } get value(): number { return 1; } }
+interface Counters {
+  make(start: number): Counter;
+  on(listener: (by: number) => string): { stop(): void; name: string };
+  read(counter: Counter): number;
+}
+async function counters(api: Service<Counters>, stub: RpcStub<Counter>) {
+  const piped: number = await api.make(1).add(2);
+  using counter = await api.make(1);
+  const value: number = await counter.value, read: number = await api.read(counter.dup());
+  const { name, stop } = await api.on((by) => `${by}`);
+  await stop();
+  return [piped, value, read, await stub.add(1), name.length, await new RpcStub((x: number) => x)(1)];
+}
 
 export class Admin extends WorkerEntrypoint<Env> {
   ping(): string { return this.env.TEXT; }

@@ -20,6 +20,7 @@ from atoll.control.store.vault import Vault
 from atoll.control.store.workers import WorkerStore
 from atoll.db.sqlite import Database
 from atoll.engine.pool import PoolStats
+from atoll.observe.meter import Meter
 from atoll.observe.store import LogStore
 from atoll.offload.pool import Offload
 from atoll.offload.spool import SpoolRoom
@@ -110,8 +111,10 @@ class Node:
         self.logs = LogStore(folder)
         self.access = Access(settings, self.database, clock)
         places = (self.store, engines, self.router, self.logs)
-        parts = DeployerParts(settings, *places, KINDS, NO_TRIGGERS, self.access.tenants, self.access.reserved)
-        self.deployer = Deployer(parts, clock=clock)
+        self.meter = Meter()
+        access = self.access.tenants, self.access.reserved
+        parts = DeployerParts(settings, *places, KINDS, NO_TRIGGERS, *access, meter=self.meter)
+        self.deployer = Deployer(parts, clock=clock, ticks=clock)
         self.deployer.restore()
         self.work = Work(Offload(1), SpoolRoom(folder, 64 << 20, 128 << 20))
         self.api = ControlApi(

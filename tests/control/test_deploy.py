@@ -53,7 +53,7 @@ async def test_a_crash_at_any_step_leaves_old_or_new(
     def die(*_: Any) -> None:
         raise Killed
 
-    async def die_soon(*_: Any) -> None:
+    async def die_soon(*_: Any, **more: Any) -> None:
         raise Killed
 
     async with start() as node:
@@ -62,8 +62,8 @@ async def test_a_crash_at_any_step_leaves_old_or_new(
         save = "create" if act == "create" else "update"
         saved = getattr(node.store, save)
 
-        async def save_then_die(deployment: Any, mark: Any) -> None:
-            await saved(deployment, mark)
+        async def save_then_die(deployment: Any, mark: Any, **more: Any) -> None:
+            await saved(deployment, mark, **more)
             raise Killed
 
         if step == "check":

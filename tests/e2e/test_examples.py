@@ -21,16 +21,17 @@ NAMES = sorted((path.parent.name for path in EXAMPLES.glob("*/worker.js")), key=
 def deploy(atoll: Atoll, name: str) -> dict[str, Any]:
     project = read_project(EXAMPLES / name)
     assert project.name == name and project.main is not None and not project.errors
-    return atoll.deploy(script=project.main.read_text(), **project.settings())
+    deployed = atoll.deploy(script=project.main.read_text(), **project.settings())
+    for migration in sorted((EXAMPLES / name).glob("migrations/*.sql")):
+        [database] = [binding["database"] for binding in project.bindings if binding["type"] == "d1"]
+        made = atoll.control("POST", f"/api/d1/{database}/query", {"sql": migration.read_text()})
+        assert made.status == 200 or "already exists" in made.text, made.text
+    return deployed
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_example_deploys_and_answers(atoll: Atoll, name: str) -> None:
     deploy(atoll, name)
-    for migration in sorted((EXAMPLES / name).glob("migrations/*.sql")):
-        [database] = [grant["database"] for grant in read_project(EXAMPLES / name).bindings if grant["type"] == "d1"]
-        made = atoll.control("POST", f"/api/d1/{database}/query", {"sql": migration.read_text()})
-        assert made.status == 200, made.text
     assert atoll.get(name).status in (200, 404)
 
 
@@ -123,6 +124,8 @@ def test_front_desk_calls_greeter(atoll: Atoll) -> None:
     deploy(atoll, "front-desk")
     assert atoll.get("front-desk", "/Ada").text == "Hello, Ada! Welcome.\n"
     assert atoll.get("front-desk", "/raw").text == "Hello, desk!\n"
+    assert atoll.get("front-desk", "/all?name=Ada&name=Bo").text == "Hello, Ada!\nHello, Bo!\n"
+    assert atoll.get("front-desk", "/talk?name=Ada").text == "Hello, Ada!\n" * 3 + "greeted 2 times\n"
 
 
 async def test_chat_reaches_everyone(atoll: Atoll) -> None:

@@ -12,7 +12,8 @@ import pytest
 
 from atoll.engine.process.engine_process import find_files
 from tests.browser import Tab, browser, tab
-from tests.running import Atoll
+from tests.npm import NoRegistry, NpmFailed, install
+from tests.running import Atoll, free_port
 
 __all__ = ["browser", "tab"]
 
@@ -26,21 +27,10 @@ BUILD_SECONDS = 300
 def built(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     """Build a project as its author would; gives its folder."""
     node = find_files().node
-    lock = (PROJECTS / "package-lock.json").read_text()
-    mark = MODULES / "installed"
-    if not mark.exists() or mark.read_text() != lock:
-        MODULES.mkdir(parents=True, exist_ok=True)
-        for name in ("package.json", "package-lock.json", ".npmrc"):
-            shutil.copy(PROJECTS / name, MODULES)
-        npm = node.parent.parent / "lib/node_modules/npm/bin/npm-cli.js"
-        # Not `npm ci`: it refuses a lock file without the packages of other platforms.
-        words = ["install", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
-        ran = subprocess.run(
-            [node, "--use-system-ca", npm, *words], cwd=MODULES, capture_output=True, text=True, timeout=BUILD_SECONDS
-        )
-        if ran.returncode:
-            pytest.skip(f"the packages cannot be fetched: {ran.stderr[-500:]}")
-        mark.write_text(lock)
+    try:
+        install(PROJECTS, MODULES)
+    except NoRegistry as error:
+        pytest.skip(str(error))
     root = tmp_path_factory.mktemp("projects")
     (root / "node_modules").symlink_to(MODULES / "node_modules")
     shutil.copy(PROJECTS / "package.json", root)
@@ -55,6 +45,23 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
         return root / name
 
     return build
+
+
+def test_a_registry_that_is_away_is_told_from_wrong_packages(tmp_path: Path) -> None:
+    project, cache = (
+        tmp_path / "project",
+        {"npm_config_cache": str(tmp_path / "cache"), "npm_config_fetch_retries": "0"},
+    )
+    project.mkdir()
+    (project / ".npmrc").write_text(f"registry=http://127.0.0.1:{free_port()}/\n")
+    (project / "package-lock.json").write_text("{}")
+    (project / "package.json").write_text('{"name": "x", "dependencies": {"left-pad": "1"}}')
+    with pytest.raises(NoRegistry, match="ECONNREFUSED"):
+        install(project, tmp_path / "away", tries=2, more=cache)
+    (project / "package.json").write_text('{"name": "x", "dependencies": {"left-pad": "file:./nothing.tgz"}}')
+    with pytest.raises(NpmFailed, match="ENOENT"):
+        install(project, tmp_path / "wrong", more=cache)
+    assert not (tmp_path / "wrong/installed").exists()
 
 
 def deploy(atoll: Atoll, project: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import random
+import re
 import signal
 import threading
 import time
@@ -24,6 +25,11 @@ SAYS = """export default { async fetch(request, env) {
   const path = new URL(request.url).pathname;
   if (path === "/service") return env.SELF.fetch("http://x/");
   return new Response(`${env.N} ${env.META.id} ${await request.text()}`);
+} };"""
+
+FAILS_SOMETIMES = """export default { fetch(request) {
+  if (new URL(request.url).pathname === "/fails") throw new Error("as planned");
+  return new Response("new");
 } };"""
 
 
@@ -133,3 +139,24 @@ def test_kill_nine_leaves_the_old_deployment_or_the_new_one(new_atoll: Callable[
         shown = {share["number"]: share["percentage"] for share in worker["traffic"]}
         assert {share["number"]: share["percentage"] for share in newest["versions"]} == shown
         assert atoll.get("shop").status == 200
+
+
+def test_a_rollback_rule_survives_a_kill_and_returns_to_the_version_before(new_atoll: Callable[..., Atoll]) -> None:
+    atoll = new_atoll(engines=1)
+    atoll.deploy("fragile", 'export default { fetch() { return new Response("fine"); } }')
+    rule = {"above": 20, "window_seconds": 5, "min_requests": 5}
+    answer = atoll.control("PUT", "/api/workers/fragile", {"script": FAILS_SOMETIMES, "rollback": rule})
+    assert answer.status == 200, answer.text
+    atoll.stop(signal.SIGKILL)
+    atoll.start()
+    for _ in range(5):
+        assert atoll.get("fragile").text == "new"
+    atoll.wait_until(lambda: atoll.get("fragile", "/fails").text == "fine")
+    newest, failed, _ = atoll.control("GET", "/api/workers/fragile/deployments").json["deployments"]
+    assert re.fullmatch(
+        r"rolled back automatically: \d+ of \d+ requests to version 2 failed \([\d.]+ %, rule 20 %\)", newest["message"]
+    )
+    assert failed["rollback"]["state"] == "rolled_back" and newest["source"] == "rollback"
+    assert f"fragile is back on version 1: {newest['message']}" in atoll.log()
+    metrics = atoll.control("GET", "/metrics").text
+    assert re.search(r'atoll_automatic_rollbacks_total\{tenant="default",worker="fragile"\} 1\.0', metrics)

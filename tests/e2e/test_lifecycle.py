@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import http.client
 import signal
+import socket
 import subprocess
 import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.running import COMMAND, Atoll
+from tests.running import COMMAND, Atoll, free_port
 
 HELLO = 'export default { fetch() { return new Response("Hello!"); } }'
 
@@ -96,6 +97,41 @@ def test_an_example_that_this_node_refuses_is_an_error_with_a_hint(tmp_path: Pat
     assert done.returncode == 1
     assert "error: the example hello-world was refused" in done.stderr and "hint:" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_node_answers_only_when_its_example_is_there(tmp_path: Path) -> None:
+    port = free_port()
+    flags = [f"--port={port}", f"--data={tmp_path / 'data'}", "--engines=1", "--example"]
+    request = f"GET / HTTP/1.1\r\nHost: hello-world.localhost:{port}\r\n\r\n".encode()
+    with subprocess.Popen([*COMMAND, *flags], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+        try:
+            while True:  # the earliest client that is let in
+                try:
+                    client = socket.create_connection(("127.0.0.1", port), 30)
+                    break
+                except ConnectionRefusedError:
+                    assert process.poll() is None
+            with client:
+                client.sendall(request)
+                assert client.recv(100).startswith(b"HTTP/1.1 200 OK")
+        finally:
+            process.terminate()
+
+
+def test_a_worker_cannot_take_a_host_of_the_node(new_atoll: Callable[..., Atoll]) -> None:
+    atoll = new_atoll(engines=1, s3_host="off")
+    script = "export default { fetch: () => new Response('mine') }"
+    atoll.deploy("s3", script)
+    assert atoll.get("s3").text == "mine"
+    atoll.stop()
+    del atoll.settings["s3_host"]
+    atoll.start()  # the operator turns the endpoint on
+    assert "the worker s3 does not answer on s3.localhost: the node has that host" in atoll.log()
+    assert atoll.control("PUT", "/api/workers/s3", {"script": script}).status == 200  # it may have routes
+    assert atoll.control("DELETE", "/api/workers/s3").status in (200, 204)
+    refused = atoll.control("POST", "/api/workers", {"name": "s3", "script": script})
+    assert refused.status == 409 and "this node answers on s3.localhost itself" in refused.json["error"]["message"]
+    assert "choose another name" in refused.json["error"]["hint"]
 
 
 def test_an_update_under_load_drops_no_request_and_mixes_no_versions(new_atoll: Callable[..., Atoll]) -> None:

@@ -7,6 +7,7 @@ import hashlib
 import io
 import json
 import tarfile
+from collections.abc import Callable
 from pathlib import Path
 
 from tests.cli.test_projects import run
@@ -77,17 +78,78 @@ def test_only_callers_who_may_deploy_get_the_source(atoll: Atoll) -> None:
         assert answer.status == status
 
 
-def test_a_pulled_version_with_assets_names_its_files_and_keeps_its_rules(atoll: Atoll, tmp_path: Path) -> None:
-    node = {"ATOLL_API": f"http://localhost:{atoll.port}"}
-    site = tmp_path / "site"
-    (site / "public").mkdir(parents=True)
+def site_project(folder: Path, name: str) -> Path:
+    site = folder / name
+    (site / "public/docs").mkdir(parents=True)
     (site / "public/index.html").write_text("first")
-    (site / "public/_headers").write_text("/\n  X-Kept: yes\n")
-    (site / "wrangler.jsonc").write_text('{"name": "pulled-site", "assets": {"directory": "public"}}')
+    (site / "public/same.html").write_text("first")
+    (site / "public/docs/größe.txt").write_bytes(bytes(range(256)) * 3000)
+    (site / "public/empty.txt").touch()
+    (site / "public/404.html").write_text("gone")
+    (site / "public/_headers").write_text("/*\n  X-Kept: yes\n")
+    (site / "public/_redirects").write_text("/old /docs/gr%C3%B6%C3%9Fe.txt 301\n")
+    config = {"name": name, "assets": {"directory": "public", "not_found_handling": "404-page"}}
+    (site / "wrangler.jsonc").write_text(json.dumps(config))
+    return site
+
+
+def assert_is_the_site(atoll: Atoll, name: str) -> None:
+    home = atoll.get(name)
+    assert (home.text, home.headers["x-kept"]) == ("first", "yes")
+    assert atoll.get(name, "/same").text == "first" and atoll.get(name, "/empty.txt").body == b""
+    assert atoll.get(name, "/docs/gr%C3%B6%C3%9Fe.txt").body == bytes(range(256)) * 3000
+    moved, gone = atoll.get(name, "/old"), atoll.get(name, "/none")
+    assert (moved.status, moved.headers["location"]) == (301, "/docs/gr%C3%B6%C3%9Fe.txt")
+    assert (gone.status, gone.text) == (404, "gone")
+
+
+def test_a_site_is_pulled_and_deployed_to_another_node(
+    atoll: Atoll, new_atoll: Callable[..., Atoll], tmp_path: Path
+) -> None:
+    node = {"ATOLL_API": f"http://localhost:{atoll.port}"}
+    site = site_project(tmp_path, "pulled-site")
     run(site, "deploy", **node)
     (site / "public/index.html").write_text("second")
     run(site, "deploy", **node)
-    assert "stay on the node" in run(tmp_path, "pull", "pulled-site", "--version", "1", **node).stderr
-    run(tmp_path, "deploy", "pulled-site-1", **node)
-    answer = atoll.get("pulled-site")
-    assert (answer.text, answer.headers["X-Kept"]) == ("first", "yes")
+    run(tmp_path, "pull", "pulled-site", "--version", "1", **node)
+    folder = tmp_path / "pulled-site-1"
+    assert len(list((folder / "files").iterdir())) == 4  # each content once
+    other = new_atoll(engines=1)
+    elsewhere = {"ATOLL_API": f"http://localhost:{other.port}"}
+    run(tmp_path, "deploy", "pulled-site-1", **elsewhere)
+    assert_is_the_site(other, "pulled-site")
+    again = run(tmp_path, "deploy", "pulled-site-1/manifest.json", **node)  # nothing is sent to where it comes from
+    assert "5 assets" in again.stderr and "0 to upload" in again.stderr
+    assert_is_the_site(atoll, "pulled-site")
+
+
+def test_a_bundle_with_assets_is_built_and_deployed(atoll: Atoll, tmp_path: Path) -> None:
+    node = {"ATOLL_API": f"http://localhost:{atoll.port}"}
+    site = site_project(tmp_path, "built-site")
+    for _ in range(2):  # a build replaces the one before
+        run(site, "build", "--out", "bundle")
+    (site / "public/index.html").write_text("not built")
+    run(tmp_path, "deploy", "built-site/bundle", **node)
+    assert_is_the_site(atoll, "built-site")
+    into = run(site, "build", "--out", "public/bundle", code=1)
+    assert "into the folder of the assets" in into.stderr and "hint: " in into.stderr
+    (site / "bundle/files/notes.txt").write_text("mine")
+    strange = run(site, "build", "--out", "bundle", code=1)
+    assert "was not made by" in strange.stderr and (site / "bundle/files/notes.txt").exists()
+
+
+def test_a_bundle_whose_assets_were_changed_is_refused(atoll: Atoll, tmp_path: Path) -> None:
+    node = {"ATOLL_API": f"http://localhost:{atoll.port}"}
+    site = site_project(tmp_path, "bent-site")
+    (site / "public/index.html").write_text("of the bent site")
+    run(site, "build", "--out", "bundle")
+    digest = hashlib.sha256(b"of the bent site").hexdigest()
+    content, listed = site / "bundle/files" / digest, site / "bundle/files.sha256"
+    content.write_text("of the b3nt site")
+    assert "no longer has the hash" in run(tmp_path, "deploy", "bent-site/bundle", code=1, **node).stderr
+    content.unlink()
+    assert "cannot be read" in run(tmp_path, "deploy", "bent-site/bundle", code=1, **node).stderr
+    content.write_text("of the bent site")
+    listed.write_text(listed.read_text().replace("/index.html", "/other.html"))
+    assert "its sha256 differs" in run(tmp_path, "deploy", "bent-site/bundle", code=1, **node).stderr
+    assert atoll.control("GET", "/api/workers/bent-site").status == 404

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import signal
 import threading
 import time
@@ -21,6 +22,7 @@ class Load:
 
     def __init__(self, node: Atoll) -> None:
         self._node = node
+        self._tag = secrets.token_hex(4)
         self._stop = threading.Event()
         self.sent: dict[str, list[str]] = {name: [] for name in OBJECTS}
         self.acknowledged: dict[str, list[str]] = {name: [] for name in OBJECTS}
@@ -41,7 +43,7 @@ class Load:
         number = 0
         while not self._stop.is_set():
             number += 1
-            name, id = OBJECTS[number % len(OBJECTS)], f"{client}-{number}"
+            name, id = OBJECTS[number % len(OBJECTS)], f"{self._tag}-{client}-{number}"
             self.sent[name].append(id)
             try:
                 answer = ask(self._node, "crashing", f"return counter({json.dumps(name)}).add({json.dumps(id)});")
@@ -60,6 +62,7 @@ class Load:
     def check(self) -> None:
         for name in OBJECTS:
             stored = run(self._node, "crashing", f"return counter({json.dumps(name)}).ids();")
+            stored = [id for id in stored if id.startswith(self._tag)]
             assert len(stored) == len(set(stored)), "something is there twice"
             assert set(self.acknowledged[name]) <= set(stored), "something that was acknowledged is lost"
             assert set(stored) <= set(self.sent[name])
@@ -77,8 +80,13 @@ def kill_again_and_again(load: Load, times: int, kill: Callable[[], None]) -> No
 def test_engines_that_are_killed_lose_nothing(new_atoll: Callable[..., Atoll]) -> None:
     node = new_atoll()
     deploy(node, "crashing")
+
+    def kill() -> None:
+        for pid in node.engines():
+            os.kill(pid, signal.SIGKILL)
+
     with Load(node) as load:
-        kill_again_and_again(load, 4, lambda: [os.kill(pid, signal.SIGKILL) for pid in node.engines()] and None)
+        kill_again_and_again(load, 4, kill)
     load.check()
     lost = [each for each in load.failures if each.get("message") == "Network connection lost."]
     assert all(each["retryable"] and each["remote"] for each in lost)

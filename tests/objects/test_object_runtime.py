@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import hmac
 import json
 import secrets
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from atoll.bindings.durable_object.ops import DurableObjects
 from atoll.bindings.services import ObjectTarget
 from atoll.engine.objects import runtime as runtime_module
 from atoll.engine.process.engine_process import EngineFiles
-from atoll.errors import ObjectFailure, StorageFailed
+from atoll.errors import InvalidArgument, ObjectFailure, StorageFailed
 from atoll.objects.store import Commit, Done, ObjectKey
 from atoll.wire.generated import Event
-from atoll.workers import Version
+from atoll.workers import Grant, Version
 from tests.engine import lying_engine
 from tests.engine.conftest import open_room, snapshots
 from tests.engine.engine_room import Ear, EngineRoom, script
@@ -198,3 +201,32 @@ async def test_an_engine_that_lies_about_commits_is_killed(
     ear = await fetch(room, script(COUNTER), target).over()
     assert ear.failure is not None and ear.failure.message == "Network connection lost."
     await room.until(lambda: pid not in room.supervisor.pids, "the end of the liar")
+
+
+async def test_ids_of_another_tenant_are_refused_and_new_objects_obey_the_quota(open_room: Callable[..., Any]) -> None:
+    room = await open_room()
+    binding = room.bindings["durable_object"]
+    assert isinstance(binding, DurableObjects)
+    grant = Grant("COUNTER", "durable_object", '{"class_name":"Counter"}')
+    plain = {tenant: script(COUNTER, name=tenant, grants={"COUNTER": grant}) for tenant in "ab"}
+    versions = {tenant: replace(version, tenant=tenant) for tenant, version in plain.items()}
+    for tenant, version in versions.items():
+        await binding.namespaces.create(tenant, version.worker_name, "Counter", True, "v1")
+        room.workers[version.worker_name] = version
+    ids = {tenant: id_of(binding.namespaces.of_tenant(tenant)[0].key()) for tenant in versions}
+    target, callee = binding.target(versions["a"], grant, ids["a"], None)
+    assert callee is versions["a"]
+    for forged in (ids["b"], "0" * 64, ids["a"][:-1] + "x", 5, None):
+        with pytest.raises(InvalidArgument, match="not valid for this namespace"):
+            binding.target(versions["a"], grant, forged, None)
+    binding.bound("a", {"durable_objects": 1})
+    assert await answer(room, callee, target) == "1"
+    other, _ = binding.target(callee, grant, id_of(binding.namespaces.of_tenant("a")[0].key()), None)
+    refused = await fetch(room, callee, other).over()
+    assert refused.failure is not None and "quota reached (1 of 1)" in refused.failure.message
+    assert await answer(room, callee, target) == "2"
+
+
+def id_of(key: bytes) -> str:
+    first = secrets.token_bytes(16)
+    return (first + hmac.digest(key, first, "sha256")[:16]).hex()

@@ -124,6 +124,44 @@ def test_versions_are_counted_apart_and_together_they_are_the_worker() -> None:
     assert not [key for key in samples(meter) if key[0] in ("atoll_version_requests_total", "atoll_requests_total")]
 
 
+def test_a_watched_version_keeps_its_counts() -> None:
+    meter = Meter()
+    watched = call("a", number=1).version
+    tally = meter.watch(watched)
+    for number in range(1, 10):
+        meter.record(call("a", number=number))
+    meter.record(call("a", number=1))
+    assert sum(tally.counts.values()) == 2
+    assert len(meter.versions()) == 5 and tally in meter.versions()
+    meter.unwatch(watched)
+    for number in range(2, 10):
+        meter.record(call("a", number=number))
+    assert tally not in meter.versions()
+    assert samples(meter, "a")["atoll_requests_total", "local", "a", "ok", "2xx"] == 18
+
+
+def test_a_worker_beyond_the_bound_has_counts_while_it_is_watched() -> None:
+    meter = Meter(max_workers=1)
+    meter.record(call("a"))
+    meter.record(call("b"))
+    watched = call("b").version
+    meter.watch(watched)
+    meter.record(call("b"))
+    meter.count_rollback(watched)
+    found = samples(meter, "a", "b")
+    assert found["atoll_requests_total", "local", "b", "ok", "2xx"] == 1
+    assert found["atoll_automatic_rollbacks_total", "local", "b"] == 1
+    meter.unwatch(watched)
+    found = samples(meter, "a", "b")
+    assert found["atoll_requests_total", "", "(other)", "ok", "2xx"] == 2
+    assert ("atoll_requests_total", "local", "b", "ok", "2xx") not in found
+    assert found["atoll_automatic_rollbacks_total", "", "(other)"] == 1
+    meter.watch(watched)
+    samples(meter)  # both are deleted
+    assert not meter.versions()
+    meter.unwatch(watched)
+
+
 def test_names_may_contain_any_character() -> None:
     meter = Meter()
     meter.record(call('a"b\\c\nd'))

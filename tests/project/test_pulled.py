@@ -105,3 +105,41 @@ def test_a_folder_with_files_in_it_is_left_alone(tmp_path: Path) -> None:
         with pytest.raises(ProjectError, match="not an empty folder"):
             write_pulled(archive(("modules/w.js", CODE)), tmp_path / folder)
     assert everything_in(tmp_path) == ["link", "out", "out/mine"]
+
+
+def with_files(*contents: tuple[str, bytes], listed: bytes) -> io.BytesIO:
+    """A bundle of one file of static assets, with the list that the test gives."""
+    module = {"path": "w.js", "kind": "esm", "sha256": hashlib.sha256(CODE).hexdigest()}
+    assets = {"manifest": hashlib.sha256(listed).hexdigest()}
+    return archive(("modules/w.js", CODE), ("files.sha256", listed), *contents, modules=[module], assets=assets)
+
+
+RIGHT = hashlib.sha256(b"right").hexdigest()
+LISTED = f"{RIGHT} 5 /index.html\n".encode()
+
+
+def test_static_assets_are_written_by_their_hash(tmp_path: Path) -> None:
+    write_pulled(with_files((f"files/{RIGHT}", b"right"), listed=LISTED), tmp_path / "out")
+    assert (tmp_path / "out/files" / RIGHT).read_bytes() == b"right"
+    assert (tmp_path / "out/files.sha256").read_bytes() == LISTED
+
+
+@pytest.mark.parametrize(
+    ("contents", "listed"),
+    [
+        ([(f"files/{RIGHT}", b"wrong")], LISTED),
+        ([(f"files/{RIGHT}", b"right and more")], LISTED),
+        ([("files/../../x", b"right")], LISTED),
+        ([], LISTED),
+        ([(f"files/{RIGHT}", b"right")], b"../../x 5 /index.html\n"),
+        ([(f"files/{RIGHT}", b"right")], f"{RIGHT} 5 /a/../b\n".encode()),
+        ([(f"files/{RIGHT}", b"right")], b"no list"),
+        ([(f"files/{RIGHT}", b"right")], b"\xff"),
+    ],
+)
+def test_static_assets_that_do_not_fit_leave_nothing(
+    tmp_path: Path, contents: list[tuple[str, bytes]], listed: bytes
+) -> None:
+    with pytest.raises(ProjectError):
+        write_pulled(with_files(*contents, listed=listed), tmp_path / "out")
+    assert everything_in(tmp_path) == []

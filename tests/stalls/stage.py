@@ -80,8 +80,8 @@ class Stage:
     def __init__(
         self, folder: Path, command: list[str] | None = None, kind: type[Atoll] = Atoll, **settings: object
     ) -> None:
-        # Workers may reach servers of the attack, which are on this machine.
-        self.node = kind(folder, **{"egress_allow": "127.0.0.1", "tenant_connections": 200, **settings})
+        # One engine, so that the two tenants always share it. Workers may reach servers of the attack on this machine.
+        self.node = kind(folder, **{"engines": 1, "egress_allow": "127.0.0.1", "tenant_connections": 200, **settings})
         if command is not None:
             self.node.command = command
         self.node.start()

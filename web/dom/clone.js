@@ -4,12 +4,20 @@ import { native } from "../internal/native.js";
 import { interfaceOf } from "../internal/platform.js";
 import { requireArguments, toDictionary, toSequence } from "../internal/webidl.js";
 
+const MOST_SEARCHED = 10_000; // objects
+
 // Transferable interfaces: `is(value)` recognizes an object, `begin(object)` returns its successor or throws if it cannot be
 // transferred, `finish(object, successor)` moves the content.
 const transferables = [];
 
 export function defineTransferable(steps) {
   transferables.push(steps);
+}
+
+let isReference = () => false; // of another worker's objects; web/rpc sets it when a worker uses RPC
+
+export function defineReference(is) {
+  isReference = is;
 }
 
 function makeError(message) {
@@ -22,6 +30,7 @@ function cloneHost(object, successors) {
   const successor = successors?.get(object);
   if (successor !== undefined) return successor;
   const known = interfaceOf(object);
+  if (known === undefined && isReference(object)) throw referenceError();
   if (known === undefined) return undefined;
   if (known.clone === undefined) throw makeError(`A ${known.name} could not be cloned.`);
   return known.clone(object);
@@ -32,8 +41,36 @@ function cloneHost(object, successors) {
  * go through `describe(object)`, which returns their description for `deserialize` or throws.
  */
 export function serialize(value, describe = refuseHost) {
-  const [bytes, hosts] = native.serialize(value, makeError, (object) => (interfaceOf(object) === undefined ? undefined : describe(object)));
-  return { bytes, hosts };
+  const describeHost = (object) => {
+    if (interfaceOf(object) !== undefined) return describe(object);
+    if (isReference(object)) throw referenceError();
+    return undefined;
+  };
+  try {
+    const [bytes, hosts] = native.serialize(value, makeError, describeHost);
+    return { bytes, hosts };
+  } catch (error) {
+    throw explained(error, value);
+  }
+}
+
+function referenceError() {
+  return makeError("Remote RPC references can only be serialized for RPC.");
+}
+
+/** V8 refuses a stub, which is a proxy, with a text of its own. */
+function explained(error, value) {
+  const seen = new Set([value]);
+  for (const item of seen) {
+    if ((typeof item !== "object" && typeof item !== "function") || item === null) continue;
+    if (isReference(item)) return referenceError();
+    if (typeof item !== "object" || native.isProxy(item) || seen.size > MOST_SEARCHED) continue;
+    for (const key of Object.keys(item)) {
+      const { value: inside } = Object.getOwnPropertyDescriptor(item, key);
+      seen.add(inside);
+    }
+  }
+  return error;
 }
 
 /** The reverse of `serialize`. `hosts` are the recreated platform objects. */
@@ -79,7 +116,12 @@ export function cloneWithTransfer(value, transfer) {
     else successors.set(item, steps.begin(item));
   }
   const host = successors.size === 0 ? cloneHost : (object) => cloneHost(object, successors);
-  const clone = native.structuredClone(value, buffers, makeError, host);
+  let clone;
+  try {
+    clone = native.structuredClone(value, buffers, makeError, host);
+  } catch (error) {
+    throw explained(error, value);
+  }
   for (const [item, successor] of successors) stepsOf(item).finish(item, successor);
   return { value: clone, moved: [...successors.values()] };
 }

@@ -9,8 +9,8 @@ import { ErrorCode, Level } from "../internal/wire.gen.js";
 import { startTimer, clearTimeout } from "../timers.js";
 import { runningCall } from "../worker/call.js";
 import { currentEnv } from "../worker/env.js";
-import { callMember, findMember, readMember } from "../worker/members.js";
-import { DurableObject, isObjectClass } from "./base.js";
+import { useEntrypoint } from "../rpc/members.js";
+import { isObjectClass } from "./base.js";
 import { InputGate } from "./gate.js";
 import { makeId } from "./id.js";
 import { makeState } from "./state.js";
@@ -181,15 +181,15 @@ export function fetchObject(exports, address) {
     });
 }
 
-/** A method call: the value that it returns. `args` is null if the property is read. */
-export async function callObject(exports, address, args, call) {
-  const host = hostOf(exports, address);
-  return host.enter(call, (instance) => {
-    if (!isObjectClass(host.Class)) throw new TypeError(NO_RPC);
-    const member = findMember(host.Class, DurableObject, address.method);
-    if (args === null) return readMember(member, instance, address.method);
-    return callMember(member, instance, address.method, args);
-  });
+/** How a method of an object is called, or a property read if `args` is null: (path, args) => the value. */
+export function reachObject(exports, address, call) {
+  return async (path, args) => {
+    const host = hostOf(exports, address);
+    return host.enter(call, (instance) => {
+      if (!isObjectClass(host.Class)) throw new TypeError(NO_RPC);
+      return useEntrypoint(instance, path, args);
+    });
+  };
 }
 
 /** alarm(). The reply says whether the handler has set another alarm meanwhile. */

@@ -50,6 +50,7 @@ export class Call {
     this.rejected = null; // { error } of the first rejected waitUntil() promise
     this.said = undefined; // what an event's handler has reported so far; sent to Python even if the handler throws
     this.onOver = null; // called when the call is over
+    this.rpc = null; // Channel of its RPC sessions
     this.onIdle = null; // called when no waitUntil() promise is pending
   }
 
@@ -116,15 +117,19 @@ export class Call {
     );
   }
 
-  /** A method call from another worker. The value is sent immediately; its streams are sent while the response stays open. */
+  /** A method call from another worker. The value is sent at once; the response stays open while its streams are sent and stubs held. */
   startMethod(run) {
     latest = this;
     calls.set(this.id, this);
     new Promise((resolve) => resolve(run(this))).then(
-      ({ bytes, sent }) => {
+      ({ bytes, sent, isKept }) => {
         if (this.canceled) return;
-        if (sent.length === 0) this.tell(200, bytes);
-        else this.stream(200, `value-length: ${bytes.length}\r\n`, sourceOfValue(bytes, Promise.all(sent)));
+        if (sent.length === 0) {
+          this.tell(200, bytes);
+          return;
+        }
+        const head = `value-length: ${bytes.length}\r\n${isKept ? "value-kept: 1\r\n" : ""}`;
+        this.stream(200, head, sourceOfValue(bytes, Promise.all(sent)));
       },
       (error) => this.tell(500, lazy("worker/thrown.js").describeThrown(error)),
     );
@@ -260,6 +265,7 @@ export class Call {
     calls.delete(this.id);
     this.onOver?.();
     this.incoming?.close();
+    this.rpc?.close();
     if (native.done(this.id)) dropTimers(this.id);
   }
 

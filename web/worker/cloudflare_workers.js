@@ -5,6 +5,8 @@ import { native } from "../internal/native.js";
 import { requireArguments } from "../internal/webidl.js";
 import { runningCall } from "./call.js";
 import { DurableObject } from "../objects/base.js";
+import { RpcPromise, RpcProperty, RpcStub, RpcTarget, ServiceStub } from "../rpc/stubs.js";
+import { ownExports } from "./context.js";
 import { currentEnv } from "./env.js";
 import { WorkerEntrypoint } from "./handlers.js";
 
@@ -28,10 +30,12 @@ function absent(name, what) {
 }
 
 const WorkflowEntrypoint = absent("WorkflowEntrypoint", "Workflows");
-const RpcTarget = absent("RpcTarget", "stubs of objects that stay with their worker");
 
 export function exportsOf() {
-  const exports = { __proto__: null, env: currentEnv(), waitUntil, WorkerEntrypoint, DurableObject, WorkflowEntrypoint, RpcTarget };
+  const classes = { WorkerEntrypoint, DurableObject, WorkflowEntrypoint, RpcTarget, RpcStub, RpcPromise, RpcProperty, ServiceStub };
+  // The code that imports this may still be running, so its exports are looked up when they are used.
+  const own = new Proxy({}, { get: (target, name) => ownExports()?.[name], has: (target, name) => name in (ownExports() ?? {}) });
+  const exports = { __proto__: null, env: currentEnv(), exports: own, waitUntil, ...classes };
   exports.default = { ...exports };
   return exports;
 }

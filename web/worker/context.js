@@ -1,5 +1,7 @@
 // ctx, the third argument of a handler.
+import { lazy } from "../internal/lazy.js";
 import { defineInterface } from "../internal/platform.js";
+import { isOn } from "./compatibility.js";
 
 const OURS = Symbol("ours");
 
@@ -19,6 +21,11 @@ export class ExecutionContext {
     return this.#props;
   }
 
+  /** Stubs of the worker's own entry points. */
+  get exports() {
+    return ownExports();
+  }
+
   /** Keeps the call open until `promise` is settled, even after the response is sent. */
   waitUntil(promise) {
     if (typeof this !== "object" || this === null || !(#call in this)) {
@@ -32,6 +39,22 @@ export class ExecutionContext {
 }
 
 defineInterface(ExecutionContext);
+
+let exported = null; // the exports of the main module
+let stubs = null; // made on first use
+
+/** The module's exports, once its code has run. */
+export function setOwnExports(exports) {
+  exported = exports;
+  stubs = null;
+}
+
+/** ctx.exports; undefined if the worker's compatibility date is older. */
+export function ownExports() {
+  if (!isOn("enable_ctx_exports")) return undefined;
+  stubs ??= lazy("rpc/own_exports.js").makeExports(exported ?? {});
+  return stubs;
+}
 
 /** The context of one call. Promises given to waitUntil() go to `call`. */
 export function createContext(call, props = {}) {

@@ -2,17 +2,17 @@
 // https://developers.cloudflare.com/workers/runtime-apis/bindings/service-bindings/rpc/
 import { defineEvent } from "../internal/events.js";
 import { lazy } from "../internal/lazy.js";
-import { createContext } from "./context.js";
+import { createContext, setOwnExports } from "./context.js";
 import { currentEnv } from "./env.js";
 import { readMeta } from "./events.js";
-import { isEntrypointClass, WorkerEntrypoint } from "./handlers.js";
-import { callMember, findMember, readMember } from "./members.js";
+import { isEntrypointClass } from "./handlers.js";
 
 let exports = { __proto__: null };
 
 /** The module's exports, once its code has run. */
 export function setExports(value) {
   exports = value;
+  setOwnExports(value);
 }
 
 function entrypoint(name) {
@@ -35,30 +35,50 @@ export function runEntrypoint(address) {
   };
 }
 
-/** The function that runs a method for another worker: it gives { bytes, sent } of the result, see parcel.js. */
+/** The function that runs a method for another worker: it gives { bytes, sent, isKept } of the result, see parcel.js. */
 export function methodRunner(head, body) {
   const meta = readMeta(head);
   return (call) => runMethod(meta, body, call);
 }
 
 async function runMethod(meta, body, call) {
-  if (meta.slot !== undefined) return runObjectMethod(meta, body, call);
-  const Class = entrypoint(meta.entrypoint);
-  if (!isEntrypointClass(Class)) {
-    throw new TypeError("The receiver is not an RPC object: only classes that extend WorkerEntrypoint have methods to call.");
+  const reach = meta.slot === undefined ? reachEntrypoint(meta, call) : lazy("objects/live.js").reachObject(exports, meta, call);
+  const isRead = body === null || body.length === 0; // see rpc/service_stub.js
+  const path = meta.path === undefined ? [meta.method] : [meta.method, ...meta.path];
+  const { isPlain, isPrimitive, readValue, writeValue } = lazy("worker/parcel.js");
+  const { channelOf } = lazy("rpc/channel.js");
+  let session;
+  let written;
+  if (isRead || isPlain(body)) {
+    const value = await reach(path, isRead ? null : readValue(body, null).value);
+    if (isPrimitive(value)) return writeValue(value, null, true); // needs no session
+    session = channelOf(call).inbound();
+    written = session.answerMain(value);
+  } else {
+    const channel = channelOf(call);
+    session = channel.inbound();
+    const read = readValue(body, session);
+    written = await session.answer(0, read, reach(path, read.value));
+    if (written === null) return { bytes: new Uint8Array(0), sent: [], isKept: false }; // the caller is gone
+    if (session.hasImports) channel.attach();
   }
-  const { readValue, writeValue } = lazy("worker/parcel.js");
-  const name = meta.method;
-  const member = findMember(Class, WorkerEntrypoint, name);
-  const instance = new Class(createContext(call, meta.props), currentEnv());
-  const isRead = body === null || body.length === 0; // see service.js
-  return writeValue(await (isRead ? readMember(member, instance, name) : callMember(member, instance, name, readValue(body))));
+  const sent = session.isHeld ? [...written.sent, session.untilFree()] : written.sent;
+  return { bytes: written.bytes, sent, isKept: written.isKept };
+}
+
+/** How a member of an entry point is called, or read if `args` is null. */
+function reachEntrypoint(meta, call) {
+  const target = entrypoint(meta.entrypoint);
+  const context = createContext(call, meta.props);
+  return (path, args) => use(target, path, args, context);
+}
+
+async function use(target, path, args, context) {
+  const { useEntrypoint, useHandlers } = lazy("rpc/members.js");
+  const env = currentEnv();
+  if (isEntrypointClass(target)) return useEntrypoint(new target(context, env), path, args);
+  if (typeof target === "object" && target !== null) return useHandlers(target, path, args, env, context);
+  throw new TypeError("The receiver is not an RPC object: only classes that extend WorkerEntrypoint, and objects, have methods to call.");
 }
 
 defineEvent("objectalarm", (target, address, body, call) => lazy("objects/live.js").runAlarm(exports, address, call), { isHandler: false });
-
-async function runObjectMethod(meta, body, call) {
-  const { readValue, writeValue } = lazy("worker/parcel.js");
-  const isRead = body === null || body.length === 0;
-  return writeValue(await lazy("objects/live.js").callObject(exports, meta, isRead ? null : readValue(body), call));
-}

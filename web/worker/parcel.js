@@ -1,113 +1,231 @@
-// Serializes values that travel between workers. V8's structured clone writes most of a value; this file adds Request, Response,
-// Headers and streams. A small body is sent as bytes after the value. A larger body or a stream goes through a pipe.
+// Serializes values that travel between workers. V8's structured clone writes most of a value; this file adds platform objects
+// (platform_parts.js) and stubs. A small body is sent as bytes after the value. A larger body or a stream goes through a pipe.
 //
-// Most values hold no platform object. They are sent as V8 writes them, beginning with 0xff. The others are
+// Most values hold neither. They are sent as V8 writes them, beginning with 0xff. The others are
 //
-//     u8 zero | u32 length, the value | u32 length, JSON of the platform objects | their bytes
-import { PipedBody, sendThroughPipe } from "#bindings/pipe/pipe.js";
-import { deserialize, serialize } from "../dom/clone.js";
-import { DOMException } from "../dom/exception.js";
-import { Body, extractBody, isUnusable, streamOf, takeBody } from "../fetch/body.js";
-import { Headers } from "../fetch/headers.js";
-import { isRequest, Request, requestState } from "../fetch/request.js";
-import { listAsRead } from "../fetch/content_coding.js";
-import { headerList, isResponse, Response, responseState } from "../fetch/response.js";
+//     u8 zero | u32 length, the value | u32 length, JSON of the platform objects and stubs | their bytes
+//
+// V8 refuses functions and proxies without asking, and stubs are proxies. A value with any of them is copied first, with a
+// placeholder for each.
+import { deserialize } from "../dom/clone.js";
+import { native } from "../internal/native.js";
+import { interfaceOf } from "../internal/platform.js";
 import { decodeText, encodeText } from "../internal/text.js";
-import { isDisturbed, isReadableStream } from "../streams/streams.js";
-import { sourceOfBytes, sourceOfStream } from "./bodies.js";
+import { cloneError, notSerializable } from "../rpc/errors.js";
+import { LocalCap } from "../rpc/local.js";
+import { Placeholder } from "../rpc/placeholder.js";
+import { handleOf, RpcTarget, StubHandle } from "../rpc/stubs.js";
+import { useService } from "../rpc/service_stub.js";
+import { isService } from "#bindings/service/service.js";
+import { describePart, makePart, partOf } from "./platform_parts.js";
 
 const MOST_BYTES = 32 * 1024 * 1024;
-const SMALL = 64 * 1024; // bodies up to this size are sent with the value
 const NONE = Object.freeze([]);
 const PLAIN = 0xff; // the first byte of a value without platform objects
 const HOSTS = new Uint8Array(1); // the first byte of a value with platform objects
+const EMPTY = new Uint8Array(0);
 
-function refuse(message) {
-  throw new DOMException(message, "DataCloneError");
-}
-
-/** Describes a platform object: facts in JSON, and `take()`, which returns the bytes or the source of its content. */
-function describe(object) {
-  if (object instanceof Headers) return { facts: { kind: "headers", list: [...object] }, take: () => null };
-  if (isReadableStream(object)) {
-    if (object.locked || isDisturbed(object)) refuse("A ReadableStream that is locked or was read from cannot be sent to another worker.");
-    return { facts: { kind: "stream" }, take: () => takeBody(extractBody(object)) };
+function nameOf(object) {
+  try {
+    const name = object.constructor?.name;
+    return typeof name === "string" && name !== "" ? name : "Object";
+  } catch {
+    return "Object";
   }
-  if (isResponse(object)) {
-    const { status, statusText } = object;
-    const state = responseState(object);
-    const { body, webSocket } = state;
-    const list = pairsOf(listAsRead(headerList(state)));
-    if (webSocket !== null) refuse("A Response with a webSocket cannot be sent to another worker by a method call: use fetch().");
-    return describeBody({ kind: "response", status, statusText, list }, body);
+}
+
+/** One value on its way out. */
+class Writing {
+  #session;
+  #parts = []; // { facts, take } of each platform object and stub, in V8's order
+  #refusedByV8 = false;
+  #copies = new Map(); // object -> its copy or placeholder
+  #value;
+  root = undefined; // the capability that the value itself is
+  handles = []; // of the stubs in the value
+  caps = 0;
+
+  constructor(value, session) {
+    this.#value = value;
+    this.#session = session;
   }
-  if (isRequest(object)) {
-    const { method, url, redirect, headers } = object;
-    return describeBody({ kind: "request", method, url, redirect, list: [...headers] }, requestState(object).body);
+
+  /** V8's bytes of the value. */
+  serialize(value) {
+    const makeError = (message) => {
+      this.#refusedByV8 = true;
+      return cloneError(message);
+    };
+    return native.serialize(value, makeError, (object) => this.#describe(object), true)[0];
   }
-  return refuse(`A ${object.constructor.name} cannot be sent to another worker.`);
+
+  get parts() {
+    return this.#parts;
+  }
+
+  /** Whether V8 refused a part of the value that a copy may replace. */
+  get isRefused() {
+    return this.#refusedByV8;
+  }
+
+  #describe(object) {
+    const part = this.#partFor(object);
+    if (part !== undefined) this.#parts.push(part);
+    return part;
+  }
+
+  #partFor(object) {
+    if (object instanceof Placeholder) return this.#stub(object.cap);
+    if (object instanceof RpcTarget) {
+      const cap = new LocalCap(object);
+      if (object === this.#value) this.root = cap;
+      return this.#stub(cap);
+    }
+    const isPlatform = interfaceOf(object) !== undefined;
+    if (!isPlatform && object instanceof Error) return undefined; // V8 writes it
+    const part = isPlatform ? describePart(object, this.#session) : undefined;
+    if (part === undefined) throw notSerializable(nameOf(object));
+    return part;
+  }
+
+  #stub(cap) {
+    this.caps++;
+    return { facts: { kind: "stub", ...this.#session.capOut(cap) }, take: null };
+  }
+
+  /** Takes back what was exported for a value that is not sent. */
+  undo() {
+    for (const { facts } of this.#parts) if (facts.kind === "stub") this.#session.undo(facts);
+    this.#parts = [];
+    this.caps = 0;
+  }
+
+  /** A copy of the value in which every function, stub and proxy is a placeholder. */
+  copy(value) {
+    if ((typeof value !== "object" && typeof value !== "function") || value === null) return value;
+    const known = this.#copies.get(value);
+    if (known !== undefined) return known;
+    const cap = this.capOf(value);
+    if (cap !== undefined) return this.#keep(value, new Placeholder(cap));
+    if (Array.isArray(value)) return this.#fill(value, this.#keep(value, new Array(value.length)));
+    if (value instanceof Map) {
+      const map = this.#keep(value, new Map());
+      for (const [key, item] of value) map.set(this.copy(key), this.copy(item));
+      return map;
+    }
+    if (value instanceof Set) {
+      const set = this.#keep(value, new Set());
+      for (const item of value) set.add(this.copy(item));
+      return set;
+    }
+    return Object.getPrototypeOf(value) === Object.prototype ? this.#fill(value, this.#keep(value, {})) : value;
+  }
+
+  #keep(value, copy) {
+    this.#copies.set(value, copy);
+    return copy;
+  }
+
+  #fill(from, to) {
+    for (const key of Object.keys(from)) {
+      Object.defineProperty(to, key, { value: this.copy(from[key]), writable: true, enumerable: true, configurable: true });
+    }
+    return to;
+  }
+
+  /** The capability for what is passed by reference and V8 would refuse; undefined for everything else. */
+  capOf(value) {
+    const handle = handleOf(value);
+    if (handle instanceof StubHandle) {
+      const cap = handle.live();
+      this.handles.push(handle);
+      return cap;
+    }
+    if (handle !== undefined) throw notSerializable(handle.Class.name);
+    if (isService(value)) return new LocalCap(value, { use: useService, disposable: null });
+    if (typeof value === "function") return new LocalCap(value);
+    if (!native.isProxy(value)) return undefined;
+    if (value instanceof RpcTarget) return new LocalCap(value);
+    throw notSerializable(nameOf(value));
+  }
 }
 
-function pairsOf({ pairs }) {
-  return Array.from({ length: pairs.length / 2 }, (_, index) => [pairs[2 * index], pairs[2 * index + 1]]);
+export const isPrimitive = (value) => (typeof value !== "object" || value === null) && typeof value !== "function" && typeof value !== "symbol";
+
+/** Whether a value is a primitive, or a short list of them, such as the arguments of most calls. */
+function isSimple(value) {
+  if (isPrimitive(value)) return true;
+  return Array.isArray(value) && !native.isProxy(value) && value.length <= 8 && Object.keys(value).length === value.length && value.every(isPrimitive);
 }
 
-function describeBody(facts, body) {
-  if (isUnusable(body)) refuse(`A ${facts.kind} whose body was used cannot be sent to another worker.`);
-  return { facts, take: () => takeBody(body) };
+function writeSimple(value) {
+  const [bytes] = native.serialize(value, cloneError, notSerializable);
+  checkSize(bytes.length);
+  return { bytes, pipes: NONE, sent: NONE, caps: 0, copy: undefined, root: undefined };
 }
 
-const MAKERS = {
-  __proto__: null,
-  headers: ({ list }) => new Headers(list),
-  stream: (facts, body) => body ?? new Response("").body,
-  response: ({ status, statusText, list }, body) => new Response(body, { status, statusText, headers: list }),
-  request: ({ method, url, redirect, list }, body) =>
-    new Request(url, { method, redirect, headers: list, body: body ?? undefined, duplex: body === null ? undefined : "half" }),
-};
-
-/** The content as bytes to send with the value, or as a source to send through a pipe. */
-function partOf(content) {
-  const whole = typeof content === "string" ? encodeText(content) : content;
-  if (whole === null) return { form: "none" };
-  if (!(whole instanceof Uint8Array)) return { form: "pipe", source: isReadableStream(whole) ? sourceOfStream(whole) : whole };
-  return whole.length <= SMALL ? { form: "here", bytes: whole } : { form: "pipe", source: sourceOfBytes(whole) };
-}
+const needsCopy = (value) => typeof value === "function" || (typeof value === "object" && value !== null && native.isProxy(value));
 
 /**
- * A value as { bytes, pipes, sent }: `pipes` are the names of the pipes for its streams, `sent` are promises that resolve when
- * each stream is sent. Returns a promise of it if the value holds platform objects.
+ * A value as { bytes, pipes, sent, caps, copy, root }: `pipes` are the names of the pipes for its streams, `sent` are promises that
+ * resolve when each stream is sent, `caps` counts the stubs in it, `copy` is what was serialized in its place, `root` the
+ * capability if the value itself is one. With `moves` the stubs in it are disposed here.
  */
-export function writeValue(value) {
-  const found = [];
-  const { bytes } = serialize(value, (object) => {
-    const host = describe(object);
-    found.push(host);
-    return host;
-  });
-  if (found.length > 0) return writeHosts(bytes, found);
-  checkSize(bytes.length);
-  return { bytes, pipes: NONE, sent: NONE };
+export function writeValue(value, session, moves) {
+  if (isSimple(value)) return writeSimple(value);
+  const writing = new Writing(value, session);
+  try {
+    let bytes;
+    let copy = undefined;
+    const isCopied = needsCopy(value) || (Array.isArray(value) && value.some(needsCopy));
+    if (!isCopied) bytes = tryPlain(writing, value);
+    if (bytes === undefined) {
+      copy = writing.copy(value);
+      bytes = writing.serialize(copy);
+    }
+    const { parts, caps, handles } = writing;
+    const root = copy instanceof Placeholder ? copy.cap : writing.root;
+    const written = parts.length > 0 ? writeParts(bytes, parts) : { bytes, pipes: NONE, sent: NONE };
+    checkSize(written.bytes.length);
+    if (moves) for (const handle of handles) handle.dispose();
+    return { bytes: written.bytes, pipes: written.pipes, sent: written.sent, caps, copy, root };
+  } catch (error) {
+    writing.undo();
+    throw error;
+  }
+}
+
+/** V8's bytes of a value; undefined if V8 refused what a copy may replace. */
+function tryPlain(writing, value) {
+  try {
+    return writing.serialize(value);
+  } catch (error) {
+    if (!writing.isRefused) throw error;
+    writing.undo();
+    return undefined;
+  }
 }
 
 function checkSize(size) {
-  if (size > MOST_BYTES) throw new RangeError(`A value of ${size} bytes is too large to be sent to another worker: the limit is 32 MiB.`);
+  if (size > MOST_BYTES) {
+    throw new Error(`Serialized RPC arguments or return values are limited to 32MiB, but the size of this value was: ${size} bytes.`);
+  }
   return size;
 }
 
-async function writeHosts(bytes, found) {
+function writeParts(bytes, parts) {
   const pipes = [];
   const sent = [];
   const facts = [];
   const bodies = [];
-  for (const host of found) {
-    const { form, bytes: body = new Uint8Array(), source } = partOf(host.take());
-    const fact = { ...host.facts, form, size: body.length };
-    if (form === "pipe") {
-      const sending = await sendThroughPipe(source);
+  for (const part of parts) {
+    const { form, bytes: body = EMPTY, begin } = part.take === null ? { form: "none" } : partOf(part.take());
+    const fact = { ...part.facts, form, size: body.length };
+    if (begin !== undefined) {
+      const sending = begin();
       fact.pipe = sending.pipe;
       pipes.push(sending.pipe);
-      sent.push(sending.sent);
+      if (!part.isQuiet) sent.push(sending.sent);
     }
     bodies.push(body);
     facts.push(fact);
@@ -131,9 +249,16 @@ function lengthOf({ length }) {
   return new Uint8Array(new Uint32Array([length]).buffer);
 }
 
-/** The value that writeValue() serialized. */
-export function readValue(whole) {
-  if (whole[0] === PLAIN) return deserialize(whole);
+const nothing = () => {};
+
+/** Whether a serialized value has neither platform objects nor stubs. */
+export function isPlain(whole) {
+  return whole[0] === PLAIN;
+}
+
+/** What writeValue() serialized: { value, finish() }. finish() disposes the stubs in the value. */
+export function readValue(whole, session) {
+  if (whole[0] === PLAIN) return { value: deserialize(whole), finish: nothing, stubs: NONE };
   const view = new DataView(whole.buffer, whole.byteOffset, whole.byteLength);
   let at = HOSTS.length;
   const take = (size) => whole.subarray(at, (at += size));
@@ -144,10 +269,43 @@ export function readValue(whole) {
   };
   const bytes = sized();
   const facts = JSON.parse(decodeText(sized()));
-  const hosts = facts.map((fact) => {
-    const body = take(fact.size);
-    const source = fact.form === "pipe" ? new PipedBody(fact.pipe) : body.slice();
-    return MAKERS[fact.kind](fact, fact.form === "none" ? null : streamOf(new Body(source)));
-  });
-  return deserialize(bytes, hosts);
+  const stubs = [];
+  const finish = () => {
+    for (const stub of stubs) stub.dispose();
+  };
+  try {
+    const parts = facts.map((fact) => {
+      const body = take(fact.size);
+      if (fact.kind !== "stub") return makePart(fact, body, session);
+      const stub = session.capIn(fact);
+      stubs.push(handleOf(stub));
+      return stub;
+    });
+    return { value: deserialize(bytes, parts), finish, stubs };
+  } catch (error) {
+    finish();
+    throw error;
+  }
+}
+
+/** The result of a call, with [Symbol.dispose] for everything in it; `release` is called by it once. */
+export function readResult(whole, session, release) {
+  const { value, finish, stubs } = readValue(whole, session);
+  if ((typeof value !== "object" && typeof value !== "function") || value === null) return value;
+  const handle = handleOf(value);
+  if (handle !== undefined) {
+    handle.onDispose = release;
+    return value;
+  }
+  let isDisposed = stubs.length === 0 && release === null;
+  const dispose = isDisposed
+    ? nothing
+    : () => {
+        if (isDisposed) return;
+        isDisposed = true;
+        finish();
+        release?.();
+      };
+  Object.defineProperty(value, Symbol.dispose, { value: dispose, writable: true, configurable: true });
+  return value;
 }

@@ -3,6 +3,7 @@ import { deserialize, serialize } from "../dom/clone.js";
 import { DOMException } from "../dom/exception.js";
 import { inspect } from "../internal/inspect.js";
 import { native } from "../internal/native.js";
+import { isOn } from "./compatibility.js";
 
 const ERRORS = { __proto__: null, Error, TypeError, RangeError, SyntaxError, ReferenceError, EvalError, URIError };
 const MOST_BYTES = 64 * 1024; // most bytes of own properties
@@ -21,6 +22,7 @@ export function describeThrown(error) {
 
 /** Own properties as a structured clone in base64, without those that cannot be cloned. */
 function ownProperties(error) {
+  if (!isOn("enhanced_error_serialization")) return undefined;
   const own = {};
   const keys = Object.keys(error);
   for (const key of ["cause", "errors"]) if (Object.hasOwn(error, key) && !keys.includes(key)) keys.push(key);
@@ -39,12 +41,18 @@ function ownProperties(error) {
   return bytes.length > MOST_BYTES ? undefined : native.btoa(String.fromCharCode(...bytes));
 }
 
+/** An error of a class that only the other worker knows keeps its name; with older compatibility dates in its message. */
+function makeError(name, message, isDom) {
+  if (isDom) return new DOMException(message, name);
+  if (name in ERRORS || name === "") return new (ERRORS[name] ?? Error)(message);
+  if (!isOn("enhanced_error_serialization")) return new Error(`${name}: ${message}`);
+  return Object.defineProperty(new Error(message), "name", { value: name, writable: true, configurable: true });
+}
+
 /** The error to throw here for an exception that another worker threw. */
 export function makeThrown({ name, message, dom, own, flags }) {
-  const error = dom === true ? new DOMException(message, name) : new (ERRORS[name] ?? Error)(message);
-  if (dom !== true && !(name in ERRORS) && name !== "") {
-    Object.defineProperty(error, "name", { value: name, writable: true, configurable: true });
-  }
+  const error = makeError(name, message, dom === true);
+  error.remote = true;
   Object.assign(error, flags);
   if (typeof own !== "string") return error;
   const text = native.atob(own);

@@ -68,6 +68,7 @@ class LiveTable(AssetTable):
     """An AssetTable whose files and rules follow the folder."""
 
     __slots__ = ("_folder", "_live", "_seen")
+    is_live = True
 
     def __init__(self, folder: Path, wanted: ConfigAssets, project: Dated, *, has_worker: bool) -> None:
         first = wanted.run_worker_first

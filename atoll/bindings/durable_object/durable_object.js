@@ -1,6 +1,5 @@
 // A Durable Object namespace as a worker sees it: https://developers.cloudflare.com/durable-objects/api/namespace/
 import { fetchFrom } from "#bindings/fetch/fetch.js";
-import { makeProperty, OURS, toRpcPromise } from "#bindings/service/rpc_promise.js";
 import { defineBinding } from "#web/internal/bindings.js";
 import { lazy } from "#web/internal/lazy.js";
 import { defineOp } from "#web/internal/ops.js";
@@ -10,21 +9,15 @@ import { isDurableObjectId, makeId } from "#web/objects/id.js";
 import { hexOfName, hexOfPrefix, isHexOf, jurisdictionOf, randomHex } from "#web/objects/id_digits.js";
 
 const call = defineOp("durable_object.call");
-const NOTHING = new Uint8Array(0); // in place of arguments: the property is read, not called
 const JURISDICTIONS = ["eu", "fedramp", "fedramp-high", "us"];
 
-async function callMethod(target, method, args) {
-  const { readValue, writeValue } = lazy("worker/parcel.js");
-  const written = args === null ? { bytes: NOTHING, pipes: [] } : writeValue(args);
-  const { bytes, pipes } = written instanceof Promise ? await written : written;
-  const { meta, body } = await call({ ...target, method, pipes: pipes.length > 0 ? pipes : undefined }, bytes);
-  if (meta.thrown === undefined) return readValue(body);
-  throw lazy("worker/thrown.js").makeThrown(meta.thrown);
-}
+// Names that are not forwarded to the object, as for service bindings.
+const OURS = new Set(["then", "catch", "finally", "toJSON", "dup", ...Object.getOwnPropertyNames(Object.prototype)]);
 
 class DurableObjectStub {
   #id;
   #target;
+  #handle = null;
 
   constructor(binding, id) {
     this.#id = id;
@@ -44,13 +37,15 @@ class DurableObjectStub {
     return fetchFrom(binding, input, init, { id, name: object });
   }
 
-  static targetOf(stub) {
-    return stub.#target;
+  /** What its properties are properties of, see web/rpc/stubs.js. */
+  static handleOf(stub) {
+    stub.#handle ??= { ask: (path, args) => lazy("rpc/service_stub.js").askEntrypoint(call, stub.#target, path, args) };
+    return stub.#handle;
   }
 }
 
-const targetOf = DurableObjectStub.targetOf;
-delete DurableObjectStub.targetOf;
+const { handleOf } = DurableObjectStub;
+delete DurableObjectStub.handleOf;
 defineInterface(DurableObjectStub);
 
 const MEMBERS = {
@@ -59,8 +54,7 @@ const MEMBERS = {
     if (key === "id") return stub.id;
     if (key === "name") return stub.name;
     if (typeof key === "symbol" || OURS.has(key)) return Reflect.get(stub, key);
-    const target = targetOf(stub);
-    return makeProperty([key], () => callMethod(target, key, null), (args) => toRpcPromise(callMethod(target, key, args)));
+    return lazy("rpc/stubs.js").makeProperty(handleOf(stub), [key]);
   },
   set() {
     return false;

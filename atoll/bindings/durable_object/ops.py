@@ -7,7 +7,6 @@ classes that it is bound to.
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +18,11 @@ from atoll.bindings.durable_object.namespaces import Namespaces, ObjectNamespace
 from atoll.bindings.durable_object.planning import plan
 from atoll.bindings.durable_object.trigger import ObjectMigrations
 from atoll.bindings.pipe.ops import PipeBinding
+from atoll.bindings.rpc.messages import MAX_NAME as MAX_METHOD
+from atoll.bindings.rpc.messages import MAX_VALUE
+from atoll.bindings.rpc.sessions import RpcEnds
 from atoll.bindings.service.method import MethodAnswer
+from atoll.bindings.service.ops import NOT_PLAIN, checked_path
 from atoll.bindings.services import InnerRequest, Objects, ObjectTarget, Services
 from atoll.bindings.triggers import BadTrigger
 from atoll.errors import BindingRefused, CalleeFailed, InvalidArgument, ObjectFailure
@@ -30,8 +33,6 @@ from atoll.workers import WORKER_NAME, Grant, Version
 if TYPE_CHECKING:
     from prometheus_client.metrics_core import Metric
 
-METHOD = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]{0,254}")
-MAX_ARGUMENTS = 32 << 20
 MAX_NAME = 16 << 10  # characters of the name of an object
 RPC = int(Event.RPC)
 
@@ -145,16 +146,25 @@ class DurableObjects(Binding):
 
     @op("durable_object.call")
     def call(self, call: OpCall) -> Later:
-        if len(call.body) > MAX_ARGUMENTS:
-            raise InvalidArgument(f"the arguments are larger than {MAX_ARGUMENTS >> 20} MB")
-        method = call.meta.get("method")
-        if not isinstance(method, str) or not METHOD.fullmatch(method):
-            raise InvalidArgument("the name of a method must be an identifier")
-        scope = call.scope
+        if len(call.body) > MAX_VALUE:
+            raise InvalidArgument(f"the arguments are larger than {MAX_VALUE >> 20} MB")
+        scope, meta = call.scope, call.meta
+        method, path = meta.get("method"), meta.get("path")
+        if not isinstance(method, str) or not 0 < len(method) <= MAX_METHOD:
+            raise InvalidArgument("the name of a method is malformed")
+        names = (method, *checked_path(path)) if path is not None else (method,)
         target, callee = self.target(scope.version, call.grant, call.meta.get("id"), call.meta.get("object"))
-        head = f"RPC {target.class_name}.{method}\n".encode("ascii")
-        request = InnerRequest(callee, head, call.body, True, scope.hops, RPC, scope, target._replace(method=method))
-        answer = ObjectMethodAnswer(self._services.inner.method(request), self._pipes, call.meta.get("pipes"))
+        head = NOT_PLAIN.sub("?", f"RPC {target.class_name}.{method}").encode("ascii") + b"\n"
+        session = scope.local(RpcEnds).open(meta.get("session"), is_used=meta.get("caps") is True)
+        try:
+            aimed = target._replace(path=names)
+            inner = self._services.inner.method(
+                InnerRequest(callee, head, call.body, True, scope.hops, RPC, scope, aimed, session)
+            )
+        except BaseException:
+            session.end()
+            raise
+        answer = ObjectMethodAnswer(inner, self._pipes, meta.get("pipes"), session)
         answer.begin(scope)
         return answer
 

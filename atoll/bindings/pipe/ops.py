@@ -1,6 +1,6 @@
 """pipe: a stream in the arguments or the result of a method call, from one worker to another of the same tenant.
 
-    pipe.open    make a pipe; replies with its name, which only the two workers learn
+    pipe.open    make a pipe to write to, or with `reads` to read from; only the two workers learn its name
     pipe.write   a piece, or the end; the reply is the back-pressure
     pipe.read    the next piece
     pipe.cancel  the reader needs no more
@@ -12,6 +12,7 @@ error; if the reading call ends first, the writer learns that no more is needed.
 from __future__ import annotations
 
 import asyncio
+import re
 import secrets
 from collections import Counter, deque
 from typing import Any
@@ -126,7 +127,8 @@ class Ends:
     def __init__(self, scope: CallScope) -> None:
         self.written: dict[str, Pipe] = {}
         self.read: dict[str, Pipe] = {}
-        self.known: dict[str, Pipe] | None = None  # all pipes of the node
+        self.known: dict[str, Pipe] | None = None  # all pipes of the node without a reader,
+        self.unwritten: dict[str, Pipe] | None = None  # and those without a writer
 
     def close(self) -> None:
         for name, pipe in self.written.items():
@@ -134,13 +136,16 @@ class Ends:
             if self.known is not None and not pipe.has_reader:
                 self.known.pop(name, None)
                 pipe.drop()
-        for pipe in self.read.values():
+        for name, pipe in self.read.items():
             pipe.drop()
+            if self.unwritten is not None:
+                self.unwritten.pop(name, None)
 
 
 MAX_PIPES = 1_000  # of one call
 MAX_SENT = 1_000  # ended but unread pipes of one tenant,
 SENT_BYTES = 32 << 20  # and the bytes in them
+NAME = re.compile(r"[0-9a-f]{32}")
 
 
 class PipeBinding(Binding):
@@ -149,23 +154,32 @@ class PipeBinding(Binding):
 
     def __init__(self) -> None:
         self._waiting: dict[str, Pipe] = {}  # pipes without a reader, by name
+        self._unwritten: dict[str, Pipe] = {}  # pipes without a writer, by name
         self._held: Counter[str] = Counter()  # bytes in pipes, by tenant
         self._sent: dict[str, dict[str, Pipe]] = {}  # ended pipes without a reader, by tenant, oldest first
 
     @op("pipe.open", free=True)
     def open(self, call: OpCall) -> Reply:
         ends = self._ends(call.scope)
-        if len(ends.written) >= MAX_PIPES:
+        if len(ends.written) + len(ends.read) >= 2 * MAX_PIPES or len(ends.written) >= MAX_PIPES:
             raise InvalidArgument(f"more than {MAX_PIPES} streams are sent by one call")
-        name = secrets.token_hex(16)  # the name is the permission to read: it goes only to the other worker
-        self._waiting[name] = ends.written[name] = Pipe(call.scope.version.tenant, self._held)
+        # The name is the permission to use the other end: it goes only to the other worker.
+        name = _name(call) or secrets.token_hex(16)
+        if not NAME.fullmatch(name) or name in self._waiting or name in self._unwritten:
+            raise InvalidArgument("the name of a stream is malformed, or is used already")
+        if name in ends.written or name in ends.read:
+            raise InvalidArgument("the name of a stream is malformed, or is used already")
+        pipe = Pipe(call.scope.version.tenant, self._held)
+        if call.meta.get("reads") is True:
+            pipe.has_reader = True
+            self._unwritten[name] = ends.read[name] = pipe
+        else:
+            self._waiting[name] = ends.written[name] = pipe
         return Reply({"pipe": name})
 
     @op("pipe.write", free=True)
     async def write(self, call: OpCall) -> Reply:
-        pipe = self._ends(call.scope).written.get(_name(call))
-        if pipe is None:
-            raise InvalidArgument("the stream is over, or it belongs to another request")
+        pipe = self._writer(call)
         thrown = call.meta.get("thrown")
         if len(call.body) > MAX_WRITE or not (thrown is None or isinstance(thrown, dict)):
             raise InvalidArgument("a piece of a stream is too long, or malformed")
@@ -211,14 +225,29 @@ class PipeBinding(Binding):
             ends.read[name] = pipe
         return pipe
 
+    def _writer(self, call: OpCall) -> Pipe:
+        """The pipe that this call writes to; the first call that writes to a pipe of a reader becomes its writer."""
+        ends, name = self._ends(call.scope), _name(call)
+        pipe = ends.written.get(name)
+        if pipe is None:
+            pipe = self._unwritten.get(name)
+            if pipe is None or pipe.tenant != call.scope.version.tenant or len(ends.written) >= MAX_PIPES:
+                raise InvalidArgument("the stream is over, or it belongs to another request")
+            del self._unwritten[name]
+            ends.written[name] = pipe
+        return pipe
+
     def _ends(self, scope: CallScope) -> Ends:
         ends = scope.local(Ends)
-        ends.known = self._waiting
+        ends.known, ends.unwritten = self._waiting, self._unwritten
         return ends
 
     def drop_unread(self, names: object) -> None:
-        """Drop the unread streams in the arguments of a method that has returned."""
+        """Drop the streams in the arguments of a method that is over which it has neither read nor written to."""
         for name in names if isinstance(names, list) else ():
+            unwritten = self._unwritten.pop(name, None) if isinstance(name, str) else None
+            if unwritten is not None:
+                unwritten.cut()
             pipe = self._waiting.pop(name, None) if isinstance(name, str) else None
             if pipe is not None:
                 self._forget_sent(str(name), pipe)

@@ -1,7 +1,8 @@
 """service: methods of another worker's entry points. Its fetch() is fetch.start with the name of the binding.
 
 Arguments and results are bytes that only engines understand; Python knows only their target. Streams in them are pipes
-(bindings/pipe). A method call lasts until the streams in its result are sent.
+(bindings/pipe). A method call lasts until the streams in its result are sent and the stubs in it are disposed:
+meanwhile its session (bindings/rpc) carries calls of those stubs.
 """
 
 from __future__ import annotations
@@ -13,16 +14,17 @@ import msgspec
 
 from atoll.bindings.base import Binding, Later, OpCall, op
 from atoll.bindings.pipe.ops import PipeBinding
+from atoll.bindings.rpc.messages import MAX_NAME, MAX_PATH, MAX_VALUE
+from atoll.bindings.rpc.sessions import RpcEnds
 from atoll.bindings.service.method import MethodAnswer
-from atoll.bindings.service.target import ServiceTarget, callee_of, target_of
+from atoll.bindings.service.target import IDENTIFIER, MAX_PROPS, ServiceTarget, callee_of, is_export, target_of
 from atoll.bindings.services import InnerRequest, Services
 from atoll.errors import InvalidArgument
 from atoll.wire.generated import Event
 from atoll.workers import WORKER_NAME, Version
 
-IDENTIFIER = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]{0,254}")
-MAX_PROPS = 16 << 10
-MAX_ARGUMENTS = 32 << 20
+NOT_PLAIN = re.compile(r"[^ -~]")
+MAX_ARGUMENTS = MAX_VALUE
 MAX_REMEMBERED = 1_024
 RPC = int(Event.RPC)
 
@@ -54,29 +56,52 @@ class Service(Binding):
 
     @op("service.call")
     def call(self, call: OpCall) -> Later:
+        return self.begin(call, call.grant.name)
+
+    def begin(self, call: OpCall, name: object) -> Later:
+        """Call a method behind a service binding, or of one of the worker's own exports (target.py)."""
         if len(call.body) > MAX_ARGUMENTS:
             raise InvalidArgument(f"the arguments are larger than {MAX_ARGUMENTS >> 20} MB")
-        scope = call.scope
-        target, head = self._address(scope.version, call.grant.name, call.meta.get("method"))
+        scope, meta = call.scope, call.meta
+        target, head = self._address(scope.version, name, meta.get("method"), meta.get("path"))
         callee = callee_of(self._workers, scope.version, target)
-        inner = self._inner.method(InnerRequest(callee, head, call.body, True, scope.hops, RPC, scope))
-        answer = MethodAnswer(inner, self._pipes, call.meta.get("pipes"))
+        session = scope.local(RpcEnds).open(meta.get("session"), is_used=meta.get("caps") is True)
+        try:
+            inner = self._inner.method(
+                InnerRequest(callee, head, call.body, True, scope.hops, RPC, scope, session=session)
+            )
+        except BaseException:
+            session.end()
+            raise
+        answer = MethodAnswer(inner, self._pipes, meta.get("pipes"), session)
         answer.begin(scope)
         return answer
 
-    def _address(self, version: Version, binding: str, method: object) -> tuple[ServiceTarget, bytes]:
+    def _address(self, version: Version, name: object, method: object, path: object) -> tuple[ServiceTarget, bytes]:
         """The target of a method call, and its head: the same for all calls of the method."""
-        if not isinstance(method, str):
-            raise InvalidArgument("the name of a method must be an identifier")
-        found = self._addressed.get((version.id, binding, method))
+        if not isinstance(method, str) or not 0 < len(method) <= MAX_NAME or not isinstance(name, str):
+            raise InvalidArgument("the name of a method is malformed")
+        key = version.id, name, method
+        found = self._addressed.get(key) if path is None else None
         if found is not None:
             return found
-        if not IDENTIFIER.fullmatch(method):
-            raise InvalidArgument("the name of a method must be an identifier")
-        target = target_of(version, binding)
-        label = f"RPC {target.entrypoint or 'default'}.{method}"
-        head = f"{label}\n{json.dumps({**target.address(), 'method': method})}".encode("ascii")
-        if len(self._addressed) >= MAX_REMEMBERED:
-            self._addressed.clear()
-        self._addressed[version.id, binding, method] = target, head
+        target = target_of(version, name)
+        address = {**target.address(), "method": method}
+        if path is not None:
+            address["path"] = checked_path(path)
+        label = NOT_PLAIN.sub("?", f"RPC {target.entrypoint or 'default'}.{method}")
+        head = f"{label}\n{json.dumps(address)}".encode("ascii")
+        if path is None and not is_export(name):
+            if len(self._addressed) >= MAX_REMEMBERED:
+                self._addressed.clear()
+            self._addressed[key] = target, head
         return target, head
+
+
+def checked_path(path: object) -> list[str]:
+    """The names after the first one: `env.API.first.second.third()`."""
+    if not isinstance(path, list) or not all(isinstance(name, str) and len(name) <= MAX_NAME for name in path):
+        raise InvalidArgument("an RPC path is malformed")
+    if 0 < len(path) < MAX_PATH:
+        return path
+    raise InvalidArgument(f"an RPC path has more than {MAX_PATH} names")

@@ -3,24 +3,19 @@
 import { fetchFrom } from "#bindings/fetch/fetch.js";
 import { lazy } from "#web/internal/lazy.js";
 import { defineBinding } from "#web/internal/bindings.js";
+import { native } from "#web/internal/native.js";
 import { defineOp } from "#web/internal/ops.js";
 import { defineInterface } from "#web/internal/platform.js";
-import { makeProperty, OURS, toRpcPromise } from "./rpc_promise.js";
 
 const call = defineOp("service.call");
-const NOTHING = new Uint8Array(0); // in place of arguments: the property is read, not called
 
-async function callMethod(binding, method, args) {
-  const { readValue, writeValue } = lazy("worker/parcel.js");
-  const written = args === null ? { bytes: NOTHING, pipes: [] } : writeValue(args);
-  const { bytes, pipes } = written instanceof Promise ? await written : written;
-  const { meta, body } = await call({ binding, method, pipes: pipes.length > 0 ? pipes : undefined }, bytes);
-  if (meta.thrown === undefined) return readValue(body);
-  throw lazy("worker/thrown.js").makeThrown(meta.thrown);
-}
+// Names that are not forwarded to the other worker: `then` would make every binding a promise; the others have a meaning here, as
+// do the names that every object has: without its own toString() a binding could not even be part of a message.
+const OURS = new Set(["then", "catch", "finally", "toJSON", "dup", ...Object.getOwnPropertyNames(Object.prototype)]);
 
 class Fetcher {
   #name;
+  #handle = null;
 
   constructor(name) {
     this.#name = name;
@@ -30,21 +25,28 @@ class Fetcher {
     return fetchFrom(this.#name, input, init);
   }
 
-  static nameOf(fetcher) {
-    return fetcher.#name;
+  /** What its properties are properties of, see web/rpc/stubs.js. */
+  static handleOf(fetcher) {
+    const binding = fetcher.#name;
+    fetcher.#handle ??= { ask: (path, args) => lazy("rpc/service_stub.js").askEntrypoint(call, { binding }, path, args) };
+    return fetcher.#handle;
+  }
+
+  static is(value) {
+    return #name in value;
   }
 }
 
-const nameOf = Fetcher.nameOf;
-delete Fetcher.nameOf;
+const { handleOf, is } = Fetcher;
+delete Fetcher.handleOf;
+delete Fetcher.is;
 defineInterface(Fetcher);
 
 const METHODS = {
   get(fetcher, key) {
     if (key === "fetch") return (input, init) => fetcher.fetch(input, init);
     if (typeof key === "symbol" || OURS.has(key)) return Reflect.get(fetcher, key);
-    const binding = nameOf(fetcher);
-    return makeProperty([key], () => callMethod(binding, key, null), (args) => toRpcPromise(callMethod(binding, key, args)));
+    return lazy("rpc/stubs.js").makeProperty(handleOf(fetcher), [key]);
   },
   set() {
     return false;
@@ -56,6 +58,13 @@ export class Service {
   constructor(name) {
     return new Proxy(new Fetcher(name), METHODS);
   }
+}
+
+/** Whether a value is a service binding. */
+export function isService(value) {
+  if (typeof value !== "object" || value === null || !native.isProxy(value)) return false;
+  const target = native.proxyTarget(value);
+  return target !== null && is(target);
 }
 
 defineBinding("service", Service);

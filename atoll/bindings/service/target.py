@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +13,10 @@ from atoll.bindings.services import Workers
 from atoll.errors import InvalidArgument, NotGranted
 from atoll.wire.generated import Event
 from atoll.workers import Version
+
+IDENTIFIER = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]{0,254}")
+MAX_PROPS = 16 << 10
+EXPORT = "exports "  # begins the name of an own entry point, where otherwise the name of a binding stands
 
 
 class ServiceTarget(msgspec.Struct, forbid_unknown_fields=True):
@@ -40,12 +45,38 @@ class ServiceTarget(msgspec.Struct, forbid_unknown_fields=True):
         return {"entrypoint": self.entrypoint, "props": self.props}
 
 
+class OwnExport(msgspec.Struct, forbid_unknown_fields=True):
+    """An own entry point as `ctx.exports` names it."""
+
+    entrypoint: str | None = None
+    props: dict[str, Any] = {}
+
+
 # The target of a binding for static assets: the files of the calling version itself.
 OWN_ASSETS = ServiceTarget("")
 
 
+def is_export(name: object) -> bool:
+    return isinstance(name, str) and name.startswith(EXPORT)
+
+
+def export_of(name: str) -> ServiceTarget:
+    """An own entry point, `exports {"entrypoint": "Admin", "props": {}}`: what `ctx.exports.Admin` calls."""
+    if len(name) > MAX_PROPS:
+        raise InvalidArgument(f"`props` is larger than {MAX_PROPS >> 10} KB")
+    try:
+        target = msgspec.json.decode(name[len(EXPORT) :], type=OwnExport)
+    except (msgspec.DecodeError, UnicodeError):
+        raise InvalidArgument("the name of an export is malformed") from None
+    if target.entrypoint is not None and not IDENTIFIER.fullmatch(target.entrypoint):
+        raise InvalidArgument("the name of an export is malformed")
+    return ServiceTarget("", target.entrypoint, target.props)
+
+
 def target_of(version: Version, name: object) -> ServiceTarget:
-    """The binding of that name that has a fetch(). NotGranted if there is none."""
+    """The binding of that name that has a fetch(), or an own entry point. NotGranted if there is none."""
+    if isinstance(name, str) and is_export(name):
+        return export_of(name)
     grant = version.grants.get(name) if isinstance(name, str) else None
     if grant is not None and grant.kind == "assets":
         return OWN_ASSETS
@@ -60,6 +91,8 @@ def callee_of(workers: Workers, version: Version, target: ServiceTarget) -> Vers
         if version.assets is None:
             raise InvalidArgument("this version has no assets: deploy it with the folder of its files")
         return replace(version, assets=version.assets.alone())
+    if not target.service:
+        return version
     found = workers.find_worker(version.tenant, target.service)
     if found is None:
         how = workers.how_to_get(target.service)

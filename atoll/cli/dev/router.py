@@ -33,6 +33,9 @@ class DevRouter(Router):
         version = super().find(host, target, head)
         return None if version is not None and version.worker_name in self.broken else version
 
+    def has_lost_host(self, worker_name: str) -> bool:
+        return False  # the project answers on the port anyway
+
     def named(self, host: bytes) -> str:
         """The worker whose own host this is, NAME.localhost; "" for every other host."""
         label = (host_name(host) or b"").decode("ascii").removesuffix("." + self.base)

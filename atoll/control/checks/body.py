@@ -20,6 +20,7 @@ from atoll.assets.rules import AssetRules
 from atoll.config import Settings
 from atoll.config_file import nearest
 from atoll.control.checks.extended import list_of, with_fields
+from atoll.control.checks.rollback import WantedRollback
 from atoll.egress.rules import parse_rules
 from atoll.manifests.every import triggers
 from atoll.workers import WORKER_NAME, EgressRules, Isolation, Json, Limits, Switches
@@ -83,6 +84,7 @@ class DeployBody(msgspec.Struct, forbid_unknown_fields=True):
     message: str | UnsetType = UNSET
     tag: str | UnsetType = UNSET
     preview_urls: bool | UnsetType = UNSET
+    rollback: WantedRollback | UnsetType = UNSET  # of the deployment, not of the version
 
 
 Shape = TypeVar("Shape")
@@ -115,6 +117,8 @@ def parse_body(raw: bytes) -> DeployBody:
         _refuse_unknown(fields["limits"], WantedLimits, "limits.")
     if isinstance(fields.get("egress"), dict):
         _refuse_unknown(fields["egress"], WantedEgress, "egress.")
+    if isinstance(fields.get("rollback"), dict):
+        _refuse_unknown(fields["rollback"], WantedRollback, "rollback.")
     for name, trigger in triggers().items():
         for entry in fields[name][:MAX_LOOKED_AT] if isinstance(fields.get(name), list) else ():
             if isinstance(entry, dict) and hasattr(trigger.entry, "__struct_fields__"):

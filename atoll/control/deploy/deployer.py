@@ -3,25 +3,30 @@ steps that they share, and their order."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from atoll.api.audit import Mark
-from atoll.api.callers import LOCAL, Caller
+from atoll.api.callers import HELD, LOCAL, Caller, Scope
 from atoll.api.refusals import ApiCode, Refused, bad_body
 from atoll.control.checks.bindings import refuse_gone_bindings
 from atoll.control.checks.body import DeployBody, checked_name
-from atoll.control.deploy.draft import Identity, changed_draft, new_draft, secret_draft
+from atoll.control.checks.rollback import WantedRollback
+from atoll.control.deploy.draft import Identity, changed_draft, new_draft, secrets_draft
+from atoll.control.deploy.health import Verdict, Watch
 from atoll.control.deploy.pages import with_assets
 from atoll.control.deploy.quotas import script_bytes
 from atoll.control.deploy.shares import WantedShare, checked_shares
 from atoll.control.deploy.switching import Switching
-from atoll.control.store.deployment_rows import DeployedShare
+from atoll.control.store.deployment_rows import Cause, DeployedShare, whole
+from atoll.control.store.rollback_rows import PastShare, RuleState
 from atoll.control.store.workers import Deployment
+from atoll.splits import WHOLE
 
 log = logging.getLogger("atoll.control")
 
@@ -77,16 +82,35 @@ class Deployer(Switching):
         name = self._named(id_or_name, body, by)
         return await self._alone(name, self._upload(name, body, by, alias))
 
+    async def upload_secrets(
+        self,
+        id_or_name: str,
+        reference: str,
+        changes: Mapping[str, str | None],
+        by: Caller = LOCAL,
+        message: str = "",
+        tag: str = "",
+    ) -> Deployment:
+        """Store a version with other secrets, without traffic: a copy of the version named by `reference`."""
+        name = self.find(id_or_name, by).name
+        return await self._alone(name, self._upload_secrets(name, reference, changes, message, tag, by))
+
     async def drop_alias(self, id_or_name: str, alias: str, by: Caller = LOCAL) -> None:
         name = self.find(id_or_name, by).name
         await self._alone(name, self._drop_alias(name, alias, by))
 
     async def deploy_versions(
-        self, id_or_name: str, wanted: Sequence[WantedShare], by: Caller = LOCAL, note: str = "", force: bool = False
+        self,
+        id_or_name: str,
+        wanted: Sequence[WantedShare],
+        by: Caller = LOCAL,
+        note: str = "",
+        force: bool = False,
+        rollback: WantedRollback | UnsetType = UNSET,
     ) -> Deployment:
         """Give the traffic of a worker to stored versions, in these shares. Returns the primary version."""
         name, shares = self.find(id_or_name, by).name, checked_shares(wanted)
-        return await self._alone(name, self._deploy_versions(name, shares, by, note, force))
+        return await self._alone(name, self._deploy_versions(name, shares, by, note, force, rollback))
 
     async def put_secret(self, id_or_name: str, secret: str, value: str, by: Caller = LOCAL) -> Deployment:
         """Set a secret of a worker, in a new version that is active at once."""
@@ -123,12 +147,17 @@ class Deployer(Switching):
             hint = f"to update it: PUT /api/workers/{name}" if is_mine else "names are unique on a node: choose another"
             raise Refused(ApiCode.NAME_TAKEN, f"a worker named `{name}` already exists", hint)
         self._quotas.refuse_one_more(by.tenant, self.all(by.tenant))  # before the body is checked
+        if body.rollback is not UNSET:
+            raise bad_body("`rollback` has no earlier deployment to return to", "create the worker without it")
         identity = Identity(self._new_id("worker"), name, by.tenant, self._new_id("version"), by.name, self._clock())
         draft = new_draft(body, identity, self._settings_of(by.tenant), self._router, self._kinds)
         return await self._activate(await with_assets(draft, body, self._store), self._store.create, by)
 
     async def _update(self, name: str, body: DeployBody, by: Caller) -> Deployment:
-        return await self._activate(await self._next(name, body, by), self._store.update, by)
+        draft = await self._next(name, body, by)
+        [newest] = self._store.versions(draft.id, limit=1)
+        rule = self._rule(draft.id, body.rollback, [PastShare(draft.version.id, newest.number + 1, WHOLE)], by)
+        return await self._activate(draft, partial(self._store.update, rule=rule), by, rule=rule)
 
     async def _next(self, name: str, body: DeployBody, by: Caller) -> Deployment:
         """The draft of the next version: the active one with the fields of the body."""
@@ -147,7 +176,32 @@ class Deployer(Switching):
         await self._refresh_previews(worker)
 
     async def _upload(self, name: str, body: DeployBody, by: Caller, alias: str) -> Deployment:
-        draft = await self._next(name, body, by)
+        if body.rollback is not UNSET:
+            raise bad_body(
+                "`rollback` belongs to a deployment, and an uploaded version gets no traffic",
+                "leave it out here, and give it to the deployment",
+            )
+        return await self._keep(await self._next(name, body, by), by, alias)
+
+    async def _upload_secrets(
+        self, name: str, reference: str, changes: Mapping[str, str | None], message: str, tag: str, by: Caller
+    ) -> Deployment:
+        worker = self.find(name, by)
+        base = self._capped(await self.version(worker, self.reference(worker, reference)))
+        for secret, value in changes.items():
+            if value is None and secret not in base.secrets:
+                hint = f"GET /api/workers/{name}/versions/{base.number}/secrets lists its secrets"
+                text = f"version {base.number} of `{name}` has no secret `{secret[:80]}`"
+                raise Refused(ApiCode.NOT_FOUND, text, hint)
+        identity = Identity(worker.id, name, by.tenant, self._new_id("version"), by.name, self._clock())
+        draft = secrets_draft(base, identity, changes)
+        version, maps = replace(draft.version, tag=tag), await self._store.load_maps(base.version.id)
+        note = draft.message
+        draft = replace(draft, version=version, message=message or note, source_maps=maps)
+        return await self._keep(draft, by, note=note)
+
+    async def _keep(self, draft: Deployment, by: Caller, alias: str = "", note: str = "") -> Deployment:
+        """Check a draft and store it as a version without traffic."""
         drafts, tried = [draft, *self.in_traffic(draft.id)], list[Deployment]()
         self._refuse(drafts, by)
         try:
@@ -158,7 +212,7 @@ class Deployer(Switching):
                 self._refuse(drafts, by)
                 alias = self.previews.checked_alias(drafts[1], alias) if alias else ""
                 checked = replace(draft, handlers=tuple(loaded.handlers), startup_ms=loaded.startup_ms)
-                stored = await self._store.upload(checked, Mark.of(by, self._clock()), alias)
+                stored = await self._store.upload(checked, Mark.of(by, self._clock(), note), alias)
                 lost = self.previews.refresh(drafts[1])
         finally:
             self._retire(tried)
@@ -169,7 +223,13 @@ class Deployer(Switching):
         return stored
 
     async def _deploy_versions(
-        self, name: str, wanted: Sequence[tuple[str, int]], by: Caller, note: str, force: bool
+        self,
+        name: str,
+        wanted: Sequence[tuple[str, int]],
+        by: Caller,
+        note: str,
+        force: bool,
+        rollback: WantedRollback | UnsetType,
     ) -> Deployment:
         current = self.find(name, by)
         shares: list[DeployedShare] = []
@@ -184,12 +244,16 @@ class Deployer(Switching):
             if not force:
                 await refuse_gone_bindings(found.version, self._kinds)
             shares.append(DeployedShare(found, hundredths))
-        shares.sort(key=lambda share: (-share.hundredths, -share.deployment.number))
-        primary, others = shares[0], shares[1:]
+        past = [PastShare(each.version.id, each.number, hundredths) for each, hundredths in shares]
+        cause = Cause("versions", rule=self._rule(current.id, rollback, past, by))
+        return await self._switch_traffic(shares, cause, by, note)
+
+    async def _switch_traffic(self, shares: Sequence[DeployedShare], cause: Cause, by: Caller, note: str) -> Deployment:
+        """Give the traffic of a worker to stored versions."""
+        primary, *others = sorted(shares, key=lambda share: (-share.hundredths, -share.deployment.number))
         draft = replace(primary.deployment, updated_at=int(self._clock() * 1000))
-        if not others:
-            return await self._activate(draft, partial(self._store.activate, source="versions"), by, note)
-        return await self._activate(draft, partial(self._store.split, others=others), by, note, others)
+        save = partial(self._store.activate, cause=cause, others=others)
+        return await self._activate(draft, save, by, note, others, cause.rule)
 
     async def _change_secret(self, name: str, secret: str, value: str | None, by: Caller) -> Deployment:
         current = self.find(name, by)
@@ -198,7 +262,7 @@ class Deployer(Switching):
             hint = f"GET /api/workers/{name}/secrets lists the secrets"
             raise Refused(ApiCode.NOT_FOUND, f"`{name}` has no secret `{secret[:80]}`", hint)
         identity = Identity(current.id, name, by.tenant, self._new_id("version"), by.name, self._clock())
-        draft = secret_draft(current, identity, secret, value)
+        draft = secrets_draft(current, identity, {secret: value})
         maps = await self._store.load_maps(current.version.id)
         save = partial(self._store.update, action=f"secret.{'delete' if value is None else 'put'}")
         return await self._activate(replace(draft, source_maps=maps), save, by, secret)
@@ -211,8 +275,42 @@ class Deployer(Switching):
         if not force:
             refuse_changed_secrets(wanted, current)
             await refuse_gone_bindings(wanted.version, self._kinds)
-        draft = replace(wanted, updated_at=int(self._clock() * 1000))
-        return await self._activate(draft, self._store.activate, by, note)
+        return await self._switch_traffic(whole(wanted), Cause("rollback"), by, note)
+
+    # Rollback rules: health.py watches, and calls `_failing`
+
+    def _failing(self, watch: Watch, verdict: Verdict) -> None:
+        task = asyncio.ensure_future(self._roll_back(watch, verdict))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _roll_back(self, watch: Watch, verdict: Verdict) -> None:
+        """Return to the deployment that a rule names. If that is impossible at this moment, the watch tries again."""
+        name = self.live[watch.worker_id].name
+        try:
+            await self._alone(name, self._return_by_rule(watch, verdict))
+        except Refused as refusal:
+            if refusal.reason in (ApiCode.CONCURRENT, ApiCode.UNAVAILABLE):
+                log.warning("%s is not rolled back yet: %s (%s)", name, refusal, verdict)
+            elif self.health.watch_of(watch.worker_id) is watch:
+                self.health.forget(watch.worker_id)
+                self._store.end_rule(watch.worker_id, RuleState.FAILED, watch.rule)
+                log.error("%s cannot be rolled back: %s (%s)", name, refusal, verdict)
+        except Exception:
+            log.exception("%s could not be rolled back (%s)", name, verdict)
+
+    async def _return_by_rule(self, watch: Watch, verdict: Verdict) -> None:
+        current = self.live.get(watch.worker_id)
+        if current is None or self.health.watch_of(watch.worker_id) is not watch:
+            return  # another deployment came first
+        target = [(await self._deployable(current, share.version_id), share) for share in watch.rule.target]
+        by = Caller("rollback rule", current.version.tenant, HELD[Scope.DEPLOY], watch.rule.by_operator)
+        cause = Cause("rollback", failed=verdict.version.id)
+        note = f"rolled back automatically: {verdict}"
+        shares = [DeployedShare(found, share.hundredths) for found, share in target]
+        found = await self._switch_traffic(shares, cause, by, note)
+        self._meter.count_rollback(verdict.version)
+        log.warning("%s is back on version %d: %s", found.name, found.number, note)
 
     async def _deployable(self, current: Deployment, reference: str) -> Deployment:
         """A stored version of a worker. One that has traffic is the object that is loaded already."""
@@ -236,7 +334,8 @@ class Deployer(Switching):
             raise Refused(
                 ApiCode.TRAFFIC_SPLIT,
                 f"the traffic of `{current.name}` is split between versions, and {why}",
-                "give all traffic to one version first: atoll versions deploy VERSION",
+                "give all traffic to one version first: atoll versions deploy VERSION;"
+                " or make a version without traffic: atoll versions secret",
             )
 
     async def _delete(self, name: str, by: Caller) -> None:
@@ -246,6 +345,7 @@ class Deployer(Switching):
         await self._store.delete(deployment, Mark.of(by, self._clock()))
         self._router.drop(name)
         self._drop(deployment)
+        self.health.forget(deployment.id)
         self.previews.drop(deployment.id)
         self._logs.drop(deployment.id)
         await self._triggers.drop(deployment.id)

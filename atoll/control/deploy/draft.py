@@ -36,7 +36,7 @@ from atoll.manifests.every import triggers
 from atoll.router import BadPattern, Router, parse_pattern
 from atoll.workers import Version
 
-ABOUT_ITSELF = frozenset({"name", "message", "tag"})  # fields that do not change the worker
+ABOUT_ITSELF = frozenset({"name", "message", "tag", "rollback"})  # fields that do not change the worker
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,19 +160,20 @@ def with_secret(draft: Deployment, name: str, value: str | None) -> Deployment:
     return replace(draft, version=replace(draft.version, secrets=known), secrets=ids)
 
 
-def secret_draft(current: Deployment, identity: Identity, name: str, value: str | None) -> Deployment:
-    """The next version of a worker, with one secret changed or removed."""
-    version = replace(current.version, id=identity.version_id, tag="", created_at=identity.now_ms)
-    draft = with_secret(replace(current, version=version), name, value)
+def secrets_draft(base: Deployment, identity: Identity, changes: Mapping[str, str | None]) -> Deployment:
+    """The next version of a worker: a version with secrets changed or, for None, removed."""
+    draft = replace(base, version=replace(base.version, id=identity.version_id, tag="", created_at=identity.now_ms))
+    for name, value in changes.items():
+        draft = with_secret(draft, name, value)
     refuse_twofold(draft.version)
-    if value is not None:
+    if any(value is not None for value in changes.values()):
         refuse_too_many(draft.version)
-    return replace(
-        draft,
-        updated_at=identity.now_ms,
-        author=identity.author,
-        message=f"secret {name} {'set' if value is not None else 'deleted'}",
-    )
+    parts = []
+    for word, is_set in (("set", True), ("deleted", False)):
+        if names := [name for name, value in changes.items() if (value is not None) is is_set]:
+            parts.append(f"secret{'s' if len(names) > 1 else ''} {', '.join(names)} {word}")
+    message = "; ".join(parts)[:MAX_MESSAGE]
+    return replace(draft, updated_at=identity.now_ms, author=identity.author, message=message)
 
 
 def refuse_twofold(version: Version) -> None:

@@ -35,6 +35,12 @@ class RouteRules:
     def refuse_taken(self, draft: Deployment) -> None:
         """Refuse a draft that wants a name or route of another worker or tenant."""
         mine, host = draft.version.tenant, self._router.own_host(draft.name)
+        if draft.name not in self._router.entries and self._router.has_lost_host(draft.name):
+            raise Refused(
+                ApiCode.NAME_TAKEN,
+                f"the name `{draft.name}` cannot be used: this node answers on {host} itself",
+                "choose another name, or have an operator give the node another host: see `atoll config`",
+            )
         own, *_ = self._router.claims_of(draft.name, ())
         if self._router.claims.others(own, mine):
             raise Refused(

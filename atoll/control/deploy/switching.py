@@ -19,18 +19,20 @@ from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
 from typing import TypeAlias, TypeVar
 
-from msgspec import Struct
+from msgspec import Struct, UnsetType, field
 
 from atoll.api.audit import Mark
 from atoll.api.callers import Caller
-from atoll.api.refusals import ApiCode, Refused
+from atoll.api.refusals import ApiCode, Refused, bad_body
 from atoll.asset_files.store import AssetStore
 from atoll.bindings.triggers import BadTrigger
 from atoll.config import Settings
 from atoll.control.access.reserved import Reservations
 from atoll.control.access.tenants import Tenants
 from atoll.control.checks.bindings import Kinds
+from atoll.control.checks.rollback import WantedRollback, checked_rollback
 from atoll.control.deploy.deployed import Deployed
+from atoll.control.deploy.health import Health, Verdict, Watch
 from atoll.control.deploy.load_refusals import load_refusal, refuse_uncallable
 from atoll.control.deploy.neighbours import Checker, DeployTriggers, Loaded
 from atoll.control.deploy.previews import Previews
@@ -38,8 +40,10 @@ from atoll.control.deploy.quotas import QuotaRules, capped, settings_of
 from atoll.control.deploy.route_rules import RouteRules
 from atoll.control.ids import random_id
 from atoll.control.store.deployment_rows import DeployedShare
+from atoll.control.store.rollback_rows import PastShare, RollbackRule, RuleState
 from atoll.control.store.workers import KEPT_VERSIONS, Deployment, WorkerStore
 from atoll.errors import EngineError, LoadFailed
+from atoll.observe.meter import Meter
 from atoll.observe.sourcemaps import SourceMaps
 from atoll.observe.store import LogStore
 from atoll.router import BadPattern, Router, RouteTaken
@@ -67,6 +71,7 @@ class DeployerParts(Struct, frozen=True):
     tenants: Tenants
     reserved: Reservations
     files: AssetStore | None = None
+    meter: Meter = field(default_factory=Meter)
 
 
 class Switching(Deployed):
@@ -77,6 +82,7 @@ class Switching(Deployed):
         parts: DeployerParts,
         *,
         clock: Callable[[], float] = time.time,
+        ticks: Callable[[], float] = time.monotonic,
         new_id: Callable[[str], str] = random_id,
     ) -> None:
         super().__init__()
@@ -95,6 +101,9 @@ class Switching(Deployed):
         is_on = parts.settings.preview_urls == "on"
         self.previews = Previews(self, parts.store, parts.router, self.rules, is_on=is_on)
         self.previews.capped, self.previews.retire = self._capped, parts.checker.retire
+        self._meter = parts.meter
+        self.health = Health(parts.meter, clock, ticks)
+        self.health.on_end, self.health.on_failure = self._healthy, self._failing
         self._clock = clock
         self._new_id = new_id
         self.maps = SourceMaps(parts.store)  # for the stack traces of every version
@@ -116,6 +125,10 @@ class Switching(Deployed):
             )
         return found
 
+    def reference(self, worker: Deployment, named: str) -> str:
+        """The id or number of a version; `latest` names the newest version, with traffic or without."""
+        return self._store.versions(worker.id, limit=1)[0].id if named == "latest" else named
+
     def restore(self) -> int:
         """Give every stored worker to the router, as at the end of the last run; returns their number."""
         stored, splits = self._store.load_all(), self._store.load_splits()
@@ -128,9 +141,18 @@ class Switching(Deployed):
             except (BadPattern, RouteTaken) as error:  # the node's control hosts have changed since the deploy
                 log.error("the routes of the worker %s are not served: %s", deployment.name, error)
                 self._switch(deployment, (), shares)
+        for worker_id, rule in self._store.rules_in_force().items():
+            self.health.follow(worker_id, rule, [each.version for each in self.in_traffic(worker_id)])
         self.previews.restore()
         for deployment in filter(self.rules.is_contested, stored):  # deployed under other rules
             log.warning("the worker %s has a host of another tenant: see `atoll routes`", deployment.name)
+        for deployment in stored:  # the settings have changed since, or are those of an older Atoll
+            if self._router.has_lost_host(deployment.name):
+                log.warning(
+                    "the worker %s does not answer on %s: the node has that host itself (`atoll config`)",
+                    deployment.name,
+                    self._router.own_host(deployment.name),
+                )
         self._logs.forget_strangers()
         return len(stored)
 
@@ -142,7 +164,8 @@ class Switching(Deployed):
         )
 
     async def close(self) -> None:
-        """Wait for the changes in progress."""
+        """Wait for the changes in progress. Rollback rules stay in force for the next run."""
+        self.health.close()
         while self._tasks:
             await asyncio.wait(self._tasks)
 
@@ -174,9 +197,16 @@ class Switching(Deployed):
         return await asyncio.shield(task)
 
     async def _activate(
-        self, draft: Deployment, save: Save, by: Caller, note: str = "", others: Sequence[DeployedShare] = ()
+        self,
+        draft: Deployment,
+        save: Save,
+        by: Caller,
+        note: str = "",
+        others: Sequence[DeployedShare] = (),
+        rule: RollbackRule | None = None,
     ) -> Deployment:
-        """Check a draft, store it, and switch to it. `others` are versions that get a part of the traffic."""
+        """Check a draft, store it, and switch to it. `others` are versions that get a part of the traffic. `save`
+        stores the rollback rule, too."""
         drafts = [draft, *(share.deployment for share in others)]
         self._refuse(drafts, by)  # early: loading the version in an engine costs most
         old = self.in_traffic(draft.id)
@@ -195,6 +225,7 @@ class Switching(Deployed):
                 stored = await save(checked, Mark.of(by, self._clock(), note))
                 rest = WHOLE - sum(share.hundredths for share in others)
                 self._switch(stored, stored.routes, (DeployedShare(stored, rest), *others))
+                self.health.follow(stored.id, rule, [each.version for each in drafts])
         except BaseException:
             self._retire(tried, but=old)
             raise
@@ -204,6 +235,39 @@ class Switching(Deployed):
         await self._keep_files(stored)
         log.info("the active version of %s is %d (%s)", stored.name, stored.number, stored.version.id)
         return stored
+
+    def _rule(
+        self, worker_id: str, wanted: WantedRollback | UnsetType, shares: Sequence[PastShare], by: Caller
+    ) -> RollbackRule | None:
+        """The rollback rule for a deployment of these versions, with what it watches and what it returns to. The caller
+        must be allowed to return to it, because the rule does that with the caller's rights."""
+        if isinstance(wanted, UnsetType):
+            return None
+        wanted = checked_rollback(wanted)
+        before = {share.deployment.version.id: share.hundredths for share in self.traffic(worker_id)}
+        watched = [share for share in shares if share.hundredths > before.get(share.version_id, 0)]
+        if not watched:
+            hint = "give a version more traffic, or deploy without the rule"
+            raise bad_body("no version gets more traffic than before, so `rollback` has nothing to watch", hint)
+        target = self._store.earlier_without(worker_id, {share.version_id for share in watched})
+        if target is None:
+            names = ", ".join(str(share.number or "the new one") for share in watched)
+            hint = "deploy without the rule"
+            raise bad_body(f"`rollback` has no earlier deployment to return to without the version {names}", hint)
+        primary = self._store.without_code(worker_id, target.versions[0].version_id)
+        assert primary is not None
+        self.rules.refuse_foreign(primary.routes, by)
+        values = wanted.above, wanted.window_seconds, wanted.min_requests, wanted.watch_seconds
+        ends_at = int((self._clock() + wanted.watch_seconds) * 1000)
+        return RollbackRule(*values, ends_at, watched, target.versions, target.number, by.is_operator)
+
+    def _failing(self, watch: Watch, verdict: Verdict) -> None:
+        raise NotImplementedError  # deployer.py knows how to return
+
+    def _healthy(self, watch: Watch) -> None:
+        self._store.end_rule(watch.worker_id, RuleState.HEALTHY, watch.rule)
+        seconds = watch.rule.watch_seconds
+        log.info("the deployment of %s counts as healthy after %d s", self.live[watch.worker_id].name, seconds)
 
     async def _refresh_previews(self, worker: Deployment) -> None:
         """The versions of a worker have changed: old ones are deleted, with their aliases."""

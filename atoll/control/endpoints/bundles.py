@@ -1,14 +1,15 @@
 """GET /api/workers/{worker}/versions/{version}/bundle: the code of a version as a tar stream.
 
-The archive is the folder that `atoll build` writes: manifest.json with the settings and the hash of every module, and
-the modules below modules/. So it can be deployed again as it is. It is made piece by piece: no module is in memory as a
-whole.
+The archive is the folder that `atoll build` writes: manifest.json with the settings and the hash of every module, the
+modules below modules/, and static assets below files/ (project/carried.py). So it can be deployed again as it is. It is
+made piece by piece: no module and no large file is in memory as a whole.
 """
 
 from __future__ import annotations
 
+import asyncio
 import tarfile
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 
 import msgspec
 from starlette.requests import Request
@@ -19,10 +20,13 @@ from atoll.api.callers import Scope
 from atoll.api.routes import HEADERS, Route, caller_of
 from atoll.control.deploy.deployer import Deployer
 from atoll.control.endpoints.versions import fields_of
+from atoll.control.store.asset_rows import ListedFiles
 from atoll.control.store.bundle_rows import StoredModule
 from atoll.control.store.workers import Deployment, WorkerStore
+from atoll.errors import StorageFailed
 
 FORMAT = "atoll-bundle-v1"  # as project/out.py reads it
+FILE_LIST, FILE_FOLDER = "files.sha256", "files"  # as project/carried.py reads them
 CHUNK = 256 << 10
 BLOCK = 512  # tar files consist of such blocks
 NOT_IN_BODY = frozenset({"handlers", "secrets"})  # facts about a version that a deploy does not set
@@ -53,9 +57,13 @@ class BundlesApi:
         modules = await self._store.bundled(found.version.id)
         await self._audit.note(caller, "version.download", worker.name, found.version.id)
         headers = HEADERS | {"content-disposition": f'attachment; filename="{worker.name}-{found.number}.tar"'}
-        return StreamingResponse(self._chunks(found, modules), headers=headers, media_type="application/x-tar")
+        assets = found.version.assets
+        files = None if assets is None else await self._store.listed_files(caller.tenant, assets.rules)
+        return StreamingResponse(self._chunks(found, modules, files), headers=headers, media_type="application/x-tar")
 
-    async def _chunks(self, found: Deployment, modules: Sequence[StoredModule]) -> AsyncIterator[bytes]:
+    async def _chunks(
+        self, found: Deployment, modules: Sequence[StoredModule], files: ListedFiles | None
+    ) -> AsyncIterator[bytes]:
         manifest = manifest_of(found, modules)
         yield _head("manifest.json", len(manifest)) + manifest + _padding(len(manifest))
         for module in modules:
@@ -66,7 +74,32 @@ class BundlesApi:
                 for start in range(0, size, CHUNK):
                     yield await self._store.piece(module.row, column, start, min(CHUNK, size - start))
                 yield _padding(size)
+        if files is not None:
+            yield _head(FILE_LIST, len(files.text)) + files.text + _padding(len(files.text))
+            pieces = file_pieces(files)
+            while (piece := await asyncio.to_thread(next, pieces, None)) is not None:
+                yield piece
         yield bytes(2 * BLOCK)
+
+
+def file_pieces(files: ListedFiles) -> Iterator[bytes]:
+    """In threads: the contents of all files as parts of a tar file, many small ones in one piece."""
+    waiting = bytearray()
+    for digest, size, place in files.contents:
+        waiting += _head(f"{FILE_FOLDER}/{digest}", size)
+        with open(place, "rb", buffering=0) as file:
+            left = size
+            while left:
+                piece = file.read(min(left, CHUNK))
+                if not piece:
+                    raise StorageFailed(f"the file {digest} is shorter than it was")  # the client sees a cut archive
+                left -= len(piece)
+                waiting += piece
+                if len(waiting) >= CHUNK:
+                    yield bytes(waiting)
+                    waiting.clear()
+        waiting += _padding(size)
+    yield bytes(waiting)
 
 
 def manifest_of(found: Deployment, modules: Sequence[StoredModule]) -> bytes:

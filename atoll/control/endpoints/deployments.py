@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import msgspec
+from msgspec import UNSET, UnsetType
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -14,10 +15,12 @@ from atoll.api.paging import page_of, page_query
 from atoll.api.routes import Route, caller_of, json_answer
 from atoll.clock import iso_time
 from atoll.control.checks.body import parse_fields
+from atoll.control.checks.rollback import WantedRollback
 from atoll.control.checks.words import MAX_MESSAGE, checked_words
 from atoll.control.deploy.deployer import Deployer
 from atoll.control.deploy.shares import WantedShare
 from atoll.control.store.deployment_rows import DeployedShare, DeploymentEntry
+from atoll.control.store.rollback_rows import RollbackRule, RuleState
 from atoll.control.store.workers import WorkerStore
 
 NEWEST = 2**62  # above every number
@@ -31,6 +34,19 @@ class ShareAnswer(msgspec.Struct):
     percentage: float
 
 
+class RollbackAnswer(msgspec.Struct):
+    """The rollback rule of a deployment."""
+
+    above: float
+    window_seconds: int
+    min_requests: int
+    watch_seconds: int
+    ends_at: str
+    state: RuleState
+    watches: list[int]  # numbers of versions
+    returns_to: int  # number of a deployment
+
+
 class DeploymentAnswer(msgspec.Struct):
     id: str
     number: int
@@ -40,6 +56,7 @@ class DeploymentAnswer(msgspec.Struct):
     message: str
     source: str  # deploy, secret, rollback, versions
     versions: list[ShareAnswer]
+    rollback: RollbackAnswer | None
 
 
 class DeploymentsAnswer(msgspec.Struct, omit_defaults=True):
@@ -53,6 +70,7 @@ class DeploymentBody(msgspec.Struct, forbid_unknown_fields=True):
     versions: list[WantedShare]
     message: str = ""
     force: bool = False  # even if secrets have changed since, or a resource of a binding is gone
+    rollback: WantedRollback | UnsetType = UNSET
 
 
 class DeploymentsApi:
@@ -96,7 +114,7 @@ class DeploymentsApi:
         body = parse_fields(await read_json(request), DeploymentBody)
         checked_words("message", body.message, MAX_MESSAGE)
         found = await self._deployer.deploy_versions(
-            request.path_params["worker"], body.versions, caller_of(request), body.message, body.force
+            request.path_params["worker"], body.versions, caller_of(request), body.message, body.force, body.rollback
         )
         [newest, *_] = self._store.deployments(found.id)
         return json_answer(_shown(newest, is_active=True), status=201)
@@ -112,6 +130,20 @@ def _shown(entry: DeploymentEntry, *, is_active: bool) -> DeploymentAnswer:
         message=entry.message,
         source=entry.source,
         versions=[ShareAnswer(share.version_id, share.number, share.hundredths / 100) for share in entry.versions],
+        rollback=_shown_rule(entry.rule) if entry.rule is not None else None,
+    )
+
+
+def _shown_rule(rule: RollbackRule) -> RollbackAnswer:
+    return RollbackAnswer(
+        above=rule.above,
+        window_seconds=rule.window_seconds,
+        min_requests=rule.min_requests,
+        watch_seconds=rule.watch_seconds,
+        ends_at=iso_time(rule.ends_at),
+        state=rule.state,
+        watches=[share.number for share in rule.watched],
+        returns_to=rule.target_number,
     )
 
 

@@ -1,4 +1,5 @@
-"""Endpoints of secrets: names can be read, values only written. A change makes a new version, active at once."""
+"""Endpoints of secrets: names can be read, values only written. A change makes a new version, active at once.
+versions.py has the endpoint that makes one without traffic."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from atoll.api.routes import Route, caller_of, json_answer, no_content
 from atoll.clock import iso_time
 from atoll.control.checks.body import parse_fields
 from atoll.control.deploy.deployer import Deployer
-from atoll.control.store.workers import WorkerStore
+from atoll.control.store.workers import Deployment, WorkerStore
 
 
 class NewSecret(msgspec.Struct, forbid_unknown_fields=True):
@@ -50,6 +51,15 @@ class SecretsApi:
         secrets, one = "/api/workers/{worker}/secrets", "/api/workers/{worker}/secrets/{name}"
         return [
             Route("GET", secrets, self.list, Scope.READ, "Names of secrets", gives=SecretsAnswer, query=name_query()),
+            Route(
+                "GET",
+                "/api/workers/{worker}/versions/{version}/secrets",
+                self.list_of_version,
+                Scope.READ,
+                "Names of a version's secrets",
+                gives=SecretsAnswer,
+                query=name_query(),
+            ),
             Route("PUT", one, self.put, Scope.DEPLOY, "Set a secret", takes=NewSecret, gives=ChangedSecret),
             Route("DELETE", one, self.delete, Scope.DEPLOY, "Delete a secret", status=204),
             Route(
@@ -64,9 +74,20 @@ class SecretsApi:
         ]
 
     async def list(self, request: Request) -> Response:
-        worker = self._deployer.find(request.path_params["worker"], caller_of(request))
+        return self._listed(request, self._worker(request).version.id)
+
+    async def list_of_version(self, request: Request) -> Response:
+        worker = self._worker(request)
+        reference = self._deployer.reference(worker, request.path_params["version"])
+        found = await self._deployer.version(worker, reference, has_code=False)
+        return self._listed(request, found.version.id)
+
+    def _worker(self, request: Request) -> Deployment:
+        return self._deployer.find(request.path_params["worker"], caller_of(request))
+
+    def _listed(self, request: Request, version_id: str) -> Response:
         after, limit = name_page_of(request)
-        found = [each for each in self._store.secrets(worker.version.id) if each.name > after]
+        found = [each for each in self._store.secrets(version_id) if each.name > after]
         shown = [SecretAnswer(each.name, iso_time(each.created_at)) for each in found[:limit]]
         return json_answer(SecretsAnswer(shown, shown[-1].name if len(found) > limit else ""))
 

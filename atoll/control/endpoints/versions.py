@@ -19,7 +19,7 @@ from atoll.config import Settings
 from atoll.control.checks.bindings import shown_bindings
 from atoll.control.checks.body import DeployBody, parse_fields
 from atoll.control.checks.extended import entries_of, with_entries
-from atoll.control.checks.words import MAX_MESSAGE, checked_words
+from atoll.control.checks.words import MAX_MESSAGE, MAX_TAG, checked_words
 from atoll.control.deploy.deployer import Deployer
 from atoll.control.deploy.pages import AssetsAnswer, shown_assets
 from atoll.control.deploy.upload import max_body, read_deploy
@@ -86,6 +86,14 @@ class RollbackBody(msgspec.Struct, forbid_unknown_fields=True):
     force: bool = False  # even if secrets have changed since
 
 
+class SecretsBody(msgspec.Struct, forbid_unknown_fields=True):
+    """Secrets to change in a copy of a version. null deletes one."""
+
+    secrets: dict[str, str | None]
+    message: str = ""
+    tag: str = ""
+
+
 class VersionsApi:
     def __init__(
         self,
@@ -105,16 +113,11 @@ class VersionsApi:
 
     def routes(self) -> list[Route]:
         worker = "/api/workers/{worker}"
+        return [*self._uploads(worker), *self._past(worker)]
+
+    def _uploads(self, worker: str) -> list[Route]:
+        """New versions, which get no traffic."""
         return [
-            Route(
-                "GET",
-                f"{worker}/versions",
-                self.list,
-                Scope.READ,
-                "Versions, newest first",
-                gives=VersionsAnswer,
-                query=page_query(),
-            ),
             Route(
                 "POST",
                 f"{worker}/versions",
@@ -125,6 +128,29 @@ class VersionsApi:
                 gives=VersionDetails,
                 status=201,
                 query=(Query("alias", "A name for the host of its preview", {"type": "string"}),),
+            ),
+            Route(
+                "POST",
+                f"{worker}/versions/{{version}}/secrets",
+                self.upload_secrets,
+                Scope.DEPLOY,
+                "Store a copy of this version with other secrets, which gets no traffic",
+                takes=SecretsBody,
+                gives=VersionDetails,
+                status=201,
+            ),
+        ]
+
+    def _past(self, worker: str) -> list[Route]:
+        return [
+            Route(
+                "GET",
+                f"{worker}/versions",
+                self.list,
+                Scope.READ,
+                "Versions, newest first",
+                gives=VersionsAnswer,
+                query=page_query(),
             ),
             Route(
                 "DELETE",
@@ -187,9 +213,25 @@ class VersionsApi:
         body, caller = await read_deploy(request, self._max_body, "see the setting script_bytes"), caller_of(request)
         alias = request.query_params.get("alias", "")
         stored = await self._deployer.upload(request.path_params["worker"], body, caller, alias)
+        return await self._stored(self._worker(request, caller), stored)
+
+    async def upload_secrets(self, request: Request) -> Response:
+        body, caller = (
+            parse_fields(await read_json(request, hint="send fewer at once"), SecretsBody),
+            caller_of(request),
+        )
+        if not body.secrets:
+            raise bad_body("`secrets` is empty", 'send {"secrets": {"NAME": "value"}}; null deletes a secret')
+        checked_words("message", body.message, MAX_MESSAGE)
+        checked_words("tag", body.tag, MAX_TAG)
+        worker, version = request.path_params["worker"], request.path_params["version"]
+        words = body.message, body.tag
+        stored = await self._deployer.upload_secrets(worker, version, body.secrets, caller, *words)
+        return await self._stored(self._worker(request, caller), stored)
+
+    async def _stored(self, worker: Deployment, stored: Deployment) -> Response:
         location = {"location": f"/api/workers/{stored.id}/versions/{stored.version.id}"}
-        answer = await self._details(self._worker(request, caller), stored)
-        return json_answer(answer, status=201, headers=location)
+        return json_answer(await self._details(worker, stored), status=201, headers=location)
 
     async def drop_alias(self, request: Request) -> Response:
         alias, caller = request.path_params["alias"], caller_of(request)

@@ -6,7 +6,7 @@ in `traffic`. All of them change in one transaction.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import NamedTuple
 
 import apsw
@@ -15,11 +15,21 @@ from msgspec import Struct
 
 from atoll.api.audit import Mark
 from atoll.control.ids import random_id
+from atoll.control.store.rollback_rows import (
+    PastShare,
+    RollbackRule,
+    RuleState,
+    end_rule,
+    mark_failed,
+    rule_of,
+    rule_text,
+)
 from atoll.control.store.version_rows import Deployment
 from atoll.db.sqlite import rows
 from atoll.splits import WHOLE
 
 KEPT_DEPLOYMENTS = 100  # per worker
+NEWEST = 2**62  # above every number
 
 IN_TRAFFIC = (
     "SELECT active_version FROM workers WHERE id = ?1 UNION SELECT version_id FROM traffic WHERE worker_id = ?1"
@@ -33,14 +43,6 @@ class DeployedShare(NamedTuple):
     hundredths: int
 
 
-class PastShare(NamedTuple):
-    """The same in the history: the version may be deleted by now."""
-
-    version_id: str
-    number: int
-    hundredths: int
-
-
 class DeploymentEntry(Struct):
     """A line of the history."""
 
@@ -51,6 +53,7 @@ class DeploymentEntry(Struct):
     message: str
     source: str  # deploy, secret, rollback, versions
     versions: list[PastShare]
+    rule: RollbackRule | None
 
 
 class DeploymentRow(NamedTuple):
@@ -61,6 +64,7 @@ class DeploymentRow(NamedTuple):
     message: str
     source: str
     versions: str
+    rule: str
 
 
 class Cause(Struct, frozen=True):
@@ -68,6 +72,8 @@ class Cause(Struct, frozen=True):
 
     source: str
     message: str = ""
+    rule: RollbackRule | None = None
+    failed: str = ""  # the version that a rollback rule found to fail
 
 
 def whole(deployment: Deployment) -> tuple[DeployedShare]:
@@ -101,6 +107,9 @@ def activate(connection: apsw.Connection, shares: Sequence[DeployedShare], mark:
         f" AND version_id NOT IN ({IN_TRAFFIC})",
         (worker_id,),
     )
+    end_rule(connection, worker_id, RuleState.ROLLED_BACK if cause.failed else RuleState.REPLACED)
+    if cause.failed:
+        mark_failed(connection, cause.failed)
     _note(connection, shares, mark, cause)
 
 
@@ -110,8 +119,8 @@ def _note(connection: apsw.Connection, shares: Sequence[DeployedShare], mark: Ma
     [last] = rows(connection, int, "SELECT ifnull(max(number), 0) FROM deployments WHERE worker_id = ?", worker_id)
     past = [(share.deployment.version.id, share.deployment.number, share.hundredths) for share in shares]
     connection.execute(
-        "INSERT INTO deployments (id, worker_id, number, created_at, author, message, source, versions)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO deployments (id, worker_id, number, created_at, author, message, source, versions, rule)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             random_id("deployment"),
             worker_id,
@@ -121,6 +130,7 @@ def _note(connection: apsw.Connection, shares: Sequence[DeployedShare], mark: Ma
             mark.note or cause.message,
             cause.source,
             msgspec.json.encode(past).decode(),
+            rule_text(cause.rule),
         ),
     )
     connection.execute(
@@ -131,11 +141,24 @@ def _note(connection: apsw.Connection, shares: Sequence[DeployedShare], mark: Ma
 def list_deployments(connection: apsw.Connection, worker_id: str, before: int, limit: int) -> list[DeploymentEntry]:
     """The deployments of a worker with a number below `before`, newest first."""
     sql = (
-        "SELECT id, number, created_at, author, message, source, versions FROM deployments WHERE worker_id = ?"
-        " AND number < ? ORDER BY number DESC LIMIT ?"
+        "SELECT id, number, created_at, author, message, source, versions, rule FROM deployments"
+        " WHERE worker_id = ? AND number < ? ORDER BY number DESC LIMIT ?"
     )
     found = rows(connection, DeploymentRow, sql, worker_id, before, limit)
-    return [DeploymentEntry(*row[:6], msgspec.json.decode(row.versions, type=list[PastShare])) for row in found]
+    decode = msgspec.json.Decoder(list[PastShare]).decode
+    return [DeploymentEntry(*row[:6], decode(row.versions), rule_of(row.rule)) for row in found]
+
+
+def earlier_without(connection: apsw.Connection, worker_id: str, watched: Set[str]) -> DeploymentEntry | None:
+    """The newest deployment of a worker without these versions that can be restored, for a rollback rule. One that was
+    itself rolled back automatically does not count."""
+    stored = set(rows(connection, str, "SELECT id FROM versions WHERE worker_id = ?", worker_id))
+    for entry in list_deployments(connection, worker_id, NEWEST, KEPT_DEPLOYMENTS):
+        ids = {share.version_id for share in entry.versions}
+        was_rolled_back = entry.rule is not None and entry.rule.state is RuleState.ROLLED_BACK
+        if ids <= stored and not ids & watched and not was_rolled_back:
+            return entry
+    return None
 
 
 def last_whole(connection: apsw.Connection, worker_id: str) -> str:

@@ -8,7 +8,7 @@ and the keys of the tables only guard against mistakes.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from functools import partial
 from typing import NamedTuple
 
@@ -18,7 +18,7 @@ from atoll.api.audit import Mark
 from atoll.assets.rules import AssetRules
 from atoll.assets.table import AssetFile
 from atoll.control.checks.bindings import Kinds
-from atoll.control.store.asset_rows import load_files
+from atoll.control.store.asset_rows import ListedFiles, list_files, load_files
 from atoll.control.store.bundle_rows import StoredModule, list_bundled, read_piece
 from atoll.control.store.deployment_rows import (
     IN_TRAFFIC,
@@ -28,6 +28,7 @@ from atoll.control.store.deployment_rows import (
     DeploymentEntry,
     activate,
     before,
+    earlier_without,
     last_whole,
     list_aliases,
     list_deployments,
@@ -35,6 +36,7 @@ from atoll.control.store.deployment_rows import (
     version_id,
     whole,
 )
+from atoll.control.store.rollback_rows import KEPT_FOR_RULES, RollbackRule, RuleState, end_rule, rules_in_force
 from atoll.control.store.secret_rows import (
     SealedSecret,
     drop_unused_secrets,
@@ -98,6 +100,14 @@ class WorkerStore:
     def deployments(self, worker_id: str, before: int = 2**62, limit: int = 1) -> list[DeploymentEntry]:
         """The deployments of a worker with a number below `before`, newest first. The newest is the current one."""
         return self._database.read(lambda connection: list_deployments(connection, worker_id, before, limit))
+
+    def earlier_without(self, worker_id: str, watched: Set[str]) -> DeploymentEntry | None:
+        """The deployment that a rollback rule for these versions would return to."""
+        return self._database.read(lambda connection: earlier_without(connection, worker_id, watched))
+
+    def rules_in_force(self) -> dict[str, RollbackRule]:
+        """The rollback rules in force, by worker id. Only for the start."""
+        return self._database.read(rules_in_force)
 
     def last_whole(self, worker_id: str) -> str:
         """The version that last had all traffic; "" if it is deleted."""
@@ -171,6 +181,10 @@ class WorkerStore:
         """The files of a manifest, by path. Read by a thread. Raises Refused if the manifest or a file is missing."""
         return await self._database.search(partial(load_files, tenant=tenant, rules=rules))
 
+    async def listed_files(self, tenant: str, rules: AssetRules) -> ListedFiles:
+        """The files of a manifest for a download. Read by a thread. Raises Refused if it is missing."""
+        return await self._database.search(partial(list_files, tenant=tenant, manifest=rules.manifest))
+
     # Changes
 
     async def create(self, deployment: Deployment, mark: Mark) -> Deployment:
@@ -193,13 +207,15 @@ class WorkerStore:
 
         return await self._database.write(act)
 
-    async def update(self, deployment: Deployment, mark: Mark, action: str = "worker.update") -> Deployment:
+    async def update(
+        self, deployment: Deployment, mark: Mark, action: str = "worker.update", rule: RollbackRule | None = None
+    ) -> Deployment:
         """Store a new version of a worker, with the secrets that it introduces, and make it the active one."""
         sealed = self._sealed(deployment)
 
         def act(connection: apsw.Connection) -> Deployment:
             stored = _insert_next(connection, deployment, sealed, mark, tells=action == "worker.update")
-            cause = Cause("deploy" if action == "worker.update" else "secret", stored.message)
+            cause = Cause("deploy" if action == "worker.update" else "secret", stored.message, rule)
             activate(connection, whole(stored), mark, cause)
             _trim(connection, stored)
             mark.write(connection, action, stored.name, stored.version.id)
@@ -241,7 +257,8 @@ class WorkerStore:
 
         def act(connection: apsw.Connection) -> None:
             sql = (
-                "SELECT versions.id, versions.id = active_version OR versions.id IN (SELECT version_id FROM traffic),"
+                "SELECT versions.id, versions.id = active_version OR versions.id IN (SELECT version_id FROM traffic)"
+                f" OR versions.id IN ({KEPT_FOR_RULES.format(worker='workers.id')}),"
                 " sum(length(source) + ifnull(length(source_map), 0))"
                 " FROM workers JOIN versions ON worker_id = workers.id JOIN modules ON version_id = versions.id"
                 " WHERE tenant = ? GROUP BY versions.id ORDER BY versions.created_at, number"
@@ -257,28 +274,27 @@ class WorkerStore:
 
         await self._database.write(act)
 
-    async def activate(self, deployment: Deployment, mark: Mark, source: str = "rollback") -> Deployment:
-        """Give all traffic of a worker to a stored version."""
-
-        def act(connection: apsw.Connection) -> Deployment:
-            mark.write(connection, "worker.activate", deployment.name, deployment.version.id)
-            activate(connection, whole(deployment), mark, Cause(source))
-            return dataclasses.replace(deployment, source_maps={})
-
-        return await self._database.write(act)
-
-    async def split(self, deployment: Deployment, mark: Mark, others: Sequence[DeployedShare]) -> Deployment:
-        """Split the traffic of a worker between stored versions: the primary one, which has the rest, and others."""
+    async def activate(
+        self, deployment: Deployment, mark: Mark, cause: Cause, others: Sequence[DeployedShare] = ()
+    ) -> Deployment:
+        """Give the traffic of a worker to a stored version, or split it: `others` have a part, it has the rest."""
         rest = WHOLE - sum(share.hundredths for share in others)
         shares = (DeployedShare(deployment, rest), *others)
-        text = ", ".join(f"{share.deployment.version.id} {share.hundredths / 100:g}%" for share in shares)
+        text = deployment.version.id
+        if others:
+            text = ", ".join(f"{share.deployment.version.id} {share.hundredths / 100:g}%" for share in shares)
+        action = "worker.rollback" if cause.failed else "worker.split" if others else "worker.activate"
 
         def act(connection: apsw.Connection) -> Deployment:
-            mark.write(connection, "worker.split", deployment.name, text)
-            activate(connection, shares, mark, Cause("versions"))
+            mark.write(connection, action, deployment.name, text)
+            activate(connection, shares, mark, cause)
             return dataclasses.replace(deployment, source_maps={})
 
         return await self._database.write(act)
+
+    def end_rule(self, worker_id: str, state: RuleState, rule: RollbackRule) -> None:
+        """End a rollback rule, without waiting: if that is lost, it ends after the next start."""
+        self._database.post(lambda connection: end_rule(connection, worker_id, state, rule))
 
     async def drop_alias(self, deployment: Deployment, alias: str, mark: Mark) -> None:
         def act(connection: apsw.Connection) -> None:
@@ -359,7 +375,8 @@ def _insert_next(
 def _trim(connection: apsw.Connection, newest: Deployment) -> None:
     """Delete the oldest versions of a worker beyond the limit, without those that have traffic."""
     connection.execute(
-        f"DELETE FROM versions WHERE worker_id = ?1 AND number <= ?2 AND id NOT IN ({IN_TRAFFIC})",
+        f"DELETE FROM versions WHERE worker_id = ?1 AND number <= ?2 AND id NOT IN ({IN_TRAFFIC})"
+        f" AND id NOT IN ({KEPT_FOR_RULES.format(worker='?1')})",
         (newest.id, newest.number - KEPT_VERSIONS),
     )
     drop_unused_secrets(connection, newest.id)

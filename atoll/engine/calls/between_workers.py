@@ -70,7 +70,7 @@ class WorkerCalls:
         return call
 
     def _begin(self, request: InnerRequest, caller: WorkerCall) -> None:
-        version, head, body, ended, hops, event, within, target = request
+        version, head, body, ended, hops, event, within, target, session = request
         check_hops(hops)
         assert self.calls is not None, "the pool is not there yet"
         if target is None:
@@ -79,6 +79,7 @@ class WorkerCalls:
             assert self.objects is not None, "the runtime of objects is not there yet"
             caller.call = call = self.objects.call(target, version, head, body, ended, caller, event, hops + 1)
         call.within = within
+        call.session = session
 
 
 def tenant_of(request: InnerRequest) -> str:
@@ -324,6 +325,7 @@ class WorkerCall:
 
 
 MAX_THROWN = 1 << 20  # bytes of the description of an exception
+KEPT = b"value-kept: 1\r\n"
 VALUE_LENGTH = re.compile(rb"value-length: (\d{1,9})\r\n")
 
 
@@ -337,6 +339,11 @@ class WorkerMethodCall(WorkerCall):
         self.on_end: Callable[[], None] | None = None
         self.thrown: dict[str, Any] = {}
         self._told: bytearray | None = None  # the description of an exception, as far as it has arrived
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether the value has stubs, for which the callee stays open."""
+        return self._response is not None and KEPT in self._response.head
 
     def value_nowait(self) -> bytes | None:
         """The return value of the method, if all of it has arrived."""

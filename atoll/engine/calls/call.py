@@ -126,6 +126,7 @@ class Call:
         "owner",
         "port",
         "scope",
+        "session",
         "silent",
         "started",
         "state",
@@ -162,6 +163,7 @@ class Call:
         self.event = event  # an Event; 0 is fetch
         self.hops = hops
         self.within: CallScope | None = None  # the scope of the call that made this one, if another worker did
+        self.session: object = None  # the RPC session of a method call (bindings/rpc)
         self.moves = 0
         self.object: OutputHolder | None = None  # the object that it goes to: it may run only where that lives
 

@@ -32,8 +32,10 @@ def addressed(head: bytes, event: int, target: ObjectTarget, live: LiveObject) -
     address = {"entrypoint": target.class_name, "slot": live.slot, "id": target.id, "sql": target.is_sql}
     if live.name is not None:
         address["name"] = live.name
-    if target.method:
-        address["method"] = target.method
+    if target.path:
+        address["method"] = target.path[0]
+    if len(target.path) > 1:
+        address["path"] = target.path[1:]
     first, _, rest = head.partition(b"\n")
     text = _ascii(address | (msgspec.json.decode(rest) if Event.FETCH < event < Event.RPC else {}))
     return b"".join((first, b"\n", text, b"\n", rest) if event == Event.ENTRYPOINT else (first, b"\n", text))

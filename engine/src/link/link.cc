@@ -68,7 +68,7 @@ void Link::Send(std::string& frames) {
     }
     if (sent < frames.size()) {
       must_wake = backlog_.empty();
-      backlog_.append(frames, sent);
+      backlog_.Add(frames, sent);
     }
   }
   Empty(frames);
@@ -82,15 +82,12 @@ void Link::Wake() {
 
 void Link::FlushBacklog() {
   std::lock_guard<std::mutex> lock(sending_);
-  ssize_t count =
-      send(fd_, backlog_.data() + backlog_sent_, backlog_.size() - backlog_sent_, MSG_DONTWAIT | MSG_NOSIGNAL);
-  if (count > 0) backlog_sent_ += static_cast<size_t>(count);
-  if (backlog_sent_ == backlog_.size()) {
-    Empty(backlog_);
-    backlog_sent_ = 0;
-  } else if (backlog_sent_ > kKeptBytes && backlog_sent_ > backlog_.size() / 2) {
-    backlog_.erase(0, backlog_sent_);  // under load the backlog may never become empty
-    backlog_sent_ = 0;
+  for (;;) {
+    const std::string_view next = backlog_.Next();
+    if (next.empty()) return;
+    const ssize_t count = send(fd_, next.data(), next.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (count > 0) backlog_.Sent(static_cast<size_t>(count));
+    if (count < static_cast<ssize_t>(next.size())) return;  // the socket is full
   }
 }
 

@@ -1,8 +1,8 @@
 // The socket to Python. One thread at a time reads it (threads/scheduler.h); any thread may send.
 //
-// The frames of one turn are sent in one write. When the socket is full the rest waits in a backlog, which the reading
-// thread sends. The backlog is bounded by the credit that Python grants for bodies, and by the memory that the ops of a
-// worker may hold (worker/pending_ops.h).
+// The frames of one turn are sent in one write. When the socket is full the rest waits in a backlog (link/backlog.h),
+// which the reading thread sends. The backlog is bounded by the credit that Python grants for bodies, and by the memory
+// that the ops of a worker may hold (worker/pending_ops.h).
 #pragma once
 
 #include <cstdint>
@@ -10,6 +10,7 @@
 #include <mutex>
 #include <string>
 
+#include "link/backlog.h"
 #include "link/wire.h"
 
 namespace engine {
@@ -27,7 +28,7 @@ class Link final {
   // frame to `on_frame`, which returns true if it is well-formed. Also sends the backlog.
   Reading ReadOnce(int timeout_ms, const std::function<bool(const wire::FrameView&)>& on_frame);
 
-  // Sends whole frames. From any thread. Takes the bytes and leaves the buffer empty for the next use.
+  // Sends whole frames of one worker. From any thread. Takes the bytes and leaves the buffer empty for the next use.
   void Send(std::string& frames);
 
   // Ends the sleep of ReadOnce(). From any thread.
@@ -43,8 +44,7 @@ class Link final {
   wire::FrameReader reader_;
 
   std::mutex sending_;
-  std::string backlog_;
-  size_t backlog_sent_ = 0;
+  Backlog backlog_;
 };
 
 }  // namespace engine

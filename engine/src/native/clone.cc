@@ -32,6 +32,7 @@ struct Call {
   v8::Local<v8::Object> object_prototype;
   std::vector<v8::CompiledWasmModule> modules;
   v8::Local<v8::Array> hosts;  // in JavaScript: handles made in a callback end with the serializer's scopes
+  bool asks_bare = false;      // clone_host is also called for objects without a prototype
 
   void ThrowDataCloneError(v8::Local<v8::String> message) {
     v8::Local<v8::Value> argument = message;
@@ -56,7 +57,7 @@ class Writer final : public v8::ValueSerializer::Delegate {
 
   v8::Maybe<bool> IsHostObject(v8::Isolate*, v8::Local<v8::Object> object) override {
     const v8::Local<v8::Value> prototype = object->GetPrototypeV2();
-    if (prototype->IsNull() || prototype == call_.object_prototype) return v8::Just(false);
+    if (prototype->IsNull() ? !call_.asks_bare : prototype == call_.object_prototype) return v8::Just(false);
     v8::Local<v8::Value> argument = object;
     v8::Local<v8::Value> clone;
     if (!call_.clone_host->Call(call_.context, v8::Undefined(call_.isolate), 1, &argument).ToLocal(&clone)) {
@@ -201,8 +202,9 @@ void StructuredClone(const Arguments& args) {
   }
 }
 
-// serialize(value, makeError, describeHost) -> [bytes, hosts]: for another isolate. `hosts` are the results of
-// describeHost for the platform objects, in the order in which deserialize needs them.
+// serialize(value, makeError, describeHost, asksBare) -> [bytes, hosts]: for another isolate. `hosts` are the results
+// of describeHost for the platform objects, in the order in which deserialize needs them. With `asksBare` describeHost
+// is also called for objects without a prototype.
 void Serialize(const Arguments& args) {
   v8::Isolate* isolate = args.GetIsolate();
   if (args.Length() < 3 || !args[1]->IsFunction() || !args[2]->IsFunction()) {
@@ -212,6 +214,7 @@ void Serialize(const Arguments& args) {
   const v8::Local<v8::Object> object_prototype = v8::Object::New(isolate)->GetPrototypeV2().As<v8::Object>();
   Call call{isolate,          context, args[1].As<v8::Function>(), args[2].As<v8::Function>(),
             object_prototype, {},      v8::Array::New(isolate)};
+  call.asks_bare = args.Length() > 3 && args[3]->IsTrue();
   Writer writer(call);
   writer.serializer.WriteHeader();
   const bool written = writer.serializer.WriteValue(context, args[0]).FromMaybe(false);

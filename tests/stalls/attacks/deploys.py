@@ -8,6 +8,7 @@ import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
+from tests.assets.sites import manifest_of, packed, sha256
 from tests.running import Answer
 from tests.stalls.stage import Stage, attack
 
@@ -299,3 +300,27 @@ def odd_small_bodies(stage: Stage) -> Iterator[None]:
     ):
         for body in (lists, '{"name": ' + lists + "}", '{"value": ' + lists + "}", '{"scopes": ' + lists + "}"):
             refused(stage.control(method, path, body), 400, 404, 413, 422)
+
+
+@attack("a deploy of 20,000 files", memory_mb=JOB_MB)
+def many_files(stage: Stage) -> Iterator[None]:
+    def deploy(kind: str) -> None:
+        contents = {f"/{kind}/folder-{i % 100}/file-{i}.txt": f"{kind} {i}".encode() for i in range(20_000)}
+        answer = stage.control("POST", "/api/assets/manifests", json.dumps(manifest_of(contents)))
+        assert answer.status == 200, answer.text[:500]
+        missing, headers = set(answer.json["missing"]), {"Authorization": f"Bearer {stage.token}"}
+        files = [content for content in contents.values() if sha256(content) in missing]
+        for start in range(0, len(files), 2_000):
+            stored = stage.ask("PUT", "/api/assets/files", packed(files[start : start + 2_000]), headers)
+            assert stored.status == 200, stored.text[:500]
+        body = {"assets": {"manifest": answer.json["manifest"]}}
+        found = stage.control("PUT", "/api/workers/files", body)
+        if found.status == 404:
+            found = stage.control("POST", "/api/workers", {"name": "files", **body})
+        assert found.status in (200, 201), found.text[:500]
+
+    deploy("old")
+    yield
+    deploy("new")  # the files of the version before are dropped from memory
+    stage.control("PUT", "/api/workers/files", {"message": "the same files"})
+    refused(stage.control("POST", "/api/workers/files/rollback", {}), 200)

@@ -5,6 +5,8 @@ interface ExecutionContext<Props = unknown> {
   waitUntil(promise: Promise<unknown>): void;
   passThroughOnException(): void;
   readonly props: Props;
+  /** Stubs of the worker's own entry points; `ctx.exports.Name({ props })` sets their `ctx.props`. */
+  readonly exports: Record<string, any>;
 }
 
 interface ScheduledController {
@@ -140,8 +142,20 @@ declare module "cloudflare:workers" {
     protected env: Env;
     constructor(ctx: any, env: Env);
   }
-  /** @deprecated There are no stubs of objects yet: the class can be extended, and throws when it is made. */
-  export abstract class RpcTarget {}
+  /** Instances stay in their worker; others get stubs of them. */
+  export abstract class RpcTarget {
+    /** For the types only: marks what is passed by reference. */
+    readonly __rpcTarget: RpcTargetMark;
+  }
+  /** A stub of a function, a plain object or an RpcTarget. */
+  export type RpcStub<Target> = RpcStubOf<Target>;
+  export const RpcStub: { new <Target>(target: Target): RpcStubOf<Target>; readonly prototype: any };
+  export type RpcPromise<Value> = RpcPromiseOf<Value>;
+  export const RpcPromise: { readonly prototype: any };
+  export const RpcProperty: { readonly prototype: any };
+  export const ServiceStub: { readonly prototype: any };
+  /** The same as `ctx.exports`. */
+  export const exports: Record<string, any>;
   /** @deprecated There are no Workflows: the class can be extended, and throws when it is made. */
   export abstract class WorkflowEntrypoint<Env = unknown> {
     protected ctx: any;

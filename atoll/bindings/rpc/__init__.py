@@ -1,0 +1,1 @@
+"""RPC sessions: stubs, callbacks and pipelined calls between two workers."""

@@ -1,0 +1,41 @@
+// Calls of an entry point: of another worker through a service binding, or of the worker itself through ctx.exports. Each begins
+// a session. Stubs of objects can come here as well: another op that reaches an entry point.
+import { makeThrown } from "../worker/thrown.js";
+import { writeValue } from "../worker/parcel.js";
+import { currentChannel } from "./channel.js";
+import { notFunction } from "./errors.js";
+import { movesParameters } from "./flags.js";
+import { MAIN } from "./question.js";
+
+const NO_ARGUMENTS = { bytes: new Uint8Array(0), pipes: [] }; // the property is read, not called
+
+/** Calls or reads (`args` is null) a member: `op` with the fields of `address` reaches the entry point. Returns its answer. */
+export function askEntrypoint(op, address, path, args) {
+  const session = currentChannel().open();
+  const question = session.begin();
+  const { bytes, pipes } = args === null ? NO_ARGUMENTS : writeValue(args, session, movesParameters());
+  const meta = {
+    ...address,
+    method: path[0],
+    path: path.length > 1 ? path.slice(1) : undefined,
+    session: session.number,
+    caps: session.hasExports || undefined,
+    pipes: pipes.length > 0 ? pipes : undefined,
+  };
+  op(meta, bytes).then(
+    ({ meta: told, body }) => {
+      if (told.thrown === undefined) session.answered(MAIN, body, told.kept === true);
+      else session.failed(MAIN, makeThrown(told.thrown));
+    },
+    (error) => session.end(error),
+  );
+  return question;
+}
+
+/** Uses a service binding for a worker that was sent it. */
+export function useService(service, path, args) {
+  const value = path.reduce((at, name) => at[name], service);
+  if (args === null) return value;
+  if (typeof value !== "function") throw notFunction(path);
+  return value(...args);
+}
