@@ -262,7 +262,7 @@ def test_an_unsupported_feature_is_refused_by_name(atoll: Atoll, project: Write,
     about = [line for line in ran.stderr.splitlines() if line.startswith(f"error: `{field}` is not supported: ")]
     assert len(about) == 1 and "hint: " in ran.stderr and ran.stdout == ""
     assert atoll.get(name).status == 404
-    if field == "d1_databases":  # checked for one field only: the code is the same for all
+    if field == "analytics_engine_datasets":  # checked for one field only: the code is the same for all
         checks = json.loads(run(folder, "doctor", "--no-sandbox", "--json", code=1, **node_of(atoll)).stdout)
         assert [c["level"] for c in checks if f"`{field}`" in c["text"]] == ["error"]
         run(folder, "deploy", "--allow-missing-bindings", **node_of(atoll))

@@ -161,7 +161,9 @@ def test_signed_links_opens_only_its_own_links(atoll: Atoll) -> None:
 
 def test_d1_guestbook_is_signed_and_read(atoll: Atoll) -> None:
     deploy(atoll, "d1-guestbook")
-    signed = [atoll.post("d1-guestbook", "/", json.dumps({"name": n, "message": "It works."})).json for n in ("Ada", "Bob")]
+    signed = [
+        atoll.post("d1-guestbook", "/", json.dumps({"name": n, "message": "It works."})).json for n in ("Ada", "Bob")
+    ]
     assert [each["entries"] for each in signed] == [1, 2]
     assert [entry["name"] for entry in atoll.get("d1-guestbook").json] == ["Bob", "Ada"]
     assert [entry["message"] for entry in atoll.get("d1-guestbook", "/Ada").json] == ["It works."]
