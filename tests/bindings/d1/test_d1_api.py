@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.cli.test_projects import run
+from tests.e2e.test_packages import bundle
 from tests.running import Answer, Atoll
 
 READS = """export default { async fetch(request, env) {
@@ -135,3 +136,27 @@ def test_commands_and_migrations(atoll: Atoll, tmp_path: Path) -> None:
     assert "shop" in run(tmp_path, "d1", "list", **node).stdout
     run(tmp_path, "d1", "delete", "shop", "--yes", **node)
     assert "there is no database" in run(tmp_path, "d1", "execute", "shop", "--command", "x", code=1, **node).stderr
+
+
+def test_drizzle_orm_works_on_d1(atoll: Atoll) -> None:
+    ask(atoll, "POST", "", {"name": "drizzle"})
+    columns = "name TEXT NOT NULL UNIQUE, is_admin INTEGER NOT NULL DEFAULT 0, born INTEGER, settings TEXT"
+    query(
+        atoll,
+        "drizzle",
+        f"CREATE TABLE users (id INTEGER PRIMARY KEY AUTOINCREMENT, {columns});"
+        "CREATE TABLE posts (id INTEGER PRIMARY KEY, author INTEGER REFERENCES users (id), title TEXT NOT NULL);",
+    )
+    bindings = [{"type": "d1", "name": "DB", "database": "drizzle"}]
+    atoll.deploy("d1-drizzle", bundle("drizzle"), bindings=bindings, limits={"cpu_ms": 1000})
+    assert atoll.get("d1-drizzle").json == {
+        "ada": {
+            "id": 1, "name": "Ada", "isAdmin": True, "born": "1815-12-10T00:00:00.000Z", "settings": {"theme": "dark"},
+        },
+        "changes": 2,
+        "joined": [{"name": "Ada", "title": "More"}, {"name": "Ada", "title": "Notes"}],
+        "n": 2,
+        "found": True,
+        "failed": "D1_ERROR: UNIQUE constraint failed: users.name: SQLITE_CONSTRAINT "
+        "(extended: SQLITE_CONSTRAINT_UNIQUE)",
+    }  # fmt: skip
