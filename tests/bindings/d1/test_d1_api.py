@@ -107,6 +107,15 @@ def test_quotas_tenants_and_a_restart(new_atoll: Callable[..., Atoll]) -> None:
     assert node.control("DELETE", "/api/tenants/small").status == 204
 
 
+def test_a_query_without_an_end_fails_and_the_database_goes_on(new_atoll: Callable[..., Atoll]) -> None:
+    node = new_atoll(engines=1, max_cpu_ms=300, cpu_ms=50)
+    node.deploy("d1-api", READS, bindings=BINDINGS)
+    query(node, "api", "CREATE TABLE t (v); INSERT INTO t VALUES (1)")
+    endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
+    assert "CPU time" in query(node, "api", f"INSERT INTO t VALUES (2); {endless}")
+    assert node.get("d1-api").json == [1]
+
+
 def test_commands_and_migrations(atoll: Atoll, tmp_path: Path) -> None:
     node = {"ATOLL_API": f"http://localhost:{atoll.port}"}
     entry = 'binding = "DB"\ndatabase_name = "shop"\nmigrations_dir = "sql"\n'
