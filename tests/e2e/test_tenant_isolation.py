@@ -53,6 +53,7 @@ BODIES: dict[tuple[str, str], Any] = {
     ("POST", "/api/workers/{worker}/deployments"): {"versions": [{"version": 1, "percentage": 100}], "force": True},
     ("POST", "/api/workers/{worker}/rollback"): {"version": 1, "force": True},
     ("PUT", "/api/workers/{worker}/secrets/{name}"): {"value": "stolen"},
+    ("POST", "/api/workers/{worker}/versions/{version}/secrets"): {"secrets": {"ACMETHING_SECRET": "stolen"}},
     ("POST", "/api/workers/{worker}/crons/run"): {},
     ("POST", "/api/assets/manifests"): {"files": {"/stolen": {"hash": "0" * 64, "size": 1}}},
     ("PUT", "/api/assets/files"): "stolen",
