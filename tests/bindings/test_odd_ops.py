@@ -63,6 +63,7 @@ ODD = [
 ]
 FIELDS = {
     "ratelimit.limit": {"key": '"k"'},
+    "d1.query": {},
     "cache.match": {"method": '"GET"', "url": '"http://a/"', "head": '""', "name": '"n"', "request": '""'},
     "cache.read": {"reader": "1", "cancel": "false"},
     "cache.put": {

@@ -168,3 +168,19 @@ def test_d1_guestbook_is_signed_and_read(atoll: Atoll) -> None:
     assert [entry["name"] for entry in atoll.get("d1-guestbook").json] == ["Bob", "Ada"]
     assert [entry["message"] for entry in atoll.get("d1-guestbook", "/Ada").json] == ["It works."]
     assert atoll.post("d1-guestbook", "/", "{}").status == 400
+
+
+def test_counters_are_objects_with_their_own_storage(atoll: Atoll) -> None:
+    deploy(atoll, "counter-object")
+    assert [atoll.get("counter-object", f"/{name}").text for name in ("ada", "ada", "grace")] == [
+        "ada is 1\n",
+        "ada is 2\n",
+        "grace is 1\n",
+    ]
+
+
+def test_an_object_for_each_client_counts_exactly(atoll: Atoll) -> None:
+    deploy(atoll, "object-limiter")
+    statuses = [atoll.get("object-limiter", headers={"X-Client": "ada"}).status for _ in range(6)]
+    assert statuses == [200] * 5 + [429]
+    assert atoll.get("object-limiter", headers={"X-Client": "grace"}).status == 200

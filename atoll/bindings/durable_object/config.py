@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from msgspec import Struct, field
+from msgspec import Struct, defstruct
+from msgspec.structs import asdict
 
-from atoll.manifests.config_fields import REMOTE, ConfigField, FieldVerdict, FindingLevel, Reading, Subfield, given
+from atoll.manifests.config_fields import ConfigField, FieldVerdict, FindingLevel, Reading, Subfield, given
 
 
 class ConfigObject(Struct):
@@ -18,16 +19,14 @@ class ConfigObjects(Struct):
     bindings: list[ConfigObject] = []
 
 
-class ConfigRenamed(Struct):
-    old: str = field(name="from")
-    new: str = field(name="to")
+ConfigRenamed = defstruct("ConfigRenamed", [("from", str), ("to", str)])  # `from` cannot be written in a class
 
 
 class ConfigMigration(Struct):
     tag: str
     new_classes: list[str] = []
     new_sqlite_classes: list[str] = []
-    renamed_classes: list[ConfigRenamed] = []
+    renamed_classes: list[ConfigRenamed] = []  # type: ignore[valid-type]
     deleted_classes: list[str] = []
 
 
@@ -42,7 +41,7 @@ def read_migrations(migrations: list[ConfigMigration], reading: Reading) -> None
         lists = {
             "new_classes": each.new_classes,
             "new_sqlite_classes": each.new_sqlite_classes,
-            "renamed_classes": [{"from": renamed.old, "to": renamed.new} for renamed in each.renamed_classes],
+            "renamed_classes": [asdict(renamed) for renamed in each.renamed_classes],
             "deleted_classes": each.deleted_classes,
         }
         found = {name: names for name, names in lists.items() if names}
@@ -51,12 +50,14 @@ def read_migrations(migrations: list[ConfigMigration], reading: Reading) -> None
 
 TRANSFERS = Subfield("objects cannot be moved to another worker yet", FieldVerdict.MISSING, FindingLevel.ERROR)
 
+AT_ONCE = Subfield("a deploy resets all objects of the worker at once", level=FindingLevel.WARNING)
+
 FIELDS = (
     ConfigField(
         name="durable_objects",
         shape=ConfigObjects,
         read=read,
-        subfields={"durable_objects.bindings[].remote": REMOTE},
+        subfields={"durable_objects.code_update_strategy": AT_ONCE},
     ),
     ConfigField(
         name="migrations",
