@@ -35,7 +35,7 @@ from atoll.logs import Invocation, Said
 from atoll.router import Router
 from atoll.wire.generated import ErrorCode
 from atoll.wire.generated import Outcome as WireOutcome
-from atoll.workers import Version
+from atoll.workers import WORKER_NAME, Version
 
 KEPT_VERSIONS = 20  # whose errors are shown with the code around them
 
@@ -153,7 +153,8 @@ class DevNode(Node):
 
     def _record(self, record: Invocation) -> None:
         super()._record(record)
-        self._watching.call(record)
+        if WORKER_NAME.fullmatch(record.version.worker_name):  # else it is code of a binding, not of the project
+            self._watching.call(record)
 
     async def deploy(self, worker: str, fields: dict[str, Any]) -> None:
         """Deploy the worker, as the control API does. Raises Refused."""

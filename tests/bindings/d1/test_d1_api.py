@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tests.cli.dev_session import Dev
 from tests.cli.test_projects import run
 from tests.e2e.test_packages import bundle
 from tests.running import Answer, Atoll
@@ -169,3 +171,20 @@ def test_drizzle_orm_works_on_d1(atoll: Atoll) -> None:
         "failed": "D1_ERROR: UNIQUE constraint failed: users.name: SQLITE_CONSTRAINT "
         "(extended: SQLITE_CONSTRAINT_UNIQUE)",
     }  # fmt: skip
+
+
+def test_dev_keeps_databases_and_shows_only_calls_of_the_project(tmp_path: Path) -> None:
+    folder = tmp_path / "guestbook"
+    shutil.copytree(Path(__file__).parents[3] / "examples/d1-guestbook", folder)
+    dev = Dev(folder)
+    api = {"ATOLL_API": f"http://control.localhost:{dev.port}"}
+    assert run(folder, "d1", "migrations", "apply", "guestbook", **api).stdout.count("applied") == 2
+    insert = "INSERT INTO entries (name, message) VALUES ('A', 'b')"
+    run(folder, "d1", "execute", "guestbook", "--command", insert, **api)
+    assert dev.get("A")[0] == 200 and dev.wait_for("call")["worker"] == "d1-guestbook"
+    assert dev.stop() == 0
+    dev.take_events()
+    assert {event["worker"] for event in dev.seen if event["event"] == "call"} == {"d1-guestbook"}
+    dev = Dev(folder)
+    assert json.loads(dev.get("A")[1])[0]["message"] == "b"
+    dev.stop()
