@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from typing import Any
 
 import msgspec
@@ -10,6 +11,7 @@ from starlette.responses import Response
 
 from atoll.api.audit import AuditLog
 from atoll.api.callers import Scope
+from atoll.api.paging import name_page_of, name_query, page_answer
 from atoll.api.refusals import ApiCode, Refused, bad_body
 from atoll.api.routes import HEADERS, Route, caller_of, json_answer, no_content, read_shape
 from atoll.bindings.d1.databases import StoredDatabase
@@ -31,8 +33,9 @@ class DatabaseAnswer(msgspec.Struct):
     file_size: int
 
 
-class DatabasesAnswer(msgspec.Struct):
+class DatabasesAnswer(msgspec.Struct, omit_defaults=True):
     databases: list[DatabaseAnswer]
+    cursor: str = ""
 
 
 class WantedQuery(msgspec.Struct, forbid_unknown_fields=True):
@@ -76,7 +79,10 @@ class D1Api:
         read, change = Scope.READ, Scope.DEPLOY
         one, takes = "/api/d1/{database}", WantedQuery
         return [
-            Route("GET", "/api/d1", self.list, read, "The databases of a tenant, by name", gives=DatabasesAnswer),
+            Route(
+                "GET", "/api/d1", self.list, read, "The databases of a tenant, by name", gives=DatabasesAnswer,
+                query=name_query(),
+            ),
             Route(
                 "POST", "/api/d1", self.create, change, "Create a database", takes=NewDatabase, gives=DatabaseAnswer,
                 status=201,
@@ -99,8 +105,13 @@ class D1Api:
         return found
 
     async def list(self, request: Request) -> Response:
-        found = self._binding.databases.of_tenant(caller_of(request).tenant)
-        return json_answer(DatabasesAnswer([self._shown(each) for each in found]))
+        after, limit = name_page_of(request)
+        return await page_answer("databases", self._listed(caller_of(request).tenant, after), limit)
+
+    async def _listed(self, tenant: str, after: str) -> AsyncIterator[tuple[str, DatabaseAnswer]]:
+        for each in self._binding.databases.of_tenant(tenant):
+            if each.name > after:
+                yield each.name, self._shown(each)
 
     async def create(self, request: Request) -> Response:
         name = (await read_shape(request, NewDatabase)).name

@@ -48,7 +48,7 @@ def _run(client: Client, database: str, sql: str) -> list[dict[str, Any]]:
 @json_option
 def list_databases(client: Client, as_json: bool) -> None:
     """List the databases."""
-    found = client.get("/api/d1")["databases"]
+    found = client.all("/api/d1", "databases")
     if as_json:
         show_json(found)
         return

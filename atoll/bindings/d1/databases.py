@@ -36,24 +36,30 @@ class Databases:
     def __init__(self, path: Path) -> None:
         folder = resources.files("atoll.bindings.d1") / "migrations"
         self._database = Database(path, migrations=folder)
-        self._by_name: dict[tuple[str, str], StoredDatabase] = {}
+        self._by_name: dict[str, dict[str, StoredDatabase]] = {}  # by tenant, by name
         self._most: dict[str, int | None] = {}
         self._turn = asyncio.Lock()  # of changes
         sql = "SELECT id, tenant, name, created_at FROM databases"
         for row in self._database.read(lambda c: list(c.execute(sql))):
             found = StoredDatabase(*row)
-            self._by_name[found.tenant, found.name] = found
+            self._add(found)
+
+    def _add(self, database: StoredDatabase) -> None:
+        self._by_name.setdefault(database.tenant, {})[database.name] = database
 
     def find(self, tenant: str, name: str) -> StoredDatabase | None:
         """By its name or its UUID."""
-        found = self._by_name.get((tenant, name))
-        return found or next((each for each in self.of_tenant(tenant) if each.id == name), None)
+        found = self.named(tenant, name)
+        return found or next((each for each in self._by_name.get(tenant, {}).values() if each.id == name), None)
 
     def named(self, tenant: str, name: str) -> StoredDatabase | None:
-        return self._by_name.get((tenant, name))
+        return self._by_name.get(tenant, {}).get(name)
 
     def of_tenant(self, tenant: str) -> list[StoredDatabase]:
-        return sorted((each for each in self._by_name.values() if each.tenant == tenant), key=lambda each: each.name)
+        return sorted(self._by_name.get(tenant, {}).values(), key=lambda each: each.name)
+
+    def count(self, tenant: str) -> int:
+        return len(self._by_name.get(tenant, {}))
 
     def bound(self, tenant: str, most: int | None) -> None:
         self._most[tenant] = most
@@ -61,10 +67,10 @@ class Databases:
     async def create(self, tenant: str, name: str) -> StoredDatabase | None:
         """A new, empty database; None if the name is taken. Refused if the tenant may have no more."""
         async with self._turn:
-            if (tenant, name) in self._by_name:
+            if self.named(tenant, name) is not None:
                 return None
             most = self._most.get(tenant)
-            if most is not None and len(self.of_tenant(tenant)) >= most:
+            if most is not None and self.count(tenant) >= most:
                 raise Refused(
                     ApiCode.QUOTA,
                     f"the quota `d1_databases` is reached ({most} of {most})",
@@ -73,19 +79,19 @@ class Databases:
             made = StoredDatabase(str(uuid.uuid4()), tenant, name, time.time())
             sql = "INSERT INTO databases (id, tenant, name, created_at) VALUES (?, ?, ?, ?)"
             await self._write(sql, made.id, tenant, name, made.created_at)
-            self._by_name[tenant, name] = made
+            self._add(made)
             return made
 
     async def delete(self, database: StoredDatabase, objects: Objects) -> None:
         """Delete a database and its content. After a crash in between it is there and empty, and can be deleted."""
         async with self._turn:
-            if self._by_name.pop((database.tenant, database.name), None) is None:
+            if self._by_name.get(database.tenant, {}).pop(database.name, None) is None:
                 return  # another request was faster
             try:
                 await objects.delete(database.key)
                 await self._write("DELETE FROM databases WHERE id = ?", database.id)
             except BaseException:
-                self._by_name[database.tenant, database.name] = database
+                self._add(database)
                 raise
 
     async def _write(self, sql: str, *values: str | float) -> None:

@@ -73,7 +73,7 @@ class D1(Binding):
         return [each.name for each in self.databases.of_tenant(tenant)]
 
     async def usage(self, tenant: str) -> dict[str, int]:
-        return {"d1_databases": len(self.databases.of_tenant(tenant))}
+        return {"d1_databases": self.databases.count(tenant)}
 
     def bound(self, tenant: str, most: Mapping[str, int | None]) -> None:
         self.databases.bound(tenant, most["d1_databases"])

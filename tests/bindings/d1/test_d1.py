@@ -76,6 +76,7 @@ TESTS = {
     "bad session": 'DB.withSession("yesterday");',
     "tags": "return [Object.prototype.toString.call(DB), Object.keys(DB)];",
     "large": 'return DB.prepare("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 40) SELECT hex(zeroblob(250000)) FROM n").all();',
+    "nearly too large": 'return (await DB.prepare("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 33) SELECT hex(zeroblob(250000)) AS h FROM n").raw()).length;',
     "two at once": 'return Promise.all(Array.from({ length: 20 }, () => DB.prepare("INSERT INTO t (name) VALUES (NULL) RETURNING id").first("id"))).then((ids) => new Set(ids).size);',
 }
 EXPECTED: dict[str, Any] = {
@@ -110,6 +111,7 @@ EXPECTED: dict[str, Any] = {
     "session": [None, "string", True, "function"],
     "bad session": "Error: D1_SESSION_ERROR: invalid bookmark or constraint < invalid bookmark or constraint",
     "tags": ["[object D1Database]", []],
+    "nearly too large": 33,
     "two at once": 20,
 }  # fmt: skip
 
