@@ -146,7 +146,8 @@ class S3Endpoint:
 
 
 def _body_of(request: Request, signature: Signature, key: bytes) -> AsyncIterator[bytes]:
-    checks = BodyChecks(signature, request.headers)
+    is_document = request.method == "POST" and b"uploadId=" in request.scope["query_string"]
+    checks = BodyChecks(signature, request.headers, is_document=is_document)
     source = request.stream()
     if signature.payload in CHUNKED:
         return checked(ChunkedBody(source, signature, key, checks).pieces(), checks)

@@ -26,6 +26,7 @@ STATUS = {
     "InvalidRange": 416,
     "InvalidRequest": 400,
     "KeyTooLongError": 400,
+    "MalformedTrailerError": 400,
     "MalformedXML": 400,
     "MetadataTooLarge": 400,
     "MethodNotAllowed": 405,
