@@ -9,6 +9,7 @@ from atoll.errors import AtollError, InvalidArgument, QuotaExceeded, StorageFail
 
 STATUS = {
     "AccessDenied": 403,
+    "AccessForbidden": 403,
     "AuthorizationHeaderMalformed": 400,
     "AuthorizationQueryParametersError": 400,
     "BadDigest": 400,
@@ -34,6 +35,7 @@ STATUS = {
     "NoSuchBucket": 404,
     "NoSuchCORSConfiguration": 404,
     "NoSuchKey": 404,
+    "NoSuchLifecycleConfiguration": 404,
     "NoSuchUpload": 404,
     "NotImplemented": 501,
     "PreconditionFailed": 412,
