@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from atoll.bindings.r2.bucket_cli import bucket_at, cors, lifecycle, notification, public
+from atoll.bindings.r2.around.cli import bucket_at, cors, lifecycle, notification, public
 from atoll.cli.options import json_option, node_options
 from atoll.cli.talk import ask_first, done, echo, fail, say, show_json, show_table, shown_time, write_raw
 from atoll.plain import plain_line

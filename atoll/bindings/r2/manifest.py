@@ -10,19 +10,19 @@ if TYPE_CHECKING:
     from atoll.api.admin import AdminTools
     from atoll.api.routes import Route
     from atoll.bindings.base import Binding, Need
-    from atoll.bindings.r2.notifications import MessageSink
+    from atoll.bindings.r2.around.notifications import MessageSink
     from atoll.bindings.services import Services
     from atoll.config import Settings
 
 
 def make(services: Services, need: Need) -> Binding:
-    from atoll.bindings.r2.around import Around
-    from atoll.bindings.r2.bucket_settings import BucketSettings
+    from atoll.bindings.r2.around.lifecycle import Lifecycle
+    from atoll.bindings.r2.around.notifications import Notifications
+    from atoll.bindings.r2.around.parts import Around
+    from atoll.bindings.r2.around.public import PublicBuckets
+    from atoll.bindings.r2.around.settings import BucketSettings
     from atoll.bindings.r2.credentials import Credentials
-    from atoll.bindings.r2.lifecycle import Lifecycle
-    from atoll.bindings.r2.notifications import Notifications
     from atoll.bindings.r2.ops import R2
-    from atoll.bindings.r2.public import PublicBuckets
     from atoll.bindings.r2.sqlite import SqliteObjects
     from atoll.public_address import public_address
 
@@ -40,7 +40,7 @@ def make(services: Services, need: Need) -> Binding:
 
 def admin(binding: Binding, tools: AdminTools) -> list[Route]:
     from atoll.bindings.r2.admin import R2Api
-    from atoll.bindings.r2.bucket_api import BucketApi
+    from atoll.bindings.r2.around.api import BucketApi
     from atoll.bindings.r2.credentials_api import CredentialsApi
     from atoll.bindings.r2.ops import R2
 
@@ -116,7 +116,6 @@ MANIFEST = Manifest(
                 r"\bGET /api/r2-credentials lists\b": "`atoll r2 credentials list` lists",
                 r"\bGET /api/r2/([^/\s]+)/lifecycle\b": r"`atoll r2 bucket lifecycle list \1`",
                 r"\bGET /api/r2/([^/\s]+)/notifications\b": r"`atoll r2 bucket notification list \1`",
-                r"\bGET /api/queues lists the queues; POST /api/queues creates one\b": "`atoll queues list` lists them",
                 r"\bGET /api/r2/([^/\s]+)/objects\b": r"`atoll r2 object list \1`",
                 r"\badd \?force=true\b": "add --force",
             },

@@ -40,7 +40,7 @@ from atoll.errors import BindingRefused, InvalidArgument, StorageFailed
 if TYPE_CHECKING:
     from prometheus_client.metrics_core import Metric
 
-    from atoll.bindings.r2.around import Around
+    from atoll.bindings.r2.around.parts import Around
 
 BUCKET_NAME = re.compile(r"[a-z0-9][a-z0-9-]{1,61}[a-z0-9]")
 NAME_RULE = "use 3 to 63 lower-case letters, digits and dashes, not a dash at either end"

@@ -6,8 +6,8 @@ from starlette.requests import Request
 from starlette.types import Receive, Send
 from starlette.types import Scope as AsgiScope
 
+from atoll.bindings.r2.around.public import PublicSite, host_of
 from atoll.bindings.r2.ops import R2
-from atoll.bindings.r2.public import PublicSite, host_of
 from atoll.bindings.r2.s3.endpoint import S3Endpoint
 
 

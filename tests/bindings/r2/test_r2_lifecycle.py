@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from atoll.bindings.r2 import lifecycle as module
-from atoll.bindings.r2.bucket_settings import BucketSettings
-from atoll.bindings.r2.lifecycle import Lifecycle, LifecycleRule, LifecycleRules, checked_lifecycle
+from atoll.bindings.r2.around import lifecycle as module
+from atoll.bindings.r2.around.lifecycle import Lifecycle, LifecycleRule, LifecycleRules, checked_lifecycle
+from atoll.bindings.r2.around.settings import BucketSettings
 from atoll.bindings.r2.sqlite import SqliteObjects
 from atoll.bindings.r2.store import BucketPlace, ListQuery, ObjectMeta
 from atoll.errors import InvalidArgument

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from atoll.bindings.r2 import notifications as module
-from atoll.bindings.r2.bucket_settings import BucketSettings
+from atoll.bindings.r2.around import notifications as module
+from atoll.bindings.r2.around.notifications import NotificationRule, NotificationRules, Notifications
+from atoll.bindings.r2.around.settings import BucketSettings
 from atoll.bindings.r2.limits import R2Refused
-from atoll.bindings.r2.notifications import NotificationRule, NotificationRules, Notifications
 from atoll.bindings.r2.sqlite import SqliteObjects
 from atoll.bindings.r2.store import ObjectMeta
 from atoll.errors import BindingRefused

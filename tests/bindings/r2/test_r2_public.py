@@ -13,7 +13,7 @@ from urllib.parse import quote, urlsplit
 
 import pytest
 
-from atoll.bindings.r2.cors import Cors, CorsRule, allowed, checked_cors
+from atoll.bindings.r2.around.cors import Cors, CorsRule, allowed, checked_cors
 from atoll.errors import InvalidArgument
 from tests.bindings.r2.test_r2_api import code
 from tests.bindings.r2.test_s3 import Client, client_of, keys_of, names, refused, s3

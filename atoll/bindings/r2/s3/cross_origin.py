@@ -7,8 +7,8 @@ from urllib.parse import unquote
 from starlette.requests import Request
 from starlette.responses import Response
 
-from atoll.bindings.r2.bucket_settings import BucketSettings
-from atoll.bindings.r2.cors import Cors, allowed, answered
+from atoll.bindings.r2.around.cors import Cors, allowed, answered
+from atoll.bindings.r2.around.settings import BucketSettings
 from atoll.bindings.r2.credentials import Credential, Credentials
 from atoll.bindings.r2.s3.faults import S3Fault
 from atoll.bindings.r2.s3.sigv4 import AUTHORIZATION, read_query

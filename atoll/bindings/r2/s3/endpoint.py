@@ -17,7 +17,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Send
 from starlette.types import Scope as AsgiScope
 
-from atoll.bindings.r2.bucket_settings import BucketSettings
+from atoll.bindings.r2.around.settings import BucketSettings
 from atoll.bindings.r2.credentials import Credentials
 from atoll.bindings.r2.s3.asked import S3Request
 from atoll.bindings.r2.s3.buckets import S3Buckets

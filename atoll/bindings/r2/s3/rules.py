@@ -8,9 +8,9 @@ from xml.etree.ElementTree import Element
 
 from starlette.responses import Response
 
-from atoll.bindings.r2.bucket_settings import BucketSettings
-from atoll.bindings.r2.cors import Cors, CorsRule, checked_cors
-from atoll.bindings.r2.lifecycle import LifecycleRule, LifecycleRules, checked_lifecycle
+from atoll.bindings.r2.around.cors import Cors, CorsRule, checked_cors
+from atoll.bindings.r2.around.lifecycle import LifecycleRule, LifecycleRules, checked_lifecycle
+from atoll.bindings.r2.around.settings import BucketSettings
 from atoll.bindings.r2.s3.asked import S3Request
 from atoll.bindings.r2.s3.documents import document, name_of, read_tree
 from atoll.bindings.r2.s3.faults import S3Fault

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 import apsw
 import msgspec
 
-from atoll.bindings.r2.bucket_settings import BucketSettings, Setting, setting_of
+from atoll.bindings.r2.around.settings import BucketSettings, Setting, setting_of
 from atoll.bindings.r2.limits import MAX_KEY, R2Refused
 from atoll.bindings.r2.store import BucketPlace, Change
 from atoll.clock import iso_time

@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import msgspec
 
-from atoll.bindings.r2.bucket_settings import Setting
+from atoll.bindings.r2.around.settings import Setting
 from atoll.errors import InvalidArgument
 
 METHODS = ("GET", "PUT", "POST", "DELETE", "HEAD")

@@ -19,9 +19,9 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.types import Receive, Send
 from starlette.types import Scope as AsgiScope
 
-from atoll.bindings.r2.bucket_settings import BucketSettings, bucket_id
+from atoll.bindings.r2.around.cors import Cors, allowed, answered
+from atoll.bindings.r2.around.settings import BucketSettings, bucket_id
 from atoll.bindings.r2.conditions import WHOLE, ByteRange, OnlyIf, range_of_header
-from atoll.bindings.r2.cors import Cors, allowed, answered
 from atoll.bindings.r2.http_objects import ObjectResponse, headers_of_http, http_date, http_time
 from atoll.bindings.r2.limits import R2Refused, checked_key
 from atoll.bindings.r2.s3.asked import only_if_of

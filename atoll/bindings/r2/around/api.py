@@ -13,9 +13,9 @@ from atoll.api.callers import Scope
 from atoll.api.refusals import ApiCode, Refused
 from atoll.api.routes import Route, caller_of, json_answer, no_content, read_shape
 from atoll.bindings.r2.admin import existing_place, told
-from atoll.bindings.r2.cors import Cors, checked_cors
-from atoll.bindings.r2.lifecycle import LifecycleRule, LifecycleRules, checked_lifecycle
-from atoll.bindings.r2.notifications import MAX_RULES, NotificationRule, NotificationRules, checked_rule
+from atoll.bindings.r2.around.cors import Cors, checked_cors
+from atoll.bindings.r2.around.lifecycle import LifecycleRule, LifecycleRules, checked_lifecycle
+from atoll.bindings.r2.around.notifications import MAX_RULES, NotificationRule, NotificationRules, checked_rule
 from atoll.bindings.r2.ops import R2
 from atoll.bindings.r2.store import BucketPlace
 from atoll.errors import InvalidArgument
@@ -173,7 +173,7 @@ class BucketApi:
             NotificationRule(secrets.token_hex(8), body.queue, body.event_types, body.prefix, body.suffix)
         )
         if not await self._notifications.sink.knows(place.tenant, body.queue):
-            hint = "GET /api/queues lists the queues; POST /api/queues creates one"
+            hint = "GET /api/queues lists the queues; a deploy that names one creates it"
             raise Refused(ApiCode.NOT_FOUND, f"there is no queue `{body.queue[:80]}`", hint)
 
         def add(old: NotificationRules | None) -> NotificationRules:

@@ -14,7 +14,7 @@ from typing import ClassVar
 
 import msgspec
 
-from atoll.bindings.r2.bucket_settings import BucketSettings, Setting
+from atoll.bindings.r2.around.settings import BucketSettings, Setting
 from atoll.bindings.r2.limits import MAX_KEY, R2Refused
 from atoll.bindings.r2.store import UPLOAD_DAYS, BucketPlace, ListQuery, ObjectStore
 from atoll.errors import InvalidArgument, StorageFailed

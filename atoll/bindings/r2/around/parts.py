@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from atoll.bindings.r2.bucket_settings import BucketSettings
-from atoll.bindings.r2.lifecycle import Lifecycle
-from atoll.bindings.r2.notifications import Notifications
-from atoll.bindings.r2.public import PublicBuckets
+from atoll.bindings.r2.around.lifecycle import Lifecycle
+from atoll.bindings.r2.around.notifications import Notifications
+from atoll.bindings.r2.around.public import PublicBuckets
+from atoll.bindings.r2.around.settings import BucketSettings
 
 
 class Around(NamedTuple):
