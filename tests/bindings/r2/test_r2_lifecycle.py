@@ -66,6 +66,17 @@ async def test_objects_expire_by_prefix_and_age(swept: Swept, monkeypatch: pytes
     assert await swept.keys(399) == [b"loud", b"tmp"] and await swept.keys(401) == []
 
 
+async def test_of_several_rules_the_shortest_decides(swept: Swept) -> None:
+    for key in (b"a/b/1", b"a/2", b"c", b"d"):
+        await put(swept.store, key, b"x")
+    rules = [("a/", 5), ("a/b/", 2), ("a/b/", 9), ("c", 3)]
+    await swept.rule(ALICE, *(LifecycleRule(str(at), prefix, days) for at, (prefix, days) in enumerate(rules)))
+    assert await swept.keys(2.1) == [b"a/2", b"c", b"d"]
+    assert await swept.keys(3.1) == [b"a/2", b"d"] and await swept.keys(5.1) == [b"d"]
+    await swept.rule(ALICE, LifecycleRule("all", expire_days=7), LifecycleRule("d", "d", 20))
+    assert await swept.keys(7.1) == []
+
+
 async def test_an_object_that_is_replaced_meanwhile_stays(swept: Swept) -> None:
     first = await put(swept.store, b"k", b"old")
     assert first is not None

@@ -9,7 +9,7 @@ import asyncio
 import logging
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import ClassVar
 
 import msgspec
@@ -22,10 +22,10 @@ from atoll.errors import InvalidArgument, StorageFailed
 log = logging.getLogger("atoll.bindings")
 
 ID = re.compile(r"[\w .:/-]{1,255}")
-MAX_RULES = 1_000
+MAX_RULES = 100
 MAX_DAYS = 36_500
 DAY_MS = 86_400_000
-PAGE = 1_000  # objects that are looked at in one step
+PAGE = 500  # objects that are looked at in one step
 STEP = 200  # objects that are deleted in one write: other writes wait a few ms for it
 PAUSE_SECONDS = 0.02  # between two steps
 ROUND_SECONDS = 3600.0  # between two rounds over all buckets
@@ -67,6 +67,30 @@ def checked_lifecycle(wanted: LifecycleRules) -> LifecycleRules:
     return wanted
 
 
+class Ages:
+    """How old objects may become, by their prefixes."""
+
+    def __init__(self, rules: Iterable[tuple[str, int | None]]) -> None:
+        self._most: dict[bytes, int] = {}  # prefix -> milliseconds
+        for prefix, days in rules:
+            if days is not None:
+                key = prefix.encode("utf-8", "replace")
+                self._most[key] = min(days * DAY_MS, self._most.get(key, days * DAY_MS))
+        self._lengths = sorted({len(prefix) for prefix in self._most})
+
+    def roots(self) -> list[bytes]:
+        """The prefixes that no other one covers."""
+        found: list[bytes] = []
+        for prefix in sorted(self._most):
+            if not found or not prefix.startswith(found[-1]):
+                found.append(prefix)
+        return found
+
+    def is_over(self, key: bytes, age: int) -> bool:
+        """Whether an object of this age has expired."""
+        return any(age >= self._most.get(key[:length], age + 1) for length in self._lengths)
+
+
 class Lifecycle:
     """Applies the rules of all buckets. `start` on the event loop."""
 
@@ -96,28 +120,29 @@ class Lifecycle:
             await asyncio.sleep(ROUND_SECONDS)
 
     async def sweep(self) -> None:
-        """One round over all buckets with rules."""
+        """One round over all buckets with rules. Each object is looked at once, however many rules there are."""
         now = int(self._clock() * 1000)
         for place, found in self._settings.all(LifecycleRules):
-            for rule in found.rules:
-                try:
-                    if rule.enabled and rule.expire_days is not None:
-                        await self._expire(place, rule.prefix.encode(), now - rule.expire_days * DAY_MS)
-                    if rule.enabled and rule.abort_days is not None:
+            rules = [rule for rule in found.rules if rule.enabled]
+            try:
+                await self._expire(place, Ages((rule.prefix, rule.expire_days) for rule in rules), now)
+                for rule in rules:
+                    if rule.abort_days is not None:
                         await self._abort(place, rule.prefix.encode(), now - rule.abort_days * DAY_MS)
-                except R2Refused as error:  # the bucket is gone, or its notifications have no room
-                    log.info("R2: a lifecycle rule of %s was not applied: %s", place.bucket, error)
+            except R2Refused as error:  # the bucket is gone, or its notifications have no room
+                log.info("R2: the lifecycle rules of %s were not applied: %s", place.bucket, error)
 
-    async def _expire(self, place: BucketPlace, prefix: bytes, before: int) -> None:
-        start: bytes | None = b""
-        while start is not None:
-            page = await self._store.list(place, ListQuery(prefix, b"", start, PAGE))
-            old = [(each.key, each.version) for each in page.objects if each.uploaded <= before]
-            for first in range(0, len(old), STEP):
-                await self._store.expire(place, old[first : first + STEP])
+    async def _expire(self, place: BucketPlace, ages: Ages, now: int) -> None:
+        for prefix in ages.roots():
+            start: bytes | None = b""
+            while start is not None:
+                page = await self._store.list(place, ListQuery(prefix, b"", start, PAGE))
+                old = [(each.key, each.version) for each in page.objects if ages.is_over(each.key, now - each.uploaded)]
+                for first in range(0, len(old), STEP):
+                    await self._store.expire(place, old[first : first + STEP])
+                    await asyncio.sleep(PAUSE_SECONDS)
+                start = page.start
                 await asyncio.sleep(PAUSE_SECONDS)
-            start = page.start
-            await asyncio.sleep(PAUSE_SECONDS)
 
     async def _abort(self, place: BucketPlace, prefix: bytes, before: int) -> None:
         after = (b"", "")

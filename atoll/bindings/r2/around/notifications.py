@@ -137,6 +137,14 @@ class Notifications:
         if self._is_used:
             self._wake.set()
 
+    async def forget(self, tenant: str) -> None:
+        """Drop what waits for a deleted tenant."""
+
+        def act(connection: apsw.Connection) -> None:
+            connection.execute("DELETE FROM events WHERE tenant = ?", (tenant,))
+
+        await self._database.write(act)
+
     async def close(self) -> None:
         self._task.cancel()
         await asyncio.wait([self._task])
