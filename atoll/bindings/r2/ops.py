@@ -40,6 +40,8 @@ from atoll.errors import BindingRefused, InvalidArgument, StorageFailed
 if TYPE_CHECKING:
     from prometheus_client.metrics_core import Metric
 
+    from atoll.bindings.r2.around.parts import Around
+
 BUCKET_NAME = re.compile(r"[a-z0-9][a-z0-9-]{1,61}[a-z0-9]")
 NAME_RULE = "use 3 to 63 lower-case letters, digits and dashes, not a dash at either end"
 PIECE = 256 << 10  # bytes of one piece of a content that is read
@@ -80,9 +82,17 @@ class R2(Binding):
     kind = "r2"
     Entry = R2Entry
 
-    def __init__(self, store: ObjectStore, credentials: Credentials, *, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        store: ObjectStore,
+        credentials: Credentials,
+        around: Around,
+        *,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
         self.store = store
         self.credentials = credentials
+        self.around = around
         self._clock = clock
 
     def claim(self, tenant: str, entry: R2Entry) -> str:
@@ -112,6 +122,7 @@ class R2(Binding):
 
     async def forget(self, tenant: str) -> None:
         await self.credentials.forget(tenant)
+        await self.around.notifications.forget(tenant)
 
     async def seal_anew(self) -> None:
         await self.credentials.seal_anew()
@@ -122,6 +133,7 @@ class R2(Binding):
         return await r2_metrics(self.store)
 
     async def close(self) -> None:
+        await self.around.close()
         await self.store.close()
 
     # Reading

@@ -109,6 +109,16 @@ class Checksum(NamedTuple):
     hex: str
 
 
+class Change(NamedTuple):
+    """What happened to an object, for notifications. The actions have Cloudflare's names."""
+
+    action: str
+    key: bytes
+    size: int = 0
+    etag: str = ""  # "" if it was deleted
+    source: tuple[str, str] | None = None  # bucket and key that it was copied from
+
+
 class NoBucket(R2Refused):
     def __init__(self) -> None:
         super().__init__(10006)
@@ -182,11 +192,24 @@ class ObjectStore(Protocol):
     async def open(self, place: BucketPlace, key: bytes) -> tuple[StoredObject, OpenContent] | None:
         """An object and the way to its content."""
 
-    def begin(self, place: BucketPlace, size: int, checksum: Checksum | None = None) -> ContentUpload:
-        """Begin to receive content of `size` bytes. R2OverQuota if it cannot fit."""
+    def begin(
+        self,
+        place: BucketPlace,
+        size: int,
+        checksum: Checksum | None = None,
+        *,
+        source: tuple[str, str] | None = None,
+    ) -> ContentUpload:
+        """Begin to receive content of `size` bytes; `source` has bucket and key of what is copied.
+
+        R2OverQuota if it cannot fit.
+        """
 
     async def delete(self, place: BucketPlace, keys: Sequence[bytes]) -> int:
         """Delete some objects, if they exist; returns how many did."""
+
+    async def expire(self, place: BucketPlace, versions: Sequence[tuple[bytes, str]]) -> int:
+        """Delete objects, given by key and version, unless they were replaced; returns how many were deleted."""
 
     async def list(self, place: BucketPlace, query: ListQuery) -> ListPage: ...
 
