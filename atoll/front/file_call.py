@@ -51,8 +51,8 @@ class Answered:
 
 class FileCall(Answered):
     __slots__ = (
-        "_at", "_block", "_caller", "_credit", "_end", "_file", "_is_busy", "_is_pumping", "_loop", "_place", "_sending",
-        "_status", "_threads", "within",
+        "_at", "_block", "_caller", "_credit", "_end", "_file", "_is_busy", "_is_pumping", "_loop", "_place",
+        "_sending", "_status", "_threads", "within",
     )  # fmt: skip
 
     def __init__(
