@@ -1,4 +1,4 @@
-"""Bodies that a worker does not read go from the client to the store, and from the store to the client, past the engine."""
+"""Bodies that a worker does not read pass between the client and the store without the engine, in both directions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ export default {
       const upload = await env.R2.createMultipartUpload("parts");
       const data = await request.bytes();
       const parts = [];
-      for (let n = 0; n < 2; n++) parts.push(await upload.uploadPart(n + 1, data.subarray(n * (5 << 20), (n + 1) * (5 << 20))));
+      const size = 5 << 20;
+      for (const n of [0, 1]) parts.push(await upload.uploadPart(n + 1, data.subarray(n * size, (n + 1) * size)));
       return Response.json(await upload.complete(parts));
     }
     if (request.method === "PUT") {
