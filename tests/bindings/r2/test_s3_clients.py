@@ -1,4 +1,4 @@
-"""rclone, a client that we did not write, against the S3 endpoint: a tree of small files both ways, and a large object."""
+"""rclone, which we did not write, against the S3 endpoint: a tree of small files both ways, and a large object."""
 
 from __future__ import annotations
 
