@@ -36,7 +36,7 @@ LAYERS: list[set[str]] = [
     {"db", "offload"},
     {"claims", "client_headers", "clock", "config", "config_file", "config_values", "errors", "holdings", "logs"}
     | {"assets", "manifests", "pacer", "paths", "plain", "public_address", "redact", "splits", "tallies", "tracing"}
-    | {"wire", "workers"},
+    | {"warm_files", "wire", "workers"},
 ]
 LAYER_OF = {room: depth for depth, rooms in enumerate(LAYERS) for room in rooms}
 

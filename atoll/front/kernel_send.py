@@ -8,22 +8,30 @@ first. Both descriptors are closed at the end, and never while a thread uses the
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Final, cast
+from typing import Final, Protocol
 
+from atoll.front.endpoint import Endpoint
+from atoll.front.shared import Shared
 from atoll.warm_files import WARM, is_warm, read_some
-
-if TYPE_CHECKING:
-    from atoll.front.exchange import ClientExchange
-    from atoll.front.line import ClientLine
-
-log = logging.getLogger("atoll.front")
 
 STEP: Final = 512 << 10  # bytes that the kernel sends in one turn of the event loop
 LONGEST_WAIT: Final = 0.25  # seconds between two looks at a transport that still sends an earlier response
+
+
+class FileReceiver(Protocol):
+    """The exchange whose client gets the file."""
+
+    connection: Endpoint
+    shared: Shared
+    sends_file: bool
+
+    @property
+    def is_streaming(self) -> bool: ...
+
+    def abandon(self) -> None: ...
 
 
 class KernelSend:
@@ -37,7 +45,7 @@ class KernelSend:
 
     def __init__(
         self,
-        exchange: ClientExchange,
+        exchange: FileReceiver,
         file: int,
         span: tuple[int, int],
         threads: ThreadPoolExecutor,
@@ -130,7 +138,7 @@ class KernelSend:
             self._finish(error)
             return
         self._at += sent
-        cast("ClientLine", exchange.connection).touched = exchange.shared.now
+        exchange.connection.touched = exchange.shared.now
         if not sent:  # the file ends early: the client must see that the response is incomplete
             self._finish(OSError("it is shorter than it was"))
         elif self._at < self._end:
