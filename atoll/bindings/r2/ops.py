@@ -34,7 +34,7 @@ from atoll.bindings.r2.store import (
     R2Bound,
     StoredObject,
 )
-from atoll.bindings.r2.transfers import Download, Upload
+from atoll.bindings.r2.transfers import PIECE, Download, Upload
 from atoll.errors import BindingRefused, InvalidArgument, StorageFailed
 
 if TYPE_CHECKING:
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
 
 BUCKET_NAME = re.compile(r"[a-z0-9][a-z0-9-]{1,61}[a-z0-9]")
 NAME_RULE = "use 3 to 63 lower-case letters, digits and dashes, not a dash at either end"
-PIECE = 256 << 10  # bytes of one piece of a content that is read
 FIRST = 16 << 10  # bytes of the first, if there are more: most workers pass the rest on without a look at it
 MAX_WRITE = 4 << 20  # bytes of one piece of an upload
 HEX = re.compile(r"[0-9a-f]*")
@@ -192,10 +191,9 @@ class R2(Binding):
     async def send(self, call: OpCall) -> Reply:
         number, response = call.meta.get("reader"), call.scope.response
         download = call.scope.find(number, Download)
-        piece = call.body
         try:
-            while response is not None and await response.send(piece) and download.left:
-                piece = await download.read(PIECE)
+            if response is not None and await response.send(call.body):
+                await download.send(response)
         finally:
             call.scope.release(number)
         return Reply()
@@ -255,12 +253,21 @@ class R2(Binding):
     async def _begin(
         self, call: OpCall, checksum: Checksum | None, finish: Callable[[ContentUpload], Coroutine[Any, Any, Reply]]
     ) -> Reply:
-        """Store the body of the op, or begin an upload of the length in its meta."""
+        """Store the body of the op, or begin an upload of the length in its meta.
+
+        With `divert` its content is the request body, which is taken past the engine: `before` is how much of it the
+        worker gets and writes itself.
+        """
         length = call.meta.get("length")
         size = limits.checked_size(len(call.body) if length is None else length)
         upload = Upload(self.store.begin(place_of(call), size, checksum), finish)
         if length is not None:
-            return Reply({"upload": call.scope.keep(upload)})
+            answer = {"upload": call.scope.keep(upload)}
+            if call.meta.get("divert") is True and call.scope.request is not None:
+                before = call.scope.request.divert()
+                if before is not None:
+                    answer["before"] = before
+            return Reply(answer)
         try:
             return await upload.finish(call.body)
         finally:
@@ -269,7 +276,8 @@ class R2(Binding):
     @op("r2.write", free=True)
     @named("put")
     async def write(self, call: OpCall) -> Reply:
-        """The next piece of an upload; `ended` marks the last, `cancel` a broken one."""
+        """The next piece of an upload; `ended` marks the last, `cancel` a broken one. After `rest` the diverted request
+        body follows."""
         number = call.meta.get("upload")
         upload = call.scope.find(number, Upload)
         if call.meta.get("cancel") is True:
@@ -278,10 +286,14 @@ class R2(Binding):
         try:
             if len(call.body) > MAX_WRITE:
                 raise InvalidArgument("a piece of the upload is too long")
-            if call.meta.get("ended") is not True:
+            request = call.scope.request
+            if call.meta.get("rest") is True and request is not None:
+                reply = await upload.finish_with(call.body, request)
+            elif call.meta.get("ended") is True:
+                reply = await upload.finish(call.body)
+            else:
                 await upload.write(call.body)
                 return Reply()
-            reply = await upload.finish(call.body)
         except BaseException:
             call.scope.release(number)
             raise

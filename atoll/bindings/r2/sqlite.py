@@ -65,9 +65,10 @@ FOLDER = "r2"  # in the data folder
 INDEX = "index.db"  # sorted before the files: a backup copies it first
 
 BUCKETS = "SELECT id, tenant, name, created_at FROM buckets"
+# The largest number in use. `objects` has no index of contents, but each content is in `bodies` or in `segments`.
 LAST_CONTENT = (
-    "SELECT max(coalesce((SELECT max(content) FROM objects), 0), coalesce((SELECT max(file) FROM segments), 0),"
-    " coalesce((SELECT max(content) FROM garbage), 0))"
+    "SELECT max(coalesce((SELECT max(content) FROM bodies), 0), coalesce((SELECT max(content) FROM segments), 0),"
+    " coalesce((SELECT max(file) FROM segments), 0), coalesce((SELECT max(content) FROM garbage), 0))"
 )
 SEGMENT = "SELECT file FROM segments WHERE content = ? AND number = ?"
 UPLOADS = (

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple, Protocol
 
 from atoll.bindings.r2.conditions import ALWAYS, OnlyIf
@@ -135,6 +136,15 @@ class R2OverQuota(R2Refused):
         )
 
 
+class OpenFile(NamedTuple):
+    """A part of a file. Its owner closes the descriptor."""
+
+    descriptor: int
+    start: int
+    end: int
+    threads: ThreadPoolExecutor  # read what is not in memory
+
+
 class ContentReader(Protocol):
     """The content of one version of an object, or a part of it. The caller closes it."""
 
@@ -142,8 +152,15 @@ class ContentReader(Protocol):
     def left(self) -> int:
         """Bytes that are not read yet."""
 
+    @property
+    def left_in_file(self) -> int:
+        """Bytes that `open_file` would take; 0 if the content is not in a file of this machine."""
+
     async def read(self, most: int) -> bytes:
         """The next piece; b"" at the end. One read at a time."""
+
+    async def open_file(self) -> OpenFile:
+        """Take the next bytes as an open file instead of reading them."""
 
     def close(self) -> None: ...
 
