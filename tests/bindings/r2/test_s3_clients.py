@@ -17,7 +17,7 @@ from tests.running import Atoll
 MB = 1 << 20
 FILES = 2_000
 LARGE_MB = 200
-NODE_GROWTH_MB = 120  # the node holds a few pieces of each of rclone's connections, never a file
+NODE_GROWTH_MB = 64  # the node holds a few pieces of each of rclone's connections, never a file
 CLIENT_SECONDS = 120
 
 
