@@ -87,6 +87,7 @@ def test_the_command_line_translates_every_hint_of_the_api_into_commands() -> No
 FOREIGN_OPTIONS = {
     "--build": "cmake",
     "--seconds": "bench",
+    "--seed": "bench",
     "--rounds": "bench",
     "--only": "bench",
     "--through": "bench",
