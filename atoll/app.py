@@ -40,6 +40,7 @@ from atoll.engine.calls.between_workers import WorkerCalls
 from atoll.engine.calls.events import EventRunner
 from atoll.engine.limits import pool_limits
 from atoll.engine.loaded.warming import Warming
+from atoll.engine.objects.node_objects import NodeObjects
 from atoll.engine.pool import Pool
 from atoll.engine.process.prestart import PrestartedEngine, engine_options
 from atoll.engine.process.recycling import RecycleLimits
@@ -109,6 +110,7 @@ class Node:
         self.meter = Meter(settings.metrics_workers)
         self.offload = Offload(settings.job_processes, settings.job_memory_mb << 20)
         self.tracer: Tracer | None = None
+        self.objects = NodeObjects()
         self.phase = "starting"  # then "serving", then "draining"
         self._undo = AsyncExitStack()  # closed by `stop`, last first
 
@@ -150,12 +152,12 @@ class Node:
         self.gate = EgressGate(settings)
         self.pacer = Pacer()
         self.holdings = Holdings(settings.tenant_buffer_mb << 20)
-        self.inner = WorkerCalls(self.holdings)
+        self.inner = WorkerCalls(self.holdings, self.objects.runtime)
         undo.callback(self.gate.close)
         self.files = AssetStore(database, settings.data, grace_hours=settings.asset_grace_hours)
         routes, events = self._make_routes(), EventRunner()
         vault = Vault(settings.data, os.environ.get(VARIABLE))
-        shared = self.gate, vault, self.pacer, self.holdings, self.files
+        shared = self.gate, vault, self.pacer, self.holdings, self.files, self.objects.runtime
         services = Services(settings, database, routes, self.inner, events, self, *shared)
         bindings = make_bindings(services, self.host)
         for binding in bindings.values():
@@ -168,8 +170,9 @@ class Node:
         store = WorkerStore(database, bindings, vault)
         store.sweep_keys()
         events.calls = self.pool = self._make_pool(store, broker)
-        memory, count = settings.asset_cache_bytes, self.meter.count_asset
-        self.inner.calls = self.site = Site(self.pool, memory, count, store.asset_files, settings.base_domain)
+        self.objects.join(self.pool, bindings)
+        about_files = settings.asset_cache_bytes, self.meter.count_asset, store.asset_files, settings.base_domain
+        self.inner.calls = self.site = Site(self.pool, *about_files)
         undo.callback(self.site.close)
         self.supervisor = self._make_supervisor()
         self.triggers = self._make_triggers(bindings)
@@ -190,12 +193,13 @@ class Node:
     ) -> None:
         """Start the engines, restore the workers, open the ports."""
         undo, settings = self._undo, self.settings
+        await self.objects.start(settings.data, undo)
         await self.supervisor.start()
         undo.push_async_callback(self.supervisor.stop)
         undo.push_async_callback(self.deployer.close)
-        restored = self.deployer.restore()
-        if restored:
+        if restored := self.deployer.restore():
             log.info("%d workers restored", restored)
+        self.objects.alarms.start()
         warming = Warming(settings.data / "recent.json", self.pool.loader, self.deployer)
         warming.start()
         undo.push_async_callback(warming.close)
@@ -260,8 +264,7 @@ class Node:
             self.triggers.hear(record)
 
     def _want_lines(self, wanted: bool) -> None:
-        """Console lines are forwarded at once only while there are live listeners."""
-        self.pool.on_line = self.logs.hear if wanted else None
+        self.pool.on_line = self.logs.hear if wanted else None  # at once only while there are live listeners
 
     def find_worker(self, tenant: str, name: str) -> Version | None:
         """The active version of a worker of a tenant."""

@@ -46,6 +46,25 @@ class Failure:
         return ERRORS[self.code]
 
 
+@dataclass(frozen=True, slots=True)
+class ObjectFailure(Failure):
+    """The failure of a call to a Durable Object, with the properties that the error has at the caller."""
+
+    is_retryable: bool = False
+    is_overloaded: bool = False
+    is_reset: bool = False
+    is_final: bool = False  # an alarm that failed with it is not tried again
+
+    @property
+    def flags(self) -> dict[str, bool]:
+        told = {
+            "retryable": self.is_retryable,
+            "overloaded": self.is_overloaded,
+            "durableObjectReset": self.is_reset,
+        }
+        return {"remote": True, **{name: True for name, value in told.items() if value}}
+
+
 class AtollError(Exception):
     code: ClassVar[ErrorCode] = ErrorCode.INTERNAL
 

@@ -3,7 +3,8 @@
 //   node main.cjs version                     print the versions that the addon was built for, as JSON
 //   node main.cjs snapshot WEB_JS OUT         run the web platform once and write the V8 startup snapshot
 //   node main.cjs run --threads N --slow-threads N --spares N --pbkdf2 N --heap-initial-mb N --sandbox MODE
-//                                             serve: fd 3 is the socket to Python, 4 the snapshot, 5 the ledger
+//                                             serve: fd 3 is the socket to Python, 4 the snapshot, 5 the ledger,
+//                                             6 the socket on which files of objects arrive
 //   node main.cjs probe WHAT,… --sandbox MODE for tests: attempt forbidden operations, confined like an engine
 //   node main.cjs rehearse SNAPSHOT N         for benchmarks: make N isolates, print the cost of each step, as JSON
 "use strict";

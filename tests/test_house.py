@@ -32,7 +32,7 @@ LAYERS: list[set[str]] = [
     {"broker"},
     {"bindings"},
     {"api"},
-    {"egress", "asset_files"},
+    {"egress", "asset_files", "objects"},
     {"db", "offload"},
     {"claims", "client_headers", "clock", "config", "config_file", "config_values", "errors", "holdings", "logs"}
     | {

@@ -19,11 +19,15 @@ BINDINGS = ROOT / "atoll/bindings"
 ORDINARY = {"triggers", "services", "queues", "crons", "assets"}
 
 
+# The name of a field that every schema folder has too.
+ELSEWHERE = {"migrations"}
+
+
 def names_of(manifest: Manifest) -> set[str]:
     """The words that only the folder of a binding may contain."""
     kind = manifest.kind
     fields = {field for field, owner in trigger_kinds().items() if owner == kind}
-    return {
+    names = {
         f"atoll.bindings.{kind}",
         *config_names(kind),
         *fields,
@@ -31,6 +35,7 @@ def names_of(manifest: Manifest) -> set[str]:
         *manifest.quotas,
         *([manifest.type_name] if manifest.type_name not in ("", "Queue") else []),
     }
+    return names - ELSEWHERE
 
 
 def pattern_of(name: str) -> str:

@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 
 # Rooms and modules of atoll/engine, from the top down: each imports only from those below it.
-ENGINE = ["report", "process", "pool", "loaded", "calls", "link", "tenant_usage", "limits", "stats"]
+ENGINE = ["report", "process", "objects", "pool", "loaded", "calls", "link", "tenant_usage", "limits", "stats"]
 
 # The same for atoll/control.
 CONTROL = ["api", "endpoints", "edge", "deploy", "access", "store", "checks", "index", "ids"]

@@ -4,14 +4,15 @@
 import { reportException } from "./dom/report.js";
 import { callOf } from "./internal/async_context.js";
 import { native } from "./internal/native.js";
+import { currentScope, pass } from "./internal/scopes.js";
 import { requireArguments, toDOMString } from "./internal/webidl.js";
 
-const timers = new Map(); // id -> { callback, args, context, interval (or -1) }
+const timers = new Map(); // id -> { callback, args, context, interval (or -1), scope }
 let nextId = 1;
 
 function start(callback, args, delay, interval) {
   const id = nextId++;
-  timers.set(id, { callback, args, context: native.getAsyncContext(), interval });
+  timers.set(id, { callback, args, context: native.getAsyncContext(), interval, scope: currentScope() });
   const set = native.setTimer(id, delay);
   if (set !== true) timers.delete(id); // null: the call is over and its timers are gone
   if (set === false) throw new RangeError("Too many timers are set; clear some first.");
@@ -44,6 +45,11 @@ function toDelay(value) {
 export function onTimer(id) {
   const timer = timers.get(id);
   if (timer === undefined) return;
+  pass(timer.scope, () => fire(id, timer));
+}
+
+function fire(id, timer) {
+  if (timers.get(id) !== timer) return; // cleared while it waited
   if (timer.interval === -1) timers.delete(id);
   const before = native.getAsyncContext();
   native.setAsyncContext(timer.context);

@@ -26,7 +26,7 @@ import msgspec
 
 from atoll.bindings.scope import CallScope
 from atoll.bindings.triggers import Trigger
-from atoll.workers import Grant
+from atoll.workers import Grant, Version
 
 if TYPE_CHECKING:
     from prometheus_client.metrics_core import Metric
@@ -137,6 +137,10 @@ class Binding:
         Pure: called for drafts that may never be deployed, and for every stored version at a start.
         """
         return ""
+
+    def facts(self, version: Version, grant: Grant) -> Mapping[str, Any] | None:
+        """What the JavaScript half must know besides the name of the binding: JSON that the worker may see."""
+        return None
 
     async def prepare(self, tenant: str, resource: str) -> None:
         """Create the resource of a grant if it does not exist. Called before a version with this grant is deployed."""

@@ -15,8 +15,20 @@ from atoll.db.sqlite import Database
 from atoll.egress.gate import EgressGate
 from atoll.errors import Failure
 from atoll.holdings import Holdings
+from atoll.objects.store import ObjectKey, ObjectStorage
 from atoll.pacer import Pacer
 from atoll.workers import Version
+
+
+class ObjectTarget(NamedTuple):
+    """A Durable Object that is called, and the method if it is called by one."""
+
+    namespace: str  # its id
+    id: str  # 64 hexadecimal digits
+    class_name: str
+    is_sql: bool
+    name: str | None = None  # if it was reached by name
+    path: tuple[str, ...] = ()  # the names of the method, if it is called by one
 
 
 class InnerRequest(NamedTuple):
@@ -29,6 +41,7 @@ class InnerRequest(NamedTuple):
     hops: int = 0  # of the calling scope
     event: int = 0
     within: CallScope | None = None  # the calling scope, if the callee's subrequests count for it too
+    target: ObjectTarget | None = None  # the Durable Object that is called; the head does not name it
     session: object = None  # the RPC session of a method call (bindings/rpc)
 
 
@@ -102,6 +115,30 @@ class InnerCalls(Protocol):
     def method(self, request: InnerRequest) -> MethodCall: ...
 
 
+class Objects(Protocol):
+    """The Durable Objects of this node (engine/objects/runtime.py)."""
+
+    store: ObjectStorage
+    # Set by the binding. The class and version of an object, for its alarm; None if they are gone.
+    resolve: Callable[[ObjectKey], tuple[ObjectTarget, Version] | None]
+    stop_alarms: Callable[[], None]  # start no more of them
+    refuses_new: Callable[[str], str]  # why a namespace, by its id, may not have one more object; "" if it may
+
+    def counts(self) -> dict[str, int]:
+        """What happened to objects, for metrics."""
+
+    def update(self, version: Version) -> None:
+        """This version of its worker is active: objects that run other code are reset."""
+
+    async def delete(self, key: ObjectKey) -> None:
+        """Delete what an object stored. If it is in use, its calls fail."""
+
+    async def delete_namespace(self, namespace: str) -> None: ...
+
+    def count(self, namespace: str | None = None) -> int:
+        """The objects in use."""
+
+
 class Workers(Protocol):
     """The deployed workers (control/deploy/deployer.py)."""
 
@@ -137,3 +174,4 @@ class Services(Struct, frozen=True):
     pacer: Pacer = field(default_factory=Pacer)
     holdings: Holdings = field(default_factory=Holdings)
     files: AssetStore | None = None  # of static assets; None: the binding makes its own
+    objects: Objects | None = None  # None: the node has no engines

@@ -32,7 +32,10 @@ class Trigger:
     def check(self, version: Version, entries: Sequence[Any]) -> None:
         """BadTrigger if a version cannot have these entries."""
 
-    async def prepare(self, tenant: str, entries: Sequence[Any]) -> None:
+    def admit(self, version: Version, classes: Sequence[str]) -> None:
+        """BadTrigger if a version cannot be deployed. Called for every version; `classes` are those it exports."""
+
+    async def prepare(self, version: Version, entries: Sequence[Any]) -> None:
         """Create the missing resources of the entries. Called before a version with them is deployed."""
 
     def put(self, version: Version, entries: Sequence[Any]) -> None:
@@ -58,18 +61,20 @@ class Triggers:
         self._triggers = found
         self._hearing = {field: trigger for field, trigger in found.items() if trigger.hears_calls}
 
-    def check(self, version: Version, handlers: Sequence[str]) -> None:
+    def check(self, version: Version, handlers: Sequence[str], classes: Sequence[str] = ()) -> None:
         """BadTrigger if a version cannot have the events in its deploy."""
+        for trigger in self._triggers.values():
+            trigger.admit(version, classes)
         for field, entries in version.triggers.items():
             self._triggers[field].check(version, entries)
             handler = triggers()[field].handler
-            if handler not in handlers and not self._triggers[field].hears_calls:
+            if handler and handler not in handlers and not self._triggers[field].hears_calls:
                 message = f"`{field}` is set, but the worker has no {handler}() handler"
                 raise BadTrigger(message, f"export the handler, or leave out `{field}`")
 
     async def prepare(self, version: Version) -> None:
         for field, entries in version.triggers.items():
-            await self._triggers[field].prepare(version.tenant, entries)
+            await self._triggers[field].prepare(version, entries)
 
     def put(self, version: Version) -> None:
         for field, trigger in self._triggers.items():

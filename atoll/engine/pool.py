@@ -107,10 +107,20 @@ class Pool:
             self._hits += isolate.ready
         refusal = self._tenants.of(version.tenant).admit(call.started)
         if refusal is not None:
-            self._refuse(call, refusal)
+            self.refuse(call, refusal)
         else:
             self._route(call)
         return call
+
+    def call_in(self, call: Call, isolate: Isolate) -> None:
+        """Start a call in exactly this isolate: that of a Durable Object. It is never sent elsewhere."""
+        self._calls += 1
+        self._hits += 1
+        refusal = STOPPING if self._closed else isolate.tenant.admit(call.started)
+        if refusal is not None:
+            self.refuse(call, refusal)
+        else:
+            isolate.session.calls.start(call, isolate)
 
     def move(self, call: Call, left: IsolateState) -> None:
         """Send a call that never started to another isolate. The one it comes from takes no more calls."""
@@ -123,7 +133,7 @@ class Pool:
 
     def withdraw(self, call: Call) -> None:
         self._queue.remove(call)
-        self._finish_unsent(call)
+        self.finish_unsent(call)
 
     def on_backlog(self, call: Call, change: int) -> None:
         self._holdings.count(call.version.tenant, change)
@@ -131,7 +141,7 @@ class Pool:
     def _route(self, call: Call) -> None:
         """Send a call to an isolate of its version, loading one if need be; or queue the call, or refuse it."""
         if self._closed:
-            self._refuse(call, STOPPING)
+            self.refuse(call, STOPPING)
             return
         loaded = self._versions.get(call.version)
         try:
@@ -143,7 +153,7 @@ class Pool:
                 loaded = self.loader.load(call.version, group)
             isolate = self._isolate_for(loaded)
         except LoadFailed as error:
-            self._refuse(call, error.failure)
+            self.refuse(call, error.failure)
             return
         self._versions.used(call.version)
         isolate.session.calls.start(call, isolate)
@@ -165,7 +175,7 @@ class Pool:
 
     def _keep(self, call: Call) -> None:
         if not self._queue.add(call, self._clock()):
-            self._refuse(call, BUSY)
+            self.refuse(call, BUSY)
             return
         for loaded in self._versions:  # the first idle one can be evicted
             for isolate in loaded.isolates:
@@ -190,14 +200,14 @@ class Pool:
                     self._counts.refused += 1
                     session.calls.turn_away(call, QUEUE_FULL)
 
-    def _refuse(self, call: Call, failure: Failure) -> None:
+    def refuse(self, call: Call, failure: Failure) -> None:
         self._counts.refused += failure.code in (ErrorCode.OVERLOADED, ErrorCode.QUOTA_EXCEEDED, ErrorCode.CPU_QUOTA)
         call.failure = failure
         caller = call.caller
-        self._finish_unsent(call)
+        self.finish_unsent(call)
         caller.on_failure(failure)
 
-    def _finish_unsent(self, call: Call) -> None:
+    def finish_unsent(self, call: Call) -> None:
         assert call.state == QUEUED
         if call.backlog is not None:
             call.take_backlog()
@@ -331,7 +341,7 @@ class Pool:
         """End calls that take too long, and unload idle isolates."""
         now = self._clock()
         for late in self._queue.take_late(now):
-            self._refuse(late, BUSY if self.loader.groups.shared.is_open else NO_ENGINE)
+            self.refuse(late, BUSY if self.loader.groups.shared.is_open else NO_ENGINE)
         self._serve_queue()
         for session in self.loader.groups.sessions():
             session.calls.sweep(now)
@@ -350,7 +360,7 @@ class Pool:
         """Refuse all calls from now on, including queued ones. The supervisor ends the engines."""
         self._closed = True
         for call in self._queue.take_all():
-            self._refuse(call, STOPPING)
+            self.refuse(call, STOPPING)
 
     def stats(self) -> PoolStats:
         sessions = self.loader.groups.sessions()

@@ -13,7 +13,7 @@ class TriggerField(Struct, frozen=True, kw_only=True):
 
     name: str
     entry: Any  # the type of an entry, as msgspec takes it
-    handler: str  # what the worker must export
+    handler: str  # what the worker must export; "": nothing of its own
     checked: Callable[[Sequence[Any]], Sequence[Any]]  # the entries as they are stored; Refused if they are wrong
     names_worker: Callable[[Any], str] | None = None  # the tenant's worker that an entry of a config names
     # (worker, entry or "", query of /cdn-cgi/handler/<handler>) -> path and body of the control API that starts the

@@ -41,11 +41,12 @@ PAGES = 2_000  # of a database copied in one step; it can be written to between 
 
 # Files that are made again, or belong to a database that is copied as a whole
 CACHED = tuple(name for manifest in manifests().values() for name in manifest.cached_files)
-LEFT_OUT = ("lock", *CACHED, "*.snapshot", "*-wal", "*-shm", "*-journal", f"{KEY_FILE}.new", *LEFTOVERS)
+LEFT_OUT = ("lock", *CACHED, "*.snapshot", "*-wal", "*-shm", "*-journal", "*.spare", f"{KEY_FILE}.new", *LEFTOVERS)
 # Files that never change: a link to them is a copy that takes no room
 FIXED = tuple(f"{name}/" for manifest in manifests().values() for name in manifest.fixed_files)
 SQLITE_MAGIC = b"SQLite format 3\0"
 MAIN_FILE = "atoll.db"
+OBJECTS_JOURNAL = "objects/journal"
 
 
 class FileEntry(msgspec.Struct):
@@ -88,7 +89,10 @@ def copy_folder(data: Path, into: Path, *, logs: bool = True) -> BackupManifest:
 def _sources(data: Path) -> Iterator[Path]:
     """All files, databases first. The others are looked for when those are copied: a database may refer to new ones."""
     yield from sorted(data.rglob("*.db"))
-    yield from sorted(path for path in data.rglob("*") if path.suffix != ".db")
+    others = sorted(path for path in data.rglob("*") if path.suffix != ".db")
+    yield from (path for path in others if path.parent != data / OBJECTS_JOURNAL)
+    # Listed last: it has whatever was merged into the files of objects until they were copied
+    yield from sorted((data / OBJECTS_JOURNAL).glob("*"))
 
 
 def _copy_named(name: str, data: Path, into: Path) -> int:

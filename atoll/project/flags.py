@@ -19,6 +19,8 @@ CHANGING = (
     "no_websocket_standard_binary_type",
     "global_navigator",
     "no_global_navigator",
+    "delete_all_deletes_alarm",
+    "delete_all_preserves_alarm",
     "enable_ctx_exports",
     "disable_ctx_exports",
     "rpc_params_dup_stubs",

@@ -24,7 +24,7 @@ from atoll.workers import worker_name
 FIELDS_PAGE = "see docs/reference/project.md for each field"
 PLAIN_NAMES = {"index", "worker", "main", "server", "app", "mod"}  # the folder's name says more than these
 OURS = {"node", "strict_env"}
-NAMED = {"durable_objects", "send_email"}  # fields whose bindings have a `name` where all others have a `binding`
+NAMED = {"send_email"}  # fields whose bindings have a `name` where all others have a `binding`
 INSTEAD = {"route": "routes", "routes": "route"}  # two spellings of one field
 IDENTIFIER = re.compile(r"[A-Za-z_$][\w$]*", re.ASCII)
 

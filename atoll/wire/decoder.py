@@ -21,7 +21,17 @@ from typing import Final, TypeAlias
 
 from atoll.errors import EngineError
 from atoll.wire.codec import HEADER_SIZE, LOG_PREFIX, MAX_JSON, OP_PREFIX, RESPONSE_PREFIX, Handler, op_head_size
-from atoll.wire.generated import CHUNK, HEADER_LAYOUT, MAX_HEAD, MAX_PAYLOAD, WINDOW, Flag, Frame
+from atoll.wire.generated import (
+    CHUNK,
+    COMMIT_PAGES,
+    HEADER_LAYOUT,
+    MAX_HEAD,
+    MAX_PAYLOAD,
+    PAGE,
+    WINDOW,
+    Flag,
+    Frame,
+)
 
 log = logging.getLogger("atoll.wire")
 
@@ -31,6 +41,8 @@ LARGE: Final = 512 << 10  # bytes of a frame that takes noticeable time to copy
 
 # A long OP: worker, op id, prefix and meta as in the frame, and the body.
 LongOpHandler: TypeAlias = Callable[[int, int, bytes, bytes], None]
+
+COMMIT_PREFIX: Final = 32  # as read_commit reads it (objects.py)
 
 _OP_KIND: Final = int(Frame.OP)
 _HEADER: Final = Struct(HEADER_LAYOUT)
@@ -52,6 +64,8 @@ _RULES: dict[Frame, tuple[int, int, int, bool | None, bool | None]] = {
     Frame.PONG: (0, MAX_JSON, 0, False, False),
     Frame.CODE: (0, MAX_PAYLOAD, 0, True, False),
     Frame.STUCK: (2, MAX_JSON, 0, True, None),
+    Frame.COMMIT: (COMMIT_PREFIX, COMMIT_PREFIX + COMMIT_PAGES * (4 + PAGE), 0, True, True),
+    Frame.RESET: (2, MAX_JSON, 0, True, True),
 }
 
 

@@ -3,7 +3,7 @@
 from enum import IntEnum, IntFlag
 from typing import Final, NamedTuple
 
-WIRE_HASH = "fbf8da78bf19c795"
+WIRE_HASH = "4531289b4041a548"
 HEADER_LAYOUT = "<IBBHII"  # length, kind, flags, spare, worker, call
 MAX_PAYLOAD: Final = 67108864
 INLINE_BODY: Final = 65536
@@ -18,6 +18,8 @@ OPS_PER_CALL: Final = 1000
 OP_BYTES: Final = 67108864
 LINE_COST: Final = 32
 SPARES_GROWTH: Final = 4
+PAGE: Final = 4096
+COMMIT_PAGES: Final = 8192
 
 
 class Frame(IntEnum):
@@ -61,6 +63,16 @@ class Frame(IntEnum):
     STUCK = 19
     # both: From Python: a request for the V8 code caches of a loaded version. From the engine: the caches (u32 length per module, then blobs).
     CODE = 18
+    # python: Open a database in this isolate; `call` is its slot. Flag 1: it has a file, whose read-only descriptor was sent before on fd 6 with the message u32 worker, u32 slot. Pages: its size. Alarm: the time of its alarm, or -1.
+    OPEN = 20
+    # python: Close the database of a slot and forget its object: what is not committed is lost.
+    CLOSE = 21
+    # engine: A transaction of a slot. Pages: the size of the database after it. Alarm: 0 as before, 1 set to that time, 2 deleted. It precedes all frames that its turn wrote.
+    COMMIT = 22
+    # python: Commits of the slot up to `durable` are on disk. Pages of commits up to `merged` are in its file and may be read from there.
+    STORED = 23
+    # engine: The object of a slot broke {code, message, name?}: its storage failed, or a critical section threw. Its database is closed, its calls fail with this.
+    RESET = 24
 
 
 class Flag(IntFlag):
@@ -173,6 +185,8 @@ class ErrorCode(IntEnum):
     BINDING = 40
     # The node could not read or write its storage, for example because the disk is full. Nothing was changed.
     STORAGE = 41
+    # A Durable Object was reset while the call ran in it or waited for it. The message says why.
+    OBJECT_RESET = 42
 
 
 class ErrorFacts(NamedTuple):
@@ -292,5 +306,8 @@ ERRORS: dict[ErrorCode, ErrorFacts] = {
     ),
     ErrorCode.STORAGE: ErrorFacts(
         503, 1101, Outcome.EXCEPTION, "Error", "The node could not read or write its storage, for example because the disk is full. Nothing was changed."
+    ),
+    ErrorCode.OBJECT_RESET: ErrorFacts(
+        500, 1101, Outcome.EXCEPTION, "Error", "A Durable Object was reset while the call ran in it or waited for it. The message says why."
     ),
 }

@@ -244,8 +244,6 @@ def test_the_older_syntax_with_a_build_step(atoll: Atoll, project: Write) -> Non
 
 # Templates that need a feature Atoll lacks: field -> the value in such a template's config
 REFUSED = {
-    "durable_objects": '"durable_objects": { "bindings": [{ "name": "ROOM", "class_name": "Room" }] }',
-    "migrations": '"migrations": [{ "tag": "v1", "new_sqlite_classes": ["Room"] }]',
     "d1_databases": '"d1_databases": [{ "binding": "DB", "database_name": "x", "database_id": "y" }]',
     "ai": '"ai": { "binding": "AI" }',
     "workflows": '"workflows": [{ "binding": "W", "name": "w", "class_name": "W" }]',
@@ -264,7 +262,7 @@ def test_an_unsupported_feature_is_refused_by_name(atoll: Atoll, project: Write,
     about = [line for line in ran.stderr.splitlines() if line.startswith(f"error: `{field}` is not supported: ")]
     assert len(about) == 1 and "hint: " in ran.stderr and ran.stdout == ""
     assert atoll.get(name).status == 404
-    if field == "durable_objects":  # checked for one field only: the code is the same for all
+    if field == "d1_databases":  # checked for one field only: the code is the same for all
         checks = json.loads(run(folder, "doctor", "--no-sandbox", "--json", code=1, **node_of(atoll)).stdout)
         assert [c["level"] for c in checks if f"`{field}`" in c["text"]] == ["error"]
         run(folder, "deploy", "--allow-missing-bindings", **node_of(atoll))
@@ -272,18 +270,17 @@ def test_an_unsupported_feature_is_refused_by_name(atoll: Atoll, project: Write,
 
 
 USES_WHAT_IS_MISSING = """
-import { DurableObject, RpcTarget, WorkflowEntrypoint } from "cloudflare:workers";
-export class Room extends DurableObject { hello() { return "hi"; } }
+import { RpcTarget, WorkflowEntrypoint } from "cloudflare:workers";
 export class Flow extends WorkflowEntrypoint {}
 class Counter extends RpcTarget {}
 export default {
   async fetch(request, env) {
-    const { DB, ROOM, AI, TEXT } = env;
-    if (new URL(request.url).pathname === "/other") return Response.json([TEXT, typeof DB, !!ROOM, await AI === AI]);
+    const { DB, POOL, AI, TEXT } = env;
+    if (new URL(request.url).pathname === "/other") return Response.json([TEXT, typeof DB, !!POOL, await AI === AI]);
     console.log("env is", env);
     const said = [];
-    const uses = [() => DB.prepare("SELECT 1"), () => ROOM.idFromName("a"), () => AI.run("m"), () => { DB.x = 1; },
-      () => new Room(), () => new Counter()];
+    const uses = [() => DB.prepare("SELECT 1"), () => POOL.connect("a"), () => AI.run("m"), () => { DB.x = 1; },
+      () => new Flow(), () => new Counter()];
     for (const use of uses) {
       try { use(); said.push("worked"); } catch (error) { said.push(error.message); }
     }
@@ -296,16 +293,41 @@ export default {
 def test_an_allowed_missing_binding_throws_when_used(atoll: Atoll, project: Write) -> None:
     config = f"""{{ "name": "cf-goes-without", "main": "index.js", "compatibility_date": "{DATE}",
       "d1_databases": [{{ "binding": "DB", "database_name": "x", "database_id": "y" }}],
-      "durable_objects": {{ "bindings": [{{ "name": "ROOM", "class_name": "Room" }}] }},
+      "hyperdrive": [{{ "binding": "POOL", "id": "x" }}],
       "ai": {{ "binding": "AI" }}, "vars": {{ "TEXT": "t" }} }}"""
     folder = project("cf-goes-without", **{"wrangler.jsonc": config, "index.js": USES_WHAT_IS_MISSING})
     run(folder, "deploy", "--allow-missing-bindings", **node_of(atoll))
     assert json.loads(atoll.get("cf-goes-without", "/other").text) == ["t", "object", True, True]
     *said, made, target = json.loads(atoll.get("cf-goes-without").text)
-    assert [text.split(" cannot be used: ")[0] for text in said] == ["env.DB", "env.ROOM", "env.AI", "env.DB"]
+    assert [text.split(" cannot be used: ")[0] for text in said] == ["env.DB", "env.POOL", "env.AI", "env.DB"]
     assert all("atoll doctor" in text for text in said)
-    assert made == "A DurableObject cannot be made: Atoll has no Durable Objects yet."
+    assert made == "A WorkflowEntrypoint cannot be made: Atoll has no Workflows yet."
     assert target == "worked"
     shown = json.loads(run(folder, "workers", "show", "cf-goes-without", "--json", **node_of(atoll)).stdout)
     fields = {binding["name"]: binding["field"] for binding in shown["bindings"]}
-    assert fields == {"DB": "d1_databases", "ROOM": "durable_objects", "AI": "ai"}
+    assert fields == {"DB": "d1_databases", "POOL": "hyperdrive", "AI": "ai"}
+
+
+def test_a_project_with_durable_objects_deploys(atoll: Atoll, project: Write) -> None:
+    config = f"""{{ "name": "cf-objects", "main": "index.js", "compatibility_date": "{DATE}",
+      "durable_objects": {{ "bindings": [{{ "name": "ROOM", "class_name": "Room" }}] }},
+      "migrations": [{{ "tag": "v1", "new_sqlite_classes": ["Room"] }}] }}"""
+    source = """
+      import { DurableObject } from "cloudflare:workers";
+      export class Room extends DurableObject {
+        async enter() {
+          const count = ((await this.ctx.storage.get("count")) ?? 0) + 1;
+          await this.ctx.storage.put("count", count);
+          return count;
+        }
+      }
+      export default { fetch: async (request, env) => new Response(await env.ROOM.getByName("a").enter()) };
+    """
+    folder = project("cf-objects", **{"wrangler.jsonc": config, "index.js": source})
+    run(folder, "deploy", **node_of(atoll))
+    assert [atoll.get("cf-objects").text for _ in range(2)] == ["1", "2"]
+    run(folder, "deploy", **node_of(atoll))
+    assert atoll.get("cf-objects").text == "3"
+    (listed,) = json.loads(run(folder, "objects", "list", "cf-objects", "Room", "--json", **node_of(atoll)).stdout)
+    run(folder, "objects", "delete", "cf-objects", "Room", listed["id"], **node_of(atoll))
+    assert atoll.get("cf-objects").text == "1"

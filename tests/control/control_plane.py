@@ -31,7 +31,7 @@ from atoll.workers import Version
 class NoTriggers:
     """A node without crons and queues: engines are simulated here, and triggers have their own tests."""
 
-    def check(self, version: Version, handlers: Sequence[str]) -> None: ...
+    def check(self, version: Version, handlers: Sequence[str], classes: Sequence[str] = ()) -> None: ...
     async def prepare(self, version: Version) -> None: ...
 
     def put(self, version: Version) -> None: ...
@@ -48,6 +48,7 @@ HELLO = 'export default { fetch() { return new Response("Hello!"); } }'
 class Report:
     handlers: tuple[str, ...] = ("fetch",)
     startup_ms: float = 1.5
+    classes: tuple[str, ...] = ()
 
 
 @dataclass

@@ -50,6 +50,7 @@ async def test_a_deploy_returns_the_complete_worker(node: Node) -> None:
         "egress": {"allow": [], "deny": []},
         "compatibility_date": "2027-01-15",
         "compatibility_flags": [],
+        "migrations": [],
         "crons": [],
         "queue_consumers": [],
         "tail_consumers": [],

@@ -162,6 +162,7 @@ async def test_quotas_of_workers_and_code_are_enforced(start: Start) -> None:
             "script_bytes": 2 * len(HELLO) + 12,
             "kv_keys": 0,
             "kv_bytes": 0,
+            "durable_objects": 0,
             "queue_bytes": 0,
             "r2_buckets": 0,
             "r2_objects": 0,

@@ -217,6 +217,9 @@ EXAMPLE = f"atoll deploy {ROOT}/examples/"
 SETUPS: dict[str, Callable[[Reader], None]] = {
     "docs/bindings/kv.md": prepared("atoll kv create visits; echo logo > logo.png"),
     "docs/bindings/queue.md": prepared("atoll queues create jobs"),
+    "docs/bindings/durable-object.md": prepared(
+        EXAMPLE + "counter-object", "curl http://counter-object.localhost:8080/ada"
+    ),
     "docs/bindings/rate-limit.md": prepared(
         EXAMPLE + "rate-limit", 'curl -H "X-Client: user-7" http://rate-limit.localhost:8080/'
     ),

@@ -151,3 +151,19 @@ def test_signed_links_opens_only_its_own_links(atoll: Atoll) -> None:
     assert gzip.decompress(atoll.get("signed-links", link).body) == b"one,two,three\n"
     assert atoll.get("signed-links", link[:-1]).status == 403
     assert atoll.get("signed-links", link.replace("expires=", "expires=9")).status == 403
+
+
+def test_counters_are_objects_with_their_own_storage(atoll: Atoll) -> None:
+    deploy(atoll, "counter-object")
+    assert [atoll.get("counter-object", f"/{name}").text for name in ("ada", "ada", "grace")] == [
+        "ada is 1\n",
+        "ada is 2\n",
+        "grace is 1\n",
+    ]
+
+
+def test_an_object_for_each_client_counts_exactly(atoll: Atoll) -> None:
+    deploy(atoll, "object-limiter")
+    statuses = [atoll.get("object-limiter", headers={"X-Client": "ada"}).status for _ in range(6)]
+    assert statuses == [200] * 5 + [429]
+    assert atoll.get("object-limiter", headers={"X-Client": "grace"}).status == 200

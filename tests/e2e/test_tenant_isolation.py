@@ -21,22 +21,27 @@ SCRIPT = """export default {
     console.log("acmething said");
     await env.RL.limit({ key: "acmething" });
     await (await caches.open("acmething-cache")).put("http://acmething/", new Response("acmething"));
+    if (request.url.endsWith("/object")) return env.DO.getByName("acmething").fetch(request);
     return new Response("ok " + env.ACMETHING_VAR);
   },
   scheduled() {}, queue() {},
+}
+export class AcmethingClass {
+  constructor(ctx) { this.ctx = ctx; }
+  async fetch() { await this.ctx.storage.put("a", 1); return new Response(`${this.ctx.id}`); }
 }"""
 MINE = {  # resources of Acme, by the name of the path parameter
     "worker": "acmething", "version": "1", "name": "ACMETHING_SECRET", "namespace": "acmething-ns", "key": "acmething-key",
     "queue": "acmething-queue", "tenant": "acme", "cache": "acmething-cache", "token": "",
     "limiter": "acmething-limit", "host": "*acmething-old.localhost", "bucket": "acmething-bucket",
-    "credential": "",
+    "credential": "", "class_name": "AcmethingClass", "object_id": "",
     "alias": "acmething-next",
 }  # fmt: skip
 NOBODYS = {
     "worker": "nobodysx", "version": "9", "name": "NOBODYSX_SECRET", "namespace": "nobodysx-ns", "key": "nobodysx-key",
     "queue": "nobodysx-queue", "tenant": "noby", "cache": "nobodysx-cache", "token": "nobodysx0000",
     "limiter": "nobodysx-limit", "host": "*nobodysx-old.localhost", "bucket": "nobodysx-bucket",
-    "credential": "nobodysx0000",
+    "credential": "nobodysx0000", "class_name": "NobodysxClass", "object_id": "0" * 64,
     "alias": "nobodysx-next",
 }  # fmt: skip
 
@@ -48,6 +53,7 @@ BODIES: dict[tuple[str, str], Any] = {
     ("POST", "/api/workers/{worker}/deployments"): {"versions": [{"version": 1, "percentage": 100}], "force": True},
     ("POST", "/api/workers/{worker}/rollback"): {"version": 1, "force": True},
     ("PUT", "/api/workers/{worker}/secrets/{name}"): {"value": "stolen"},
+    ("POST", "/api/workers/{worker}/versions/{version}/secrets"): {"secrets": {"ACMETHING_SECRET": "stolen"}},
     ("POST", "/api/workers/{worker}/crons/run"): {},
     ("POST", "/api/assets/manifests"): {"files": {"/stolen": {"hash": "0" * 64, "size": 1}}},
     ("PUT", "/api/assets/files"): "stolen",
@@ -121,14 +127,15 @@ def acme(atoll: Atoll) -> Tenant:
     MINE["token"] = tenant.token_id
     fields = {
         "name": "acmething", "script": SCRIPT, "env": {"ACMETHING_VAR": "acmething"}, "crons": ["0 0 1 1 *"],
-        "routes": ["acmething.example/*"],
+        "routes": ["acmething.example/*"], "migrations": [{"tag": "v1", "new_sqlite_classes": ["AcmethingClass"]}],
         "bindings": [{"type": "kv", "name": "KV", "namespace": "acmething-ns"},
                      {"type": "r2", "name": "R2", "bucket": "acmething-bucket"},
                      {"type": "queue", "name": "Q", "queue": "acmething-queue"},
+                     {"type": "durable_object", "name": "DO", "class_name": "AcmethingClass"},
                      {"type": "ratelimit", "name": "RL", "namespace": "acmething-limit", "limit": 9, "period": 60}],
     }  # fmt: skip
     tenant.made("POST", "/api/workers", fields)
-    tenant.made("POST", "/api/workers", {"name": "acmething-old", "script": SCRIPT, "bindings": fields["bindings"]})
+    tenant.made("POST", "/api/workers", {"name": "acmething-old", "script": SCRIPT})
     tenant.made("DELETE", "/api/workers/acmething-old", None)
     tenant.made("POST", "/api/workers/acmething/versions?alias=acmething-next", {"env": {"ACMETHING_VAR": "next"}})
     tenant.made("PUT", "/api/workers/acmething/secrets/ACMETHING_SECRET", {"value": "acmething"})
@@ -138,6 +145,7 @@ def acme(atoll: Atoll) -> Tenant:
     MINE["credential"] = made.json["access_key_id"]
     tenant.made("POST", "/api/queues/acmething-queue/messages", {"messages": [{"body": "acmething"}]})
     assert atoll.get("acmething").text == "ok acmething"
+    MINE["object_id"] = atoll.get("acmething", "/object").text
     return tenant
 
 
@@ -170,7 +178,7 @@ def state(tenant: Tenant) -> list[str]:
         "/api/workers", f"{worker}/versions", f"{worker}/deployments", f"{worker}/secrets", f"{worker}/crons", "/api/routes", "/api/kv",
         "/api/kv/acmething-ns/keys", "/api/kv/acmething-ns/values/acmething-key", "/api/queues", "/api/tenants/acme",
         "/api/r2", "/api/r2/acmething-bucket/objects", "/api/r2/acmething-bucket/objects/acmething-key", "/api/r2-credentials",
-        "/api/reserved-hosts", "/api/queues/acmething-queue/messages", "/api/caches/acmething-cache", "/api/audit",
+        "/api/reserved-hosts", "/api/queues/acmething-queue/messages", "/api/caches/acmething-cache", "/api/audit", "/api/objects/acmething/AcmethingClass",
     )  # fmt: skip
     answers = [tenant.ask("GET", path) for path in paths]
     assert {answer.status for answer in answers} == {200}

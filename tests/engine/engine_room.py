@@ -11,6 +11,7 @@ import tempfile
 import time
 import weakref
 from collections.abc import Callable
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from atoll.engine.calls.between_workers import WorkerCalls
 from atoll.engine.calls.call import Call
 from atoll.engine.calls.events import EventRunner
 from atoll.engine.loaded.engine_session import EngineSession, Isolate
+from atoll.engine.objects.node_objects import NodeObjects
 from atoll.engine.pool import Pool, PoolLimits
 from atoll.engine.process.engine_process import EngineFiles
 from atoll.engine.process.prestart import EngineOptions
@@ -139,13 +141,13 @@ class EngineRoom:
         self.database = Database(folder / "atoll.db")
         self.router = Router()
         self.workers: dict[str, Version] = {}  # the targets of service bindings, by name
-        self.inner = WorkerCalls()
+        self.objects = NodeObjects()
+        self.inner = WorkerCalls(objects=self.objects.runtime)
         self.events = EventRunner()
         settings = settings or Settings(data=folder)
         self.gate = EgressGate(settings)
-        services = Services(
-            settings, self.database, self.router, self.inner, self.events, self, self.gate, Vault(settings.data)
-        )
+        parts = self.database, self.router, self.inner, self.events, self, self.gate, Vault(settings.data)
+        services = Services(settings, *parts, objects=self.objects.runtime)
         self.bindings = make_bindings(services)
         self.pool = Pool(
             Broker(binding for binding in self.bindings.values() if not kinds or binding.kind in kinds),
@@ -156,6 +158,8 @@ class EngineRoom:
             clock=clock,
         )
         self.inner.calls = self.events.calls = self.pool
+        self.objects.join(self.pool, self.bindings)
+        self._undo = AsyncExitStack()
         options = EngineOptions(
             data=data,
             engines=engines,
@@ -175,12 +179,14 @@ class EngineRoom:
         return version if version is not None and version.tenant == tenant else None
 
     async def __aenter__(self) -> EngineRoom:
+        await self.objects.start(self._folder, self._undo)
         await self.supervisor.start()
         return self
 
     async def __aexit__(self, *_: object) -> None:
         pids = self.supervisor.pids
         await self.supervisor.stop()
+        await self._undo.aclose()
         for binding in self.bindings.values():
             if binding.trigger is not None:
                 await binding.trigger.close()

@@ -88,6 +88,29 @@ LIES = {
 }
 
 
+def commit(
+    worker: int, slot: int, sequence: int, pages: int = 1, numbers: tuple[int, ...] = (1,), rest: bytes = b""
+) -> bytes:
+    head = struct.pack("<QIIB7xq", sequence, pages, len(numbers), 0, -1)
+    contents = struct.pack(f"<{len(numbers)}I", *numbers) + bytes(4096 * len(numbers)) + rest
+    return frame(Frame.COMMIT, worker, slot, head + contents)
+
+
+# What the engine answers to a call of an object that is open as slot `s` of worker `w`.
+OBJECT_LIES = {
+    "a commit of a slot never open": lambda w, s: commit(w, s + 7, 1),
+    "a commit of a worker never loaded": lambda w, s: commit(w + 7, s, 1),
+    "a gap in the sequence": lambda w, s: commit(w, s, 2),
+    "a commit twice": lambda w, s: commit(w, s, 1) * 2,
+    "a page beyond the size": lambda w, s: commit(w, s, 1, numbers=(2,)),
+    "page zero": lambda w, s: commit(w, s, 1, numbers=(0,)),
+    "more bytes than pages": lambda w, s: commit(w, s, 1, rest=b"x"),
+    "an alarm at no time": lambda w, s: frame(Frame.COMMIT, w, s, struct.pack("<QIIB7xq", 1, 1, 0, 1, -5)),
+    "an unknown change of the alarm": lambda w, s: frame(Frame.COMMIT, w, s, struct.pack("<QIIB7xq", 1, 1, 0, 9, 5)),
+    "a reset of a slot never open": lambda w, s: frame(Frame.RESET, w, s + 7, UNLOADED),
+}
+
+
 def hello(wire: str = WIRE_HASH, ops: object = OPS) -> bytes:
     return frame(Frame.HELLO, payload=json.dumps({"wire": wire, "v8": "0.0", "ops": ops}).encode())
 
@@ -105,6 +128,7 @@ HELLOS = {
 def serve(lie: str) -> None:
     link = socket.socket(fileno=3)
     ledger = mmap.mmap(5, LEDGER)
+    slot = 0
     link.sendall(HELLOS[lie]() if lie in HELLOS else hello())
     if lie in HELLOS:
         time.sleep(60)
@@ -117,6 +141,10 @@ def serve(lie: str) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
         elif kind == Frame.LOAD and lie not in ("never loads", "responds before loaded"):
             link.sendall(frame(Frame.LOADED, worker, 0, b'{"handlers":["fetch"],"startup_us":1}'))
+        elif kind == Frame.OPEN:
+            slot = call
+        elif kind == Frame.CALL and lie in OBJECT_LIES:
+            link.sendall(OBJECT_LIES[lie](worker, slot))
         elif kind == Frame.CALL:
             ledger[call] = lie != "dies before it begins"
             answer(link, lie, worker, call)

@@ -53,6 +53,7 @@ ANSWERED = {
     "change a mode": errno.EACCES,
     "map a file": errno.EPERM,
     "make a file in memory": errno.EPERM,
+    "receive a descriptor on its socket": errno.EPERM,
     "send a descriptor": errno.EPERM,
     "shared memory": errno.EPERM,
     "message queues": errno.EPERM,
@@ -84,7 +85,7 @@ def probe(
     ours, theirs = socket.socketpair()
     snapshot, ledger = os.open(files.web, os.O_RDONLY), os.memfd_create("ledger")
     told, report = os.pipe()
-    fds = (theirs.fileno(), snapshot, ledger, report)
+    fds = (theirs.fileno(), snapshot, ledger, ours.fileno(), report)
     command = [str(files.node), str(files.main), "probe", ",".join(names), "--sandbox", mode]
     prefix = popen.pop("prefix", [])
     try:

@@ -28,6 +28,7 @@ NEEDED: dict[str, dict[str, Any]] = {
     "queues.producers[]": {"binding": "JOBS", "queue": "jobs"},
     "queues.consumers[]": {"queue": "jobs"},
     "services[]": {"binding": "API", "service": "api"},
+    "migrations[]": {"tag": "v1"},
     "rules[]": {"type": "Text", "globs": ["**/*.txt"]},
     "unsafe.bindings[]": {
         "type": "ratelimit",

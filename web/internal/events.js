@@ -6,12 +6,12 @@ const handlers = [];
 
 /**
  * Define the event `name`, which is also the name of the handler that a worker exports for it. `run` gets the default
- * export of the worker as `target`, or null for a service-worker script.
+ * export of the worker as `target`, or null for a service-worker script. With `isHandler` false, no export is called like it.
  */
-export function defineEvent(name, run) {
+export function defineEvent(name, run, { isHandler = true } = {}) {
   if (name in runs) throw new Error(`There are two events of the name ${name}.`);
   runs[name] = run;
-  handlers.push(name);
+  if (isHandler) handlers.push(name);
 }
 
 export function runOfEvent(name) {

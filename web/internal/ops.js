@@ -4,13 +4,14 @@
 // its index in that list. Every op gets exactly one reply.
 import { ErrorClass } from "./wire.gen.js";
 import { native } from "./native.js";
+import { currentScope, pass } from "./scopes.js";
 
 const TOO_MANY = 0xffffffff;
 const TOO_LARGE = 0xfffffffe;
 const TOO_MUCH = 0xfffffffd;
 
 const names = [];
-const waiting = new Map(); // op id -> { resolve, reject }
+const waiting = new Map(); // op id -> { resolve, reject, scope }
 
 // Classes that an error from Python may have; all other errors are plain Errors.
 const CLASSES = { TypeError, RangeError, SyntaxError };
@@ -42,7 +43,7 @@ export function defineOp(name) {
         reject(new RangeError("The binding calls under way in this worker hold 64 MB of data: wait for some of them first."));
         return;
       }
-      waiting.set(id, { resolve, reject });
+      waiting.set(id, { resolve, reject, scope: currentScope() });
     });
 }
 
@@ -52,6 +53,11 @@ export function onReply(id, failed, meta, body) {
   if (op === undefined) return;
   waiting.delete(id);
   if (failed === null) return;
+  if (op.scope === undefined) settle(op, failed, meta, body);
+  else pass(op.scope, () => settle(op, failed, meta, body));
+}
+
+function settle(op, failed, meta, body) {
   const fields = JSON.parse(meta);
   if (body === null) {
     op.reject(new RangeError("The worker's memory is full: the reply of the binding does not fit."));

@@ -32,6 +32,7 @@ export const ErrorCode = Object.freeze({
   NETWORK: 33, // Another server could not be reached, or its response was not HTTP.
   BINDING: 40, // A binding refused a request of the worker. The message says why.
   STORAGE: 41, // The node could not read or write its storage, for example because the disk is full. Nothing was changed.
+  OBJECT_RESET: 42, // A Durable Object was reset while the call ran in it or waited for it. The message says why.
 });
 
 // Error code -> the JavaScript class a worker sees.
@@ -67,6 +68,7 @@ export const ErrorClass = Object.freeze({
   33: "TypeError",
   40: "Error",
   41: "Error",
+  42: "Error",
 });
 
 export const Level = Object.freeze({
@@ -99,3 +101,5 @@ export const OPS_PER_CALL = 1000;
 export const OP_BYTES = 67108864;
 export const LINE_COST = 32;
 export const SPARES_GROWTH = 4;
+export const PAGE = 4096;
+export const COMMIT_PAGES = 8192;

@@ -1,5 +1,6 @@
 // What of an object another worker may use: methods and getters of the classes made for it, own properties of plain objects
 // and functions, nothing else.
+import { DurableObject } from "../objects/base.js";
 import { WorkerEntrypoint } from "../worker/handlers.js";
 import { noMember, noObject, notFunction } from "./errors.js";
 import { Placeholder } from "./placeholder.js";
@@ -70,7 +71,7 @@ function use(found, path, args) {
 export function useEntrypoint(instance, path, args) {
   checkName(path[0], RESERVED_OF_ENTRYPOINTS);
   const read = (object, name) => {
-    if (Object.hasOwn(WorkerEntrypoint.prototype, name)) throw noMember(name);
+    if (Object.hasOwn(WorkerEntrypoint.prototype, name) || Object.hasOwn(DurableObject.prototype, name)) throw noMember(name);
     return readOfClass(object, name);
   };
   return use(follow(instance, path, read), path, args);

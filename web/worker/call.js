@@ -49,6 +49,7 @@ export class Call {
     this.socket = null; // SocketPort of a call that became a WebSocket
     this.rejected = null; // { error } of the first rejected waitUntil() promise
     this.said = undefined; // what an event's handler has reported so far; sent to Python even if the handler throws
+    this.onOver = null; // called when the call is over
     this.rpc = null; // Channel of its RPC sessions
     this.onIdle = null; // called when no waitUntil() promise is pending
   }
@@ -262,6 +263,7 @@ export class Call {
   finishIfDone() {
     if (!this.isOver()) return;
     calls.delete(this.id);
+    this.onOver?.();
     this.incoming?.close();
     this.rpc?.close();
     if (native.done(this.id)) dropTimers(this.id);

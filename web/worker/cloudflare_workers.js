@@ -4,6 +4,7 @@ import { callOf } from "../internal/async_context.js";
 import { native } from "../internal/native.js";
 import { requireArguments } from "../internal/webidl.js";
 import { runningCall } from "./call.js";
+import { DurableObject } from "../objects/base.js";
 import { RpcPromise, RpcProperty, RpcStub, RpcTarget, ServiceStub } from "../rpc/stubs.js";
 import { ownExports } from "./context.js";
 import { currentEnv } from "./env.js";
@@ -28,7 +29,6 @@ function absent(name, what) {
   return Absent;
 }
 
-const DurableObject = absent("DurableObject", "Durable Objects");
 const WorkflowEntrypoint = absent("WorkflowEntrypoint", "Workflows");
 
 export function exportsOf() {

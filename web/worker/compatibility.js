@@ -3,6 +3,7 @@
 
 // flag -> the date from which it is on by default
 const SINCE = {
+  delete_all_deletes_alarm: "2026-02-24",
   nodejs_compat: "2026-08-04",
   websocket_standard_binary_type: "2026-03-17",
   enable_ctx_exports: "2025-11-17",
@@ -15,6 +16,7 @@ const ON_UNDATED = new Set(["enable_ctx_exports", "rpc_params_dup_stubs", "enhan
 
 // flag -> the name that switches it off, if it is not `no_` followed by the flag
 const OPPOSITES = {
+  delete_all_deletes_alarm: "delete_all_preserves_alarm",
   nodejs_compat_populate_process_env: "nodejs_compat_do_not_populate_process_env",
   enable_ctx_exports: "disable_ctx_exports",
   rpc_params_dup_stubs: "rpc_params_transfer_stubs",

@@ -1,5 +1,6 @@
 // What another worker may call: the exports of this one that are entry points.
 // https://developers.cloudflare.com/workers/runtime-apis/bindings/service-bindings/rpc/
+import { defineEvent } from "../internal/events.js";
 import { lazy } from "../internal/lazy.js";
 import { createContext, setOwnExports } from "./context.js";
 import { currentEnv } from "./env.js";
@@ -21,7 +22,9 @@ function entrypoint(name) {
 }
 
 /** A fetch of an entry point: (request, call) => Response or a promise of it. */
-export function runEntrypoint({ entrypoint: name, props }) {
+export function runEntrypoint(address) {
+  const { entrypoint: name, props } = address;
+  if (address.slot !== undefined) return lazy("objects/live.js").fetchObject(exports, address);
   return (request, call) => {
     const target = entrypoint(name);
     const context = createContext(call, props);
@@ -39,8 +42,7 @@ export function methodRunner(head, body) {
 }
 
 async function runMethod(meta, body, call) {
-  const target = entrypoint(meta.entrypoint);
-  const context = createContext(call, meta.props);
+  const reach = meta.slot === undefined ? reachEntrypoint(meta, call) : lazy("objects/live.js").reachObject(exports, meta, call);
   const isRead = body === null || body.length === 0; // see rpc/service_stub.js
   const path = meta.path === undefined ? [meta.method] : [meta.method, ...meta.path];
   const { isPlain, isPrimitive, readValue, writeValue } = lazy("worker/parcel.js");
@@ -48,7 +50,7 @@ async function runMethod(meta, body, call) {
   let session;
   let written;
   if (isRead || isPlain(body)) {
-    const value = await use(target, path, isRead ? null : readValue(body, null).value, context);
+    const value = await reach(path, isRead ? null : readValue(body, null).value);
     if (isPrimitive(value)) return writeValue(value, null, true); // needs no session
     session = channelOf(call).inbound();
     written = session.answerMain(value);
@@ -56,12 +58,19 @@ async function runMethod(meta, body, call) {
     const channel = channelOf(call);
     session = channel.inbound();
     const read = readValue(body, session);
-    written = await session.answer(0, read, use(target, path, read.value, context));
+    written = await session.answer(0, read, reach(path, read.value));
     if (written === null) return { bytes: new Uint8Array(0), sent: [], isKept: false }; // the caller is gone
     if (session.hasImports) channel.attach();
   }
   const sent = session.isHeld ? [...written.sent, session.untilFree()] : written.sent;
   return { bytes: written.bytes, sent, isKept: written.isKept };
+}
+
+/** How a member of an entry point is called, or read if `args` is null. */
+function reachEntrypoint(meta, call) {
+  const target = entrypoint(meta.entrypoint);
+  const context = createContext(call, meta.props);
+  return (path, args) => use(target, path, args, context);
 }
 
 async function use(target, path, args, context) {
@@ -71,3 +80,5 @@ async function use(target, path, args, context) {
   if (typeof target === "object" && target !== null) return useHandlers(target, path, args, env, context);
   throw new TypeError("The receiver is not an RPC object: only classes that extend WorkerEntrypoint, and objects, have methods to call.");
 }
+
+defineEvent("objectalarm", (target, address, body, call) => lazy("objects/live.js").runAlarm(exports, address, call), { isHandler: false });

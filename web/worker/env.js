@@ -9,9 +9,9 @@ export function currentEnv() {
   return env;
 }
 
-/** `vars` are JSON values, `grants` is a list of { name, kind }. A binding knows only its name. */
+/** `vars` are JSON values, `grants` is a list of { name, kind, facts? }. A binding knows only its name, and its facts if it has some. */
 export function makeEnv(vars, grants) {
   env = { ...vars };
-  for (const { name, kind } of grants ?? []) env[name] = makeBinding(kind, name);
+  for (const { name, kind, facts } of grants ?? []) env[name] = makeBinding(kind, name, facts);
   return env;
 }

@@ -2,6 +2,7 @@
 import { globalListeners } from "../dom/global_scope.js";
 import { eventHandlers } from "../internal/events.js";
 import { ErrorCode } from "../internal/wire.gen.js";
+import { isObjectClass } from "../objects/base.js";
 
 // Handlers of Cloudflare that Atoll never calls: a worker with only these is refused.
 const UNCALLED = ["email", "trace"];
@@ -34,9 +35,27 @@ export function isEntrypoint(target) {
   return typeof target === "function" && target.fetch === undefined && typeof target.prototype?.fetch === "function";
 }
 
+const MOST_CLASSES = 100;
+const CLASS_NAME = /^[A-Za-z_$][\w$]{0,255}$/;
+
+/** The exported classes, which may be those of Durable Objects: they are reported with the handlers. */
+function classNames(exports) {
+  const found = Object.keys(exports).filter((name) => name !== "default" && CLASS_NAME.test(name) && isClass(exports[name]));
+  return found.slice(0, MOST_CLASSES).map((name) => `class ${name}`);
+}
+
+function isClass(value) {
+  return typeof value === "function" && typeof value.prototype === "object" && value.prototype !== null;
+}
+
 /** The handlers of a module worker: `{ target, names }`. */
 export function moduleHandlers(exports) {
-  const hasMethods = Object.values(exports).some(isEntrypointClass);
+  const { target, names } = handlersOf(exports);
+  return { target, names: [...names, ...classNames(exports)] };
+}
+
+function handlersOf(exports) {
+  const hasMethods = Object.values(exports).some((value) => isEntrypointClass(value) || isObjectClass(value));
   if (!("default" in exports)) {
     if (hasMethods) return { target: {}, names: ["rpc"] };
     throw refuse(ErrorCode.NO_DEFAULT, "No default export: the main module must `export default { fetch(request, env, ctx) { … } }`.");

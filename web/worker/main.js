@@ -4,7 +4,7 @@ import { installGlobals } from "../globals.js";
 import { finalize, tameFinalizers } from "../finalizers.js";
 import { tameLanguage } from "../language.js";
 import { startClock } from "../internal/clock.js";
-import { prepareLazy, readAll } from "../internal/lazy.js";
+import { lazy, prepareLazy, readAll } from "../internal/lazy.js";
 import { defineBinding } from "../internal/bindings.js";
 import { defineOp, opNames, onReply } from "../internal/ops.js";
 import { Event } from "../internal/wire.gen.js";
@@ -70,7 +70,7 @@ function startEntrypoint(id, head, body, streaming) {
 }
 
 /** What the JavaScript half of a host program's binding is made with (atoll/bindings/host.py). */
-export const host = { defineBinding, defineOp };
+export const host = { defineBinding, defineOp, lazy };
 
 export const entry = {
   ops: opNames(),

@@ -50,9 +50,10 @@ function makeError(name, message, isDom) {
 }
 
 /** The error to throw here for an exception that another worker threw. */
-export function makeThrown({ name, message, dom, own }) {
+export function makeThrown({ name, message, dom, own, flags }) {
   const error = makeError(name, message, dom === true);
   error.remote = true;
+  Object.assign(error, flags);
   if (typeof own !== "string") return error;
   const text = native.atob(own);
   const bytes = Uint8Array.from(text, (char) => char.charCodeAt(0));

@@ -30,8 +30,9 @@ let last = 0; // the number of the latest fetch
 
 /** One call of fetch(), with all its redirects. */
 class Fetch {
-  constructor(state, service) {
-    this.service = service; // the name of the service binding that answers instead of the network
+  constructor(state, service, object) {
+    this.service = service; // the name of the binding that answers instead of the network
+    this.object = object; // { id, name } of the Durable Object that does, if the binding is a namespace
     this.method = state.method;
     this.url = withoutFragment(state.url);
     this.list = state.options.cache === "default" || service !== undefined ? state.list : withCacheMode(state);
@@ -87,15 +88,15 @@ class Fetch {
 
   #send() {
     this.number = ++last;
-    const { method, url, number, service } = this;
+    const { method, url, number, service, object } = this;
     const { pairs } = this.list;
     let head = "";
     for (let i = 0; i < pairs.length; i += 2) head += `${pairs[i]}: ${pairs[i + 1]}\r\n`;
     const streamed = this.source !== null || (this.bytes !== null && this.bytes.length > INLINE);
-    if (this.upgrade) return start({ fetch: number, method, url, head, service, upgrade: true });
-    if (!streamed) return start({ fetch: number, method, url, head, service, cf: this.cf }, this.bytes);
+    if (this.upgrade) return start({ fetch: number, method, url, head, service, object, upgrade: true });
+    if (!streamed) return start({ fetch: number, method, url, head, service, object, cf: this.cf }, this.bytes);
     const length = this.source === null ? this.bytes.length : this.length;
-    const answer = start({ fetch: number, method, url, head, service, streamed, length });
+    const answer = start({ fetch: number, method, url, head, service, object, streamed, length });
     this.#pump(number).catch((error) => this.abort(error));
     return answer;
   }
@@ -219,16 +220,16 @@ export function fetch(input, init = undefined) {
   return fetchFrom(undefined, input, init);
 }
 
-/** The same, through the service binding of that name. */
-export function fetchFrom(service, input, init) {
+/** The same, through the binding of that name: a service, or a Durable Object. */
+export function fetchFrom(service, input, init, object = undefined) {
   try {
-    return begin(requestState(new Request(input, init)), service);
+    return begin(requestState(new Request(input, init)), service, object);
   } catch (error) {
     return Promise.reject(error);
   }
 }
 
-function begin(state, service) {
+function begin(state, service, object) {
   const { signal } = state;
   if (signal !== null && signal.aborted) {
     state.body?.stream?.cancel(signal.reason).catch(() => {});
@@ -239,11 +240,11 @@ function begin(state, service) {
   const { cache, integrity } = state.options;
   // https://fetch.spec.whatwg.org/#concept-http-network-or-cache-fetch, step 10.1, without a cache of that kind.
   if (cache === "only-if-cached") throw new TypeError('fetch: the response is not cached, and the request has cache: "only-if-cached".');
-  const answer = answerTo(state, service);
+  const answer = answerTo(state, service, object);
   return integrity === "" ? answer : lazy("fetch/integrity.js").verified(answer, integrity);
 }
 
-function answerTo(state, service) {
+function answerTo(state, service, object) {
   const { signal, url } = state;
   if (service === undefined && url.startsWith("data:")) return Promise.resolve(fetchDataURL(url, state.method));
   if (service === undefined && url.startsWith("blob:")) {
@@ -253,7 +254,7 @@ function answerTo(state, service) {
   if (!/^https?:/.test(url)) {
     throw new TypeError(`fetch: the scheme of ${url.slice(0, 100)} is not http, https, data or blob.`);
   }
-  const task = new Fetch(state, service);
+  const task = new Fetch(state, service, object);
   if (signal === null && task.source === null) return task.run();
   // The signal may end the fetch before its response.
   return new Promise((resolve, reject) => {

@@ -13,11 +13,12 @@ if TYPE_CHECKING:
 
 def make(services: Services, need: Need) -> Binding:
     from atoll.bindings.cache.ops import Cache
+    from atoll.bindings.durable_object.ops import DurableObjects
     from atoll.bindings.fetch.ops import Fetch
 
-    cache = need("cache")
-    assert isinstance(cache, Cache)
-    return Fetch(services, cache.cache)
+    cache, objects = need("cache"), need("durable_object")
+    assert isinstance(cache, Cache) and isinstance(objects, DurableObjects)
+    return Fetch(services, cache.cache, objects)
 
 
 MANIFEST = Manifest(kind="fetch", make=make, preloads=("atoll.bindings.fetch.upgrade",))

@@ -67,7 +67,8 @@ class WantedFetch(Struct):
     streamed: bool = False  # the body is streamed,
     length: int | None = None  # with this length, if known
     upgrade: bool = False  # it asks for a WebSocket
-    service: object = None  # the name of the service binding to call
+    service: object = None  # the name of the binding to call
+    object: dict[str, Any] | None = None  # the Durable Object to call, as the worker names it
     is_ours: bool = field(default=False)  # we sent accept-encoding, and decode the body
 
     @property
@@ -113,7 +114,8 @@ def read_wanted(meta: Mapping[str, Any]) -> WantedFetch:
     wanted = WantedFetch(
         method, Origin(scheme == "https", host, number), path if path[0] == "/" else f"/{path}", url, []
     )
-    wanted.service = meta.get("service")
+    wanted.service, named = meta.get("service"), meta.get("object")
+    wanted.object = named if isinstance(named, dict) else None
     wanted.streamed, wanted.length = streamed, length if streamed else None
     wanted.upgrade = meta.get("upgrade") is True and method == "GET" and not streamed
     dropped = NOT_FORWARDED | OF_HANDSHAKE if wanted.upgrade else NOT_FORWARDED

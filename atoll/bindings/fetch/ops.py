@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar, Protocol, TypeAlias
 
 from atoll.bindings.base import Binding, Later, OpCall, Reply, op, own_task
 from atoll.bindings.cache.http_cache import HttpCache
@@ -34,27 +34,37 @@ from atoll.bindings.fetch.stencils import InnerStencils, Stencils
 from atoll.bindings.loops import loop_lines
 from atoll.bindings.scope import CallScope, check_hops
 from atoll.bindings.service.target import ServiceTarget, callee_of, target_of
-from atoll.bindings.services import InnerRequest, InnerResponse, Services
+from atoll.bindings.services import InnerRequest, InnerResponse, ObjectTarget, Services
 from atoll.egress.client import HttpClient
 from atoll.egress.gate import own_ports
-from atoll.errors import CalleeFailed, Failure, InvalidArgument, NetworkError
+from atoll.errors import CalleeFailed, Failure, InvalidArgument, NetworkError, NotGranted, ObjectFailure
 from atoll.wire.codec import read_reason
-from atoll.wire.generated import ErrorCode
-from atoll.workers import Version
+from atoll.wire.generated import ErrorCode, Event
+from atoll.workers import Grant, Version
 
 if TYPE_CHECKING:
     from prometheus_client.metrics_core import Metric
 
 MAX_WRITE = 1 << 20
+Bound: TypeAlias = ServiceTarget | ObjectTarget | None
+
+
+class ObjectNames(Protocol):
+    """Finds the Durable Object that a worker names (bindings/durable_object/ops.py)."""
+
+    kind: ClassVar[str]
+
+    def target(self, version: Version, grant: Grant, id: object, name: object) -> tuple[ObjectTarget, Version]: ...
 
 
 class Fetch(Binding):
     kind = "fetch"
     ambient = True
 
-    def __init__(self, services: Services, cache: HttpCache) -> None:
+    def __init__(self, services: Services, cache: HttpCache, objects: ObjectNames) -> None:
         settings = services.settings
         self._cache = cache
+        self._objects = objects
         self._routes = services.routes
         self._inner = services.inner
         self._workers = services.workers
@@ -84,7 +94,7 @@ class Fetch(Binding):
         is_traced = trace is not None and trace.is_kept
         if not is_traced:  # if traced, every request has a span of its own
             quick = None if "service" in call.meta else self._start_quick(call)
-            quick = quick or self._start_bound(call)
+            quick = quick or (None if "object" in call.meta else self._start_bound(call))
             if quick is not None:
                 return quick
         wanted = read_wanted(call.meta)
@@ -134,15 +144,15 @@ class Fetch(Binding):
         scope = call.scope
         if wanted.streamed or wanted.upgrade or "cf" in call.meta:
             return None
+        callee: Version | None
         if wanted.service is not None:
-            bound = target_of(scope.version, wanted.service)
-            callee: Version | None = callee_of(self._workers, scope.version, bound)
+            bound, callee = self._bound(wanted, scope.version)
         else:
             bound, callee = None, self._callee(wanted, scope.version)
         if callee is None:
             return None
         quick = self._begin_inner(call, wanted, self._inner_request(callee, bound, wanted, scope, call.body))
-        if quick is not None and not is_traced:
+        if quick is not None and not is_traced and not isinstance(bound, ObjectTarget):
             self._inner_stencils.remember(
                 call.meta, scope, wanted, bound, self._stencils.zone(scope), self.gate.edition
             )
@@ -251,8 +261,7 @@ class Fetch(Binding):
 
     async def _answer(self, wanted: WantedFetch, scope: CallScope, fetching: Fetching, body: bytes) -> Reply:
         if wanted.service is not None:
-            bound = target_of(scope.version, wanted.service)
-            callee = callee_of(self._workers, scope.version, bound)
+            bound, callee = self._bound(wanted, scope.version)
             return await self._ask_worker(callee, bound, wanted, scope, fetching, body)
         served = self._callee(wanted, scope.version)
         if served is not None:
@@ -286,6 +295,16 @@ class Fetch(Binding):
             return switched(fetching, answer, answer.lines)
         return self._reply(wanted.is_ours, fetching, answer.status, answer.reason, answer.lines)
 
+    def _bound(self, wanted: WantedFetch, version: Version) -> tuple[ServiceTarget | ObjectTarget, Version]:
+        """What a binding leads to, and the version that answers there."""
+        if wanted.object is None:
+            bound = target_of(version, wanted.service)
+            return bound, callee_of(self._workers, version, bound)
+        grant = version.grants.get(wanted.service) if isinstance(wanted.service, str) else None
+        if grant is None or grant.kind != self._objects.kind:
+            raise NotGranted("this worker has no Durable Object binding of that name")
+        return self._objects.target(version, grant, wanted.object.get("id"), wanted.object.get("name"))
+
     def _callee(self, wanted: WantedFetch, version: Version) -> Version | None:
         """The worker of this node that serves the host of a request."""
         if wanted.target.port not in self._ports:
@@ -298,7 +317,7 @@ class Fetch(Binding):
     async def _ask_worker(
         self,
         callee: Version,
-        bound: ServiceTarget | None,
+        bound: Bound,
         wanted: WantedFetch,
         scope: CallScope,
         fetching: Fetching,
@@ -318,15 +337,18 @@ class Fetch(Binding):
         return self._inner_reply(wanted, fetching, response)
 
     def _inner_request(
-        self, callee: Version, bound: ServiceTarget | None, wanted: WantedFetch, scope: CallScope, body: bytes
+        self, callee: Version, bound: Bound, wanted: WantedFetch, scope: CallScope, body: bytes
     ) -> InnerRequest:
         head, event = inner_head(wanted, self._stencils.zone(scope), len(body), scope.others), 0
-        if bound is not None:
+        if isinstance(bound, ServiceTarget):
             head, event = bound.head(head)
+        elif bound is not None:
+            event = int(Event.ENTRYPOINT)
         ended = not (wanted.streamed or wanted.upgrade)
         # Subrequests of a worker behind a service binding count for its caller too. A worker that is found by its host
         # may belong to another tenant.
-        return InnerRequest(callee, head, body, ended, scope.hops, event, scope if bound is not None else None)
+        within, target = (scope if bound is not None else None), (bound if isinstance(bound, ObjectTarget) else None)
+        return InnerRequest(callee, head, body, ended, scope.hops, event, within, target)
 
     def _inner_reply(self, wanted: WantedFetch, fetching: Fetching, answer: InnerResponse | Failure) -> Reply:
         if isinstance(answer, Failure):
@@ -356,6 +378,9 @@ class Fetch(Binding):
 def thrown_by(failure: Failure) -> Reply:
     """Raise the failure of a worker behind a service binding in its caller: https://developers.cloudflare.com/workers/configuration/compatibility-flags/,
     "Dynamic Dispatch Exception Propagation". The exception is thrown again, without its stack."""
+    if isinstance(failure, ObjectFailure):
+        name = failure.name or "Error"
+        return Reply({"thrown": {"name": name, "message": failure.message, "flags": failure.flags}, "ended": True})
     if failure.code != ErrorCode.EXCEPTION:
         raise CalleeFailed(failure)
     return Reply({"thrown": {"name": failure.name, "message": failure.message}, "ended": True})

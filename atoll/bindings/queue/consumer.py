@@ -77,8 +77,9 @@ class QueueTriggers(Trigger):
                     is_taken=True,
                 )
 
-    async def prepare(self, tenant: str, consumers: Sequence[QueueConsumer]) -> None:
+    async def prepare(self, version: Version, consumers: Sequence[QueueConsumer]) -> None:
         """Create the missing queues that consumers name."""
+        tenant = version.tenant
         for consumer in consumers:
             for name in filter(None, (consumer.queue, consumer.dead_letter_queue)):
                 if await self.store.find(tenant, name) is None:

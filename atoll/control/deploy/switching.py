@@ -313,7 +313,7 @@ class Switching(Deployed):
 
     def _check_triggers(self, version: Version, loaded: Loaded) -> None:
         try:
-            self._triggers.check(version, loaded.handlers)
+            self._triggers.check(version, loaded.handlers, loaded.classes)
         except BadTrigger as error:
             code = ApiCode.TRIGGER_TAKEN if error.is_taken else ApiCode.BAD_TRIGGER
             raise Refused(code, str(error), error.hint) from None

@@ -12,26 +12,44 @@ import re
 from collections import deque
 from collections.abc import Callable
 from io import BytesIO
-from typing import Any
+from typing import Any, Protocol
 
 from atoll.bindings.scope import check_hops
-from atoll.bindings.services import InnerRequest, InnerResponse
-from atoll.engine.calls.call import Call
+from atoll.bindings.services import InnerRequest, InnerResponse, ObjectTarget
+from atoll.engine.calls.call import Call, CallListener
 from atoll.engine.calls.events import Calls, read_thrown
 from atoll.errors import CalleeFailed, Failure
 from atoll.holdings import SMALL_WINDOW, Holdings
 from atoll.wire.generated import CHUNK, INLINE_BODY, MAX_PAYLOAD, WINDOW, ErrorCode
+from atoll.workers import Version
 
 READ_BYTES = 2 * CHUNK  # the most that one read gives of several chunks
 UNREAD = Failure(ErrorCode.QUOTA_EXCEEDED, "too many bytes of responses wait to be read: read them, or cancel them")
 CLOSED = Failure(ErrorCode.CANCELED, "the call was closed before its end")
 
 
+class ObjectDoor(Protocol):
+    """Calls Durable Objects (objects/runtime.py)."""
+
+    def call(
+        self,
+        target: ObjectTarget,
+        version: Version,
+        head: bytes,
+        body: bytes,
+        ended: bool,
+        caller: CallListener,
+        event: int,
+        hops: int,
+    ) -> Call: ...
+
+
 class WorkerCalls:
     """Starts calls between workers. It is made before the pool: `calls` is set once the pool exists."""
 
-    def __init__(self, holdings: Holdings | None = None) -> None:
+    def __init__(self, holdings: Holdings | None = None, objects: ObjectDoor | None = None) -> None:
         self.calls: Calls | None = None
+        self.objects = objects
         self._holdings = holdings or Holdings()
 
     def start(self, request: InnerRequest) -> WorkerCall:
@@ -52,10 +70,14 @@ class WorkerCalls:
         return call
 
     def _begin(self, request: InnerRequest, caller: WorkerCall) -> None:
-        version, head, body, ended, hops, event, within, session = request
+        version, head, body, ended, hops, event, within, target, session = request
         check_hops(hops)
         assert self.calls is not None, "the pool is not there yet"
-        caller.call = call = self.calls.call(version, head, body, ended, caller, event, hops + 1)
+        if target is None:
+            caller.call = call = self.calls.call(version, head, body, ended, caller, event, hops + 1)
+        else:
+            assert self.objects is not None, "the runtime of objects is not there yet"
+            caller.call = call = self.objects.call(target, version, head, body, ended, caller, event, hops + 1)
         call.within = within
         call.session = session
 

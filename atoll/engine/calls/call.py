@@ -70,6 +70,12 @@ class CallOwner(Protocol):
     def on_stuck(self, isolate: IsolateState) -> None: ...  # a call in it cannot be ended: unload the isolate
 
 
+class OutputHolder(Protocol):
+    """A Durable Object, as its calls see it (objects/live_object.py)."""
+
+    is_gated: bool  # what its calls send has to wait until its commits are durable
+
+
 class DirectSender(Protocol):
     """Sends the response body in place of the engine (direct_body.py)."""
 
@@ -126,6 +132,7 @@ class Call:
         "memory_mb",
         "messages",
         "moves",
+        "object",
         "owner",
         "port",
         "scope",
@@ -169,6 +176,7 @@ class Call:
         self.within: CallScope | None = None  # the scope of the call that made this one, if another worker did
         self.session: object = None  # the RPC session of a method call (bindings/rpc)
         self.moves = 0
+        self.object: OutputHolder | None = None  # the object that it goes to: it may run only where that lives
 
         # Where it runs
         self.state = QUEUED
@@ -280,7 +288,7 @@ class Call:
 
     def movable(self) -> bool:
         """Whether it can be sent to another engine, provided that its handler never started."""
-        return self.state == SENT and not self.streamed and self.moves < MAX_MOVES
+        return self.state == SENT and not self.streamed and self.moves < MAX_MOVES and self.object is None
 
     def invocation(self, outcome: Outcome, cpu_us: int, now: float) -> Invocation:
         version = self.version

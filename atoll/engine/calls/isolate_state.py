@@ -5,9 +5,10 @@ The isolate itself, with the engine it is in, is `Isolate` in loaded/engine_sess
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Protocol
 
 from atoll.engine.tenant_usage import TenantUsage
+from atoll.errors import Failure
 from atoll.logs import LogLine
 from atoll.wire.generated import LINE_COST, Level
 from atoll.workers import Version
@@ -33,6 +34,16 @@ class ConsoleLines:
             self.lines.append(LogLine(timestamp_ms, level, text))
 
 
+class Residents(Protocol):
+    """The Durable Objects in an isolate (objects/residents.py)."""
+
+    def on_commit(self, slot: int, data: bytes, start: int, end: int) -> None: ...
+
+    def on_reset(self, slot: int, failure: Failure) -> None: ...
+
+    def on_gone(self) -> None: ...  # the isolate is unloaded or about to be: nothing more is taken from it
+
+
 class IsolateState:
     """An isolate as its calls see it."""
 
@@ -45,6 +56,7 @@ class IsolateState:
         "logs",
         "open_cpu_us",
         "ready",
+        "residents",
         "room",
         "sockets",
         "tenant",
@@ -67,6 +79,7 @@ class IsolateState:
         self.open_cpu_us = 0  # CPU time of open calls that is already charged to the tenant
         self.last_used = now
         self.logs: ConsoleLines | None = None  # of top-level code, until the next invocation record takes them
+        self.residents: Residents | None = None  # Durable Objects that live in it
         self.draining = False  # unload it when its last call is over
         self.watched = False  # the pool wants to hear when a call is over
 

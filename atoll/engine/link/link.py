@@ -19,7 +19,7 @@ from typing import Any, Final, Protocol, cast
 
 from atoll.errors import EngineError
 from atoll.wire.codec import Handler, encode_hello, encode_ping
-from atoll.wire.decoder import FrameDecoder
+from atoll.wire.decoder import FrameDecoder, LongOpHandler
 from atoll.wire.fields import read_json, text_field
 from atoll.wire.generated import WIRE_HASH, Frame
 
@@ -89,6 +89,10 @@ class Link:  # an asyncio.Protocol in all but name: compiled classes inherit fro
             self.send(piece)
         if len(pieces) > 1:
             self._is_large = True
+
+    def use(self, handlers: dict[Frame, Handler], on_long_op: LongOpHandler) -> None:
+        """Give later frames to other handlers than those of the session."""
+        self._decoder.use(handlers | {Frame.HELLO: self._on_hello, Frame.PONG: self._on_pong}, on_long_op)
 
     def ping(self, *, low_memory: bool = False) -> None:
         self.unanswered += 1
@@ -199,8 +203,7 @@ class Link:  # an asyncio.Protocol in all but name: compiled classes inherit fro
             raise EngineError("HELLO without a list of ops")
         self._owner.on_hello(text_field(fields, "v8", 64), tuple(ops))
         self.greeted = True
-        handlers = self._owner.handlers() | {Frame.HELLO: self._on_hello, Frame.PONG: self._on_pong}
-        self._decoder.use(handlers, self._owner.on_long_op)
+        self.use(self._owner.handlers(), self._owner.on_long_op)
 
     def _on_pong(self, flags: int, worker: int, call: int, data: bytes, start: int, end: int) -> None:
         if not self.unanswered:

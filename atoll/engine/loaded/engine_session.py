@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 from collections import deque
 from collections.abc import Callable
 from typing import Final, Protocol
@@ -69,6 +70,7 @@ class Isolate(IsolateState):
     __slots__ = (
         "asked_code",
         "failed",
+        "had_residents",
         "load_sent_at",
         "report",
         "session",
@@ -91,6 +93,7 @@ class Isolate(IsolateState):
         # While it serves
         self.wants_code = False  # ask for the code cache after the next response
         self.asked_code = 0  # CODE requests without their answer
+        self.had_residents = False  # objects have lived in it: their last frames may still come
 
         # After UNLOAD
         self.unloading = False
@@ -136,6 +139,7 @@ class EngineSession:
         self.suspects: list[Version] = []  # the versions whose code ran when the engine was lost
         self.is_urgent = False  # once condemned, it must end soon
         self.kill: Callable[[], None] = lambda: None  # ends the process at once
+        self.descriptors: socket.socket | None = None  # carries the files of objects to the engine
         self.greeted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.over: asyncio.Future[str] = asyncio.get_running_loop().create_future()  # gives the reason
         self.condemned: asyncio.Future[str] = asyncio.get_running_loop().create_future()  # gives the reason
@@ -171,6 +175,7 @@ class EngineSession:
         if not isolate.unloading and not isolate.failed and isolate.load_id in self.isolates:
             isolate.unloading = True
             isolate.unload_by = self._clock() + CANCEL_SECONDS
+            self._evict(isolate)
             self.link.send(encode_unload(isolate.load_id))
 
     def give_up(self, isolate: Isolate, failure: Failure) -> None:
@@ -178,6 +183,12 @@ class EngineSession:
         self.unload(isolate)
         isolate.failed = True
         self._owner.on_load_failed(isolate, failure)
+
+    def _evict(self, isolate: Isolate) -> None:
+        """The isolate ends: so do the objects in it."""
+        residents, isolate.residents = isolate.residents, None
+        if residents is not None:
+            residents.on_gone()
 
     def ask_code(self, isolate: Isolate) -> None:
         if isolate.load_id in self.isolates and not isolate.unloading:
@@ -232,6 +243,8 @@ class EngineSession:
     def on_broken(self, reason: str) -> None:
         if reason != CLOSED:  # it still runs, and must not begin calls that are about to be sent elsewhere
             self.kill()
+        for isolate in self.isolates.values():
+            self._evict(isolate)
         self._owner.on_lost(self, reason)
         self.isolates.clear()
         if not self.greeted.done():
@@ -249,6 +262,8 @@ class EngineSession:
             Frame.UNLOADED: self._on_unloaded,
             Frame.CODE: self._on_code,
             Frame.STUCK: self._on_stuck,
+            Frame.COMMIT: self._on_commit,
+            Frame.RESET: self._on_reset,
             Frame.LOG: self._on_log,
             Frame.OP: self._on_op,
             Frame.RESPONSE: calls.on_response,
@@ -293,6 +308,7 @@ class EngineSession:
         if failure is None and not isolate.unloading and not isolate.failed:
             raise EngineError(f"worker {worker} was unloaded without being asked and without a reason")
         del self.isolates[worker]
+        self._evict(isolate)
         isolate.charge_open(0)
         self._unloaded.append((worker, isolate.version.worker_name))
         if not isolate.failed:  # otherwise its calls have ended already
@@ -317,8 +333,24 @@ class EngineSession:
         isolate = self._find("STUCK", worker)
         if not isolate.failed:
             isolate.failed = True
+            self._evict(isolate)
             self._owner.on_offence(isolate, failure, number, int_field(read_json(data[start:end]), "cpu_us"))
         self.condemn(f"{isolate.version.worker_name}: {failure.message}")
+
+    def _on_commit(self, flags: int, worker: int, slot: int, data: bytes, start: int, end: int) -> None:
+        isolate = self._find("COMMIT", worker)
+        if isolate.residents is not None:
+            isolate.residents.on_commit(slot, data, start, end)
+        elif not isolate.had_residents:
+            raise EngineError(f"COMMIT for slot {slot} of worker {worker}, which has no objects")
+
+    def _on_reset(self, flags: int, worker: int, slot: int, data: bytes, start: int, end: int) -> None:
+        isolate = self._find("RESET", worker)
+        failure = read_failure(data[start:end])
+        if isolate.residents is not None:
+            isolate.residents.on_reset(slot, failure)
+        elif not isolate.had_residents:
+            raise EngineError(f"RESET for slot {slot} of worker {worker}, which has no objects")
 
     def _on_log(self, flags: int, worker: int, number: int, data: bytes, start: int, end: int) -> None:
         isolate = self._find("LOG", worker)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
-from collections.abc import Callable
-from typing import TypeAlias
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
 
 from msgspec import Struct, structs
 
@@ -17,17 +17,21 @@ from atoll.manifests.every import plain_value
 from atoll.wire.fields import int_field, read_json
 from atoll.wire.generated import MAX_PAYLOAD, ErrorCode
 from atoll.wire.load import load_payload
-from atoll.workers import Version
+from atoll.workers import Grant, Version
 
 log = logging.getLogger("atoll.engine")
 
 FRAME_BYTES = 64 << 20  # LOAD payloads kept ready over all versions
 AHEAD_BYTES = 16 << 20  # of these, the payloads of versions that have had no call yet
-MAX_HANDLERS = 64
+MAX_HANDLERS = 200
+MAX_NAME = 300
+CLASS = "class "  # precedes the name of an exported class in the list of handlers
 
 # The V8 code cache of each module in order, b"" for none. Python stores it and never reads it.
 CodeCache: TypeAlias = "tuple[bytes, ...]"
 LoadCodeCache: TypeAlias = Callable[[Version, str], "CodeCache | None"]
+# What the JavaScript half of a binding gets besides its name (Binding.facts).
+GrantFacts: TypeAlias = Callable[[Version, Grant], "Mapping[str, Any] | None"]
 SaveCodeCache: TypeAlias = Callable[[Version, str, "CodeCache"], None]
 
 
@@ -36,6 +40,7 @@ class LoadReport(Struct, frozen=True):
 
     handlers: tuple[str, ...]
     startup_ms: float
+    classes: tuple[str, ...] = ()  # that the worker exports
     logs: tuple[LogLine, ...] = ()
     format: str = ""
     cache_rejected: bool = False
@@ -47,22 +52,27 @@ def read_loaded(data: bytes, logs: ConsoleLines | None) -> LoadReport:
     if (
         not isinstance(handlers, list)
         or len(handlers) > MAX_HANDLERS
-        or not all(isinstance(name, str) and len(name) <= 64 for name in handlers)
+        or not all(isinstance(name, str) and len(name) <= MAX_NAME for name in handlers)
     ):
         raise EngineError("LOADED without a list of handlers")
     form = fields.get("format", "")
     if form not in ("", "module", "service-worker"):
         raise EngineError("LOADED with an unknown format")
     return LoadReport(
-        tuple(handlers),
+        tuple(name for name in handlers if not name.startswith(CLASS)),
         int_field(fields, "startup_us") / 1000,
+        tuple(name.removeprefix(CLASS) for name in handlers if name.startswith(CLASS)),
         tuple(logs.lines) if logs else (),
         form,
         fields.get("cache_rejected") is True,
     )
 
 
-def load_meta(version: Version, cache: CodeCache, pool: PoolLimits) -> dict[str, object]:
+def no_facts(version: Version, grant: Grant) -> Mapping[str, Any] | None:
+    return None
+
+
+def load_meta(version: Version, cache: CodeCache, pool: PoolLimits, facts: GrantFacts = no_facts) -> dict[str, object]:
     """The description in a LOAD frame. The engine gets names and kinds of grants; their resources stay in Python."""
     limits = version.limits
     found = {grant.name: plain_value(grant.kind, version) for grant in version.grants.values()}
@@ -77,7 +87,7 @@ def load_meta(version: Version, cache: CodeCache, pool: PoolLimits) -> dict[str,
         "format": version.format.value,
         "modules": [{"path": m.path, "kind": m.kind.value, "size": len(m.source)} for m in version.modules],
         "env": {**version.env, **version.secrets, **values},
-        "grants": [{"name": grant.name, "kind": grant.kind} for grant in grants],
+        "grants": [_shown_grant(grant, facts(version, grant)) for grant in grants],
         "limits": {
             "cpu_ms": limits.cpu_ms,
             "event_cpu_ms": pool.event_cpu_ms,
@@ -92,13 +102,18 @@ def load_meta(version: Version, cache: CodeCache, pool: PoolLimits) -> dict[str,
     }
 
 
-def pack_load(version: Version, cache: CodeCache, pool: PoolLimits) -> list[bytes]:
+def _shown_grant(grant: Grant, facts: Mapping[str, Any] | None) -> dict[str, object]:
+    shown: dict[str, object] = {"name": grant.name, "kind": grant.kind}
+    return shown if facts is None else {**shown, "facts": facts}
+
+
+def pack_load(version: Version, cache: CodeCache, pool: PoolLimits, facts: GrantFacts = no_facts) -> list[bytes]:
     """The payload of the LOAD for a version, in pieces; LoadFailed if it cannot fit a frame."""
     sources = [module.source for module in version.modules]
     try:
-        payload = load_payload(version.tenant, load_meta(version, cache, pool), [*sources, *cache])
+        payload = load_payload(version.tenant, load_meta(version, cache, pool, facts), [*sources, *cache])
         if _size(payload) > MAX_PAYLOAD and cache:
-            payload = load_payload(version.tenant, load_meta(version, (), pool), sources)
+            payload = load_payload(version.tenant, load_meta(version, (), pool, facts), sources)
     except (TypeError, ValueError, RecursionError) as error:
         raise LoadFailed(Failure(ErrorCode.INVALID_ARGUMENT, f"`env` cannot be sent as JSON: {error}")) from None
     if _size(payload) > MAX_PAYLOAD:
@@ -119,6 +134,7 @@ class LoadFrames:
     def __init__(self, load_code_cache: LoadCodeCache | None, limits: PoolLimits) -> None:
         self._load_code_cache = load_code_cache
         self._limits = limits
+        self.facts: GrantFacts = no_facts
         self._kept: OrderedDict[tuple[Version, str], tuple[list[bytes], bool]] = OrderedDict()
         self._bytes = 0
 
@@ -140,7 +156,7 @@ class LoadFrames:
         return True
 
     def _keep(self, version: Version, v8: str, cache: CodeCache) -> tuple[list[bytes], bool]:
-        kept = self._kept[version, v8] = (pack_load(version, cache, self._limits), bool(cache))
+        kept = self._kept[version, v8] = (pack_load(version, cache, self._limits, self.facts), bool(cache))
         self._bytes += _size(kept[0])
         while self._bytes > FRAME_BYTES and len(self._kept) > 1:
             self._bytes -= _size(self._kept.popitem(last=False)[1][0])

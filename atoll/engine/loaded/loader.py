@@ -19,6 +19,7 @@ from atoll.engine.loaded.engine_session import EngineSession, Isolate
 from atoll.engine.loaded.late_code import LateCode, ReadCode
 from atoll.engine.loaded.load_frames import (
     CodeCache,
+    GrantFacts,
     LoadCodeCache,
     LoadFrames,
     LoadReport,
@@ -67,6 +68,10 @@ class Loader:
         self.groups = EngineGroups(limits.own_engines, clock())
         self._full: set[IsolateState] = set()  # ready, with a full queue of late calls at the last look
         self._throttled: set[IsolateState] = set()  # the same at the last two looks
+
+    def use_facts(self, facts: GrantFacts) -> None:
+        """`facts` gives what the JavaScript half of a binding knows besides its name."""
+        self._frames.facts = facts
 
     async def check(self, version: Version) -> LoadReport:
         """Load a version to check that it can be deployed. It stays loaded for its first call. LoadFailed if not."""
@@ -163,7 +168,7 @@ class Loader:
         if version.has_code:
             payload, cached = self._frames.get(version, session.maker)
         else:  # rarely loaded: neither its frame nor a code cache is kept
-            payload, cached = pack_load(self.late.whole(version), (), self._limits), True
+            payload, cached = pack_load(self.late.whole(version), (), self._limits, self._frames.facts), True
         isolate = session.load(version, tenant, payload, self._clock())
         if not cached:
             self.want_code(isolate)

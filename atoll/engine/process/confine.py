@@ -59,7 +59,7 @@ MOUNT_POINTS = ("/mnt", "/media", "/srv", "/sys", "/opt", "/tmp")
 THREADS = 512  # of one engine: at most 64 of ours, and V8's
 THREADS_COUNTED_APART = (5, 14)  # from this kernel on, threads are counted per user namespace instead of per user
 NOT_OF_THREADS = "(not of threads)"  # reported on older kernels and without a user namespace
-DESCRIPTORS = 64
+DESCRIPTORS = 8192  # of one engine: an object that is in use has its file open, for reading
 OOM_SCORE = "500"  # when memory runs out, the kernel kills an engine rather than the node
 
 libc = ctypes.CDLL(None, use_errno=True)

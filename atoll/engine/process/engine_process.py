@@ -204,9 +204,11 @@ class Launched:
     def __init__(self, command: EngineCommand, ledger: Ledger) -> None:
         self.ledger = ledger
         self.socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        # Carries files of objects, opened for reading only, and nothing else. One message is one descriptor.
+        self.files, their_files = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.output, output = os.pipe()
         self.report, report = os.pipe()
-        passed = (theirs.fileno(), command.snapshot.fd, ledger.fd, report)
+        passed = (theirs.fileno(), command.snapshot.fd, ledger.fd, their_files.fileno(), report)
         launch = [sys.executable, "-I", "-S", "-B", str(Path(__file__).with_name("launch.py"))]
         self.oom_kills = oom_kills()
         try:
@@ -226,6 +228,7 @@ class Launched:
             raise
         finally:
             theirs.close()
+            their_files.close()
             os.close(output)
             os.close(report)
 
@@ -238,6 +241,7 @@ class Launched:
 
     def _close(self) -> None:
         self.socket.close()
+        self.files.close()
         os.close(self.output)
         os.close(self.report)
 
@@ -245,7 +249,7 @@ class Launched:
 class EngineProcess:
     """A running engine. `exited` gives its exit code once it is reaped.
 
-    `socket` is our end of the link; the supervisor closes it.
+    `socket` is our end of the link; the supervisor closes it. `files` is our end of the socket for files of objects.
     """
 
     def __init__(self, name: str, launched: Launched) -> None:
@@ -259,7 +263,9 @@ class EngineProcess:
         self.socket, self._output, self._report = launched.socket, launched.output, launched.report
         self._process = launched.process
         self._oom_kills = launched.oom_kills
+        self.files = launched.files
         self.socket.setblocking(False)
+        self.files.setblocking(False)
         os.set_blocking(self._output, False)
         self._pidfd = os.pidfd_open(self.pid)
         self._loop.add_reader(self._output, self._on_output)
@@ -297,6 +303,7 @@ class EngineProcess:
         code = self._process.wait()  # it has exited: this does not block
         self._loop.remove_reader(self._pidfd)
         os.close(self._pidfd)
+        self.files.close()
         self._on_output()
         self.take_report()
         if self._output >= 0:

@@ -1,10 +1,10 @@
 """The launcher of engines: a program that confines itself and then executes node. engine_process.py runs it.
 
-    launch.py SOCKET SNAPSHOT LEDGER REPORT PLAN NODE ARGS...
+    launch.py SOCKET SNAPSHOT LEDGER FILES REPORT PLAN NODE ARGS...
 
 Only between fork and exec can an engine be given exactly the descriptors, folder, environment and rights that it may
 have. A fresh process is simpler and safer for this than a fork of the node. In an engine fd 3 is the socket, 4 the
-snapshot, 5 the ledger, and no other descriptor of ours is open.
+snapshot, 5 the ledger, 6 the socket on which files of objects arrive, and no other descriptor of ours is open.
 
 PLAN is empty (no sandbox), or these lines: layers to leave out (for tests), the limit of writable memory in bytes, and
 each file that node has to read. REPORT receives the layers that hold. It is closed before node starts, so no engine can
@@ -14,7 +14,7 @@ forge it.
 import os
 import sys
 
-FIRST, COUNT = 3, 3  # socket, snapshot, ledger
+FIRST, COUNT = 3, 4  # socket, snapshot, ledger, files
 REPORT = FIRST + COUNT
 
 

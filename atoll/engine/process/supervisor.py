@@ -195,7 +195,7 @@ class Supervisor:
         except BaseException:
             session.close()
             raise
-        session.kill = process.kill
+        session.kill, session.descriptors = process.kill, process.files
         loop = asyncio.get_running_loop()
         is_draining = False
         try:

@@ -5,7 +5,7 @@
 
 namespace engine::wire {
 
-inline constexpr char kHash[] = "fbf8da78bf19c795";
+inline constexpr char kHash[] = "4531289b4041a548";
 inline constexpr uint32_t kMaxPayload = 67108864;
 inline constexpr uint32_t kInlineBody = 65536;
 inline constexpr uint32_t kChunk = 65536;
@@ -19,6 +19,8 @@ inline constexpr uint32_t kOpsPerCall = 1000;
 inline constexpr uint32_t kOpBytes = 67108864;
 inline constexpr uint32_t kLineCost = 32;
 inline constexpr uint32_t kSparesGrowth = 4;
+inline constexpr uint32_t kPage = 4096;
+inline constexpr uint32_t kCommitPages = 8192;
 
 struct Header {
   uint32_t length;
@@ -50,6 +52,11 @@ enum class Frame : uint8_t {
   kPong = 17,  // engine: The reply to PING: {workers, spares, isolates, heap_bytes, memory: {load id: bytes}, cpu_us: {load id: since its LOAD}}. The last two list the workers that use most.
   kStuck = 19,  // engine: Code of a worker can neither continue nor be ended {code, message, cpu_us}. Its calls have failed, and the process must be replaced. `call` is the call that ran, or 0. Only UNLOADED may follow about this worker.
   kCode = 18,  // both: From Python: a request for the V8 code caches of a loaded version. From the engine: the caches (u32 length per module, then blobs).
+  kOpen = 20,  // python: Open a database in this isolate; `call` is its slot. Flag 1: it has a file, whose read-only descriptor was sent before on fd 6 with the message u32 worker, u32 slot. Pages: its size. Alarm: the time of its alarm, or -1.
+  kClose = 21,  // python: Close the database of a slot and forget its object: what is not committed is lost.
+  kCommit = 22,  // engine: A transaction of a slot. Pages: the size of the database after it. Alarm: 0 as before, 1 set to that time, 2 deleted. It precedes all frames that its turn wrote.
+  kStored = 23,  // python: Commits of the slot up to `durable` are on disk. Pages of commits up to `merged` are in its file and may be read from there.
+  kReset = 24,  // engine: The object of a slot broke {code, message, name?}: its storage failed, or a critical section threw. Its database is closed, its calls fail with this.
 };
 
 enum class Event : uint8_t {
@@ -114,6 +121,7 @@ enum class Error : uint32_t {
   kNetwork = 33,  // Another server could not be reached, or its response was not HTTP.
   kBinding = 40,  // A binding refused a request of the worker. The message says why.
   kStorage = 41,  // The node could not read or write its storage, for example because the disk is full. Nothing was changed.
+  kObjectReset = 42,  // A Durable Object was reset while the call ran in it or waited for it. The message says why.
 };
 
 inline constexpr uint8_t kFlagEnd = 1;
@@ -185,6 +193,8 @@ constexpr Outcome OutcomeOf(Error error) {
     case Error::kBinding:
       return Outcome::kException;
     case Error::kStorage:
+      return Outcome::kException;
+    case Error::kObjectReset:
       return Outcome::kException;
   }
   return Outcome::kInternalError;

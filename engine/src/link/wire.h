@@ -23,6 +23,7 @@ class Reader final {
   uint8_t U8() { return Integer<uint8_t>(); }
   uint16_t U16() { return Integer<uint16_t>(); }
   uint32_t U32() { return Integer<uint32_t>(); }
+  uint64_t U64() { return Integer<uint64_t>(); }
 
   std::string_view Bytes(size_t count) {
     if (count > bytes_.size()) {
@@ -196,6 +197,25 @@ class Writer final {
     } else {
       Whole(kind, 0, worker, call, payload);
     }
+  }
+
+  // Puts a frame before others that were written since `at`, and returns its size.
+  size_t Insert(size_t at, Frame kind, uint32_t worker, uint32_t call, std::string_view payload) {
+    const Header header{static_cast<uint32_t>(payload.size()), static_cast<uint8_t>(kind), 0, 0, worker, call};
+    const size_t size = sizeof(header) + payload.size();
+    const size_t behind = bytes_.size() - at;
+    bytes_.resize(bytes_.size() + size);
+    std::memmove(bytes_.data() + at + size, bytes_.data() + at, behind);
+    std::memcpy(bytes_.data() + at, &header, sizeof(header));
+    std::memcpy(bytes_.data() + at + sizeof(header), payload.data(), payload.size());
+    if (behind == 0) {
+      start_ = at;
+      end_ = bytes_.size();
+    } else {
+      start_ += size;
+      end_ += size;
+    }
+    return size;
   }
 
   std::string& bytes() { return bytes_; }

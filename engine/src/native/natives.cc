@@ -315,7 +315,8 @@ std::vector<std::span<const native::Function>> Tables() {
           native::CipherFunctions(),
           native::PostQuantumFunctions(),
           native::LazyFunctions(),
-          native::WasmFunctions()};
+          native::WasmFunctions(),
+          native::StorageFunctions()};
 }
 
 }  // namespace

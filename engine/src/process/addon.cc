@@ -17,6 +17,7 @@ namespace {
 constexpr int kSocketFd = 3;
 constexpr int kSnapshotFd = 4;
 constexpr int kLedgerFd = 5;
+constexpr int kDescriptorsFd = 6;
 
 node::MultiIsolatePlatform* Platform(v8::Isolate* isolate) {
   return node::GetMultiIsolatePlatform(node::GetCurrentEnvironment(isolate->GetCurrentContext()));
@@ -54,9 +55,9 @@ void Run(const v8::FunctionCallbackInfo<v8::Value>& info) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   signal(SIGPIPE, SIG_IGN);
   signal(SIGINT, SIG_IGN);
-  Engine* engine = new Engine({kSocketFd, kSnapshotFd, kLedgerFd, number("threads"), number("slowThreads"),
-                               number("spares"), number("pbkdf2"), text("node"), text("v8"), text("sandbox"),
-                               Platform(isolate), number("heapInitialMb"), number("measures") != 0});
+  Engine* engine = new Engine({kSocketFd, kSnapshotFd, kLedgerFd, kDescriptorsFd, number("threads"),
+                               number("slowThreads"), number("spares"), number("pbkdf2"), text("node"), text("v8"),
+                               text("sandbox"), Platform(isolate), number("heapInitialMb"), number("measures") != 0});
   _exit(engine->Run());
 }
 

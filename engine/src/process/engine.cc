@@ -50,6 +50,7 @@ Engine::Engine(const EngineOptions& options)
       factory_{options.platform, MapSnapshot(options.snapshot_fd), size_t{options.heap_initial_mb} * 1024 * 1024},
       link_(options.socket_fd),
       ledger_(options.ledger_fd),
+      descriptors_(options.descriptors_fd),
       watchdog_(
           ledger_, options.measures,
           [this](uint32_t slowed, uint32_t displaced) { scheduler_.Look(slowed, displaced); },
@@ -154,6 +155,15 @@ bool Engine::OnFrame(const wire::FrameView& frame) {
     case wire::Frame::kCode:
       Deliver(frame, Mail::Kind::kCode);
       return true;
+    case wire::Frame::kOpen:
+      Deliver(frame, Mail::Kind::kOpen);
+      return true;
+    case wire::Frame::kClose:
+      Deliver(frame, Mail::Kind::kClose);
+      return true;
+    case wire::Frame::kStored:
+      Deliver(frame, Mail::Kind::kStored);
+      return true;
     case wire::Frame::kPing:
       OnPing(frame.header.flags & wire::kFlagLow);
       return true;
@@ -192,6 +202,7 @@ void Engine::Deliver(const wire::FrameView& frame, Mail::Kind kind) {
   if (worker != nullptr && worker->Post({kind, frame.header.flags, frame.header.call, std::string(frame.payload)})) {
     return;
   }
+  if (kind == Mail::Kind::kOpen) descriptors_.Drop(frame.header.worker);
   if (kind != Mail::Kind::kCall) return;
   // The call never began, so Python may try another engine.
   Failure failure{wire::Error::kUnloaded, "the worker is no longer loaded here", {}, {}, {}, 0, 0};

@@ -14,6 +14,7 @@
 #include "limits/watchdog.h"
 #include "link/ledger.h"
 #include "link/link.h"
+#include "storage/descriptors.h"
 #include "threads/alarms.h"
 #include "threads/jobs.h"
 #include "threads/scheduler.h"
@@ -25,6 +26,7 @@ struct EngineOptions {
   int socket_fd;
   int snapshot_fd;
   int ledger_fd;
+  int descriptors_fd;
   uint32_t threads;
   uint32_t slow_threads;
   uint32_t spares;
@@ -51,6 +53,7 @@ class Engine final {
   // --- For workers, from any thread ---
   Link& link() { return link_; }
   Ledger& ledger() { return ledger_; }
+  storage::Descriptors& descriptors() { return descriptors_; }
   Spares& spares() { return spares_; }
   Jobs& jobs() { return jobs_; }
   void Schedule(std::shared_ptr<Worker> worker) { scheduler_.Push(std::move(worker)); }
@@ -81,6 +84,7 @@ class Engine final {
   RealmFactory factory_;
   Link link_;
   Ledger ledger_;
+  storage::Descriptors descriptors_;
   Alarms alarms_;
   Watchdog watchdog_;
   Spares spares_;

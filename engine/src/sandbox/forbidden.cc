@@ -86,6 +86,7 @@ const Forbidden kForbidden[] = {
     {"connect to the machine", Connect, true},
     {"connect its socket", [] { return Call(SYS_connect, 3, nullptr, 0); }, false},
     {"bind its socket", [] { return Call(SYS_bind, 3, nullptr, 0); }, false},
+    {"receive a descriptor on its socket", [] { return Call(SYS_recvmsg, 3, nullptr, 0); }, false},
     {"send a descriptor", [] { return Call(SYS_sendmsg, 3, nullptr, 0); }, false},
     {"shared memory", [] { return Call(SYS_shmget, 0, 0, 0); }, false},
     {"message queues", [] { return Call(SYS_mq_open, nullptr, 0, 0, nullptr); }, false},

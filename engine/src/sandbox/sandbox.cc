@@ -29,6 +29,7 @@ constexpr uint32_t kMachine = AUDIT_ARCH_AARCH64;
 constexpr uint32_t kMachine = 0;  // unknown: there is no filter, and a message at the start says so
 #endif
 
+constexpr uint32_t kDescriptorsFd = 6;
 constexpr uint32_t kX32Bit = 0x40000000;
 constexpr uint32_t kRefuse = SECCOMP_RET_ERRNO | EPERM;
 
@@ -38,6 +39,7 @@ constexpr uint32_t kAllowed[] = {
     SYS_futex,
     SYS_recvfrom,
     SYS_sendto,
+    SYS_pread64,
     SYS_ppoll,
     SYS_read,
     SYS_write,
@@ -272,6 +274,7 @@ Filter AllowList(uint32_t pid) {
   filter.OnEach(kAllowed, SECCOMP_RET_ALLOW);
   filter.OnArgumentBits(SYS_mmap, 3, MAP_ANONYMOUS, kRefuse);  // memory, never files
   filter.OnArgument(SYS_clone, 0, kThread, kRefuse);
+  filter.OnArgument(SYS_recvmsg, 0, kDescriptorsFd, kRefuse);  // files of objects, opened by Python for reading only
   filter.On(SYS_clone3,
             SECCOMP_RET_ERRNO | ENOSYS);           // a filter cannot read its flags; glibc falls back to clone
   filter.OnArgument(SYS_tgkill, 0, pid, kRefuse);  // for abort()

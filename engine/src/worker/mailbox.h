@@ -23,11 +23,14 @@ struct Mail {
     kAlarm,
     kPump,
     kFinished,
-    kTrim
+    kTrim,
+    kOpen,
+    kClose,
+    kStored
   };
   Kind kind;
   uint8_t flags = 0;
-  uint32_t id = 0;  // of the call, the op or the job
+  uint32_t id = 0;  // of the call, the op, the job or the slot
   std::string payload;
 
   bool BelongsToCall() const {

@@ -143,6 +143,11 @@ void Worker::Handle(Mail& mail, Watchdog::Slot& slot) {
     case Mail::Kind::kCode:
       outbox_.Send(wire::Frame::kCode, 0, modules_ == nullptr ? std::string() : modules_->CodeCache());
       break;
+    case Mail::Kind::kOpen:
+    case Mail::Kind::kClose:
+    case Mail::Kind::kStored:
+      HandleStorage(slot, mail);
+      break;
   }
 }
 
@@ -222,6 +227,7 @@ uint64_t Worker::RunCharged(Watchdog::Slot& slot, uint32_t serial, const EntryAc
   v8::HandleScope handles(isolate);
   v8::TryCatch caught(isolate);
   realm_->set_now_ms(EpochMs());
+  entry_start_ = outbox_.frames().bytes().size();
   if (serial != 0) isolate->SetContinuationPreservedEmbedderData(v8::Integer::NewFromUnsigned(isolate, serial));
   const bool was_over = cpu_.IsOutlived(serial);
   uint64_t cost;
@@ -236,6 +242,7 @@ uint64_t Worker::RunCharged(Watchdog::Slot& slot, uint32_t serial, const EntryAc
     if (state_ == State::kStarting && !IsEnding()) ContinueStarting();
     if (!rejections_.empty()) ReportRejections();
     for (uint32_t id : std::exchange(finishing_, {})) EndCall(id);
+    if (storage_ != nullptr && !IsEnding()) CommitStorage();
     charge_ = nullptr;
     cost = charge.Stop();
     surely = charge.surely_ns();
@@ -254,6 +261,51 @@ uint64_t Worker::RunCharged(Watchdog::Slot& slot, uint32_t serial, const EntryAc
     EndStuckCalls();
   }
   return cost;
+}
+
+// --- Storage of objects ---
+
+void Worker::HandleStorage(Watchdog::Slot& slot, const Mail& mail) {
+  if (mail.kind == Mail::Kind::kOpen) {
+    if (storage_ == nullptr) {
+      storage_ = std::make_unique<storage::Storage>(realm_->isolate(), id_, memory_bytes_, engine_.descriptors(),
+                                                    [this] { return IsEnding(); });
+    }
+    if (!storage_->Open(mail.id, mail.payload, outbox_.frames())) {
+      fprintf(stderr, "engine: malformed OPEN\n");
+    }
+    return;
+  }
+  if (storage_ == nullptr) return;
+  const auto came = [this](uint32_t call) {
+    if (Call* waiting = calls_.Find(call); waiting != nullptr && waiting->ops > 0) waiting->ops--;
+  };
+  if (mail.kind == Mail::Kind::kClose) {
+    for (const uint32_t call : storage_->Close(mail.id)) came(call);
+    return;
+  }
+  for (storage::Waiting& each : storage_->Stored(mail.id, mail.payload)) {
+    Run(slot, each.call, [&] {
+      came(each.call);
+      v8::Isolate* isolate = realm_->isolate();
+      Ignore(each.resolver.Get(isolate)->Resolve(isolate->GetCurrentContext(), v8::Undefined(isolate)));
+    });
+    if (condemned_ || state_ == State::kGone) return;
+  }
+}
+
+void Worker::CommitStorage() {
+  for (const uint32_t slot : storage_->EndEntry(outbox_.frames(), entry_start_)) {
+    Post({Mail::Kind::kStored, 0, slot, std::string(2 * sizeof(uint64_t), '\0')});
+  }
+}
+
+v8::MaybeLocal<v8::Promise> Worker::SyncStorage(uint32_t slot) {
+  const uint32_t serial = CurrentCall();
+  v8::MaybeLocal<v8::Promise> promise = storage_->Sync(slot, serial);
+  // The call waits for Python, as it does for an op.
+  if (Call* call = calls_.Find(serial); call != nullptr && !promise.IsEmpty()) call->ops++;
+  return promise;
 }
 
 void Worker::RunTimers(Watchdog::Slot& slot) {

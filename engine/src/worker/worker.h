@@ -22,6 +22,7 @@
 #include "limits/appetite.h"
 #include "limits/watchdog.h"
 #include "link/wire.h"
+#include "storage/storage.h"
 #include "worker/calls.h"
 #include "worker/cpu_account.h"
 #include "worker/mailbox.h"
@@ -66,6 +67,14 @@ class Worker final : public std::enable_shared_from_this<Worker> {
 
   Calls& calls() { return calls_; }
   Timers& timers() { return timers_; }
+  // Null while no object of this worker has its storage here.
+  storage::Storage* storage() { return storage_.get(); }
+  // A promise of storage.sync(); empty if there is nothing to wait for.
+  v8::MaybeLocal<v8::Promise> SyncStorage(uint32_t slot);
+  // What the object of a slot has not committed is lost.
+  void ResetStorage(uint32_t slot, const Failure& failure) {
+    storage_->Reset(slot, failure, outbox_.frames(), entry_start_);
+  }
   Modules& modules() { return *modules_; }
   // The serial of the call whose code runs now, which V8 carries through awaits; 0 in top-level code. The call may be
   // over.
@@ -116,6 +125,8 @@ class Worker final : public std::enable_shared_from_this<Worker> {
   void HandleForCall(Watchdog::Slot& slot, uint32_t serial, const Mail& mail);
   void HandleReply(Watchdog::Slot& slot, Mail& mail);
   void HandleFinished(Watchdog::Slot& slot, uint32_t job);
+  void CommitStorage();
+  void HandleStorage(Watchdog::Slot& slot, const Mail& mail);
   void Pipe(Watchdog::Slot& slot, uint32_t serial, const Mail& mail);
   void RunTimers(Watchdog::Slot& slot);
   // Runs V8's tasks and finalizers.
@@ -180,10 +191,12 @@ class Worker final : public std::enable_shared_from_this<Worker> {
   PendingJobs jobs_;
   CpuAccount cpu_;
   Rejections rejections_;
-  std::vector<uint32_t> finishing_;  // calls to end once their rejections are reported
-  std::vector<Mail> early_;          // mail of calls that arrived before top-level code was done
+  std::unique_ptr<storage::Storage> storage_;  // from the first OPEN on
+  std::vector<uint32_t> finishing_;            // calls to end once their rejections are reported
+  std::vector<Mail> early_;                    // mail of calls that arrived before top-level code was done
   uint64_t alarm_ns_ = Timers::kNever;
   bool finalizers_wait_ = false;
+  size_t entry_start_ = 0;              // where in the outbox the frames of the entry under way begin
   Watchdog::Charge* charge_ = nullptr;  // the entry under way
   std::optional<Failure> condemned_;
 

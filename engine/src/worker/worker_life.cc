@@ -33,6 +33,7 @@ void Worker::DropHandles() {
   startup_.reset();
   modules_.reset();
   rejections_.Clear();
+  storage_.reset();
   DropJobs();
 }
 

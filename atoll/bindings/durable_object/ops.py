@@ -1,0 +1,198 @@
+"""durable_object: calls to objects by methods. Their fetch() is fetch.start with the binding and the object.
+
+The id of an object proves its namespace, and the namespace is that of the grant. So a worker can reach only objects of
+classes that it is bound to.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from atoll.bindings.base import Binding, Later, OpCall, Reply, op
+from atoll.bindings.durable_object.entries import CLASS_NAME
+from atoll.bindings.durable_object.namespaces import Namespaces, ObjectNamespace, keys_of
+from atoll.bindings.durable_object.planning import plan
+from atoll.bindings.durable_object.trigger import ObjectMigrations
+from atoll.bindings.pipe.ops import PipeBinding
+from atoll.bindings.rpc.messages import MAX_NAME as MAX_METHOD
+from atoll.bindings.rpc.messages import MAX_VALUE
+from atoll.bindings.rpc.sessions import RpcEnds
+from atoll.bindings.service.method import MethodAnswer
+from atoll.bindings.service.ops import NOT_PLAIN, checked_path
+from atoll.bindings.services import InnerRequest, Objects, ObjectTarget, Services
+from atoll.bindings.triggers import BadTrigger
+from atoll.errors import BindingRefused, CalleeFailed, InvalidArgument, ObjectFailure
+from atoll.objects.store import ObjectKey
+from atoll.wire.generated import Event
+from atoll.workers import WORKER_NAME, Grant, Version
+
+if TYPE_CHECKING:
+    from prometheus_client.metrics_core import Metric
+
+MAX_NAME = 16 << 10  # characters of the name of an object
+RPC = int(Event.RPC)
+
+
+class ObjectEntry(msgspec.Struct, forbid_unknown_fields=True):
+    class_name: str
+    script_name: str = ""  # another worker of the same tenant; "": the worker itself
+
+
+class DurableObjects(Binding):
+    kind = "durable_object"
+    Entry = ObjectEntry
+
+    def __init__(self, services: Services, pipes: PipeBinding) -> None:
+        self._services = services
+        self._pipes = pipes
+        self.namespaces = Namespaces(services.settings.data / "object_namespaces.db")
+        self.trigger: ObjectMigrations = ObjectMigrations(self.namespaces, services.objects)
+        self._most: dict[str, int | None] = {}
+        if services.objects is not None:
+            services.objects.resolve = self.resolve
+            services.objects.refuses_new = self._refuses_new
+
+    @property
+    def objects(self) -> Objects:
+        if self._services.objects is None:
+            raise BindingRefused("this node has no Durable Objects")
+        return self._services.objects
+
+    # --- deploys ---
+
+    def claim(self, tenant: str, entry: ObjectEntry) -> str:
+        if not CLASS_NAME.fullmatch(entry.class_name):
+            raise InvalidArgument(f"`class_name` is {entry.class_name[:80]!r}, which is not the name of a class")
+        if entry.script_name and not WORKER_NAME.fullmatch(entry.script_name):
+            raise InvalidArgument(f"`script_name` is {entry.script_name[:80]!r}, which is not a valid worker name")
+        return msgspec.json.encode(entry).decode()
+
+    def facts(self, version: Version, grant: Grant) -> Mapping[str, Any] | None:
+        """The keys of the namespace, for ids. The namespace may be one that this deploy is about to create."""
+        entry = entry_of(grant)
+        if entry.script_name and entry.script_name != version.worker_name:
+            found = self.namespaces.find(version.tenant, entry.script_name, entry.class_name)
+            return {"keys": keys_of(found.secret)} if found is not None else None
+        try:
+            planned = plan(self.namespaces, version).get(entry.class_name)
+        except BadTrigger:
+            return None  # the deploy is refused
+        if planned is None:
+            return None
+        present = self.namespaces.get(planned.present)
+        if present is not None:
+            return {"keys": keys_of(present.secret)}
+        where = version.tenant, version.worker_name, planned.created_as, planned.tag
+        return {"keys": keys_of(self.namespaces.planned(*where))}
+
+    async def holdings(self, tenant: str) -> list[str]:
+        return [f"{each.worker} {each.class_name}" for each in self.namespaces.of_tenant(tenant)]
+
+    async def usage(self, tenant: str) -> dict[str, int]:
+        return {"durable_objects": self._count(tenant)}
+
+    def bound(self, tenant: str, most: Mapping[str, int | None]) -> None:
+        self._most[tenant] = most["durable_objects"]
+
+    def _count(self, tenant: str) -> int:
+        if self._services.objects is None:
+            return 0
+        size = self.objects.store.size
+        return sum(size(each.id).objects for each in self.namespaces.of_tenant(tenant))
+
+    def _refuses_new(self, namespace: str) -> str:
+        """Why a namespace may not have one more object; "" if it may."""
+        found = self.namespaces.get(namespace)
+        most = self._most.get(found.tenant) if found is not None else None
+        if found is None or most is None or self._count(found.tenant) < most:
+            return ""
+        return f"Durable Object quota reached ({most} of {most}): delete objects, or raise the quota `durable_objects`"
+
+    # --- calls ---
+
+    def resolve(self, key: ObjectKey) -> tuple[ObjectTarget, Version] | None:
+        """The class of an object and the version that runs it, for its alarm."""
+        namespace = self.namespaces.get(key.namespace)
+        version = self._services.workers.find_worker(namespace.tenant, namespace.worker) if namespace else None
+        if namespace is None or version is None:
+            return None
+        return ObjectTarget(namespace.id, key.id, namespace.class_name, namespace.is_sql), version
+
+    def _namespace(self, version: Version, grant: Grant) -> ObjectNamespace:
+        entry = entry_of(grant)
+        worker = entry.script_name or version.worker_name
+        found = self.namespaces.find(version.tenant, worker, entry.class_name)
+        if found is None:
+            raise InvalidArgument(f"the worker `{worker}` has no Durable Object class {entry.class_name}")
+        return found
+
+    def target(self, version: Version, grant: Grant, id: object, name: object) -> tuple[ObjectTarget, Version]:
+        """The object that a worker names, and the version that runs it."""
+        namespace = self._namespace(version, grant)
+        if not isinstance(id, str) or not namespace.owns(id):
+            raise InvalidArgument("Durable Object ID is not valid for this namespace.")
+        if name is not None and (not isinstance(name, str) or len(name) > MAX_NAME):
+            raise InvalidArgument("the name of a Durable Object is too long")
+        workers = self._services.workers
+        callee = workers.find_worker(version.tenant, namespace.worker)
+        if callee is None:
+            how = workers.how_to_get(namespace.worker)
+            raise InvalidArgument(f"the worker `{namespace.worker}` is not there: {how}")
+        return ObjectTarget(namespace.id, id, namespace.class_name, namespace.is_sql, name), callee
+
+    @op("durable_object.call")
+    def call(self, call: OpCall) -> Later:
+        if len(call.body) > MAX_VALUE:
+            raise InvalidArgument(f"the arguments are larger than {MAX_VALUE >> 20} MB")
+        scope, meta = call.scope, call.meta
+        method, path = meta.get("method"), meta.get("path")
+        if not isinstance(method, str) or not 0 < len(method) <= MAX_METHOD:
+            raise InvalidArgument("the name of a method is malformed")
+        names = (method, *checked_path(path)) if path is not None else (method,)
+        target, callee = self.target(scope.version, call.grant, call.meta.get("id"), call.meta.get("object"))
+        head = NOT_PLAIN.sub("?", f"RPC {target.class_name}.{method}").encode("ascii") + b"\n"
+        session = scope.local(RpcEnds).open(meta.get("session"), is_used=meta.get("caps") is True)
+        try:
+            aimed = target._replace(path=names)
+            inner = self._services.inner.method(
+                InnerRequest(callee, head, call.body, True, scope.hops, RPC, scope, aimed, session)
+            )
+        except BaseException:
+            session.end()
+            raise
+        answer = ObjectMethodAnswer(inner, self._pipes, meta.get("pipes"), session)
+        answer.begin(scope)
+        return answer
+
+    async def metrics(self) -> Sequence[Metric]:
+        from atoll.bindings.durable_object.metrics import object_metrics
+
+        if self._services.objects is None:
+            return ()
+        return object_metrics(self._services.objects, self.namespaces)
+
+    async def close(self) -> None:
+        await asyncio.gather(self.trigger.close(), return_exceptions=True)
+        await self.namespaces.close()
+
+
+class ObjectMethodAnswer(MethodAnswer):
+    """The reply of a method of an object: every failure is an error with the properties that tell its kind."""
+
+    def _described(self, failed: CalleeFailed) -> Reply | Exception:
+        return described(failed, self._call.thrown)
+
+
+def described(failed: CalleeFailed, more: Mapping[str, Any]) -> Reply:
+    failure = failed.failure
+    flags = failure.flags if isinstance(failure, ObjectFailure) else {"remote": True}
+    name = failure.name or "Error"
+    return Reply({"thrown": {"name": name, "message": failure.message, **more, "flags": flags}, "ended": True})
+
+
+def entry_of(grant: Grant) -> ObjectEntry:
+    return msgspec.json.decode(grant.resource, type=ObjectEntry)

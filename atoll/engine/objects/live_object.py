@@ -1,0 +1,116 @@
+"""One Durable Object that is in use: where it lives, its calls, and what it sent that may not leave yet.
+
+    OPENING ──► LIVE ──► LEAVING ──► CLOSED      LEAVING: its isolate takes no new calls. Calls wait until the present
+                  └────────────────────┘         ones are over, and then for the next copy of the object.
+
+The output gate is here. The engine sends COMMIT before all frames of the same turn. From then until the journal has
+made the commit durable, frames of the object's calls wait in `_held`, in the order they came. So nobody sees a result
+of a write that could still be lost. If the write is lost, the frames are dropped, and the callers get an error.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Final
+
+from atoll.bindings.services import ObjectTarget
+from atoll.engine.calls.call import OVER, RESPONDED, SENT, Call
+from atoll.engine.loaded.engine_session import Isolate
+from atoll.errors import EngineError, ObjectFailure
+from atoll.objects.store import ObjectKey
+from atoll.wire.codec import Handler
+from atoll.wire.generated import ErrorCode
+from atoll.workers import Version
+
+OPENING: Final = 0
+LIVE: Final = 1
+LEAVING: Final = 2
+CLOSED: Final = 3
+
+HELD_BYTES: Final = 128 << 20  # of one object. An honest engine has at most 64 MB of ops, and credit bounds bodies
+FRAME_COST: Final = 200
+
+
+class LiveObject:
+    def __init__(self, target: ObjectTarget, version: Version, now: float) -> None:
+        self.key = ObjectKey(target.namespace, target.id)
+        self.target = target
+        self.version = version
+        self.state = OPENING
+        self.name = target.name
+
+        # Where it lives
+        self.isolate: Isolate | None = None
+        self.slot = 0
+
+        # Its calls
+        self.waiting: dict[Call, tuple[ObjectTarget, bytes]] = {}  # not sent yet, in order, with their heads
+        self.calls: set[Call] = set()  # sent; those that are over are removed at the next look
+        self.idle_since = now
+        self.leaving_since = 0.0
+
+        # Its commits
+        self.sequence = 0  # of the last one
+        self.durable = 0
+        self.merged = 0
+        self.pages = 0
+        self.is_gated = False
+        self._held: deque[tuple[int, Callable[[], None]]] = deque()  # with the commit that each waits for
+        self._held_bytes = 0
+
+    def look(self) -> int:
+        """The number of calls that are not over."""
+        over = [call for call in self.calls if call.state == OVER]
+        self.calls.difference_update(over)
+        return len(self.calls) + len(self.waiting)
+
+    # --- the output gate ---
+
+    def on_commit(self, sequence: int) -> None:
+        self.sequence = sequence
+        self.is_gated = True
+
+    def on_durable(self, sequence: int) -> None:
+        """Commits up to this one are on disk: let go what waited for them."""
+        self.durable = sequence
+        while self._held and self._held[0][0] <= sequence:
+            _, handle = self._held.popleft()
+            handle()
+        if not self._held:
+            self._held_bytes = 0
+        self.is_gated = self.durable < self.sequence
+
+    def hold(self, handler: Handler, flags: int, worker: int, number: int, payload: bytes) -> None:
+        """Handle a frame once the last commit is durable."""
+        self.hold_step(lambda: handler(flags, worker, number, payload, 0, len(payload)), len(payload))
+
+    def hold_step(self, step: Callable[[], None], size: int) -> None:
+        self._held_bytes += size + FRAME_COST
+        if self._held_bytes > HELD_BYTES:
+            raise EngineError(f"the output of an object has more than {HELD_BYTES >> 20} MB before it is durable")
+        self._held.append((self.sequence, step))
+
+    # --- ends ---
+
+    def fail_all(self, failure: ObjectFailure) -> None:
+        """Fail every call, and drop the output that waits: it shows writes that may be lost."""
+        for call in list(self.calls):
+            port = call.port
+            if port is not None and SENT <= call.state < OVER:
+                is_unanswered = call.state <= RESPONDED
+                call.failure = call.failure or failure
+                caller = call.caller
+                port.cancel(call, ErrorCode.WALL)
+                if is_unanswered:
+                    caller.on_failure(failure)
+        # The calls are cancelled now: of these frames only the ends of calls have an effect.
+        held, self._held = self._held, deque()
+        self.is_gated = False
+        for _, handle in held:
+            handle()
+
+    def drop_held(self) -> None:
+        """The engine or the isolate is gone, and with it the calls."""
+        self._held.clear()
+        self.is_gated = False

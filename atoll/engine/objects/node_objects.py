@@ -1,0 +1,33 @@
+"""The Durable Objects of a node, from its start to its end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+from atoll.bindings.base import Binding
+from atoll.engine.objects.alarms import AlarmClock
+from atoll.engine.objects.runtime import ObjectRuntime
+from atoll.engine.pool import Pool
+from atoll.objects.local import LocalObjects
+
+
+class NodeObjects:
+    def __init__(self) -> None:
+        self.runtime = ObjectRuntime()
+        self.alarms = AlarmClock(self.runtime)
+
+    def join(self, pool: Pool, bindings: Mapping[str, Binding]) -> None:
+        """The pool exists. Each binding tells its JavaScript half what it must know, such as the keys of ids."""
+        self.runtime.pool = pool
+        self.runtime.stop_alarms = self.alarms.stop
+        pool.loader.use_facts(lambda version, grant: bindings[grant.kind].facts(version, grant))
+
+    async def start(self, data: Path, undo: AsyncExitStack) -> None:
+        """Open what is stored. Alarms are delivered later, once the workers are restored."""
+        store = await LocalObjects.start(data)
+        undo.push_async_callback(store.stop)
+        self.runtime.start(store)
+        undo.push_async_callback(self.runtime.close)
+        undo.push_async_callback(self.alarms.close)

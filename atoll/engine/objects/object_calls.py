@@ -1,0 +1,89 @@
+"""A call to an object: its head with the address, its owner, and its caller, who hears failures of objects."""
+
+from __future__ import annotations
+
+import json
+from typing import Protocol
+
+import msgspec
+
+from atoll.bindings.services import ObjectTarget
+from atoll.engine.calls.call import Call, CallListener
+from atoll.engine.calls.isolate_state import IsolateState
+from atoll.engine.objects.failures import told
+from atoll.engine.objects.live_object import LiveObject
+from atoll.engine.pool import Pool
+from atoll.errors import Failure, ObjectFailure
+from atoll.wire.generated import ErrorCode, Event
+
+
+class CallHome(Protocol):
+    """What calls need of the runtime."""
+
+    pool: Pool | None
+
+    def withdraw(self, live: LiveObject, call: Call) -> None: ...
+
+    def on_cpu_used_up(self, live: LiveObject, failure: ObjectFailure) -> None: ...
+
+
+def addressed(head: bytes, event: int, target: ObjectTarget, live: LiveObject) -> bytes:
+    """The head of a call with the address of its object: JSON on the second line."""
+    address = {"entrypoint": target.class_name, "slot": live.slot, "id": target.id, "sql": target.is_sql}
+    if live.name is not None:
+        address["name"] = live.name
+    if target.path:
+        address["method"] = target.path[0]
+    if len(target.path) > 1:
+        address["path"] = target.path[1:]
+    first, _, rest = head.partition(b"\n")
+    text = _ascii(address | (msgspec.json.decode(rest) if Event.FETCH < event < Event.RPC else {}))
+    return b"".join((first, b"\n", text, b"\n", rest) if event == Event.ENTRYPOINT else (first, b"\n", text))
+
+
+def _ascii(value: object) -> bytes:
+    return json.dumps(value, separators=(",", ":")).encode("ascii")
+
+
+class ObjectCalls:
+    """The owner of an object's calls: what the pool is for other calls."""
+
+    def __init__(self, runtime: CallHome, live: LiveObject) -> None:
+        assert runtime.pool is not None
+        self._runtime = runtime
+        self._pool = runtime.pool
+        self.live = live
+
+    def move(self, call: Call, left: IsolateState) -> None:
+        raise AssertionError("a call to an object is never moved")
+
+    def withdraw(self, call: Call) -> None:
+        self._runtime.withdraw(self.live, call)
+
+    def on_backlog(self, call: Call, change: int) -> None:
+        self._pool.on_backlog(call, change)
+
+    def on_watched(self, isolate: IsolateState) -> None:
+        self._pool.on_watched(isolate)
+
+    def on_stuck(self, isolate: IsolateState) -> None:
+        self._pool.on_stuck(isolate)
+
+
+class ObjectCaller:
+    """The caller of an object: hears failures in the words for objects."""
+
+    def __init__(self, caller: CallListener, runtime: CallHome, live: LiveObject) -> None:
+        self._runtime = runtime
+        self.live = live
+        self.on_response = caller.on_response
+        self.on_body = caller.on_body
+        self.on_upload_credit = caller.on_upload_credit
+        self.on_upload_stop = caller.on_upload_stop
+        self._on_failure = caller.on_failure
+
+    def on_failure(self, failure: Failure) -> None:
+        known = told(failure)
+        self._on_failure(known)
+        if failure.code == ErrorCode.CPU and not isinstance(failure, ObjectFailure):
+            self._runtime.on_cpu_used_up(self.live, known)

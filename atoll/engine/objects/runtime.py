@@ -1,0 +1,341 @@
+"""All Durable Objects of a node that are in use: at most one copy of each, in exactly one isolate.
+
+A call to an object goes to the isolate where the object lives. If it lives nowhere, its storage is opened, an isolate
+of its class's active version is chosen, and the object opens there. A copy is forgotten before the next one is opened,
+and commits of a forgotten copy are refused (residents.py). So no two copies can both write.
+
+An object leaves its isolate when it has had no call for IDLE_SECONDS, when the isolate is unloaded, when its code is
+updated, when it breaks, and with its engine. A call that was sent to an object is never sent to another copy.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import time
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from atoll.bindings.services import ObjectTarget
+from atoll.engine.calls.call import Call, CallListener
+from atoll.engine.calls.call_queue import QUEUE_SECONDS
+from atoll.engine.loaded.engine_session import EngineSession, Isolate
+from atoll.engine.loaded.load_frames import LoadReport
+from atoll.engine.objects import output_gate
+from atoll.engine.objects.failures import DELETED, LOST, OVERLOADED, UPDATED, told
+from atoll.engine.objects.live_object import CLOSED, LEAVING, LIVE, OPENING, LiveObject
+from atoll.engine.objects.object_calls import ObjectCaller, ObjectCalls, addressed
+from atoll.engine.objects.residents import IsolateResidents, residents_of
+from atoll.engine.pool import Pool
+from atoll.errors import EngineError, Failure, LoadFailed, ObjectFailure, StorageFailed
+from atoll.objects.store import ObjectKey, ObjectStorage, Opened
+from atoll.wire.generated import PAGE, ErrorCode
+from atoll.workers import Version
+
+log = logging.getLogger("atoll.objects")
+
+IDLE_SECONDS = 10.0
+LEAVING_SECONDS: Final = 5.0  # for the calls of an object whose isolate is drained
+MAX_CALLS: Final = 1_000  # of one object, waiting or under way
+SWEEP_SECONDS: Final = 0.1
+RETRY_SECONDS: Final = 0.005  # the engine has many files to read
+MOST_BYTES: Final = 10 << 30  # of one object
+UNTRUSTED = ObjectFailure(ErrorCode.STORAGE, "Durable Object storage cannot be read.")
+
+
+class ObjectRuntime:
+    """Implements `Objects` of bindings/services.py. It is made before the pool: `pool` is set once that exists."""
+
+    store: ObjectStorage  # set by `start`
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self.pool: Pool | None = None
+        self.resolve: Callable[[ObjectKey], tuple[ObjectTarget, Version] | None] = lambda key: None
+        self.refuses_new: Callable[[str], str] = lambda namespace: ""
+        self.stop_alarms: Callable[[], None] = lambda: None
+        self._clock = clock
+        self._live: dict[ObjectKey, LiveObject] = {}
+        self._gated: set[EngineSession] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._sweeper: asyncio.Task[None] | None = None
+        self._barred: dict[ObjectKey, int] = {}  # being deleted
+        self.opened = 0
+        self.resets = 0
+        self.evicted = 0
+
+    def start(self, store: ObjectStorage) -> None:
+        """Before the first call."""
+        self.store = store
+        store.on_merged = self._on_merged
+
+    def counts(self) -> dict[str, int]:
+        return {"opened": self.opened, "reset": self.resets, "evicted": self.evicted}
+
+    # --- calls ---
+
+    def call(
+        self,
+        target: ObjectTarget,
+        version: Version,
+        head: bytes,
+        body: bytes,
+        ended: bool,
+        caller: CallListener,
+        event: int,
+        hops: int,
+    ) -> Call:
+        """Call an object. Never raises; failures go to `caller.on_failure`, possibly before this returns.
+
+        `version` is the active version of its class. `head` is that of the event, without the address of the object.
+        """
+        assert self.pool is not None, "a call before there are engines"
+        key = ObjectKey(target.namespace, target.id)
+        live = self._live.get(key)
+        if live is not None and live.version is not version and live.state != OPENING:
+            self._reset(live, UPDATED)
+            live = None
+        if live is None:
+            live = self._live[key] = LiveObject(target, version, self._clock())
+            self._begin(live)
+        ear = ObjectCaller(caller, self, live)
+        call = Call(version, head, body, ended, ear, ObjectCalls(self, live), self._clock(), event, hops)
+        call.object = live
+        live.name = live.name or target.name
+        call.head = addressed(head, event, target, live)
+        if live.look() >= MAX_CALLS or key in self._barred:
+            self.pool.refuse(call, OVERLOADED if key not in self._barred else DELETED)
+        elif live.state == LIVE and not live.waiting:
+            self._send(live, call)
+        else:
+            live.waiting[call] = (target, head)
+        return call
+
+    def _send(self, live: LiveObject, call: Call) -> None:
+        assert self.pool is not None and live.isolate is not None
+        live.calls.add(call)
+        live.idle_since = self._clock()
+        self.pool.call_in(call, live.isolate)
+
+    def withdraw(self, live: LiveObject, call: Call) -> None:
+        assert self.pool is not None
+        del live.waiting[call]
+        self.pool.finish_unsent(call)
+
+    # --- opening ---
+
+    def _begin(self, live: LiveObject) -> None:
+        if self._sweeper is None:
+            self._sweeper = asyncio.get_running_loop().create_task(self._sweep_all())
+        task = asyncio.get_running_loop().create_task(self._open(live))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _open(self, live: LiveObject) -> None:
+        """Open an object and send the calls that wait for it."""
+        try:
+            opened = await self.store.open(live.key)
+        except StorageFailed as error:
+            log.error("an object of %s cannot be opened: %s", live.version.worker_name, error)
+            self._give_up(live, UNTRUSTED)
+            return
+        try:
+            await self._place(live, opened)
+        except LoadFailed as error:
+            self._forget_unopened(live, error.failure)
+        except BaseException:
+            self._forget_unopened(live, LOST)
+            raise
+        finally:
+            os.close(opened.fd)
+
+    async def _place(self, live: LiveObject, opened: Opened) -> None:
+        """Choose an isolate for an object whose storage is open, and send its calls there."""
+        refusal = self.refuses_new(live.key.namespace) if not opened.sequence else ""
+        if refusal:
+            raise LoadFailed(Failure(ErrorCode.QUOTA_EXCEEDED, refusal))
+        while True:
+            isolate = await self._isolate_for(live)
+            if not live.look():  # every caller has gone
+                raise LoadFailed(LOST)
+            try:
+                if self._residents(isolate).open(live, opened, MOST_BYTES // PAGE):
+                    break
+            except EngineError:
+                raise LoadFailed(LOST) from None
+            await asyncio.sleep(RETRY_SECONDS)
+        self.opened += 1
+        waiting, live.waiting = live.waiting, {}
+        for call, (target, head) in waiting.items():
+            call.head = addressed(head, call.event, target, live)  # it has a slot now
+            self._send(live, call)
+
+    def _forget_unopened(self, live: LiveObject, failure: Failure) -> None:
+        self.store.close(live.key)
+        self._give_up(live, failure)
+
+    async def _isolate_for(self, live: LiveObject) -> Isolate:
+        """A ready isolate for an object, loaded if need be. LoadFailed if there is no room or it does not load."""
+        assert self.pool is not None
+        loader = self.pool.loader
+        deadline = self._clock() + QUEUE_SECONDS
+        while True:
+            version = live.version  # a deploy may have changed it
+            loaded = loader.versions.get(version)
+            try:
+                if loaded is None:
+                    await loader.group_of(version).ready(QUEUE_SECONDS)
+                    loaded = loader.versions.get(version) or loader.load_now(version)
+                isolate = loaded.lightest()
+                if not isolate.ready:
+                    waiter: asyncio.Future[LoadReport] = asyncio.get_running_loop().create_future()
+                    isolate.waiters.append(waiter)
+                    await waiter
+                    continue  # it may have ended since
+            except LoadFailed as error:
+                retries = error.failure.code in (ErrorCode.OVERLOADED, ErrorCode.UNAVAILABLE, ErrorCode.ENGINE_DIED)
+                if not retries or self._clock() > deadline:
+                    raise
+                await asyncio.sleep(SWEEP_SECONDS)
+                continue
+            except EngineError:
+                raise LoadFailed(LOST) from None
+            loader.versions.used(version)
+            isolate.last_used = self._clock()
+            return isolate
+
+    def _residents(self, isolate: Isolate) -> IsolateResidents:
+        if isolate.session not in self._gated:
+            output_gate.install(isolate.session)
+            self._gated.add(isolate.session)
+            isolate.session.over.add_done_callback(lambda _: self._gated.discard(isolate.session))
+        if isolate.residents is None:
+            isolate.residents = IsolateResidents(isolate, self.store, self._forget)
+            isolate.had_residents = True
+        return residents_of(isolate)
+
+    def _give_up(self, live: LiveObject, failure: Failure) -> None:
+        """An object could not be opened: fail the calls that wait for it."""
+        assert self.pool is not None
+        live.state = CLOSED
+        if self._live.get(live.key) is live:
+            del self._live[live.key]
+        waiting, live.waiting = live.waiting, {}
+        for call in waiting:
+            self.pool.refuse(call, told(failure))
+
+    # --- ends ---
+
+    def _forget(self, live: LiveObject) -> None:
+        """The object has left its isolate. Calls that wait go to the next copy."""
+        self.store.close(live.key)
+        if self._live.get(live.key) is not live:
+            return
+        del self._live[live.key]
+        if live.waiting:
+            following = LiveObject(live.target, live.version, self._clock())
+            following.waiting, live.waiting = live.waiting, {}
+            for call in following.waiting:
+                call.object = following
+                assert isinstance(call.owner, ObjectCalls) and isinstance(call.caller, ObjectCaller)
+                call.owner.live = call.caller.live = following
+            self._live[live.key] = following
+            self._begin(following)
+
+    def _reset(self, live: LiveObject, failure: ObjectFailure) -> None:
+        if live.state == OPENING:
+            return  # it opens with the version that is active then
+        self.resets += 1
+        if live.isolate is not None and live.state != CLOSED:
+            residents_of(live.isolate).reset(live, failure)
+
+    def update(self, version: Version) -> None:
+        """A version is active: objects of the same worker with other code are reset."""
+        for live in list(self._live.values()):
+            if live.version.worker_id != version.worker_id or live.version is version:
+                continue
+            if live.state == OPENING:
+                live.version = version
+                for call in live.waiting:
+                    call.version = version
+            else:
+                self._reset(live, UPDATED)
+
+    def on_cpu_used_up(self, live: LiveObject, failure: ObjectFailure) -> None:
+        """Code of the object was stopped in its middle: what it has in memory is not trusted."""
+        self._reset(live, failure)
+
+    async def delete(self, key: ObjectKey) -> None:
+        """Delete what an object stored. Its calls fail."""
+        self._barred[key] = self._barred.get(key, 0) + 1
+        try:
+            await self._end(key)
+            await self.store.delete(key)
+        finally:
+            self._barred[key] -= 1
+            if not self._barred[key]:
+                del self._barred[key]
+
+    async def delete_namespace(self, namespace: str) -> None:
+        for key in [key for key in self._live if key.namespace == namespace]:
+            await self._end(key)
+        await self.store.delete_namespace(namespace)
+
+    async def _end(self, key: ObjectKey) -> None:
+        while (live := self._live.get(key)) is not None:
+            if live.state == OPENING:
+                await asyncio.sleep(0.01)
+            else:
+                self._reset(live, DELETED)
+
+    def count(self, namespace: str | None = None) -> int:
+        """Live objects."""
+        return sum(namespace is None or key.namespace == namespace for key in self._live)
+
+    # --- periodic work ---
+
+    async def _sweep_all(self) -> None:
+        while True:
+            await asyncio.sleep(SWEEP_SECONDS)
+            try:
+                self.sweep()
+            except Exception:
+                log.exception("a look at the objects failed")
+
+    def sweep(self) -> None:
+        """Close objects that are idle or whose isolate is drained."""
+        assert self.pool is not None
+        now, versions = self._clock(), self.pool.loader.versions
+        for live in list(self._living()):
+            isolate = live.isolate
+            assert isolate is not None
+            calls = live.look()
+            if live.state == LIVE and not versions.holds(isolate):
+                live.state, live.leaving_since = LEAVING, now
+            if calls:
+                live.idle_since = now
+            if live.state == LEAVING and now > live.leaving_since + LEAVING_SECONDS:
+                self._reset(live, LOST)
+            elif live.is_gated:
+                continue
+            elif (live.state == LEAVING and not live.calls) or (not calls and live.idle_since < now - IDLE_SECONDS):
+                self.evicted += 1
+                residents_of(isolate).close(live)
+            else:
+                isolate.last_used = now
+
+    def _living(self) -> Iterator[LiveObject]:
+        return (live for live in self._live.values() if live.state in (LIVE, LEAVING))
+
+    def _on_merged(self, key: ObjectKey, sequence: int) -> None:
+        live = self._live.get(key)
+        if live is not None and live.isolate is not None and live.state in (LIVE, LEAVING) and live.merged < sequence:
+            live.merged = sequence
+            residents_of(live.isolate).tell_stored(live, live.durable)
+
+    async def close(self) -> None:
+        """The node stops; its engines have ended."""
+        tasks = [*self._tasks, *([self._sweeper] if self._sweeper is not None else [])]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

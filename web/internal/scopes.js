@@ -1,0 +1,19 @@
+// Where replies of bindings and timers wait: in an isolate with Durable Objects they belong to a scope of an input gate
+// (objects/gate.js). Without objects this costs one comparison.
+
+let scopeOf = null;
+
+/** `find()` gives the scope that the running code belongs to, or undefined. */
+export function setScopeOf(find) {
+  scopeOf = find;
+}
+
+export function currentScope() {
+  return scopeOf === null ? undefined : scopeOf();
+}
+
+/** Runs `step` now, or once the critical section that is open within the scope has ended. */
+export function pass(scope, step) {
+  if (scope === undefined) step();
+  else scope.pass(step);
+}

@@ -1,0 +1,63 @@
+// Ids of Durable Objects: 32 bytes, of which the second half proves that the first belongs to a namespace.
+//
+// key = SHA-256(secret of the namespace), made by Python. By name: the first 16 bytes are the first half of HMAC-SHA256(key, name);
+// otherwise they are random. The other 16 bytes are the first half of HMAC-SHA256(key, first 16 bytes).
+import { native } from "../internal/native.js";
+import { encodeText } from "../internal/text.js";
+
+const SHA_256 = 2;
+const BLOCK = 64;
+const HALF = 16;
+
+const digest = (bytes) => new Uint8Array(native.onTheSpot(() => native.digest(SHA_256, bytes)));
+
+function bytesOf(hex) {
+  return Uint8Array.from({ length: hex.length / 2 }, (_, at) => parseInt(hex.slice(2 * at, 2 * at + 2), 16));
+}
+
+function hexOf(bytes) {
+  let text = "";
+  for (const byte of bytes) text += byte.toString(16).padStart(2, "0");
+  return text;
+}
+
+function join(first, second) {
+  const whole = new Uint8Array(first.length + second.length);
+  whole.set(first);
+  whole.set(second, first.length);
+  return whole;
+}
+
+/** The first half of HMAC-SHA256, in hexadecimal. The key is shorter than a block. */
+function halfOfHmac(key, data) {
+  const pad = (byte) => Uint8Array.from({ length: BLOCK }, (_, at) => (key[at] ?? 0) ^ byte);
+  return hexOf(digest(join(pad(0x5c), digest(join(pad(0x36), data)))).subarray(0, HALF));
+}
+
+function needKey(key) {
+  if (key === undefined) throw new Error("The namespace of this binding is not known: deploy the worker again.");
+  return bytesOf(key);
+}
+
+export function hexOfPrefix(key, prefix) {
+  return prefix + halfOfHmac(needKey(key), bytesOf(prefix));
+}
+
+export function hexOfName(key, name) {
+  return hexOfPrefix(key, halfOfHmac(needKey(key), encodeText(name)));
+}
+
+export function randomHex() {
+  const bytes = new Uint8Array(HALF);
+  native.fillRandom(bytes);
+  return hexOf(bytes);
+}
+
+export function isHexOf(key, hex) {
+  return key !== undefined && hexOfPrefix(key, hex.slice(0, 2 * HALF)) === hex;
+}
+
+/** The jurisdiction whose key proves the id; undefined if none does. */
+export function jurisdictionOf(keys, hex) {
+  return Object.keys(keys).find((name) => isHexOf(keys[name], hex));
+}

@@ -1,0 +1,74 @@
+// ctx of a Durable Object: https://developers.cloudflare.com/durable-objects/api/state/
+import { callOf } from "../internal/async_context.js";
+import { native } from "../internal/native.js";
+import { defineInterface } from "../internal/platform.js";
+import { requireArguments } from "../internal/webidl.js";
+import { runningCall } from "../worker/call.js";
+
+const OURS = Symbol("ours");
+const ABORTED = "Application called abort() to reset Durable Object.";
+
+function unsupported(name) {
+  throw new Error(`${name}() is not there: Atoll has no hibernation of WebSockets yet. Use accept() of the WebSocket instead.`);
+}
+
+export class DurableObjectState {
+  #host;
+
+  constructor(key, host) {
+    if (key !== OURS) throw new TypeError("Illegal constructor");
+    this.#host = host;
+  }
+
+  get id() {
+    return this.#host.id;
+  }
+
+  get storage() {
+    return this.#host.storage;
+  }
+
+  get props() {
+    return {};
+  }
+
+  /** Keeps the running event open until `promise` is settled. */
+  waitUntil(promise) {
+    requireArguments(arguments.length, 1, "waitUntil");
+    runningCall(callOf(native.getAsyncContext()))?.waitUntil(promise);
+  }
+
+  /** Runs `callback` while no other event of the object goes on. If it throws, the object is reset. */
+  blockConcurrencyWhile(callback) {
+    requireArguments(arguments.length, 1, "blockConcurrencyWhile");
+    if (typeof callback !== "function") throw new TypeError("blockConcurrencyWhile: the argument must be a function.");
+    return this.#host.block(callback);
+  }
+
+  /** Resets the object at once. What it has not committed is lost. */
+  abort(reason = undefined, options = undefined) {
+    this.#host.abort(reason === undefined ? new Error(ABORTED) : new Error(`${reason}`), options?.retryAlarm !== false);
+  }
+
+  acceptWebSocket() {
+    unsupported("acceptWebSocket");
+  }
+
+  getWebSockets() {
+    return [];
+  }
+
+  getTags() {
+    unsupported("getTags");
+  }
+
+  setWebSocketAutoResponse() {
+    unsupported("setWebSocketAutoResponse");
+  }
+}
+
+defineInterface(DurableObjectState, { name: "DurableObjectState" });
+
+export function makeState(host) {
+  return new DurableObjectState(OURS, host);
+}
