@@ -90,7 +90,6 @@ FOREIGN_OPTIONS = {
     "--seed": "bench",
     "--rounds": "bench",
     "--only": "bench",
-    "--seed": "bench",
     "--through": "bench",
     "--before": "bench",
     "--cap-add": "docker",
