@@ -176,7 +176,9 @@ class Router:
 
     def __init__(self, base_domain: str = "localhost", control_hosts: Iterable[str] = ()) -> None:
         self.base = base_domain.lower().strip(".")
-        self.control = {h.lower().removesuffix(".").encode() for h in (*LOCAL_HOSTS, *control_hosts)}
+        own = [host.lower().removesuffix(".").encode() for host in (*LOCAL_HOSTS, *control_hosts)]
+        self.control = {host for host in own if not host.startswith(b"*.")}
+        self.control_domains = {host[2:] for host in own if host.startswith(b"*.")}  # for hosts directly below them
         self.control_names = tuple(name.decode() for name in self.control)
         self.entries: dict[str, RouteEntry] = {}
         self.labels: dict[str, str] = {}  # label of a worker's own host -> name
@@ -209,7 +211,10 @@ class Router:
     def is_control(self, host: bytes) -> bool:
         """Does the control API answer on this host? Workers never do there."""
         name = host_name(host)
-        return name is not None and name in self.control
+        return name is not None and self.is_control_name(name)
+
+    def is_control_name(self, name: bytes) -> bool:
+        return name in self.control or name.partition(b".")[2] in self.control_domains
 
     def put(
         self, worker_name: str, version: Version | None, patterns: Iterable[str] = (), split: Split | None = None
@@ -256,7 +261,7 @@ class Router:
         for pattern in patterns:
             parsed = parse_pattern(pattern) if isinstance(pattern, str) else pattern
             owner = self.owners.get(parsed, worker_name)
-            if not parsed.wildcard and parsed.host.encode() in self.control:
+            if not parsed.wildcard and self.is_control_name(parsed.host.encode()):
                 owner = "(the control API)"
             name = parsed.host.removesuffix("." + self.base)
             if not parsed.wildcard and name != parsed.host and name in self.labels:
@@ -339,7 +344,7 @@ class Router:
         self.remembered.clear()
 
     def work_out(self, name: bytes | None) -> Outcome:
-        return (None, ()) if name is None or name in self.control else self.outcome(name.decode("ascii"))
+        return (None, ()) if name is None or self.is_control_name(name) else self.outcome(name.decode("ascii"))
 
     def outcome(self, host: str) -> Outcome:
         """The tables of a host in the order to try them, up to the first that matches every path."""

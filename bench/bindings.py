@@ -13,7 +13,7 @@ import json
 import sqlite3
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
 
@@ -101,9 +101,9 @@ class Miniflare(Server):
         self.start()
 
 
-def rate(server: Server, path: str, count: int, seconds: int) -> float:
+def rate(server: Server, path: str, count: int, seconds: int, lua: str = "") -> float:
     port, host = server.address("bindings")
-    load = wrk(port, host, f"{path}?n={count}", connections=CONNECTIONS, seconds=seconds)
+    load = wrk(port, host, f"{path}?n={count}", connections=CONNECTIONS, seconds=seconds, lua=lua)
     if load.failures:
         raise BenchError(f"{server.name}, {path}: {load.failures}")
     return load.rate * count
@@ -130,9 +130,10 @@ class QueueRate:
         return sent / (time.monotonic() - began)
 
 
-def measure(servers: Sequence[Server], path: str, count: int, options: Options) -> dict[str, float]:
+def measure(
+    servers: Sequence[Server], path: str, count: int, options: Options, rated: Callable[..., float] = rate
+) -> dict[str, float]:
     """Interleaved rounds; the median of each server."""
-    rated = QueueRate() if path == "/send" else rate
     found: dict[str, list[float]] = {server.name: [] for server in servers}
     for turn in range(options.rounds + 1):
         for server in servers:
@@ -157,7 +158,7 @@ def run(options: Options) -> list[Row]:
             server.fill()  # type: ignore[attr-defined]
             server.expect("bindings", b"1000", "/list?n=1")
         for path, (what, count) in OPERATIONS.items():
-            values = measure(servers, path, count, options)
+            values = measure(servers, path, count, options, QueueRate() if path == "/send" else rate)
             met = values["atoll"] >= BAR * values["workerd"] if "workerd" in values else None
             rows.append(Row(f"{what}, beside miniflare", "op/s", values, f"{BAR:g} x miniflare", met))
     return rows

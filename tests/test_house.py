@@ -48,7 +48,7 @@ LAYERS: list[set[str]] = [
         "tallies",
         "tracing",
     }
-    | {"wire", "workers"},
+    | {"warm_files", "wire", "workers"},
 ]
 LAYER_OF = {room: depth for depth, rooms in enumerate(LAYERS) for room in rooms}
 

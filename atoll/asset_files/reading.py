@@ -1,19 +1,13 @@
-"""Reads files of assets without making the event loop wait for a disk.
-
-Bytes that are in the page cache are read in place: RWF_NOWAIT refuses to wait for others, and a thread reads those.
-"""
+"""Opens and reads files of assets in threads, and keeps small ones in memory."""
 
 from __future__ import annotations
 
-import errno
 import os
 from typing import Final
 
 from atoll.asset_files.shares import Shares
 
 OBJECTS: Final = 500  # bytes of the objects around the content of a small file, about
-WARM: Final = 512 << 10  # bytes that a thread reads ahead
-_NOT_THERE: Final = (errno.EAGAIN, errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS)
 
 
 def open_file(place: str) -> int:
@@ -25,35 +19,6 @@ def read_file(place: str) -> bytes:
     """In a thread: all of a small file."""
     with open(place, "rb", buffering=0) as file:
         return file.read()
-
-
-def read_now(descriptor: int, start: int, size: int) -> bytes | None:
-    """Bytes that are in memory; None if they must come from the disk."""
-    buffer = bytearray(size)
-    try:
-        count = os.preadv(descriptor, [buffer], start, os.RWF_NOWAIT)
-    except OSError as error:
-        if error.errno in _NOT_THERE:
-            return None
-        raise
-    return bytes(buffer[:count])
-
-
-def is_warm(descriptor: int, start: int, size: int) -> bool:
-    """Whether the first and the last of these bytes are in memory. The kernel reads ahead what is between."""
-    probe = bytearray(1)
-    try:
-        for at in (start, start + size - 1):
-            os.preadv(descriptor, [probe], at, os.RWF_NOWAIT)
-    except OSError as error:
-        # A file system without RWF_NOWAIT: say yes after the thread has read the bytes once.
-        return error.errno in _NOT_THERE[1:]
-    return True
-
-
-def read_some(descriptor: int, start: int, size: int) -> bytes:
-    """In a thread: at least one byte, unless the file ends there."""
-    return os.pread(descriptor, size, start)
 
 
 class SmallFiles:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from random import getrandbits
 from typing import Any, Protocol, TypeVar
 
@@ -46,6 +47,28 @@ class ResponseBody(Protocol):
     async def send(self, chunk: bytes) -> bool:
         """Send a piece once there is credit. False: the response has not begun, is over, or has no reader any more."""
 
+    def takes_file(self, size: int) -> bool:
+        """Whether the kernel can send the next `size` bytes to the client from a file."""
+
+    async def send_file(self, file: int, span: tuple[int, int], threads: ThreadPoolExecutor) -> bool:
+        """Have the kernel send a part of an open file, and close it. False as for `send`; OSError if it cannot be read.
+
+        `threads` read what is not in memory.
+        """
+
+
+class RequestBody(Protocol):
+    """The request body of a call, for a binding that takes it past the engine (engine/calls/direct_body.py)."""
+
+    def divert(self) -> int | None:
+        """Take what comes from now on. How many bytes the worker gets before; None: it gets all of them."""
+
+    async def read(self) -> bytes:
+        """The next bytes; b"" at the end."""
+
+    def stop(self) -> None:
+        """The rest is not wanted."""
+
 
 class Local(Closable, Protocol):
     """Per-call state of a binding, made from the scope of the call."""
@@ -72,6 +95,7 @@ class CallScope:
         "ops",
         "others",
         "pending",
+        "request",
         "response",
         "session",
         "spans",
@@ -79,9 +103,16 @@ class CallScope:
         "version",
     )
 
-    def __init__(self, version: Version, hops: int = 0, response: ResponseBody | None = None) -> None:
+    def __init__(
+        self,
+        version: Version,
+        hops: int = 0,
+        response: ResponseBody | None = None,
+        request: RequestBody | None = None,
+    ) -> None:
         self.version = version
         self.response = response
+        self.request = request
         self.hops = hops  # workers in the chain before this call: loops end at a limit
         self.others = ""  # members of CDN-Loop that other nodes wrote (loops.py)
         self.external = 0  # subrequests so far: fetches
@@ -162,7 +193,7 @@ class CallScope:
     def close(self) -> None:
         """The call is over: cancel its ops and close its resources."""
         self.is_over = True
-        self.response = None  # breaks a reference cycle that only the garbage collector could free
+        self.response = self.request = None  # breaks reference cycles that only the garbage collector could free
         pending, self.pending = self.pending, {}
         for task in pending.values():
             if task is not None:

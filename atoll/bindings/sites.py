@@ -31,7 +31,9 @@ class Sites:
         self._made: dict[str, SiteApp] = {}
 
     def find(self, host: bytes | None) -> SiteApp | None:
-        kind = self._kinds.get(host) if host is not None else None
+        if host is None:
+            return None
+        kind = self._kinds.get(host) or self._kinds.get(b"*." + host.partition(b".")[2])
         if kind is None:
             return None
         if kind not in self._made:

@@ -140,11 +140,13 @@ def _wanted(client: Client, where: str, version: str | None) -> list[dict[str, A
 def tell_lost_secrets(client: Client, name: str, base: dict[str, Any], made: dict[str, Any]) -> None:
     """Warn if a new version lacks secrets that were set in the newest version before it: an upload builds on the
     active version."""
+    from atoll.cli.client import segment
+
     if base["active"]:
         return
     where = _at(name)
     old, new = (
-        {each["name"]: each["updated_at"] for each in client.all(f"{where}/versions/{id}/secrets", "secrets")}
+        {each["name"]: each["updated_at"] for each in client.all(f"{where}/versions/{segment(id)}/secrets", "secrets")}
         for id in (base["id"], made["id"])
     )
     lost = [secret for secret, at in old.items() if new.get(secret, "") < at]

@@ -11,7 +11,7 @@ from atoll.front.peer import Peer
 
 
 class Endpoint:
-    __slots__ = ("is_lost", "is_write_paused", "peer", "transport")
+    __slots__ = ("is_lost", "is_write_paused", "peer", "touched", "transport")
 
     transport: asyncio.Transport
     peer: Peer
@@ -19,6 +19,7 @@ class Endpoint:
     def __init__(self) -> None:
         self.is_lost = False
         self.is_write_paused = False  # the write buffer is full
+        self.touched = 0.0  # time of the last relevant event, for the timeouts
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         raise NotImplementedError

@@ -8,6 +8,8 @@ that, the connection is cut, so that the client sees that the response is incomp
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 from atoll.errors import Failure
@@ -26,6 +28,7 @@ from atoll.front.http1 import (
     response_head,
     told_length,
 )
+from atoll.front.kernel_send import KernelSend
 from atoll.front.pages import error_page
 from atoll.front.shared import PoolCall, Shared
 from atoll.holdings import SMALL_WINDOW
@@ -208,6 +211,28 @@ class ClientExchange:
                 chunk = LAST_CHUNK
         if chunk:
             self.shared.send(connection, chunk)
+
+    @property
+    def is_streaming(self) -> bool:
+        return self.state == STREAMING
+
+    def takes_file(self, size: int) -> bool:
+        """Whether the kernel can send the next `size` bytes of the body from a file: there is no TLS, no chunk."""
+        if self.state != STREAMING or self.left < size:
+            return False
+        transport = self.connection.transport
+        return transport.get_extra_info("sslcontext") is None and transport.get_extra_info("socket") is not None
+
+    def send_file(
+        self,
+        file: int,
+        span: tuple[int, int],
+        threads: ThreadPoolExecutor,
+        ended: Callable[[BaseException | None], None],
+    ) -> KernelSend:
+        """Have the kernel send a part of the body, if `takes_file`. The rest may follow as usual."""
+        self.left -= span[1] - span[0]
+        return KernelSend(self, file, span, threads, ended)
 
     def sent_past(self) -> None:
         """The kernel has sent the whole body."""

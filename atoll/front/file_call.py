@@ -1,9 +1,8 @@
 """A file on its way to a caller: the PoolCall of an asset that is not in memory.
 
-To a client without TLS the kernel sends it (sendfile) through a second descriptor of its socket, once the transport has
-sent the head of the response. Every other caller gets it in pieces under credit, like the body of a worker. Neither way
-waits for a disk on the event loop: bytes that are not in memory are read by a thread first. The descriptors are closed
-when the call ends, for whatever reason, and never while a thread uses them.
+To a client without TLS the kernel sends it (kernel_send.py). Every other caller gets it in pieces under credit, like
+the body of a worker. Neither way waits for a disk on the event loop: bytes that are not in memory are read by a thread
+first. The descriptor is closed when the call ends, for whatever reason, and never while a thread uses it.
 """
 
 from __future__ import annotations
@@ -12,20 +11,20 @@ import asyncio
 import logging
 import os
 from concurrent.futures import ThreadPoolExecutor
-from typing import Final, cast
+from functools import partial
+from typing import Final
 
-from atoll.asset_files.reading import WARM, is_warm, open_file, read_now, read_some
+from atoll.asset_files.reading import open_file
 from atoll.assets.messages import FileAnswer
 from atoll.engine.calls.call import CallListener
 from atoll.errors import Failure
-from atoll.front.exchange import STREAMING, ClientExchange
-from atoll.front.line import ClientLine
+from atoll.front.exchange import ClientExchange
+from atoll.front.kernel_send import KernelSend
+from atoll.warm_files import read_now, read_some
 from atoll.wire.generated import CHUNK, WINDOW, ErrorCode
 
 log = logging.getLogger("atoll.front")
 
-STEP: Final = 512 << 10  # bytes that the kernel sends in one turn of the event loop
-LONGEST_WAIT: Final = 0.25  # seconds between two looks at a transport that still sends an earlier response
 MISSING: Final = "an asset of this version cannot be read"
 
 
@@ -52,8 +51,8 @@ class Answered:
 
 class FileCall(Answered):
     __slots__ = (
-        "_at", "_block", "_caller", "_credit", "_end", "_exchange", "_file", "_is_busy", "_is_pumping", "_is_watched",
-        "_loop", "_place", "_socket", "_status", "_threads", "_wait", "within",
+        "_at", "_block", "_caller", "_credit", "_end", "_file", "_is_busy", "_is_pumping", "_loop", "_place",
+        "_sending", "_status", "_threads", "within",
     )  # fmt: skip
 
     def __init__(
@@ -70,11 +69,7 @@ class FileCall(Answered):
         self._file = -1
         self._is_busy = False  # a thread uses the descriptor
         self._is_pumping = False
-        # of a file that the kernel sends
-        self._exchange: ClientExchange | None = None
-        self._socket = -1
-        self._is_watched = False
-        self._wait = 0.002
+        self._sending: KernelSend | None = None  # has the descriptor
         self.within: object = None
 
     def begin(self) -> None:
@@ -85,7 +80,7 @@ class FileCall(Answered):
 
     def grant(self, amount: int) -> None:
         self._credit += amount
-        if not self._is_pumping and not self._is_busy and self._exchange is None:
+        if not self._is_pumping and not self._is_busy and self._sending is None:
             self._pump()
 
     def cancel(self) -> None:
@@ -114,8 +109,10 @@ class FileCall(Answered):
         caller.on_response(self._status, length + self._block, b"", False)
         if self._caller is None:
             return
-        if isinstance(caller, ClientExchange) and self._can_send(caller):
-            self._loop.call_soon(self._send)  # the transport writes the head at the end of this turn
+        if isinstance(caller, ClientExchange) and caller.takes_file(self._end - self._at):
+            file, self._file = self._file, -1
+            span = (self._at, self._end)
+            self._sending = caller.send_file(file, span, self._threads, partial(self._sent, caller))
         else:
             self._pump()
 
@@ -127,16 +124,12 @@ class FileCall(Answered):
             caller.on_failure(Failure(ErrorCode.STORAGE, MISSING))
 
     def _release(self) -> None:
-        """Close the descriptors of a call that is over."""
-        if self._is_watched:
-            self._is_watched = False
-            self._loop.remove_writer(self._socket)
-        if self._is_busy:
-            return
-        for descriptor in (self._file, self._socket):
-            if descriptor >= 0:
-                os.close(descriptor)
-        self._file = self._socket = -1
+        """Close the descriptor of a call that is over."""
+        if self._sending is not None:
+            self._sending.cancel()
+        if self._file >= 0 and not self._is_busy:
+            os.close(self._file)
+            self._file = -1
 
     # In pieces
 
@@ -186,76 +179,12 @@ class FileCall(Answered):
 
     # By the kernel
 
-    def _can_send(self, exchange: ClientExchange) -> bool:
-        """Prepare to send past the transport; False if there is TLS in between."""
-        transport = exchange.connection.transport
-        socket = transport.get_extra_info("socket")
-        if exchange.state != STREAMING or transport.get_extra_info("sslcontext") is not None or socket is None:
-            return False
-        self._socket = os.dup(socket.fileno())
-        self._exchange = exchange
-        exchange.sends_file = True
-        exchange.shared.flush()
-        return True
-
-    def _send(self) -> None:
-        exchange = self._exchange
-        if self._caller is None or exchange is None:
-            self._release()
+    def _sent(self, exchange: ClientExchange, error: BaseException | None) -> None:
+        if error is not None:
+            self._fail(error)
             return
-        if exchange.connection.transport.get_write_buffer_size():
-            self._wait = min(2 * self._wait, LONGEST_WAIT)  # a client that is slow to read what came before
-            self._loop.call_later(self._wait, self._send)
-            return
-        count = min(STEP, self._end - self._at)
-        if not is_warm(self._file, self._at, count):
-            self._is_busy = True
-            self._watch(False)
-            future = self._loop.run_in_executor(self._threads, read_some, self._file, self._at, WARM)
-            future.add_done_callback(self._warmed)
-            return
-        self._send_warm(exchange, count)
-
-    def _warmed(self, future: asyncio.Future[bytes]) -> None:
-        self._is_busy = False
-        if self._caller is None or self._exchange is None:
-            self._release()
-        elif future.cancelled() or future.exception() is not None or not future.result():
-            self._fail(None if future.cancelled() else future.exception() or OSError("it is shorter than it was"))
-        else:
-            self._send_warm(self._exchange, min(len(future.result()), self._end - self._at))
-
-    def _send_warm(self, exchange: ClientExchange, count: int) -> None:
-        try:
-            sent = os.sendfile(self._socket, self._file, self._at, count)
-        except BlockingIOError:
-            self._watch(True)
-            return
-        except OSError as error:
-            if not isinstance(error, ConnectionError):
-                log.error("the asset %s cannot be sent: %s", self._place, error)
-            exchange.connection.cut()
-            self.cancel()
-            return
-        self._at += sent
-        cast(ClientLine, exchange.connection).touched = exchange.shared.now
-        if not sent:  # the file ends early: the client must see that the response is incomplete
-            self._fail(OSError("it is shorter than it was"))
-        elif self._at < self._end:
-            self._watch(True)
-        else:
-            self._caller = None
-            self._release()
-            exchange.sent_past()
-
-    def _watch(self, wanted: bool) -> None:
-        """Continue when the socket can take more."""
-        if wanted is not self._is_watched:
-            self._is_watched = wanted
-            if wanted:
-                self._loop.add_writer(self._socket, self._send)
-            else:
-                self._loop.remove_writer(self._socket)
+        self._caller = None
+        exchange.sent_past()
 
 
 DONE: Final = Answered()

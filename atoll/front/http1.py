@@ -210,7 +210,7 @@ def check_block(block: bytes, base: str) -> tuple[bytes, bool]:
     The returned block lacks cookies that workers of a node with this base domain may not set.
     """
     checked, dated = checked_block(block, base)
-    if checked is block and len(block) <= MAX_KNOWN_BLOCK:
+    if len(block) <= MAX_KNOWN_BLOCK and HAS_DOMAIN.search(block) is None:
         if len(known_blocks) >= MAX_KNOWN_BLOCKS:
             known_blocks.clear()
         known_blocks[block] = dated

@@ -38,7 +38,7 @@ LINGER_SECONDS: Final = 2.0
 class ClientLine(Endpoint):
     __slots__ = (
         "buffer", "counted", "exchange", "framing", "is_busy", "is_closing", "is_held", "is_noted", "is_reading",
-        "is_waiting", "reads_little", "served", "shared", "touched", "unsent",
+        "is_waiting", "reads_little", "served", "shared", "unsent",
     )  # fmt: skip
 
     def __init__(self, shared: Shared) -> None:
@@ -47,7 +47,6 @@ class ClientLine(Endpoint):
         self.shared = shared
         self.framing = Framing()
         self.buffer = bytearray()
-        self.touched = 0.0  # time of the last relevant event, for the timeouts
         self.unsent = 0  # size of the write buffer when the client last read from it
         self.is_busy = False  # False: idle, the next byte starts a head
         self.is_waiting = False  # for a step in a later turn of the event loop

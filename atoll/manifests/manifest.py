@@ -81,7 +81,8 @@ class Manifest(NamedTuple):
     quotas: Mapping[str, BindingQuota] = {}
     admin: Callable[[Any, Any], list[Any]] | None = None  # (the Binding, AuditLog) -> its Routes of the control API
     commands: Mapping[str, CommandGroup] = {}
-    hosts: Callable[[Any], tuple[str, ...]] = _no_hosts  # (Settings) -> hosts of the node on which `site` answers
+    # (Settings) -> hosts of the node on which `site` answers; `*.a.b`: all directly below a.b, which must be one itself
+    hosts: Callable[[Any], tuple[str, ...]] = _no_hosts
     site: Callable[[Any], Any] | None = None  # (the Binding) -> an ASGI application; it authenticates its callers
     # folders in the data folder whose files never change once they are there: backups link to them
     fixed_files: tuple[str, ...] = ()

@@ -27,6 +27,14 @@ export default {
       return new Response("put");
     }
     if (pathname === "/stream") return new Response((await env.R2.get("large")).body);
+    if (pathname === "/read") {
+      const sizes = await many(count, async () => (await (await env.R2.get("large")).arrayBuffer()).byteLength);
+      return new Response(`${sizes.reduce((sum, size) => sum + size, 0)}`);
+    }
+    if (pathname === "/upload") {
+      await env.R2.put(`upload:${last++ % 50}`, request.body);
+      return new Response("put");
+    }
     return new Response("no such operation", { status: 404 });
   },
 };

@@ -139,7 +139,7 @@ def test_a_file_that_changes_during_the_upload_is_not_sent(tmp_path: Path) -> No
     (tmp_path / "a.txt").write_text("before")
     files = local_files(tmp_path)
     (tmp_path / "a.txt").write_text("after!")
-    with pytest.raises(Failed, match="changed while it was uploaded"):
+    with pytest.raises(Failed, match="was changed: it no longer has the hash"):
         list(content_of(files, lambda size: None))
     (tmp_path / "a.txt").unlink()
     with pytest.raises(Failed, match="cannot be read any more"):

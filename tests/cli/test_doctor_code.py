@@ -69,9 +69,9 @@ def test_the_engine_finds_what_reading_the_code_cannot(tmp_path: Path) -> None:
 
 
 def test_a_flag_for_a_missing_feature_is_an_error(tmp_path: Path) -> None:
-    folder = written(tmp_path, "fine", 'compatibility_flags = ["enable_ctx_exports"]\n')
+    folder = written(tmp_path, "fine", 'compatibility_flags = ["rtti_api"]\n')
     (error,) = [check for check in doctor(folder, "--no-sandbox", code=1) if check["level"] == "error"]
-    assert error["text"] == "`compatibility_flags` `enable_ctx_exports` is not supported: there is no `ctx.exports`"
+    assert error["text"] == "`compatibility_flags` `rtti_api` is not supported: there is no module workerd:rtti"
 
 
 def test_each_ignored_field_is_reported_once_by_build_deploy_and_doctor(atoll: Atoll, tmp_path: Path) -> None:

@@ -60,7 +60,6 @@ CALLS = [
     "queues pause cli-json-jobs",
     "queues resume cli-json-jobs",
     "queues purge cli-json-jobs --yes",
-    "queues delete cli-json-jobs --yes",
     "kv create cli-json-space",
     "kv namespaces",
     "kv put cli-json-space key value",
@@ -78,10 +77,23 @@ CALLS = [
     "r2 object list cli-json-bucket",
     "r2 upload cli-json-bucket made --prefix made/",
     "r2 object delete cli-json-bucket key",
+    "r2 bucket public enable cli-json-bucket --yes",
+    "r2 bucket public get cli-json-bucket",
+    "r2 bucket public disable cli-json-bucket",
+    "r2 bucket cors set cli-json-bucket --file cors.json",
+    "r2 bucket cors list cli-json-bucket",
+    "r2 bucket cors delete cli-json-bucket",
+    "r2 bucket lifecycle add cli-json-bucket old --expire-days 1",
+    "r2 bucket lifecycle list cli-json-bucket",
+    "r2 bucket lifecycle remove cli-json-bucket old",
+    "r2 bucket notification create cli-json-bucket --event-type object-create --queue cli-json-jobs",
+    "r2 bucket notification delete cli-json-bucket {id}",
+    "r2 bucket notification list cli-json-bucket",
     "r2 credentials create backup",
     "r2 credentials delete {access_key_id}",
     "r2 credentials list",
     "r2 bucket delete cli-json-bucket --force --yes",
+    "queues delete cli-json-jobs --yes",
     "backup all.tar",
     "restore all.tar --data restored",
     "token list",
@@ -116,7 +128,7 @@ def test_every_command_has_the_option(name: str) -> None:
 
 def command_of(call: str) -> str:
     words = f"atoll {call}".split()
-    return next(name for size in (4, 3, 2) if (name := " ".join(words[:size])) in EVERY_COMMAND)
+    return next(name for size in (5, 4, 3, 2) if (name := " ".join(words[:size])) in EVERY_COMMAND)
 
 
 def test_every_command_prints_json(atoll: Atoll, tmp_path: Path) -> None:
@@ -125,6 +137,9 @@ def test_every_command_prints_json(atoll: Atoll, tmp_path: Path) -> None:
     (tmp_path / "atoll.toml").write_text(CONFIG)
     (tmp_path / "w.js").write_text(WORKER)
     (tmp_path / "secrets.json").write_text('{"ONE": "1"}')
+    (tmp_path / "cors.json").write_text(
+        '{"rules": [{"allowed": {"origins": ["https://a.example"], "methods": ["GET"]}}]}'
+    )
     (tmp_path / "lines").write_text('{"key":"a","value":"b"}\n')
     answer: Any = None
     for call in CALLS:

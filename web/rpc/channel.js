@@ -102,15 +102,21 @@ export class Channel {
   }
 
   async #receive() {
-    while ([...this.#sessions.values()].some((session) => session.expects)) {
-      const { meta, body } = await receiveMessages({});
-      let at = 0;
-      for (const [number, kind, id, target, path, size] of meta.m) {
-        const bytes = body.subarray(at, (at += size));
-        this.#sessions.get(number)?.receive(kind, id, target, path, bytes);
-      }
+    try {
+      while ([...this.#sessions.values()].some((session) => session.expects)) this.#dispatch(await receiveMessages({}));
+    } catch (error) {
+      // The op was refused: too many are under way, or the worker's memory is full.
+      for (const session of [...this.#sessions.values()]) session.end(error);
     }
     this.#isReceiving = false;
+  }
+
+  #dispatch({ meta, body }) {
+    let at = 0;
+    for (const [number, kind, id, target, path, size] of meta.m) {
+      const bytes = body.subarray(at, (at += size));
+      this.#sessions.get(number)?.receive(kind, id, target, path, bytes);
+    }
   }
 
   /** The call is over. */

@@ -205,6 +205,14 @@ export class Session {
   // --- from the other end ---
 
   receive(kind, id, target, path, bytes) {
+    try {
+      this.#receive(kind, id, target, path, bytes);
+    } catch {
+      this.end(brokenRules());
+    }
+  }
+
+  #receive(kind, id, target, path, bytes) {
     if (kind === "c" || kind === "g") this.#receiveCall(id, target, path, kind === "c" ? bytes : null);
     else if (id === MAIN && (kind === "r" || kind === "t")) this.end(brokenRules()); // that answer does not come this way
     else if (kind === "r") this.answered(id, bytes, target === 1);
@@ -274,7 +282,10 @@ export class Session {
     }
     this.answer(id, read, running).then(
       (written) => written !== null && this.channel.post(this, "r", id, written.isKept ? 1 : 0, [], written.bytes),
-      (error) => this.channel.post(this, "t", id, 0, [], encodeText(JSON.stringify(describeThrown(error)))),
+      (error) => {
+        const described = { ...describeThrown(error), stack: undefined };
+        this.channel.post(this, "t", id, 0, [], encodeText(JSON.stringify(described)));
+      },
     );
   }
 

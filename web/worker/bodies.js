@@ -10,6 +10,7 @@ export class IncomingBody {
   #error = undefined;
   #reader = null; // { resolve, reject } of the pending read
   #head;
+  #taken = 0; // bytes that were read
 
   /** `head` is that of the request. */
   constructor(call, head = "") {
@@ -47,6 +48,14 @@ export class IncomingBody {
       this.#ended = false; // it ends when the last byte is sent
       this.#reader = { resolve, reject };
     });
+  }
+
+  /** Reads until the worker has got `count` bytes since the start. What follows comes no more: Python has it. */
+  async readUpTo(count) {
+    const chunks = [];
+    while (this.#taken < count) chunks.push(await this.read());
+    this.#ended = true;
+    return concat(chunks);
   }
 
   /** The worker does not read the rest. */
@@ -91,6 +100,7 @@ export class IncomingBody {
 
   #take() {
     const chunk = this.#chunks.shift();
+    this.#taken += chunk.byteLength;
     native.tookBody(this.#call, chunk.byteLength);
     return chunk;
   }

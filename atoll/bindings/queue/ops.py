@@ -68,6 +68,22 @@ class QueueBinding(Binding):
             await refuse_one_more(self.store, tenant)
         await self.store.ensure(tenant, name)
 
+    # For other bindings of the node
+
+    async def knows(self, tenant: str, queue: str) -> bool:
+        return await self.store.find(tenant, queue) is not None
+
+    async def deliver(self, tenant: str, queue: str, bodies: Sequence[bytes]) -> bool:
+        """Store JSON messages; False if there is no such queue. QueueOverQuota if they have no room."""
+        found = await self.store.find(tenant, queue)
+        if found is None:
+            return False
+        try:
+            await self.store.send(found.id, [NewMessage("json", body, 0) for body in bodies])
+        except NoQueue:
+            return False
+        return True
+
     @op("queue.send")
     async def send(self, call: OpCall) -> Reply:
         """Store the messages whose bytes are in the body, one after the other."""

@@ -135,7 +135,7 @@ class R2Api:
                 R2Completion, ObjectAnswer,
             ),
         ]  # fmt: skip
-        return [_told(route) for route in routes]
+        return [told(route) for route in routes]
 
     # Buckets
 
@@ -265,14 +265,19 @@ class R2Api:
         return json_answer(_object(await self._store.complete(place, key, body.upload_id, parts)))
 
     async def _place(self, request: Request) -> BucketPlace:
-        place = BucketPlace(caller_of(request).tenant, request.path_params["bucket"])
-        if not await self._store.exists(place):
-            hint = "GET /api/r2 lists the buckets; POST /api/r2 creates one"
-            raise Refused(ApiCode.NOT_FOUND, f"there is no bucket `{place.bucket[:80]}`", hint)
-        return place
+        return await existing_place(self._store, request)
 
 
-def _told(route: Route) -> Route:
+async def existing_place(store: ObjectStore, request: Request) -> BucketPlace:
+    """The bucket that a request names. Refused if the caller's tenant has none of that name."""
+    place = BucketPlace(caller_of(request).tenant, request.path_params["bucket"])
+    if not await store.exists(place):
+        hint = "GET /api/r2 lists the buckets; POST /api/r2 creates one"
+        raise Refused(ApiCode.NOT_FOUND, f"there is no bucket `{place.bucket[:80]}`", hint)
+    return place
+
+
+def told(route: Route) -> Route:
     """The route, with errors of R2 as errors of the API."""
     endpoint = route.endpoint
 

@@ -13,6 +13,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
+from atoll.bindings.r2.around.cli import bucket_at, cors, lifecycle, notification, public
 from atoll.cli.options import json_option, node_options
 from atoll.cli.talk import ask_first, done, echo, fail, say, show_json, show_table, shown_time, write_raw
 from atoll.plain import plain_line
@@ -41,7 +42,7 @@ def r2() -> None:
 
 @r2.group()
 def bucket() -> None:
-    """Create, list and delete buckets."""
+    """Create, list and delete buckets; make them public, set rules and notifications."""
 
 
 @r2.group("object")
@@ -54,10 +55,8 @@ def credentials() -> None:
     """Create, list and delete access keys of the S3 endpoint."""
 
 
-def _at(bucket: str, *rest: str) -> str:
-    from atoll.cli.client import segment
-
-    return "/".join(["/api/r2", segment(bucket), *(segment(part) for part in rest)])
+for group in (public, cors, lifecycle, notification):
+    bucket.add_command(group)
 
 
 def _object_at(kind: str, place: str) -> tuple[str, str]:
@@ -65,7 +64,7 @@ def _object_at(kind: str, place: str) -> tuple[str, str]:
     name, _, key = place.partition("/")
     if not name or not key:
         fail(f"`{place}` names no object", f"write {PLACE}, as photos/cat.jpg")
-    return _at(name, kind, key), key
+    return bucket_at(name, kind, key), key
 
 
 # Buckets
@@ -102,7 +101,7 @@ def create_bucket(client: Client, name: str, as_json: bool) -> None:
 @json_option
 def bucket_info(client: Client, name: str, as_json: bool) -> None:
     """Show how much a bucket holds."""
-    facts = client.get(_at(name))
+    facts = client.get(bucket_at(name))
     if as_json:
         show_json(facts)
         return
@@ -119,9 +118,9 @@ def bucket_info(client: Client, name: str, as_json: bool) -> None:
 def delete_bucket(client: Client, name: str, force: bool, yes: bool, as_json: bool) -> None:
     """Delete a bucket. One that has objects is deleted only with --force."""
     if force and not yes:
-        facts = client.get(_at(name))
+        facts = client.get(bucket_at(name))
         ask_first(f"Delete {name} with {facts['objects']:,} objects on {client.target.api}?", yes)
-    client.delete(_at(name) + ("?force=true" if force else ""))
+    client.delete(bucket_at(name) + ("?force=true" if force else ""))
     done(f"deleted {name}", as_json, deleted=name)
 
 
@@ -136,7 +135,7 @@ def delete_bucket(client: Client, name: str, force: bool, yes: bool, as_json: bo
 @json_option
 def list_objects(client: Client, name: str, prefix: str, limit: int, as_json: bool) -> None:
     """List objects: size, time and key. Control characters in keys are shown as escapes."""
-    found = client.all(_at(name, "objects"), "objects", most=limit or None, prefix=prefix)
+    found = client.all(bucket_at(name, "objects"), "objects", most=limit or None, prefix=prefix)
     if as_json:
         show_json(found)
         return
@@ -233,7 +232,7 @@ def delete_objects(client: Client, name: str, keys: tuple[str, ...], as_json: bo
     """Delete objects."""
     deleted = 0
     for first in range(0, len(keys), 1000):
-        deleted += client.post(_at(name, "delete"), list(keys[first : first + 1000]))["deleted"]
+        deleted += client.post(bucket_at(name, "delete"), list(keys[first : first + 1000]))["deleted"]
     done(f"deleted {deleted} of {len(keys)} objects", as_json, deleted=deleted)
 
 
@@ -319,7 +318,7 @@ def _send_file(client: Client, bucket: str, key: str, path: Path, headers: dict[
         with path.open("rb") as file:
             first = file.read(PART)
             if len(first) < PART:
-                response = client.send("PUT", _at(bucket, "objects", key), first, headers)
+                response = client.send("PUT", bucket_at(bucket, "objects", key), first, headers)
                 stored: dict[str, Any] = json.loads(response.read())
                 return stored
             return _send_parts(client, bucket, key, _parts(first, file), headers)
@@ -337,7 +336,7 @@ def _parts(first: bytes, file: IO[bytes]) -> Iterator[bytes]:
 def _send_parts(
     client: Client, bucket: str, key: str, parts: Iterator[bytes], headers: dict[str, str]
 ) -> dict[str, Any]:
-    at = _at(bucket, "uploads", key)
+    at = bucket_at(bucket, "uploads", key)
     upload_id = json.loads(client.send("POST", at, b"", headers).read())["upload_id"]
     try:
         sent = []
@@ -345,7 +344,9 @@ def _send_parts(
             query: dict[str, object] = {"upload_id": upload_id, "part": number}
             response = client.send("PUT", at, part, {"Content-Type": "application/octet-stream"}, query)
             sent.append(json.loads(response.read()))
-        stored: dict[str, Any] = client.post(_at(bucket, "complete", key), {"upload_id": upload_id, "parts": sent})
+        stored: dict[str, Any] = client.post(
+            bucket_at(bucket, "complete", key), {"upload_id": upload_id, "parts": sent}
+        )
         return stored
     except BaseException:
         with suppress(click.ClickException):  # the first error counts

@@ -16,7 +16,7 @@ from atoll.bindings.r2.conditions import ALWAYS, OnlyIf
 from atoll.bindings.r2.files import ContentFiles, write_all
 from atoll.bindings.r2.limits import bad_digest
 from atoll.bindings.r2.rows import ContentPlace
-from atoll.bindings.r2.store import Checksum, ObjectMeta, PartFacts, StoredObject
+from atoll.bindings.r2.store import Checksum, ObjectMeta, OpenFile, PartFacts, StoredObject
 from atoll.errors import InvalidArgument
 
 INLINE = 64 << 10  # bytes: smaller content is in the index, larger content in a file
@@ -203,6 +203,8 @@ class DiskContent:
 class MemoryReader:
     """Small content, which was read with its object."""
 
+    left_in_file = 0
+
     def __init__(self, body: bytes) -> None:
         self._body = body
         self.left = len(body)
@@ -211,6 +213,9 @@ class MemoryReader:
         piece, self._body = self._body[:most], self._body[most:]
         self.left = len(self._body)
         return piece
+
+    async def open_file(self) -> OpenFile:
+        raise AssertionError("small content is not in a file")
 
     def close(self) -> None:
         self._body = b""
@@ -238,16 +243,32 @@ class DiskReader:
     def left(self) -> int:
         return self._end - self._at
 
+    @property
+    def left_in_file(self) -> int:
+        return max(min(self._end - self._at, self._place.part_size - self._at % self._place.part_size), 0)
+
     async def read(self, most: int) -> bytes:
-        number, offset = self._at // self._place.part_size + 1, self._at % self._place.part_size
-        length = min(most, self._end - self._at, self._place.part_size - offset)
+        length = min(most, self.left_in_file)
         if length <= 0:
             return b""
-        if self._segment[0] != number:
-            self._segment = (number, self._file_of(self._place.content, number))
-        piece = await self._files.run(self._files.read, self._segment[1], offset, length)
+        file, offset = self._current()
+        piece = await self._files.read(file, offset, length)
         self._at += len(piece)
         return piece
+
+    async def open_file(self) -> OpenFile:
+        length = self.left_in_file
+        file, offset = self._current()
+        opened = await self._files.open(file, offset, offset + length)
+        self._at += length
+        return opened
+
+    def _current(self) -> tuple[int, int]:
+        """The file of the next byte, and where it is in it."""
+        number, offset = self._at // self._place.part_size + 1, self._at % self._place.part_size
+        if self._segment[0] != number:
+            self._segment = (number, self._file_of(self._place.content, number))
+        return self._segment[1], offset
 
     def close(self) -> None:
         self._at = self._end

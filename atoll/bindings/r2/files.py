@@ -20,7 +20,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
+from atoll.bindings.r2.store import OpenFile
 from atoll.errors import StorageFailed
+from atoll.warm_files import is_warm, open_warm
 
 T = TypeVar("T")
 
@@ -48,6 +50,7 @@ class ContentFiles:
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="r2")
         for name in (UNFINISHED, OBJECTS):
             (folder / name).mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._objects = os.open(folder / OBJECTS, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
 
     async def run(self, act: Callable[..., T], *args: object) -> T:
         """Run `act` in a thread to its end, even if the caller is cancelled: it uses a descriptor of the caller."""
@@ -61,6 +64,33 @@ class ContentFiles:
             raise
         except OSError as error:
             raise self._failure(error) from None
+
+    async def open(self, number: int, start: int, end: int) -> OpenFile:
+        """A part of a file, open for reading. If the caller is cancelled, it is closed."""
+        descriptor = open_warm(self._objects, _name(number))
+        if descriptor >= 0:
+            return OpenFile(descriptor, start, end, self._threads)
+        future = asyncio.get_running_loop().run_in_executor(self._threads, self._open, number)
+        try:
+            return OpenFile(await asyncio.shield(future), start, end, self._threads)
+        except asyncio.CancelledError:
+            future.add_done_callback(_close_opened)
+            raise
+        except OSError as error:
+            raise self._failure(error) from None
+
+    async def read(self, number: int, offset: int, length: int) -> bytes:
+        """Part of a file. It is opened for each piece, so a slow reader holds no descriptor."""
+        descriptor = open_warm(self._objects, _name(number))
+        if descriptor >= 0:
+            try:
+                if is_warm(descriptor, offset, length) and (piece := os.pread(descriptor, length, offset)):
+                    return piece
+            except OSError as error:
+                raise self._failure(error) from None
+            finally:
+                os.close(descriptor)
+        return await self.run(self._read, number, offset, length)
 
     def post(self, act: Callable[..., object], *args: object) -> None:
         """Run `act` in a thread without waiting for it."""
@@ -77,6 +107,7 @@ class ContentFiles:
 
     def close(self) -> None:
         self._threads.shutdown()
+        os.close(self._objects)
 
     # In a thread
 
@@ -114,9 +145,8 @@ class ContentFiles:
             except OSError as error:  # the disk became read-only: the next start cleans up
                 log.warning("a file of R2 cannot be removed: %s", error)
 
-    def read(self, number: int, offset: int, length: int) -> bytes:
-        """Part of a file. It is opened for each piece, so a slow reader holds no descriptor."""
-        descriptor = os.open(self.path(number), os.O_RDONLY | os.O_CLOEXEC)
+    def _read(self, number: int, offset: int, length: int) -> bytes:
+        descriptor = self._open(number)
         try:
             piece = os.pread(descriptor, length, offset)
         finally:
@@ -124,6 +154,9 @@ class ContentFiles:
         if not piece:
             raise FileNotFoundError(errno.ENOENT, "a file of R2 is shorter than it was", str(self.path(number)))
         return piece
+
+    def _open(self, number: int) -> int:
+        return os.open(self.path(number), os.O_RDONLY | os.O_CLOEXEC)
 
     def remove(self, numbers: Iterable[int]) -> None:
         for number in numbers:
@@ -147,6 +180,16 @@ class ContentFiles:
 
     def numbers_in(self, shard: Path, older_than: float) -> list[int]:
         return [number for number in _numbers(shard) if self.path(number).stat().st_mtime < older_than]
+
+
+def _close_opened(future: asyncio.Future[int]) -> None:
+    if not future.cancelled() and future.exception() is None:
+        os.close(future.result())
+
+
+def _name(number: int) -> bytes:
+    """The path of a file below the folder of all objects."""
+    return b"%02x/%016x" % (number & 0xFF, number)
 
 
 def _numbers(folder: Path) -> Iterator[int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from atoll.manifests.manifest import MB, BindingQuota, BindingSetting, CommandGroup, Facts, Manifest
 
@@ -10,40 +10,64 @@ if TYPE_CHECKING:
     from atoll.api.admin import AdminTools
     from atoll.api.routes import Route
     from atoll.bindings.base import Binding, Need
+    from atoll.bindings.r2.around.notifications import MessageSink
     from atoll.bindings.services import Services
     from atoll.config import Settings
 
 
 def make(services: Services, need: Need) -> Binding:
+    from atoll.bindings.r2.around.lifecycle import Lifecycle
+    from atoll.bindings.r2.around.notifications import Notifications
+    from atoll.bindings.r2.around.parts import Around
+    from atoll.bindings.r2.around.public import PublicBuckets
+    from atoll.bindings.r2.around.settings import BucketSettings
     from atoll.bindings.r2.credentials import Credentials
     from atoll.bindings.r2.ops import R2
     from atoll.bindings.r2.sqlite import SqliteObjects
+    from atoll.public_address import public_address
 
     store = SqliteObjects(services.settings.data)
-    return R2(store, Credentials(store.database, services.seals))
+    settings = BucketSettings(store.database)
+    notifications = Notifications(store.database, settings, cast("MessageSink", need("queue")))
+    store.note, store.noted = notifications.note, notifications.wake
+    lifecycle = Lifecycle(store, settings)
+    lifecycle.start()
+    address = public_address(services.settings, services.settings.port)
+    public = PublicBuckets(store.database, public_domain(services.settings), address)
+    around = Around(settings, public, lifecycle, notifications)
+    return R2(store, Credentials(store.database, services.seals), around)
 
 
 def admin(binding: Binding, tools: AdminTools) -> list[Route]:
     from atoll.bindings.r2.admin import R2Api
+    from atoll.bindings.r2.around.api import BucketApi
     from atoll.bindings.r2.credentials_api import CredentialsApi
     from atoll.bindings.r2.ops import R2
 
     assert isinstance(binding, R2)
     keys = CredentialsApi(binding.credentials, tools.audit, binding.store)
-    return [*R2Api(binding.store, tools.audit).routes(), *keys.routes()]
+    buckets = BucketApi(binding, tools.audit)
+    return [*R2Api(binding.store, tools.audit).routes(), *buckets.routes(), *keys.routes()]
 
 
 def hosts(settings: Settings) -> tuple[str, ...]:
-    name = str(settings.value("s3_host"))
-    return () if name == "off" else (name or f"s3.{settings.base_domain}",)
+    name, domain = str(settings.value("s3_host")), public_domain(settings)
+    s3 = () if name == "off" else (name or f"s3.{settings.base_domain}",)
+    return (*s3, domain, f"*.{domain}") if domain else s3
+
+
+def public_domain(settings: Settings) -> str:
+    """The domain of public buckets; "" if there is none."""
+    name = str(settings.value("r2_public_domain")).lower().strip(".")
+    return "" if name == "off" else name or f"buckets.{settings.base_domain}"
 
 
 def site(binding: Binding) -> object:
     from atoll.bindings.r2.ops import R2
-    from atoll.bindings.r2.s3.endpoint import S3Endpoint
+    from atoll.bindings.r2.sites import R2Site
 
     assert isinstance(binding, R2)
-    return S3Endpoint(binding.store, binding.credentials)
+    return R2Site(binding)
 
 
 MANIFEST = Manifest(
@@ -56,6 +80,13 @@ MANIFEST = Manifest(
             "",
             Facts(
                 "Host on which the S3-compatible endpoint of R2 answers; `off` disables it.", shown="s3.<base domain>"
+            ),
+        ),
+        "r2_public_domain": BindingSetting(
+            "",
+            Facts(
+                "Domain below which public R2 buckets have their hosts; `off` makes none public.",
+                shown="buckets.<base domain>",
             ),
         ),
         "r2_bytes": BindingSetting(
@@ -83,6 +114,8 @@ MANIFEST = Manifest(
                 r"\bGET /api/r2 lists\b": "`atoll r2 bucket list` lists",
                 r"\bPOST /api/r2 creates\b": "`atoll r2 bucket create` creates",
                 r"\bGET /api/r2-credentials lists\b": "`atoll r2 credentials list` lists",
+                r"\bGET /api/r2/([^/\s]+)/lifecycle\b": r"`atoll r2 bucket lifecycle list \1`",
+                r"\bGET /api/r2/([^/\s]+)/notifications\b": r"`atoll r2 bucket notification list \1`",
                 r"\bGET /api/r2/([^/\s]+)/objects\b": r"`atoll r2 object list \1`",
                 r"\badd \?force=true\b": "add --force",
             },

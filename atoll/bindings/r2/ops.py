@@ -34,15 +34,16 @@ from atoll.bindings.r2.store import (
     R2Bound,
     StoredObject,
 )
-from atoll.bindings.r2.transfers import Download, Upload
+from atoll.bindings.r2.transfers import PIECE, Download, Upload
 from atoll.errors import BindingRefused, InvalidArgument, StorageFailed
 
 if TYPE_CHECKING:
     from prometheus_client.metrics_core import Metric
 
+    from atoll.bindings.r2.around.parts import Around
+
 BUCKET_NAME = re.compile(r"[a-z0-9][a-z0-9-]{1,61}[a-z0-9]")
 NAME_RULE = "use 3 to 63 lower-case letters, digits and dashes, not a dash at either end"
-PIECE = 256 << 10  # bytes of one piece of a content that is read
 FIRST = 16 << 10  # bytes of the first, if there are more: most workers pass the rest on without a look at it
 MAX_WRITE = 4 << 20  # bytes of one piece of an upload
 HEX = re.compile(r"[0-9a-f]*")
@@ -80,9 +81,17 @@ class R2(Binding):
     kind = "r2"
     Entry = R2Entry
 
-    def __init__(self, store: ObjectStore, credentials: Credentials, *, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        store: ObjectStore,
+        credentials: Credentials,
+        around: Around,
+        *,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
         self.store = store
         self.credentials = credentials
+        self.around = around
         self._clock = clock
 
     def claim(self, tenant: str, entry: R2Entry) -> str:
@@ -112,6 +121,7 @@ class R2(Binding):
 
     async def forget(self, tenant: str) -> None:
         await self.credentials.forget(tenant)
+        await self.around.notifications.forget(tenant)
 
     async def seal_anew(self) -> None:
         await self.credentials.seal_anew()
@@ -122,6 +132,7 @@ class R2(Binding):
         return await r2_metrics(self.store)
 
     async def close(self) -> None:
+        await self.around.close()
         await self.store.close()
 
     # Reading
@@ -180,10 +191,9 @@ class R2(Binding):
     async def send(self, call: OpCall) -> Reply:
         number, response = call.meta.get("reader"), call.scope.response
         download = call.scope.find(number, Download)
-        piece = call.body
         try:
-            while response is not None and await response.send(piece) and download.left:
-                piece = await download.read(PIECE)
+            if response is not None and await response.send(call.body):
+                await download.send(response)
         finally:
             call.scope.release(number)
         return Reply()
@@ -243,12 +253,21 @@ class R2(Binding):
     async def _begin(
         self, call: OpCall, checksum: Checksum | None, finish: Callable[[ContentUpload], Coroutine[Any, Any, Reply]]
     ) -> Reply:
-        """Store the body of the op, or begin an upload of the length in its meta."""
+        """Store the body of the op, or begin an upload of the length in its meta.
+
+        With `divert` its content is the request body, which is taken past the engine: `before` is how much of it the
+        worker gets and writes itself.
+        """
         length = call.meta.get("length")
         size = limits.checked_size(len(call.body) if length is None else length)
         upload = Upload(self.store.begin(place_of(call), size, checksum), finish)
         if length is not None:
-            return Reply({"upload": call.scope.keep(upload)})
+            answer = {"upload": call.scope.keep(upload)}
+            if call.meta.get("divert") is True and call.scope.request is not None:
+                before = call.scope.request.divert()
+                if before is not None:
+                    answer["before"] = before
+            return Reply(answer)
         try:
             return await upload.finish(call.body)
         finally:
@@ -257,7 +276,8 @@ class R2(Binding):
     @op("r2.write", free=True)
     @named("put")
     async def write(self, call: OpCall) -> Reply:
-        """The next piece of an upload; `ended` marks the last, `cancel` a broken one."""
+        """The next piece of an upload; `ended` marks the last, `cancel` a broken one. After `rest` the diverted request
+        body follows."""
         number = call.meta.get("upload")
         upload = call.scope.find(number, Upload)
         if call.meta.get("cancel") is True:
@@ -266,10 +286,14 @@ class R2(Binding):
         try:
             if len(call.body) > MAX_WRITE:
                 raise InvalidArgument("a piece of the upload is too long")
-            if call.meta.get("ended") is not True:
+            request = call.scope.request
+            if call.meta.get("rest") is True and request is not None:
+                reply = await upload.finish_with(call.body, request)
+            elif call.meta.get("ended") is True:
+                reply = await upload.finish(call.body)
+            else:
                 await upload.write(call.body)
                 return Reply()
-            reply = await upload.finish(call.body)
         except BaseException:
             call.scope.release(number)
             raise

@@ -6,7 +6,7 @@ import { Body, isUnusable, takeBody } from "#web/fetch/body.js";
 import { blobBytes, isBlob } from "#web/file/blob.js";
 import { lengthOfStream, setLength } from "#web/streams/lengths.js";
 import { isReadableStream } from "#web/streams/streams.js";
-import { concat, sourceOfStream } from "#web/worker/bodies.js";
+import { concat, IncomingBody, sourceOfStream } from "#web/worker/bodies.js";
 
 const read = defineOp("r2.read");
 const send = defineOp("r2.send");
@@ -15,6 +15,7 @@ const write = defineOp("r2.write");
 const AT_ONCE = 1 << 20; // bytes: shorter content is in the op itself
 const PIECE = 512 << 10; // most bytes that are sent together,
 const ENOUGH = 64 << 10; // and least, unless the stream ends
+const DIVERTED = 256 << 10; // bytes: a longer request body is taken past the engine
 
 /** The content of an object whose first piece has arrived, in the form in which the platform reads bodies: read() until null. */
 export class StoredContent {
@@ -111,14 +112,16 @@ export async function sendValue(begin, meta, { bytes, source, length }, isPart) 
   if (source === undefined && (bytes === null || bytes.length <= AT_ONCE)) return (await begin(meta, bytes)).meta;
   const { binding } = meta;
   const size = source === undefined ? bytes.length : length;
-  let upload;
+  const divert = source instanceof IncomingBody && size > DIVERTED;
+  let upload, before; // `before`: bytes of a diverted body that come to the worker all the same
   try {
-    ({ upload } = (await begin({ ...meta, length: size })).meta);
+    ({ upload, before } = (await begin({ ...meta, length: size, divert })).meta);
   } catch (error) {
     source?.cancel(new Error("Stream cancelled because the associated put operation encountered an error."));
     throw error;
   }
   const next = { binding, upload, isPart };
+  if (before !== undefined) return sendDiverted(next, source, before);
   const last = { ...next, ended: true };
   return source === undefined ? sendBytes(next, last, bytes) : sendSource(next, last, source);
 }
@@ -127,6 +130,17 @@ async function sendBytes(next, last, bytes) {
   let at = 0;
   for (; at + PIECE < bytes.length; at += PIECE) await write(next, bytes.subarray(at, at + PIECE));
   return (await write(last, bytes.subarray(at))).meta;
+}
+
+/** Sends the part of a request body that came to the worker. Python adds the rest, which never does. */
+async function sendDiverted(next, source, before) {
+  try {
+    return (await write({ ...next, rest: true }, await source.readUpTo(before))).meta;
+  } catch (error) {
+    source.cancel(error);
+    await write({ ...next, cancel: true }).catch(() => {}); // it may be closed already
+    throw error;
+  }
 }
 
 /** Sends a source. While a piece is written, the chunks that arrive are gathered for the next one. */

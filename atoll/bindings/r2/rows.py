@@ -19,7 +19,7 @@ from atoll.bindings.r2.store import (
 )
 from atoll.db.sqlite import rows
 
-FEW = 16  # rows of the first step of a list by groups
+FEW = 1  # rows of the first step of a list by groups, and of the step after a group: others would be skipped
 PAGE_BYTES = 1 << 20  # of metadata in a page of a list
 LAST = b"\xff"  # after every key
 

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from importlib import resources
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, TypeAlias, TypeVar
 
 import apsw
 
@@ -39,6 +39,7 @@ from atoll.bindings.r2.store import (
     MAX_BUCKETS,
     BucketFacts,
     BucketPlace,
+    Change,
     Checksum,
     ListPage,
     ListQuery,
@@ -56,6 +57,7 @@ from atoll.db.sqlite import Database, rows
 from atoll.errors import QuotaExceeded, StorageFailed
 
 T = TypeVar("T")
+Note: TypeAlias = Callable[[apsw.Connection, BucketPlace, int, Change], None]
 
 SHORT_LIST = 100  # a longer list is made by a thread
 MAX_OPEN_UPLOADS = 256  # of one tenant into files: each has a descriptor
@@ -63,9 +65,10 @@ FOLDER = "r2"  # in the data folder
 INDEX = "index.db"  # sorted before the files: a backup copies it first
 
 BUCKETS = "SELECT id, tenant, name, created_at FROM buckets"
+# The largest number in use. `objects` has no index of contents, but each content is in `bodies` or in `segments`.
 LAST_CONTENT = (
-    "SELECT max(coalesce((SELECT max(content) FROM objects), 0), coalesce((SELECT max(file) FROM segments), 0),"
-    " coalesce((SELECT max(content) FROM garbage), 0))"
+    "SELECT max(coalesce((SELECT max(content) FROM bodies), 0), coalesce((SELECT max(content) FROM segments), 0),"
+    " coalesce((SELECT max(file) FROM segments), 0), coalesce((SELECT max(content) FROM garbage), 0))"
 )
 SEGMENT = "SELECT file FROM segments WHERE content = ? AND number = ?"
 UPLOADS = (
@@ -111,6 +114,11 @@ class SqliteObjects:
         with self._numbering:
             self._last_number += 1
             return self._last_number
+
+    # Notifications
+
+    note: Note = staticmethod(lambda connection, place, bucket, change: None)  # a change, in its transaction
+    noted: Callable[[], None] = staticmethod(lambda: None)  # a transaction is committed
 
     # Buckets
 
@@ -205,7 +213,14 @@ class SqliteObjects:
 
     # Writing
 
-    def begin(self, place: BucketPlace, size: int, checksum: Checksum | None = None) -> DiskUpload:
+    def begin(
+        self,
+        place: BucketPlace,
+        size: int,
+        checksum: Checksum | None = None,
+        *,
+        source: tuple[str, str] | None = None,
+    ) -> DiskUpload:
         self._id(place)
         tenant = place.tenant
         most = self._bounds.get(tenant, R2Bound()).bytes
@@ -224,7 +239,7 @@ class SqliteObjects:
                 if not counter[tenant]:
                     del counter[tenant]
 
-        return DiskUpload(self._files, _Entry(self, place), size, checksum, self._new_number, release)
+        return DiskUpload(self._files, _Entry(self, place, source), size, checksum, self._new_number, release)
 
     async def enter(self, place: BucketPlace, act: Callable[[apsw.Connection, int], T]) -> T:
         """Run a write of a bucket, within the tenant's quota."""
@@ -242,6 +257,7 @@ class SqliteObjects:
 
         result = await self._database.write(checked)
         self.garbage.wake()
+        self.noted()
         return result
 
     async def delete(self, place: BucketPlace, keys: Sequence[bytes]) -> int:
@@ -249,7 +265,21 @@ class SqliteObjects:
             count = 0
             for key in keys:
                 connection.execute(DELETE, (number, key))
-                count += connection.changes()
+                if connection.changes():
+                    count += 1
+                    self.note(connection, place, number, Change("DeleteObject", key))
+            return count
+
+        return await self.enter(place, act)
+
+    async def expire(self, place: BucketPlace, versions: Sequence[tuple[bytes, str]]) -> int:
+        def act(connection: apsw.Connection, number: int) -> int:
+            count = 0
+            for key, version in versions:
+                connection.execute(f"{DELETE} AND version = ?", (number, key, version))
+                if connection.changes():
+                    count += 1
+                    self.note(connection, place, number, Change("LifecycleDeletion", key))
             return count
 
         return await self.enter(place, act)
@@ -270,10 +300,13 @@ class SqliteObjects:
         self, place: BucketPlace, key: bytes, upload_id: str, parts: Sequence[tuple[int, str]]
     ) -> StoredObject:
         content = self._new_number()
-        return await self.enter(
-            place,
-            lambda connection, number: multipart.complete(connection, number, key, upload_id, parts, content, now_ms()),
-        )
+
+        def act(connection: apsw.Connection, number: int) -> StoredObject:
+            stored = multipart.complete(connection, number, key, upload_id, parts, content, now_ms())
+            self.note(connection, place, number, Change("CompleteMultipartUpload", key, stored.size, stored.etag))
+            return stored
+
+        return await self.enter(place, act)
 
     async def abort(self, place: BucketPlace, key: bytes, upload_id: str) -> None:
         await self.enter(place, lambda connection, number: multipart.abort(connection, number, key, upload_id))
@@ -306,9 +339,10 @@ class SqliteObjects:
 class _Entry:
     """Where uploads into one bucket are entered."""
 
-    def __init__(self, store: SqliteObjects, place: BucketPlace) -> None:
+    def __init__(self, store: SqliteObjects, place: BucketPlace, source: tuple[str, str] | None) -> None:
         self._store = store
         self._place = place
+        self._source = source
 
     async def save(self, stored: StoredObject, where: ContentPlace, only_if: OnlyIf) -> bool:
         def act(connection: apsw.Connection, number: int) -> bool:
@@ -316,6 +350,9 @@ class _Entry:
                 return False
             if where.body is None:
                 connection.execute(multipart.INSERT_SEGMENT, (where.content, 1, where.content))
+            action = "PutObject" if self._source is None else "CopyObject"
+            change = Change(action, stored.key, stored.size, stored.etag, self._source)
+            self._store.note(connection, self._place, number, change)
             return True
 
         return await self._store.enter(self._place, act)

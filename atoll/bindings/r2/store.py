@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple, Protocol
 
 from atoll.bindings.r2.conditions import ALWAYS, OnlyIf
@@ -109,6 +110,16 @@ class Checksum(NamedTuple):
     hex: str
 
 
+class Change(NamedTuple):
+    """What happened to an object, for notifications. The actions have Cloudflare's names."""
+
+    action: str
+    key: bytes
+    size: int = 0
+    etag: str = ""  # "" if it was deleted
+    source: tuple[str, str] | None = None  # bucket and key that it was copied from
+
+
 class NoBucket(R2Refused):
     def __init__(self) -> None:
         super().__init__(10006)
@@ -125,6 +136,15 @@ class R2OverQuota(R2Refused):
         )
 
 
+class OpenFile(NamedTuple):
+    """A part of a file. Its owner closes the descriptor."""
+
+    descriptor: int
+    start: int
+    end: int
+    threads: ThreadPoolExecutor  # read what is not in memory
+
+
 class ContentReader(Protocol):
     """The content of one version of an object, or a part of it. The caller closes it."""
 
@@ -132,8 +152,15 @@ class ContentReader(Protocol):
     def left(self) -> int:
         """Bytes that are not read yet."""
 
+    @property
+    def left_in_file(self) -> int:
+        """Bytes that `open_file` would take; 0 if the content is not in a file of this machine."""
+
     async def read(self, most: int) -> bytes:
         """The next piece; b"" at the end. One read at a time."""
+
+    async def open_file(self) -> OpenFile:
+        """Take the next bytes as an open file instead of reading them."""
 
     def close(self) -> None: ...
 
@@ -182,11 +209,24 @@ class ObjectStore(Protocol):
     async def open(self, place: BucketPlace, key: bytes) -> tuple[StoredObject, OpenContent] | None:
         """An object and the way to its content."""
 
-    def begin(self, place: BucketPlace, size: int, checksum: Checksum | None = None) -> ContentUpload:
-        """Begin to receive content of `size` bytes. R2OverQuota if it cannot fit."""
+    def begin(
+        self,
+        place: BucketPlace,
+        size: int,
+        checksum: Checksum | None = None,
+        *,
+        source: tuple[str, str] | None = None,
+    ) -> ContentUpload:
+        """Begin to receive content of `size` bytes; `source` has bucket and key of what is copied.
+
+        R2OverQuota if it cannot fit.
+        """
 
     async def delete(self, place: BucketPlace, keys: Sequence[bytes]) -> int:
         """Delete some objects, if they exist; returns how many did."""
+
+    async def expire(self, place: BucketPlace, versions: Sequence[tuple[bytes, str]]) -> int:
+        """Delete objects, given by key and version, unless they were replaced; returns how many were deleted."""
 
     async def list(self, place: BucketPlace, query: ListQuery) -> ListPage: ...
 

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+import logging
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from atoll.bindings.base import Reply
-from atoll.bindings.r2.store import ContentReader, ContentUpload
-from atoll.errors import InvalidArgument
+from atoll.bindings.r2.store import ContentReader, ContentUpload, OpenFile
+from atoll.bindings.scope import RequestBody, ResponseBody
+from atoll.errors import InvalidArgument, StorageFailed
+
+log = logging.getLogger("atoll.bindings")
+
+PIECE = 256 << 10  # bytes of one piece of a content that is read
 
 
 class Download:
@@ -20,11 +27,29 @@ class Download:
         return self._reader.left
 
     async def read(self, most: int) -> bytes:
+        with self._alone():
+            return await self._reader.read(most)
+
+    async def send(self, response: ResponseBody) -> None:
+        """Send the rest as the body of the worker's response, by the kernel where it can."""
+        with self._alone():
+            reader = self._reader
+            while reader.left:
+                size = reader.left_in_file
+                if size and response.takes_file(size):
+                    is_wanted = await _send_file(response, await reader.open_file())
+                else:
+                    is_wanted = await response.send(await reader.read(PIECE))
+                if not is_wanted:
+                    return
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
         if self._is_reading:
             raise InvalidArgument("the body is being read already")
         self._is_reading = True
         try:
-            return await self._reader.read(most)
+            yield
         finally:
             self._is_reading = False
 
@@ -42,9 +67,30 @@ class Upload:
     async def write(self, piece: bytes) -> None:
         await self._content.write(piece)
 
+    async def finish_with(self, first: bytes, request: RequestBody) -> Reply:
+        """Add `first` and the rest of a request body that was diverted. A fast client waits for the disk."""
+        piece = first
+        try:
+            while True:
+                await self._content.write(piece)
+                piece = await request.read()
+                if not piece:
+                    return await self._finish(self._content)
+        except BaseException:
+            request.stop()
+            raise
+
     async def finish(self, last: bytes) -> Reply:
         await self._content.write(last)
         return await self._finish(self._content)
 
     def close(self) -> None:
         self._content.close()
+
+
+async def _send_file(response: ResponseBody, file: OpenFile) -> bool:
+    try:
+        return await response.send_file(file.descriptor, (file.start, file.end), file.threads)
+    except OSError as error:
+        log.error("R2: a file cannot be sent: %s", error)
+        raise StorageFailed("the storage of this node cannot be read") from None

@@ -43,7 +43,9 @@ def read_batch(meta: dict[str, Any], body: bytes) -> list[RpcMessage]:
     """The messages of one rpc.send. InvalidArgument if any field is wrong."""
     try:
         described = msgspec.convert(meta.get("m"), list[Described])
-    except msgspec.ValidationError:
+        for _, _, _, _, path, _ in described:
+            "".join(path).encode()
+    except (msgspec.ValidationError, UnicodeEncodeError):  # names may be no text: halves of surrogate pairs
         raise InvalidArgument("the messages of an RPC session are malformed") from None
     if len(described) > MAX_BATCH:
         raise InvalidArgument(f"more than {MAX_BATCH} messages of RPC sessions are sent at once")

@@ -84,6 +84,14 @@ class DirectSender(Protocol):
     def wake(self) -> None: ...
 
 
+class BodyTaker(Protocol):
+    """Takes the request body in place of the engine (direct_body.py)."""
+
+    def take(self, chunk: bytes, ended: bool) -> None: ...
+
+    def wake(self) -> None: ...
+
+
 class CallPort:
     """The engine that a call was sent to, as far as the call uses it. CallTable implements it."""
 
@@ -109,10 +117,12 @@ class Call:
         "cancelled",
         "deadline",
         "direct",
+        "diverted",
         "ended",
         "event",
         "failure",
         "forced",
+        "has_sent_all",
         "head",
         "hops",
         "id",
@@ -126,6 +136,7 @@ class Call:
         "owner",
         "port",
         "scope",
+        "sent_up",
         "session",
         "silent",
         "started",
@@ -181,6 +192,9 @@ class Call:
         self.backlog: list[tuple[bytes, bool]] | None = None  # request body that came while QUEUED
         self.unsent = 0  # bytes of it that wait, here or for room in the engine's socket
         self.streamed = False  # BODY frames were sent: the call cannot be sent again
+        self.sent_up = 0  # bytes in them
+        self.has_sent_all = False  # and the last of them was among them
+        self.diverted: BodyTaker | None = None  # gets the rest of the request body in place of the engine
         self.uncredited = 0  # request body bytes that the engine has not consumed yet
         self.allowed = WINDOW  # response body bytes the engine may still send
         self.ungranted = 0  # response body bytes that the client consumed, not yet credited to the engine
@@ -208,7 +222,12 @@ class Call:
             self.owner.on_backlog(self, len(chunk))
         elif SENT <= state <= ENDED:
             assert self.port is not None
+            if self.diverted is not None:
+                self.diverted.take(chunk, ended)
+                return
             self.streamed = True
+            self.sent_up += len(chunk)
+            self.has_sent_all = ended
             self.uncredited += len(chunk)
             self.port.send_body(self, chunk, ended)
 
@@ -252,6 +271,8 @@ class Call:
             self.port.cancel(self, ErrorCode.CANCELED)
             if self.direct is not None:
                 self.direct.wake()
+            if self.diverted is not None:
+                self.diverted.wake()
 
     def refuse(self, failure: Failure) -> None:
         """The response cannot be sent to the client: the caller is not called again. waitUntil may go on."""

@@ -335,6 +335,7 @@ class CallTable(CallPort):
             self._bodies.drop(call)
         if call.scope is not None:
             call.scope.close()
+            call.direct = call.diverted = None  # they refer to the call
         return isolate
 
     def _uncount(self, call: Call, isolate: IsolateState) -> None:

@@ -11,7 +11,7 @@ from atoll.bindings.scope import CallScope
 from atoll.broker import Broker, Op, OpRefusal
 from atoll.engine.calls.call import CANCELLED
 from atoll.engine.calls.call_table import CallTable
-from atoll.engine.calls.direct_body import DirectBody
+from atoll.engine.calls.direct_body import DirectBody, DirectUpload
 from atoll.engine.calls.isolate_state import IsolateState
 from atoll.engine.link.link import Link
 from atoll.errors import EngineError
@@ -56,7 +56,7 @@ class OpRunner:
             return
         if call.scope is None:
             hops, others = (0, "") if call.event else read_loops(call.head)
-            call.scope = CallScope(call.version, max(call.hops, hops), DirectBody(call))
+            call.scope = CallScope(call.version, max(call.hops, hops), DirectBody(call), DirectUpload(call))
             call.scope.caller = call.within
             call.scope.session = call.session
             call.scope.others = others or (call.within.others if call.within is not None else "")

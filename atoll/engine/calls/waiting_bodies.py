@@ -48,9 +48,13 @@ class WaitingBodies:
         """The call is over."""
         tenant: str = call.version.tenant
         calls = self.by_tenant.get(tenant)
-        if calls is None or calls.pop(call, None) is None:
+        parts = None if calls is None else calls.pop(call, None)
+        if calls is None or parts is None:
             return
         if not calls:
             del self.by_tenant[tenant]
-        self._holdings.count(tenant, -call.unsent)
-        call.unsent = 0
+        size = 0
+        for chunk, _ in parts:
+            size += len(chunk)
+        self._holdings.count(tenant, -size)
+        call.unsent -= size

@@ -57,7 +57,8 @@ def client_of(atoll: Atoll, keys: dict[str, str], **config: Any) -> Client:
 @pytest.fixture(scope="module")
 def s3(atoll: Atoll) -> Iterator[Client]:
     made = client_of(atoll, keys_of(atoll, name="tests"))
-    made.create_bucket(Bucket="s3-tests")
+    if "s3-tests" not in [each["Name"] for each in made.list_buckets()["Buckets"]]:  # by another module
+        made.create_bucket(Bucket="s3-tests")
     yield made
     made.close()
 

@@ -173,12 +173,23 @@ def test_forged_names_of_exports_are_refused(name: str) -> None:
         [message(kind="x", id=5, target=1), message(kind="x", id=5, target=1)],  # released twice, and too often
         [message(kind="x", id=1, target=999), message(kind="x", id=1, target=-900)],
         [message(kind="r", id=77), message(kind="t", id=78, size=2)],  # answers to questions that nobody asked
+        [message(kind="t", id=1, size=1)],  # an exception that cannot be read
         [message(kind="r", id=0), message(id=9), message(id=9)],  # the method call's answer; one number twice
         [message(id=0)],  # the number of the method call itself
         [message(id=9, target=-100)],  # about an answer that does not exist
         [message(id=9, path=["__proto__"]), message(id=10, path=["constructor", "constructor"])],
     ],
-    ids=["unknown", "released twice", "unknown released", "unasked", "twice", "number 0", "no answer", "prototypes"],
+    ids=[
+        "unknown",
+        "released twice",
+        "unknown released",
+        "unasked",
+        "unreadable",
+        "twice",
+        "number 0",
+        "no answer",
+        "prototypes",
+    ],
 )
 async def test_a_forged_session_harms_only_itself(
     room: EngineRoom, messages: list[list[Any]], side: str, monkeypatch: pytest.MonkeyPatch

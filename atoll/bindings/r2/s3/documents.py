@@ -37,8 +37,8 @@ def _write(content: Iterable[tuple[str, Content]], parts: list[str]) -> None:
             parts.append(f"</{name}>")
 
 
-async def read_document(body: bytes, root: str, entry: str) -> list[dict[str, str]]:
-    """The fields of each `entry` directly below the root. S3Fault if the document is not of this form."""
+async def read_tree(body: bytes, root: str) -> ElementTree.Element:
+    """The root of a document. S3Fault if it is not of this name."""
     if len(body) > MAX_DOCUMENT or b"<!" in body or b"\0" in body:  # declarations can make a small document large
         raise S3Fault("MalformedXML", "The XML you provided is too large, or has declarations.")
     builder = ElementTree.TreeBuilder()
@@ -50,16 +50,22 @@ async def read_document(body: bytes, root: str, entry: str) -> list[dict[str, st
         tree = parser.close()
     except ElementTree.ParseError:
         raise S3Fault("MalformedXML", "The XML you provided was not well-formed.") from None
-    if _name(tree) != root:
+    if name_of(tree) != root:
         raise S3Fault("MalformedXML", f"The XML you provided is not a {root} document.")
+    return tree
+
+
+async def read_document(body: bytes, root: str, entry: str) -> list[dict[str, str]]:
+    """The fields of each `entry` directly below the root. S3Fault if the document is not of this form."""
+    tree = await read_tree(body, root)
     found: list[dict[str, str]] = []
     for number, element in enumerate(tree):
-        if _name(element) == entry:
-            found.append({_name(child): child.text or "" for child in element})
+        if name_of(element) == entry:
+            found.append({name_of(child): child.text or "" for child in element})
         if number % 500 == 499:
             await asyncio.sleep(0)
     return found
 
 
-def _name(element: ElementTree.Element) -> str:
+def name_of(element: ElementTree.Element) -> str:
     return str(element.tag).rpartition("}")[2]

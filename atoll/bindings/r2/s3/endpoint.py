@@ -17,12 +17,15 @@ from starlette.responses import Response
 from starlette.types import Receive, Send
 from starlette.types import Scope as AsgiScope
 
+from atoll.bindings.r2.around.settings import BucketSettings
 from atoll.bindings.r2.credentials import Credentials
 from atoll.bindings.r2.s3.asked import S3Request
 from atoll.bindings.r2.s3.buckets import S3Buckets
+from atoll.bindings.r2.s3.cross_origin import S3Cors
 from atoll.bindings.r2.s3.faults import S3Fault, error_xml, fault_of
 from atoll.bindings.r2.s3.objects import S3Objects
 from atoll.bindings.r2.s3.payload import CHUNKED, BodyChecks, ChunkedBody, checked
+from atoll.bindings.r2.s3.rules import S3Rules
 from atoll.bindings.r2.s3.sigv4 import Signature, SignedRequest, read_query, read_signature, signing_key, verify
 from atoll.bindings.r2.store import ObjectStore
 from atoll.errors import AtollError
@@ -31,8 +34,8 @@ log = logging.getLogger("atoll.bindings")
 
 # Subresources of S3 that R2 does not have
 MISSING = (
-    "accelerate", "acl", "analytics", "encryption", "intelligent-tiering", "inventory", "legal-hold", "lifecycle",
-    "logging", "metrics", "notification", "object-lock", "ownershipControls", "policy", "policyStatus",
+    "accelerate", "acl", "analytics", "encryption", "intelligent-tiering", "inventory", "legal-hold", "logging",
+    "metrics", "notification", "object-lock", "ownershipControls", "policy", "policyStatus",
     "publicAccessBlock", "replication", "requestPayment", "restore", "retention", "select", "tagging", "torrent",
     "versioning", "versions", "website", "attributes",
 )  # fmt: skip
@@ -42,9 +45,18 @@ Operation: TypeAlias = Callable[[S3Request], Awaitable[Response]]
 
 
 class S3Endpoint:
-    def __init__(self, store: ObjectStore, credentials: Credentials, *, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        store: ObjectStore,
+        credentials: Credentials,
+        settings: BucketSettings,
+        *,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
         self._credentials = credentials
         self._clock = clock
+        self._cors = S3Cors(settings, credentials)
+        self._rules = S3Rules(settings)
         self._objects = S3Objects(store)
         self._buckets = S3Buckets(store)
 
@@ -61,6 +73,7 @@ class S3Endpoint:
             fault = S3Fault("InternalError", "We encountered an internal error. Please try again.")
             response = self._refusal(request, fault, request_id)
         response.headers["x-amz-request-id"] = request_id
+        response.headers.update(self._cors.of_answer(request))
         await response(scope, receive, send)
 
     def _refusal(self, request: Request, fault: S3Fault, request_id: str) -> Response:
@@ -70,6 +83,8 @@ class S3Endpoint:
         return Response(body, fault.status, media_type="application/xml")
 
     async def _answer(self, request: Request) -> Response:
+        if request.method == "OPTIONS":
+            return self._cors.preflight(request)
         asked = self._read(request)
         operation, writes = self._operation(asked)
         if not asked.credential.may(asked.bucket, writes) and asked.bucket:
@@ -117,10 +132,9 @@ class S3Endpoint:
 
     def _of_bucket(self, asked: S3Request) -> Operation | None:
         query, buckets = asked.query, self._buckets
-        if "cors" in query:
-            if asked.method == "GET":
-                raise S3Fault("NoSuchCORSConfiguration", "The CORS configuration does not exist.")
-            raise S3Fault("NotImplemented", "`cors` is not implemented yet.")
+        for name, operations in self._rules.operations.items():
+            if name in query:
+                return operations.get(asked.method)
         if asked.method == "GET":
             if "location" in query:
                 return buckets.location
@@ -146,7 +160,8 @@ class S3Endpoint:
 
 
 def _body_of(request: Request, signature: Signature, key: bytes) -> AsyncIterator[bytes]:
-    checks = BodyChecks(signature, request.headers)
+    is_document = request.method == "POST" and b"uploadId=" in request.scope["query_string"]
+    checks = BodyChecks(signature, request.headers, is_document=is_document)
     source = request.stream()
     if signature.payload in CHUNKED:
         return checked(ChunkedBody(source, signature, key, checks).pieces(), checks)

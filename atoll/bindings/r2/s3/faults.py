@@ -9,6 +9,7 @@ from atoll.errors import AtollError, InvalidArgument, QuotaExceeded, StorageFail
 
 STATUS = {
     "AccessDenied": 403,
+    "AccessForbidden": 403,
     "AuthorizationHeaderMalformed": 400,
     "AuthorizationQueryParametersError": 400,
     "BadDigest": 400,
@@ -26,6 +27,7 @@ STATUS = {
     "InvalidRange": 416,
     "InvalidRequest": 400,
     "KeyTooLongError": 400,
+    "MalformedTrailerError": 400,
     "MalformedXML": 400,
     "MetadataTooLarge": 400,
     "MethodNotAllowed": 405,
@@ -33,6 +35,7 @@ STATUS = {
     "NoSuchBucket": 404,
     "NoSuchCORSConfiguration": 404,
     "NoSuchKey": 404,
+    "NoSuchLifecycleConfiguration": 404,
     "NoSuchUpload": 404,
     "NotImplemented": 501,
     "PreconditionFailed": 412,

@@ -87,7 +87,7 @@ class S3Objects:
             meta = meta_of(asked.headers) if replaces else ObjectMeta(source.http, source.custom, source.storage_class)
             if (source.size > limits.MAX_UPLOAD) or length != source.size:
                 raise R2Refused(100100)
-            upload = self._store.begin(asked.place, length)
+            upload = self._store.begin(asked.place, length, source=_source_of(asked))
             try:
                 await _pour(content, upload)
                 stored = await upload.put(asked.key_bytes, meta)
@@ -100,7 +100,7 @@ class S3Objects:
 
     async def _source(self, asked: S3Request) -> tuple[StoredObject, Any, int]:
         """The object that is copied, and a reader of it. Its bucket is of the same tenant, by construction."""
-        name, _, key = unquote(asked.headers.get("x-amz-copy-source", "")).removeprefix("/").partition("/")
+        name, key = _source_of(asked)
         if not asked.credential.may(name, False):
             raise S3Fault("AccessDenied", "The access key is not for the bucket that is copied from.")
         opened = await self._store.open(BucketPlace(asked.credential.tenant, name), limits.checked_key(key))
@@ -187,6 +187,12 @@ class S3Objects:
             facts = [("PartNumber", part.number), ("LastModified", iso(part.uploaded)), ("ETag", f'"{part.etag}"')]
             fields.append(("Part", [*facts, ("Size", part.size)]))
         return xml(document("ListPartsResult", fields))
+
+
+def _source_of(asked: S3Request) -> tuple[str, str]:
+    """Bucket and key that are copied."""
+    name, _, key = unquote(asked.headers.get("x-amz-copy-source", "")).removeprefix("/").partition("/")
+    return name, key
 
 
 async def _pour(content: Any, upload: ContentUpload) -> None:

@@ -9,10 +9,10 @@ import base64
 import hashlib
 import hmac
 import re
-import zlib
 from collections.abc import AsyncIterator, Mapping
 from typing import Final
 
+from atoll.bindings.r2.s3.checksums import Checksums
 from atoll.bindings.r2.s3.faults import S3Fault
 from atoll.bindings.r2.s3.sigv4 import UNSIGNED, Signature, chunk_signature, trailer_signature
 
@@ -27,37 +27,30 @@ CHUNK_HEAD = re.compile(rb"([0-9a-fA-F]{1,12})(?:;chunk-signature=([0-9a-f]{64})
 class BodyChecks:
     """Hashes of a body that the request announced, in a header or after the body."""
 
-    def __init__(self, signature: Signature, headers: Mapping[str, str]) -> None:
+    def __init__(self, signature: Signature, headers: Mapping[str, str], *, is_document: bool = False) -> None:
+        """The checksum of a `document` that completes an upload is that of the object: its parts had their own."""
         payload = signature.payload
         self._sha256 = hashlib.sha256() if payload != UNSIGNED and payload not in CHUNKED else None
         self._expected_sha256 = payload
         self._md5 = hashlib.md5(usedforsecurity=False) if "content-md5" in headers else None
         self._expected_md5 = headers.get("content-md5", "")
-        self._wanted = {
-            name: headers[name] for name in ("x-amz-checksum-crc32", "x-amz-checksum-sha1") if name in headers
-        }
-        if "x-amz-checksum-sha256" in headers:
-            self._wanted["x-amz-checksum-sha256"] = headers["x-amz-checksum-sha256"]
-        trailer = headers.get("x-amz-trailer", "").lower()
-        self._crc32 = 0 if "x-amz-checksum-crc32" in (*self._wanted, trailer) else None
-        named = (*self._wanted, trailer)
-        self._more_sha1 = hashlib.sha1(usedforsecurity=False) if "x-amz-checksum-sha1" in named else None
-        self._more_sha256 = hashlib.sha256() if "x-amz-checksum-sha256" in named else None
+        self._checksums = Checksums({} if is_document else headers)
+
+    async def prepare(self) -> None:
+        await self._checksums.prepare()
 
     def update(self, piece: bytes) -> None:
-        for each in (self._sha256, self._md5, self._more_sha1, self._more_sha256):
+        for each in (self._sha256, self._md5):
             if each is not None:
                 each.update(piece)
-        if self._crc32 is not None:
-            self._crc32 = zlib.crc32(piece, self._crc32)
+        self._checksums.update(piece)
 
     def expect(self, name: str, value: str) -> None:
-        """A hash that came after the body."""
-        if name.startswith("x-amz-checksum-"):
-            self._wanted[name] = value
+        """A line after the body."""
+        self._checksums.expect(name, value)
 
     def finish(self) -> None:
-        """S3Fault if a hash is wrong. Kinds that this node does not compute (CRC32C, CRC64NVME) are not checked."""
+        """S3Fault if a hash is wrong."""
         if self._sha256 is not None and not hmac.compare_digest(
             self._sha256.hexdigest(), self._expected_sha256.lower()
         ):
@@ -67,16 +60,7 @@ class BodyChecks:
             )
         if self._md5 is not None and _base64(self._md5.digest()) != self._expected_md5.strip():
             raise S3Fault("BadDigest", "The Content-MD5 you specified did not match what we received.")
-        actual: dict[str, bytes] = {}
-        if self._crc32 is not None:
-            actual["x-amz-checksum-crc32"] = self._crc32.to_bytes(4, "big")
-        if self._more_sha1 is not None:
-            actual["x-amz-checksum-sha1"] = self._more_sha1.digest()
-        if self._more_sha256 is not None:
-            actual["x-amz-checksum-sha256"] = self._more_sha256.digest()
-        for name, digest in actual.items():
-            if name in self._wanted and _base64(digest) != self._wanted[name].strip():
-                raise S3Fault("BadDigest", f"The {name[15:].upper()} you specified did not match what we received.")
+        self._checksums.finish()
 
 
 def _base64(digest: bytes) -> str:
@@ -85,6 +69,7 @@ def _base64(digest: bytes) -> str:
 
 async def checked(chunks: AsyncIterator[bytes], checks: BodyChecks) -> AsyncIterator[bytes]:
     """The body, piece by piece. Raises S3Fault after its last piece if a hash is wrong."""
+    await checks.prepare()
     async for piece in chunks:
         if piece:
             checks.update(piece)

@@ -1,0 +1,1 @@
+"""What R2 buckets have besides objects: public hosts, CORS and lifecycle rules, notifications."""
