@@ -85,6 +85,11 @@ FIELDS = {
     "fetch.send": {"fetch": "1", "raw": "true"},
     "fetch.write": {"fetch": "1", "ended": "true"},
     "fetch.cancel": {"fetch": "1"},
+    "d1.query": {"mode": '"all"', "statements": "[]"},
+    "durable_object.call": {
+        "method": '"m"', "path": "[]", "id": '"' + "0" * 64 + '"', "object": '"name"', "session": "1", "caps": "true",
+        "pipes": "[]",
+    },
     "rpc.send": {"m": '[[1, "c", 1, 0, ["name"], 0]]'},
     "rpc.receive": {},
     "rpc.export": {"export": '"Named"', "method": '"m"', "pipes": "[]"},
@@ -127,6 +132,8 @@ KINDS = {
     "echo": "",
     "cache": "c",
     "pipe": "",
+    "d1": "database",
+    "durable_object": '{"class_name":"Counter"}',
 }
 
 

@@ -34,7 +34,7 @@ MINE = {  # resources of Acme, by the name of the path parameter
     "worker": "acmething", "version": "1", "name": "ACMETHING_SECRET", "namespace": "acmething-ns", "key": "acmething-key",
     "queue": "acmething-queue", "tenant": "acme", "cache": "acmething-cache", "token": "",
     "limiter": "acmething-limit", "host": "*acmething-old.localhost", "bucket": "acmething-bucket",
-    "credential": "", "class_name": "AcmethingClass", "object_id": "",
+    "rule": "acmething-rule", "credential": "", "class_name": "AcmethingClass", "object_id": "",
     "database": "acmething-db",
     "alias": "acmething-next",
 }  # fmt: skip
@@ -42,7 +42,7 @@ NOBODYS = {
     "worker": "nobodysx", "version": "9", "name": "NOBODYSX_SECRET", "namespace": "nobodysx-ns", "key": "nobodysx-key",
     "queue": "nobodysx-queue", "tenant": "noby", "cache": "nobodysx-cache", "token": "nobodysx0000",
     "limiter": "nobodysx-limit", "host": "*nobodysx-old.localhost", "bucket": "nobodysx-bucket",
-    "credential": "nobodysx0000", "class_name": "NobodysxClass", "object_id": "0" * 64,
+    "rule": "nobodysx-rule", "credential": "nobodysx0000", "class_name": "NobodysxClass", "object_id": "0" * 64,
     "database": "nobodysx-db",
     "alias": "nobodysx-next",
 }  # fmt: skip
@@ -74,6 +74,10 @@ BODIES: dict[tuple[str, str], Any] = {
     ("PUT", "/api/r2/{bucket}/uploads/{key}"): "stolen",
     ("POST", "/api/r2/{bucket}/delete"): ["acmething-key"],
     ("POST", "/api/r2/{bucket}/complete/{key}"): {"upload_id": "x", "parts": []},
+    ("PUT", "/api/r2/{bucket}/cors"): {"rules": [{"allowed_origins": ["*"], "allowed_methods": ["GET"]}]},
+    ("PUT", "/api/r2/{bucket}/lifecycle"): {"rules": [{"id": "stolen", "expire_days": 1}]},
+    ("POST", "/api/r2/{bucket}/lifecycle"): {"id": "stolen", "expire_days": 1},
+    ("POST", "/api/r2/{bucket}/notifications"): {"queue": "globex-queue", "event_types": ["object-create"]},
     ("POST", "/api/r2-credentials"): {"name": "globex"},
     ("POST", "/api/queues"): {"name": "globex-queue"},
     ("PATCH", "/api/queues/{queue}"): {"retention_seconds": 60},
