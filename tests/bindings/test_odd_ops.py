@@ -85,7 +85,6 @@ FIELDS = {
     "fetch.send": {"fetch": "1", "raw": "true"},
     "fetch.write": {"fetch": "1", "ended": "true"},
     "fetch.cancel": {"fetch": "1"},
-    "d1.query": {"mode": '"all"', "statements": "[]"},
     "durable_object.call": {
         "method": '"m"', "path": "[]", "id": '"' + "0" * 64 + '"', "object": '"name"', "session": "1", "caps": "true",
         "pipes": "[]",
