@@ -280,7 +280,7 @@ class Router:
 
     def has_lost_host(self, worker_name: str) -> bool:
         """Whether the node itself answers on the worker's own host."""
-        return self.own_host(worker_name).encode() in self.control
+        return self.is_control_name(self.own_host(worker_name).encode())
 
     def with_label(self, label: str) -> RouteEntry | None:
         """The worker whose own host has this label."""

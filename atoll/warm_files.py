@@ -14,6 +14,7 @@ WARM: Final = 512 << 10  # bytes that a thread reads ahead
 _NOT_THERE: Final = (errno.EAGAIN, errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS)
 
 _OPENAT2: Final = 437  # the same on all architectures
+_HERE: Final = -100  # AT_FDCWD
 _RESOLVE_CACHED: Final = 0x20  # fail rather than read a directory from the disk
 
 
@@ -28,9 +29,12 @@ _syscall: Final = ctypes.PyDLL(None).syscall  # keeps the interpreter lock: the 
 _syscall.restype = ctypes.c_long
 
 
-def open_warm(folder: int, name: bytes) -> int:
-    """A descriptor for reading; -1 if the kernel may have to look on the disk, or cannot tell (before Linux 5.12)."""
-    return int(_syscall(_OPENAT2, folder, name, _HOW, _SIZE))
+def open_warm(path: bytes) -> int:
+    """A descriptor for reading; -1 if the kernel may have to look on the disk, or cannot tell (before Linux 5.12).
+
+    By its path and not by a descriptor of its folder: that would keep the disk busy after it is unmounted.
+    """
+    return int(_syscall(_OPENAT2, _HERE, path, _HOW, _SIZE))
 
 
 def read_now(descriptor: int, start: int, size: int) -> bytes | None:

@@ -19,10 +19,13 @@ from tests.running import Atoll
 
 # These print something else by design: a script for a shell, and JSON lines.
 OTHERWISE = {"atoll completion", "atoll kv export"}
+# Needs an object of a worker: test_cloudflare_projects.py has one.
+ELSEWHERE = {"atoll objects delete"}
 # These keep running and print one line per event.
 STAYING = {"atoll dev", "atoll serve", "atoll tail"}
 WORKER = "export default { fetch() { return new Response('x') }, scheduled() {} }"
 CONFIG = 'name = "cli-json"\nmain = "w.js"\ncompatibility_date = "2026-01-01"\n[triggers]\ncrons = ["0 0 1 1 *"]\n'
+CONFIG += '[[d1_databases]]\nbinding = "DB"\ndatabase_name = "cli-json-db"\n'
 
 # Ordered so that each command finds what it needs; {…} is a value from an earlier answer.
 CALLS = [
@@ -94,6 +97,14 @@ CALLS = [
     "r2 credentials list",
     "r2 bucket delete cli-json-bucket --force --yes",
     "queues delete cli-json-jobs --yes",
+    "objects list",
+    "d1 create cli-json-other",
+    "d1 list",
+    "d1 execute cli-json-db --file query.sql",
+    "d1 migrations list DB",
+    "d1 migrations apply DB",
+    "d1 migrations create DB second",
+    "d1 delete cli-json-other --yes",
     "backup all.tar",
     "restore all.tar --data restored",
     "token list",
@@ -132,11 +143,14 @@ def command_of(call: str) -> str:
 
 
 def test_every_command_prints_json(atoll: Atoll, tmp_path: Path) -> None:
-    assert {command_of(call) for call in CALLS} | OTHERWISE | STAYING == set(leaves())
+    assert {command_of(call) for call in CALLS} | OTHERWISE | ELSEWHERE | STAYING == set(leaves())
     node = {"ATOLL_API": f"http://localhost:{atoll.port}"}
     (tmp_path / "atoll.toml").write_text(CONFIG)
     (tmp_path / "w.js").write_text(WORKER)
     (tmp_path / "secrets.json").write_text('{"ONE": "1"}')
+    (tmp_path / "migrations").mkdir()
+    (tmp_path / "migrations/0001_first.sql").write_text("CREATE TABLE notes (text)")
+    (tmp_path / "query.sql").write_text("SELECT 1 AS one")
     (tmp_path / "cors.json").write_text(
         '{"rules": [{"allowed": {"origins": ["https://a.example"], "methods": ["GET"]}}]}'
     )

@@ -50,7 +50,7 @@ class ContentFiles:
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="r2")
         for name in (UNFINISHED, OBJECTS):
             (folder / name).mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._objects = os.open(folder / OBJECTS, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        self._objects = os.fsencode(folder.absolute() / OBJECTS) + b"/"
 
     async def run(self, act: Callable[..., T], *args: object) -> T:
         """Run `act` in a thread to its end, even if the caller is cancelled: it uses a descriptor of the caller."""
@@ -67,7 +67,7 @@ class ContentFiles:
 
     async def open(self, number: int, start: int, end: int) -> OpenFile:
         """A part of a file, open for reading. If the caller is cancelled, it is closed."""
-        descriptor = open_warm(self._objects, _name(number))
+        descriptor = open_warm(self._objects + _name(number))
         if descriptor >= 0:
             return OpenFile(descriptor, start, end, self._threads)
         future = asyncio.get_running_loop().run_in_executor(self._threads, self._open, number)
@@ -81,7 +81,7 @@ class ContentFiles:
 
     async def read(self, number: int, offset: int, length: int) -> bytes:
         """Part of a file. It is opened for each piece, so a slow reader holds no descriptor."""
-        descriptor = open_warm(self._objects, _name(number))
+        descriptor = open_warm(self._objects + _name(number))
         if descriptor >= 0:
             try:
                 if is_warm(descriptor, offset, length) and (piece := os.pread(descriptor, length, offset)):
@@ -107,7 +107,6 @@ class ContentFiles:
 
     def close(self) -> None:
         self._threads.shutdown()
-        os.close(self._objects)
 
     # In a thread
 

@@ -55,7 +55,6 @@ class Deployer(Switching):
 
     async def create(self, body: DeployBody, by: Caller = LOCAL) -> Deployment:
         name = checked_name(body.name)
-        self._refuse_control_host(name)
         return await self._alone(name, self._create(name, body, by))
 
     async def update(self, id_or_name: str, body: DeployBody, by: Caller = LOCAL) -> Deployment:
@@ -350,11 +349,6 @@ class Deployer(Switching):
         self._logs.drop(deployment.id)
         await self._triggers.drop(deployment.id)
         self._retire(loaded)
-
-    def _refuse_control_host(self, name: str) -> None:
-        host = self._router.own_host(name)
-        if self._router.is_control(host.encode()):
-            raise Refused(ApiCode.BAD_NAME, f"{host} is a control host of this node", "choose another name")
 
 
 def refuse_changed_secrets(wanted: Deployment, current: Deployment) -> None:
