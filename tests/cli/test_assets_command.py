@@ -40,17 +40,23 @@ def node_of(atoll: Atoll) -> dict[str, str]:
 
 def test_only_changed_files_are_uploaded(atoll: Atoll, tmp_path: Path) -> None:
     folder = site(tmp_path, "cli-assets", **{"index.html": "one", "a/b.txt": "b", "_headers": "/*\n  X-A: 1\nwat\n"})
+    # Other tests of this node may have stored the same contents: these are of this test alone.
+    (folder / "public/index.html").write_text("one, of only changed files")
+    (folder / "public/a/b.txt").write_text("b, of only changed files")
     first = run(folder, "deploy", **node_of(atoll))
     assert first.stdout == f"http://cli-assets.localhost:{atoll.port}/\n"
     assert "2 assets" in first.stderr and "2 to upload" in first.stderr
     assert "warning: _headers, line 3: " in first.stderr
-    assert (atoll.get("cli-assets").text, atoll.get("cli-assets").headers["x-a"]) == ("one", "1")
+    assert (atoll.get("cli-assets").text, atoll.get("cli-assets").headers["x-a"]) == ("one, of only changed files", "1")
     assert atoll.get("cli-assets", "/_headers").status == 404
-    (folder / "public/index.html").write_text("two")
+    (folder / "public/index.html").write_text("two, of only changed files")
     assert "1 to upload" in run(folder, "deploy", **node_of(atoll)).stderr
-    assert (atoll.get("cli-assets").text, atoll.get("cli-assets", "/a/b.txt").text) == ("two", "b")
+    assert (atoll.get("cli-assets").text, atoll.get("cli-assets", "/a/b.txt").text) == (
+        "two, of only changed files",
+        "b, of only changed files",
+    )
     run(folder, "rollback", "cli-assets", **node_of(atoll))
-    assert atoll.get("cli-assets").text == "one"
+    assert atoll.get("cli-assets").text == "one, of only changed files"
 
 
 def test_the_examples_do_what_their_readmes_say(atoll: Atoll) -> None:

@@ -28,6 +28,7 @@ SECONDS = 60
 CURL = shutil.which("curl")
 # Commands that tests/test_documented.py checks but that do not run here: page, beginning of the command, reason.
 ONLY_READ = [
+    ("docs/bindings/d1.md", "atoll d1 ", "needs a project with migrations: tests/bindings/d1 has one"),
     ("README.md", "", "its tour is run by tests/cli/test_tour.py, and `make run` builds"),
     ("CONTRIBUTING.md", "", "it builds and runs the tests"),
     ("ARCHITECTURE.md", "", "it shows no console"),

@@ -130,7 +130,7 @@ def test_a_worker_cannot_take_a_host_of_the_node(new_atoll: Callable[..., Atoll]
     assert atoll.control("PUT", "/api/workers/s3", {"script": script}).status == 200  # it may have routes
     assert atoll.control("DELETE", "/api/workers/s3").status in (200, 204)
     refused = atoll.control("POST", "/api/workers", {"name": "s3", "script": script})
-    assert refused.status == 409 and "this node answers on s3.localhost itself" in refused.json["error"]["message"]
+    assert refused.status == 400 and "this node answers on s3.localhost itself" in refused.json["error"]["message"]
     assert "choose another name" in refused.json["error"]["hint"]
 
 

@@ -37,7 +37,7 @@ class RouteRules:
         mine, host = draft.version.tenant, self._router.own_host(draft.name)
         if draft.name not in self._router.entries and self._router.has_lost_host(draft.name):
             raise Refused(
-                ApiCode.NAME_TAKEN,
+                ApiCode.BAD_NAME,
                 f"the name `{draft.name}` cannot be used: this node answers on {host} itself",
                 "choose another name, or have an operator give the node another host: see `atoll config`",
             )
