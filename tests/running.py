@@ -98,8 +98,9 @@ class Atoll:
         return self.process.pid
 
     def engines(self) -> list[int]:
-        """The pids of its engines."""
-        return [pid for pid in children(self.pid) if b"main.cjs" in command_line(pid)]
+        """The pids of its engines. Their launchers do not count: while one executes node it has no command line."""
+        lines = {pid: command_line(pid) for pid in children(self.pid)}
+        return [pid for pid, line in lines.items() if b"main.cjs" in line and b"launch.py" not in line]
 
     def memory_mb(self, pid: int | None = None) -> float:
         status = Path(f"/proc/{pid or self.pid}/status").read_text()
