@@ -5,10 +5,14 @@ import { lazy } from "#web/internal/lazy.js";
 import { defineOp } from "#web/internal/ops.js";
 import { defineInterface } from "#web/internal/platform.js";
 import { requireArguments, toDOMString } from "#web/internal/webidl.js";
+import { isOn } from "#web/worker/compatibility.js";
+import { URL } from "#web/url/url.js";
 import { isDurableObjectId, makeId } from "#web/objects/id.js";
+import { ownMember } from "#web/worker/fetcher_members.js";
 import { hexOfName, hexOfPrefix, isHexOf, jurisdictionOf, randomHex } from "#web/objects/id_digits.js";
 
 const call = defineOp("durable_object.call");
+const FAKE_HOST = "https://fake-host/"; // what URLs were relative to before 2021-11-10
 const JURISDICTIONS = ["eu", "fedramp", "fedramp-high", "us"];
 
 // Names that are not forwarded to the object, as for service bindings.
@@ -34,7 +38,8 @@ class DurableObjectStub {
 
   fetch(input, init = undefined) {
     const { binding, id, object } = this.#target;
-    return fetchFrom(binding, input, init, { id, name: object });
+    const target = typeof input === "string" && !isOn("durable_object_fetch_requires_full_url") ? `${new URL(input, FAKE_HOST)}` : input;
+    return fetchFrom(binding, target, init, { id, name: object });
   }
 
   /** What its properties are properties of, see web/rpc/stubs.js. */
@@ -54,7 +59,8 @@ const MEMBERS = {
     if (key === "id") return stub.id;
     if (key === "name") return stub.name;
     if (typeof key === "symbol" || OURS.has(key)) return Reflect.get(stub, key);
-    return lazy("rpc/stubs.js").makeProperty(handleOf(stub), [key]);
+    const own = ownMember(stub, key);
+    return own === null ? lazy("rpc/stubs.js").makeProperty(handleOf(stub), [key]) : own.value;
   },
   set() {
     return false;
