@@ -1,10 +1,9 @@
 // ctx.exports: the worker's own entry points, without a binding.
 // https://developers.cloudflare.com/workers/runtime-apis/context/#exports
 import { fetchFrom } from "#bindings/fetch/fetch.js";
-import { ownNamespace } from "#bindings/durable_object/durable_object.js";
+import { ownFacts, ownNamespace } from "#bindings/durable_object/durable_object.js";
 import { reach } from "#bindings/rpc/rpc.js";
 import { macOf } from "../objects/id_digits.js";
-import { ownFactsOf } from "../worker/env.js";
 import { isEntrypoint } from "../worker/handlers.js";
 import { askEntrypoint } from "./service_stub.js";
 import { cloneError } from "./errors.js";
@@ -33,7 +32,7 @@ class ExportHandle extends EntrypointHandle {
 
   /** The text with which it is sent to another worker, see passes.js. */
   get pass() {
-    const facts = ownFactsOf("durable_object");
+    const facts = ownFacts();
     if (facts === undefined) return undefined;
     const text = JSON.stringify([facts.worker, this.#entrypoint, this.#props]);
     return `pass export ${macOf(facts.key, text)} ${text}`;
@@ -60,7 +59,7 @@ function makeExport(entrypoint, props = {}) {
 /** An object with a stub for each entry point among the exports of the main module, and a namespace for each class with objects. */
 export function makeExports(exports) {
   const stubs = {};
-  const classes = ownFactsOf("durable_object")?.classes ?? {};
+  const classes = ownFacts()?.classes ?? {};
   for (const [name, value] of Object.entries(exports)) {
     if (Object.hasOwn(classes, name)) stubs[name] = ownNamespace(classes[name]);
     else if (isEntrypoint(value) || (typeof value === "object" && value !== null)) stubs[name] = makeExport(name === "default" ? null : name);

@@ -1,7 +1,7 @@
 // Passes: how a stub of an object or an entry point travels to another worker (atoll/bindings/passes.py).
 //
 // A stub in a value becomes a text that says where it leads, with a MAC. Service bindings get theirs from Python. For objects and
-// own entry points Python gives a key. The receiver makes a Fetcher of the text, and Python checks the text whenever it is used.
+// own entry points Python gives a key. The receiver makes a stub of the text, and Python checks the text whenever it is used.
 import { isObjectStub, passOfObject } from "#bindings/durable_object/durable_object.js";
 import { isService, passOfService } from "#bindings/service/service.js";
 import { native } from "../internal/native.js";
@@ -26,7 +26,7 @@ export function isFetcher(value) {
 export function passOf(fetcher) {
   const handle = handleOf(fetcher);
   const pass = handle !== undefined ? handle.pass : isService(fetcher) ? passOfService(fetcher) : passOfObject(fetcher);
-  if (pass === undefined) throw notSerializable("Fetcher");
+  if (pass === undefined) throw notSerializable(fetcher.constructor.name);
   return pass;
 }
 

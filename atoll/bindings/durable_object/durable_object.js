@@ -9,6 +9,7 @@ import { defineInterface } from "#web/internal/platform.js";
 import { requireArguments, toDOMString } from "#web/internal/webidl.js";
 import { isDurableObjectId, makeId } from "#web/objects/id.js";
 import { hexOfName, hexOfPrefix, isHexOf, jurisdictionOf, macOf, randomHex } from "#web/objects/id_digits.js";
+import { ownFactsOf } from "#web/worker/env.js";
 
 const call = defineOp("durable_object.call");
 const JURISDICTIONS = ["eu", "fedramp", "fedramp-high", "us"];
@@ -168,6 +169,11 @@ export function isObjectStub(value) {
 
 export function passOfObject(stub) {
   return passOf(native.proxyTarget(stub));
+}
+
+/** What ctx.exports knows: { worker, key, classes? }. */
+export function ownFacts() {
+  return ownFactsOf("durable_object");
 }
 
 /** The namespace of an own class, for ctx.exports. */
