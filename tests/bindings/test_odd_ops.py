@@ -91,7 +91,7 @@ FIELDS = {
     },
     "rpc.send": {"m": '[[1, "c", 1, 0, ["name"], 0]]'},
     "rpc.receive": {},
-    "rpc.export": {"export": '"Named"', "method": '"m"', "pipes": "[]"},
+    "rpc.reach": {"name": '"Named"', "method": '"m"', "pipes": "[]"},
     "service.call": {"method": '"m"', "pipes": "[]"},
     "echo.say": {"x": "1"},
     "echo.wait": {"ms": "1"},
