@@ -43,7 +43,7 @@ function loaders() {
     url: () => lazy("node/url.js"),
     util: () => lazy("node/util_module.js"),
     "util/types": () => lazy("node/util_types.js"),
-    zlib: () => lazy("node/zlib.js"),
+    zlib: () => ({ ...lazy("node/zlib.js"), default: lazy("node/zlib_constants.js").withOldNames(lazy("node/zlib.js")) }),
   };
   // Modules that packages import but that throw when they are used.
   for (const name of [
