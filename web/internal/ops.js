@@ -21,8 +21,11 @@ export function opNames() {
   return names;
 }
 
-/** `defineOp("kv.get")` returns a function `(meta, body?) => Promise<{ meta, body }>`; body is a Uint8Array. */
-export function defineOp(name) {
+/**
+ * `defineOp("kv.get")` returns a function `(meta, body?) => Promise<{ meta, body }>`; body is a Uint8Array. The reply to an op that is
+ * not `gated` passes the input gate of a Durable Object: what it brings waits there by itself.
+ */
+export function defineOp(name, { gated = true } = {}) {
   const index = names.push(name) - 1;
   return (meta, body = null) =>
     new Promise((resolve, reject) => {
@@ -43,8 +46,14 @@ export function defineOp(name) {
         reject(new RangeError("The binding calls under way in this worker hold 64 MB of data: wait for some of them first."));
         return;
       }
-      waiting.set(id, { resolve, reject, scope: currentScope() });
+      waiting.set(id, { resolve, reject, scope: gated ? currentScope() : undefined });
     });
+}
+
+/** Whether code of a scope waits for the reply of an op. */
+export function awaitsReply(scope) {
+  for (const op of waiting.values()) if (op.scope === scope) return true;
+  return false;
 }
 
 /** Called by the engine with the reply. `failed` is null if the call that sent the op is over; the reply is dropped then. */
