@@ -15,13 +15,13 @@ import msgspec
 from atoll.bindings.r2.conditions import ALWAYS, OnlyIf
 from atoll.bindings.r2.files import ContentFiles, write_all
 from atoll.bindings.r2.limits import bad_digest
-from atoll.bindings.r2.rows import IN_FILE, ContentPlace, Segment
+from atoll.bindings.r2.rows import IN_FILE, ContentPlace, ContentSegment
 from atoll.bindings.r2.store import Checksum, ObjectMeta, OpenFile, PartFacts, StoredObject
 from atoll.errors import InvalidArgument, StorageFailed
 
 INLINE = 64 << 10  # bytes: smaller content is in the index, larger content in a file
 
-FindSegment = Callable[[int, int], Segment]  # (content, number of the segment)
+FindSegment = Callable[[int, int], ContentSegment]  # (content, number of the segment)
 
 
 class ContentIndex(Protocol):
@@ -259,7 +259,7 @@ class DiskReader:
         self._find = find
         self._release = release
         self._at, self._end = span
-        self._segment: tuple[int, Segment] | None = None  # the current segment and its number
+        self._segment: tuple[int, ContentSegment] | None = None  # the current segment and its number
 
     @property
     def left(self) -> int:
@@ -289,7 +289,7 @@ class DiskReader:
         self._at += length
         return opened
 
-    def _current(self) -> tuple[Segment, int]:
+    def _current(self) -> tuple[ContentSegment, int]:
         """The segment of the next byte, and where it is in it."""
         number, offset = self._at // self._place.part_size + 1, self._at % self._place.part_size
         if self._segment is None or self._segment[0] != number:
@@ -302,7 +302,7 @@ class DiskReader:
         self._release = _nothing
 
 
-def _file(segment: Segment) -> int:
+def _file(segment: ContentSegment) -> int:
     if segment.place != IN_FILE:
         raise StorageFailed("this content is in an S3 service, and this node has no settings for one (r2_service)")
     return segment.file

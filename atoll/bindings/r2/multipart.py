@@ -11,7 +11,7 @@ import apsw
 
 from atoll.bindings.r2.conditions import ALWAYS
 from atoll.bindings.r2.limits import MAX_OBJECT, MAX_PARTS, MIN_PART, R2Refused
-from atoll.bindings.r2.rows import ContentPlace, Segment, replace
+from atoll.bindings.r2.rows import ContentPlace, ContentSegment, replace
 from atoll.bindings.r2.store import PartFacts, StoredObject
 from atoll.db.sqlite import rows
 
@@ -51,7 +51,7 @@ def find_upload(connection: apsw.Connection, bucket: int, key: bytes, upload_id:
 
 
 def add_part(
-    connection: apsw.Connection, bucket: int, key: bytes, upload_id: str, part: PartFacts, segment: Segment
+    connection: apsw.Connection, bucket: int, key: bytes, upload_id: str, part: PartFacts, segment: ContentSegment
 ) -> None:
     """Enter a part, in place of an earlier part of its number. Its content has the number of its segment."""
     upload = find_upload(connection, bucket, key, upload_id)

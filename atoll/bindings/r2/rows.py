@@ -42,7 +42,7 @@ USAGE = "SELECT objects, bytes FROM usage WHERE tenant = ?"
 IN_FILE, IN_SERVICE = range(2)  # where a segment is
 
 
-class Segment(NamedTuple):
+class ContentSegment(NamedTuple):
     """A file or an object of the service, which has a content or a part of it."""
 
     file: int  # its number

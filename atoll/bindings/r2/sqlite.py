@@ -31,7 +31,7 @@ from atoll.bindings.r2.rows import (
     IN_FILE,
     IN_SERVICE,
     ContentPlace,
-    Segment,
+    ContentSegment,
     find,
     find_content,
     list_page,
@@ -220,8 +220,8 @@ class SqliteObjects:
         make = DiskReader if self._service is None else partial(ServiceReader, self._service, place.tenant)
         return stored, DiskContent(self._files, where, self._segment, pin, make)
 
-    def _segment(self, content: int, number: int) -> Segment:
-        found = self._database.read(lambda connection: rows(connection, Segment, SEGMENT, content, number))
+    def _segment(self, content: int, number: int) -> ContentSegment:
+        found = self._database.read(lambda connection: rows(connection, ContentSegment, SEGMENT, content, number))
         if not found:
             raise StorageFailed("the storage of this node is damaged")
         return found[0]
@@ -388,7 +388,7 @@ class _Entry:
         return await self._store.enter(self._place, act)
 
     async def save_part(self, upload_id: str, key: bytes, part: PartFacts, file: int) -> None:
-        segment = Segment(file, self._segments)
+        segment = ContentSegment(file, self._segments)
         await self._store.enter(
             self._place,
             lambda connection, number: multipart.add_part(connection, number, key, upload_id, part, segment),

@@ -54,7 +54,7 @@ class Payload(NamedTuple):
     read: ReadPiece
 
 
-class Reply(NamedTuple):
+class ServiceReply(NamedTuple):
     status: int
     headers: dict[str, str]
     body: bytes
@@ -92,13 +92,13 @@ class ServiceClient:
 
     async def call(
         self, tenant: str, method: str, name: str, query: Query = (), payload: Payload | None = None
-    ) -> Reply:
+    ) -> ServiceReply:
         """Send a request and read its answer. The answer of the last attempt, unless that got none: StorageFailed."""
 
-        async def act() -> Reply:
+        async def act() -> ServiceReply:
             exchange = await self._send(tenant, method, name, query, payload)
             try:
-                return Reply(exchange.status, dict(pairs_of(exchange.lines)), await _read_all(exchange))
+                return ServiceReply(exchange.status, dict(pairs_of(exchange.lines)), await _read_all(exchange))
             finally:
                 exchange.close()
 
@@ -117,14 +117,14 @@ class ServiceClient:
             if given.startswith(f"bytes {first}-"):
                 return exchange
         try:
-            reply = Reply(exchange.status, {}, await _read_all(exchange) if exchange.status >= 400 else b"")
+            reply = ServiceReply(exchange.status, {}, await _read_all(exchange) if exchange.status >= 400 else b"")
         except NetworkError as error:
             raise self.failure(UNREACHABLE, str(error)) from None
         finally:
             exchange.close()
         raise self.refusal(f"GET {name}", reply)
 
-    def refusal(self, what: str, reply: Reply) -> StorageFailed:
+    def refusal(self, what: str, reply: ServiceReply) -> StorageFailed:
         """An answer that is not the expected one, in words."""
         if reply.status in (401, 403):
             words = (

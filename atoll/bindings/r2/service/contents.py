@@ -19,7 +19,7 @@ from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from xml.sax.saxutils import escape
 
-from atoll.bindings.r2.service.client import Payload, Reply, ServiceClient
+from atoll.bindings.r2.service.client import Payload, ServiceClient, ServiceReply
 from atoll.egress.exchange import ServerExchange
 
 AT_ONCE = 8  # deletions in progress
@@ -167,7 +167,7 @@ class ServiceContents:
         query: Sequence[tuple[str, str]] = (),
         payload: Payload | None = None,
         tenant: str = OWN,
-    ) -> Reply:
+    ) -> ServiceReply:
         reply = await self._client.call(tenant, method, name, query, payload)
         if reply.status not in (200, 204):
             raise self._client.refusal(f"{method} {name}", reply)
