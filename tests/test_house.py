@@ -66,7 +66,7 @@ BACKENDS = [
     ROOT / "atoll/bindings/cron/sqlite.py",
 ]
 OP_IN_PYTHON = re.compile(r'@op\("([^"]+)"')
-OP_IN_JS = re.compile(r'defineOp\("([^"]+)"\)')
+OP_IN_JS = re.compile(r'defineOp\("([\w.]+)"[,)]')
 
 
 def sources(*rooms: str, suffixes: tuple[str, ...] = SOURCES) -> Iterator[Path]:

@@ -22,10 +22,11 @@ export function opNames() {
 }
 
 /**
- * `defineOp("kv.get")` returns a function `(meta, body?) => Promise<{ meta, body }>`; body is a Uint8Array. The reply to an op that is
- * not `gated` passes the input gate of a Durable Object: what it brings waits there by itself.
+ * `defineOp("kv.get")` returns a function `(meta, body?) => Promise<{ meta, body }>`; body is a Uint8Array. If the call ends before
+ * the reply, the promise never settles, or rejects with `over` if that is given. The reply to an op that is not `gated` passes the
+ * input gate of a Durable Object: what it brings waits there by itself.
  */
-export function defineOp(name, { gated = true } = {}) {
+export function defineOp(name, over = undefined, { gated = true } = {}) {
   const index = names.push(name) - 1;
   return (meta, body = null) =>
     new Promise((resolve, reject) => {
@@ -46,7 +47,7 @@ export function defineOp(name, { gated = true } = {}) {
         reject(new RangeError("The binding calls under way in this worker hold 64 MB of data: wait for some of them first."));
         return;
       }
-      waiting.set(id, { resolve, reject, scope: gated ? currentScope() : undefined });
+      waiting.set(id, { resolve, reject, scope: gated ? currentScope() : undefined, over });
     });
 }
 
@@ -61,7 +62,10 @@ export function onReply(id, failed, meta, body) {
   const op = waiting.get(id);
   if (op === undefined) return;
   waiting.delete(id);
-  if (failed === null) return;
+  if (failed === null) {
+    if (op.over !== undefined) op.reject(new Error(op.over));
+    return;
+  }
   if (op.scope === undefined) settle(op, failed, meta, body);
   else pass(op.scope, () => settle(op, failed, meta, body));
 }
