@@ -57,7 +57,7 @@ export const tests = {
     deepEqual([http.STATUS_CODES[404], typeof https.get], ["Not Found", "function"]);
     deepEqual([buffer.Blob, buffer.File], [Blob, File]);
   },
-  "the default of node:module is a class, whose prototype bundles of Next.js patch": () => {
+  "the default of node:module is a class, whose prototype bundles of Next patch": () => {
     equal(typeof module, "function");
     equal(module.Module, module);
     module.prototype.require = (name) => name;

@@ -47,7 +47,7 @@ export function getSourceMapsSupport() {
   return Object.freeze({ __proto__: null, enabled: false, nodeModules: false, generatedCode: false });
 }
 
-// As in Node, the module is a class: bundles of Next.js set Module.prototype.require.
+// As in Node, the module is a class: bundles of the Next framework set the `require` of its prototype.
 export default Object.assign(Module, functions, {
   _cache, _extensions, _pathCache, builtinModules, constants, createRequire, enableCompileCache, flushCompileCache, getCompileCacheDir,
   getSourceMapsSupport, globalPaths, isBuiltin: isBuiltIn,
