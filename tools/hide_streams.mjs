@@ -26,7 +26,7 @@ const INTERNALS = `
 const EXPORTED = [
   "_associatedReadableByteStreamController", "_controlledReadableByteStream", "_disturbed", "_inFlightWriteRequest",
   "_ownerWritableStream", "_pendingPullIntos", "_queue", "_queueTotalSize", "_readable", "_readableStreamController", "_state",
-  "_writable", "_writableStreamController", "_writeRequests",
+  "_writable", "_writableStreamController", "_writeRequests", "_writer",
 ];
 
 const ANY = INTERNALS.toSorted((a, b) => b.length - a.length).join("|");
