@@ -4,6 +4,7 @@
     fetch.read    the next piece of the response body
     fetch.send    send the rest of the response body as the body of the worker's own response, past the engine
     fetch.write   a piece of the request body; the reply is the back-pressure
+    fetch.hand_over  the response of the worker is the WebSocket of this fetch, which hibernates in its object
     fetch.cancel  end the fetch
 
 The worker numbers its fetches, so it can write to one and cancel it before the response arrives. The JavaScript half
@@ -238,6 +239,12 @@ class Fetch(Binding):
             raise InvalidArgument("fetch: a piece of the body is too long")
         fetching = call.scope.local(Lane).find(call.meta.get("fetch"))
         return Reply({"more": await fetching.write(call.body, call.meta.get("ended") is True)})
+
+    @op("fetch.hand_over", free=True)
+    def hand_over(self, call: OpCall) -> Reply:
+        from atoll.bindings.fetch.upgrade import handed_over
+
+        return handed_over(call.scope.local(Lane), call.meta.get("fetch"), call.scope.response)
 
     @op("fetch.cancel", free=True)
     def cancel(self, call: OpCall) -> Reply:
