@@ -29,6 +29,7 @@ from atoll.workers import Version
 MAX_SOCKETS: Final = 32_768
 CROSSING: Final = 1_024  # more that an honest engine may accept while ends of others are on their way to Python
 MAX_EVENTS: Final = 200  # of one object at the same time
+EVENT_BYTES: Final = 16 << 20  # of the messages of these, before the last one
 MAX_TAGS: Final = 10 * (2 + 256)  # bytes of all tags of a socket
 MAX_ATTACHMENT: Final = 16_384
 MAX_AUTO: Final = 2_048
@@ -81,6 +82,7 @@ class ObjectSockets(Home):
         # Events
         self._ready: deque[HeldSocket] = deque()
         self.events: dict[SocketEvent, float] = {}  # under way, with their start
+        self._started = 0  # bytes of their messages
         self.unjoined: set[HeldSocket] = set()  # no client has them yet
 
     def __len__(self) -> int:
@@ -216,11 +218,12 @@ class ObjectSockets(Home):
         self._deliver()
 
     def _deliver(self) -> None:
-        while self._ready and len(self.events) < MAX_EVENTS:
+        while self._ready and len(self.events) < MAX_EVENTS and (self._started < EVENT_BYTES or not self.events):
             socket = self._ready.popleft()
             if socket.is_gone:
                 continue
             heard = socket.take()
+            self._started += len(heard.payload)
             event = SocketEvent(socket, heard, self._on_event_over)
             self.events[event] = time.monotonic()
             self._start(self, event, heard.payload)
@@ -228,6 +231,7 @@ class ObjectSockets(Home):
     def _on_event_over(self, event: SocketEvent) -> None:
         if self.events.pop(event, None) is None:
             return
+        self._started -= len(event.heard.payload)
         if event.was_refused:
             event.socket.shut(TRY_LATER, event.reason)
         event.socket.done(event.heard)
@@ -261,6 +265,7 @@ class ObjectSockets(Home):
     def close_all(self, code: int, reason: str) -> None:
         """The object was reset or deleted, or its code was updated."""
         self.events.clear()
+        self._started = 0
         self._ready.clear()
         for socket in list(self.held.values()):
             socket.shut(code, reason)
