@@ -16,7 +16,7 @@ from atoll.embed import ApiRefused, Atoll
 from atoll.project.flags import flags
 
 TARGET = Path(__file__).resolve().parent.parent / "atoll" / "project" / "platform.gen.json"
-LONG_AGO = "2021-01-01"  # a date at which Node's globals still need a flag
+DATE = "2026-11-01"  # what a worker of today has
 MODULE = re.compile(r"\b(?:node|cloudflare|atoll):[\w/]+")
 
 GLOBALS = """
@@ -54,7 +54,7 @@ export default { fetch() {
 async def described() -> dict[str, Any]:
     """The globals and modules that a real engine reports."""
     async with Atoll() as atoll:
-        plain = await _answer(atoll, GLOBALS)
+        plain = await _answer(atoll, GLOBALS, "no_nodejs_compat", "no_nodejs_compat_v2")
         node = await _answer(atoll, GLOBALS, "nodejs_compat")
         names = await _module_names(atoll)
         imports = "".join(f'import * as m{i} from "{name}";' for i, name in enumerate(names))
@@ -69,7 +69,7 @@ async def described() -> dict[str, Any]:
 
 
 async def _answer(atoll: Atoll, script: str, *flags: str) -> Any:
-    worker = await atoll.deploy("probe", script, compatibility_date=LONG_AGO, compatibility_flags=list(flags))
+    worker = await atoll.deploy("probe", script, compatibility_date=DATE, compatibility_flags=list(flags))
     return (await worker.fetch()).json()
 
 

@@ -118,7 +118,6 @@ export const OFF = [
   "nonclass_entrypoint_reuses_ctx_across_invocations",
   "immutable_api_prototypes",
   "enable_version_api",
-  "web_socket_auto_reply_to_close",
   "enable_ctx_version_metadata",
   "workflows_step_rollback",
   "throw_on_not_implemented_tls_options",

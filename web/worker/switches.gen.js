@@ -42,6 +42,7 @@ export const FLAGS = Object.freeze({
   "delete_all_deletes_alarm": {"off": "delete_all_preserves_alarm", "since": "2026-02-24"},
   "websocket_close_reason_byte_limit": {"off": "no_websocket_close_reason_byte_limit", "since": "2026-03-03"},
   "websocket_standard_binary_type": {"off": "no_websocket_standard_binary_type", "since": "2026-03-17"},
+  "web_socket_auto_reply_to_close": {"off": "web_socket_manual_reply_to_close", "since": "2026-04-07"},
   "spec_compliant_dispatch_exceptions": {"off": "no_spec_compliant_dispatch_exceptions", "since": "2026-09-15"},
   "nodejs_process_version_24": {"off": "no_nodejs_process_version_24", "since": "2026-11-24"},
 });
