@@ -75,6 +75,9 @@ class OutputHolder(Protocol):
 
     is_gated: bool  # what its calls send has to wait until its commits are durable
 
+    @property
+    def key(self) -> object: ...  # of its storage
+
 
 class DirectSender(Protocol):
     """Sends the response body in place of the engine (direct_body.py)."""

@@ -29,6 +29,9 @@ _OVERLOAD: Final = frozenset({ErrorCode.OVERLOADED, ErrorCode.QUOTA_EXCEEDED, Er
 LOST: Final = ObjectFailure(ErrorCode.ENGINE_DIED, LOST_TEXT, is_retryable=True)
 UPDATED: Final = ObjectFailure(ErrorCode.OBJECT_RESET, UPDATED_TEXT, is_reset=True)
 OVERLOADED: Final = ObjectFailure(ErrorCode.OVERLOADED, OVERLOADED_TEXT, is_overloaded=True)
+RESTORED: Final = ObjectFailure(
+    ErrorCode.OBJECT_RESET, "Durable Object was reset because it was restored to another point in time.", is_reset=True
+)
 DELETED: Final = ObjectFailure(ErrorCode.OBJECT_RESET, "Durable Object was deleted by its owner.", is_reset=True)
 
 

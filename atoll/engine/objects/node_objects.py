@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
-from pathlib import Path
 
 from atoll.bindings.base import Binding
+from atoll.config import Settings
 from atoll.engine.objects.alarms import AlarmClock
 from atoll.engine.objects.runtime import ObjectRuntime
 from atoll.engine.pool import Pool
+from atoll.objects.history import HistoryBounds
 from atoll.objects.local import LocalObjects
 
 
@@ -24,9 +25,11 @@ class NodeObjects:
         self.runtime.stop_alarms = self.alarms.stop
         pool.loader.use_facts(lambda version, grant: bindings[grant.kind].facts(version, grant))
 
-    async def start(self, data: Path, undo: AsyncExitStack) -> None:
+    async def start(self, settings: Settings, undo: AsyncExitStack) -> None:
         """Open what is stored. Alarms are delivered later, once the workers are restored."""
-        store = await LocalObjects.start(data)
+        names = "object_history_days", "object_history_bytes", "object_history_node_bytes"
+        bounds = HistoryBounds(*(settings.value(name) for name in names))
+        store = await LocalObjects.start(settings.data, bounds=bounds)
         undo.push_async_callback(store.stop)
         self.runtime.start(store)
         undo.push_async_callback(self.runtime.close)

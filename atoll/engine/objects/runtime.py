@@ -23,7 +23,7 @@ from atoll.engine.calls.call_queue import QUEUE_SECONDS
 from atoll.engine.loaded.engine_session import EngineSession, Isolate
 from atoll.engine.loaded.load_frames import LoadReport
 from atoll.engine.objects import output_gate
-from atoll.engine.objects.failures import DELETED, LOST, OVERLOADED, UPDATED, told
+from atoll.engine.objects.failures import DELETED, LOST, OVERLOADED, RESTORED, UPDATED, told
 from atoll.engine.objects.live_object import CLOSED, LEAVING, LIVE, OPENING, LiveObject
 from atoll.engine.objects.object_calls import ObjectCaller, ObjectCalls, addressed
 from atoll.engine.objects.residents import IsolateResidents, residents_of
@@ -275,6 +275,18 @@ class ObjectRuntime:
             self._barred[key] -= 1
             if not self._barred[key]:
                 del self._barred[key]
+
+    async def restore(self, key: ObjectKey, bookmark: str) -> str:
+        """Take an object back to a bookmark now. Its calls fail. Returns the bookmark that undoes it."""
+        undo = await self.store.past.ask(key, bookmark)
+        is_done = False
+        while not is_done:
+            live = self._live.get(key)
+            if live is not None and live.state != OPENING:
+                self._reset(live, RESTORED)
+            is_done = await self.store.past.carry_out(key)  # not if a call has opened it again, before the wish
+            await asyncio.sleep(0.01)
+        return undo
 
     async def delete_namespace(self, namespace: str) -> None:
         for key in [key for key in self._live if key.namespace == namespace]:
