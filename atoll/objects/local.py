@@ -268,10 +268,11 @@ class LocalObjects:
         self._table.release_segment(record)
 
     async def list_objects(self, namespace: str, cursor: str, limit: int) -> list[ListedObject]:
+        new = set(self._table.unlisted.get(namespace, ()))  # before the index is searched: a merge moves them there
         found = {each.id: each for each in await self._index.list_objects(namespace, cursor, limit)}
-        new = set(self._table.unlisted.get(namespace, ()))
         for id in await asyncio.to_thread(_smallest, new, cursor, limit):
-            found[id] = ListedObject(id, 0)
+            if id not in found:
+                found[id] = ListedObject(id, self._index.get(ObjectKey(namespace, id)).pages * PAGE)
         ids = sorted(found)[:limit]
         return [self._as_it_is(namespace, found[id]) for id in ids]
 

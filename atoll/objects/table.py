@@ -107,7 +107,7 @@ class ObjectTable:
         self._sizes = sizes
         self._states: dict[ObjectKey, ObjectState] = {}
         self.dirty: dict[ObjectKey, ObjectState] = {}  # with something to merge, in the order in which it came
-        self.unlisted: dict[str, set[str]] = {}  # objects that the index does not know yet
+        self.unlisted: dict[str, set[str]] = {}  # objects that the index does not list yet
         self.pending_bytes = 0
         self._in_segment: Counter[int] = Counter()  # pending records
         self.newest_segment = 0
@@ -182,11 +182,8 @@ class ObjectTable:
         have = self.size(namespace)
         objects = have.objects + (pages > 0) - (state.pages > 0)
         self._sizes[namespace] = NamespaceSize(objects, have.bytes + (pages - state.pages) * PAGE)
-        if pages and not state.row.merged_group:
-            self.unlisted.setdefault(namespace, set()).add(state.key.id)
-        elif not pages:
-            self._listed(state.key)
         state.pages = pages
+        self._note_listed(state)
 
     def _hold(self, state: ObjectState, record: Record) -> None:
         state.pending.append(record)
@@ -216,7 +213,7 @@ class ObjectTable:
         state.row = row
         state.merged = max(state.merged, row.sequence)
         self.let_go(state, count)
-        self._listed(state.key)
+        self._note_listed(state)
 
     def deleted(self, state: ObjectState) -> None:
         """The file is gone: of what is pending, only records after the deletion count."""
@@ -225,8 +222,7 @@ class ObjectTable:
         state.is_deleted = False
         state.kept, state.is_replayed = None, False
         self.let_go(state, count)
-        if not state.pages:
-            self._listed(state.key)
+        self._note_listed(state)
 
     def namespace_deleted(self, namespace: str) -> None:
         for state in self.of_namespace(namespace):
@@ -236,11 +232,15 @@ class ObjectTable:
         self.unlisted.pop(namespace, None)
         self._alarms.delete_namespace(namespace)
 
-    def _listed(self, key: ObjectKey) -> None:
-        if names := self.unlisted.get(key.namespace):
-            names.discard(key.id)
+    def _note_listed(self, state: ObjectState) -> None:
+        """The index lists objects whose file has something."""
+        namespace, id = state.key
+        if state.pages and not state.row.pages:
+            self.unlisted.setdefault(namespace, set()).add(id)
+        elif names := self.unlisted.get(namespace):
+            names.discard(id)
             if not names:
-                del self.unlisted[key.namespace]
+                del self.unlisted[namespace]
 
     def let_go(self, state: ObjectState, count: int) -> None:
         for record in state.pending[:count]:
