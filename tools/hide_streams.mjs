@@ -22,7 +22,7 @@ const INTERNALS = `
 `.trim().split(/\s+/);
 
 // Those of them that the platform itself reads.
-const EXPORTED = ["_disturbed", "_readable", "_readableStreamController", "_state", "_writable"];
+const EXPORTED = ["_disturbed", "_readable", "_readableStreamController", "_state", "_writable", "_writer"];
 
 const ANY = INTERNALS.toSorted((a, b) => b.length - a.length).join("|");
 // Every isolate holds the source, so the variables for the symbols have short names.

@@ -9,6 +9,7 @@ from msgspec import Struct, field
 
 from atoll.asset_files.store import AssetStore
 from atoll.bindings.events import Events
+from atoll.bindings.passes import Passes
 from atoll.bindings.scope import CallScope
 from atoll.config import Settings
 from atoll.db.sqlite import Database
@@ -178,3 +179,4 @@ class Services(Struct, frozen=True):
     holdings: Holdings = field(default_factory=Holdings)
     files: AssetStore | None = None  # of static assets; None: the binding makes its own
     objects: Objects | None = None  # None: the node has no engines
+    passes: Passes = field(default_factory=Passes)

@@ -11,8 +11,9 @@ import ipaddress
 import os
 import socket
 import ssl
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import TypeVar
 
@@ -90,6 +91,14 @@ class EgressGate:
         if kind:
             raise AddressRefused(f"error 1024: {_shown(host, address)} may not be reached: it is {kind}" + self.advice)
 
+    def opens_port(self, host: str, port: int) -> bool:
+        """Whether `egress_allow` names this host with this very port."""
+        rules = [rule for rule in self._internal if rule.port == port]
+        try:
+            return names(rules, host, ipaddress.ip_address(host.strip("[]")), port)
+        except ValueError:
+            return any(rule.names_host(host, port) for rule in rules)
+
     def _policies(self, version: Version) -> tuple[Policy, ...]:
         tenant, worker = self.rules_of(version)
         policies: tuple[Policy, ...] = (self._node,)
@@ -102,24 +111,52 @@ class EgressGate:
     # --- connecting ---
 
     async def connect(
-        self, version: Version, host: str, port: int, *, tls: bool, protocol: Callable[[], P]
+        self,
+        version: Version,
+        host: str,
+        port: int,
+        *,
+        tls: bool,
+        protocol: Callable[[], P],
+        context: ssl.SSLContext | None = None,
+        server_name: str = "",
     ) -> tuple[asyncio.Transport, P]:
-        """Connect to a host for a worker. Raises HostRefused, AddressRefused or NetworkError."""
+        """Connect to a host for a worker. Raises HostRefused, AddressRefused or NetworkError.
+
+        The server's certificate must be for `server_name`, by default the host, and satisfy `context`, by default that
+        of the node.
+        """
         self.check_host(version, host, port)
-        where = f"{host}:{port}"
+        async with self._in_words(f"{host}:{port}"):
+            connected = await self._socket(version, host, port)
+            try:
+                return await asyncio.get_running_loop().create_connection(
+                    protocol,
+                    sock=connected,
+                    ssl=(context or self.tls) if tls else None,
+                    server_hostname=_certified(server_name or host) if tls else None,
+                )
+            except BaseException:
+                connected.close()
+                raise
+
+    async def start_tls(
+        self, transport: asyncio.Transport, protocol: asyncio.BaseProtocol, host: str, context: ssl.SSLContext | None
+    ) -> asyncio.Transport:
+        """Begin TLS on a connection. The server's certificate must be for `host`. Raises NetworkError."""
+        async with self._in_words(host):
+            loop = asyncio.get_running_loop()
+            secured = await loop.start_tls(transport, protocol, context or self.tls, server_hostname=_certified(host))
+            if secured is None:
+                raise ConnectionResetError
+            return secured
+
+    @asynccontextmanager
+    async def _in_words(self, where: str) -> AsyncIterator[None]:
+        """Limits the time to connect, and turns what may go wrong into a NetworkError."""
         try:
             async with asyncio.timeout(self._connect_seconds):
-                connected = await self._socket(version, host, port)
-                try:
-                    return await asyncio.get_running_loop().create_connection(
-                        protocol,
-                        sock=connected,
-                        ssl=self.tls if tls else None,
-                        server_hostname=host.strip("[]").removesuffix(".") if tls else None,  # as in certificates
-                    )
-                except BaseException:
-                    connected.close()
-                    raise
+                yield
         except TimeoutError:
             raise NetworkError(f"no connection to {where} within {self._connect_seconds:g} s") from None
         except ssl.SSLCertVerificationError as error:
@@ -181,6 +218,11 @@ async def open_socket(address: Address, port: int) -> socket.socket:
         found.close()
         raise
     return found
+
+
+def _certified(host: str) -> str:
+    """A host as certificates name it."""
+    return host.strip("[]").removesuffix(".")
 
 
 def own_ports(settings: Settings) -> frozenset[int]:

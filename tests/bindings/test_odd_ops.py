@@ -76,6 +76,14 @@ FIELDS = {
     "pipe.write": {"pipe": '"x"', "thrown": "null", "ended": "true"},
     "pipe.read": {"pipe": '"x"'},
     "pipe.cancel": {"pipe": '"x"'},
+    "tcp.open": {
+        "socket": "1", "host": '"127.0.0.1"', "port": "1", "tls": "true", "name": '"a"', "ca": '"x"',
+        "unchecked": "true",
+    },
+    "tcp.read": {"socket": "1"},
+    "tcp.write": {"socket": "1", "ended": "true"},
+    "tcp.secure": {"socket": "1", "name": '"a"', "ca": '"x"', "unchecked": "true"},
+    "tcp.close": {"socket": "1"},
     "queue.send": {"messages": '[{"type": "json", "size": 1, "delay": 0}]', "delay": "0"},
     "fetch.start": {
         "fetch": "1", "method": '"GET"', "url": '"http://127.0.0.1:1/"', "head": '""', "service": '"SELF"',
@@ -91,7 +99,7 @@ FIELDS = {
     },
     "rpc.send": {"m": '[[1, "c", 1, 0, ["name"], 0]]'},
     "rpc.receive": {},
-    "rpc.export": {"export": '"Named"', "method": '"m"', "pipes": "[]"},
+    "rpc.reach": {"name": '"Named"', "method": '"m"', "pipes": "[]"},
     "service.call": {"method": '"m"', "pipes": "[]"},
     "echo.say": {"x": "1"},
     "echo.wait": {"ms": "1"},

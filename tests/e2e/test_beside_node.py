@@ -12,7 +12,7 @@ from atoll.project.fetch import node_folder
 from tests.running import Atoll
 
 FOLDER = Path(__file__).parent / "beside_node"
-SUITES = ["buffer", "inspecting", "small", "unpacking"]
+SUITES = ["buffer", "inspecting", "small", "unpacking", "zipping"]
 
 
 @pytest.fixture(scope="module")
@@ -38,8 +38,10 @@ def test_a_worker_gets_the_same_results_as_node(
     atoll: Atoll, worker: str, by_node: dict[str, dict[str, str]], suite: str
 ) -> None:
     ours: dict[str, str] = atoll.get(worker, f"/{suite}").json
-    assert len(ours) > 1000 and ours.keys() == by_node[suite].keys()
+    assert len(ours) > 1000
     different = [
-        f"{name}\n  Node:  {text}\n  Atoll: {ours[name]}" for name, text in by_node[suite].items() if ours[name] != text
+        f"{name}\n  Node:  {text}\n  Atoll: {ours.get(name)}"
+        for name, text in by_node[suite].items()
+        if ours.get(name) != text
     ]
     assert not different, f"{len(different)} of {len(ours)} differ\n" + "\n".join(different[:20])

@@ -1,5 +1,5 @@
-// The built-in modules that a worker can import: `node:x`, or `x` unless it deployed a module of that name, and
-// `cloudflare:workers`. Each is loaded on first use.
+// The built-in modules that a worker can import: `node:x`, or `x` unless it deployed a module of that name, and those of
+// Cloudflare. Each is loaded on first use.
 import { lazy } from "../internal/lazy.js";
 
 let table; // name -> function that returns the exports
@@ -43,7 +43,7 @@ function loaders() {
     url: () => lazy("node/url.js"),
     util: () => lazy("node/util_module.js"),
     "util/types": () => lazy("node/util_types.js"),
-    zlib: () => lazy("node/zlib.js"),
+    zlib: () => ({ ...lazy("node/zlib.js"), default: lazy("node/zlib_constants.js").withOldNames(lazy("node/zlib.js")) }),
   };
   // Modules that packages import but that throw when they are used.
   for (const name of [
@@ -99,9 +99,10 @@ export function getBuiltIn(specifier) {
 /** For the engine: the exports of a built-in module, a text with the reason why it is missing, or undefined for other names. */
 export function builtIn(specifier) {
   if (specifier === "cloudflare:workers") return lazy("worker/cloudflare_workers.js").exportsOf();
+  if (specifier === "cloudflare:sockets") return withDefault({ connect: lazy("sockets/tcp_socket.js").connect });
   const name = specifier.replace(/^node:/, "");
   if (Object.hasOwn(loaders(), name)) return loadNode(name);
-  const all = [...Object.keys(loaders()).map((each) => `node:${each}`), "cloudflare:workers"].join(", ");
+  const all = [...Object.keys(loaders()).map((each) => `node:${each}`), "cloudflare:workers", "cloudflare:sockets"].join(", ");
   if (name !== specifier || MISSING.has(name)) return `Atoll has no node:${name}; the built-in modules are ${all}`;
   if (ELSEWHERE.test(specifier)) return "modules are read from the deployment alone: put it into `modules`, or bundle it";
   return specifier.includes(":") ? `there is no such built-in module; there are ${all}` : undefined;

@@ -4,6 +4,7 @@ import { native } from "../internal/native.js";
 import { defineInterface } from "../internal/platform.js";
 import { requireArguments } from "../internal/webidl.js";
 import { runningCall } from "../worker/call.js";
+import { ownExports } from "../worker/context.js";
 
 const OURS = Symbol("ours");
 const ABORTED = "Application called abort() to reset Durable Object.";
@@ -30,6 +31,11 @@ export class DurableObjectState {
 
   get props() {
     return {};
+  }
+
+  /** Stubs of the worker's own entry points, and namespaces of its classes. */
+  get exports() {
+    return ownExports();
   }
 
   /** Keeps the running event open until `promise` is settled. */

@@ -3,7 +3,6 @@
 import { makeThrown } from "../worker/thrown.js";
 import { writeValue } from "../worker/parcel.js";
 import { currentChannel } from "./channel.js";
-import { notFunction } from "./errors.js";
 import { movesParameters } from "./flags.js";
 import { MAIN } from "./question.js";
 
@@ -30,12 +29,4 @@ export function askEntrypoint(op, address, path, args) {
     (error) => session.end(error),
   );
   return question;
-}
-
-/** Uses a service binding for a worker that was sent it. */
-export function useService(service, path, args) {
-  const value = path.reduce((at, name) => at[name], service);
-  if (args === null) return value;
-  if (typeof value !== "function") throw notFunction(path);
-  return value(...args);
 }

@@ -30,6 +30,7 @@ const {
   _readableStreamController: controllerKey,
   _state: stateKey,
   _writable: writableKey,
+  _writer: writerKey,
 } = internals;
 
 const { getReader } = ReadableStream.prototype;
@@ -73,6 +74,11 @@ delete WritableStreamDefaultController.prototype.abortReason;
 
 export function isReadableStream(value) {
   return value instanceof ReadableStream && Object.hasOwn(value, controllerKey);
+}
+
+/** The writer that holds the lock of a WritableStream, or undefined. */
+export function writerOf(stream) {
+  return stream[writerKey];
 }
 
 /** A TransformStream with the given sides. */

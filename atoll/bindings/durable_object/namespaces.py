@@ -62,7 +62,7 @@ class Namespaces:
         self._by_id: dict[str, ObjectNamespace] = {}
         self._by_class: dict[tuple[str, str, str], ObjectNamespace] = {}
         self._tags: dict[tuple[str, str], list[str]] = {}  # by tenant and worker, in the order they were applied
-        self._planned: dict[tuple[str, str, str, str], bytes] = {}  # secrets of namespaces that a deploy will create
+        self._planned: dict[tuple[str, str, str, str], tuple[str, bytes]] = {}  # what a deploy will create
         sql = "SELECT id, tenant, worker, class, sql, secret, tag, deleted FROM namespaces"
         for row in self._database.read(lambda c: list(c.execute(sql))):
             id, tenant, worker, name, is_sql, secret, tag, deleted = row
@@ -96,19 +96,19 @@ class Namespaces:
     def tags(self, tenant: str, worker: str) -> list[str]:
         return self._tags.get((tenant, worker), [])
 
-    def planned(self, tenant: str, worker: str, class_name: str, tag: str) -> bytes:
-        """The secret of a namespace that a migration is about to create: its code is loaded before."""
+    def planned(self, tenant: str, worker: str, class_name: str, tag: str) -> tuple[str, bytes]:
+        """The id and secret of a namespace that a migration is about to create: its code is loaded before."""
         key = (tenant, worker, class_name, tag)
         found = self._planned.get(key)
         if found is None:
             while len(self._planned) >= 10_000:  # of deploys that failed
                 self._planned.pop(next(iter(self._planned)))
-            found = self._planned[key] = secrets.token_bytes(SECRET_BYTES)
+            found = self._planned[key] = secrets.token_hex(16), secrets.token_bytes(SECRET_BYTES)
         return found
 
     async def create(self, tenant: str, worker: str, class_name: str, is_sql: bool, tag: str) -> None:
-        secret = self.planned(tenant, worker, class_name, tag)
-        made = ObjectNamespace(secrets.token_hex(16), tenant, worker, class_name, is_sql, secret, tag)
+        id, secret = self.planned(tenant, worker, class_name, tag)
+        made = ObjectNamespace(id, tenant, worker, class_name, is_sql, secret, tag)
         values = (made.id, tenant, worker, class_name, int(is_sql), secret, tag)
         sql = "INSERT INTO namespaces (id, tenant, worker, class, sql, secret, tag) VALUES (?, ?, ?, ?, ?, ?, ?)"
         await self._database.write(lambda c: _execute(c, sql, values))

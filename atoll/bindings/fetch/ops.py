@@ -32,6 +32,7 @@ from atoll.bindings.fetch.messages import (
 from atoll.bindings.fetch.quick import QuickFetch, QuickInner
 from atoll.bindings.fetch.stencils import InnerStencils, Stencils
 from atoll.bindings.loops import loop_lines
+from atoll.bindings.passes import OBJECT, Passed, is_pass
 from atoll.bindings.scope import CallScope, check_hops
 from atoll.bindings.service.target import ServiceTarget, callee_of, target_of
 from atoll.bindings.services import InnerRequest, InnerResponse, ObjectTarget, Services
@@ -56,6 +57,8 @@ class ObjectNames(Protocol):
 
     def target(self, version: Version, grant: Grant, id: object, name: object) -> tuple[ObjectTarget, Version]: ...
 
+    def passed(self, version: Version, passed: Passed) -> tuple[ObjectTarget, Version]: ...
+
 
 class Fetch(Binding):
     kind = "fetch"
@@ -68,6 +71,7 @@ class Fetch(Binding):
         self._routes = services.routes
         self._inner = services.inner
         self._workers = services.workers
+        self._passes = services.passes
         self._ports = {80, 443} | own_ports(settings)  # ports on which a host of this node means this node
         self.gate = services.gate
         self.client = HttpClient(settings, self.gate, services.pacer, services.holdings)
@@ -152,10 +156,9 @@ class Fetch(Binding):
         if callee is None:
             return None
         quick = self._begin_inner(call, wanted, self._inner_request(callee, bound, wanted, scope, call.body))
-        if quick is not None and not is_traced and not isinstance(bound, ObjectTarget):
-            self._inner_stencils.remember(
-                call.meta, scope, wanted, bound, self._stencils.zone(scope), self.gate.edition
-            )
+        if quick is None or is_traced or isinstance(bound, ObjectTarget) or is_pass(wanted.service):
+            return quick
+        self._inner_stencils.remember(call.meta, scope, wanted, bound, self._stencils.zone(scope), self.gate.edition)
         return quick
 
     def _begin_inner(self, call: OpCall, wanted: WantedFetch, request: InnerRequest) -> Later | None:
@@ -298,7 +301,11 @@ class Fetch(Binding):
     def _bound(self, wanted: WantedFetch, version: Version) -> tuple[ServiceTarget | ObjectTarget, Version]:
         """What a binding leads to, and the version that answers there."""
         if wanted.object is None:
-            bound = target_of(version, wanted.service)
+            if isinstance(wanted.service, str) and is_pass(wanted.service):
+                passed = self._passes.read(version.tenant, wanted.service)
+                if passed.kind == OBJECT:
+                    return self._objects.passed(version, passed)
+            bound = target_of(version, wanted.service, self._passes)
             return bound, callee_of(self._workers, version, bound)
         grant = version.grants.get(wanted.service) if isinstance(wanted.service, str) else None
         if grant is None or grant.kind != self._objects.kind:

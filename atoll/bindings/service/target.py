@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from atoll.bindings.passes import OBJECT, SERVICE, Passes, is_pass
 from atoll.bindings.services import Workers
 from atoll.errors import InvalidArgument, NotGranted
 from atoll.wire.generated import Event
@@ -68,15 +69,38 @@ def export_of(name: str) -> ServiceTarget:
         target = msgspec.json.decode(name[len(EXPORT) :], type=OwnExport)
     except (msgspec.DecodeError, UnicodeError):
         raise InvalidArgument("the name of an export is malformed") from None
-    if target.entrypoint is not None and not IDENTIFIER.fullmatch(target.entrypoint):
-        raise InvalidArgument("the name of an export is malformed")
+    checked_export(target)
     return ServiceTarget("", target.entrypoint, target.props)
 
 
-def target_of(version: Version, name: object) -> ServiceTarget:
-    """The binding of that name that has a fetch(), or an own entry point. NotGranted if there is none."""
+def checked_export(target: OwnExport) -> None:
+    if target.entrypoint is not None and not IDENTIFIER.fullmatch(target.entrypoint):
+        raise InvalidArgument("the name of an export is malformed")
+
+
+def passed_target(passes: Passes, tenant: str, name: str) -> ServiceTarget:
+    """The entry point of a stub that another worker has sent."""
+    kind, content = passes.read(tenant, name)
+    if kind == OBJECT:
+        raise InvalidArgument("the stub is that of a Durable Object")
+    try:
+        if kind == SERVICE:
+            return msgspec.convert(content, ServiceTarget)
+        worker, entrypoint, props = content
+        target = msgspec.convert({"entrypoint": entrypoint, "props": props}, OwnExport)
+    except msgspec.ValidationError:
+        raise InvalidArgument("the stub is malformed") from None
+    checked_export(target)
+    return ServiceTarget(worker, target.entrypoint, target.props)
+
+
+def target_of(version: Version, name: object, passes: Passes) -> ServiceTarget:
+    """The binding of that name that has a fetch(), an own entry point, or the target of a stub. NotGranted if there is
+    none."""
     if isinstance(name, str) and is_export(name):
         return export_of(name)
+    if isinstance(name, str) and is_pass(name):
+        return passed_target(passes, version.tenant, name)
     grant = version.grants.get(name) if isinstance(name, str) else None
     if grant is not None and grant.kind == "assets":
         return OWN_ASSETS

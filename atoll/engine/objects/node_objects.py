@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
+from typing import Any
 
 from atoll.bindings.base import Binding
 from atoll.config import Settings
+from atoll.engine.loaded.load_frames import OWN
 from atoll.engine.objects.alarms import AlarmClock
 from atoll.engine.objects.runtime import ObjectRuntime
 from atoll.engine.pool import Pool
 from atoll.objects.history import HistoryBounds
 from atoll.objects.local import LocalObjects
+from atoll.workers import Grant, Version
 
 
 class NodeObjects:
@@ -23,7 +26,7 @@ class NodeObjects:
         """The pool exists. Each binding tells its JavaScript half what it must know, such as the keys of ids."""
         self.runtime.pool = pool
         self.runtime.stop_alarms = self.alarms.stop
-        pool.loader.use_facts(lambda version, grant: bindings[grant.kind].facts(version, grant))
+        pool.loader.use_facts(lambda version, grant: facts_of(bindings, version, grant))
 
     async def start(self, settings: Settings, undo: AsyncExitStack) -> None:
         """Open what is stored. Alarms are delivered later, once the workers are restored."""
@@ -34,3 +37,11 @@ class NodeObjects:
         self.runtime.start(store)
         undo.push_async_callback(self.runtime.close)
         undo.push_async_callback(self.alarms.close)
+
+
+def facts_of(bindings: Mapping[str, Binding], version: Version, grant: Grant) -> Mapping[str, Any] | None:
+    """What the JavaScript half of a binding knows besides its name; of OWN, what all halves know without one."""
+    if grant is not OWN:
+        return bindings[grant.kind].facts(version, grant)
+    found = {kind: binding.own_facts(version) for kind, binding in bindings.items()}
+    return {kind: facts for kind, facts in found.items() if facts is not None} or None

@@ -23,6 +23,11 @@
 
 namespace engine {
 
+namespace native {
+struct Key;
+class Codec;
+}  // namespace native
+
 class Worker;
 
 // What is needed to make realms: the platform, the snapshot and the table of native functions. One per process.
@@ -64,7 +69,8 @@ class Realm final {
   v8::Local<v8::Context> context() const { return context_.Get(isolate_); }
   const EntryPoints& entry() const { return entry_; }
   TaskQueue& tasks() { return delegate_.queue(); }
-  native::Handles& handles() { return handles_; }
+  native::Handles<native::Key>& keys() { return keys_; }
+  native::Handles<native::Codec>& codecs() { return codecs_; }
   native::Weights& weights() { return weights_; }
   IcuMemory& icu() { return icu_; }
   WasmQuota& wasm_quota() { return wasm_quota_; }
@@ -136,7 +142,8 @@ class Realm final {
   v8::Global<v8::Context> context_;
   v8::Global<v8::Object> entry_object_;
   EntryPoints entry_;
-  native::Handles handles_;
+  native::Handles<native::Key> keys_;
+  native::Handles<native::Codec> codecs_;
   native::Weights weights_;
   IcuMemory icu_;
   WasmQuota wasm_quota_;

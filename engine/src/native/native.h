@@ -23,6 +23,7 @@ std::span<const Function> UrlFunctions();
 std::span<const Function> RandomFunctions();
 std::span<const Function> CloneFunctions();
 std::span<const Function> CompressFunctions();
+std::span<const Function> CodecFunctions();
 std::span<const Function> EncodingFunctions();
 std::span<const Function> DigestFunctions();
 std::span<const Function> AesFunctions();

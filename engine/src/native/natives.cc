@@ -304,6 +304,7 @@ std::vector<std::span<const native::Function>> Tables() {
           native::RandomFunctions(),
           native::CloneFunctions(),
           native::CompressFunctions(),
+          native::CodecFunctions(),
           native::EncodingFunctions(),
           native::DigestFunctions(),
           native::AesFunctions(),

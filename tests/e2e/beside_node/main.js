@@ -4,8 +4,9 @@ import { cases as inspecting } from "./inspecting.js";
 import { outcomes } from "./run.js";
 import { cases as small } from "./small.js";
 import { cases as unpacking } from "./unpacking.js";
+import { cases as zipping } from "./zipping.js";
 
-const suites = { buffer, inspecting, small, unpacking };
+const suites = { buffer, inspecting, small, unpacking, zipping };
 
 export default {
   async fetch(request) {

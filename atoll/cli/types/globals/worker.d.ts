@@ -164,6 +164,40 @@ declare module "cloudflare:workers" {
   }
 }
 
+declare module "cloudflare:sockets" {
+  export interface SocketAddress {
+    hostname: string;
+    port: number;
+  }
+  export interface SocketOptions {
+    /** "off" by default. With "starttls", `startTls()` may be called later. */
+    secureTransport?: "off" | "on" | "starttls";
+    /** Whether the socket may still be written to when the peer has ended its side. */
+    allowHalfOpen?: boolean;
+    /** Bytes that may wait in `writable`. */
+    highWaterMark?: number;
+  }
+  export interface SocketInfo {
+    remoteAddress?: string;
+    localAddress?: string;
+  }
+  export interface TlsOptions {
+    /** The name in the server's certificate; by default the host of the address. */
+    expectedServerHostname?: string;
+  }
+  export interface Socket {
+    readonly readable: ReadableStream<Uint8Array>;
+    readonly writable: WritableStream<ArrayBuffer | ArrayBufferView>;
+    readonly opened: Promise<SocketInfo>;
+    readonly closed: Promise<void>;
+    readonly upgraded: boolean;
+    readonly secureTransport: "off" | "on" | "starttls";
+    close(): Promise<void>;
+    startTls(options?: TlsOptions): Socket;
+  }
+  export function connect(address: string | SocketAddress, options?: SocketOptions): Socket;
+}
+
 declare module "*.wasm" {
   const module: WebAssembly.Module;
   export default module;
