@@ -30,8 +30,9 @@ class NodeObjects:
 
     async def start(self, settings: Settings, undo: AsyncExitStack) -> None:
         """Open what is stored. Alarms are delivered later, once the workers are restored."""
-        names = "object_history_days", "object_history_bytes", "object_history_node_bytes"
-        bounds = HistoryBounds(*(settings.value(name) for name in names))
+        bounds = HistoryBounds(
+            settings.object_history_days, settings.object_history_bytes, settings.object_history_node_bytes
+        )
         store = await LocalObjects.start(settings.data, bounds=bounds)
         undo.push_async_callback(store.stop)
         self.runtime.start(store)
