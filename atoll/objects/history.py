@@ -45,7 +45,7 @@ class HistoryBounds(NamedTuple):
     node_bytes: int = 10_000 * MB
 
 
-class Kept(NamedTuple):
+class HistoryReach(NamedTuple):
     """How far the history of an object goes."""
 
     number: int
@@ -106,7 +106,7 @@ class History:
 
     # Making it longer
 
-    async def kept(self, keys: Sequence[ObjectKey]) -> list[Kept | None]:
+    async def kept(self, keys: Sequence[ObjectKey]) -> list[HistoryReach | None]:
         return await self._database.search(lambda connection: [_find(connection, key) for key in keys])
 
     async def put(self, parts: Sequence[Pages]) -> None:
@@ -191,8 +191,8 @@ class History:
         return found if isinstance(found, bytes) else b""
 
 
-def _find(connection: apsw.Connection, key: ObjectKey) -> Kept | None:
-    found = rows(connection, Kept, FIND, *key)
+def _find(connection: apsw.Connection, key: ObjectKey) -> HistoryReach | None:
+    found = rows(connection, HistoryReach, FIND, *key)
     return found[0] if found else None
 
 

@@ -21,7 +21,7 @@ from typing import Any
 from atoll.errors import StorageFailed
 from atoll.objects.durable import COMMIT, Record
 from atoll.objects.files import ObjectFiles
-from atoll.objects.history import History, Kept
+from atoll.objects.history import History, HistoryReach
 from atoll.objects.store import ObjectDamaged, ObjectKey
 from atoll.objects.table import ObjectState
 from atoll.objects.undo import Pages, Step, UndoMaker, steps_of
@@ -35,7 +35,7 @@ SLICE = 0.02  # seconds in the thread of files without a pause: who opens an obj
 class Plan:
     """The steps of one object."""
 
-    def __init__(self, state: ObjectState, kept: Kept, commits: Sequence[Record]) -> None:
+    def __init__(self, state: ObjectState, kept: HistoryReach, commits: Sequence[Record]) -> None:
         self.key: ObjectKey = state.key
         self.pages = state.row.pages  # of the file, without the commits
         self.known = [commit for commit in commits if commit.sequence <= kept.last]
@@ -62,7 +62,7 @@ class HistoryKeeper:
             await self._in_file_thread(self._history.distrust)
             for state in states:
                 if commits := [each for each in state.pending if each.kind == COMMIT]:
-                    state.kept = Kept(0, commits[-1].sequence, commits[-1].at_ms, 1, 0)
+                    state.kept = HistoryReach(0, commits[-1].sequence, commits[-1].at_ms, 1, 0)
                     state.is_replayed = state.is_unsure = False
 
     async def _keep(self, states: Sequence[ObjectState]) -> None:
@@ -81,7 +81,7 @@ class HistoryKeeper:
         await self._store([plan for _, plan in plans])
         for state, plan in plans:
             last = plan.steps[-1]
-            state.kept = Kept(0, last.last, last.last_at, int(last.ends_at_point), 0)
+            state.kept = HistoryReach(0, last.last, last.last_at, int(last.ends_at_point), 0)
             state.marks = {mark for mark in state.marks if mark > last.last}
             state.is_replayed = state.is_unsure = False
 
@@ -105,7 +105,7 @@ class HistoryKeeper:
                 # What a crash left in the file cannot be told from what was there: the past begins after it
                 is_sure = not state.is_replayed or not state.row.sequence
                 last_known = state.row if is_sure else commits[-1]
-                kept = Kept(0, last_known.sequence, last_known.at_ms, 1, 0)
+                kept = HistoryReach(0, last_known.sequence, last_known.at_ms, 1, 0)
             state.kept = kept
 
     async def _store(self, plans: Sequence[Plan]) -> None:

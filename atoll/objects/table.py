@@ -23,7 +23,7 @@ from atoll.objects.durable import (
     Record,
 )
 from atoll.objects.files import Base
-from atoll.objects.history import Kept
+from atoll.objects.history import HistoryReach
 from atoll.objects.index import ObjectIndex, ObjectRow
 from atoll.objects.store import PAGE, SET_ALARM, Alarm, NamespaceSize, ObjectKey
 
@@ -60,7 +60,7 @@ class ObjectState:
         self.turn = asyncio.Lock()  # held while it is opened or deleted
         self.pins = 0  # of those who wait for the turn
         # Its history (keeping.py)
-        self.kept: Kept | None = None  # how far it goes; None: not known
+        self.kept: HistoryReach | None = None  # how far it goes; None: not known
         self.marks: set[int] = set()  # commits that a bookmark was given out for
         self.is_replayed = False  # pending commits are from the journal: their pages may be in the file already
         self.is_unsure = False  # steps of its history were being stored
