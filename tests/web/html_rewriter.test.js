@@ -231,7 +231,7 @@ export const tests = {
     ok(kept.length >= 6);
     let first;
     await new HTMLRewriter()
-      .on("p", { element: (e) => void (first = e) && (e.mine = 1) })
+      .on("p", { element: (e) => void ((first = e).mine = 1) })
       .on("p", { element: (e) => ok(e !== first && e.mine === undefined) })
       .transform(page("<p>"))
       .text();
