@@ -319,6 +319,8 @@ std::vector<std::span<const native::Function>> Tables() {
           native::WasmFunctions(),
           native::HtmlRewriterFunctions(),
           native::StorageFunctions()};
+          native::StorageFunctions(),
+          native::ObjectFunctions()};
 }
 
 }  // namespace
