@@ -318,7 +318,6 @@ std::vector<std::span<const native::Function>> Tables() {
           native::LazyFunctions(),
           native::WasmFunctions(),
           native::HtmlRewriterFunctions(),
-          native::StorageFunctions()};
           native::StorageFunctions(),
           native::ObjectFunctions()};
 }
