@@ -23,9 +23,10 @@ export function opNames() {
 
 /**
  * `defineOp("kv.get")` returns a function `(meta, body?) => Promise<{ meta, body }>`; body is a Uint8Array. If the call ends before
- * the reply, the promise never settles, or rejects with `over` if that is given.
+ * the reply, the promise never settles, or rejects with `over` if that is given. The reply to an op that is not `gated` passes the
+ * input gate of a Durable Object: what it brings waits there by itself.
  */
-export function defineOp(name, over = undefined) {
+export function defineOp(name, over = undefined, { gated = true } = {}) {
   const index = names.push(name) - 1;
   return (meta, body = null) =>
     new Promise((resolve, reject) => {
@@ -46,8 +47,14 @@ export function defineOp(name, over = undefined) {
         reject(new RangeError("The binding calls under way in this worker hold 64 MB of data: wait for some of them first."));
         return;
       }
-      waiting.set(id, { resolve, reject, scope: currentScope(), over });
+      waiting.set(id, { resolve, reject, scope: gated ? currentScope() : undefined, over });
     });
+}
+
+/** Whether code of a scope waits for the reply of an op. */
+export function awaitsReply(scope) {
+  for (const op of waiting.values()) if (op.scope === scope) return true;
+  return false;
 }
 
 /** Called by the engine with the reply. `failed` is null if the call that sent the op is over; the reply is dropped then. */

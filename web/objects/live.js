@@ -5,6 +5,7 @@
 import { callOf } from "../internal/async_context.js";
 import { setScopeOf } from "../internal/scopes.js";
 import { native } from "../internal/native.js";
+import { awaitsReply } from "../internal/ops.js";
 import { ErrorCode, Level } from "../internal/wire.gen.js";
 import { startTimer, clearTimeout } from "../timers.js";
 import { runningCall } from "../worker/call.js";
@@ -19,6 +20,9 @@ import { closeStorage, makeStorage, takeAlarm } from "./storage.js";
 const BLOCK_MS = 30_000;
 const TOO_LONG =
   "A call to blockConcurrencyWhile() in a Durable Object waited for too long. The call was canceled and the Durable Object was reset.";
+const NEVER =
+  "A critical section within this Durable Object awaited a Promise that apparently will never complete. This could happen in particular " +
+  "if a critical section awaits a task that was begun outside of it: the section keeps that task from going on, and neither ever ends.";
 const NO_RPC =
   "The receiving Durable Object does not support RPC, because its class was not declared with `extends DurableObject`. In order " +
   "to enable RPC, make sure your class extends the special class `DurableObject`, which can be imported from the module " +
@@ -61,7 +65,7 @@ class ObjectHost {
   #left(call) {
     hostOfCall.delete(call.id);
     // A section keeps its call open. If the call was ended all the same, nothing can end the section any more.
-    if (this.sections.has(call.id)) this.reset(new Error(TOO_LONG));
+    if (this.sections.has(call.id)) this.reset(new Error(NEVER));
   }
 
   #construct() {
@@ -90,7 +94,7 @@ class ObjectHost {
     const ended = Promise.withResolvers();
     this.gate.section(
       () => {
-        timer = this.#watch();
+        timer = this.#watch(this.gate.scope());
         return callback();
       },
       (failure, value) => {
@@ -114,9 +118,10 @@ class ObjectHost {
     else this.sections.delete(id);
   }
 
-  #watch() {
+  /** A section that waits for nothing of its own waits for what it keeps out. */
+  #watch(section) {
     try {
-      return startTimer(() => this.reset(new Error(TOO_LONG)), BLOCK_MS);
+      return startTimer(() => this.reset(new Error(awaitsReply(section) ? TOO_LONG : NEVER)), BLOCK_MS);
     } catch {
       return null; // this worker may not set so long a timer: the wall time of its calls is the limit
     }

@@ -78,11 +78,20 @@ const MEMBERS = {
     if (key === "fetch") return (input, init) => stub.fetch(input, init);
     if (key === "id") return stub.id;
     if (key === "name") return stub.name;
+    if (Object.hasOwn(stub, key)) return stub[key];
     if (typeof key === "symbol" || OURS.has(key)) return Reflect.get(stub, key);
     return lazy("rpc/stubs.js").makeProperty(handleOf(stub), [key]);
   },
-  set() {
-    return false;
+  set(stub, key, value) {
+    if (key === "id" || key === "name" || key === "fetch") return false;
+    return Reflect.defineProperty(stub, key, { value, writable: true, enumerable: true, configurable: true });
+  },
+  ownKeys(stub) {
+    return ["id", "name", ...Reflect.ownKeys(stub)];
+  },
+  getOwnPropertyDescriptor(stub, key) {
+    if (key !== "id" && key !== "name") return Reflect.getOwnPropertyDescriptor(stub, key);
+    return { value: stub[key], writable: false, enumerable: true, configurable: true };
   },
 };
 

@@ -203,6 +203,7 @@ class DurableObjects(Binding):
             session.end()
             raise
         answer = ObjectMethodAnswer(inner, self._pipes, meta.get("pipes"), session)
+        answer.object_id = target.id
         answer.begin(scope)
         return answer
 
@@ -221,15 +222,19 @@ class DurableObjects(Binding):
 class ObjectMethodAnswer(MethodAnswer):
     """The reply of a method of an object: every failure is an error with the properties that tell its kind."""
 
+    __slots__ = ("object_id",)
+
+    object_id: str
+
     def _described(self, failed: CalleeFailed) -> Reply | Exception:
-        return described(failed, self._call.thrown)
+        return described(failed, self._call.thrown, self.object_id)
 
 
-def described(failed: CalleeFailed, more: Mapping[str, Any]) -> Reply:
+def described(failed: CalleeFailed, more: Mapping[str, Any], id: str) -> Reply:
     failure = failed.failure
-    flags = failure.flags if isinstance(failure, ObjectFailure) else {"remote": True}
+    told = failure if isinstance(failure, ObjectFailure) else ObjectFailure(failure.code, failure.message, object_id=id)
     name = failure.name or "Error"
-    return Reply({"thrown": {"name": name, "message": failure.message, **more, "flags": flags}, "ended": True})
+    return Reply({"thrown": {"name": name, "message": failure.message, **more, "flags": told.flags}, "ended": True})
 
 
 def has_own_exports(version: Version) -> bool:

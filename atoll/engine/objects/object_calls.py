@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Protocol
 
 import msgspec
@@ -83,7 +84,7 @@ class ObjectCaller:
         self._on_failure = caller.on_failure
 
     def on_failure(self, failure: Failure) -> None:
-        known = told(failure)
+        known = replace(told(failure), object_id=self.live.key.id)
         self._on_failure(known)
         if failure.code == ErrorCode.CPU and not isinstance(failure, ObjectFailure):
             self._runtime.on_cpu_used_up(self.live, known)

@@ -23,7 +23,7 @@ from atoll.engine.calls.call_queue import QUEUE_SECONDS
 from atoll.engine.loaded.engine_session import EngineSession, Isolate
 from atoll.engine.loaded.load_frames import LoadReport
 from atoll.engine.objects import output_gate
-from atoll.engine.objects.failures import DELETED, LOST, OVERLOADED, UPDATED, told
+from atoll.engine.objects.failures import DELETED, LOST, OVERLOADED, QUEUED, STORAGE_SLOW, TOO_MUCH, UPDATED, told
 from atoll.engine.objects.live_object import CLOSED, LEAVING, LIVE, OPENING, LiveObject
 from atoll.engine.objects.object_calls import ObjectCaller, ObjectCalls, addressed
 from atoll.engine.objects.residents import IsolateResidents, residents_of
@@ -41,6 +41,12 @@ MAX_CALLS: Final = 1_000  # of one object, waiting or under way
 SWEEP_SECONDS: Final = 0.1
 RETRY_SECONDS: Final = 0.005  # the engine has many files to read
 MOST_BYTES: Final = 10 << 30  # of one object
+MOST_WAITING: Final = 64 << 20  # bytes of calls that wait for one object
+STORAGE_SECONDS = 30.0  # for a commit to become durable
+# Calls that have not reached their object are sent again; those that may have, never are.
+ATTEMPTS: Final = 5
+ATTEMPT_SECONDS: Final = 10.0
+FIRST_PAUSE = 0.1
 UNTRUSTED = ObjectFailure(ErrorCode.STORAGE, "Durable Object storage cannot be read.")
 
 
@@ -63,6 +69,7 @@ class ObjectRuntime:
         self.opened = 0
         self.resets = 0
         self.evicted = 0
+        self.retried = 0
 
     def start(self, store: ObjectStorage) -> None:
         """Before the first call."""
@@ -70,7 +77,7 @@ class ObjectRuntime:
         store.on_merged = self._on_merged
 
     def counts(self) -> dict[str, int]:
-        return {"opened": self.opened, "reset": self.resets, "evicted": self.evicted}
+        return {"opened": self.opened, "reset": self.resets, "evicted": self.evicted, "retried": self.retried}
 
     # --- calls ---
 
@@ -105,10 +112,13 @@ class ObjectRuntime:
         call.head = addressed(head, event, target, live)
         if live.look() >= MAX_CALLS or key in self._barred:
             self.pool.refuse(call, OVERLOADED if key not in self._barred else DELETED)
-        elif live.state == LIVE and not live.waiting:
+        elif live.is_reachable and not live.waiting:
             self._send(live, call)
+        elif live.waiting_bytes + len(body) > MOST_WAITING:
+            self.pool.refuse(call, TOO_MUCH)
         else:
             live.waiting[call] = (target, head)
+            live.waiting_bytes += len(body)
         return call
 
     def _send(self, live: LiveObject, call: Call) -> None:
@@ -132,22 +142,38 @@ class ObjectRuntime:
         task.add_done_callback(self._tasks.discard)
 
     async def _open(self, live: LiveObject) -> None:
-        """Open an object and send the calls that wait for it."""
+        """Open an object and send the calls that wait for it. They have reached nothing yet: it may be repeated."""
+        until, pause = self._clock() + ATTEMPT_SECONDS, FIRST_PAUSE
+        for attempt in range(1, ATTEMPTS + 1):
+            failure = await self._try_to_open(live)
+            if failure is None:
+                return
+            is_last = attempt == ATTEMPTS or self._clock() + pause > until
+            if is_last or not told(failure).is_retryable or failure.code == ErrorCode.SHUTTING_DOWN or not live.look():
+                self._give_up(live, failure)
+                return
+            self.retried += 1
+            await asyncio.sleep(pause)
+            pause *= 2
+
+    async def _try_to_open(self, live: LiveObject) -> Failure | None:
         try:
             opened = await self.store.open(live.key)
         except StorageFailed as error:
             log.error("an object of %s cannot be opened: %s", live.version.worker_name, error)
-            self._give_up(live, UNTRUSTED)
-            return
+            return UNTRUSTED
         try:
             await self._place(live, opened)
         except LoadFailed as error:
-            self._forget_unopened(live, error.failure)
+            self.store.close(live.key)
+            return error.failure
         except BaseException:
-            self._forget_unopened(live, LOST)
+            self.store.close(live.key)
+            self._give_up(live, LOST)
             raise
         finally:
             os.close(opened.fd)
+        return None
 
     async def _place(self, live: LiveObject, opened: Opened) -> None:
         """Choose an isolate for an object whose storage is open, and send its calls there."""
@@ -165,14 +191,10 @@ class ObjectRuntime:
                 raise LoadFailed(LOST) from None
             await asyncio.sleep(RETRY_SECONDS)
         self.opened += 1
-        waiting, live.waiting = live.waiting, {}
+        waiting, live.waiting, live.waiting_bytes = live.waiting, {}, 0
         for call, (target, head) in waiting.items():
             call.head = addressed(head, call.event, target, live)  # it has a slot now
             self._send(live, call)
-
-    def _forget_unopened(self, live: LiveObject, failure: Failure) -> None:
-        self.store.close(live.key)
-        self._give_up(live, failure)
 
     async def _isolate_for(self, live: LiveObject) -> Isolate:
         """A ready isolate for an object, loaded if need be. LoadFailed if there is no room or it does not load."""
@@ -195,6 +217,8 @@ class ObjectRuntime:
             except LoadFailed as error:
                 retries = error.failure.code in (ErrorCode.OVERLOADED, ErrorCode.UNAVAILABLE, ErrorCode.ENGINE_DIED)
                 if not retries or self._clock() > deadline:
+                    if error.failure.code == ErrorCode.OVERLOADED:
+                        raise LoadFailed(QUEUED) from None
                     raise
                 await asyncio.sleep(SWEEP_SECONDS)
                 continue
@@ -235,6 +259,7 @@ class ObjectRuntime:
         if live.waiting:
             following = LiveObject(live.target, live.version, self._clock())
             following.waiting, live.waiting = live.waiting, {}
+            following.waiting_bytes = sum(len(call.body) for call in following.waiting)
             for call in following.waiting:
                 call.object = following
                 assert isinstance(call.owner, ObjectCalls) and isinstance(call.caller, ObjectCaller)
@@ -317,7 +342,8 @@ class ObjectRuntime:
             if live.state == LEAVING and now > live.leaving_since + LEAVING_SECONDS:
                 self._reset(live, LOST)
             elif live.is_gated:
-                continue
+                if live.gated_at < now - STORAGE_SECONDS:
+                    self._reset(live, STORAGE_SLOW)
             elif (live.state == LEAVING and not live.calls) or (not calls and live.idle_since < now - IDLE_SECONDS):
                 self.evicted += 1
                 residents_of(isolate).close(live)
