@@ -107,7 +107,6 @@ export const ON = [
   "cache_option_preserves_cache_control",
 ];
 export const OFF = [
-  "html_rewriter_treats_esi_include_as_void_tag",
   "web_socket_compression",
   "durable_object_get_existing",
   "new_module_registry",

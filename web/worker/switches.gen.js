@@ -4,6 +4,7 @@ export const FLAGS = Object.freeze({
   __proto__: null,
   "formdata_parser_supports_files": {"off": "formdata_parser_converts_files_to_strings", "since": "2021-11-03"},
   "fetch_refuses_unknown_protocols": {"off": "fetch_treats_unknown_protocols_as_http", "since": "2021-11-10"},
+  "html_rewriter_treats_esi_include_as_void_tag": {},
   "durable_object_fetch_requires_full_url": {"off": "durable_object_fetch_allows_relative_url", "since": "2021-11-10"},
   "streams_enable_constructors": {"off": "streams_disable_constructors", "since": "2022-11-30"},
   "global_navigator": {"off": "no_global_navigator", "since": "2022-03-21"},
