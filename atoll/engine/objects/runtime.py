@@ -14,7 +14,7 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Final
 
 from atoll.bindings.services import ObjectTarget
@@ -274,9 +274,12 @@ class ObjectRuntime:
         if live.isolate is not None and live.state != CLOSED:
             residents_of(live.isolate).reset(live, failure)
 
-    def update(self, version: Version) -> None:
-        """A version is active: objects of the same worker with other code are reset."""
+    def update(self, version: Version, moved: Collection[str] = ()) -> None:
+        """A version is active: objects of the same worker with other code are reset, and those in moved namespaces."""
         for live in list(self._live.values()):
+            if live.key.namespace in moved:
+                self._reset(live, UPDATED)
+                continue
             if live.version.worker_id != version.worker_id or live.version is version:
                 continue
             if live.state == OPENING:
