@@ -20,7 +20,7 @@ PROJECTS = {
     "asks-first": "const R = typeof HTMLRewriter === 'undefined' ? 0 : HTMLRewriter; export default { fetch() {} };",
     "global-at-load": "const rewriter = new HTMLRewriter(); export default { fetch: () => rewriter };",
     "called-at-load": "import { make } from './make.js'; make(); export default { fetch: () => 1 };",
-    "module": "import { connect } from 'cloudflare:sockets'; export default { fetch: () => connect };",
+    "module": "import { connect } from 'cloudflare:nowhere'; export default { fetch: () => connect };",
     "export": "import { nope } from 'node:fs'; export default { fetch: () => nope };",
     "throws-at-load": "throw new Error('not today');\nexport default {};",
 }

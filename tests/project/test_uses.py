@@ -105,9 +105,9 @@ def test_a_file_that_tests_for_a_global_may_use_it(write: Write, how: str) -> No
 
 
 def test_a_missing_module_is_an_error_with_its_position(write: Write, how: str) -> None:
-    source = how + "import { connect } from 'cloudflare:sockets';\nexport default { fetch: () => connect('a:1') };"
+    source = how + "import { connect } from 'cloudflare:nowhere';\nexport default { fetch: () => connect('a:1') };"
     (found,) = checked(write(**{"wrangler.toml": CONFIG, "src/index.ts": source}))
-    assert (found.level, found.field) == (FindingLevel.ERROR, "cloudflare:sockets")
+    assert (found.level, found.field) == (FindingLevel.ERROR, "cloudflare:nowhere")
     assert found.text.startswith("is not available (src/index.ts:")
 
 
@@ -135,13 +135,13 @@ def test_globals_of_node_need_their_flag_or_a_date(write: Write, how: str) -> No
 
 def test_code_of_packages_for_other_platforms_is_a_warning(write: Write) -> None:
     package = (
-        "export function title() { return document.title; }\nexport const port = () => import('cloudflare:sockets');"
+        "export function title() { return document.title; }\nexport const port = () => import('cloudflare:nowhere');"
     )
     source = "import { title, port } from 'lib';\nexport default { fetch: () => [title, port] };"
     files = {"node_modules/lib/index.js": package, "node_modules/lib/package.json": '{"main":"index.js"}'}
     found = checked(write(**{"wrangler.toml": CONFIG, "src/index.ts": source, **files}))
     assert [(each.level, each.field) for each in found] == [
-        (FindingLevel.WARNING, "cloudflare:sockets"),
+        (FindingLevel.WARNING, "cloudflare:nowhere"),
         (FindingLevel.WARNING, "document"),
     ]
     assert found[1].text == "is not a global here (node_modules/lib/index.js:1)"
