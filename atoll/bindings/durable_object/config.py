@@ -45,7 +45,19 @@ def read(objects: ConfigObjects, reading: Reading) -> None:
         reading.bind("durable_object", each.name, class_name=each.class_name, script_name=script)
 
 
+def has_both(reading: Reading) -> bool:
+    """Whether the other one of `migrations` and `exports` was read before."""
+    if not reading.triggers.get("migrations"):
+        return False
+    text = "`migrations` and `exports` are both set"
+    hint = "`exports` replaces `migrations`: keep one of them"
+    reading.findings.append(Finding(FindingLevel.ERROR, "exports", text, hint))
+    return True
+
+
 def read_migrations(migrations: list[ConfigMigration], reading: Reading) -> None:
+    if migrations and has_both(reading):
+        return
     for each in migrations:
         lists = {
             "new_classes": each.new_classes,
@@ -71,11 +83,8 @@ def read_exports(exports: dict[str, dict[str, Any]], reading: Reading) -> None:
             reading.findings.append(Finding(FindingLevel.ERROR, f"exports.{name}", text, "leave it out"))
     if not found:
         return
-    if reading.triggers.get("migrations"):
-        text = "`migrations` and `exports` are both set"
-        reading.findings.append(Finding(FindingLevel.ERROR, "exports", text, "`exports` replaces it: keep one of them"))
-        return
-    reading.trigger("migrations", {"exports": found})
+    if not has_both(reading):
+        reading.trigger("migrations", {"exports": found})
 
 
 AT_ONCE = Subfield("a deploy resets all objects of the worker at once", level=FindingLevel.WARNING)
