@@ -153,6 +153,7 @@ function exposeEvents(scope) {
   // https://websockets.spec.whatwg.org/ and https://developers.cloudflare.com/workers/runtime-apis/websockets/
   exposeLazily("WebSocket", () => lazy("sockets/websocket.js").WebSocket);
   exposeLazily("WebSocketPair", () => lazy("sockets/websocket.js").WebSocketPair);
+  exposeLazily("WebSocketRequestResponsePair", () => lazy("objects/auto_response.js").WebSocketRequestResponsePair);
   // https://websockets.spec.whatwg.org/#the-closeevent-interface
   exposeLazily("CloseEvent", () => lazy("dom/message_event.js").CloseEvent);
   // https://html.spec.whatwg.org/multipage/webappapis.html#runtime-script-errors

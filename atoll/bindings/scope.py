@@ -50,6 +50,9 @@ class ResponseBody(Protocol):
     def takes_file(self, size: int) -> bool:
         """Whether the kernel can send the next `size` bytes to the client from a file."""
 
+    def hand_over(self, socket: object) -> bool:
+        """The response is this WebSocket of another worker's object. False: the call is over."""
+
     async def send_file(self, file: int, span: tuple[int, int], threads: ThreadPoolExecutor) -> bool:
         """Have the kernel send a part of an open file, and close it. False as for `send`; OSError if it cannot be read.
 

@@ -12,13 +12,14 @@ from atoll.engine.loaded.load_frames import OWN
 from atoll.engine.objects.alarms import AlarmClock
 from atoll.engine.objects.runtime import ObjectRuntime
 from atoll.engine.pool import Pool
+from atoll.holdings import Holdings
 from atoll.objects.local import LocalObjects
 from atoll.workers import Grant, Version
 
 
 class NodeObjects:
-    def __init__(self) -> None:
-        self.runtime = ObjectRuntime()
+    def __init__(self, holdings: Holdings | None = None) -> None:
+        self.runtime = ObjectRuntime(holdings=holdings)
         self.alarms = AlarmClock(self.runtime)
 
     def join(self, pool: Pool, bindings: Mapping[str, Binding]) -> None:

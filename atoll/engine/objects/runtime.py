@@ -24,11 +24,13 @@ from atoll.engine.loaded.engine_session import EngineSession, Isolate
 from atoll.engine.loaded.load_frames import LoadReport
 from atoll.engine.objects import output_gate
 from atoll.engine.objects.failures import DELETED, LOST, OVERLOADED, QUEUED, STORAGE_SLOW, TOO_MUCH, UPDATED, told
+from atoll.engine.objects.hibernation import Hibernation
 from atoll.engine.objects.live_object import CLOSED, LEAVING, LIVE, OPENING, LiveObject
 from atoll.engine.objects.object_calls import ObjectCaller, ObjectCalls, addressed
 from atoll.engine.objects.residents import IsolateResidents, residents_of
 from atoll.engine.pool import Pool
 from atoll.errors import EngineError, Failure, LoadFailed, ObjectFailure, StorageFailed
+from atoll.holdings import Holdings
 from atoll.objects.store import ObjectKey, ObjectStorage, Opened
 from atoll.wire.generated import PAGE, ErrorCode
 from atoll.workers import Version
@@ -55,13 +57,14 @@ class ObjectRuntime:
 
     store: ObjectStorage  # set by `start`
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic, holdings: Holdings | None = None) -> None:
         self.pool: Pool | None = None
         self.resolve: Callable[[ObjectKey], tuple[ObjectTarget, Version] | None] = lambda key: None
         self.refuses_new: Callable[[str], str] = lambda namespace: ""
         self.stop_alarms: Callable[[], None] = lambda: None
         self._clock = clock
         self._live: dict[ObjectKey, LiveObject] = {}
+        self.hibernation = Hibernation(self, holdings or Holdings())
         self._gated: set[EngineSession] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._sweeper: asyncio.Task[None] | None = None
@@ -77,7 +80,8 @@ class ObjectRuntime:
         store.on_merged = self._on_merged
 
     def counts(self) -> dict[str, int]:
-        return {"opened": self.opened, "reset": self.resets, "evicted": self.evicted, "retried": self.retried}
+        counts = {"opened": self.opened, "reset": self.resets, "evicted": self.evicted, "retried": self.retried}
+        return {**counts, "socket_event": self.hibernation.events}
 
     # --- calls ---
 
@@ -191,6 +195,7 @@ class ObjectRuntime:
                 raise LoadFailed(LOST) from None
             await asyncio.sleep(RETRY_SECONDS)
         self.opened += 1
+        self.hibernation.on_opened(live, isolate)
         waiting, live.waiting, live.waiting_bytes = live.waiting, {}, 0
         for call, (target, head) in waiting.items():
             call.head = addressed(head, call.event, target, live)  # it has a slot now
@@ -234,7 +239,7 @@ class ObjectRuntime:
             self._gated.add(isolate.session)
             isolate.session.over.add_done_callback(lambda _: self._gated.discard(isolate.session))
         if isolate.residents is None:
-            isolate.residents = IsolateResidents(isolate, self.store, self._forget)
+            isolate.residents = IsolateResidents(isolate, self.store, self._forget, self.hibernation.on_frame)
             isolate.had_residents = True
         return residents_of(isolate)
 
@@ -254,6 +259,12 @@ class ObjectRuntime:
         """The object has left its isolate. Calls that wait go to the next copy."""
         self.store.close(live.key)
         if self._live.get(live.key) is not live:
+            return
+        if live.failure is None:
+            self.hibernation.on_evicted(live)
+        else:
+            self.hibernation.on_lost(live)
+        if self._live.get(live.key) is not live:  # a socket of it has called meanwhile
             return
         del self._live[live.key]
         if live.waiting:
@@ -288,6 +299,7 @@ class ObjectRuntime:
                     call.version = version
             else:
                 self._reset(live, UPDATED)
+        self.hibernation.update(version)
 
     def on_cpu_used_up(self, live: LiveObject, failure: ObjectFailure) -> None:
         """Code of the object was stopped in its middle: what it has in memory is not trusted."""
@@ -298,6 +310,7 @@ class ObjectRuntime:
         self._barred[key] = self._barred.get(key, 0) + 1
         try:
             await self._end(key)
+            self.hibernation.delete(lambda each: each == key)
             await self.store.delete(key)
         finally:
             self._barred[key] -= 1
@@ -307,6 +320,7 @@ class ObjectRuntime:
     async def delete_namespace(self, namespace: str) -> None:
         for key in [key for key in self._live if key.namespace == namespace]:
             await self._end(key)
+        self.hibernation.delete(lambda key: key.namespace == namespace)
         await self.store.delete_namespace(namespace)
 
     async def _end(self, key: ObjectKey) -> None:
@@ -334,6 +348,7 @@ class ObjectRuntime:
         """Close objects that are idle or whose isolate is drained."""
         assert self.pool is not None
         now, versions = self._clock(), self.pool.loader.versions
+        self.hibernation.sweep(self._reset_late, lambda key: key in self._live)
         for live in list(self._living()):
             isolate = live.isolate
             assert isolate is not None
@@ -347,11 +362,18 @@ class ObjectRuntime:
             elif live.is_gated:
                 if live.gated_at < now - STORAGE_SECONDS:
                     self._reset(live, STORAGE_SLOW)
+            elif not self.hibernation.may_leave(live):
+                continue
             elif (live.state == LEAVING and not live.calls) or (not calls and live.idle_since < now - IDLE_SECONDS):
                 self.evicted += 1
                 residents_of(isolate).close(live)
             else:
                 isolate.last_used = now
+
+    def _reset_late(self, key: ObjectKey, failure: ObjectFailure) -> None:
+        live = self._live.get(key)
+        if live is not None:
+            self._reset(live, failure)
 
     def _living(self) -> Iterator[LiveObject]:
         return (live for live in self._live.values() if live.state in (LIVE, LEAVING))

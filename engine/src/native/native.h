@@ -37,6 +37,7 @@ std::span<const Function> PostQuantumFunctions();
 std::span<const Function> LazyFunctions();
 std::span<const Function> WasmFunctions();
 std::span<const Function> StorageFunctions();
+std::span<const Function> ObjectFunctions();
 
 // The getter behind defineLazyGlobal. Also an external reference of the snapshot.
 void MakeLazyGlobal(v8::Local<v8::Name> name, const v8::PropertyCallbackInfo<v8::Value>& info);

@@ -317,7 +317,8 @@ std::vector<std::span<const native::Function>> Tables() {
           native::PostQuantumFunctions(),
           native::LazyFunctions(),
           native::WasmFunctions(),
-          native::StorageFunctions()};
+          native::StorageFunctions(),
+          native::ObjectFunctions()};
 }
 
 }  // namespace
