@@ -38,7 +38,7 @@ class Planned(Struct):
     tag: str = ""
 
 
-class Change(NamedTuple):
+class ClassChange(NamedTuple):
     """A namespace that gets another class or worker, or is deleted (both are "")."""
 
     namespace: ObjectNamespace
@@ -54,7 +54,7 @@ class Reconciliation:
         self._tenant, self._worker = version.tenant, version.worker_name
         self._others = others
         self.classes: dict[str, Planned] = {}
-        self.changes: list[Change] = []
+        self.changes: list[ClassChange] = []
         self.stale: list[str] = []  # entries that can be removed
         self.errors: list[str] = []
         for name, entry in exports.items():
@@ -88,14 +88,14 @@ class Reconciliation:
         elif self._own(entry.renamed_to) is not None:
             self._fail("tombstone_renamed_to_occupied", name, f"the class {entry.renamed_to} has objects of its own")
         else:
-            self.changes.append(Change(found, self._worker, entry.renamed_to))
+            self.changes.append(ClassChange(found, self._worker, entry.renamed_to))
 
     def _delete(self, name: str) -> None:
         found = self._own(name)
         if found is None:
             self.stale.append(name)
         else:
-            self.changes.append(Change(found))
+            self.changes.append(ClassChange(found))
 
     def _transfer(self, name: str, entry: ObjectExport) -> None:
         found = self._own(name)
@@ -119,7 +119,7 @@ class Reconciliation:
         elif not _same_storage(found, expected):
             self._fail("storage_type_mismatch", name, f"`{target}` expects another storage: {expected.storage}")
         else:
-            self.changes.append(Change(found, target, wanted))
+            self.changes.append(ClassChange(found, target, wanted))
 
     def _live(self, name: str, entry: ObjectExport, renamed: ObjectNamespace | None) -> None:
         found = renamed or self._own(name)

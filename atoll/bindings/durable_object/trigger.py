@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from atoll.bindings.durable_object.entries import EXPECTED, Migration
-from atoll.bindings.durable_object.exports import OTHER_EXPORTS, Change, Exports, Reconciliation, split_target
+from atoll.bindings.durable_object.exports import OTHER_EXPORTS, ClassChange, Exports, Reconciliation, split_target
 from atoll.bindings.durable_object.namespaces import Namespaces, ObjectNamespace
 from atoll.bindings.durable_object.planning import check_bound, check_exports, declared, pending, plan
 from atoll.bindings.services import Objects
@@ -116,7 +116,7 @@ class ObjectMigrations(Trigger):
                 self._is_begun = True
                 self._delete_marked()
 
-    def _changes(self, version: Version) -> Iterator[Change]:
+    def _changes(self, version: Version) -> Iterator[ClassChange]:
         """What a version changes, one after the other: each change is made before the next one is asked for."""
         tenant, worker, find = version.tenant, version.worker_name, self._namespaces.find
         exports = declared(version)
@@ -134,13 +134,13 @@ class ObjectMigrations(Trigger):
         for step in steps:
             for renamed in step.renamed_classes:
                 if (found := find(tenant, worker, renamed.old)) is not None:
-                    yield Change(found, worker, renamed.new)
+                    yield ClassChange(found, worker, renamed.new)
             for name in step.deleted_classes:
                 if (found := find(tenant, worker, name)) is not None:
-                    yield Change(found)
+                    yield ClassChange(found)
             for each in step.transferred_classes:
                 if (found := find(tenant, each.script, each.old)) is not None:
-                    yield Change(found, worker, each.new)
+                    yield ClassChange(found, worker, each.new)
             self._namespaces.applied(tenant, worker, step.tag)
 
     def _delete_marked(self) -> None:
