@@ -317,6 +317,7 @@ std::vector<std::span<const native::Function>> Tables() {
           native::PostQuantumFunctions(),
           native::LazyFunctions(),
           native::WasmFunctions(),
+          native::HtmlRewriterFunctions(),
           native::StorageFunctions(),
           native::ObjectFunctions()};
 }
