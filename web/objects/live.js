@@ -46,6 +46,7 @@ class ObjectHost {
     this.id = makeId(id, name);
     this.gate = new InputGate();
     this.instance = null;
+    this.files = null; // of node:fs
     this.broken = null; // { error } once it is reset
     this.sections = new Map(); // call id -> number of its open critical sections
     this.storage = makeStorage(slot, {
@@ -69,6 +70,7 @@ class ObjectHost {
   enter(call, run) {
     if (this.broken !== null) throw this.broken.error;
     hostOfCall.set(call.id, this);
+    call.owner = this;
     call.onOver = () => this.#left(call);
     if (this.instance === null) this.#construct();
     return this.gate.deliver(() => run(this.instance));
