@@ -20,7 +20,7 @@ const LAZY = [
   /^fetch\/(content_coding|event_source|event_stream|integrity)\.js$/,
   /^file\/(file_reader|multipart|object_url)\.js$/,
   /^streams\/(compression|gated|identity|transfer)\.js$/,
-  /^objects\/(auto_response|gate|keys|limits|live|socket_api|sockets|sql|state|storage)\.js$/,
+  /^objects\/(alarm_name|auto_response|gate|keys|life|limits|live|socket_api|sockets|sql|state|storage)\.js$/,
   /^internal\/inspect\w*\.js$/,
   /^sockets\/\w+\.js$/,
   /^rpc\/\w+\.js$/,

@@ -26,7 +26,7 @@ from atoll.engine.objects import output_gate
 from atoll.engine.objects.failures import DELETED, LOST, OVERLOADED, QUEUED, STORAGE_SLOW, TOO_MUCH, UPDATED, told
 from atoll.engine.objects.hibernation import Hibernation
 from atoll.engine.objects.live_object import CLOSED, LEAVING, LIVE, OPENING, LiveObject
-from atoll.engine.objects.object_calls import ObjectCaller, ObjectCalls, addressed
+from atoll.engine.objects.object_calls import TIMERS, ObjectCaller, ObjectCalls, addressed, keep_timers
 from atoll.engine.objects.residents import IsolateResidents, residents_of
 from atoll.engine.pool import Pool
 from atoll.errors import EngineError, Failure, LoadFailed, ObjectFailure, StorageFailed
@@ -239,7 +239,7 @@ class ObjectRuntime:
             self._gated.add(isolate.session)
             isolate.session.over.add_done_callback(lambda _: self._gated.discard(isolate.session))
         if isolate.residents is None:
-            isolate.residents = IsolateResidents(isolate, self.store, self._forget, self.hibernation.on_frame)
+            isolate.residents = IsolateResidents(isolate, self.store, self._forget, self._on_socket)
             isolate.had_residents = True
         return residents_of(isolate)
 
@@ -252,6 +252,12 @@ class ObjectRuntime:
         waiting, live.waiting = live.waiting, {}
         for call in waiting:
             self.pool.refuse(call, told(failure))
+
+    def _on_socket(self, live: LiveObject, isolate: Isolate, what: int, number: int, payload: bytes) -> None:
+        if what == TIMERS:
+            keep_timers(self, live)
+        else:
+            self.hibernation.on_frame(live, isolate, what, number, payload)
 
     # --- ends ---
 
