@@ -19,6 +19,7 @@ const LAZY = [
   /^encoding\/(bytes_text|labels|text_streams)\.js$/,
   /^fetch\/(content_coding|event_source|event_stream|integrity)\.js$/,
   /^file\/(file_reader|multipart|object_url)\.js$/,
+  /^html\/\w+\.js$/,
   /^streams\/(compression|gated|identity|transfer)\.js$/,
   /^objects\/(alarm_name|auto_response|gate|keys|life|limits|live|socket_api|sockets|sql|state|storage)\.js$/,
   /^internal\/inspect\w*\.js$/,

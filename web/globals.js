@@ -121,6 +121,8 @@ function exposeStreams(scope) {
   // https://compression.spec.whatwg.org/
   exposeLazily("CompressionStream", () => lazy("streams/compression.js").CompressionStream);
   exposeLazily("DecompressionStream", () => lazy("streams/compression.js").DecompressionStream);
+  // https://developers.cloudflare.com/workers/runtime-apis/html-rewriter/
+  exposeLazily("HTMLRewriter", () => lazy("html/rewriter.js").HTMLRewriter);
   // https://developers.cloudflare.com/workers/runtime-apis/streams/transformstream/
   exposeLazily("FixedLengthStream", () => lazy("streams/identity.js").FixedLengthStream);
   exposeLazily("IdentityTransformStream", () => lazy("streams/identity.js").IdentityTransformStream);

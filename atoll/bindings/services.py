@@ -146,6 +146,9 @@ class Objects(Protocol):
     async def delete(self, key: ObjectKey) -> None:
         """Delete what an object stored. If it is in use, its calls fail."""
 
+    async def restore(self, key: ObjectKey, bookmark: str) -> str:
+        """Take an object back to a bookmark. Its calls fail. Returns the bookmark that undoes it."""
+
     async def delete_namespace(self, namespace: str) -> None: ...
 
     def count(self, namespace: str | None = None) -> int:

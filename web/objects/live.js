@@ -48,6 +48,7 @@ class ObjectHost {
     this.id = makeId(id, name);
     this.gate = new InputGate();
     this.instance = null;
+    this.files = null; // of node:fs
     this.broken = null; // { error } once it is reset
     this.life = new ObjectLife(slot);
     this.sections = new Map(); // call id -> number of its open critical sections
@@ -73,6 +74,7 @@ class ObjectHost {
   enter(call, run) {
     if (this.broken !== null) throw this.broken.error;
     hostOfCall.set(call.id, this);
+    call.owner = this;
     call.onOver = () => this.#left(call);
     call.mayEnd = () => this.life.mayEnd(call);
     if (this.instance === null) this.#construct();

@@ -52,6 +52,8 @@ export class Call {
     this.onOver = null; // called when the call is over
     this.mayEnd = null; // () => false if something of it must go to another call first, which then calls finishIfDone()
     this.rpc = null; // Channel of its RPC sessions
+    this.files = null; // of node:fs
+    this.owner = null; // what its files belong to, if not to the call: an object
     this.onIdle = null; // called when no waitUntil() promise is pending
     this.isPrompt = false; // an event that is answered when its handler is done, before its waitUntil() promises
   }

@@ -36,6 +36,7 @@ std::span<const Function> CipherFunctions();
 std::span<const Function> PostQuantumFunctions();
 std::span<const Function> LazyFunctions();
 std::span<const Function> WasmFunctions();
+std::span<const Function> HtmlRewriterFunctions();
 std::span<const Function> StorageFunctions();
 std::span<const Function> ObjectFunctions();
 
