@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import time
-from typing import Any
 
 import pytest
 
+from tests.eventually import eventually
 from tests.objects.hibernating import SOURCE, Stage, opened, stage, until
 
 __all__ = ["stage"]
@@ -37,13 +36,10 @@ async def test_a_timer_uses_bindings_and_sets_others_after_its_call(stage: Stage
     """
     await stage.run(code)
 
-    async def seen() -> Any:
-        return await stage.run("return object.seen;")
+    async def has_seen_all() -> bool:
+        return bool(await stage.run("return object.seen;") == [1, 2, 3, 4, 5])
 
-    deadline = time.monotonic() + 20
-    while await seen() != [1, 2, 3, 4, 5] and time.monotonic() < deadline:
-        await asyncio.sleep(0.05)
-    assert await seen() == [1, 2, 3, 4, 5]
+    await eventually(has_seen_all, "all steps")
     await stage.evicted()
 
 
