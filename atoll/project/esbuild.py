@@ -20,6 +20,7 @@ from atoll.project.packets import U32, decode_packet, encode_packet, encode_repl
 from atoll.project.platform import platform
 from atoll.project.plugin import Plugin, extension_of
 from atoll.project.rules import type_of
+from atoll.project.site import MANIFEST_MODULE
 from atoll.project.unresolved import hint_for
 from atoll.workers import ModuleKind
 
@@ -65,6 +66,7 @@ def flags_of(project: Project, *, dev: bool) -> list[str]:
         "--external:node:*",
         "--external:cloudflare:*",
         "--external:atoll:*",
+        f"--external:{MANIFEST_MODULE}",
     ]
     # Packages check this name to detect the platform; wrangler sets the same. With it, zod does not use eval.
     agent = json.dumps("Cloudflare-Workers")

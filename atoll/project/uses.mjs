@@ -1,6 +1,6 @@
 // Reports what the modules of a build need from the platform: the built-in modules they import, and the globals they use.
 //
-// Reads {modules: [{path, source, map}], known: [global]} as JSON and answers {imports, globals, wishes, unread}. The parser is acorn, which
+// Reads {modules: [{path, source, map}], known: [global]} as JSON and answers {imports, globals, packages, unread}. The parser is acorn, which
 // is part of Node (its REPL uses it; --expose-internals makes it available): it reads everything that the build lets through, and
 // adds no dependency. Places are those of the original sources where there is a source map.
 import { SourceMap, createRequire } from "node:module";
@@ -11,6 +11,7 @@ const { parse } = createRequire(import.meta.url)("internal/deps/acorn/acorn/dist
 
 const STACK_MB = 256;
 const BUILT_IN = /^(node|cloudflare|atoll):/;
+const REQUIRES = new Set(["require", "__require"]); // the second is what esbuild makes of the first
 const GLOBAL_OBJECTS = new Set(["globalThis", "self", "global", "window"]);
 // Parts that run only under some condition.
 const CONDITIONAL = {
@@ -101,7 +102,7 @@ class Reader {
 
   read() {
     const program = parsed(this.module.source);
-    this.isScript = !program.body.some((statement) => /^(Import|Export)/.test(statement.type));
+    this.isScript = !program.body.some((statement) => statement.type.startsWith("Export")); // it may import modules
     const scope = new Scope(null, [...varsIn(program), ...lexicalIn(program.body)]);
     for (const statement of program.body) this.visit(statement, scope, true);
   }
@@ -166,6 +167,8 @@ class Reader {
   }
 
   CallExpression(node, scope, isSure) {
+    const isRequire = REQUIRES.has(node.callee.name) && node.arguments.length === 1 && typeof node.arguments[0].value === "string";
+    if (isRequire && !BUILT_IN.test(node.arguments[0].value)) this.notePackage(node, node.arguments[0].value, "required");
     const runsNow = isFunction(node.callee) && !node.callee.generator;
     if (runsNow) this.visitFunction(node.callee, scope, isSure && !node.callee.async);
     this.visitParts(node, scope, isSure, runsNow ? "callee" : undefined);
@@ -267,10 +270,15 @@ class Reader {
   MemberExpression(node, scope, isSure) {
     const name = node.computed ? node.property.value : node.property.name;
     if (this.isGlobalObject(node.object, scope) && typeof name === "string") this.note(node, name, "asked"); // it is undefined, not an error
-    const isContext = node.object.name === "ctx" || (node.object.property?.name === "ctx" && node.object.object?.type === "ThisExpression");
-    if (isContext && name === "exports") this.found.wishes.push({ name: "ctx.exports", ...this.place(node) });
     this.visit(node.object, scope, isSure);
     if (node.computed) this.visit(node.property, scope, isSure);
+  }
+
+  AssignmentExpression(node, scope, isSure) {
+    const { left } = node;
+    const isMember = left.type === "MemberExpression" && this.isGlobalObject(left.object, scope);
+    if (isMember) this.found.defined.add(left.computed ? left.property.value : left.property.name); // code makes this global itself
+    this.visitParts(node, scope, isSure);
   }
 
   NewExpression(node, scope, isSure) {
@@ -315,11 +323,26 @@ class Reader {
   noteImport(node, names, isSure) {
     const module = `${node.source.value}`;
     if (BUILT_IN.test(module)) this.found.imports.push({ module, names, sure: isSure, ...this.place(node.source) });
+    else this.notePackage(node.source, this.pathOf(module), isSure ? "sure" : "imported");
+  }
+
+  /** The path of the deployed module that an import means, as the engine resolves it. */
+  pathOf(specifier) {
+    const base = /^\.\.?\//.test(specifier) ? this.module.path : "";
+    try {
+      return decodeURIComponent(new URL(specifier, `file:///${base}`).pathname.slice(1));
+    } catch {
+      return specifier;
+    }
+  }
+
+  notePackage(node, name, how) {
+    this.found.packages.push({ name, how, ...this.place(node) });
   }
 }
 
 function read({ modules, known }) {
-  const found = { imports: [], globals: [], wishes: [], unread: [] };
+  const found = { imports: [], globals: [], packages: [], unread: [], defined: new Set() };
   for (const module of modules) {
     try {
       new Reader(module, new Set(known), found).read();
@@ -327,7 +350,8 @@ function read({ modules, known }) {
       found.unread.push({ file: module.path, text: `${error.message}` });
     }
   }
-  return found;
+  const { defined, ...rest } = found;
+  return { ...rest, globals: found.globals.filter(({ name }) => !defined.has(name)) };
 }
 
 if (isMainThread) {

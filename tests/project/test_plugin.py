@@ -1,4 +1,4 @@
-"""What the bundler leaves to Atoll: rules by folder, WebAssembly of packages, modules of their own, optional packages."""
+"""What the bundler leaves to Atoll: rules by folder, WebAssembly of packages, modules of their own, and more."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def others(built: Built) -> dict[str, str]:
 def test_a_rule_is_about_a_folder(write: Write) -> None:
     rules = [{"type": "Text", "globs": ["src/pages/*.js", "templates/**/*.json"]}]
     files: dict[str, str | bytes] = {
-        "src/index.ts": "import a from './pages/a.js'; import b from './b.js'; import c from '../templates/deep/c.json';"
-        "import d from './d.json'; export default { a, b, c, d };",
+        "src/index.ts": "import a from './pages/a.js'; import b from './b.js'; "
+        "import c from '../templates/deep/c.json'; import d from './d.json'; export default { a, b, c, d };",
         "src/pages/a.js": "not(a script",
         "src/b.js": "export default 'from a script';",
         "templates/deep/c.json": "not json",
@@ -51,7 +51,8 @@ def test_the_first_rule_for_a_file_decides(write: Write) -> None:
         {"type": "CompiledWasm", "globs": ["**/*.prog"]},
     ]
     files: dict[str, str | bytes] = {
-        "src/index.ts": "import a from './a.dat'; import b from './b.tmpl'; import c from './c.prog'; export default { a, b, c };",
+        "src/index.ts": "import a from './a.dat'; import b from './b.tmpl'; import c from './c.prog';"
+        "export default { a, b, c };",
         "src/a.dat": b"\0",
         "src/b.tmpl": "Hello",
         "src/c.prog": WASM,
@@ -62,7 +63,8 @@ def test_the_first_rule_for_a_file_decides(write: Write) -> None:
 
 def test_webassembly_of_a_package_is_found_outside_of_its_exports(write: Write) -> None:
     files: dict[str, str | bytes] = {
-        "src/index.ts": "import a from './own.wasm?module'; import b from 'pkg/deep/x.wasm'; import c from 'pkg/named.wasm';"
+        "src/index.ts": "import a from './own.wasm?module'; import b from 'pkg/deep/x.wasm';"
+        "import c from 'pkg/named.wasm';"
         "import d from 'pkg/deep/x.wasm?module'; export default { a, b, c, d };",
         "src/own.wasm": WASM + b"\0",
         "node_modules/pkg/package.json": '{"name": "pkg", "exports": {"./named.wasm": "./dist/named.wasm"}}',
@@ -93,7 +95,8 @@ def test_an_optional_package_stays_optional(write: Write) -> None:
     files: dict[str, str | bytes] = {
         "src/index.ts": "import pkg from 'pkg'; export default pkg;",
         "node_modules/pkg/package.json": '{"name": "pkg", "main": "index.js"}',
-        "node_modules/pkg/index.js": "let native = null; try { native = require('pg-native'); } catch (e) { native = e.code; }"
+        "node_modules/pkg/index.js": "let native = null;"
+        "try { native = require('pg-native'); } catch (e) { native = e.code; }"
         "module.exports = { native, events: require('node:events') };",
     }
     built = build(write, files, compatibility_flags=["nodejs_compat"])
