@@ -57,6 +57,9 @@ class TcpPeer:
                 if self._tls is not None:
                     client = self._tls.wrap_socket(client, server_side=True)
                 self._behave(client)
+                if isinstance(client, ssl.SSLSocket):  # bytes that are not read before the close would reset it
+                    client.settimeout(5)
+                    client.unwrap()
         finally:
             client.close()
             self._note(opened=-1)

@@ -21,6 +21,7 @@ from atoll.config import Settings
 from atoll.egress.addresses import Address, is_own, refusal
 from atoll.egress.race import race
 from atoll.egress.rules import EgressRule, Policy, names, parse_rules
+from atoll.egress.tls_ends import allow_half_close
 from atoll.errors import AddressRefused, HostRefused, NetworkError, StartError
 from atoll.workers import EgressRules, Version
 
@@ -271,7 +272,7 @@ def _rules(setting: str, texts: tuple[str, ...]) -> tuple[EgressRule, ...]:
 
 def _trust(ca_file: str) -> ssl.SSLContext:
     """A context with the system's root certificates, and those of `ca_file`."""
-    context = ssl.create_default_context()
+    context = allow_half_close(ssl.create_default_context())
     if ca_file:
         try:
             context.load_verify_locations(ca_file)

@@ -14,6 +14,7 @@ from contextlib import suppress
 from socket import SO_LINGER, SOL_SOCKET
 from typing import cast
 
+from atoll.egress.tls_ends import send_end
 from atoll.errors import InvalidArgument, NetworkError
 from atoll.holdings import SMALL_WINDOW, Holdings
 
@@ -93,10 +94,16 @@ class TcpConnection(asyncio.BufferedProtocol):
                 await self._room()
             if ended:
                 self._has_sent_end = True
-                if self.transport.can_write_eof():  # TLS cannot end one direction alone
-                    self.transport.write_eof()
+                self._send_end()
         finally:
             self._is_writing = False
+
+    def _send_end(self) -> None:
+        if self.transport.can_write_eof():
+            self.transport.write_eof()
+            return
+        if not self._is_held:
+            send_end(self.transport)
 
     async def _room(self) -> None:
         while self._is_paused and not self.is_lost and not self.is_closed:

@@ -18,7 +18,7 @@ function loaders() {
     diagnostics_channel: () => lazy("node/diagnostics_channel.js"),
     events: () => lazy("node/events.js"),
     fs: () => lazy("node/fs.js"),
-    "fs/promises": () => lazy("node/fs.js").promises,
+    "fs/promises": () => asDefault(lazy("node/fs_promises.js").promises),
     http: () => lazy("node/http.js"),
     https: () => lazy("node/https.js"),
     module: () => lazy("node/module_module.js"),
@@ -36,8 +36,11 @@ function loaders() {
     "stream/promises": () => lazy("node/stream_promises.js"),
     "stream/web": () => lazy("node/stream_web.js"),
     string_decoder: () => lazy("node/string_decoder.js"),
+    _tls_common: () => lazy("node/tls_context.js"),
+    _tls_wrap: () => lazy("node/tls.js"),
     timers: () => lazy("node/timers.js"),
     sys: () => lazy("node/util_module.js"),
+    tls: () => lazy("node/tls.js"),
     "timers/promises": () => lazy("node/timers_promises.js"),
     tty: () => lazy("node/tty.js"),
     url: () => lazy("node/url.js"),
@@ -47,7 +50,7 @@ function loaders() {
   };
   // Modules that packages import but that throw when they are used.
   for (const name of [
-    "child_process", "cluster", "dgram", "dns", "dns/promises", "http2", "inspector", "readline", "repl", "tls", "v8", "vm",
+    "child_process", "cluster", "dgram", "dns", "dns/promises", "http2", "inspector", "readline", "repl", "v8", "vm",
     "worker_threads",
   ]) {
     table[name] = () => lazy("node/unavailable.js").makeUnavailable(name);

@@ -29,7 +29,6 @@ const MODULES = {
   inspector: [["open", "close", "url", "Session"]],
   readline: [["createInterface", "clearLine", "cursorTo", "Interface"]],
   repl: [["start"]],
-  tls: [["connect", "createServer", "createSecureContext", "TLSSocket", "Server"], { DEFAULT_MIN_VERSION: "TLSv1.2", rootCertificates: [] }],
   v8: [["getHeapStatistics", "getHeapSnapshot", "setFlagsFromString", "writeHeapSnapshot"]],
   vm: [["createContext", "runInContext", "runInNewContext", "runInThisContext", "Script"], { isContext: () => false }],
   worker_threads: [["Worker", "receiveMessageOnPort"], { isMainThread: true, parentPort: null, threadId: 0, workerData: null, resourceLimits: {} }],

@@ -6,13 +6,14 @@ import ssl
 from functools import lru_cache
 
 from atoll.bindings.tcp.wanted import WantedTls
+from atoll.egress.tls_ends import allow_half_close
 from atoll.errors import NetworkError
 
 
 @lru_cache(64)
 def make_context(tls: WantedTls) -> ssl.SSLContext:
     """Runs in a thread. The name is not part of a context, but few workers use more than one."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context = allow_half_close(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     if not tls.is_checked:
         context.check_hostname = False

@@ -44,6 +44,16 @@ def test_a_half_open_socket_may_still_write(run: Run, peer: TcpPeer) -> None:
     assert peer.heard[-1] == b"all of it"
 
 
+def test_tls_ends_in_one_direction(run: Run) -> None:
+    body = """const { socket, writer, reader } = dial("hear", { allowHalfOpen: true, secureTransport: "on" }, TLS);
+      for (let i = 0; i < 10; i++) await writer.write(new Uint8Array(100_000));
+      await writer.close();
+      const answer = await all(reader);
+      await socket.close();
+      return answer;"""
+    assert run(body) == "1000000 bytes"
+
+
 def test_byob_readers_fill_their_buffer(run: Run) -> None:
     body = """const socket = connect(PEER);
       const writer = socket.writable.getWriter();
