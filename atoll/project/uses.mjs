@@ -5,6 +5,7 @@
 // adds no dependency. Places are those of the original sources where there is a source map.
 import { SourceMap, createRequire } from "node:module";
 import { text } from "node:stream/consumers";
+import { URL } from "node:url";
 import { Worker, isMainThread, parentPort, workerData } from "node:worker_threads";
 
 const { parse } = createRequire(import.meta.url)("internal/deps/acorn/acorn/dist/acorn");
