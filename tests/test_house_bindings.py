@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent
 BINDINGS = ROOT / "atoll/bindings"
 
 # Ordinary words with other meanings elsewhere: only in quotes do they name the field of a binding.
-ORDINARY = {"triggers", "services", "queues", "crons", "assets"}
+ORDINARY = {"triggers", "services", "queues", "crons", "assets", "site"}
 
 
 # The name of a field that every schema folder has too.

@@ -247,11 +247,11 @@ def _name_in(folder: Path) -> str:
 
 
 def _databases_in(folder: Path) -> list[str]:
-    """The D1 databases of a project that have migrations."""
-    entries = _config_of(folder).get("d1_databases")
-    named = [each for each in entries if isinstance(each, dict)] if isinstance(entries, list) else []
+    """The databases of a project that have migrations."""
+    lists = [value for value in _config_of(folder).values() if isinstance(value, list)]
+    named = [each for value in lists for each in value if isinstance(each, dict) and "database_name" in each]
     has = [each for each in named if (folder / str(each.get("migrations_dir", "migrations"))).is_dir()]
-    return [str(each.get("database_name") or each.get("binding")) for each in has]
+    return [str(each["database_name"]) for each in has]
 
 
 def _error(ran: Ran) -> str:

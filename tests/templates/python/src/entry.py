@@ -1,3 +1,5 @@
+"""A worker in Python, as Cloudflare has them."""
+
 from workers import Response, WorkerEntrypoint
 
 
