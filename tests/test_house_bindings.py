@@ -16,11 +16,11 @@ ROOT = Path(__file__).resolve().parent.parent
 BINDINGS = ROOT / "atoll/bindings"
 
 # Ordinary words with other meanings elsewhere: only in quotes do they name the field of a binding.
-ORDINARY = {"triggers", "services", "queues", "crons", "assets", "site"}
+ORDINARY = {"triggers", "services", "queues", "crons", "assets"}
 
 
-# The name of a field that every schema folder has too.
-ELSEWHERE = {"migrations"}
+# Names of fields that mean something else elsewhere: every schema has its folder of migrations, the front its sites.
+ELSEWHERE = {"migrations", "site"}
 
 
 def names_of(manifest: Manifest) -> set[str]:
