@@ -19,8 +19,8 @@ BINDINGS = ROOT / "atoll/bindings"
 ORDINARY = {"triggers", "services", "queues", "crons", "assets"}
 
 
-# Names of fields that mean something else elsewhere: every schema has its folder of migrations, the front its sites.
-ELSEWHERE = {"migrations", "site"}
+# Words that mean something else elsewhere: every schema folder has migrations, every module exports, the front sites.
+ELSEWHERE = {"migrations", "exports", "site"}
 
 
 def names_of(manifest: Manifest) -> set[str]:

@@ -1,6 +1,6 @@
 // Reports what the modules of a build need from the platform: the built-in modules they import, and the globals they use.
 //
-// Reads {modules: [{path, source, map}], known: [global]} as JSON and answers {imports, globals, packages, unread}. The parser is acorn, which
+// Reads {modules: [{path, source, map}], known: [global]} as JSON and answers {imports, globals, wishes, packages, unread}. The parser is acorn, which
 // is part of Node (its REPL uses it; --expose-internals makes it available): it reads everything that the build lets through, and
 // adds no dependency. Places are those of the original sources where there is a source map.
 import { SourceMap, createRequire } from "node:module";
@@ -271,6 +271,8 @@ class Reader {
   MemberExpression(node, scope, isSure) {
     const name = node.computed ? node.property.value : node.property.name;
     if (this.isGlobalObject(node.object, scope) && typeof name === "string") this.note(node, name, "asked"); // it is undefined, not an error
+    const isContext = node.object.name === "ctx" || (node.object.property?.name === "ctx" && node.object.object?.type === "ThisExpression");
+    if (isContext && name === "exports") this.found.wishes.push({ name: "ctx.exports", ...this.place(node) });
     this.visit(node.object, scope, isSure);
     if (node.computed) this.visit(node.property, scope, isSure);
   }
@@ -343,7 +345,7 @@ class Reader {
 }
 
 function read({ modules, known }) {
-  const found = { imports: [], globals: [], packages: [], unread: [], defined: new Set() };
+  const found = { imports: [], globals: [], wishes: [], packages: [], unread: [], defined: new Set() };
   for (const module of modules) {
     try {
       new Reader(module, new Set(known), found).read();

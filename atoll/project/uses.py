@@ -55,6 +55,10 @@ class Global(Use, frozen=True, kw_only=True):
     how: str  # "sure": the module cannot load without it; "used"; "asked": the code checks whether it exists
 
 
+class Wish(Use, frozen=True, kw_only=True):
+    name: str
+
+
 class Package(Use, frozen=True, kw_only=True):
     """An import or a require() that no bundler resolved."""
 
@@ -70,8 +74,12 @@ class Unread(msgspec.Struct, frozen=True):
 class Uses(msgspec.Struct, frozen=True):
     imports: tuple[Import, ...]
     globals: tuple[Global, ...]
+    wishes: tuple[Wish, ...]
     packages: tuple[Package, ...]
     unread: tuple[Unread, ...]
+
+
+EXPORTS_SINCE = "2025-11-17"
 
 
 class Lack(NamedTuple):
@@ -91,6 +99,7 @@ def check_uses(project: Project, built: Built) -> list[Finding]:
     for lack, level, use in (
         *_modules(uses, here),
         *_globals(uses, here, _in_env(project), is_made=is_made),
+        *_wishes(uses, project),
         *_packages(uses, here, {module.path for module in built.modules}),
     ):
         lacks.setdefault(lack, []).append((level, use.place))
@@ -165,6 +174,16 @@ def _packages(uses: Uses, here: Platform, modules: set[str]) -> Iterator[tuple[L
             yield Lack(use.name, "is not among the deployed modules", BUNDLE_IT), FindingLevel.ERROR, use
         else:
             yield Lack(use.name, f"is not there when it is {use.how}", BUNDLE_IT), FindingLevel.NOTE, use
+
+
+def _wishes(uses: Uses, project: Project) -> Iterator[tuple[Lack, FindingLevel, Use]]:
+    """ctx.exports, if the compatibility date is too old for it."""
+    date, flags = project.compatibility_date, project.compatibility_flags
+    is_on = not date or date >= EXPORTS_SINCE or "enable_ctx_exports" in flags
+    for use in uses.wishes if not is_on or "disable_ctx_exports" in flags else ():
+        if use.is_own:
+            hint = f"set `compatibility_date` to {EXPORTS_SINCE} or later, or the flag enable_ctx_exports"
+            yield Lack(use.name, "is not available", hint), FindingLevel.ERROR, use
 
 
 def _finding(lack: Lack, places: list[tuple[FindingLevel, str]]) -> Finding:

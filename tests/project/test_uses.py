@@ -198,6 +198,13 @@ def test_the_output_of_a_tool_is_judged_like_a_package(write: Write) -> None:
     assert (found.level, found.field) == (FindingLevel.WARNING, "document")
 
 
+def test_ctx_exports_is_an_error_in_own_code_with_an_older_date(write: Write, how: str) -> None:
+    source = how + "export default { fetch: (r: Request, env: unknown, ctx: any) => ctx.exports.Other.fetch(r) };"
+    (found,) = checked(write(**{"wrangler.toml": CONFIG, "src/index.ts": source}))
+    assert (found.level, found.field) == (FindingLevel.ERROR, "ctx.exports") and "2025-11-17" in found.hint
+    assert not checked(write(**{"wrangler.toml": CONFIG.replace("2025-01-01", "2026-01-01"), "src/index.ts": source}))
+
+
 @pytest.mark.parametrize(
     "path",
     [*(ROOT / "tests/e2e/packages").glob("*.js"), *(path.parent for path in (ROOT / "examples").glob("*/atoll.toml"))],
