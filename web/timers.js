@@ -2,7 +2,7 @@
 //
 // The engine keeps the time, this file keeps the callbacks. The engine gets an id (native.setTimer) and calls onTimer with it.
 import { reportException } from "./dom/report.js";
-import { callOf } from "./internal/async_context.js";
+import { callOf, inCall } from "./internal/async_context.js";
 import { native } from "./internal/native.js";
 import { currentScope, pass } from "./internal/scopes.js";
 import { requireArguments, toDOMString } from "./internal/webidl.js";
@@ -66,6 +66,14 @@ function fire(id, timer) {
 /** Forgets the timers of a call that is over. The engine has cleared them. */
 export function dropTimers(call) {
   for (const [id, timer] of timers) if (callOf(timer.context) === call) timers.delete(id);
+}
+
+/** Gives the timers of a call to the running call. */
+export function adoptTimers(from) {
+  const heir = callOf(native.getAsyncContext());
+  for (const [id, timer] of timers) {
+    if (callOf(timer.context) === from && native.adoptTimer(id)) timer.context = inCall(timer.context, heir);
+  }
 }
 
 /** A timer of the platform, in the async context of the caller. */

@@ -50,6 +50,7 @@ export class Call {
     this.rejected = null; // { error } of the first rejected waitUntil() promise
     this.said = undefined; // what an event's handler has reported so far; sent to Python even if the handler throws
     this.onOver = null; // called when the call is over
+    this.mayEnd = null; // () => false if something of it must go to another call first, which then calls finishIfDone()
     this.rpc = null; // Channel of its RPC sessions
     this.files = null; // of node:fs
     this.owner = null; // what its files belong to, if not to the call: an object
@@ -282,7 +283,7 @@ export class Call {
   }
 
   finishIfDone() {
-    if (!this.isOver()) return;
+    if (!this.isOver() || (this.mayEnd !== null && !this.mayEnd())) return;
     calls.delete(this.id);
     this.onOver?.();
     this.incoming?.close();
@@ -298,7 +299,10 @@ export class Call {
 
   /** From the engine: the client disconnected. With `atOnce` the time is up, and waitUntil() promises are dropped too. */
   cancel(atOnce) {
-    if (atOnce) this.waits = 0;
+    if (atOnce) {
+      this.waits = 0;
+      this.mayEnd = null;
+    }
     const reason = new DOMException("The client disconnected.", "AbortError");
     this.answered = this.canceled = true;
     this.incoming?.fail(reason);
