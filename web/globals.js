@@ -121,6 +121,8 @@ function exposeStreams(scope) {
   // https://compression.spec.whatwg.org/
   exposeLazily("CompressionStream", () => lazy("streams/compression.js").CompressionStream);
   exposeLazily("DecompressionStream", () => lazy("streams/compression.js").DecompressionStream);
+  // https://developers.cloudflare.com/workers/runtime-apis/html-rewriter/
+  exposeLazily("HTMLRewriter", () => lazy("html/rewriter.js").HTMLRewriter);
   // https://developers.cloudflare.com/workers/runtime-apis/streams/transformstream/
   exposeLazily("FixedLengthStream", () => lazy("streams/identity.js").FixedLengthStream);
   exposeLazily("IdentityTransformStream", () => lazy("streams/identity.js").IdentityTransformStream);
@@ -153,6 +155,7 @@ function exposeEvents(scope) {
   // https://websockets.spec.whatwg.org/ and https://developers.cloudflare.com/workers/runtime-apis/websockets/
   exposeLazily("WebSocket", () => lazy("sockets/websocket.js").WebSocket);
   exposeLazily("WebSocketPair", () => lazy("sockets/websocket.js").WebSocketPair);
+  exposeLazily("WebSocketRequestResponsePair", () => lazy("objects/auto_response.js").WebSocketRequestResponsePair);
   // https://websockets.spec.whatwg.org/#the-closeevent-interface
   exposeLazily("CloseEvent", () => lazy("dom/message_event.js").CloseEvent);
   // https://html.spec.whatwg.org/multipage/webappapis.html#runtime-script-errors

@@ -45,6 +45,11 @@ class InnerRequest(NamedTuple):
     target: ObjectTarget | None = None  # the Durable Object that is called; the head does not name it
     session: object = None  # the RPC session of a method call (bindings/rpc)
 
+    @property
+    def reader(self) -> str:
+        """The tenant that reads the response."""
+        return (self.within.version if self.within is not None else self.version).tenant
+
 
 class InnerResponse(NamedTuple):
     """The response of a worker: `head` is that of a RESPONSE frame. Both fields come from an engine: check them."""
@@ -81,6 +86,13 @@ class InnerCall(Protocol):
 
     def hear(self, messages: int) -> None:
         """Announce the number of WebSocket messages in the next write."""
+
+    @property
+    def is_held(self) -> bool:
+        """Whether it became a WebSocket that outlives the call."""
+
+    def release(self) -> object | None:
+        """Such a socket, to be passed on. This call is closed then."""
 
     def leave(self, last: bytes, seconds: float) -> None:
         """Send the last piece of the request body without waiting. The response is dropped; the call ends by itself."""
@@ -133,6 +145,9 @@ class Objects(Protocol):
 
     async def delete(self, key: ObjectKey) -> None:
         """Delete what an object stored. If it is in use, its calls fail."""
+
+    async def restore(self, key: ObjectKey, bookmark: str) -> str:
+        """Take an object back to a bookmark. Its calls fail. Returns the bookmark that undoes it."""
 
     async def delete_namespace(self, namespace: str) -> None: ...
 

@@ -27,6 +27,8 @@ CHANGING = (
     "rpc_params_transfer_stubs",
     "enhanced_error_serialization",
     "legacy_error_serialization",
+    "web_socket_auto_reply_to_close",
+    "web_socket_manual_reply_to_close",
 )
 # Flags for what Atoll always does -> the flag that asks for the older behaviour, which Atoll does not have.
 ALWAYS = {

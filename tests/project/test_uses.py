@@ -86,20 +86,20 @@ def how(request: pytest.FixtureRequest) -> Iterator[str]:
 
 
 def test_a_missing_global_is_an_error_with_its_position(write: Write, how: str) -> None:
-    source = how + "// one\nexport default {\n  fetch: () => new HTMLRewriter().transform(new Response()),\n};\n"
+    source = how + "// one\nexport default {\n  fetch: () => new SharedWorker().transform(new Response()),\n};\n"
     (found,) = checked(write(**{"wrangler.toml": CONFIG, "src/index.ts": source}))
     line = 4 if how else 3
-    assert (found.level, found.field) == (FindingLevel.ERROR, "HTMLRewriter")
+    assert (found.level, found.field) == (FindingLevel.ERROR, "SharedWorker")
     assert found.text == f"is not a global here (src/index.ts:{line})"
 
 
 def test_a_file_that_tests_for_a_global_may_use_it(write: Write, how: str) -> None:
     source = (
         how
-        + "const has = typeof HTMLRewriter !== 'undefined';\nexport default { fetch: () => has && new HTMLRewriter() };"
+        + "const has = typeof SharedWorker !== 'undefined';\nexport default { fetch: () => has && new SharedWorker() };"
     )
     assert checked(write(**{"wrangler.toml": CONFIG, "src/index.ts": source})) == []
-    sure = how + "typeof HTMLRewriter;\nnew HTMLRewriter();\nexport default {};"
+    sure = how + "typeof SharedWorker;\nnew SharedWorker();\nexport default {};"
     (found,) = checked(write(**{"src/index.ts": sure}))
     assert found.level is FindingLevel.ERROR
 

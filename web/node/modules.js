@@ -20,7 +20,7 @@ function loaders() {
     "dns/promises": () => lazy("node/dns_promises.js"),
     events: () => lazy("node/events.js"),
     fs: () => lazy("node/fs.js"),
-    "fs/promises": () => lazy("node/fs.js").promises,
+    "fs/promises": () => asDefault(lazy("node/fs_promises.js").promises),
     http: () => lazy("node/http.js"),
     https: () => lazy("node/https.js"),
     module: () => lazy("node/module_module.js"),

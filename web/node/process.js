@@ -64,8 +64,9 @@ export function uptime() {
   return (native.now() - timeOrigin()) / 1000;
 }
 
+/** The folder of the worker's modules, as on Cloudflare. */
 export function cwd() {
-  return "/";
+  return "/bundle";
 }
 
 export function chdir() {

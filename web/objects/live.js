@@ -4,6 +4,7 @@
 // with the first event, and ends when Python closes the slot or the object breaks.
 import { callOf } from "../internal/async_context.js";
 import { setScopeOf } from "../internal/scopes.js";
+import { lazy } from "../internal/lazy.js";
 import { native } from "../internal/native.js";
 import { awaitsReply } from "../internal/ops.js";
 import { ErrorCode, Level } from "../internal/wire.gen.js";
@@ -36,12 +37,16 @@ const hostOfCall = new Map(); // call id -> ObjectHost, while the call is open
 let sweepAt = 64; // number of hosts at which those that Python has closed are dropped
 
 class ObjectHost {
-  constructor(Class, { slot, id, name, sql }) {
+  #sockets = null; // made with the first use
+
+  constructor(Class, { slot, id, name, sql, held }) {
     this.slot = slot;
+    if (held) this.#sockets = lazy("objects/sockets.js").socketsOf(slot);
     this.Class = Class;
     this.id = makeId(id, name);
     this.gate = new InputGate();
     this.instance = null;
+    this.files = null; // of node:fs
     this.broken = null; // { error } once it is reset
     this.sections = new Map(); // call id -> number of its open critical sections
     this.storage = makeStorage(slot, {
@@ -51,10 +56,21 @@ class ObjectHost {
     });
   }
 
+  /** Its hibernatable WebSockets. */
+  get sockets() {
+    this.#sockets ??= lazy("objects/sockets.js").socketsOf(this.slot);
+    return this.#sockets;
+  }
+
+  dropSockets() {
+    if (this.#sockets !== null) lazy("objects/sockets.js").dropSockets(this.slot);
+  }
+
   /** Runs an event of the object; the first one makes the instance. */
   enter(call, run) {
     if (this.broken !== null) throw this.broken.error;
     hostOfCall.set(call.id, this);
+    call.owner = this;
     call.onOver = () => this.#left(call);
     if (this.instance === null) this.#construct();
     return this.gate.deliver(() => run(this.instance));
@@ -62,6 +78,7 @@ class ObjectHost {
 
   #left(call) {
     hostOfCall.delete(call.id);
+    this.#sockets?.sendAttachments();
     // A section keeps its call open. If the call was ended all the same, nothing can end the section any more.
     if (this.sections.has(call.id)) this.reset(new Error(NEVER));
   }
@@ -130,6 +147,7 @@ class ObjectHost {
     if (this.broken !== null) return;
     this.broken = { error };
     hosts.delete(this.slot);
+    this.dropSockets();
     this.gate.break();
     closeStorage(this.storage);
     const isError = error instanceof Error;
@@ -168,6 +186,7 @@ function dropClosed() {
     if (isOpen(slot)) continue;
     host.gate.break();
     hosts.delete(slot);
+    host.dropSockets();
   }
   sweepAt = Math.max(64, 2 * hosts.size);
 }
@@ -210,4 +229,11 @@ export async function runAlarm(exports, address, call) {
     await instance.alarm({ scheduledTime, retryCount, isRetry: retryCount > 0 });
     return { handled: true };
   });
+}
+
+/** An event of a hibernatable WebSocket. The next one of the same socket follows when its handler is done. */
+export async function runSocket(exports, address, body, call) {
+  call.isPrompt = true;
+  const host = hostOf(exports, address);
+  await host.enter(call, (instance) => host.sockets.dispatch(instance, address, body));
 }

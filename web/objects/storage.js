@@ -1,6 +1,7 @@
 // ctx.storage: what an object keeps. Everything is in one SQLite database in the engine, so the promises of the API below are
 // resolved at once; they are promises because the API is older than SQLite in it.
 // https://developers.cloudflare.com/durable-objects/api/sqlite-storage-api/
+import { bookmarkForTime, currentBookmark, restoreBookmark } from "#bindings/object_history/object_history.js";
 import { native } from "../internal/native.js";
 import { illegalConstructor, requireArguments } from "../internal/webidl.js";
 import { isOn } from "../worker/compatibility.js";
@@ -279,6 +280,28 @@ export class DurableObjectStorage {
   /** Everything that was written before is durable. */
   sync() {
     return soon(() => native.syncStorage(this.#slot.open()));
+  }
+
+  /** The bookmark of now: writes that were made before are part of it. */
+  async getCurrentBookmark() {
+    this.#slot.open();
+    return (await currentBookmark({})).meta.bookmark;
+  }
+
+  /** The bookmark of the state at a time: a Date, or milliseconds. */
+  async getBookmarkForTime(time) {
+    requireArguments(arguments.length, 1, "getBookmarkForTime");
+    this.#slot.open();
+    const at = Number(time);
+    if (!Number.isFinite(at)) throw new TypeError("getBookmarkForTime() needs a Date, or milliseconds since 1970.");
+    return (await bookmarkForTime({ at: Math.floor(at) })).meta.bookmark;
+  }
+
+  /** The next start of the object begins with the state of this bookmark. Gives the bookmark that undoes it. */
+  async onNextSessionRestoreBookmark(bookmark) {
+    requireArguments(arguments.length, 1, "onNextSessionRestoreBookmark");
+    this.#slot.open();
+    return (await restoreBookmark({ bookmark: `${bookmark}` })).meta.bookmark;
   }
 
   transactionSync(closure) {

@@ -51,7 +51,10 @@ export class Call {
     this.said = undefined; // what an event's handler has reported so far; sent to Python even if the handler throws
     this.onOver = null; // called when the call is over
     this.rpc = null; // Channel of its RPC sessions
+    this.files = null; // of node:fs
+    this.owner = null; // what its files belong to, if not to the call: an object
     this.onIdle = null; // called when no waitUntil() promise is pending
+    this.isPrompt = false; // an event that is answered when its handler is done, before its waitUntil() promises
   }
 
   /** `run(request, call)` is the worker's code. This method never throws what that code throws. */
@@ -103,7 +106,7 @@ export class Call {
     calls.set(this.id, this);
     let outcome = null;
     this.onIdle = () => {
-      if (outcome === null || this.waits > 0 || this.answered) return;
+      if (outcome === null || (this.waits > 0 && !this.isPrompt) || this.answered) return;
       const failure = outcome.failure ?? this.rejected;
       this.tell(failure === null ? 200 : 500, failure === null ? outcome.value : describeFailure(failure.error, this.said));
     };
@@ -192,18 +195,36 @@ export class Call {
       this.fail(ErrorCode.NOT_A_RESPONSE, new TypeError("A Response with a webSocket answers only a WebSocket upgrade request."));
       return;
     }
+    let far;
     try {
       const { SocketPort } = lazy("worker/socket_port.js");
-      lazy("sockets/websocket.js").takeClient(socket, (listener) => (this.socket = new SocketPort(this, listener)));
+      far = lazy("sockets/websocket.js").takeClient(socket, (listener) => (this.socket = new SocketPort(this, listener)));
     } catch (error) {
       this.fail(ErrorCode.NOT_A_RESPONSE, error);
       return;
     }
     calls.set(this.id, this);
+    if (far !== null) {
+      this.handOver(far, head);
+      return;
+    }
     native.beginStream(this.id, 101, head);
     this.outgoing = this.socket.makeOutgoing();
     this.socket.run(this.incoming, this.outgoing).then(
       () => {
+        this.answered = true;
+        this.finishIfDone();
+      },
+      (error) => this.fail(ErrorCode.STREAM, error),
+    );
+  }
+
+  /** The response is a WebSocket that hibernates: Python connects it with the client, and the call ends. */
+  handOver(far, head) {
+    Promise.resolve(far.connect(this)).then(
+      () => {
+        if (this.canceled) return;
+        native.respond(this.id, 101, head, null, this.waits === 0);
         this.answered = true;
         this.finishIfDone();
       },

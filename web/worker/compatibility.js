@@ -9,10 +9,13 @@ const SINCE = {
   enable_ctx_exports: "2025-11-17",
   rpc_params_dup_stubs: "2026-01-20",
   enhanced_error_serialization: "2026-04-21",
+  web_socket_auto_reply_to_close: "2026-04-07",
 };
 
 // Flags that are on for a worker without a compatibility date: it was not written for older behaviour.
-const ON_UNDATED = new Set(["enable_ctx_exports", "rpc_params_dup_stubs", "enhanced_error_serialization"]);
+const ON_UNDATED = new Set([
+  "enable_ctx_exports", "rpc_params_dup_stubs", "enhanced_error_serialization", "web_socket_auto_reply_to_close",
+]);
 
 // flag -> the name that switches it off, if it is not `no_` followed by the flag
 const OPPOSITES = {
@@ -21,6 +24,7 @@ const OPPOSITES = {
   enable_ctx_exports: "disable_ctx_exports",
   rpc_params_dup_stubs: "rpc_params_transfer_stubs",
   enhanced_error_serialization: "legacy_error_serialization",
+  web_socket_auto_reply_to_close: "web_socket_manual_reply_to_close",
 };
 
 let date = "";

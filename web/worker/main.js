@@ -99,6 +99,9 @@ export const entry = {
   },
   reply: onReply,
   timer: onTimer,
+  sockets(slot, bytes) {
+    lazy("objects/sockets.js").hearSockets(slot, bytes);
+  },
   finalize,
   readAll,
   warm() {

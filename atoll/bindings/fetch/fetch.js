@@ -18,6 +18,7 @@ import { FetchedBody, read } from "./fetched_body.js";
 
 const start = defineOp("fetch.start");
 const write = defineOp("fetch.write");
+const handOver = defineOp("fetch.hand_over");
 
 const INLINE = 1 << 20; // bytes: a body up to this size is sent with the request, and can be sent again after a redirect
 const PIECE = 128 * 1024;
@@ -162,6 +163,11 @@ class Fetch {
     this.url = withoutFragment(next);
   }
 
+  #socket(meta, list) {
+    const ops = { read, write, handOver };
+    return lazy("sockets/client_port.js").socketOfFetch(ops, this.number, this.url, list, meta.held === true);
+  }
+
   #respond(meta, list, first) {
     // https://fetch.spec.whatwg.org/#concept-main-fetch, step 20
     const isSocket = meta.status === 101;
@@ -176,7 +182,7 @@ class Fetch {
       url: this.url,
       redirected: this.redirects > 0,
       source: isEmpty || isSocket ? null : (this.body ?? first),
-      webSocket: isSocket ? lazy("sockets/client_port.js").socketOfFetch({ read, write }, this.number, this.url, list) : null,
+      webSocket: isSocket ? this.#socket(meta, list) : null,
     });
   }
 }

@@ -4,6 +4,7 @@
     fetch.read    the next piece of the response body
     fetch.send    send the rest of the response body as the body of the worker's own response, past the engine
     fetch.write   a piece of the request body; the reply is the back-pressure
+    fetch.hand_over  the response of the worker is the WebSocket of this fetch, which hibernates in its object
     fetch.cancel  end the fetch
 
 The worker numbers its fetches, so it can write to one and cancel it before the response arrives. The JavaScript half
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, ClassVar, Protocol, TypeAlias
 
 from atoll.bindings.base import Binding, Later, OpCall, Reply, op, own_task
 from atoll.bindings.cache.http_cache import HttpCache
+from atoll.bindings.fetch.answers import check_status, thrown_by
 from atoll.bindings.fetch.caching import CachedAnswer, CachingRule, kept, read_rule
 from atoll.bindings.fetch.decode import Decoding
 from atoll.bindings.fetch.fetching import DecodingSteps, Fetching
@@ -38,9 +40,9 @@ from atoll.bindings.service.target import ServiceTarget, callee_of, target_of
 from atoll.bindings.services import InnerRequest, InnerResponse, ObjectTarget, Services
 from atoll.egress.client import HttpClient
 from atoll.egress.gate import own_ports
-from atoll.errors import CalleeFailed, Failure, InvalidArgument, NetworkError, NotGranted, ObjectFailure
+from atoll.errors import CalleeFailed, Failure, InvalidArgument, NotGranted
 from atoll.wire.codec import read_reason
-from atoll.wire.generated import ErrorCode, Event
+from atoll.wire.generated import Event
 from atoll.workers import Grant, Version
 
 if TYPE_CHECKING:
@@ -242,6 +244,12 @@ class Fetch(Binding):
         fetching = call.scope.local(Lane).find(call.meta.get("fetch"))
         return Reply({"more": await fetching.write(call.body, call.meta.get("ended") is True)})
 
+    @op("fetch.hand_over", free=True)
+    def hand_over(self, call: OpCall) -> Reply:
+        from atoll.bindings.fetch.upgrade import handed_over
+
+        return handed_over(call.scope.local(Lane), call.meta.get("fetch"), call.scope.response)
+
     @op("fetch.cancel", free=True)
     def cancel(self, call: OpCall) -> Reply:
         call.scope.local(Lane).drop(call.meta.get("fetch"))
@@ -380,19 +388,3 @@ class Fetch(Binding):
         first = b"" if coding else fetching.first()
         meta = {"status": status, "reason": reason, "head": head, "coding": coding, "ended": fetching.at_end}
         return Reply(meta, first)
-
-
-def thrown_by(failure: Failure) -> Reply:
-    """Raise the failure of a worker behind a service binding in its caller: https://developers.cloudflare.com/workers/configuration/compatibility-flags/,
-    "Dynamic Dispatch Exception Propagation". The exception is thrown again, without its stack."""
-    if isinstance(failure, ObjectFailure):
-        name = failure.name or "Error"
-        return Reply({"thrown": {"name": name, "message": failure.message, "flags": failure.flags}, "ended": True})
-    if failure.code != ErrorCode.EXCEPTION:
-        raise CalleeFailed(failure)
-    return Reply({"thrown": {"name": failure.name, "message": failure.message}, "ended": True})
-
-
-def check_status(response: InnerResponse, wanted: WantedFetch) -> None:
-    if not 200 <= response.status <= 599:
-        raise NetworkError(f"{wanted.target} answered with the status {response.status}")

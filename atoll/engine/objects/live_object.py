@@ -44,6 +44,7 @@ class LiveObject:
         # Where it lives
         self.isolate: Isolate | None = None
         self.slot = 0
+        self.has_table = False  # its engine was told which hibernatable WebSockets it has
 
         # Its calls
         self.waiting: dict[Call, tuple[ObjectTarget, bytes]] = {}  # not sent yet, in order, with their heads
@@ -51,6 +52,7 @@ class LiveObject:
         self.calls: set[Call] = set()  # sent; those that are over are removed at the next look
         self.idle_since = now
         self.leaving_since = 0.0
+        self.failure: ObjectFailure | None = None  # why it ended; None if it was evicted
 
         # Its commits
         self.sequence = 0  # of the last one

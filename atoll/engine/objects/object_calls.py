@@ -31,6 +31,8 @@ class CallHome(Protocol):
 def addressed(head: bytes, event: int, target: ObjectTarget, live: LiveObject) -> bytes:
     """The head of a call with the address of its object: JSON on the second line."""
     address = {"entrypoint": target.class_name, "slot": live.slot, "id": target.id, "sql": target.is_sql}
+    if live.has_table:
+        address["held"] = True
     if live.name is not None:
         address["name"] = live.name
     if target.path:

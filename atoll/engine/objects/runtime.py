@@ -14,7 +14,7 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Final
 
 from atoll.bindings.services import ObjectTarget
@@ -22,13 +22,14 @@ from atoll.engine.calls.call import Call, CallListener
 from atoll.engine.calls.call_queue import QUEUE_SECONDS
 from atoll.engine.loaded.engine_session import EngineSession, Isolate
 from atoll.engine.loaded.load_frames import LoadReport
-from atoll.engine.objects import output_gate
-from atoll.engine.objects.failures import DELETED, LOST, OVERLOADED, QUEUED, STORAGE_SLOW, TOO_MUCH, UPDATED, told
+from atoll.engine.objects import failures, output_gate
+from atoll.engine.objects.hibernation import Hibernation
 from atoll.engine.objects.live_object import CLOSED, LEAVING, LIVE, OPENING, LiveObject
 from atoll.engine.objects.object_calls import ObjectCaller, ObjectCalls, addressed
 from atoll.engine.objects.residents import IsolateResidents, residents_of
 from atoll.engine.pool import Pool
 from atoll.errors import EngineError, Failure, LoadFailed, ObjectFailure, StorageFailed
+from atoll.holdings import Holdings
 from atoll.objects.store import ObjectKey, ObjectStorage, Opened
 from atoll.wire.generated import PAGE, ErrorCode
 from atoll.workers import Version
@@ -55,13 +56,14 @@ class ObjectRuntime:
 
     store: ObjectStorage  # set by `start`
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic, holdings: Holdings | None = None) -> None:
         self.pool: Pool | None = None
         self.resolve: Callable[[ObjectKey], tuple[ObjectTarget, Version] | None] = lambda key: None
         self.refuses_new: Callable[[str], str] = lambda namespace: ""
         self.stop_alarms: Callable[[], None] = lambda: None
         self._clock = clock
         self._live: dict[ObjectKey, LiveObject] = {}
+        self.hibernation = Hibernation(self, holdings or Holdings())
         self._gated: set[EngineSession] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._sweeper: asyncio.Task[None] | None = None
@@ -77,7 +79,8 @@ class ObjectRuntime:
         store.on_merged = self._on_merged
 
     def counts(self) -> dict[str, int]:
-        return {"opened": self.opened, "reset": self.resets, "evicted": self.evicted, "retried": self.retried}
+        counts = {"opened": self.opened, "reset": self.resets, "evicted": self.evicted, "retried": self.retried}
+        return {**counts, "socket_event": self.hibernation.events}
 
     # --- calls ---
 
@@ -100,7 +103,7 @@ class ObjectRuntime:
         key = ObjectKey(target.namespace, target.id)
         live = self._live.get(key)
         if live is not None and live.version is not version and live.state != OPENING:
-            self._reset(live, UPDATED)
+            self._reset(live, failures.UPDATED)
             live = None
         if live is None:
             live = self._live[key] = LiveObject(target, version, self._clock())
@@ -111,11 +114,11 @@ class ObjectRuntime:
         live.name = live.name or target.name
         call.head = addressed(head, event, target, live)
         if live.look() >= MAX_CALLS or key in self._barred:
-            self.pool.refuse(call, OVERLOADED if key not in self._barred else DELETED)
+            self.pool.refuse(call, failures.OVERLOADED if key not in self._barred else failures.DELETED)
         elif live.is_reachable and not live.waiting:
             self._send(live, call)
         elif live.waiting_bytes + len(body) > MOST_WAITING:
-            self.pool.refuse(call, TOO_MUCH)
+            self.pool.refuse(call, failures.TOO_MUCH)
         else:
             live.waiting[call] = (target, head)
             live.waiting_bytes += len(body)
@@ -149,7 +152,12 @@ class ObjectRuntime:
             if failure is None:
                 return
             is_last = attempt == ATTEMPTS or self._clock() + pause > until
-            if is_last or not told(failure).is_retryable or failure.code == ErrorCode.SHUTTING_DOWN or not live.look():
+            if (
+                is_last
+                or not failures.told(failure).is_retryable
+                or failure.code == ErrorCode.SHUTTING_DOWN
+                or not live.look()
+            ):
                 self._give_up(live, failure)
                 return
             self.retried += 1
@@ -169,7 +177,7 @@ class ObjectRuntime:
             return error.failure
         except BaseException:
             self.store.close(live.key)
-            self._give_up(live, LOST)
+            self._give_up(live, failures.LOST)
             raise
         finally:
             os.close(opened.fd)
@@ -183,14 +191,15 @@ class ObjectRuntime:
         while True:
             isolate = await self._isolate_for(live)
             if not live.look():  # every caller has gone
-                raise LoadFailed(LOST)
+                raise LoadFailed(failures.LOST)
             try:
                 if self._residents(isolate).open(live, opened, MOST_BYTES // PAGE):
                     break
             except EngineError:
-                raise LoadFailed(LOST) from None
+                raise LoadFailed(failures.LOST) from None
             await asyncio.sleep(RETRY_SECONDS)
         self.opened += 1
+        self.hibernation.on_opened(live, isolate)
         waiting, live.waiting, live.waiting_bytes = live.waiting, {}, 0
         for call, (target, head) in waiting.items():
             call.head = addressed(head, call.event, target, live)  # it has a slot now
@@ -218,12 +227,12 @@ class ObjectRuntime:
                 retries = error.failure.code in (ErrorCode.OVERLOADED, ErrorCode.UNAVAILABLE, ErrorCode.ENGINE_DIED)
                 if not retries or self._clock() > deadline:
                     if error.failure.code == ErrorCode.OVERLOADED:
-                        raise LoadFailed(QUEUED) from None
+                        raise LoadFailed(failures.QUEUED) from None
                     raise
                 await asyncio.sleep(SWEEP_SECONDS)
                 continue
             except EngineError:
-                raise LoadFailed(LOST) from None
+                raise LoadFailed(failures.LOST) from None
             loader.versions.used(version)
             isolate.last_used = self._clock()
             return isolate
@@ -234,7 +243,7 @@ class ObjectRuntime:
             self._gated.add(isolate.session)
             isolate.session.over.add_done_callback(lambda _: self._gated.discard(isolate.session))
         if isolate.residents is None:
-            isolate.residents = IsolateResidents(isolate, self.store, self._forget)
+            isolate.residents = IsolateResidents(isolate, self.store, self._forget, self.hibernation.on_frame)
             isolate.had_residents = True
         return residents_of(isolate)
 
@@ -246,7 +255,7 @@ class ObjectRuntime:
             del self._live[live.key]
         waiting, live.waiting = live.waiting, {}
         for call in waiting:
-            self.pool.refuse(call, told(failure))
+            self.pool.refuse(call, failures.told(failure))
 
     # --- ends ---
 
@@ -254,6 +263,12 @@ class ObjectRuntime:
         """The object has left its isolate. Calls that wait go to the next copy."""
         self.store.close(live.key)
         if self._live.get(live.key) is not live:
+            return
+        if live.failure is None:
+            self.hibernation.on_evicted(live)
+        else:
+            self.hibernation.on_lost(live)
+        if self._live.get(live.key) is not live:  # a socket of it has called meanwhile
             return
         del self._live[live.key]
         if live.waiting:
@@ -284,7 +299,8 @@ class ObjectRuntime:
                 for call in live.waiting:
                     call.version = version
             else:
-                self._reset(live, UPDATED)
+                self._reset(live, failures.UPDATED)
+        self.hibernation.update(version)
 
     def on_cpu_used_up(self, live: LiveObject, failure: ObjectFailure) -> None:
         """Code of the object was stopped in its middle: what it has in memory is not trusted."""
@@ -295,15 +311,27 @@ class ObjectRuntime:
         self._barred[key] = self._barred.get(key, 0) + 1
         try:
             await self._end(key)
+            self.hibernation.delete(lambda each: each == key)
             await self.store.delete(key)
         finally:
             self._barred[key] -= 1
             if not self._barred[key]:
                 del self._barred[key]
 
+    async def restore(self, key: ObjectKey, bookmark: str) -> str:
+        """Take an object back to a bookmark now. Its calls fail. Returns the bookmark that undoes it."""
+        undo = await self.store.past.ask(key, bookmark)
+        while True:
+            if (live := self._live.get(key)) is not None:
+                self._reset(live, failures.RESTORED)
+            if await self.store.past.carry_out(key):  # not if a call has opened it again, before the wish
+                return undo
+            await asyncio.sleep(0.01)
+
     async def delete_namespace(self, namespace: str) -> None:
         for key in [key for key in self._live if key.namespace == namespace]:
             await self._end(key)
+        self.hibernation.delete(lambda key: key.namespace == namespace)
         await self.store.delete_namespace(namespace)
 
     async def _end(self, key: ObjectKey) -> None:
@@ -311,7 +339,7 @@ class ObjectRuntime:
             if live.state == OPENING:
                 await asyncio.sleep(0.01)
             else:
-                self._reset(live, DELETED)
+                self._reset(live, failures.DELETED)
 
     def count(self, namespace: str | None = None) -> int:
         """Live objects."""
@@ -331,7 +359,8 @@ class ObjectRuntime:
         """Close objects that are idle or whose isolate is drained."""
         assert self.pool is not None
         now, versions = self._clock(), self.pool.loader.versions
-        for live in list(self._living()):
+        self.hibernation.sweep(self._reset_late, lambda key: key in self._live)
+        for live in [each for each in self._live.values() if each.state in (LIVE, LEAVING)]:
             isolate = live.isolate
             assert isolate is not None
             calls = live.look()
@@ -340,18 +369,22 @@ class ObjectRuntime:
             if calls:
                 live.idle_since = now
             if live.state == LEAVING and now > live.leaving_since + LEAVING_SECONDS:
-                self._reset(live, LOST)
+                self._reset(live, failures.LOST)
             elif live.is_gated:
                 if live.gated_at < now - STORAGE_SECONDS:
-                    self._reset(live, STORAGE_SLOW)
+                    self._reset(live, failures.STORAGE_SLOW)
+            elif not self.hibernation.may_leave(live):
+                continue
             elif (live.state == LEAVING and not live.calls) or (not calls and live.idle_since < now - IDLE_SECONDS):
                 self.evicted += 1
                 residents_of(isolate).close(live)
             else:
                 isolate.last_used = now
 
-    def _living(self) -> Iterator[LiveObject]:
-        return (live for live in self._live.values() if live.state in (LIVE, LEAVING))
+    def _reset_late(self, key: ObjectKey, failure: ObjectFailure) -> None:
+        live = self._live.get(key)
+        if live is not None:
+            self._reset(live, failure)
 
     def _on_merged(self, key: ObjectKey, sequence: int) -> None:
         live = self._live.get(key)

@@ -167,6 +167,7 @@ void Realm::TakeEntryPoints(v8::Local<v8::Context> context) {
   take("cancel", entry_.cancel);
   take("reply", entry_.reply);
   take("timer", entry_.timer);
+  take("sockets", entry_.sockets);
   take("finalize", entry_.finalize);
   take("warm", entry_.warm);
 }

@@ -51,6 +51,7 @@ struct EntryPoints {
   v8::Global<v8::Function> cancel;     // (call, at_once)
   v8::Global<v8::Function> reply;      // (op, failed, meta, body)
   v8::Global<v8::Function> timer;      // (id)
+  v8::Global<v8::Function> sockets;    // (slot, bytes): about hibernatable WebSockets
   v8::Global<v8::Function> finalize;   // (): calls pending finalizers
   v8::Global<v8::Function> warm;       // (): makes a few calls without effect
 };

@@ -36,7 +36,9 @@ std::span<const Function> CipherFunctions();
 std::span<const Function> PostQuantumFunctions();
 std::span<const Function> LazyFunctions();
 std::span<const Function> WasmFunctions();
+std::span<const Function> HtmlRewriterFunctions();
 std::span<const Function> StorageFunctions();
+std::span<const Function> ObjectFunctions();
 
 // The getter behind defineLazyGlobal. Also an external reference of the snapshot.
 void MakeLazyGlobal(v8::Local<v8::Name> name, const v8::PropertyCallbackInfo<v8::Value>& info);

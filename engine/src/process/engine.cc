@@ -164,6 +164,9 @@ bool Engine::OnFrame(const wire::FrameView& frame) {
     case wire::Frame::kStored:
       Deliver(frame, Mail::Kind::kStored);
       return true;
+    case wire::Frame::kSockets:
+      Deliver(frame, Mail::Kind::kSockets);
+      return true;
     case wire::Frame::kPing:
       OnPing(frame.header.flags & wire::kFlagLow);
       return true;

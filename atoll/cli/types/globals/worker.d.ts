@@ -136,11 +136,15 @@ declare module "cloudflare:workers" {
     queue?(batch: MessageBatch): void | Promise<void>;
     tail?(events: TraceItem[]): void | Promise<void>;
   }
-  /** @deprecated There are no Durable Objects yet: the class can be extended, and throws when it is made. */
   export abstract class DurableObject<Env = unknown> {
     protected ctx: any;
     protected env: Env;
     constructor(ctx: any, env: Env);
+    fetch?(request: Request): Response | Promise<Response>;
+    alarm?(info?: { scheduledTime: number; isRetry: boolean; retryCount: number }): void | Promise<void>;
+    webSocketMessage?(ws: WebSocket, message: string | ArrayBuffer): void | Promise<void>;
+    webSocketClose?(ws: WebSocket, code: number, reason: string, wasClean: boolean): void | Promise<void>;
+    webSocketError?(ws: WebSocket, error: unknown): void | Promise<void>;
   }
   /** Instances stay in their worker; others get stubs of them. */
   export abstract class RpcTarget {
