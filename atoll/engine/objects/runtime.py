@@ -14,7 +14,7 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Final
 
 from atoll.bindings.services import ObjectTarget
@@ -151,13 +151,8 @@ class ObjectRuntime:
             failure = await self._try_to_open(live)
             if failure is None:
                 return
-            is_last = attempt == ATTEMPTS or self._clock() + pause > until
-            if (
-                is_last
-                or not failures.told(failure).is_retryable
-                or failure.code == ErrorCode.SHUTTING_DOWN
-                or not live.look()
-            ):
+            may_help = failures.told(failure).is_retryable and failure.code != ErrorCode.SHUTTING_DOWN
+            if attempt == ATTEMPTS or self._clock() + pause > until or not may_help or not live.look():
                 self._give_up(live, failure)
                 return
             self.retried += 1
@@ -289,12 +284,13 @@ class ObjectRuntime:
         if live.isolate is not None and live.state != CLOSED:
             residents_of(live.isolate).reset(live, failure)
 
-    def update(self, version: Version) -> None:
-        """A version is active: objects of the same worker with other code are reset."""
+    def update(self, version: Version, moved: Collection[str] = ()) -> None:
+        """A version is active: objects of the same worker with other code are reset, and those in moved namespaces."""
         for live in list(self._live.values()):
-            if live.version.worker_id != version.worker_id or live.version is version:
+            is_moved = live.key.namespace in moved
+            if not is_moved and (live.version.worker_id != version.worker_id or live.version is version):
                 continue
-            if live.state == OPENING:
+            if live.state == OPENING and not is_moved:
                 live.version = version
                 for call in live.waiting:
                     call.version = version
