@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 from atoll.client_headers import OF_CLIENT, OF_CLOUDFLARE, OF_WORKER
 from atoll.errors import StartError
-from atoll.front.places import Places
+from atoll.front.client_places import ClientPlaces
 
 Network: TypeAlias = "ipaddress.IPv4Network | ipaddress.IPv6Network"
 
@@ -40,7 +40,7 @@ class Proxies:
     """The proxies whose headers about clients are believed."""
 
     def __init__(self, trusted: tuple[str, ...] = (), geo_files: tuple[str, ...] = ()) -> None:
-        self.places = Places(geo_files) if geo_files else None
+        self.places = ClientPlaces(geo_files) if geo_files else None
         self.networks: list[Network] = []
         for text in trusted:
             try:

@@ -12,7 +12,7 @@ from atoll.errors import StartError
 LONGEST = 2048  # bytes of one place
 
 
-class Places:
+class ClientPlaces:
     """Looks up addresses. A look-up takes some microseconds, once per connection."""
 
     def __init__(self, paths: tuple[str, ...]) -> None:

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from atoll.errors import StartError
+from atoll.front.client_places import ClientPlaces
 from atoll.front.peer import Peer, Proxies
-from atoll.front.places import Places
 from tests.running import Atoll
 
 CITY = {
@@ -86,7 +86,7 @@ def test_a_worker_learns_where_its_client_is(tmp_path: Path) -> None:
 
 def test_an_address_that_no_file_knows_has_no_place(tmp_path: Path) -> None:
     path = str(write_file(tmp_path / "city.mmdb", CITY))
-    places = Places((path,))
+    places = ClientPlaces((path,))
     assert places.line("127.1.2.3").startswith(b"cf-atoll-place: {")
     assert [places.line(address) for address in ("192.0.2.1", "::1", "", "nonsense")] == [b""] * 4
     places.close()
@@ -98,4 +98,4 @@ def test_a_file_that_is_none_stops_the_start(tmp_path: Path) -> None:
     (tmp_path / "broken.mmdb").write_text("nothing")
     for name in ("broken.mmdb", "absent.mmdb"):
         with pytest.raises(StartError, match="geo_files"):
-            Places((str(tmp_path / name),))
+            ClientPlaces((str(tmp_path / name),))
