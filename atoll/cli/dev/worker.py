@@ -129,7 +129,8 @@ class DevWorker:
         except Failed as failed:
             self._broke("deploy_failed", failed.message, failed.hint)
             return False
-        body |= dict.fromkeys(project_files())  # not those of the version before: they come from the folder
+        if result.modules:
+            body |= dict.fromkeys(project_files())  # not those of the version before: they come from the folder
         is_same = body == self._deployed and self._live == {*self.project.files}
         if is_same and not forced and not self._shown_error:
             self._node.serve_live(self.name, attach)
