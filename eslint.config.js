@@ -25,7 +25,7 @@ const worker = Object.fromEntries(
     "Subscriber", "SubtleCrypto", "TextDecoder", "TextDecoderStream", "TextEncoder", "TextEncoderStream", "TransformStream", "URL",
     "URLPattern", "URLSearchParams", "WebAssembly", "WorkerGlobalScope", "WritableStream",
     "WritableStreamDefaultController", "addEventListener", "atob", "btoa", "caches", "clearImmediate", "clearInterval",
-    "clearTimeout", "console", "crossOriginIsolated", "crypto", "dispatchEvent", "fetch", "isSecureContext", "navigator", "origin", "performance", "queueMicrotask",
+    "Cloudflare", "clearTimeout", "console", "crossOriginIsolated", "crypto", "dispatchEvent", "fetch", "isSecureContext", "navigator", "origin", "performance", "queueMicrotask",
     "removeEventListener", "reportError", "scheduler", "self", "setImmediate", "setInterval", "setTimeout",
     "structuredClone",
   ].map((name) => [name, "readonly"]),

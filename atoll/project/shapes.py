@@ -134,7 +134,6 @@ FIELDS: dict[str, Field] = {
     "addresses": Field(N, list[Any], MISSING, "workers cannot receive email"),
     "unsafe_hello_world": Field(N, list[Any], MISSING, "it is Cloudflare's example of a binding"),
     "site": Field(T, Any, MISSING, "Atoll does not have Workers Sites: import files as text or data"),
-    "exports": Field(I, Any, MISSING, "declare Durable Object classes with migrations instead"),
     "analytics_engine_datasets": Field(N, list[Any], MISSING, "Atoll does not have Analytics Engine: log instead"),
     "hyperdrive": Field(N, list[Any], MISSING, "Atoll does not have Hyperdrive"),
     "workflows": Field(N, list[Any], MISSING, "Atoll does not have Workflows: use queues and crons"),

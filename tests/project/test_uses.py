@@ -164,10 +164,11 @@ def test_long_chains_of_operators_are_parsed() -> None:
     assert uses_of(f"const a = {'+'.join(['1'] * 20_000)}; X;") == {"X": "sure"}
 
 
-def test_ctx_exports_is_an_error_in_own_code(write: Write, how: str) -> None:
+def test_ctx_exports_is_an_error_in_own_code_with_an_older_date(write: Write, how: str) -> None:
     source = how + "export default { fetch: (r: Request, env: unknown, ctx: any) => ctx.exports.Other.fetch(r) };"
     (found,) = checked(write(**{"wrangler.toml": CONFIG, "src/index.ts": source}))
-    assert (found.level, found.field) == (FindingLevel.ERROR, "ctx.exports")
+    assert (found.level, found.field) == (FindingLevel.ERROR, "ctx.exports") and "2025-11-17" in found.hint
+    assert not checked(write(**{"wrangler.toml": CONFIG.replace("2025-01-01", "2026-01-01"), "src/index.ts": source}))
 
 
 @pytest.mark.parametrize(

@@ -14,18 +14,17 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Final
 
 from atoll.bindings.services import ObjectTarget
 from atoll.engine.calls.call import Call, CallListener
-from atoll.engine.calls.call_queue import QUEUE_SECONDS
 from atoll.engine.loaded.engine_session import EngineSession, Isolate
-from atoll.engine.loaded.load_frames import LoadReport
 from atoll.engine.objects import failures, output_gate
 from atoll.engine.objects.hibernation import Hibernation
 from atoll.engine.objects.live_object import CLOSED, LEAVING, LIVE, OPENING, LiveObject
-from atoll.engine.objects.object_calls import ObjectCaller, ObjectCalls, addressed
+from atoll.engine.objects.object_calls import TIMERS, ObjectCaller, ObjectCalls, addressed, keep_timers
+from atoll.engine.objects.placing import isolate_for
 from atoll.engine.objects.residents import IsolateResidents, residents_of
 from atoll.engine.pool import Pool
 from atoll.errors import EngineError, Failure, LoadFailed, ObjectFailure, StorageFailed
@@ -151,13 +150,8 @@ class ObjectRuntime:
             failure = await self._try_to_open(live)
             if failure is None:
                 return
-            is_last = attempt == ATTEMPTS or self._clock() + pause > until
-            if (
-                is_last
-                or not failures.told(failure).is_retryable
-                or failure.code == ErrorCode.SHUTTING_DOWN
-                or not live.look()
-            ):
+            may_help = failures.told(failure).is_retryable and failure.code != ErrorCode.SHUTTING_DOWN
+            if attempt == ATTEMPTS or self._clock() + pause > until or not may_help or not live.look():
                 self._give_up(live, failure)
                 return
             self.retried += 1
@@ -189,7 +183,8 @@ class ObjectRuntime:
         if refusal:
             raise LoadFailed(Failure(ErrorCode.QUOTA_EXCEEDED, refusal))
         while True:
-            isolate = await self._isolate_for(live)
+            assert self.pool is not None
+            isolate = await isolate_for(self.pool, live, self._clock)
             if not live.look():  # every caller has gone
                 raise LoadFailed(failures.LOST)
             try:
@@ -205,45 +200,13 @@ class ObjectRuntime:
             call.head = addressed(head, call.event, target, live)  # it has a slot now
             self._send(live, call)
 
-    async def _isolate_for(self, live: LiveObject) -> Isolate:
-        """A ready isolate for an object, loaded if need be. LoadFailed if there is no room or it does not load."""
-        assert self.pool is not None
-        loader = self.pool.loader
-        deadline = self._clock() + QUEUE_SECONDS
-        while True:
-            version = live.version  # a deploy may have changed it
-            loaded = loader.versions.get(version)
-            try:
-                if loaded is None:
-                    await loader.group_of(version).ready(QUEUE_SECONDS)
-                    loaded = loader.versions.get(version) or loader.load_now(version)
-                isolate = loaded.lightest()
-                if not isolate.ready:
-                    waiter: asyncio.Future[LoadReport] = asyncio.get_running_loop().create_future()
-                    isolate.waiters.append(waiter)
-                    await waiter
-                    continue  # it may have ended since
-            except LoadFailed as error:
-                retries = error.failure.code in (ErrorCode.OVERLOADED, ErrorCode.UNAVAILABLE, ErrorCode.ENGINE_DIED)
-                if not retries or self._clock() > deadline:
-                    if error.failure.code == ErrorCode.OVERLOADED:
-                        raise LoadFailed(failures.QUEUED) from None
-                    raise
-                await asyncio.sleep(SWEEP_SECONDS)
-                continue
-            except EngineError:
-                raise LoadFailed(failures.LOST) from None
-            loader.versions.used(version)
-            isolate.last_used = self._clock()
-            return isolate
-
     def _residents(self, isolate: Isolate) -> IsolateResidents:
         if isolate.session not in self._gated:
             output_gate.install(isolate.session)
             self._gated.add(isolate.session)
             isolate.session.over.add_done_callback(lambda _: self._gated.discard(isolate.session))
         if isolate.residents is None:
-            isolate.residents = IsolateResidents(isolate, self.store, self._forget, self.hibernation.on_frame)
+            isolate.residents = IsolateResidents(isolate, self.store, self._forget, self._on_socket)
             isolate.had_residents = True
         return residents_of(isolate)
 
@@ -256,6 +219,12 @@ class ObjectRuntime:
         waiting, live.waiting = live.waiting, {}
         for call in waiting:
             self.pool.refuse(call, failures.told(failure))
+
+    def _on_socket(self, live: LiveObject, isolate: Isolate, what: int, number: int, payload: bytes) -> None:
+        if what == TIMERS:
+            keep_timers(self, live)
+        else:
+            self.hibernation.on_frame(live, isolate, what, number, payload)
 
     # --- ends ---
 
@@ -289,12 +258,13 @@ class ObjectRuntime:
         if live.isolate is not None and live.state != CLOSED:
             residents_of(live.isolate).reset(live, failure)
 
-    def update(self, version: Version) -> None:
-        """A version is active: objects of the same worker with other code are reset."""
+    def update(self, version: Version, moved: Collection[str] = ()) -> None:
+        """A version is active: objects of the same worker with other code are reset, and those in moved namespaces."""
         for live in list(self._live.values()):
-            if live.version.worker_id != version.worker_id or live.version is version:
+            is_moved = live.key.namespace in moved
+            if not is_moved and (live.version.worker_id != version.worker_id or live.version is version):
                 continue
-            if live.state == OPENING:
+            if live.state == OPENING and not is_moved:
                 live.version = version
                 for call in live.waiting:
                     call.version = version
