@@ -36,7 +36,7 @@ OLDEST = (
 )
 SIZE = "SELECT total(length(data)) FROM undo WHERE object = ? AND last = ?"
 STEPS = "SELECT last, part, first, pages FROM undo WHERE object = ? AND last > ? ORDER BY last DESC, part"
-COLUMNS = "SELECT first, first_at, pages, is_point FROM undo"
+COLUMNS = "SELECT first, first_at, pages, is_point, last_at FROM undo"
 
 
 class HistoryBounds(NamedTuple):
@@ -62,6 +62,7 @@ class Point(NamedTuple):
     at_ms: int
     pages: int
     is_point: int
+    until_ms: int  # when a commit after it came
 
 
 class StepPart(NamedTuple):
