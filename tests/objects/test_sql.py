@@ -76,7 +76,7 @@ def test_rows_are_counted_as_workerd_counts_them(shared_engine: RawEngine, slot:
         1, [2, 3, 4, 5, 6, 7, 8, 9, 10, 10],
         [1, 0], [1, 0],
         [2, 0], [10, 0],  # the next row of an index is read to see that it is another
-        [3, 0], [0, 0],
+        [6, 0], [0, 0],  # the list is a table of its own
         2, 2,
         0, 1, 10,
     ]  # fmt: skip
