@@ -19,13 +19,12 @@ from typing import Final
 
 from atoll.bindings.services import ObjectTarget
 from atoll.engine.calls.call import Call, CallListener
-from atoll.engine.calls.call_queue import QUEUE_SECONDS
 from atoll.engine.loaded.engine_session import EngineSession, Isolate
-from atoll.engine.loaded.load_frames import LoadReport
 from atoll.engine.objects import failures, output_gate
 from atoll.engine.objects.hibernation import Hibernation
 from atoll.engine.objects.live_object import CLOSED, LEAVING, LIVE, OPENING, LiveObject
 from atoll.engine.objects.object_calls import ObjectCaller, ObjectCalls, addressed
+from atoll.engine.objects.placing import isolate_for
 from atoll.engine.objects.residents import IsolateResidents, residents_of
 from atoll.engine.pool import Pool
 from atoll.errors import EngineError, Failure, LoadFailed, ObjectFailure, StorageFailed
@@ -102,11 +101,15 @@ class ObjectRuntime:
         assert self.pool is not None, "a call before there are engines"
         key = ObjectKey(target.namespace, target.id)
         live = self._live.get(key)
-        if live is not None and live.version is not version and live.state != OPENING:
+        parent = self._live.get(target.facet.parent) if target.facet is not None else None
+        if live is not None and (live.version is not version or live.parent is not parent) and live.state != OPENING:
             self._reset(live, failures.UPDATED)
             live = None
         if live is None:
             live = self._live[key] = LiveObject(target, version, self._clock())
+            live.parent = parent
+            if parent is not None:
+                parent.children.add(live)
             self._begin(live)
         ear = ObjectCaller(caller, self, live)
         call = Call(version, head, body, ended, ear, ObjectCalls(self, live), self._clock(), event, hops)
@@ -183,8 +186,9 @@ class ObjectRuntime:
         refusal = self.refuses_new(live.key.namespace) if not opened.sequence else ""
         if refusal:
             raise LoadFailed(Failure(ErrorCode.QUOTA_EXCEEDED, refusal))
+        assert self.pool is not None
         while True:
-            isolate = await self._isolate_for(live)
+            isolate = await isolate_for(self.pool, live, self._clock)
             if not live.look():  # every caller has gone
                 raise LoadFailed(failures.LOST)
             try:
@@ -199,38 +203,6 @@ class ObjectRuntime:
         for call, (target, head) in waiting.items():
             call.head = addressed(head, call.event, target, live)  # it has a slot now
             self._send(live, call)
-
-    async def _isolate_for(self, live: LiveObject) -> Isolate:
-        """A ready isolate for an object, loaded if need be. LoadFailed if there is no room or it does not load."""
-        assert self.pool is not None
-        loader = self.pool.loader
-        deadline = self._clock() + QUEUE_SECONDS
-        while True:
-            version = live.version  # a deploy may have changed it
-            loaded = loader.versions.get(version)
-            try:
-                if loaded is None:
-                    await loader.group_of(version).ready(QUEUE_SECONDS)
-                    loaded = loader.versions.get(version) or loader.load_now(version)
-                isolate = loaded.lightest()
-                if not isolate.ready:
-                    waiter: asyncio.Future[LoadReport] = asyncio.get_running_loop().create_future()
-                    isolate.waiters.append(waiter)
-                    await waiter
-                    continue  # it may have ended since
-            except LoadFailed as error:
-                retries = error.failure.code in (ErrorCode.OVERLOADED, ErrorCode.UNAVAILABLE, ErrorCode.ENGINE_DIED)
-                if not retries or self._clock() > deadline:
-                    if error.failure.code == ErrorCode.OVERLOADED:
-                        raise LoadFailed(failures.QUEUED) from None
-                    raise
-                await asyncio.sleep(SWEEP_SECONDS)
-                continue
-            except EngineError:
-                raise LoadFailed(failures.LOST) from None
-            loader.versions.used(version)
-            isolate.last_used = self._clock()
-            return isolate
 
     def _residents(self, isolate: Isolate) -> IsolateResidents:
         if isolate.session not in self._gated:
@@ -255,8 +227,14 @@ class ObjectRuntime:
     # --- ends ---
 
     def _forget(self, live: LiveObject) -> None:
-        """The object has left its isolate. Calls that wait go to the next copy."""
+        """The object has left its isolate, and its facets leave with it. Calls that wait go to the next copy."""
         self.store.close(live.key)
+        children, live.children = live.children, set()
+        for child in children:
+            if child.isolate is not None and child.isolate.residents is not None:  # else it leaves with its isolate
+                self._reset(child, live.failure or failures.LOST)
+        if live.parent is not None:
+            live.parent.children.discard(live)
         if self._live.get(live.key) is not live:
             return
         if live.failure is None:
@@ -268,6 +246,7 @@ class ObjectRuntime:
         del self._live[live.key]
         if live.waiting:
             following = LiveObject(live.target, live.version, self._clock())
+            following.parent = live.parent
             following.waiting, live.waiting = live.waiting, {}
             following.waiting_bytes = sum(len(call.body) for call in following.waiting)
             for call in following.waiting:
@@ -369,7 +348,7 @@ class ObjectRuntime:
             elif live.is_gated:
                 if live.gated_at < now - STORAGE_SECONDS:
                     self._reset(live, failures.STORAGE_SLOW)
-            elif not self.hibernation.may_leave(live):
+            elif not self.hibernation.may_leave(live) or (live.state == LIVE and live.is_kept):
                 continue
             elif (live.state == LEAVING and not live.calls) or (not calls and live.idle_since < now - IDLE_SECONDS):
                 self.evicted += 1
@@ -381,6 +360,13 @@ class ObjectRuntime:
         live = self._live.get(key)
         if live is not None:
             self._reset(live, failure)
+
+    def reset(self, key: ObjectKey, reason: str) -> None:
+        self._reset_late(key, ObjectFailure(ErrorCode.OBJECT_RESET, reason, is_reset=True))
+
+    def target(self, key: ObjectKey) -> ObjectTarget | None:
+        live = self._live.get(key)
+        return live.target if live is not None else None
 
     def _on_merged(self, key: ObjectKey, sequence: int) -> None:
         live = self._live.get(key)

@@ -1,0 +1,52 @@
+"""Where an object is opened: a ready isolate of the version of its class. A facet is opened where its object is."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+from atoll.engine.calls.call_queue import QUEUE_SECONDS
+from atoll.engine.loaded.engine_session import Isolate
+from atoll.engine.loaded.load_frames import LoadReport
+from atoll.engine.objects import failures
+from atoll.engine.objects.live_object import LiveObject
+from atoll.engine.pool import Pool
+from atoll.errors import EngineError, LoadFailed
+from atoll.wire.generated import ErrorCode
+
+PAUSE_SECONDS: Final = 0.1
+
+
+async def isolate_for(pool: Pool, live: LiveObject, clock: Callable[[], float]) -> Isolate:
+    """A ready isolate for an object, loaded if need be. LoadFailed if there is no room or it does not load."""
+    loader = pool.loader
+    deadline = clock() + QUEUE_SECONDS
+    while True:
+        version = live.version  # a deploy may have changed it
+        loaded = loader.versions.get(version)
+        if live.parent is not None and live.parent.is_reachable and live.parent.isolate is not None:
+            return live.parent.isolate  # a facet lives with its object
+        try:
+            if loaded is None:
+                await loader.group_of(version).ready(QUEUE_SECONDS)
+                loaded = loader.versions.get(version) or loader.load_now(version)
+            isolate = loaded.lightest()
+            if not isolate.ready:
+                waiter: asyncio.Future[LoadReport] = asyncio.get_running_loop().create_future()
+                isolate.waiters.append(waiter)
+                await waiter
+                continue  # it may have ended since
+        except LoadFailed as error:
+            retries = error.failure.code in (ErrorCode.OVERLOADED, ErrorCode.UNAVAILABLE, ErrorCode.ENGINE_DIED)
+            if not retries or clock() > deadline:
+                if error.failure.code == ErrorCode.OVERLOADED:
+                    raise LoadFailed(failures.QUEUED) from None
+                raise
+            await asyncio.sleep(PAUSE_SECONDS)
+            continue
+        except EngineError:
+            raise LoadFailed(failures.LOST) from None
+        loader.versions.used(version)
+        isolate.last_used = clock()
+        return isolate
