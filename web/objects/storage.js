@@ -53,12 +53,14 @@ class Operations {
   #keys;
   #limits;
   #hasAlarmHandler;
+  #storeName;
 
-  constructor(slot, keys, limits, hasAlarmHandler) {
+  constructor(slot, keys, limits, hasAlarmHandler, storeName) {
     this.#slot = slot;
     this.#keys = keys;
     this.#limits = limits;
     this.#hasAlarmHandler = hasAlarmHandler;
+    this.#storeName = storeName;
   }
 
   get(keys) {
@@ -124,7 +126,11 @@ class Operations {
     const at = Math.trunc(time instanceof Date ? time.getTime() : Number(time));
     if (!(at > 0)) throw new TypeError("setAlarm() cannot be called with an alarm time <= 0");
     if (!this.#hasAlarmHandler()) throw new TypeError("Your Durable Object class must have an alarm() handler in order to call setAlarm()");
-    return soon(() => native.setAlarm(this.#slot.open(), Math.max(at, Math.trunc(native.now()))));
+    return soon(() => {
+      const slot = this.#slot.open();
+      this.#storeName?.();
+      native.setAlarm(slot, Math.max(at, Math.trunc(native.now())));
+    });
   }
 
   deleteAlarm() {
@@ -206,6 +212,7 @@ export class DurableObjectStorage {
   #keys;
   #operations;
   #critical;
+  #storeName;
   #sql = null;
   #kv = null;
 
@@ -214,11 +221,12 @@ export class DurableObjectStorage {
     take = (storage) => native.takeAlarm(storage.#slot.open());
   }
 
-  constructor(token, slot, { sql, critical, hasAlarmHandler }) {
+  constructor(token, slot, { sql, critical, hasAlarmHandler, storeName }) {
     if (token !== OURS) illegalConstructor();
     this.#slot = new Slot(slot);
     this.#keys = new Keys(this.#slot);
-    this.#operations = new Operations(this.#slot, this.#keys, limitsOf(sql), hasAlarmHandler);
+    this.#operations = new Operations(this.#slot, this.#keys, limitsOf(sql), hasAlarmHandler, storeName);
+    this.#storeName = storeName;
     this.#critical = critical;
     if (sql) {
       this.#sql = makeSql(this.#slot);
@@ -274,6 +282,7 @@ export class DurableObjectStorage {
       native.eraseAll(slot);
       this.#keys.forget();
       if (isOn("delete_all_deletes_alarm")) native.setAlarm(slot, -1);
+      else if (native.getAlarm(slot) >= 0) this.#storeName?.();
     });
   }
 

@@ -1,4 +1,4 @@
-"""Where an object is opened: a ready isolate of the version of its class. A facet is opened where its object is."""
+"""Chooses the isolate that an object opens in. A facet opens where its object is."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Final
 from atoll.engine.calls.call_queue import QUEUE_SECONDS
 from atoll.engine.loaded.engine_session import Isolate
 from atoll.engine.loaded.load_frames import LoadReport
-from atoll.engine.objects import failures
+from atoll.engine.objects.failures import LOST, QUEUED
 from atoll.engine.objects.live_object import LiveObject
 from atoll.engine.pool import Pool
 from atoll.errors import EngineError, LoadFailed
 from atoll.wire.generated import ErrorCode
 
-PAUSE_SECONDS: Final = 0.1
+SWEEP_SECONDS: Final = 0.1  # before another try
 
 
 async def isolate_for(pool: Pool, live: LiveObject, clock: Callable[[], float]) -> Isolate:
@@ -41,12 +41,12 @@ async def isolate_for(pool: Pool, live: LiveObject, clock: Callable[[], float]) 
             retries = error.failure.code in (ErrorCode.OVERLOADED, ErrorCode.UNAVAILABLE, ErrorCode.ENGINE_DIED)
             if not retries or clock() > deadline:
                 if error.failure.code == ErrorCode.OVERLOADED:
-                    raise LoadFailed(failures.QUEUED) from None
+                    raise LoadFailed(QUEUED) from None
                 raise
-            await asyncio.sleep(PAUSE_SECONDS)
+            await asyncio.sleep(SWEEP_SECONDS)
             continue
         except EngineError:
-            raise LoadFailed(failures.LOST) from None
+            raise LoadFailed(LOST) from None
         loader.versions.used(version)
         isolate.last_used = clock()
         return isolate

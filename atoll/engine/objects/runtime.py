@@ -23,7 +23,7 @@ from atoll.engine.loaded.engine_session import EngineSession, Isolate
 from atoll.engine.objects import failures, output_gate
 from atoll.engine.objects.hibernation import Hibernation
 from atoll.engine.objects.live_object import CLOSED, LEAVING, LIVE, OPENING, LiveObject
-from atoll.engine.objects.object_calls import ObjectCaller, ObjectCalls, addressed
+from atoll.engine.objects.object_calls import TIMERS, ObjectCaller, ObjectCalls, addressed, keep_timers
 from atoll.engine.objects.placing import isolate_for
 from atoll.engine.objects.residents import IsolateResidents, residents_of
 from atoll.engine.pool import Pool
@@ -210,7 +210,7 @@ class ObjectRuntime:
             self._gated.add(isolate.session)
             isolate.session.over.add_done_callback(lambda _: self._gated.discard(isolate.session))
         if isolate.residents is None:
-            isolate.residents = IsolateResidents(isolate, self.store, self._forget, self.hibernation.on_frame)
+            isolate.residents = IsolateResidents(isolate, self.store, self._forget, self._on_socket)
             isolate.had_residents = True
         return residents_of(isolate)
 
@@ -223,6 +223,12 @@ class ObjectRuntime:
         waiting, live.waiting = live.waiting, {}
         for call in waiting:
             self.pool.refuse(call, failures.told(failure))
+
+    def _on_socket(self, live: LiveObject, isolate: Isolate, what: int, number: int, payload: bytes) -> None:
+        if what == TIMERS:
+            keep_timers(self, live)
+        else:
+            self.hibernation.on_frame(live, isolate, what, number, payload)
 
     # --- ends ---
 
