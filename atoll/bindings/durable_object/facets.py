@@ -9,19 +9,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import msgspec
 
 from atoll.bindings.durable_object.entries import CLASS_NAME
-from atoll.bindings.durable_object.namespaces import FacetRow
+from atoll.bindings.durable_object.namespaces import FacetRow, Namespaces
 from atoll.bindings.scope import CallScope
-from atoll.bindings.services import FacetTarget, ObjectTarget
+from atoll.bindings.services import FacetTarget, Objects, ObjectTarget
 from atoll.errors import InvalidArgument
 from atoll.objects.store import ObjectKey
-
-if TYPE_CHECKING:
-    from atoll.bindings.durable_object.ops import DurableObjects
 
 FACET = "facet "  # begins the name of a facet, where otherwise the name of a binding stands
 MAX_FACET = 64 << 10  # characters of such a name
@@ -45,8 +43,9 @@ def is_facet(name: object) -> bool:
 
 
 class Facets:
-    def __init__(self, binding: DurableObjects) -> None:
-        self._binding = binding
+    def __init__(self, namespaces: Namespaces, objects: Callable[[], Objects]) -> None:
+        self._namespaces = namespaces
+        self._objects = objects
 
     def target(self, scope: CallScope, text: str) -> ObjectTarget:
         """The facet that the object behind a call names."""
@@ -62,12 +61,12 @@ class Facets:
         shown, name = (said.id, said.id_name) if said.id else shown_id(around)
         key = ObjectKey(around.namespace, around.id)
         facet = FacetTarget(key, root, path, shown, name, said.props)
-        self._binding.namespaces.know_facet(FacetRow(around.namespace, id, root, json.dumps(path)))
+        self._namespaces.know_facet(FacetRow(around.namespace, id, root, json.dumps(path)))
         return ObjectTarget(around.namespace, id, said.class_name, True, None, (), facet)
 
     def _around(self, scope: CallScope) -> ObjectTarget:
         key = scope.object_key
-        found = self._binding.objects.target(key) if isinstance(key, ObjectKey) else None
+        found = self._objects().target(key) if isinstance(key, ObjectKey) else None
         if found is None:
             raise InvalidArgument("only a Durable Object has facets")
         return found
@@ -89,17 +88,17 @@ class Facets:
             raise InvalidArgument("the name of a facet is malformed")
         around = self._around(scope)
         root, path = self._child(around, name)
-        rows = self._binding.namespaces.facets_in(around.namespace, root, path)
+        rows = self._namespaces.facets_in(around.namespace, root, path)
         keys = {ObjectKey(row.namespace, row.id) for row in rows} | {ObjectKey(around.namespace, facet_id(root, path))}
         for key in keys:
-            self._binding.objects.reset(key, DELETED_TEXT if deletes else reason[:4096])
+            self._objects().reset(key, DELETED_TEXT if deletes else reason[:4096])
         if deletes:
             await self.delete(rows)
 
     async def delete(self, rows: list[FacetRow]) -> None:
         for row in rows:
-            await self._binding.objects.delete(ObjectKey(row.namespace, row.id))
-            await self._binding.namespaces.forget_facet(row)
+            await self._objects().delete(ObjectKey(row.namespace, row.id))
+            await self._namespaces.forget_facet(row)
 
 
 def facet_id(root: str, path: tuple[str, ...]) -> str:

@@ -56,7 +56,7 @@ class DurableObjects(Binding):
         self._pipes = pipes
         self.namespaces = Namespaces(services.settings.data / "object_namespaces.db")
         self.trigger: ObjectMigrations = ObjectMigrations(self.namespaces, services.objects)
-        self.facets = Facets(self)
+        self.facets = Facets(self.namespaces, lambda: self.objects)
         self._most: dict[str, int | None] = {}
         if services.objects is not None:
             services.objects.resolve = self.resolve
