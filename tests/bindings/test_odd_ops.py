@@ -94,7 +94,11 @@ FIELDS = {
     "fetch.read": {"fetch": "1", "raw": "true"},
     "fetch.send": {"fetch": "1", "raw": "true"},
     "fetch.write": {"fetch": "1", "ended": "true"},
+    "fetch.hand_over": {"fetch": "1"},
     "fetch.cancel": {"fetch": "1"},
+    "object_history.current": {},
+    "object_history.at": {"at": "1"},
+    "object_history.restore": {"bookmark": '"x"'},
     "durable_object.call": {
         "method": '"m"', "path": "[]", "id": '"' + "0" * 64 + '"', "object": '"name"', "session": "1", "caps": "true",
         "pipes": "[]",
