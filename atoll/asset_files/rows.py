@@ -30,10 +30,13 @@ _RETURNS: Final = (
     "SELECT json_extract(share.value, '$[0]') FROM deployments, json_each(rule, '$.target') AS share"
     " WHERE deployments.worker_id = workers.id AND rule <> '' AND json_extract(rule, '$.state') = 'watching'"
 )
+# Manifests of the versions that have traffic
 _ACTIVE: Final = (
-    "SELECT m.number FROM workers JOIN versions ON versions.id = active_version JOIN asset_manifests AS m"
-    " ON m.tenant = workers.tenant AND m.id = json_extract(versions.assets, '$.manifest')"
-    " WHERE workers.tenant = ? AND versions.assets != ''"
+    "SELECT m.number FROM (SELECT tenant, active_version AS version FROM workers UNION ALL"
+    " SELECT tenant, version_id FROM workers JOIN traffic ON worker_id = workers.id) AS used"
+    " JOIN versions ON versions.id = used.version JOIN asset_manifests AS m"
+    " ON m.tenant = used.tenant AND m.id = json_extract(versions.assets, '$.manifest')"
+    " WHERE used.tenant = ? AND versions.assets != ''"
 )
 
 
@@ -164,7 +167,7 @@ def _refuse_other_sizes(connection: apsw.Connection, number: int, sizes: Mapping
 
 
 def _refuse_too_much(connection: apsw.Connection, tenant: str, number: int, bound: AssetBound) -> None:
-    """Refuse a manifest whose files, with those of the active versions, exceed a quota. Each file counts once."""
+    """Refuse a manifest whose files, with those of versions that have traffic, exceed a quota. Each counts once."""
     sql = (
         "SELECT count(*), coalesce(sum(size), 0) FROM asset_files WHERE id IN"
         f" (SELECT file FROM asset_refs WHERE manifest = ? OR manifest IN ({_ACTIVE}))"
@@ -219,7 +222,7 @@ def keep_files(connection: apsw.Connection, tenant: str, files: Sequence[NewFile
 
 
 def usage_of(connection: apsw.Connection, tenant: str) -> AssetSize:
-    """Files and bytes of the active versions, as the quotas count them."""
+    """Files and bytes of all versions that have traffic, as the quotas count them."""
     sql = (
         "SELECT count(*), coalesce(sum(size), 0) FROM asset_files WHERE id IN"
         f" (SELECT file FROM asset_refs WHERE manifest IN ({_ACTIVE}))"
