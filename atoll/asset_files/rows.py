@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 import apsw
+from msgspec import Struct
 
 from atoll.assets.manifest import lines_of, manifest_id
 from atoll.assets.media import is_compressible, media_of
@@ -57,7 +58,7 @@ class KnownManifest(NamedTuple):
     text: bytes
 
 
-class FileRow(NamedTuple):
+class FileRow(Struct, gc=False):  # as AssetFile: there may be tens of thousands
     hash: bytes
     size: int
     stored: int
@@ -198,7 +199,7 @@ def _drop_pending(connection: apsw.Connection, tenant: str) -> None:
         connection.execute("DELETE FROM asset_manifests WHERE number = ?", (number,))
 
 
-class WantedFile(NamedTuple):
+class WantedFile(Struct, gc=False):
     hash: bytes
     size: int
     stored: int
