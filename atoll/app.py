@@ -193,7 +193,7 @@ class Node:
     ) -> None:
         """Start the engines, restore the workers, open the ports."""
         undo, settings = self._undo, self.settings
-        await self.objects.start(settings.data, undo)
+        await self.objects.start(settings, undo)
         await self.supervisor.start()
         undo.push_async_callback(self.supervisor.stop)
         undo.push_async_callback(self.deployer.close)

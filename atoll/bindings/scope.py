@@ -95,6 +95,7 @@ class CallScope:
         "is_over",
         "line",
         "messages",
+        "object_key",
         "ops",
         "others",
         "pending",
@@ -121,6 +122,7 @@ class CallScope:
         self.external = 0  # subrequests so far: fetches
         self.internal = 0  # and ops of bindings
         self.messages = 0  # messages received, if the call is a WebSocket: each brings its own budget
+        self.object_key: object = None  # the Durable Object that is called (objects/store.py)
         self.caller: CallScope | None = None  # of the caller through a service binding: its budget counts too
         self.session: object = None  # the RPC session through which this call was made (bindings/rpc)
         self.ops: dict[str, int] = {}  # number of replies of each op, for the logs

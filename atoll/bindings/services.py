@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, NamedTuple, Protocol
 
 from msgspec import Struct, field
@@ -140,11 +140,15 @@ class Objects(Protocol):
     def counts(self) -> dict[str, int]:
         """What happened to objects, for metrics."""
 
-    def update(self, version: Version) -> None:
-        """This version of its worker is active: objects that run other code are reset."""
+    def update(self, version: Version, moved: Collection[str] = ()) -> None:
+        """This version of its worker is active: objects that run other code are reset, and those in namespaces that
+        were moved to another worker."""
 
     async def delete(self, key: ObjectKey) -> None:
         """Delete what an object stored. If it is in use, its calls fail."""
+
+    async def restore(self, key: ObjectKey, bookmark: str) -> str:
+        """Take an object back to a bookmark. Its calls fail. Returns the bookmark that undoes it."""
 
     async def delete_namespace(self, namespace: str) -> None: ...
 

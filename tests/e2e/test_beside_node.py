@@ -12,13 +12,13 @@ from atoll.project.fetch import node_folder
 from tests.running import Atoll
 
 FOLDER = Path(__file__).parent / "beside_node"
-SUITES = ["buffer", "inspecting", "small", "unpacking", "zipping"]
+SUITES = ["buffer", "files", "inspecting", "small", "unpacking", "zipping"]
 
 
 @pytest.fixture(scope="module")
 def by_node() -> dict[str, dict[str, str]]:
     """The result of Node for each call."""
-    code = f"console.log(JSON.stringify(await (await import({json.dumps((FOLDER / 'main.js').as_uri())})).all()))"
+    code = f"process.cwd = () => '/bundle'; console.log(JSON.stringify(await (await import({json.dumps((FOLDER / 'main.js').as_uri())})).all()))"
     command = [node_folder() / "bin/node", "--no-warnings", "--input-type=module", "--eval", code]
     found: dict[str, dict[str, str]] = json.loads(
         subprocess.run(command, check=True, capture_output=True, cwd="/").stdout

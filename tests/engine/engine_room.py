@@ -179,7 +179,7 @@ class EngineRoom:
         return version if version is not None and version.tenant == tenant else None
 
     async def __aenter__(self) -> EngineRoom:
-        await self.objects.start(self._folder, self._undo)
+        await self.objects.start(Settings(data=self._folder), self._undo)
         await self.supervisor.start()
         return self
 

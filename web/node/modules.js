@@ -16,9 +16,11 @@ function loaders() {
     constants: () => ({ ...lazy("node/os.js").constants.signals, ...lazy("node/fs.js").constants }),
     crypto: () => lazy("node/crypto.js"),
     diagnostics_channel: () => lazy("node/diagnostics_channel.js"),
+    dns: () => lazy("node/dns.js"),
+    "dns/promises": () => lazy("node/dns_promises.js"),
     events: () => lazy("node/events.js"),
     fs: () => lazy("node/fs.js"),
-    "fs/promises": () => lazy("node/fs.js").promises,
+    "fs/promises": () => asDefault(lazy("node/fs_promises.js").promises),
     http: () => lazy("node/http.js"),
     https: () => lazy("node/https.js"),
     module: () => lazy("node/module_module.js"),
@@ -50,7 +52,7 @@ function loaders() {
   };
   // Modules that packages import but that throw when they are used.
   for (const name of [
-    "child_process", "cluster", "dgram", "dns", "dns/promises", "http2", "inspector", "readline", "repl", "v8", "vm",
+    "child_process", "cluster", "dgram", "http2", "inspector", "readline", "repl", "v8", "vm",
     "worker_threads",
   ]) {
     table[name] = () => lazy("node/unavailable.js").makeUnavailable(name);

@@ -28,6 +28,7 @@ class Scope {
 
   /** Runs `step` as soon as no section is open within this scope. */
   pass(step) {
+    if (this.gate.isBroken) return;
     if (!this.isOpen) {
       this.parent.pass(step);
       return;

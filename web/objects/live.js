@@ -13,8 +13,10 @@ import { runningCall } from "../worker/call.js";
 import { currentEnv } from "../worker/env.js";
 import { useEntrypoint } from "../rpc/members.js";
 import { isObjectClass } from "./base.js";
+import { storedName, storeName } from "./alarm_name.js";
 import { InputGate } from "./gate.js";
 import { makeId } from "./id.js";
+import { ObjectLife } from "./life.js";
 import { makeState } from "./state.js";
 import { closeStorage, makeStorage, takeAlarm } from "./storage.js";
 
@@ -46,11 +48,14 @@ class ObjectHost {
     this.id = makeId(id, name);
     this.gate = new InputGate();
     this.instance = null;
+    this.files = null; // of node:fs
     this.broken = null; // { error } once it is reset
+    this.life = new ObjectLife(slot);
     this.sections = new Map(); // call id -> number of its open critical sections
     this.storage = makeStorage(slot, {
       sql,
       critical: (body) => this.critical(body),
+      storeName: () => storeName(slot, this.id.name),
       hasAlarmHandler: () => this.instance === null || typeof Class.prototype.alarm === "function",
     });
   }
@@ -69,7 +74,9 @@ class ObjectHost {
   enter(call, run) {
     if (this.broken !== null) throw this.broken.error;
     hostOfCall.set(call.id, this);
+    call.owner = this;
     call.onOver = () => this.#left(call);
+    call.mayEnd = () => this.life.mayEnd(call);
     if (this.instance === null) this.#construct();
     return this.gate.deliver(() => run(this.instance));
   }
@@ -154,6 +161,7 @@ class ObjectHost {
 
   abort(error, retryAlarm) {
     this.reset(error, ErrorCode.OBJECT_RESET, retryAlarm ? "" : NO_RETRY);
+    if (native.stopCode()) for (;;); // the loop is where the code ends
     throw error;
   }
 }
@@ -216,6 +224,7 @@ export function reachObject(exports, address, call) {
 
 /** alarm(). The reply says whether the handler has set another alarm meanwhile. */
 export async function runAlarm(exports, address, call) {
+  if (address.name === undefined && !hosts.has(address.slot)) address.name = storedName(address.slot);
   const host = hostOf(exports, address);
   const { scheduledTime, retryCount } = address;
   return host.enter(call, async (instance) => {
@@ -227,6 +236,16 @@ export async function runAlarm(exports, address, call) {
     await instance.alarm({ scheduledTime, retryCount, isRetry: retryCount > 0 });
     return { handled: true };
   });
+}
+
+/** The call that timers of an object run in. */
+export function runLife(address, call) {
+  const host = hosts.get(address.slot);
+  if (host === undefined) return {};
+  hostOfCall.set(call.id, host);
+  call.onOver = () => hostOfCall.delete(call.id);
+  host.life.begin(call);
+  return new Promise(() => {}); // `life` ends the call
 }
 
 /** An event of a hibernatable WebSocket. The next one of the same socket follows when its handler is done. */

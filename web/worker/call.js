@@ -13,11 +13,17 @@ import { lengthOfStream } from "../streams/lengths.js";
 import { isReadableStream } from "../streams/streams.js";
 import { dropTimers } from "../timers.js";
 import { IncomingBody, OutgoingBody, sourceOfBytes, sourceOfStream } from "./bodies.js";
+import { isOn, whenFlagsAreSet } from "./compatibility.js";
 import { createContext } from "./context.js";
 import { isEntrypoint } from "./handlers.js";
 
 const MAX_RESPONSE_HEAD = 128 * 1024;
 const UPGRADE = /\nupgrade:[ \t]*websocket[ \t]*\r/i;
+
+let abortsSignals = true; // of requests whose client has gone
+whenFlagsAreSet(() => {
+  abortsSignals = isOn("enable_request_signal");
+});
 
 // Open calls by id, so that the engine can refer to them. A call that responds immediately is never added.
 const calls = new Map();
@@ -50,7 +56,10 @@ export class Call {
     this.rejected = null; // { error } of the first rejected waitUntil() promise
     this.said = undefined; // what an event's handler has reported so far; sent to Python even if the handler throws
     this.onOver = null; // called when the call is over
+    this.mayEnd = null; // () => false if something of it must go to another call first, which then calls finishIfDone()
     this.rpc = null; // Channel of its RPC sessions
+    this.files = null; // of node:fs
+    this.owner = null; // what its files belong to, if not to the call: an object
     this.onIdle = null; // called when no waitUntil() promise is pending
     this.isPrompt = false; // an event that is answered when its handler is done, before its waitUntil() promises
   }
@@ -280,7 +289,7 @@ export class Call {
   }
 
   finishIfDone() {
-    if (!this.isOver()) return;
+    if (!this.isOver() || (this.mayEnd !== null && !this.mayEnd())) return;
     calls.delete(this.id);
     this.onOver?.();
     this.incoming?.close();
@@ -296,13 +305,16 @@ export class Call {
 
   /** From the engine: the client disconnected. With `atOnce` the time is up, and waitUntil() promises are dropped too. */
   cancel(atOnce) {
-    if (atOnce) this.waits = 0;
+    if (atOnce) {
+      this.waits = 0;
+      this.mayEnd = null;
+    }
     const reason = new DOMException("The client disconnected.", "AbortError");
     this.answered = this.canceled = true;
     this.incoming?.fail(reason);
     this.socket?.lost();
     this.outgoing?.stop(reason);
-    if (this.signal !== null) signalAbort(this.signal, reason);
+    if (this.signal !== null && abortsSignals) signalAbort(this.signal, reason);
     this.finishIfDone();
   }
 }

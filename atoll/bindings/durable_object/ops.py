@@ -14,8 +14,9 @@ import msgspec
 
 from atoll.bindings.base import Binding, Later, OpCall, Reply, op
 from atoll.bindings.durable_object.entries import CLASS_NAME
+from atoll.bindings.durable_object.exports import Planned
 from atoll.bindings.durable_object.namespaces import Namespaces, ObjectNamespace, keys_of
-from atoll.bindings.durable_object.planning import Planned, plan
+from atoll.bindings.durable_object.planning import plan
 from atoll.bindings.durable_object.trigger import ObjectMigrations
 from atoll.bindings.passes import Passed, export_scope, object_scope
 from atoll.bindings.pipe.ops import PipeBinding
@@ -77,13 +78,16 @@ class DurableObjects(Binding):
         """The keys of the namespace, for ids. The namespace may be one that this deploy is about to create."""
         entry = entry_of(grant)
         if entry.script_name and entry.script_name != version.worker_name:
-            found = self.namespaces.find(version.tenant, entry.script_name, entry.class_name)
+            found = self.trigger.lookup(version.tenant, entry.script_name, entry.class_name)
             return self._keys(version.tenant, found.id, found.secret) if found is not None else None
         try:
             planned = plan(self.namespaces, version).get(entry.class_name)
         except BadTrigger:
             return None  # the deploy is refused
-        return self._planned_keys(version, planned) if planned is not None else None
+        if planned is not None:
+            return self._planned_keys(version, planned)
+        moved = self.namespaces.resolve(version.tenant, version.worker_name, entry.class_name)
+        return self._keys(version.tenant, moved.id, moved.secret) if moved is not None else None
 
     def own_facts(self, version: Version) -> Mapping[str, Any] | None:
         """What ctx.exports knows: the keys for stubs of own entry points, and for objects of own classes."""
@@ -147,7 +151,7 @@ class DurableObjects(Binding):
     def _namespace(self, version: Version, grant: Grant) -> ObjectNamespace:
         entry = entry_of(grant)
         worker = entry.script_name or version.worker_name
-        found = self.namespaces.find(version.tenant, worker, entry.class_name)
+        found = self.trigger.lookup(version.tenant, worker, entry.class_name)
         if found is None:
             raise InvalidArgument(f"the worker `{worker}` has no Durable Object class {entry.class_name}")
         return found

@@ -75,6 +75,9 @@ class OutputHolder(Protocol):
 
     is_gated: bool  # what its calls send has to wait until its commits are durable
 
+    @property
+    def key(self) -> object: ...  # of its storage
+
 
 class SocketCall(Protocol):
     """What the client's end of a WebSocket uses of the call that the socket is."""

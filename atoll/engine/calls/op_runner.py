@@ -58,6 +58,7 @@ class OpRunner:
             hops, others = (0, "") if call.event else read_loops(call.head)
             call.scope = CallScope(call.version, max(call.hops, hops), DirectBody(call), DirectUpload(call))
             call.scope.caller = call.within
+            call.scope.object_key = call.object.key if call.object is not None else None
             call.scope.session = call.session
             call.scope.others = others or (call.within.others if call.within is not None else "")
             call.scope.messages = call.messages

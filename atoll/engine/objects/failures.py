@@ -32,6 +32,9 @@ _OVERLOAD: Final = frozenset({ErrorCode.OVERLOADED, ErrorCode.QUOTA_EXCEEDED, Er
 LOST: Final = ObjectFailure(ErrorCode.ENGINE_DIED, LOST_TEXT, is_retryable=True)
 UPDATED: Final = ObjectFailure(ErrorCode.OBJECT_RESET, UPDATED_TEXT, is_reset=True)
 OVERLOADED: Final = ObjectFailure(ErrorCode.OVERLOADED, OVERLOADED_TEXT, is_overloaded=True)
+RESTORED: Final = ObjectFailure(
+    ErrorCode.OBJECT_RESET, "Durable Object was reset because it was restored to another point in time.", is_reset=True
+)
 TOO_MUCH: Final = ObjectFailure(ErrorCode.OVERLOADED, TOO_MUCH_TEXT, is_overloaded=True)
 QUEUED: Final = ObjectFailure(ErrorCode.OVERLOADED, QUEUED_TEXT, is_overloaded=True)
 STORAGE_SLOW: Final = ObjectFailure(ErrorCode.STORAGE, STORAGE_SLOW_TEXT, is_reset=True, is_overloaded=True)

@@ -50,6 +50,7 @@ class LiveObject:
         self.waiting: dict[Call, tuple[ObjectTarget, bytes]] = {}  # not sent yet, in order, with their heads
         self.waiting_bytes = 0  # of their bodies, about: those that were given up count until all are sent
         self.calls: set[Call] = set()  # sent; those that are over are removed at the next look
+        self.timers: Call | None = None  # the call that its timers run in
         self.idle_since = now
         self.leaving_since = 0.0
         self.failure: ObjectFailure | None = None  # why it ended; None if it was evicted

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
-from pathlib import Path
 from typing import Any
 
 from atoll.bindings.base import Binding
+from atoll.config import Settings
 from atoll.engine.loaded.load_frames import OWN
 from atoll.engine.objects.alarms import AlarmClock
 from atoll.engine.objects.runtime import ObjectRuntime
 from atoll.engine.pool import Pool
 from atoll.holdings import Holdings
+from atoll.objects.history import HistoryBounds
 from atoll.objects.local import LocalObjects
 from atoll.workers import Grant, Version
 
@@ -28,9 +29,12 @@ class NodeObjects:
         self.runtime.stop_alarms = self.alarms.stop
         pool.loader.use_facts(lambda version, grant: facts_of(bindings, version, grant))
 
-    async def start(self, data: Path, undo: AsyncExitStack) -> None:
+    async def start(self, settings: Settings, undo: AsyncExitStack) -> None:
         """Open what is stored. Alarms are delivered later, once the workers are restored."""
-        store = await LocalObjects.start(data)
+        bounds = HistoryBounds(
+            settings.object_history_days, settings.object_history_bytes, settings.object_history_node_bytes
+        )
+        store = await LocalObjects.start(settings.data, bounds=bounds)
         undo.push_async_callback(store.stop)
         self.runtime.start(store)
         undo.push_async_callback(self.runtime.close)

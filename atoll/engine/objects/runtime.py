@@ -14,19 +14,17 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection
 from typing import Final
 
 from atoll.bindings.services import ObjectTarget
 from atoll.engine.calls.call import Call, CallListener
-from atoll.engine.calls.call_queue import QUEUE_SECONDS
 from atoll.engine.loaded.engine_session import EngineSession, Isolate
-from atoll.engine.loaded.load_frames import LoadReport
-from atoll.engine.objects import output_gate
-from atoll.engine.objects.failures import DELETED, LOST, OVERLOADED, QUEUED, STORAGE_SLOW, TOO_MUCH, UPDATED, told
+from atoll.engine.objects import failures, output_gate
 from atoll.engine.objects.hibernation import Hibernation
 from atoll.engine.objects.live_object import CLOSED, LEAVING, LIVE, OPENING, LiveObject
-from atoll.engine.objects.object_calls import ObjectCaller, ObjectCalls, addressed
+from atoll.engine.objects.object_calls import TIMERS, ObjectCaller, ObjectCalls, addressed, keep_timers
+from atoll.engine.objects.placing import isolate_for
 from atoll.engine.objects.residents import IsolateResidents, residents_of
 from atoll.engine.pool import Pool
 from atoll.errors import EngineError, Failure, LoadFailed, ObjectFailure, StorageFailed
@@ -104,7 +102,7 @@ class ObjectRuntime:
         key = ObjectKey(target.namespace, target.id)
         live = self._live.get(key)
         if live is not None and live.version is not version and live.state != OPENING:
-            self._reset(live, UPDATED)
+            self._reset(live, failures.UPDATED)
             live = None
         if live is None:
             live = self._live[key] = LiveObject(target, version, self._clock())
@@ -115,11 +113,11 @@ class ObjectRuntime:
         live.name = live.name or target.name
         call.head = addressed(head, event, target, live)
         if live.look() >= MAX_CALLS or key in self._barred:
-            self.pool.refuse(call, OVERLOADED if key not in self._barred else DELETED)
+            self.pool.refuse(call, failures.OVERLOADED if key not in self._barred else failures.DELETED)
         elif live.is_reachable and not live.waiting:
             self._send(live, call)
         elif live.waiting_bytes + len(body) > MOST_WAITING:
-            self.pool.refuse(call, TOO_MUCH)
+            self.pool.refuse(call, failures.TOO_MUCH)
         else:
             live.waiting[call] = (target, head)
             live.waiting_bytes += len(body)
@@ -152,8 +150,8 @@ class ObjectRuntime:
             failure = await self._try_to_open(live)
             if failure is None:
                 return
-            is_last = attempt == ATTEMPTS or self._clock() + pause > until
-            if is_last or not told(failure).is_retryable or failure.code == ErrorCode.SHUTTING_DOWN or not live.look():
+            may_help = failures.told(failure).is_retryable and failure.code != ErrorCode.SHUTTING_DOWN
+            if attempt == ATTEMPTS or self._clock() + pause > until or not may_help or not live.look():
                 self._give_up(live, failure)
                 return
             self.retried += 1
@@ -173,7 +171,7 @@ class ObjectRuntime:
             return error.failure
         except BaseException:
             self.store.close(live.key)
-            self._give_up(live, LOST)
+            self._give_up(live, failures.LOST)
             raise
         finally:
             os.close(opened.fd)
@@ -185,14 +183,15 @@ class ObjectRuntime:
         if refusal:
             raise LoadFailed(Failure(ErrorCode.QUOTA_EXCEEDED, refusal))
         while True:
-            isolate = await self._isolate_for(live)
+            assert self.pool is not None
+            isolate = await isolate_for(self.pool, live, self._clock)
             if not live.look():  # every caller has gone
-                raise LoadFailed(LOST)
+                raise LoadFailed(failures.LOST)
             try:
                 if self._residents(isolate).open(live, opened, MOST_BYTES // PAGE):
                     break
             except EngineError:
-                raise LoadFailed(LOST) from None
+                raise LoadFailed(failures.LOST) from None
             await asyncio.sleep(RETRY_SECONDS)
         self.opened += 1
         self.hibernation.on_opened(live, isolate)
@@ -201,45 +200,13 @@ class ObjectRuntime:
             call.head = addressed(head, call.event, target, live)  # it has a slot now
             self._send(live, call)
 
-    async def _isolate_for(self, live: LiveObject) -> Isolate:
-        """A ready isolate for an object, loaded if need be. LoadFailed if there is no room or it does not load."""
-        assert self.pool is not None
-        loader = self.pool.loader
-        deadline = self._clock() + QUEUE_SECONDS
-        while True:
-            version = live.version  # a deploy may have changed it
-            loaded = loader.versions.get(version)
-            try:
-                if loaded is None:
-                    await loader.group_of(version).ready(QUEUE_SECONDS)
-                    loaded = loader.versions.get(version) or loader.load_now(version)
-                isolate = loaded.lightest()
-                if not isolate.ready:
-                    waiter: asyncio.Future[LoadReport] = asyncio.get_running_loop().create_future()
-                    isolate.waiters.append(waiter)
-                    await waiter
-                    continue  # it may have ended since
-            except LoadFailed as error:
-                retries = error.failure.code in (ErrorCode.OVERLOADED, ErrorCode.UNAVAILABLE, ErrorCode.ENGINE_DIED)
-                if not retries or self._clock() > deadline:
-                    if error.failure.code == ErrorCode.OVERLOADED:
-                        raise LoadFailed(QUEUED) from None
-                    raise
-                await asyncio.sleep(SWEEP_SECONDS)
-                continue
-            except EngineError:
-                raise LoadFailed(LOST) from None
-            loader.versions.used(version)
-            isolate.last_used = self._clock()
-            return isolate
-
     def _residents(self, isolate: Isolate) -> IsolateResidents:
         if isolate.session not in self._gated:
             output_gate.install(isolate.session)
             self._gated.add(isolate.session)
             isolate.session.over.add_done_callback(lambda _: self._gated.discard(isolate.session))
         if isolate.residents is None:
-            isolate.residents = IsolateResidents(isolate, self.store, self._forget, self.hibernation.on_frame)
+            isolate.residents = IsolateResidents(isolate, self.store, self._forget, self._on_socket)
             isolate.had_residents = True
         return residents_of(isolate)
 
@@ -251,7 +218,13 @@ class ObjectRuntime:
             del self._live[live.key]
         waiting, live.waiting = live.waiting, {}
         for call in waiting:
-            self.pool.refuse(call, told(failure))
+            self.pool.refuse(call, failures.told(failure))
+
+    def _on_socket(self, live: LiveObject, isolate: Isolate, what: int, number: int, payload: bytes) -> None:
+        if what == TIMERS:
+            keep_timers(self, live)
+        else:
+            self.hibernation.on_frame(live, isolate, what, number, payload)
 
     # --- ends ---
 
@@ -285,17 +258,18 @@ class ObjectRuntime:
         if live.isolate is not None and live.state != CLOSED:
             residents_of(live.isolate).reset(live, failure)
 
-    def update(self, version: Version) -> None:
-        """A version is active: objects of the same worker with other code are reset."""
+    def update(self, version: Version, moved: Collection[str] = ()) -> None:
+        """A version is active: objects of the same worker with other code are reset, and those in moved namespaces."""
         for live in list(self._live.values()):
-            if live.version.worker_id != version.worker_id or live.version is version:
+            is_moved = live.key.namespace in moved
+            if not is_moved and (live.version.worker_id != version.worker_id or live.version is version):
                 continue
-            if live.state == OPENING:
+            if live.state == OPENING and not is_moved:
                 live.version = version
                 for call in live.waiting:
                     call.version = version
             else:
-                self._reset(live, UPDATED)
+                self._reset(live, failures.UPDATED)
         self.hibernation.update(version)
 
     def on_cpu_used_up(self, live: LiveObject, failure: ObjectFailure) -> None:
@@ -314,6 +288,16 @@ class ObjectRuntime:
             if not self._barred[key]:
                 del self._barred[key]
 
+    async def restore(self, key: ObjectKey, bookmark: str) -> str:
+        """Take an object back to a bookmark now. Its calls fail. Returns the bookmark that undoes it."""
+        undo = await self.store.past.ask(key, bookmark)
+        while True:
+            if (live := self._live.get(key)) is not None:
+                self._reset(live, failures.RESTORED)
+            if await self.store.past.carry_out(key):  # not if a call has opened it again, before the wish
+                return undo
+            await asyncio.sleep(0.01)
+
     async def delete_namespace(self, namespace: str) -> None:
         for key in [key for key in self._live if key.namespace == namespace]:
             await self._end(key)
@@ -325,7 +309,7 @@ class ObjectRuntime:
             if live.state == OPENING:
                 await asyncio.sleep(0.01)
             else:
-                self._reset(live, DELETED)
+                self._reset(live, failures.DELETED)
 
     def count(self, namespace: str | None = None) -> int:
         """Live objects."""
@@ -346,7 +330,7 @@ class ObjectRuntime:
         assert self.pool is not None
         now, versions = self._clock(), self.pool.loader.versions
         self.hibernation.sweep(self._reset_late, lambda key: key in self._live)
-        for live in list(self._living()):
+        for live in [each for each in self._live.values() if each.state in (LIVE, LEAVING)]:
             isolate = live.isolate
             assert isolate is not None
             calls = live.look()
@@ -355,10 +339,10 @@ class ObjectRuntime:
             if calls:
                 live.idle_since = now
             if live.state == LEAVING and now > live.leaving_since + LEAVING_SECONDS:
-                self._reset(live, LOST)
+                self._reset(live, failures.LOST)
             elif live.is_gated:
                 if live.gated_at < now - STORAGE_SECONDS:
-                    self._reset(live, STORAGE_SLOW)
+                    self._reset(live, failures.STORAGE_SLOW)
             elif not self.hibernation.may_leave(live):
                 continue
             elif (live.state == LEAVING and not live.calls) or (not calls and live.idle_since < now - IDLE_SECONDS):
@@ -371,9 +355,6 @@ class ObjectRuntime:
         live = self._live.get(key)
         if live is not None:
             self._reset(live, failure)
-
-    def _living(self) -> Iterator[LiveObject]:
-        return (live for live in self._live.values() if live.state in (LIVE, LEAVING))
 
     def _on_merged(self, key: ObjectKey, sequence: int) -> None:
         live = self._live.get(key)

@@ -161,6 +161,18 @@ void Log(const Info& info) {
   worker->Log(worker->CurrentCall(), level, BeginningOf(info.GetIsolate(), text, Calls::kMaxLogBytes));
 }
 
+// bundleFiles() -> paths of the worker's files; bundleFile(path) -> ArrayBuffer | undefined
+void BundleFiles(const Info& info) {
+  Worker* worker = WorkerOf(info);
+  info.GetReturnValue().Set(worker == nullptr ? v8::Array::New(info.GetIsolate()) : worker->modules().Paths());
+}
+
+void BundleFile(const Info& info) {
+  Worker* worker = WorkerOf(info);
+  if (worker == nullptr || !info[0]->IsString()) return;
+  info.GetReturnValue().Set(worker->modules().Content(FromV8(info.GetIsolate(), info[0])));
+}
+
 // setTimer(id, delay in ms) -> true; false if there are too many, null if its call is over, and the longest allowed
 // delay if this one is too long
 void SetTimer(const Info& info) {
@@ -285,6 +297,8 @@ constexpr native::Function kFunctions[] = {
     {"done", Done},
     {"op", Op},
     {"log", Log},
+    {"bundleFiles", BundleFiles},
+    {"bundleFile", BundleFile},
     {"setTimer", SetTimer},
     {"clearTimer", ClearTimer},
     {"finalizersWait", FinalizersWait},

@@ -65,14 +65,23 @@ void IsBusy(const Arguments& args) {
   args.GetReturnValue().Set(call != nullptr && call->ops > 0);
 }
 
-// stopCode(): ends the running code. It does not return, and nothing can catch it.
+// hasTimers(call) -> true if timers of the call are set
+void HasTimers(const Arguments& args) {
+  Worker* worker = WorkerOf(args);
+  const Call* call = worker == nullptr ? nullptr : worker->calls().Find(Unsigned(args, 0));
+  args.GetReturnValue().Set(call != nullptr && call->timers + call->long_timers > 0);
+}
+
+// stopCode() -> true if the running code ends at its next step. Nothing can catch that.
 void StopCode(const Arguments& args) {
-  if (Worker* worker = WorkerOf(args)) worker->StopCode();
+  Worker* worker = WorkerOf(args);
+  if (worker != nullptr) worker->StopCode();
+  args.GetReturnValue().Set(worker != nullptr);
 }
 
 constexpr Function kFunctions[] = {
     {"sendSocket", SendSocket}, {"joinSocket", JoinSocket}, {"adoptTimer", AdoptTimer},
-    {"isBusy", IsBusy},         {"stopCode", StopCode},
+    {"isBusy", IsBusy},         {"hasTimers", HasTimers},   {"stopCode", StopCode},
 };
 
 }  // namespace
