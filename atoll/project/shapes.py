@@ -135,7 +135,6 @@ FIELDS: dict[str, Field] = {
     "unsafe_hello_world": Field(N, list[Any], MISSING, "it is Cloudflare's example of a binding"),
     "site": Field(T, Any, MISSING, "Atoll does not have Workers Sites: import files as text or data"),
     "analytics_engine_datasets": Field(N, list[Any], MISSING, "Atoll does not have Analytics Engine: log instead"),
-    "hyperdrive": Field(N, list[Any], MISSING, "Atoll does not have Hyperdrive"),
     "workflows": Field(N, list[Any], MISSING, "Atoll does not have Workflows: use queues and crons"),
     "dispatch_namespaces": Field(N, list[Any], MISSING, "Atoll does not have dispatch namespaces: deploy over the API"),
     "worker_loaders": Field(N, list[Any], MISSING, "Atoll does not have worker loaders: deploy over the API"),
