@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from atoll.bindings.hyperdrive.connection_string import NO_LOCAL
 from atoll.manifests.config_fields import REMOTE, ConfigField, Reading
 
 
@@ -16,7 +17,8 @@ class ConfigHyperdrive(Struct):
 def read(databases: list[ConfigHyperdrive], reading: Reading) -> None:
     for each in databases:
         # The id is the name of the database on the node: the ids of Cloudflare mean nothing here, but may be names.
-        reading.bind("hyperdrive", each.binding, database=each.id or each.binding, local=each.localConnectionString)
+        local = each.localConnectionString or NO_LOCAL
+        reading.bind("hyperdrive", each.binding, database=each.id or each.binding, local=local)
 
 
 FIELDS = (

@@ -11,6 +11,9 @@ PORTS = {"postgres": 5432, "postgresql": 5432, "mysql": 3306}
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 CHECKED, UNCHECKED = ("verify-full", "verify-ca"), ("require",)
 MAX_LENGTH = 4096
+# What `atoll dev` gets for a database without `localConnectionString`
+NO_LOCAL_HOST = "local-connection-string.invalid"
+NO_LOCAL = f"postgres://nobody@{NO_LOCAL_HOST}/none"
 FORM = "write postgres://user:password@host:5432/database or mysql://user:password@host:3306/database"
 
 

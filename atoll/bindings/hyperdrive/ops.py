@@ -15,7 +15,7 @@ import msgspec
 
 from atoll.api.refusals import ApiCode, Refused
 from atoll.bindings.base import Binding
-from atoll.bindings.hyperdrive.connection_string import DatabaseAddress, read_address
+from atoll.bindings.hyperdrive.connection_string import NO_LOCAL_HOST, DatabaseAddress, read_address
 from atoll.bindings.hyperdrive.databases import NamedDatabases
 from atoll.bindings.hyperdrive.opening import DatabaseConnections
 from atoll.bindings.services import Services
@@ -106,6 +106,8 @@ class Hyperdrive(Binding):
             found = self._find(version.tenant, grant.resource)
             if found is not None:
                 address, is_named = found
+                if address.host == NO_LOCAL_HOST:
+                    raise HostRefused("`atoll dev` needs `localConnectionString` of `hyperdrive` in the config")
                 return await self._connections.open(version, address, make, is_named=is_named)
         raise HostRefused(f"{wanted.host} is no database of this worker")
 

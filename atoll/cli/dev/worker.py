@@ -114,7 +114,7 @@ class DevWorker:
         if result.modules:
             body = deploy_body(self.project.settings(dev=True), result.main, result.modules)
         else:  # a project of files alone
-            body = {**self.project.settings(), "main": NO_WORKER, "modules": {NO_WORKER: STUB.decode()}}
+            body = {**self.project.settings(dev=True), "main": NO_WORKER, "modules": {NO_WORKER: STUB.decode()}}
         try:
             attach = [
                 project_files()[field].live(self.project, value, bool(result.modules))
