@@ -319,6 +319,7 @@ class Node:
         from atoll.control.api import ControlApi, ControlParts
         from atoll.control.endpoints.backup import BackupApi
         from atoll.control.endpoints.config import ConfigApi
+        from atoll.control.endpoints.damage import DamageApi
         from atoll.control.endpoints.metrics import MetricsApi
 
         self._undo.push_async_callback(self.offload.close)
@@ -339,6 +340,7 @@ class Node:
                 *metrics.routes(),
                 *ConfigApi(self.settings, self.origins).routes(),
                 *BackupApi(self.settings.data, self.access.audit).routes(),
+                *DamageApi(self.objects.runtime).routes(),
                 *self._binding_routes(bindings),
             ],
         )
