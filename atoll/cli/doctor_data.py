@@ -1,4 +1,4 @@
-"""What `atoll doctor --data` finds in a data folder: databases and Durable Objects that are damaged."""
+"""What `atoll doctor --data FOLDER` finds: databases and Durable Objects that are damaged."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def damage_check(about: str, id: str, words: str, worker: str = "", class_name: 
             about, "error", f"no Durable Object can be used: {words}", f"{RESTORE}, or move this file away to lose it"
         )
     name = f"{worker} {class_name} {id}" if worker else id
-    delete = f", or delete the object: atoll objects delete {name}" if worker else ""
+    delete = f", or delete the object: atoll objects delete {worker} {class_name} {id}" if worker else ""
     return Check(about, "error", f"the Durable Object {name} is refused: {words}", f"{RESTORE}{delete}")
 
 
