@@ -67,6 +67,7 @@ class ObjectRuntime:
         self._tasks: set[asyncio.Task[None]] = set()
         self._sweeper: asyncio.Task[None] | None = None
         self._barred: dict[ObjectKey, int] = {}  # being deleted
+        self._is_stopping = False
         self.opened = 0
         self.resets = 0
         self.evicted = 0
@@ -222,7 +223,8 @@ class ObjectRuntime:
 
     def _on_socket(self, live: LiveObject, isolate: Isolate, what: int, number: int, payload: bytes) -> None:
         if what == TIMERS:
-            keep_timers(self, live)
+            if not self._is_stopping:
+                keep_timers(self, live)
         else:
             self.hibernation.on_frame(live, isolate, what, number, payload)
 
@@ -315,6 +317,10 @@ class ObjectRuntime:
         """Live objects."""
         return sum(namespace is None or key.namespace == namespace for key in self._live)
 
+    def sockets(self, namespace: str | None = None, id: str | None = None) -> int:
+        """Hibernatable WebSockets of an object, of a namespace, or of all."""
+        return self.hibernation.count(namespace, id)
+
     # --- periodic work ---
 
     async def _sweep_all(self) -> None:
@@ -361,6 +367,13 @@ class ObjectRuntime:
         if live is not None and live.isolate is not None and live.state in (LIVE, LEAVING) and live.merged < sequence:
             live.merged = sequence
             residents_of(live.isolate).tell_stored(live, live.durable)
+
+    def stop_timers(self) -> None:
+        """The node drains: it does not wait for timers of objects."""
+        self._is_stopping = True
+        for live in self._live.values():
+            if live.timers is not None:
+                live.timers.cancel()
 
     async def close(self) -> None:
         """The node stops; its engines have ended."""
