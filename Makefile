@@ -42,7 +42,7 @@ check: dev
 	$(BIN)/mypy
 	$(BIN)/clang-format --dry-run -Werror $(CPP)
 	$(NODE)/bin/node node_modules/eslint/bin/eslint.js --max-warnings 0 .
-	$(BIN)/python tools/gen_wire.py --check
+	$(BIN)/python -m tools.gen_wire --check
 
 # Fix what `make check` reports, where a tool can
 format: dev
@@ -57,7 +57,7 @@ docs: dev
 
 # Write the wire constants of all three languages from protocol/wire.toml
 wire: $(VENV)/.made
-	$(BIN)/python tools/gen_wire.py
+	$(BIN)/python -m tools.gen_wire
 
 # Measure Atoll beside a raw echo and workerd; writes bench/results.md
 bench: setup

@@ -25,14 +25,14 @@ const worker = Object.fromEntries(
     "Subscriber", "SubtleCrypto", "TextDecoder", "TextDecoderStream", "TextEncoder", "TextEncoderStream", "TransformStream", "URL",
     "URLPattern", "URLSearchParams", "WebAssembly", "WorkerGlobalScope", "WritableStream",
     "WritableStreamDefaultController", "addEventListener", "atob", "btoa", "caches", "clearImmediate", "clearInterval",
-    "clearTimeout", "console", "crossOriginIsolated", "crypto", "dispatchEvent", "fetch", "isSecureContext", "navigator", "origin", "performance", "queueMicrotask",
+    "Cloudflare", "clearTimeout", "console", "crossOriginIsolated", "crypto", "dispatchEvent", "fetch", "isSecureContext", "navigator", "origin", "performance", "queueMicrotask",
     "removeEventListener", "reportError", "scheduler", "self", "setImmediate", "setInterval", "setTimeout",
     "structuredClone",
   ].map((name) => [name, "readonly"]),
 );
 
 export default [
-  { ignores: ["**/*.gen.js", "build/", "dist/", ".venv/", "node_modules/"] },
+  { ignores: ["**/*.gen.js", "tests/templates/", "build/", "dist/", ".venv/", "node_modules/"] },
   { files: ["web/**/*.js", "atoll/bindings/**/*.js"], rules },
   { files: ["web/internal/native.js"], languageOptions: { globals: { native: "readonly" } } },
   { files: ["web/node/modules.js"], languageOptions: { globals: { require: "readonly" } } },

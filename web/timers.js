@@ -36,7 +36,7 @@ function toHandler(handler, where) {
 }
 
 // Negative delays become 0. Not converted to `long` of Web IDL, where 2 ** 31 would become negative: a timer never fires early.
-function toDelay(value) {
+export function toDelay(value) {
   const delay = Math.trunc(Number(value));
   return delay > 0 ? delay : 0;
 }
@@ -90,9 +90,9 @@ export function setTimeout(handler, timeout = 0, ...args) {
 /** https://html.spec.whatwg.org/multipage/timers-and-user-prompts.html#dom-setinterval */
 export function setInterval(handler, timeout = 0, ...args) {
   requireArguments(arguments.length, 1, "setInterval");
-  // At least 1 ms: an interval of 0 would leave no time for anything else.
-  const delay = Math.max(1, toDelay(timeout));
-  return start(toHandler(handler, "setInterval"), args, delay, delay);
+  // At least 1 ms between two calls: an interval of 0 would leave no time for anything else.
+  const delay = toDelay(timeout);
+  return start(toHandler(handler, "setInterval"), args, delay, Math.max(1, delay));
 }
 
 /** Node's setImmediate: runs after the current turn. */

@@ -100,6 +100,21 @@ class EgressGate:
         except ValueError:
             return any(rule.names_host(host, port) for rule in rules)
 
+    async def lookup(self, version: Version, host: str) -> list[Address]:
+        """The addresses of a host, without those that a worker may not know. Raises NetworkError."""
+        found = await self._resolve(version.tenant, host)
+        return [address for address in found[:MAX_ADDRESSES] if self.may_see(host, str(address))]
+
+    def may_ask_for(self, version: Version, host: str) -> bool:
+        """Whether no rule closes a host on all ports."""
+        return not any(policy.hides(host) for policy in self._policies(version))
+
+    def may_see(self, host: str, text: str) -> bool:
+        """Whether an address is public, or `egress_allow` names it or its host on some port."""
+        address = ipaddress.ip_address(text)
+        rules = self._internal
+        return any(names((rule,), host, address, rule.port or 0) for rule in rules) or not refusal(address)
+
     def _policies(self, version: Version) -> tuple[Policy, ...]:
         tenant, worker = self.rules_of(version)
         policies: tuple[Policy, ...] = (self._node,)

@@ -84,6 +84,8 @@ FIELDS = {
     "tcp.write": {"socket": "1", "ended": "true"},
     "tcp.secure": {"socket": "1", "name": '"a"', "ca": '"x"', "unchecked": "true"},
     "tcp.close": {"socket": "1"},
+    "dns.lookup": {"host": '"localhost"'},
+    "dns.resolve": {"host": '"localhost"', "type": '"TXT"'},
     "queue.send": {"messages": '[{"type": "json", "size": 1, "delay": 0}]', "delay": "0"},
     "fetch.start": {
         "fetch": "1", "method": '"GET"', "url": '"http://127.0.0.1:1/"', "head": '""', "service": '"SELF"',

@@ -6,13 +6,12 @@ import { Response } from "../fetch/response.js";
 import { defineInterface } from "../internal/platform.js";
 import { requireArguments, toUSVString } from "../internal/webidl.js";
 import { ReadableStream } from "../streams/streams.js";
-import { isOff } from "../worker/compatibility.js";
+import { isOn } from "../worker/compatibility.js";
 import { charsetOf } from "./charset.js";
 import { HtmlParser } from "./parser.js";
 import { Comment, Doctype, DocumentEnd, Element, Text } from "./tokens.js";
 import { Transform } from "./transform.js";
 
-const ESI_FLAG = "html_rewriter_treats_esi_include_as_void_tag";
 const OF_ELEMENTS = { element: Element, comments: Comment, text: Text };
 const OF_DOCUMENTS = { doctype: Doctype, comments: Comment, text: Text, end: DocumentEnd };
 
@@ -76,7 +75,7 @@ export class HTMLRewriter {
       );
     }
     const charset = charsetOf(response.headers.get("content-type"));
-    const transform = new Transform(body, this.#registered, charset, !isOff(ESI_FLAG));
+    const transform = new Transform(body, this.#registered, charset, isOn("html_rewriter_treats_esi_include_as_void_tag"));
     const output = new ReadableStream(transform.source(), { highWaterMark: Transform.HELD });
     return new Response(output, response);
   }

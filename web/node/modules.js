@@ -16,6 +16,8 @@ function loaders() {
     constants: () => ({ ...lazy("node/os.js").constants.signals, ...lazy("node/fs.js").constants }),
     crypto: () => lazy("node/crypto.js"),
     diagnostics_channel: () => lazy("node/diagnostics_channel.js"),
+    dns: () => lazy("node/dns.js"),
+    "dns/promises": () => lazy("node/dns_promises.js"),
     events: () => lazy("node/events.js"),
     fs: () => lazy("node/fs.js"),
     "fs/promises": () => asDefault(lazy("node/fs_promises.js").promises),
@@ -50,7 +52,7 @@ function loaders() {
   };
   // Modules that packages import but that throw when they are used.
   for (const name of [
-    "child_process", "cluster", "dgram", "dns", "dns/promises", "http2", "inspector", "readline", "repl", "v8", "vm",
+    "child_process", "cluster", "dgram", "http2", "inspector", "readline", "repl", "v8", "vm",
     "worker_threads",
   ]) {
     table[name] = () => lazy("node/unavailable.js").makeUnavailable(name);

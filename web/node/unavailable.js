@@ -23,8 +23,6 @@ const MODULES = {
   child_process: [["exec", "execFile", "execFileSync", "execSync", "fork", "spawn", "spawnSync", "ChildProcess"]],
   cluster: [["fork", "setupPrimary"], { isMaster: true, isPrimary: true, isWorker: false, workers: {} }],
   dgram: [["createSocket", "Socket"]],
-  dns: [["lookup", "lookupService", "resolve", "resolve4", "resolve6", "resolveTxt", "reverse", "setServers", "Resolver"], { promises: {} }],
-  "dns/promises": [["lookup", "lookupService", "resolve", "resolve4", "resolve6", "resolveTxt", "reverse", "Resolver"]],
   http2: [["connect", "createSecureServer", "createServer"], { constants: {} }],
   inspector: [["open", "close", "url", "Session"]],
   readline: [["createInterface", "clearLine", "cursorTo", "Interface"]],

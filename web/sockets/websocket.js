@@ -43,6 +43,8 @@ export let endHibernatable;
 export let heldBehind;
 export let heldOf;
 
+const hasReasonLimit = isOn("websocket_close_reason_byte_limit");
+
 export class WebSocket extends EventTarget {
   #state = OPEN;
   #accepted = false;
@@ -139,7 +141,7 @@ export class WebSocket extends EventTarget {
     const text = reason === undefined ? "" : toUSVString(reason);
     const isAllowed = number === 1000 || (number >= 3000 && number <= 4999) || (this.#connecting === null && isOfServers(number));
     if (code !== undefined && !isAllowed) throw new DOMException(`The close code ${number} cannot be sent.`, "InvalidAccessError");
-    if (encodeText(text).length > 123) throw new DOMException("The reason of a close may have at most 123 bytes.", "SyntaxError");
+    if (hasReasonLimit && encodeText(text).length > 123) throw new DOMException("The reason of a close may have at most 123 bytes.", "SyntaxError");
     if (text !== "" && code === undefined) throw new DOMException("A reason needs a close code.", "SyntaxError");
     this.#requireUse("close()");
     if (this.#closeSent || this.#state === CLOSED) return;

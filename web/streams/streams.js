@@ -1,8 +1,11 @@
 // https://streams.spec.whatwg.org/: turns the classes of web-streams-polyfill into interfaces of the platform.
 import "./early.js";
+import "./differences.js";
 import {
   internals,
+  PLAIN,
   readerRead,
+  setPlainByteStreams,
   ByteLengthQueuingStrategy,
   CountQueuingStrategy,
   ReadableByteStreamController,
@@ -22,6 +25,7 @@ import { DOMException } from "../dom/exception.js";
 import { lazy } from "../internal/lazy.js";
 import { defineInterface } from "../internal/platform.js";
 import { encodeText } from "../internal/text.js";
+import { isOn, whenFlagsAreSet } from "../worker/compatibility.js";
 
 // The internals of the library; see tools/hide_streams.mjs.
 const {
@@ -38,13 +42,7 @@ const { getReader } = ReadableStream.prototype;
 const describeStream = (stream) => ({ locked: stream.locked, state: stream[stateKey] });
 const describeNothing = () => ({});
 
-// https://developers.cloudflare.com/workers/runtime-apis/streams/readablestreambyobreader/: older than the option `min` of read().
-const readInto = ReadableStreamBYOBReader.prototype.read;
-Object.defineProperty(ReadableStreamBYOBReader.prototype, "readAtLeast", {
-  value: { readAtLeast(min, view) { return readInto.call(this, view, { min }); } }.readAtLeast,
-  configurable: true,
-  writable: true,
-});
+whenFlagsAreSet(() => setPlainByteStreams(isOn("streams_no_default_auto_allocate_chunk_size")));
 
 defineInterface(ReadableStream, { describe: describeStream });
 defineInterface(WritableStream, { describe: describeStream });
@@ -227,6 +225,7 @@ export function readAllBytes(stream, success, failure, refuse) {
 }
 
 export {
+  PLAIN,
   ByteLengthQueuingStrategy,
   CountQueuingStrategy,
   ReadableByteStreamController,

@@ -13,11 +13,17 @@ import { lengthOfStream } from "../streams/lengths.js";
 import { isReadableStream } from "../streams/streams.js";
 import { dropTimers } from "../timers.js";
 import { IncomingBody, OutgoingBody, sourceOfBytes, sourceOfStream } from "./bodies.js";
+import { isOn, whenFlagsAreSet } from "./compatibility.js";
 import { createContext } from "./context.js";
 import { isEntrypoint } from "./handlers.js";
 
 const MAX_RESPONSE_HEAD = 128 * 1024;
 const UPGRADE = /\nupgrade:[ \t]*websocket[ \t]*\r/i;
+
+let abortsSignals = true; // of requests whose client has gone
+whenFlagsAreSet(() => {
+  abortsSignals = isOn("enable_request_signal");
+});
 
 // Open calls by id, so that the engine can refer to them. A call that responds immediately is never added.
 const calls = new Map();
@@ -308,7 +314,7 @@ export class Call {
     this.incoming?.fail(reason);
     this.socket?.lost();
     this.outgoing?.stop(reason);
-    if (this.signal !== null) signalAbort(this.signal, reason);
+    if (this.signal !== null && abortsSignals) signalAbort(this.signal, reason);
     this.finishIfDone();
   }
 }

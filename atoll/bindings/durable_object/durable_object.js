@@ -7,11 +7,15 @@ import { native } from "#web/internal/native.js";
 import { defineOp } from "#web/internal/ops.js";
 import { defineInterface } from "#web/internal/platform.js";
 import { requireArguments, toDOMString } from "#web/internal/webidl.js";
+import { isOn } from "#web/worker/compatibility.js";
+import { URL } from "#web/url/url.js";
 import { isDurableObjectId, makeId } from "#web/objects/id.js";
 import { hexOfName, hexOfPrefix, isHexOf, jurisdictionOf, macOf, randomHex } from "#web/objects/id_digits.js";
 import { ownFactsOf } from "#web/worker/env.js";
+import { ownMember } from "#web/worker/fetcher_members.js";
 
 const call = defineOp("durable_object.call");
+const FAKE_HOST = "https://fake-host/"; // what URLs were relative to before 2021-11-10
 const JURISDICTIONS = ["eu", "fedramp", "fedramp-high", "us"];
 
 // Names that are not forwarded to the object, as for service bindings.
@@ -41,8 +45,9 @@ class DurableObjectStub {
 
   fetch(input, init = undefined) {
     const { binding, id, object } = this.#target;
-    if (binding === null) return fetchFrom(passOf(this), input, init);
-    return fetchFrom(binding, input, init, { id, name: object });
+    const target = typeof input === "string" && !isOn("durable_object_fetch_requires_full_url") ? `${new URL(input, FAKE_HOST)}` : input;
+    if (binding === null) return fetchFrom(passOf(this), target, init);
+    return fetchFrom(binding, target, init, { id, name: object });
   }
 
   /** What its properties are properties of, see web/rpc/stubs.js. */
@@ -80,7 +85,8 @@ const MEMBERS = {
     if (key === "name") return stub.name;
     if (Object.hasOwn(stub, key)) return stub[key];
     if (typeof key === "symbol" || OURS.has(key)) return Reflect.get(stub, key);
-    return lazy("rpc/stubs.js").makeProperty(handleOf(stub), [key]);
+    const own = ownMember(stub, key);
+    return own === null ? lazy("rpc/stubs.js").makeProperty(handleOf(stub), [key]) : own.value;
   },
   set(stub, key, value) {
     if (key === "id" || key === "name" || key === "fetch") return false;

@@ -7,6 +7,7 @@ import { defineBinding } from "#web/internal/bindings.js";
 import { native } from "#web/internal/native.js";
 import { defineOp } from "#web/internal/ops.js";
 import { defineInterface } from "#web/internal/platform.js";
+import { ownMember } from "#web/worker/fetcher_members.js";
 
 const call = defineOp("service.call");
 
@@ -55,7 +56,8 @@ const METHODS = {
   get(fetcher, key) {
     if (key === "fetch") return (input, init) => fetcher.fetch(input, init);
     if (typeof key === "symbol" || OURS.has(key)) return Reflect.get(fetcher, key);
-    return lazy("rpc/stubs.js").makeProperty(handleOf(fetcher), [key]);
+    const own = ownMember(fetcher, key);
+    return own === null ? lazy("rpc/stubs.js").makeProperty(handleOf(fetcher), [key]) : own.value;
   },
   set() {
     return false;
