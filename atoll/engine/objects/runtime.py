@@ -188,8 +188,10 @@ class ObjectRuntime:
             isolate = await isolate_for(self.pool, live, self._clock)
             if not live.look():  # every caller has gone
                 raise LoadFailed(failures.LOST)
+            residents = self._residents(isolate)
+            self.evicted += residents.make_room(self._may_leave)
             try:
-                if self._residents(isolate).open(live, opened, MOST_BYTES // PAGE):
+                if residents.open(live, opened, MOST_BYTES // PAGE):
                     break
             except EngineError:
                 raise LoadFailed(failures.LOST) from None
@@ -356,6 +358,10 @@ class ObjectRuntime:
                 residents_of(isolate).close(live)
             else:
                 isolate.last_used = now
+
+    def _may_leave(self, live: LiveObject) -> bool:
+        """Whether an object is not in use, and everything that it wrote and sent has arrived."""
+        return live.state == LIVE and not live.look() and not live.is_gated and self.hibernation.may_leave(live)
 
     def _reset_late(self, key: ObjectKey, failure: ObjectFailure) -> None:
         live = self._live.get(key)
