@@ -13,7 +13,6 @@ from atoll.api.callers import Scope
 from atoll.api.refusals import ApiCode, Refused, bad_body
 from atoll.api.routes import Route, caller_of, json_answer, no_content
 from atoll.bindings.durable_object.namespaces import ID, ObjectNamespace
-from atoll.objects.store import ObjectKey
 
 if TYPE_CHECKING:
     from atoll.bindings.durable_object.ops import DurableObjects
@@ -91,8 +90,9 @@ class ObjectsApi:
             raise bad_body(f"`limit` is {limit[:20]!r}", f"use a number from 1 to {MAX_PAGE}")
         found = await self._binding.objects.store.list_objects(namespace.id, cursor, int(limit))
         after = found[-1].id if len(found) == int(limit) else ""
-        sockets = self._binding.objects.sockets
-        shown = [StoredObjectAnswer(each.id, each.bytes, sockets(namespace.id, each.id)) for each in found]
+        sockets, facets = self._binding.objects.sockets, self._binding.namespaces.facet_ids(namespace.id)
+        stored = [each for each in found if each.id not in facets]
+        shown = [StoredObjectAnswer(each.id, each.bytes, sockets(namespace.id, each.id)) for each in stored]
         return json_answer(StoredObjectsAnswer(shown, after))
 
     async def delete(self, request: Request) -> Response:
@@ -102,5 +102,5 @@ class ObjectsApi:
                 ApiCode.NOT_FOUND, f"`{id[:80]}` is not the id of an object of this class", "list the objects for ids"
             )
         await self._audit.note(caller_of(request), "object.delete", f"{namespace.worker} {namespace.class_name} {id}")
-        await self._binding.objects.delete(ObjectKey(namespace.id, id))
+        await self._binding.delete(namespace, id)
         return no_content()

@@ -83,6 +83,12 @@ class DevWorker:
 
     def _rebuild(self, anew: bool) -> Built | ProjectError:
         """Runs in a thread. A changed config means a new project and a new builder."""
+        if self.project.tool is not None:  # it makes the config
+            try:
+                self._builder.run_tool()
+            except ProjectError as error:
+                return error
+            anew = True
         if anew:
             try:
                 project = self._wanted.read(for_dev=True)
@@ -123,6 +129,8 @@ class DevWorker:
         except Failed as failed:
             self._broke("deploy_failed", failed.message, failed.hint)
             return False
+        if result.modules:
+            body |= dict.fromkeys(project_files())  # not those of the version before: they come from the folder
         is_same = body == self._deployed and self._live == {*self.project.files}
         if is_same and not forced and not self._shown_error:
             self._node.serve_live(self.name, attach)
