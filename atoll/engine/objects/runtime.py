@@ -63,6 +63,7 @@ class ObjectRuntime:
         self._clock = clock
         self._live: dict[ObjectKey, LiveObject] = {}
         self.hibernation = Hibernation(self, holdings or Holdings())
+        self.sockets = self.hibernation.count
         self._gated: set[EngineSession] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._sweeper: asyncio.Task[None] | None = None
@@ -228,11 +229,10 @@ class ObjectRuntime:
             self.pool.refuse(call, failures.told(failure))
 
     def _on_socket(self, live: LiveObject, isolate: Isolate, what: int, number: int, payload: bytes) -> None:
-        if what == TIMERS:
-            if not self._is_stopping:
-                keep_timers(self, live)
-        else:
+        if what != TIMERS:
             self.hibernation.on_frame(live, isolate, what, number, payload)
+        elif not self._is_stopping:
+            keep_timers(self, live)
 
     # --- ends ---
 
@@ -330,10 +330,6 @@ class ObjectRuntime:
         """Live objects."""
         return sum(namespace is None or key.namespace == namespace for key in self._live)
 
-    def sockets(self, namespace: str | None = None, id: str | None = None) -> int:
-        """Hibernatable WebSockets of an object, of a namespace, or of all."""
-        return self.hibernation.count(namespace, id)
-
     # --- periodic work ---
 
     async def _sweep_all(self) -> None:
@@ -371,20 +367,18 @@ class ObjectRuntime:
                 isolate.last_used = now
 
     def _may_leave(self, live: LiveObject) -> bool:
-        """Whether an object is not in use, and everything that it wrote and sent has arrived."""
-        return live.state == LIVE and not live.look() and not live.is_gated and self.hibernation.may_leave(live)
+        is_idle = live.state == LIVE and not live.look() and not live.is_kept
+        return is_idle and not live.is_gated and self.hibernation.may_leave(live)
 
     def _reset_late(self, key: ObjectKey, failure: ObjectFailure) -> None:
-        live = self._live.get(key)
-        if live is not None:
+        if (live := self._live.get(key)) is not None:
             self._reset(live, failure)
 
     def reset(self, key: ObjectKey, reason: str) -> None:
         self._reset_late(key, ObjectFailure(ErrorCode.OBJECT_RESET, reason, is_reset=True))
 
     def target(self, key: ObjectKey) -> ObjectTarget | None:
-        live = self._live.get(key)
-        return live.target if live is not None else None
+        return self._live[key].target if key in self._live else None
 
     def _on_merged(self, key: ObjectKey, sequence: int) -> None:
         live = self._live.get(key)
@@ -393,7 +387,6 @@ class ObjectRuntime:
             residents_of(live.isolate).tell_stored(live, live.durable)
 
     def stop_timers(self) -> None:
-        """The node drains: it does not wait for timers of objects."""
         self._is_stopping = True
         for live in self._live.values():
             if live.timers is not None:
