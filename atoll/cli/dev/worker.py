@@ -118,9 +118,9 @@ class DevWorker:
         self._node.places[self.name].learn(result, self.project.folder)
         self._node.configs[self.name] = self.project.config.name if self.project.config is not None else ""
         if result.modules:
-            body = deploy_body(self.project.settings(), result.main, result.modules)
+            body = deploy_body(self.project.settings(dev=True), result.main, result.modules)
         else:  # a project of files alone
-            body = {**self.project.settings(), "main": NO_WORKER, "modules": {NO_WORKER: STUB.decode()}}
+            body = {**self.project.settings(dev=True), "main": NO_WORKER, "modules": {NO_WORKER: STUB.decode()}}
         try:
             attach = [
                 project_files()[field].live(self.project, value, bool(result.modules))
