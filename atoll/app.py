@@ -376,7 +376,7 @@ class Node:
         options = FrontOptions(
             bounds=bounds_of(settings),
             drain_seconds=settings.drain_seconds,
-            proxies=Proxies(settings.trusted_proxies),
+            proxies=Proxies(settings.trusted_proxies, settings.geo_files),
             pacer=self.pacer,
             holdings=self.holdings,
             detail=self.detail,
