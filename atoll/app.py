@@ -270,6 +270,9 @@ class Node:
         """The active version of a worker of a tenant."""
         return self.deployer.active_named(tenant, name)
 
+    def is_split(self, tenant: str, name: str) -> bool:
+        return self.deployer.is_split(tenant, name)
+
     def how_to_get(self, name: str) -> str:
         """A hint for a binding to a worker that does not exist."""
         return "deploy a worker of that name"

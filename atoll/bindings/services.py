@@ -31,6 +31,16 @@ class ObjectTarget(NamedTuple):
     path: tuple[str, ...] = ()  # the names of the method, if it is called by one
 
 
+class ServiceWay(NamedTuple):
+    """A service binding, for calls that go through it without Python (engine/calls/inside.py)."""
+
+    name: bytes  # of the binding
+    entry: bytes  # the entry point in logs
+    address: bytes  # JSON of the entry point
+    is_named: bool  # whether a fetch names it
+    zone: bytes  # the host of the caller
+
+
 class InnerRequest(NamedTuple):
     """A call of a worker by another. `head` is that of a CALL frame."""
 
@@ -43,6 +53,7 @@ class InnerRequest(NamedTuple):
     within: CallScope | None = None  # the calling scope, if the callee's subrequests count for it too
     target: ObjectTarget | None = None  # the Durable Object that is called; the head does not name it
     session: object = None  # the RPC session of a method call (bindings/rpc)
+    way: ServiceWay | None = None  # if later calls like this one may go without Python
 
 
 class InnerResponse(NamedTuple):
@@ -144,6 +155,9 @@ class Workers(Protocol):
 
     def find_worker(self, tenant: str, name: str) -> Version | None:
         """The active version of a worker of a tenant."""
+
+    def is_split(self, tenant: str, name: str) -> bool:
+        """Whether calls of a worker go to several of its versions."""
 
     def how_to_get(self, name: str) -> str:
         """The hint for a worker that does not exist."""

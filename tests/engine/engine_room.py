@@ -116,6 +116,23 @@ class Ear:
         return self.failure.code.name if self.failure else ""
 
 
+class ActiveVersions(dict[str, Version]):
+    """Tells the loader of changes, as a deploy does."""
+
+    def __init__(self, room: EngineRoom) -> None:
+        super().__init__()
+        self._room = room
+
+    def __setitem__(self, name: str, version: Version) -> None:
+        super().__setitem__(name, version)
+        self._room.pool.loader.moved(version.tenant, name)
+
+    def __delitem__(self, name: str) -> None:
+        tenant = self[name].tenant
+        super().__delitem__(name)
+        self._room.pool.loader.moved(tenant, name)
+
+
 class EngineRoom:
     def __init__(
         self,
@@ -140,7 +157,7 @@ class EngineRoom:
         folder = self._folder
         self.database = Database(folder / "atoll.db")
         self.router = Router()
-        self.workers: dict[str, Version] = {}  # the targets of service bindings, by name
+        self.workers = ActiveVersions(self)  # the targets of service bindings, by name
         self.objects = NodeObjects()
         self.inner = WorkerCalls(objects=self.objects.runtime)
         self.events = EventRunner()
@@ -173,6 +190,9 @@ class EngineRoom:
 
     def how_to_get(self, name: str) -> str:
         return "deploy a worker of that name"
+
+    def is_split(self, tenant: str, name: str) -> bool:
+        return False
 
     def find_worker(self, tenant: str, name: str) -> Version | None:
         version = self.workers.get(name)

@@ -11,7 +11,8 @@ const TOO_LARGE = 0xfffffffe;
 const TOO_MUCH = 0xfffffffd;
 
 const names = [];
-const waiting = new Map(); // op id -> { resolve, reject, scope }
+const indexes = new WeakMap(); // the function of an op -> its number
+const waiting = new Map(); // op id -> { resolve, reject, scope, again }
 
 // Classes that an error from Python may have; all other errors are plain Errors.
 const CLASSES = { TypeError, RangeError, SyntaxError };
@@ -24,7 +25,7 @@ export function opNames() {
 /** `defineOp("kv.get")` returns a function `(meta, body?) => Promise<{ meta, body }>`; body is a Uint8Array. */
 export function defineOp(name) {
   const index = names.push(name) - 1;
-  return (meta, body = null) =>
+  const op = (meta, body = null) =>
     new Promise((resolve, reject) => {
       const id = native.op(index, JSON.stringify(meta), body);
       if (id === 0) {
@@ -43,24 +44,52 @@ export function defineOp(name) {
         reject(new RangeError("The binding calls under way in this worker hold 64 MB of data: wait for some of them first."));
         return;
       }
-      waiting.set(id, { resolve, reject, scope: currentScope() });
+      waiting.set(id, { resolve, reject, scope: currentScope(), again: null });
     });
+  indexes.set(op, index);
+  return op;
 }
 
-/** Called by the engine with the reply. `failed` is null if the call that sent the op is over; the reply is dropped then. */
-export function onReply(id, failed, meta, body) {
+/**
+ * The same as `op(meta, body)`, for one that calls another worker through `binding`. If that worker is in this engine and nothing
+ * speaks against it, the engine calls it, and the answer is { status, head, body }. Otherwise Python does: { meta, body }.
+ * `first` and `lines`: the name of the method and "", or METHOD SP URL and header lines.
+ */
+export function callInside(op, meta, body, binding, isMethod, first, lines) {
+  const id = native.inside(indexes.get(op), JSON.stringify(meta), body, binding, isMethod, first, lines);
+  if (id === 0) return op(meta, body);
+  return new Promise((resolve, reject) => waiting.set(id, { resolve, reject, scope: currentScope(), again: () => op(meta, body) }));
+}
+
+/**
+ * Called by the engine with the reply. `failed` is null if the call that sent the op is over; the reply is dropped then. `meta` is
+ * JSON from Python, or the status of a call inside the engine, whose head follows.
+ */
+export function onReply(id, failed, meta, body, head) {
   const op = waiting.get(id);
   if (op === undefined) return;
   waiting.delete(id);
   if (failed === null) return;
-  if (op.scope === undefined) settle(op, failed, meta, body);
-  else pass(op.scope, () => settle(op, failed, meta, body));
+  const settle = typeof meta === "number" ? settleInside : settleOp;
+  if (op.scope === undefined) settle(op, failed, meta, body, head);
+  else pass(op.scope, () => settle(op, failed, meta, body, head));
 }
 
-function settle(op, failed, meta, body) {
+/** `failed`: the other worker was unloaded before the call began. */
+function settleInside(op, failed, status, body, head) {
+  if (failed) op.again().then(op.resolve, op.reject);
+  else if (body === null) op.reject(memoryIsFull());
+  else op.resolve({ status, head, body });
+}
+
+function memoryIsFull() {
+  return new RangeError("The worker's memory is full: the reply of the binding does not fit.");
+}
+
+function settleOp(op, failed, meta, body) {
   const fields = JSON.parse(meta);
   if (body === null) {
-    op.reject(new RangeError("The worker's memory is full: the reply of the binding does not fit."));
+    op.reject(memoryIsFull());
     return;
   }
   if (!failed) {

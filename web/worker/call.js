@@ -51,6 +51,7 @@ export class Call {
     this.said = undefined; // what an event's handler has reported so far; sent to Python even if the handler throws
     this.onOver = null; // called when the call is over
     this.rpc = null; // Channel of its RPC sessions
+    this.isFromNetworks = undefined; // whether the request came through other networks; undefined: not looked at yet
     this.onIdle = null; // called when no waitUntil() promise is pending
   }
 

@@ -24,11 +24,11 @@ class RpcBinding(Binding):
     def __init__(self, service: Service) -> None:
         self._service = service
 
-    @op("rpc.send", free=True)
+    @op("rpc.send", free=True, continues=True)
     def send(self, call: OpCall) -> Reply | Later:
         return call.scope.local(RpcEnds).send(read_batch(call.meta, call.body))
 
-    @op("rpc.receive", free=True)
+    @op("rpc.receive", free=True, continues=True)
     def receive(self, call: OpCall) -> Reply | Later:
         return call.scope.local(RpcEnds).receive()
 

@@ -70,16 +70,22 @@ class WorkerCalls:
         return call
 
     def _begin(self, request: InnerRequest, caller: WorkerCall) -> None:
-        version, head, body, ended, hops, event, within, target, session = request
+        version, head, body, ended, hops, event, within, target, session, way = request
         check_hops(hops)
         assert self.calls is not None, "the pool is not there yet"
-        if target is None:
+        if within is not None and isinstance(within.adopted, Call):  # the engine has begun it
+            caller.call = call = within.adopted
+            within.adopted, call.caller = None, caller
+        elif target is None:
             caller.call = call = self.calls.call(version, head, body, ended, caller, event, hops + 1)
         else:
             assert self.objects is not None, "the runtime of objects is not there yet"
             caller.call = call = self.objects.call(target, version, head, body, ended, caller, event, hops + 1)
         call.within = within
         call.session = session
+        made = within.origin if way is not None and within is not None else None
+        if way is not None and isinstance(made, Call) and call.port is not None and call.port is made.port:
+            call.port.offer(made, way, call)
 
 
 def tenant_of(request: InnerRequest) -> str:

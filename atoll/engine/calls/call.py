@@ -17,6 +17,7 @@ from functools import lru_cache
 from typing import Final, Protocol
 
 from atoll.bindings.scope import CallScope
+from atoll.bindings.services import ServiceWay
 from atoll.engine.calls.isolate_state import ConsoleLines, IsolateState
 from atoll.engine.link.link import Link
 from atoll.errors import Failure
@@ -104,6 +105,10 @@ class CallPort:
     def cancel(self, call: Call, code: ErrorCode) -> None:
         raise NotImplementedError
 
+    def offer(self, made: Call, way: ServiceWay, call: Call) -> None:
+        """`made` has made `call`, in the same engine: later calls like it may stay there."""
+        raise NotImplementedError
+
 
 class Call:
     """One call in flight, as its caller holds it."""
@@ -126,6 +131,7 @@ class Call:
         "head",
         "hops",
         "id",
+        "is_inside",
         "is_socket",
         "isolate",
         "logs",
@@ -176,6 +182,7 @@ class Call:
         self.within: CallScope | None = None  # the scope of the call that made this one, if another worker did
         self.session: object = None  # the RPC session of a method call (bindings/rpc)
         self.moves = 0
+        self.is_inside = False  # the engine began it, for another of its isolates (inside.py)
         self.object: OutputHolder | None = None  # the object that it goes to: it may run only where that lives
 
         # Where it runs

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from atoll.bindings.services import ServiceWay
 from atoll.engine.calls.call import (
     CANCEL_SECONDS,
     CANCELLED,
@@ -22,6 +23,7 @@ from atoll.engine.calls.call import (
     Call,
     CallPort,
 )
+from atoll.engine.calls.inside_caller import InsideCaller
 from atoll.engine.calls.isolate_state import IsolateState
 from atoll.engine.calls.waiting_bodies import WaitingBodies
 from atoll.engine.link.ledger import Ledger
@@ -48,6 +50,9 @@ BACKGROUND_SECONDS: Final = 900.0  # no client waits for such a call
 LARGE: Final = 256 << 10  # bodies above this size are not copied
 _END: Final = int(Flag.END)
 _DONE: Final = int(Flag.DONE)
+_FAIL: Final = int(Flag.FAIL)
+_INNER: Final = int(Flag.INNER)
+ANSWERED: Final = Failure(ErrorCode.CANCELED, "the engine has answered the call")
 _OK: Final = Outcome.OK  # looking it up in the enum costs as much as a dict access
 
 
@@ -78,6 +83,7 @@ class CallTable(CallPort):
         self._free: list[int] = []  # ids that may be used again
         self._last_id = 0
         self._bodies = WaitingBodies(holdings)
+        self.on_offer: Callable[[Call, ServiceWay, Call], None] | None = None  # InsideCalls.offer
 
     # --- what Python does to a call ---
 
@@ -100,15 +106,32 @@ class CallTable(CallPort):
         isolate.tenant.in_flight += 1
         self._ledger.clear(number)
         if len(call.body) <= LARGE:
-            self.link.send(encode_call(worker, number, call.event, call.head, call.body, call.ended))
+            hops = call.hops % 256
+            self.link.send(encode_call(worker, number, call.event, call.head, call.body, call.ended, hops))
         else:  # arguments of a method: sent after their head, without a copy
             size = len(call.body)
             self.link.send_pieces(
-                [encode_call_head(worker, number, call.event, call.head, size, call.ended), call.body]
+                [encode_call_head(worker, number, call.event, call.head, size, call.ended, call.hops % 256), call.body]
             )
         if call.backlog is not None:
             for chunk, ended in call.take_backlog():
                 call.send_body(chunk, ended)
+
+    def adopt(self, call: Call, number: int, deadline: float) -> None:
+        """The engine has begun a call, under an id of its own."""
+        isolate: IsolateState = call.isolate  # type: ignore[assignment]  # the caller has set it
+        self.calls[number] = call
+        call.id = number
+        call.port = self
+        call.state = SENT
+        call.deadline = deadline
+        isolate.in_flight += 1
+        isolate.inner += 1
+        isolate.tenant.in_flight += 1
+
+    def offer(self, made: Call, way: ServiceWay, call: Call) -> None:
+        if self.on_offer is not None:
+            self.on_offer(made, way, call)
 
     def send_body(self, call: Call, chunk: bytes, ended: bool) -> None:
         """Send a part of the request body, now or when there is room. All other frames may overtake it."""
@@ -190,6 +213,8 @@ class CallTable(CallPort):
             raise EngineError(f"RESPONSE for call {number}, which is not under way in worker {worker}")
         status, call.memory_mb, cpu_us, head, body = read_response(data, start, end)
         state = call.state
+        if flags & _INNER:
+            self._answered_inside(call, flags & _END != 0 and not head and not body)
         if state == CANCELLED:
             if flags & _DONE:
                 self._over(call, Outcome.OK, cpu_us)
@@ -214,6 +239,16 @@ class CallTable(CallPort):
             if status == 101:
                 self._become_socket(call)
             call.caller.on_response(status, head, body, False)
+
+    def _answered_inside(self, call: Call, is_empty: bool) -> None:
+        """The engine gave the response to the caller."""
+        if not call.is_inside or not is_empty:
+            raise EngineError(f"RESPONSE for call {call.id}, which is not inside the engine")
+        caller, call.caller = call.caller, NOBODY
+        if isinstance(caller, InsideCaller):
+            caller.answered()
+        elif call.state == SENT:  # an op has taken it over: its reply is not needed any more
+            caller.on_failure(ANSWERED)
 
     def _become_socket(self, call: Call) -> None:
         """Count the call as a socket. It may stay open for days: it takes no room of calls, but keeps its isolate."""
@@ -246,9 +281,22 @@ class CallTable(CallPort):
             return
         call = self._find("DONE", worker, number)
         cpu_us, outcome = read_done(data, start)
+        if flags & _FAIL:
+            self._never_began(call)
+            return
         if call.state != ENDED and call.state != CANCELLED:
             raise EngineError(f"DONE for call {number}, whose response is not over")
         self._over(call, outcome, cpu_us)
+
+    def _never_began(self, call: Call) -> None:
+        """A call inside the engine came too late: its isolate is unloaded. The caller makes it again, over Python."""
+        if not call.is_inside or call.state not in (SENT, CANCELLED):
+            raise EngineError(f"DONE for call {call.id}, which began")
+        caller, call.caller = call.caller, NOBODY
+        self._forget(call)
+        call.state = OVER
+        if isinstance(caller, InsideCaller):
+            caller.never_began()
 
     def on_fail(self, flags: int, worker: int, number: int, data: bytes, start: int, end: int) -> None:
         if self._is_gone(worker):
@@ -327,8 +375,11 @@ class CallTable(CallPort):
     def _forget(self, call: Call) -> IsolateState:
         number = call.id
         del self.calls[number]
-        self._free.append(number)
         isolate: IsolateState = call.isolate  # type: ignore[assignment]  # a call in the table has one
+        if call.is_inside:
+            isolate.inner -= 1
+        else:
+            self._free.append(number)
         if not call.abandoned:
             self._uncount(call, isolate)
         if call.unsent:

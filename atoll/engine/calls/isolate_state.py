@@ -51,6 +51,7 @@ class IsolateState:
         "cpu_us",
         "draining",
         "in_flight",
+        "inner",
         "last_used",
         "load_id",
         "logs",
@@ -73,6 +74,7 @@ class IsolateState:
 
         self.ready = False  # LOADED came
         self.in_flight = 0
+        self.inner = 0  # those among them that the engine began
         self.sockets = 0  # calls that became WebSockets: they take no room, but keep the isolate loaded
         self.room = 0  # the most calls in flight: 0 before it is ready, and while too many calls wait for it
         self.cpu_us = 0  # CPU time of finished calls

@@ -127,6 +127,11 @@ class Loader:
             for isolate in list(loaded.isolates):
                 self.unload_when_idle(isolate)
 
+    def moved(self, tenant: str, worker_name: str) -> None:
+        """Calls of a worker by its name lead to another version, or to several: ask for each of them."""
+        for session in self.groups.sessions():
+            session.inside.close_named(tenant, worker_name)
+
     def group_of(self, version: Version) -> EngineGroup:
         """The engine group of a version. LoadFailed if it is blocked, or there are too many groups."""
         now = self._clock()
@@ -195,6 +200,7 @@ class Loader:
         return True
 
     def unload_when_idle(self, isolate: Isolate) -> None:
+        isolate.session.close_routes(isolate)
         if not isolate.is_idle:
             isolate.draining = isolate.watched = True
         else:
@@ -241,6 +247,7 @@ class Loader:
 
     def regroup(self, tenant: str) -> None:
         """The engine group of a tenant may have changed: new calls go to the new one, calls in flight may finish."""
+        self.moved(tenant, "")
         for loaded in self.versions:
             if loaded.tenant.name == tenant and loaded.group.is_own != self._has_own_engine(loaded.version):
                 for isolate in list(loaded.isolates):
@@ -311,6 +318,8 @@ class Loader:
         for isolate in self._throttled | throttled:
             loaded = self.versions.get(isolate.version)
             isolate.room = 0 if isolate in throttled else self._room(loaded) if loaded is not None else 0
+            if isinstance(isolate, Isolate):
+                isolate.session.close_routes(isolate)
         self._throttled = throttled
 
     def is_throttled(self, isolate: IsolateState) -> bool:

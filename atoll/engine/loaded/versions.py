@@ -101,6 +101,7 @@ class LoadedVersions:
         if not self.holds(isolate):
             return
         loaded = self._loaded[isolate.version]
+        isolate.session.close_routes(isolate)
         self.isolates -= 1
         loaded.tenant.loaded -= 1
         if len(loaded.isolates) == 1:

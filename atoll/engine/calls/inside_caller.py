@@ -1,0 +1,87 @@
+"""The caller of a call inside the engine, as Python sees it (inside.py)."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from atoll.bindings.scope import CallScope
+from atoll.broker import Op
+from atoll.engine.calls.call import NOBODY, Call
+from atoll.errors import Failure
+from atoll.wire.inner import InnerParts
+
+
+class InsideOps(Protocol):
+    """What the engine's calls do for one of their callers (inside.py)."""
+
+    def run_op(self, caller: InsideCaller) -> None: ...
+
+    def count_answer(self, caller: InsideCaller) -> None: ...
+
+
+class InsideCaller:
+    """Listens to a call inside the engine, as long as nothing is to be done for its caller but to account."""
+
+    __slots__ = ("_calls", "call", "op", "parts", "scope")
+
+    def __init__(self, calls: InsideOps, scope: CallScope, op: Op, parts: InnerParts, call: Call) -> None:
+        self._calls = calls
+        self.scope = scope
+        self.op = op
+        self.parts = parts
+        self.call = call
+
+    def take_over(self) -> None:
+        """Run the op that began the call. From now on its binding is the caller."""
+        call, scope = self.call, self.scope
+        scope.inside.discard(self)
+        call.caller = NOBODY
+        if scope.is_over:
+            call.cancel()
+            return
+        scope.count_internal(-1)  # the op counts itself
+        scope.adopted = call
+        try:
+            self._calls.run_op(self)
+        finally:
+            scope.adopted = None
+        self._check_taken()
+
+    def _check_taken(self) -> None:
+        """Not in take_over(): there mypyc would take the caller for what it was before."""
+        if self.call.caller is NOBODY:  # the op was refused
+            self.call.cancel()
+
+    def answered(self) -> None:
+        self.scope.inside.discard(self)
+        self._calls.count_answer(self)
+
+    def never_began(self) -> None:
+        """The caller makes the call again, over Python."""
+        self.scope.inside.discard(self)
+        self.scope.count_internal(-1)
+
+    def close(self) -> None:
+        """The call that made this one is over."""
+        self.call.cancel()
+
+    def on_response(self, status: int, head: bytes, body: bytes, ended: bool) -> None:
+        self.take_over()
+        self.call.caller.on_response(status, head, body, ended)
+
+    def on_body(self, chunk: bytes, ended: bool) -> None: ...
+
+    def on_failure(self, failure: Failure) -> None:
+        self.take_over()
+        self.call.caller.on_failure(failure)
+
+    def on_upload_credit(self, amount: int) -> None: ...
+
+    def on_upload_stop(self) -> None: ...
+
+
+def take_over_all(scope: CallScope) -> None:
+    """An op is about to use what its calls inside the engine have begun."""
+    for caller in list(scope.inside):
+        if isinstance(caller, InsideCaller):
+            caller.take_over()
