@@ -182,6 +182,7 @@ class Node:
         self.access.tenants.listen(self._cap_tenant)
         self.access.tenants.listen(lambda tenant: bound_stores(bindings.values(), settings, tenant))
         self.deployer = self._make_deployer(store, bindings)
+        self.is_split = self.deployer.is_split
         self.sites = Sites(settings, bindings)
         self._prepare_control: Callable[[], ControlApi] = lambda: self._make_control(store, broker, bindings)
         self.server = self._make_server()
@@ -269,9 +270,6 @@ class Node:
     def find_worker(self, tenant: str, name: str) -> Version | None:
         """The active version of a worker of a tenant."""
         return self.deployer.active_named(tenant, name)
-
-    def is_split(self, tenant: str, name: str) -> bool:
-        return self.deployer.is_split(tenant, name)
 
     def how_to_get(self, name: str) -> str:
         """A hint for a binding to a worker that does not exist."""

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from atoll.bindings.making import make_bindings
+from atoll.bindings.service.target import ServiceWays, target_of
 from atoll.bindings.services import Services
 from atoll.broker import Broker
 from atoll.config import Settings
@@ -149,6 +150,7 @@ class EngineRoom:
         settings: Settings | None = None,
         kinds: tuple[str, ...] = (),
     ) -> None:
+        self.stays_inside = False  # routes are open before the first call, see connect()
         self.records: list[Invocation] = []
         self.caches: dict[str, tuple[bytes, ...]] = {}
         self.saved = 0
@@ -227,7 +229,25 @@ class EngineRoom:
         ear.call = self.pool.call(version, head, body, not open_body, ear)
         return ear
 
+    async def connect(self, version: Version) -> None:
+        """Opens the routes of a worker's service bindings: its calls stay inside the engine from the first one on."""
+        await self.pool.loader.check(version)
+        ways = ServiceWays(self, "localhost")
+        for grant in version.grants.values():
+            target = target_of(version, grant.name) if grant.kind == "service" else None
+            callee = self.find_worker(version.tenant, target.service) if target is not None else None
+            if target is None or callee is None:
+                continue
+            await self.pool.loader.check(callee)
+            way = ways.find(version, grant.name, target)
+            assert way is not None
+            session = self.isolate(version).session
+            if self.isolate(callee).session is session:
+                session.inside.connect(self.isolate(version), way, self.isolate(callee))
+
     async def get(self, version: Version, url: str = "http://test/", body: bytes = b"") -> Ear:
+        if self.stays_inside:
+            await self.connect(version)
         return await self.call(version, url, body).over()
 
     def isolate(self, version: Version) -> Isolate:

@@ -32,16 +32,9 @@ class ObjectDoor(Protocol):
     """Calls Durable Objects (objects/runtime.py)."""
 
     def call(
-        self,
-        target: ObjectTarget,
-        version: Version,
-        head: bytes,
-        body: bytes,
-        ended: bool,
-        caller: CallListener,
-        event: int,
-        hops: int,
-    ) -> Call: ...
+        self, target: ObjectTarget, version: Version, head: bytes, body: bytes, ended: bool,
+        caller: CallListener, event: int, hops: int,
+    ) -> Call: ...  # fmt: skip
 
 
 class WorkerCalls:
@@ -73,19 +66,21 @@ class WorkerCalls:
         version, head, body, ended, hops, event, within, target, session, way = request
         check_hops(hops)
         assert self.calls is not None, "the pool is not there yet"
+        made = within.origin if way is not None and within is not None else None
         if within is not None and isinstance(within.adopted, Call):  # the engine has begun it
             caller.call = call = within.adopted
             within.adopted, call.caller = None, caller
         elif target is None:
-            caller.call = call = self.calls.call(version, head, body, ended, caller, event, hops + 1)
+            near = made.isolate if isinstance(made, Call) else None
+            caller.call = call = self.calls.call(version, head, body, ended, caller, event, hops + 1, near)
         else:
             assert self.objects is not None, "the runtime of objects is not there yet"
             caller.call = call = self.objects.call(target, version, head, body, ended, caller, event, hops + 1)
         call.within = within
         call.session = session
-        made = within.origin if way is not None and within is not None else None
-        if way is not None and isinstance(made, Call) and call.port is not None and call.port is made.port:
-            call.port.offer(made, way, call)
+        port = made.port if isinstance(made, Call) and not version.assets else None  # files have calls without a port
+        if port is not None and way is not None and call.port is port:
+            port.offer(made, way, call)  # type: ignore[arg-type]  # a call, as its port is one
 
 
 def tenant_of(request: InnerRequest) -> str:

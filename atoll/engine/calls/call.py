@@ -131,7 +131,7 @@ class Call:
         "head",
         "hops",
         "id",
-        "is_inside",
+        "inside",
         "is_socket",
         "isolate",
         "logs",
@@ -182,7 +182,7 @@ class Call:
         self.within: CallScope | None = None  # the scope of the call that made this one, if another worker did
         self.session: object = None  # the RPC session of a method call (bindings/rpc)
         self.moves = 0
-        self.is_inside = False  # the engine began it, for another of its isolates (inside.py)
+        self.inside: object = None  # the InsideCaller, if the engine began it for another of its isolates
         self.object: OutputHolder | None = None  # the object that it goes to: it may run only where that lives
 
         # Where it runs

@@ -23,7 +23,7 @@ from atoll.engine.calls.call import (
     Call,
     CallPort,
 )
-from atoll.engine.calls.inside_caller import InsideCaller
+from atoll.engine.calls.inside_caller import answered_inside, never_began
 from atoll.engine.calls.isolate_state import IsolateState
 from atoll.engine.calls.waiting_bodies import WaitingBodies
 from atoll.engine.link.ledger import Ledger
@@ -52,7 +52,6 @@ _END: Final = int(Flag.END)
 _DONE: Final = int(Flag.DONE)
 _FAIL: Final = int(Flag.FAIL)
 _INNER: Final = int(Flag.INNER)
-ANSWERED: Final = Failure(ErrorCode.CANCELED, "the engine has answered the call")
 _OK: Final = Outcome.OK  # looking it up in the enum costs as much as a dict access
 
 
@@ -116,18 +115,6 @@ class CallTable(CallPort):
         if call.backlog is not None:
             for chunk, ended in call.take_backlog():
                 call.send_body(chunk, ended)
-
-    def adopt(self, call: Call, number: int, deadline: float) -> None:
-        """The engine has begun a call, under an id of its own."""
-        isolate: IsolateState = call.isolate  # type: ignore[assignment]  # the caller has set it
-        self.calls[number] = call
-        call.id = number
-        call.port = self
-        call.state = SENT
-        call.deadline = deadline
-        isolate.in_flight += 1
-        isolate.inner += 1
-        isolate.tenant.in_flight += 1
 
     def offer(self, made: Call, way: ServiceWay, call: Call) -> None:
         if self.on_offer is not None:
@@ -214,7 +201,7 @@ class CallTable(CallPort):
         status, call.memory_mb, cpu_us, head, body = read_response(data, start, end)
         state = call.state
         if flags & _INNER:
-            self._answered_inside(call, flags & _END != 0 and not head and not body)
+            answered_inside(call, status, flags & _END != 0 and not head and not body)
         if state == CANCELLED:
             if flags & _DONE:
                 self._over(call, Outcome.OK, cpu_us)
@@ -239,16 +226,6 @@ class CallTable(CallPort):
             if status == 101:
                 self._become_socket(call)
             call.caller.on_response(status, head, body, False)
-
-    def _answered_inside(self, call: Call, is_empty: bool) -> None:
-        """The engine gave the response to the caller."""
-        if not call.is_inside or not is_empty:
-            raise EngineError(f"RESPONSE for call {call.id}, which is not inside the engine")
-        caller, call.caller = call.caller, NOBODY
-        if isinstance(caller, InsideCaller):
-            caller.answered()
-        elif call.state == SENT:  # an op has taken it over: its reply is not needed any more
-            caller.on_failure(ANSWERED)
 
     def _become_socket(self, call: Call) -> None:
         """Count the call as a socket. It may stay open for days: it takes no room of calls, but keeps its isolate."""
@@ -282,21 +259,13 @@ class CallTable(CallPort):
         call = self._find("DONE", worker, number)
         cpu_us, outcome = read_done(data, start)
         if flags & _FAIL:
-            self._never_began(call)
+            never_began(call)
+            self._forget(call)
+            call.state = OVER
             return
         if call.state != ENDED and call.state != CANCELLED:
             raise EngineError(f"DONE for call {number}, whose response is not over")
         self._over(call, outcome, cpu_us)
-
-    def _never_began(self, call: Call) -> None:
-        """A call inside the engine came too late: its isolate is unloaded. The caller makes it again, over Python."""
-        if not call.is_inside or call.state not in (SENT, CANCELLED):
-            raise EngineError(f"DONE for call {call.id}, which began")
-        caller, call.caller = call.caller, NOBODY
-        self._forget(call)
-        call.state = OVER
-        if isinstance(caller, InsideCaller):
-            caller.never_began()
 
     def on_fail(self, flags: int, worker: int, number: int, data: bytes, start: int, end: int) -> None:
         if self._is_gone(worker):
@@ -376,7 +345,8 @@ class CallTable(CallPort):
         number = call.id
         del self.calls[number]
         isolate: IsolateState = call.isolate  # type: ignore[assignment]  # a call in the table has one
-        if call.is_inside:
+        if call.inside is not None:
+            call.inside = None  # it refers to the call
             isolate.inner -= 1
         else:
             self._free.append(number)

@@ -21,7 +21,7 @@ from typing import Final
 from atoll.bindings.scope import QUIET, CallScope
 from atoll.bindings.services import ServiceWay
 from atoll.broker import Op
-from atoll.engine.calls.call import NOBODY, Call
+from atoll.engine.calls.call import NOBODY, SENT, Call
 from atoll.engine.calls.call_table import CallTable, wall_seconds
 from atoll.engine.calls.inside_caller import InsideCaller
 from atoll.engine.calls.isolate_state import IsolateState
@@ -38,7 +38,7 @@ MOST_ROUTES: Final = 1_000  # of one isolate, closed ones included
 _DONE: Final = int(Flag.DONE)
 
 
-class Route:
+class InnerRoute:
     """A service binding of one isolate, and the isolate that its calls go to."""
 
     __slots__ = ("callee", "caller", "most", "name", "number")
@@ -71,21 +71,24 @@ class InsideCalls:
         self._clock = clock
         self._last = 0
         # Closed routes are kept as long as both isolates are: calls over them may still be announced.
-        self._routes: dict[int, Route] = {}
-        self._kept: dict[IsolateState, set[Route]] = {}  # the same by caller and by callee
-        self._open: dict[tuple[int, bytes], Route] = {}  # open ones, by load id of the caller and binding,
-        self._to: dict[IsolateState, set[Route]] = {}  # and by callee
+        self._routes: dict[int, InnerRoute] = {}
+        self._kept: dict[IsolateState, set[InnerRoute]] = {}  # the same by caller and by callee
+        self._open: dict[tuple[int, bytes], InnerRoute] = {}  # open ones, by load id of the caller and binding,
+        self._to: dict[IsolateState, set[InnerRoute]] = {}  # and by callee
 
     # --- routes ---
 
     def offer(self, made: Call, way: ServiceWay, call: Call) -> None:
         """`made` has called `call` through a binding, over Python. Open a route if later calls need not."""
-        caller, callee = made.isolate, call.isolate
-        if caller is None or callee is None or (caller.load_id, way.name) in self._open:
-            return
-        if len(self._kept.get(caller, ())) >= MOST_ROUTES:  # a worker is deployed very often
-            return
+        if made.isolate is not None and call.isolate is not None and made.object is None:
+            # The output of an object may have to wait for its commits.
+            self.connect(made.isolate, way, call.isolate)
+
+    def connect(self, caller: IsolateState, way: ServiceWay, callee: IsolateState) -> None:
+        """Open a route, unless something speaks against it."""
         version, tenant = callee.version, callee.tenant
+        if (caller.load_id, way.name) in self._open or len(self._kept.get(caller, ())) >= MOST_ROUTES:
+            return
         may = (
             callee.ready
             and callee.room > 0
@@ -93,7 +96,6 @@ class InsideCalls:
             and tenant is caller.tenant
             and tenant.fast_calls > 0  # a rate or a budget of CPU time is checked for each call
             and version.assets is None
-            and made.object is None  # its output may have to wait for its commits
             and not self._ops.is_traced
             and all(each.version.isolation in (Isolation.POOL, Isolation.PROCESS) for each in (caller, callee))
         )
@@ -101,7 +103,7 @@ class InsideCalls:
             return
         self._last += 1
         room = min(callee.room, tenant.fast_calls, MOST_ROOM)
-        route = Route(self._last, way.name, caller, callee, 4 * room + 64)  # ends may come later than beginnings
+        route = InnerRoute(self._last, way.name, caller, callee, 4 * room + 64)  # ends may come later than beginnings
         self._routes[route.number] = self._open[caller.load_id, way.name] = route
         self._to.setdefault(callee, set()).add(route)
         for each in (caller, callee):
@@ -121,7 +123,7 @@ class InsideCalls:
             if version.tenant == tenant and version.worker_name == (worker_name or version.worker_name):
                 self.close_to(callee)
 
-    def _close(self, route: Route) -> None:
+    def _close(self, route: InnerRoute) -> None:
         key = route.caller.load_id, route.name
         if self._open.get(key) is route:
             del self._open[key]
@@ -159,6 +161,7 @@ class InsideCalls:
         scope.count_internal(1)
         now = self._clock()
         callee = route.callee
+        callee.last_inner = now
         if flags & _DONE:
             self._count(scope, op, parts.wall_us)
             callee.last_used = now
@@ -178,11 +181,22 @@ class InsideCalls:
             raise EngineError(f"more than {route.most} calls inside the engine for worker {worker}")
         call = self._call(made, scope, callee, parts, now)
         caller = InsideCaller(self, scope, op, parts, call)
-        call.caller = caller
-        self._calls.adopt(call, number, now + wall_seconds(call))
+        call.caller = call.inside = caller
+        self._adopt(call, callee, number, now + wall_seconds(call))
         scope.inside.add(caller)
         if scope.hops % QUIET >= MAX_HOPS:  # the engine knows only its own part of the chain
             caller.take_over()
+
+    def _adopt(self, call: Call, callee: IsolateState, number: int, deadline: float) -> None:
+        """Enter a call into the table, as if it had been sent."""
+        self._calls.calls[number] = call
+        call.id = number
+        call.port = self._calls
+        call.state = SENT
+        call.deadline = deadline
+        callee.in_flight += 1
+        callee.inner += 1
+        callee.tenant.in_flight += 1
 
     def _call(self, made: Call, scope: CallScope, callee: IsolateState, parts: InnerParts, started: float) -> Call:
         call = Call(callee.version, parts.head, b"", True, NOBODY, made.owner, started, parts.event, scope.hops + 1)
@@ -191,7 +205,7 @@ class InsideCalls:
         call.within = scope
         call.status = parts.status
         call.memory_mb = parts.memory_mb
-        call.is_inside = call.streamed = True  # its body is in the engine: it cannot be sent to another one
+        call.streamed = True  # its body is in the engine: it cannot be sent to another one
         return call
 
     @staticmethod

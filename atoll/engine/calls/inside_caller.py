@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Final, Protocol
 
 from atoll.bindings.scope import CallScope
 from atoll.broker import Op
-from atoll.engine.calls.call import NOBODY, Call
-from atoll.errors import Failure
+from atoll.engine.calls.call import CANCELLED, NOBODY, SENT, Call
+from atoll.errors import EngineError, Failure
+from atoll.wire.generated import ErrorCode
 from atoll.wire.inner import InnerParts
+
+LOST: Final = Failure(ErrorCode.UNAVAILABLE, "the worker was unloaded before the call began")
 
 
 class InsideOps(Protocol):
@@ -61,6 +64,12 @@ class InsideCaller:
         self.scope.inside.discard(self)
         self.scope.count_internal(-1)
 
+    def drop_reply(self) -> None:
+        """The engine answers the op that has taken the call over."""
+        pending = self.scope.pending.get(self.parts.op_id)
+        if pending is not None:
+            pending.cancel()
+
     def close(self) -> None:
         """The call that made this one is over."""
         self.call.cancel()
@@ -85,3 +94,29 @@ def take_over_all(scope: CallScope) -> None:
     for caller in list(scope.inside):
         if isinstance(caller, InsideCaller):
             caller.take_over()
+
+
+def answered_inside(call: Call, status: int, is_empty: bool) -> None:
+    """RESPONSE says that the engine gave the response to the caller."""
+    caller, first = call.caller, call.inside
+    if not isinstance(first, InsideCaller) or not is_empty:
+        raise EngineError(f"RESPONSE for call {call.id}, which is not inside the engine")
+    call.caller = NOBODY
+    if caller is first:
+        first.answered()
+    elif call.state == SENT:  # an op has taken it over: it ends, without its reply
+        first.drop_reply()
+        caller.on_response(status, b"", b"", True)
+
+
+def never_began(call: Call) -> None:
+    """DONE says that a call came too late: its isolate is unloaded. The caller makes it again, over Python."""
+    first = call.inside
+    if not isinstance(first, InsideCaller) or call.state not in (SENT, CANCELLED):
+        raise EngineError(f"DONE for call {call.id}, which began")
+    caller, call.caller = call.caller, NOBODY
+    if caller is first:
+        first.never_began()
+    else:  # an op has taken it over: it ends, without its reply
+        first.drop_reply()
+        caller.on_failure(LOST)

@@ -52,6 +52,7 @@ class IsolateState:
         "draining",
         "in_flight",
         "inner",
+        "last_inner",
         "last_used",
         "load_id",
         "logs",
@@ -80,6 +81,7 @@ class IsolateState:
         self.cpu_us = 0  # CPU time of finished calls
         self.open_cpu_us = 0  # CPU time of open calls that is already charged to the tenant
         self.last_used = now
+        self.last_inner = float("-inf")  # when the engine last began a call in it
         self.logs: ConsoleLines | None = None  # of top-level code, until the next invocation record takes them
         self.residents: Residents | None = None  # Durable Objects that live in it
         self.draining = False  # unload it when its last call is over

@@ -55,7 +55,7 @@ class OpRunner:
             self._reply(worker, number, CALL_OVER)
             return
         scope = self.scope_of(call)
-        if op.continues and (scope.inside or call.is_inside):
+        if op.continues and (scope.inside or call.inside is not None):
             self._take_over(call, scope)
         pending, line = scope.pending, scope.line
         if number in pending or number in line:

@@ -62,7 +62,7 @@ std::optional<InnerPayload> MakeInnerPayload(const InnerRequest& request, const 
     }
     head.append("RPC ").append(route.entry).append(".").append(method).append("\n");
     head.append(route.address, 0, route.address.size() - 1);  // without the brace
-    head.append(",\"method\":\"").append(method).append("\"}");
+    head.append(", \"method\": \"").append(method).append("\"}");
   } else {
     if (request.first.find('\n') != std::string_view::npos) return std::nullopt;
     event = route.is_named ? wire::Event::kEntrypoint : wire::Event::kFetch;

@@ -57,6 +57,7 @@ uint32_t Worker::StartInner(const InnerRequest& request) {
   ops_.Add(op, serial, bytes);
   call->ops++;
   call->ops_made++;
+  call->is_told = true;  // its own announcement must not say that it is over: this one, which names it, comes later
   if (announcements.AreMany()) engine_.link().SendAnnouncements();
   return op;
 }
