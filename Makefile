@@ -10,7 +10,7 @@ SOURCES := tools/compile_hot.py $(wildcard atoll/front/*.py atoll/engine/*.py at
 CPP     := $(filter-out %.gen.h,$(shell find engine -name '*.cc' -o -name '*.h' 2>/dev/null))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup dev wire check format test docs bench bench-peers wpt run clean needs
+.PHONY: help setup dev wire check format test test-frameworks docs bench bench-peers wpt run clean needs
 
 # List the targets
 help:
@@ -31,6 +31,10 @@ test: check
 	@$(BIN)/python -m coverage combine --quiet
 	@$(BIN)/python -m coverage report > build/coverage/report.txt && grep TOTAL build/coverage/report.txt
 
+# Build sites of seven frameworks with their own tools, deploy them, and test them; `make test` has two of them
+test-frameworks: dev
+	FRAMEWORKS=all $(BIN)/python -m pytest tests/e2e/test_built_frameworks.py
+
 # Lint, format check and types of Python, C++ and JavaScript; the generated wire is fresh
 check: dev
 	$(BIN)/ruff check
@@ -38,7 +42,7 @@ check: dev
 	$(BIN)/mypy
 	$(BIN)/clang-format --dry-run -Werror $(CPP)
 	$(NODE)/bin/node node_modules/eslint/bin/eslint.js --max-warnings 0 .
-	$(BIN)/python tools/gen_wire.py --check
+	$(BIN)/python -m tools.gen_wire --check
 
 # Fix what `make check` reports, where a tool can
 format: dev
@@ -53,7 +57,7 @@ docs: dev
 
 # Write the wire constants of all three languages from protocol/wire.toml
 wire: $(VENV)/.made
-	$(BIN)/python tools/gen_wire.py
+	$(BIN)/python -m tools.gen_wire
 
 # Measure Atoll beside a raw echo and workerd; writes bench/results.md
 bench: setup

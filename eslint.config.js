@@ -16,7 +16,7 @@ const rules = {
 // The globals of a worker (see web/globals.js).
 const worker = Object.fromEntries(
   [
-    "AbortController", "AbortSignal", "Blob", "BroadcastChannel", "ByteLengthQueuingStrategy", "Cache", "CacheStorage", "CloseEvent", "WebSocket", "WebSocketPair", "CompressionStream",
+    "AbortController", "AbortSignal", "Blob", "BroadcastChannel", "ByteLengthQueuingStrategy", "Cache", "CacheStorage", "CloseEvent", "WebSocket", "WebSocketPair", "CompressionStream", "HTMLRewriter",
     "CountQueuingStrategy", "Crypto", "CryptoKey", "CustomEvent", "DOMException", "DecompressionStream", "ErrorEvent",
     "Event", "EventSource", "EventTarget", "ExtendableEvent", "FetchEvent", "File", "FileReader", "FixedLengthStream", "FormData", "Headers",
     "IdentityTransformStream", "MessageChannel", "MessageEvent", "MessagePort", "Observable", "Performance", "PerformanceEntry",
@@ -25,7 +25,7 @@ const worker = Object.fromEntries(
     "Subscriber", "SubtleCrypto", "TextDecoder", "TextDecoderStream", "TextEncoder", "TextEncoderStream", "TransformStream", "URL",
     "URLPattern", "URLSearchParams", "WebAssembly", "WorkerGlobalScope", "WritableStream",
     "WritableStreamDefaultController", "addEventListener", "atob", "btoa", "caches", "clearImmediate", "clearInterval",
-    "clearTimeout", "console", "crossOriginIsolated", "crypto", "dispatchEvent", "fetch", "isSecureContext", "navigator", "origin", "performance", "queueMicrotask",
+    "Cloudflare", "clearTimeout", "console", "crossOriginIsolated", "crypto", "dispatchEvent", "fetch", "isSecureContext", "navigator", "origin", "performance", "queueMicrotask",
     "removeEventListener", "reportError", "scheduler", "self", "setImmediate", "setInterval", "setTimeout",
     "structuredClone",
   ].map((name) => [name, "readonly"]),

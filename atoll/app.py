@@ -110,7 +110,8 @@ class Node:
         self.meter = Meter(settings.metrics_workers)
         self.offload = Offload(settings.job_processes, settings.job_memory_mb << 20)
         self.tracer: Tracer | None = None
-        self.objects = NodeObjects()
+        self.holdings = Holdings(settings.tenant_buffer_mb << 20)
+        self.objects = NodeObjects(self.holdings)
         self.phase = "starting"  # then "serving", then "draining"
         self._undo = AsyncExitStack()  # closed by `stop`, last first
 
@@ -151,7 +152,6 @@ class Node:
         self.router = self._make_router()
         self.gate = EgressGate(settings)
         self.pacer = Pacer()
-        self.holdings = Holdings(settings.tenant_buffer_mb << 20)
         self.inner = WorkerCalls(self.holdings, self.objects.runtime)
         undo.callback(self.gate.close)
         self.files = AssetStore(database, settings.data, grace_hours=settings.asset_grace_hours)
@@ -194,7 +194,7 @@ class Node:
     ) -> None:
         """Start the engines, restore the workers, open the ports."""
         undo, settings = self._undo, self.settings
-        await self.objects.start(settings.data, undo)
+        await self.objects.start(settings, undo)
         await self.supervisor.start()
         undo.push_async_callback(self.supervisor.stop)
         undo.push_async_callback(self.deployer.close)
@@ -268,7 +268,6 @@ class Node:
         self.pool.on_line = self.logs.hear if wanted else None  # at once only while there are live listeners
 
     def find_worker(self, tenant: str, name: str) -> Version | None:
-        """The active version of a worker of a tenant."""
         return self.deployer.active_named(tenant, name)
 
     def how_to_get(self, name: str) -> str:

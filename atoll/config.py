@@ -105,6 +105,15 @@ class Settings:
         1_000,
         "Log records kept per second and worker, twice as many with console lines or errors; the rest are counted.",
     )
+    object_history_days: float = setting(
+        30.0, "Days for which Durable Objects and D1 databases can go back in time; 0 keeps no history.", high=3650
+    )
+    object_history_bytes: int = setting(
+        256 * MB, "Maximum size of the history of one object; the oldest part goes first.", low=MB
+    )
+    object_history_node_bytes: int = setting(
+        10_000 * MB, "Maximum size of the history of all objects of this node.", low=MB
+    )
     asset_grace_hours: float = setting(
         24.0, "Hours for which uploaded static assets are kept although no version names them.", high=8_760
     )

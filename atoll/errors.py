@@ -54,15 +54,17 @@ class ObjectFailure(Failure):
     is_overloaded: bool = False
     is_reset: bool = False
     is_final: bool = False  # an alarm that failed with it is not tried again
+    object_id: str = ""
 
     @property
-    def flags(self) -> dict[str, bool]:
+    def flags(self) -> dict[str, bool | str]:
         told = {
             "retryable": self.is_retryable,
             "overloaded": self.is_overloaded,
             "durableObjectReset": self.is_reset,
         }
-        return {"remote": True, **{name: True for name, value in told.items() if value}}
+        id = {"durableObjectId": self.object_id} if self.object_id else {}
+        return {"remote": True, **{name: True for name, value in told.items() if value}, **id}
 
 
 class AtollError(Exception):

@@ -48,6 +48,20 @@ class ModuleKind(StrEnum):
     WASM = "wasm"
 
 
+KIND_OF_ENDING: dict[str, ModuleKind] = {
+    ".js": ModuleKind.ESM,
+    ".mjs": ModuleKind.ESM,
+    ".ts": ModuleKind.ESM,  # with its types removed, like `atoll build` does
+    ".mts": ModuleKind.ESM,
+    ".json": ModuleKind.JSON,
+    ".txt": ModuleKind.TEXT,
+    ".html": ModuleKind.TEXT,
+    ".sql": ModuleKind.TEXT,
+    ".bin": ModuleKind.DATA,
+    ".wasm": ModuleKind.WASM,
+}
+
+
 class ScriptFormat(StrEnum):
     """AUTO lets the engine decide: no import and no export means a service-worker script."""
 

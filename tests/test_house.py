@@ -66,7 +66,7 @@ BACKENDS = [
     ROOT / "atoll/bindings/cron/sqlite.py",
 ]
 OP_IN_PYTHON = re.compile(r'@op\("([^"]+)"')
-OP_IN_JS = re.compile(r'defineOp\("([^"]+)"\)')
+OP_IN_JS = re.compile(r'defineOp\("([\w.]+)"[,)]')
 
 
 def sources(*rooms: str, suffixes: tuple[str, ...] = SOURCES) -> Iterator[Path]:
@@ -153,7 +153,7 @@ def test_the_architecture_is_a_map_and_names_every_decision() -> None:
     assert len(text.splitlines()) <= 200, "move reasons to a file in docs/decisions"
     decisions = sorted((ROOT / "docs/decisions").glob("*.md"))
     numbers = [int(path.name[:4]) for path in decisions]
-    assert numbers == list(range(1, len(numbers) + 1))
+    assert len(set(numbers)) == len(numbers), "two decisions have one number"
     for path in decisions:
         page = path.read_text("utf-8")
         assert f"(docs/decisions/{path.name})" in text, f"name {path.name} in ARCHITECTURE.md"

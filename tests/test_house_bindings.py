@@ -19,8 +19,8 @@ BINDINGS = ROOT / "atoll/bindings"
 ORDINARY = {"triggers", "services", "queues", "crons", "assets"}
 
 
-# The name of a field that every schema folder has too.
-ELSEWHERE = {"migrations"}
+# Words that mean something else elsewhere: every schema folder has migrations, and every module has exports.
+ELSEWHERE = {"migrations", "exports"}
 
 
 def names_of(manifest: Manifest) -> set[str]:

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from atoll.embed import ApiRefused, Atoll
+from atoll.project.flags import flags
 
 TARGET = Path(__file__).resolve().parent.parent / "atoll" / "project" / "platform.gen.json"
-LONG_AGO = "2021-01-01"  # a date at which Node's globals still need a flag
-COMPATIBILITY = Path(__file__).resolve().parent.parent / "web" / "worker" / "compatibility.js"
+DATE = "2026-11-01"  # what a worker of today has
 MODULE = re.compile(r"\b(?:node|cloudflare|atoll):[\w/]+")
 
 GLOBALS = """
@@ -54,23 +54,22 @@ export default { fetch() {
 async def described() -> dict[str, Any]:
     """The globals and modules that a real engine reports."""
     async with Atoll() as atoll:
-        plain = await _answer(atoll, GLOBALS)
+        plain = await _answer(atoll, GLOBALS, "no_nodejs_compat", "no_nodejs_compat_v2")
         node = await _answer(atoll, GLOBALS, "nodejs_compat")
         names = await _module_names(atoll)
         imports = "".join(f'import * as m{i} from "{name}";' for i, name in enumerate(names))
         table = ", ".join(f'"{name}": m{i}' for i, name in enumerate(names))
         modules = await _answer(atoll, EXPORTS % (imports, table), "nodejs_compat")
-    since = re.findall(r'nodejs_compat: "([0-9-]+)"', COMPATIBILITY.read_text("utf-8"))
     return {
         "globals": plain,
         "node_globals": sorted(set(node) - set(plain)),
-        "node_globals_since": since[0],
+        "node_globals_since": flags()["nodejs_compat"].since,
         "modules": modules,
     }
 
 
 async def _answer(atoll: Atoll, script: str, *flags: str) -> Any:
-    worker = await atoll.deploy("probe", script, compatibility_date=LONG_AGO, compatibility_flags=list(flags))
+    worker = await atoll.deploy("probe", script, compatibility_date=DATE, compatibility_flags=list(flags))
     return (await worker.fetch()).json()
 
 

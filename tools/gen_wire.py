@@ -1,7 +1,8 @@
-"""Writes the wire of three languages from protocol/wire.toml, and the bounds that both halves of a binding check.
+"""Writes the wire of three languages from protocol/wire.toml, the bounds that
+both halves of a binding check, and what follows from the compatibility flags.
 
-    python tools/gen_wire.py           writes the files
-    python tools/gen_wire.py --check   fails if a file on disk differs from the output
+    python -m tools.gen_wire           writes the files
+    python -m tools.gen_wire --check   fails if a file on disk differs from the output
 
 The generated files are committed, so that readers and linters find them. tests/test_house.py checks that they are
 fresh.
@@ -14,6 +15,8 @@ import sys
 import tomllib
 from pathlib import Path
 from typing import Any
+
+from tools import gen_flags
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "protocol" / "wire.toml"
@@ -169,11 +172,15 @@ def outputs() -> dict[Path, str]:
     of_bindings: dict[Path, str] = {}
     for source in sorted((ROOT / "atoll" / "bindings").glob("*/bounds.toml")):
         of_bindings |= bounds(source)
-    return of_bindings | {
-        ROOT / "atoll" / "wire" / "generated.py": python(wire),
-        ROOT / "engine" / "src" / "link" / "wire.gen.h": cpp(wire),
-        ROOT / "web" / "internal" / "wire.gen.js": javascript(wire),
-    }
+    return (
+        of_bindings
+        | gen_flags.outputs()
+        | {
+            ROOT / "atoll" / "wire" / "generated.py": python(wire),
+            ROOT / "engine" / "src" / "link" / "wire.gen.h": cpp(wire),
+            ROOT / "web" / "internal" / "wire.gen.js": javascript(wire),
+        }
+    )
 
 
 def main() -> int:

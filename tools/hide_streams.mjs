@@ -5,6 +5,7 @@
 // to everything that lists, copies or proxies an object. V8 does not look up private symbols on prototypes, so six methods of
 // controllers, which the standard calls [[PullSteps]] and so on, use symbols of the language.
 import { readFile } from "node:fs/promises";
+import { PATCH_HELPERS, patchStreams } from "./stream_patches.mjs";
 
 // Properties that the library sets on objects that workers hold.
 const INTERNALS = `
@@ -22,7 +23,11 @@ const INTERNALS = `
 `.trim().split(/\s+/);
 
 // Those of them that the platform itself reads.
-const EXPORTED = ["_disturbed", "_readable", "_readableStreamController", "_state", "_writable"];
+const EXPORTED = [
+  "_associatedReadableByteStreamController", "_controlledReadableByteStream", "_disturbed", "_inFlightWriteRequest",
+  "_ownerWritableStream", "_pendingPullIntos", "_queue", "_queueTotalSize", "_readable", "_readableStreamController", "_state",
+  "_writable", "_writableStreamController", "_writeRequests", "_writer",
+];
 
 const ANY = INTERNALS.toSorted((a, b) => b.length - a.length).join("|");
 // Every isolate holds the source, so the variables for the symbols have short names.
@@ -45,7 +50,7 @@ function withoutPrototype(source) {
 }
 
 function hide(source, nativeModule) {
-  const shown = writeLater(withoutPrototype(source))
+  const shown = patchStreams(writeLater(withoutPrototype(source)))
     .replace(new RegExp(`\\.(${ANY})\\b`, "g"), (_, name) => `[${symbolOf(name)}]`)
     .replace(new RegExp(`"(${ANY})"`, "g"), (_, name) => symbolOf(name))
     .replace(new RegExp(`([{,])(${ANY}):`, "g"), (_, before, name) => `${before}[${symbolOf(name)}]:`);
@@ -63,6 +68,7 @@ function hide(source, nativeModule) {
     const $private = $native.privateSymbol;
     const ${symbols};
     const $none = Object.freeze({ __proto__: null });
+    ${PATCH_HELPERS}
     ${shown}
     export const internals = { ${EXPORTED.map((name) => `${name}: ${symbolOf(name)}`).join(", ")} };
     export { ${read} as readerRead };

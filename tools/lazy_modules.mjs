@@ -15,17 +15,18 @@ const LAZY = [
   /^node\/(?!modules\.js|globals\.js)\w+\.js$/,
   /^(console_format|console_table)\.js$/,
   /^crypto\/(?!(crypto|errors|idl|key|registry|subtle)\.js)\w+\.js$/,
-  /^dom\/(broadcast_channel|message_event|message_port|observable\w*|progress_event)\.js$/,
+  /^dom\/(broadcast_channel|cloned_errors|message_event|message_port|observable\w*|progress_event)\.js$/,
   /^encoding\/(bytes_text|labels|text_streams)\.js$/,
   /^fetch\/(content_coding|event_source|event_stream|integrity)\.js$/,
   /^file\/(file_reader|multipart|object_url)\.js$/,
+  /^html\/\w+\.js$/,
   /^streams\/(compression|gated|identity|transfer)\.js$/,
-  /^objects\/(gate|keys|limits|live|sql|state|storage)\.js$/,
+  /^objects\/(alarm_name|auto_response|gate|keys|life|limits|live|socket_api|sockets|sql|state|storage)\.js$/,
   /^internal\/inspect\w*\.js$/,
   /^sockets\/\w+\.js$/,
   /^rpc\/\w+\.js$/,
-  /^worker\/(cloudflare_workers|parcel|platform_parts|socket_port|thrown)\.js$/,
-  /^(performance_entries|performance_observer|url\/pattern\w*)\.js$/,
+  /^worker\/(cloudflare_global|cloudflare_workers|fixed_flags\.gen|parcel|platform_parts|socket_port|thrown)\.js$/,
+  /^(performance_entries|performance_observer|url\/(pattern\w*|ascii_hosts))\.js$/,
 ];
 
 // Workers have what readable-stream polyfills for browsers: it uses ours.

@@ -2,7 +2,7 @@
 import { Cache, caches, CacheStorage } from "#bindings/cache/cache.js";
 import { fetch } from "#bindings/fetch/fetch.js";
 import { AbortController, AbortSignal } from "./dom/abort.js";
-import { structuredClone } from "./dom/clone.js";
+import { setClonedErrors, structuredClone } from "./dom/clone.js";
 import { CustomEvent, ErrorEvent, Event, PromiseRejectionEvent } from "./dom/event.js";
 import { EventTarget, setObservables } from "./dom/event_target.js";
 import { DOMException, QuotaExceededError } from "./dom/exception.js";
@@ -27,8 +27,10 @@ import { Navigator, navigator } from "./navigator.js";
 import { Performance, performance } from "./performance.js";
 import { Scheduler, scheduler } from "./scheduler.js";
 import * as streams from "./streams/streams.js";
+import * as timerObjects from "./timer_objects.js";
 import * as timers from "./timers.js";
 import { URL, URLSearchParams } from "./url/url.js";
+import { isOn, whenFlagsAreSet } from "./worker/compatibility.js";
 
 // An interface object is not enumerable. https://webidl.spec.whatwg.org/#define-the-global-property-references
 function exposeInterface(scope, name, Class) {
@@ -121,6 +123,8 @@ function exposeStreams(scope) {
   // https://compression.spec.whatwg.org/
   exposeLazily("CompressionStream", () => lazy("streams/compression.js").CompressionStream);
   exposeLazily("DecompressionStream", () => lazy("streams/compression.js").DecompressionStream);
+  // https://developers.cloudflare.com/workers/runtime-apis/html-rewriter/
+  exposeLazily("HTMLRewriter", () => lazy("html/rewriter.js").HTMLRewriter);
   // https://developers.cloudflare.com/workers/runtime-apis/streams/transformstream/
   exposeLazily("FixedLengthStream", () => lazy("streams/identity.js").FixedLengthStream);
   exposeLazily("IdentityTransformStream", () => lazy("streams/identity.js").IdentityTransformStream);
@@ -153,6 +157,7 @@ function exposeEvents(scope) {
   // https://websockets.spec.whatwg.org/ and https://developers.cloudflare.com/workers/runtime-apis/websockets/
   exposeLazily("WebSocket", () => lazy("sockets/websocket.js").WebSocket);
   exposeLazily("WebSocketPair", () => lazy("sockets/websocket.js").WebSocketPair);
+  exposeLazily("WebSocketRequestResponsePair", () => lazy("objects/auto_response.js").WebSocketRequestResponsePair);
   // https://websockets.spec.whatwg.org/#the-closeevent-interface
   exposeLazily("CloseEvent", () => lazy("dom/message_event.js").CloseEvent);
   // https://html.spec.whatwg.org/multipage/webappapis.html#runtime-script-errors
@@ -164,15 +169,29 @@ function exposeEvents(scope) {
   exposeInterface(scope, "FetchEvent", FetchEvent);
 }
 
+let hasTimerObjects = false;
+whenFlagsAreSet(() => {
+  hasTimerObjects = isOn("enable_nodejs_global_timers");
+});
+
+/** A function that returns a number, as on the web, or an object, as in Node. */
+function exposeTimer(name) {
+  const asNumber = timers[name];
+  const asObject = timerObjects[name];
+  const operation = (...args) => (hasTimerObjects ? asObject(...args) : asNumber(...args));
+  Object.defineProperty(operation, "length", { value: asNumber.length });
+  exposeOperation(name, operation);
+}
+
 function exposeTimers(scope) {
   // https://html.spec.whatwg.org/multipage/timers-and-user-prompts.html
-  exposeOperation("setTimeout", timers.setTimeout);
+  exposeTimer("setTimeout");
   exposeOperation("clearTimeout", timers.clearTimeout);
-  exposeOperation("setInterval", timers.setInterval);
+  exposeTimer("setInterval");
   exposeOperation("clearInterval", timers.clearInterval);
   exposeOperation("queueMicrotask", timers.queueMicrotask);
   // https://nodejs.org/api/timers.html#setimmediatecallback-args
-  exposeOperation("setImmediate", timers.setImmediate);
+  exposeTimer("setImmediate");
   exposeOperation("clearImmediate", timers.clearImmediate);
   // https://wicg.github.io/scheduling-apis/#scheduler
   exposeInterface(scope, "Scheduler", Scheduler);
@@ -237,6 +256,7 @@ export function installGlobals(scope) {
   exposeOperation("btoa", btoa);
 
   // https://html.spec.whatwg.org/multipage/structured-data.html#structured-cloning
+  setClonedErrors(() => lazy("dom/cloned_errors.js"));
   exposeOperation("structuredClone", structuredClone);
 
   // https://w3c.github.io/webcrypto/#Crypto-interface
@@ -258,6 +278,9 @@ export function installGlobals(scope) {
   // https://html.spec.whatwg.org/multipage/system-state.html#the-navigator-object
   exposeInterface(scope, "Navigator", Navigator);
   exposeAttribute("navigator", navigator);
+
+  // https://developers.cloudflare.com/workers/configuration/compatibility-flags/
+  exposeLazily("Cloudflare", () => lazy("worker/cloudflare_global.js").cloudflare);
 
   // https://console.spec.whatwg.org/#console-namespace
   exposeInterface(scope, "console", console);

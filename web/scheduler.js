@@ -1,8 +1,8 @@
 // https://wicg.github.io/scheduling-apis/#scheduler: only the part that every runtime has.
 import { addAbortAlgorithm, isAbortSignal, removeAbortAlgorithm } from "./dom/abort.js";
 import { defineInterface } from "./internal/platform.js";
-import { illegalConstructor, requireArguments, toDictionary, toEnforcedRange } from "./internal/webidl.js";
-import { clearTimeout, startTimer } from "./timers.js";
+import { illegalConstructor, requireArguments, toDictionary } from "./internal/webidl.js";
+import { clearTimeout, startTimer, toDelay } from "./timers.js";
 
 const INTERNAL = Symbol("made by the platform");
 
@@ -18,7 +18,7 @@ export class Scheduler {
     return new Promise((resolve, reject) => {
       this.#isScheduler;
       requireArguments(arguments.length, 1, "Scheduler.wait");
-      const milliseconds = toEnforcedRange(delay, "Scheduler.wait");
+      const milliseconds = toDelay(delay);
       const { signal } = toDictionary(options, "Scheduler.wait");
       if (signal !== undefined && !isAbortSignal(signal)) throw new TypeError("Scheduler.wait: signal is not an AbortSignal.");
       signal?.throwIfAborted();

@@ -2,7 +2,7 @@
 //
 // The engine keeps the time, this file keeps the callbacks. The engine gets an id (native.setTimer) and calls onTimer with it.
 import { reportException } from "./dom/report.js";
-import { callOf } from "./internal/async_context.js";
+import { callOf, inCall } from "./internal/async_context.js";
 import { native } from "./internal/native.js";
 import { currentScope, pass } from "./internal/scopes.js";
 import { requireArguments, toDOMString } from "./internal/webidl.js";
@@ -36,7 +36,7 @@ function toHandler(handler, where) {
 }
 
 // Negative delays become 0. Not converted to `long` of Web IDL, where 2 ** 31 would become negative: a timer never fires early.
-function toDelay(value) {
+export function toDelay(value) {
   const delay = Math.trunc(Number(value));
   return delay > 0 ? delay : 0;
 }
@@ -68,6 +68,14 @@ export function dropTimers(call) {
   for (const [id, timer] of timers) if (callOf(timer.context) === call) timers.delete(id);
 }
 
+/** Gives the timers of a call to the running call. */
+export function adoptTimers(from) {
+  const heir = callOf(native.getAsyncContext());
+  for (const [id, timer] of timers) {
+    if (callOf(timer.context) === from && native.adoptTimer(id)) timer.context = inCall(timer.context, heir);
+  }
+}
+
 /** A timer of the platform, in the async context of the caller. */
 export function startTimer(callback, delay) {
   return start(callback, [], delay, -1);
@@ -82,9 +90,9 @@ export function setTimeout(handler, timeout = 0, ...args) {
 /** https://html.spec.whatwg.org/multipage/timers-and-user-prompts.html#dom-setinterval */
 export function setInterval(handler, timeout = 0, ...args) {
   requireArguments(arguments.length, 1, "setInterval");
-  // At least 1 ms: an interval of 0 would leave no time for anything else.
-  const delay = Math.max(1, toDelay(timeout));
-  return start(toHandler(handler, "setInterval"), args, delay, delay);
+  // At least 1 ms between two calls: an interval of 0 would leave no time for anything else.
+  const delay = toDelay(timeout);
+  return start(toHandler(handler, "setInterval"), args, delay, Math.max(1, delay));
 }
 
 /** Node's setImmediate: runs after the current turn. */

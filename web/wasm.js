@@ -21,6 +21,7 @@ async function bytesOf(source, where) {
 
 const { construct } = Reflect;
 let waits = false;
+let Instance = null; // as V8 made it
 const MEMBERS = ["address", "index", "initial", "minimum"];
 const isObject = (value) => (typeof value === "object" && value !== null) || typeof value === "function";
 
@@ -66,6 +67,13 @@ function weighed(instance, module) {
   return instance;
 }
 
+/** An instance of the HTML parser, independent of what a worker does to WebAssembly. */
+export function instantiateParser(module, imports) {
+  const instance = new Instance(module, imports);
+  native.weighParser(instance);
+  return instance.exports;
+}
+
 /** https://webassembly.github.io/spec/js-api/#modules */
 function makeModule(Original, given, newTarget, CompileError) {
   if (!isBufferSource(given[0])) return construct(Original, given, newTarget);
@@ -89,6 +97,7 @@ export function tameWebAssembly() {
   if (waits || !("WebAssembly" in globalThis)) return; // WebAssembly does not exist while the snapshot is made
   waits = true;
   const { WebAssembly } = globalThis;
+  Instance = WebAssembly.Instance;
   delete WebAssembly.Module.prototype.constructor; // otherwise an imported module would give access to it
   native.defineLazyGlobal("WebAssembly", () => tame(WebAssembly));
 }

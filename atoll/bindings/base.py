@@ -143,6 +143,10 @@ class Binding:
         """What the JavaScript half must know besides the name of the binding: JSON that the worker may see."""
         return None
 
+    def own_facts(self, version: Version) -> Mapping[str, Any] | None:
+        """The same for workers without a binding of this kind. Sent with every load: keep it small."""
+        return None
+
     async def prepare(self, tenant: str, resource: str) -> None:
         """Create the resource of a grant if it does not exist. Called before a version with this grant is deployed."""
 

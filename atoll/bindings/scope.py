@@ -50,6 +50,9 @@ class ResponseBody(Protocol):
     def takes_file(self, size: int) -> bool:
         """Whether the kernel can send the next `size` bytes to the client from a file."""
 
+    def hand_over(self, socket: object) -> bool:
+        """The response is this WebSocket of another worker's object. False: the call is over."""
+
     async def send_file(self, file: int, span: tuple[int, int], threads: ThreadPoolExecutor) -> bool:
         """Have the kernel send a part of an open file, and close it. False as for `send`; OSError if it cannot be read.
 
@@ -94,6 +97,7 @@ class CallScope:
         "is_over",
         "line",
         "messages",
+        "object_key",
         "ops",
         "origin",
         "others",
@@ -121,6 +125,7 @@ class CallScope:
         self.external = 0  # subrequests so far: fetches
         self.internal = 0  # and ops of bindings
         self.messages = 0  # messages received, if the call is a WebSocket: each brings its own budget
+        self.object_key: object = None  # the Durable Object that is called (objects/store.py)
         self.caller: CallScope | None = None  # of the caller through a service binding: its budget counts too
         self.session: object = None  # the RPC session through which this call was made (bindings/rpc)
         self.origin: object = None  # the call whose scope this is (engine/calls/call.py)

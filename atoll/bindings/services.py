@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, NamedTuple, Protocol
 
 from msgspec import Struct, field
 
 from atoll.asset_files.store import AssetStore
 from atoll.bindings.events import Events
+from atoll.bindings.passes import Passes
 from atoll.bindings.scope import CallScope
 from atoll.config import Settings
 from atoll.db.sqlite import Database
@@ -55,6 +56,11 @@ class InnerRequest(NamedTuple):
     session: object = None  # the RPC session of a method call (bindings/rpc)
     way: ServiceWay | None = None  # if later calls like this one may go without Python
 
+    @property
+    def reader(self) -> str:
+        """The tenant that reads the response."""
+        return (self.within.version if self.within is not None else self.version).tenant
+
 
 class InnerResponse(NamedTuple):
     """The response of a worker: `head` is that of a RESPONSE frame. Both fields come from an engine: check them."""
@@ -91,6 +97,13 @@ class InnerCall(Protocol):
 
     def hear(self, messages: int) -> None:
         """Announce the number of WebSocket messages in the next write."""
+
+    @property
+    def is_held(self) -> bool:
+        """Whether it became a WebSocket that outlives the call."""
+
+    def release(self) -> object | None:
+        """Such a socket, to be passed on. This call is closed then."""
 
     def leave(self, last: bytes, seconds: float) -> None:
         """Send the last piece of the request body without waiting. The response is dropped; the call ends by itself."""
@@ -138,11 +151,15 @@ class Objects(Protocol):
     def counts(self) -> dict[str, int]:
         """What happened to objects, for metrics."""
 
-    def update(self, version: Version) -> None:
-        """This version of its worker is active: objects that run other code are reset."""
+    def update(self, version: Version, moved: Collection[str] = ()) -> None:
+        """This version of its worker is active: objects that run other code are reset, and those in namespaces that
+        were moved to another worker."""
 
     async def delete(self, key: ObjectKey) -> None:
         """Delete what an object stored. If it is in use, its calls fail."""
+
+    async def restore(self, key: ObjectKey, bookmark: str) -> str:
+        """Take an object back to a bookmark. Its calls fail. Returns the bookmark that undoes it."""
 
     async def delete_namespace(self, namespace: str) -> None: ...
 
@@ -189,3 +206,4 @@ class Services(Struct, frozen=True):
     holdings: Holdings = field(default_factory=Holdings)
     files: AssetStore | None = None  # of static assets; None: the binding makes its own
     objects: Objects | None = None  # None: the node has no engines
+    passes: Passes = field(default_factory=Passes)

@@ -78,7 +78,7 @@ class WantedProject(NamedTuple):
         from atoll.project.model import ProjectError
         from atoll.project.read import read_project
 
-        project = read_project(self.path, self.environment, config=self.config, for_dev=for_dev)
+        project = read_project(self.path, self.environment, config=self.config, for_dev=for_dev, as_built=True)
         project.name = self.named(project.name)
         project.root = self.root
         project.vars |= self.given_variables()

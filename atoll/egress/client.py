@@ -10,6 +10,7 @@ limit the pool. Redirects, cookies and content encodings are handled elsewhere.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -245,15 +246,8 @@ class HttpClient:
         return None
 
     async def _open(self, version: Version, target: Origin, pool: ConnectionPool) -> ServerConnection:
-        tenant = self._tenants.get(version.tenant)
-        if tenant is None:
-            tenant = self._tenants[version.tenant] = TenantConnections(version.tenant)
-        if tenant.open >= self._per_tenant or tenant.waiters:
-            await self._turn(tenant)
-        else:
-            tenant.open += 1
+        tenant = await self._enter(version.tenant)
         pool.open += 1
-        self.stats.open += 1
         try:
             _, connection = await self._gate.connect(
                 version,
@@ -272,6 +266,28 @@ class HttpClient:
             raise NetworkError(f"{target} closed the connection at once")
         connection.tenant, connection.pool = tenant, pool
         return connection
+
+    async def _enter(self, name: str) -> TenantConnections:
+        """Count one more connection of a tenant, once it may have one more."""
+        tenant = self._tenants.get(name)
+        if tenant is None:
+            tenant = self._tenants[name] = TenantConnections(name)
+        if tenant.open >= self._per_tenant or tenant.waiters:
+            await self._turn(tenant)
+        else:
+            tenant.open += 1
+        self.stats.open += 1
+        return tenant
+
+    async def take_place(self, name: str) -> Callable[[], None]:
+        """Count a connection of a tenant that is not the client's own. Call the result once it is closed."""
+        tenant = await self._enter(name)
+
+        def release() -> None:
+            self.stats.open -= 1
+            self._gone(tenant)
+
+        return release
 
     async def _turn(self, tenant: TenantConnections) -> None:
         """Wait until the tenant may open one more connection, and count it. First come, first served."""

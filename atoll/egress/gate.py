@@ -11,8 +11,9 @@ import ipaddress
 import os
 import socket
 import ssl
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import TypeVar
 
@@ -20,6 +21,7 @@ from atoll.config import Settings
 from atoll.egress.addresses import Address, is_own, refusal
 from atoll.egress.race import race
 from atoll.egress.rules import EgressRule, Policy, names, parse_rules
+from atoll.egress.tls_ends import allow_half_close
 from atoll.errors import AddressRefused, HostRefused, NetworkError, StartError
 from atoll.workers import EgressRules, Version
 
@@ -90,6 +92,29 @@ class EgressGate:
         if kind:
             raise AddressRefused(f"error 1024: {_shown(host, address)} may not be reached: it is {kind}" + self.advice)
 
+    def opens_port(self, host: str, port: int) -> bool:
+        """Whether `egress_allow` names this host with this very port."""
+        rules = [rule for rule in self._internal if rule.port == port]
+        try:
+            return names(rules, host, ipaddress.ip_address(host.strip("[]")), port)
+        except ValueError:
+            return any(rule.names_host(host, port) for rule in rules)
+
+    async def lookup(self, version: Version, host: str) -> list[Address]:
+        """The addresses of a host, without those that a worker may not know. Raises NetworkError."""
+        found = await self._resolve(version.tenant, host)
+        return [address for address in found[:MAX_ADDRESSES] if self.may_see(host, str(address))]
+
+    def may_ask_for(self, version: Version, host: str) -> bool:
+        """Whether no rule closes a host on all ports."""
+        return not any(policy.hides(host) for policy in self._policies(version))
+
+    def may_see(self, host: str, text: str) -> bool:
+        """Whether an address is public, or `egress_allow` names it or its host on some port."""
+        address = ipaddress.ip_address(text)
+        rules = self._internal
+        return any(names((rule,), host, address, rule.port or 0) for rule in rules) or not refusal(address)
+
     def _policies(self, version: Version) -> tuple[Policy, ...]:
         tenant, worker = self.rules_of(version)
         policies: tuple[Policy, ...] = (self._node,)
@@ -102,24 +127,52 @@ class EgressGate:
     # --- connecting ---
 
     async def connect(
-        self, version: Version, host: str, port: int, *, tls: bool, protocol: Callable[[], P]
+        self,
+        version: Version,
+        host: str,
+        port: int,
+        *,
+        tls: bool,
+        protocol: Callable[[], P],
+        context: ssl.SSLContext | None = None,
+        server_name: str = "",
     ) -> tuple[asyncio.Transport, P]:
-        """Connect to a host for a worker. Raises HostRefused, AddressRefused or NetworkError."""
+        """Connect to a host for a worker. Raises HostRefused, AddressRefused or NetworkError.
+
+        The server's certificate must be for `server_name`, by default the host, and satisfy `context`, by default that
+        of the node.
+        """
         self.check_host(version, host, port)
-        where = f"{host}:{port}"
+        async with self._in_words(f"{host}:{port}"):
+            connected = await self._socket(version, host, port)
+            try:
+                return await asyncio.get_running_loop().create_connection(
+                    protocol,
+                    sock=connected,
+                    ssl=(context or self.tls) if tls else None,
+                    server_hostname=_certified(server_name or host) if tls else None,
+                )
+            except BaseException:
+                connected.close()
+                raise
+
+    async def start_tls(
+        self, transport: asyncio.Transport, protocol: asyncio.BaseProtocol, host: str, context: ssl.SSLContext | None
+    ) -> asyncio.Transport:
+        """Begin TLS on a connection. The server's certificate must be for `host`. Raises NetworkError."""
+        async with self._in_words(host):
+            loop = asyncio.get_running_loop()
+            secured = await loop.start_tls(transport, protocol, context or self.tls, server_hostname=_certified(host))
+            if secured is None:
+                raise ConnectionResetError
+            return secured
+
+    @asynccontextmanager
+    async def _in_words(self, where: str) -> AsyncIterator[None]:
+        """Limits the time to connect, and turns what may go wrong into a NetworkError."""
         try:
             async with asyncio.timeout(self._connect_seconds):
-                connected = await self._socket(version, host, port)
-                try:
-                    return await asyncio.get_running_loop().create_connection(
-                        protocol,
-                        sock=connected,
-                        ssl=self.tls if tls else None,
-                        server_hostname=host.strip("[]").removesuffix(".") if tls else None,  # as in certificates
-                    )
-                except BaseException:
-                    connected.close()
-                    raise
+                yield
         except TimeoutError:
             raise NetworkError(f"no connection to {where} within {self._connect_seconds:g} s") from None
         except ssl.SSLCertVerificationError as error:
@@ -183,6 +236,11 @@ async def open_socket(address: Address, port: int) -> socket.socket:
     return found
 
 
+def _certified(host: str) -> str:
+    """A host as certificates name it."""
+    return host.strip("[]").removesuffix(".")
+
+
 def own_ports(settings: Settings) -> frozenset[int]:
     """The ports on which this node listens."""
     return frozenset({settings.port, settings.https_port} - {0})
@@ -229,7 +287,7 @@ def _rules(setting: str, texts: tuple[str, ...]) -> tuple[EgressRule, ...]:
 
 def _trust(ca_file: str) -> ssl.SSLContext:
     """A context with the system's root certificates, and those of `ca_file`."""
-    context = ssl.create_default_context()
+    context = allow_half_close(ssl.create_default_context())
     if ca_file:
         try:
             context.load_verify_locations(ca_file)

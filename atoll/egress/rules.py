@@ -102,6 +102,13 @@ class Policy(Struct, frozen=True):
             return ""  # decided by the address later
         return f"it is not in the allow list of {self.whose}"
 
+    def hides(self, host: str) -> bool:
+        """Whether a host is refused on every port, whatever its address is."""
+        if any(rule.port is None and rule.names_host(host, 0) for rule in self.deny):
+            return True
+        opened = (rule.network is not None or rule.names_host(host, rule.port or 0) for rule in self.allow)
+        return bool(self.allow) and not any(opened)
+
     def refuse_address(self, host: str, address: Address, port: int) -> str:
         for rule in self.deny:
             if rule.names_address(address, port):

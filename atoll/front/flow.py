@@ -30,6 +30,12 @@ class BodySink(Protocol):
     def send_body(self, chunk: bytes, ended: bool) -> None: ...
 
 
+class SocketSink(Protocol):
+    """The half of a call that takes messages."""
+
+    def send_body(self, chunk: bytes, ended: bool) -> None: ...
+
+
 class Granter(Protocol):
     """The half of a call that receives credit for response bodies."""
 
@@ -95,11 +101,11 @@ class ClientUpload:
 class Messages:
     """WebSocket messages on their way to a call. Long messages are cut when they are sent, without a copy before."""
 
-    __slots__ = ("_at", "_waiting", "call", "credit", "is_complete", "size")
+    __slots__ = ("_at", "_waiting", "call", "credit", "is_complete", "size", "window")
 
-    def __init__(self, call: BodySink) -> None:
+    def __init__(self, call: SocketSink, window: int = WINDOW) -> None:
         self.call = call
-        self.credit = WINDOW
+        self.credit = self.window = window
         self.size = 0  # bytes that wait
         self.is_complete = False  # no message follows the waiting ones
         self._waiting: deque[bytes | bytearray] = deque()
@@ -112,7 +118,7 @@ class Messages:
     @property
     def held(self) -> int:
         """Bytes that wait here or are in flight to the worker."""
-        return self.size + WINDOW - self.credit
+        return self.size + self.window - self.credit
 
     def take(self, found: list[bytes | bytearray], ended: bool) -> None:
         """Queue messages. All but the last are short."""
@@ -127,7 +133,7 @@ class Messages:
         self.send()
 
     def add_credit(self, amount: int) -> None:
-        self.credit = min(self.credit + max(amount, 0), WINDOW)
+        self.credit = min(self.credit + max(amount, 0), self.window)
         if self.size:
             self.send()
 

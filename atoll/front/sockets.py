@@ -19,6 +19,7 @@ from websockets.exceptions import InvalidHeader, NegotiationError
 from websockets.extensions.permessage_deflate import ServerPerMessageDeflateFactory
 from websockets.headers import build_extension, parse_extension
 
+from atoll.engine.calls.call import HandedSocket, SocketCall
 from atoll.errors import Failure
 from atoll.front.exchange import OVER, WAITING, ClientExchange
 from atoll.front.flow import ClientDownload, Messages
@@ -101,16 +102,17 @@ class SocketExchange(ClientExchange):
         self.socket: Socket | None = None
 
     def on_response(self, status: int, head: bytes, body: bytes, ended: bool) -> None:
-        if status != 101 or ended or self.state != WAITING or self.connection.is_lost:
+        handed: HandedSocket | None = getattr(self.call, "handed", None)  # not every call is that of a worker
+        if status != 101 or (ended and handed is None) or self.state != WAITING or self.connection.is_lost:
             super().on_response(status, head, body, ended)
             return
         try:
-            self._switch(head)
+            self._switch(head, handed)
         except BadResponse as error:
             self.reject(error)
 
-    def _switch(self, block: bytes) -> None:
-        """Answer with 101 and hand the connection over."""
+    def _switch(self, block: bytes, handed: HandedSocket | None) -> None:
+        """Answer with 101 and hand the connection over. `handed` takes the place of the call, which is over."""
         block, _ = check_block(block, self.shared.base)
         lines = [line for line in block.split(b"\r\n") if line and line.split(b":")[0].lower() not in OURS]
         accept = base64.b64encode(hashlib.sha1(self.key + GUID, usedforsecurity=False).digest())
@@ -128,13 +130,15 @@ class SocketExchange(ClientExchange):
         shared.flush()
         self.state = OVER
         early = bytes(connection.buffer)
-        self.socket = Socket(self, Codec(False, theirs, ours))
+        self.socket = Socket(self, Codec(False, theirs, ours), handed)
         # From here on the transport belongs to the Socket.
         connection.is_lost = connection.is_closing = connection.is_busy = True
         connection.exchange = None
         shared.connections.add(self.socket)
         shared.forget(connection)
         connection.transport.set_protocol(self.socket)
+        if handed is not None:
+            handed.adopt(self.socket)
         if early:
             self.socket.data_received(early)
 
@@ -152,7 +156,7 @@ class SocketExchange(ClientExchange):
 
     def on_upload_credit(self, amount: int) -> None:
         if self.socket is not None:
-            self.socket.on_credit(amount)
+            self.socket.on_upload_credit(amount)
 
     def on_upload_stop(self) -> None: ...  # the worker's end is closed; the call drops further messages
 
@@ -178,14 +182,15 @@ class Socket(asyncio.Protocol):
         "upload",
     )
 
-    def __init__(self, exchange: SocketExchange, codec: Codec) -> None:
+    def __init__(self, exchange: SocketExchange, codec: Codec, handed: HandedSocket | None) -> None:
         assert exchange.call is not None and exchange.version is not None
         self.shared = exchange.shared
         self.tenant = exchange.version.tenant
         self.transport = exchange.connection.transport
-        self.call = exchange.call
+        self.call: SocketCall = handed if handed is not None else exchange.call
         self.codec = codec
-        self.upload = Messages(self.call)
+        self.upload = Messages(self.call, WINDOW if handed is None else handed.window)
+        codec.is_manual = handed is not None and handed.is_manual
         self.download = ClientDownload(self.call, False, self.shared.holdings, self.tenant)
         self.unread = 0  # bytes that a client which does not read holds
         self.is_lost = False
@@ -322,7 +327,17 @@ class Socket(asyncio.Protocol):
         else:
             self.download.sent(len(chunk))
 
-    def on_credit(self, amount: int) -> None:
+    def on_response(self, status: int, head: bytes, body: bytes, ended: bool) -> None: ...  # it has come
+
+    def on_upload_stop(self) -> None: ...
+
+    def on_failure(self, failure: Failure) -> None:
+        """Of a socket that outlives its call: the object did not answer the client's close."""
+        self.is_over = True
+        if not self.is_lost:
+            self.cut()
+
+    def on_upload_credit(self, amount: int) -> None:
         self.upload.add_credit(amount)
         if not self.is_lost:
             self._note()

@@ -13,7 +13,11 @@ COMMIT = 1  # pages of an object, and its alarm
 CLEAR_ALARM = 2  # the alarm that the commit `sequence` set is deleted, if no later commit changed it
 DELETE = 3  # everything of an object; its next commit has the number 1
 DELETE_NAMESPACE = 4  # everything of a namespace; `key.id` is empty
-KINDS = (COMMIT, CLEAR_ALARM, DELETE, DELETE_NAMESPACE)
+RESTORE = 5  # before it is opened again the object goes back to its commit `sequence`, or stays as it is: NO_RESTORE
+KINDS = (COMMIT, CLEAR_ALARM, DELETE, DELETE_NAMESPACE, RESTORE)
+NO_RESTORE = (1 << 64) - 1
+# A restore is one or more commits. Their object is opened by nobody before the last one is durable.
+NO_PART, PART, LAST_PART = 0, 1, 2
 
 
 class Chain:
@@ -31,6 +35,7 @@ class Record:
     __slots__ = (
         "alarm",
         "alarm_ms",
+        "at_ms",
         "chain",
         "contents",
         "crc",
@@ -42,6 +47,7 @@ class Record:
         "numbers",
         "offset",
         "pages",
+        "part",
         "segment",
         "sequence",
     )
@@ -64,7 +70,9 @@ class Record:
         self.numbers = numbers  # kept when it is durable: it says what is at `offset`
         self.contents = contents  # let go when it is durable
         self.alarm = alarm
-        self.alarm_ms = alarm_ms
+        self.alarm_ms = alarm_ms  # of a RESTORE, and of commits that restore: the last commit when it was asked for
+        self.at_ms = 0  # when it came; commits of one object are in the order of this time
+        self.part = NO_PART
         self.chain: Chain | None = None
         self.done: Done | None = None
         # Set by what makes it durable

@@ -84,14 +84,14 @@ class ObjectFiles:
         fd = _open_to_write(path, must_exist=base.pages > 0)
         try:
             _check(fd, base, records, path)
-            with self._segments() as segments:
+            with self.segments() as segments:
                 _apply(fd, base.pages, [record for record in records if record.kind == COMMIT], segments, path)
             return crc32(os.pread(fd, PAGE, 0))
         finally:
             os.close(fd)
 
     @contextmanager
-    def _segments(self) -> Iterator[Segments]:
+    def segments(self) -> Iterator[Segments]:
         segments = Segments(self._journal)
         try:
             yield segments

@@ -15,13 +15,17 @@ from atoll.objects.store import PAGE, Alarm, Damaged, ListedObject, NamespaceSiz
 
 STEP = 500  # rows deleted in one transaction
 
-COLUMNS = "namespace, id, sequence, pages, first_page, merged_group, alarm, alarm_sequence, damage"
+COLUMNS = (
+    "namespace, id, sequence, pages, first_page, merged_group, alarm, alarm_sequence, damage, at_ms, restore_to,"
+    " restore_asked"
+)
 GET = f"SELECT {COLUMNS} FROM objects WHERE namespace = ? AND id = ?"
-PUT = f"INSERT OR REPLACE INTO objects ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+PUT = f"INSERT OR REPLACE INTO objects ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 ALARMS = "SELECT alarm, namespace, id, alarm_sequence FROM objects WHERE alarm IS NOT NULL AND damage IS NULL"
 SIZES = "SELECT namespace, count(*) FILTER (WHERE pages > 0), sum(pages), max(merged_group) FROM objects GROUP BY 1"
 LIST = "SELECT id, pages FROM objects WHERE namespace = ? AND id > ? AND pages > 0 ORDER BY id LIMIT ?"
 DAMAGED = "SELECT namespace, id, damage FROM objects WHERE damage IS NOT NULL ORDER BY 1, 2"
+RESTORING = "SELECT namespace, id FROM objects WHERE restore_to IS NOT NULL"
 DELETE_SOME = (
     "DELETE FROM objects WHERE (namespace, id) IN"
     " (SELECT namespace, id FROM objects WHERE namespace = ? AND merged_group < ? LIMIT ?)"
@@ -38,6 +42,9 @@ class ObjectRow(NamedTuple):
     alarm: int | None = None
     alarm_sequence: int = 0
     damage: str | None = None
+    at_ms: int = 0
+    restore_to: int | None = None
+    restore_asked: int | None = None
 
 
 class Totals(NamedTuple):
@@ -78,6 +85,10 @@ class ObjectIndex:
     async def damaged(self) -> list[Damaged]:
         found = await self._database.search(lambda connection: connection.execute(DAMAGED).fetchall())
         return [Damaged(ObjectKey(str(namespace), str(id)), str(words)) for namespace, id, words in found]
+
+    async def restoring(self) -> list[ObjectKey]:
+        """Objects that go back before they are opened again."""
+        return await self._database.search(lambda connection: rows(connection, ObjectKey, RESTORING))
 
     async def close(self) -> None:
         await self._database.close()

@@ -3,6 +3,7 @@
 objects/index.db    what is in the files
 objects/files/      a file for each object (files.py)
 objects/journal/    commits that are not in the files yet (journal.py)
+objects/history.db  how to undo commits (history.py)
 objects/trash/      files of deleted namespaces, until they are removed
 """
 
@@ -11,8 +12,8 @@ from __future__ import annotations
 import asyncio
 import heapq
 import logging
-import os
 import shutil
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -20,9 +21,11 @@ from atoll.errors import StorageFailed
 from atoll.objects.durable import CLEAR_ALARM, COMMIT, DELETE, DELETE_NAMESPACE, Record
 from atoll.objects.faults import storage_failed
 from atoll.objects.files import ObjectFiles
+from atoll.objects.history import History, HistoryBounds
 from atoll.objects.index import ObjectIndex
 from atoll.objects.journal import MAX_JOURNAL, SEGMENT, Journal, sync_folder
 from atoll.objects.merger import Merger
+from atoll.objects.point_in_time import PointInTime
 from atoll.objects.recovery import Recovery, recover
 from atoll.objects.replay import replay
 from atoll.objects.store import (
@@ -54,6 +57,7 @@ CROWDED = 64 << 20  # bytes of commits under way
 MAX_HELD = 256 << 20
 TOO_MUCH = "too many commits of objects wait for the disk of this node"
 NOBODY = ObjectKey("", "")
+BOUNDS = HistoryBounds()
 
 
 class LocalObjects:
@@ -66,8 +70,10 @@ class LocalObjects:
         index: ObjectIndex,
         files: ObjectFiles,
         journal: Journal,
+        history: History,
         most_pages: int,
     ) -> None:
+        self._history = history
         self._index = index
         self._files = files
         self._table = recovery.table
@@ -76,7 +82,8 @@ class LocalObjects:
         self._most_pages = most_pages
         self.lost = recovery.lost  # not empty: why no object can be opened
         self._journal = journal
-        self._merger = Merger(data, self._table, index, files, journal)
+        self._merger = Merger(data, self._table, index, files, journal, history)
+        self.past = PointInTime(self._table, self._merger, history, files, self._trash, self._store)
         journal.on_full = self._merger.hurry
         self.on_merged: Callable[[ObjectKey, int], None] = lambda key, sequence: None
         self.on_alarms: Callable[[], None] = lambda: None
@@ -84,7 +91,13 @@ class LocalObjects:
 
     @classmethod
     async def start(
-        cls, data: Path, *, segment: int = SEGMENT, most: int = MAX_JOURNAL, most_pages: int = MAX_PAGES
+        cls,
+        data: Path,
+        *,
+        segment: int = SEGMENT,
+        most: int = MAX_JOURNAL,
+        most_pages: int = MAX_PAGES,
+        bounds: HistoryBounds = BOUNDS,
     ) -> LocalObjects:
         """Open what is stored in the data folder and replay the journal."""
         folder = data / FOLDER
@@ -94,13 +107,14 @@ class LocalObjects:
         index = ObjectIndex(folder / "index.db")
         try:
             recovery = await recover(index, replayed)
+            history = History(folder / "history.db", bounds)
         except BaseException:
             await index.close()
             raise
         store: LocalObjects
         replayed = replayed._replace(next_group=recovery.next_group)
         journal = Journal(folder / "journal", replayed, lambda batch: store._settle(batch), segment=segment, most=most)
-        store = cls(data, recovery, index, files, journal, most_pages)
+        store = cls(data, recovery, index, files, journal, history, most_pages)
         if not store.lost:
             await store._finish_deletions(recovery)
             store._merger.hurry()
@@ -111,6 +125,7 @@ class LocalObjects:
         await self._journal.close()
         await self._merger.close(merge=not self.lost)
         await self._index.close()
+        await self._history.close()
 
     # Objects in use
 
@@ -122,6 +137,8 @@ class LocalObjects:
                 raise ObjectDamaged(state.damage, str(self._files.path(key)))
             if state.is_deleted:
                 await self._remove_file(state)
+            if state.restore is not None:
+                await self.past.restore(state)
             try:
                 fd = await self._open_file(state)
             except OSError as error:
@@ -139,20 +156,11 @@ class LocalObjects:
         while True:
             row = state.row
             try:
-                return await self._open_once(state)
+                return await self._merger.open(state)
             except (OSError, ObjectDamaged):
                 if state.row is row:
                     raise
                 # Its records were merged while the job waited, and their segments may be gone: look again
-
-    async def _open_once(self, state: ObjectState) -> int:
-        job = (self._files.open, state.key, state.base, list(state.pending))
-        opening = asyncio.ensure_future(self._merger.in_file_thread(*job))
-        try:
-            return await asyncio.shield(opening)
-        except asyncio.CancelledError:
-            opening.add_done_callback(_close_descriptor)
-            raise
 
     def close(self, key: ObjectKey) -> None:
         state = self._table.get(key)
@@ -170,6 +178,7 @@ class LocalObjects:
         record = Record(COMMIT, key, commit.sequence, commit.pages, bytes(commit.numbers), commit.contents)
         record.alarm, record.alarm_ms = commit.alarm, commit.alarm_ms
         record.chain, record.done = state.chain, done
+        record.at_ms = state.queued_ms = max(int(time.time() * 1000), state.queued_ms)
         if self.held + record.size > MAX_HELD:
             record.refuse(StorageFailed(TOO_MUCH))
         elif state.damage is not None:
@@ -259,10 +268,11 @@ class LocalObjects:
         self._table.release_segment(record)
 
     async def list_objects(self, namespace: str, cursor: str, limit: int) -> list[ListedObject]:
+        new = set(self._table.unlisted.get(namespace, ()))  # before the index is searched: a merge moves them there
         found = {each.id: each for each in await self._index.list_objects(namespace, cursor, limit)}
-        new = set(self._table.unlisted.get(namespace, ()))
         for id in await asyncio.to_thread(_smallest, new, cursor, limit):
-            found[id] = ListedObject(id, 0)
+            if id not in found:
+                found[id] = ListedObject(id, self._index.get(ObjectKey(namespace, id)).pages * PAGE)
         ids = sorted(found)[:limit]
         return [self._as_it_is(namespace, found[id]) for id in ids]
 
@@ -299,6 +309,7 @@ class LocalObjects:
                 await self._merger.in_file_thread(self._files.delete, state.key)
             except OSError as error:
                 raise storage_failed(error, self._files.path(state.key)) from None
+            await self._history.delete(state.key)
             await self._index.delete(state.key)
             self._table.deleted(state)
 
@@ -309,6 +320,7 @@ class LocalObjects:
                 await self._merger.in_file_thread(_move_away, folder, self._trash / f"{group:x}")
             except OSError as error:
                 raise storage_failed(error, folder) from None
+            await self._history.delete_namespace(namespace)
             await self._index.delete_namespace(namespace, group)
             self._table.namespace_deleted(namespace)
         await asyncio.to_thread(shutil.rmtree, self._trash / f"{group:x}", ignore_errors=True)
@@ -352,11 +364,6 @@ def _resolve(stored: asyncio.Future[None], error: Exception | None) -> None:
         stored.set_result(None)
     else:
         stored.set_exception(error)
-
-
-def _close_descriptor(opening: asyncio.Future[int]) -> None:
-    if not opening.cancelled() and opening.exception() is None:
-        os.close(opening.result())
 
 
 def _make_folders(folder: Path) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -19,8 +20,10 @@ from atoll.errors import StorageFailed
 from atoll.objects.durable import Record
 from atoll.objects.faults import storage_failed
 from atoll.objects.files import Base, ObjectFiles
+from atoll.objects.history import History
 from atoll.objects.index import ObjectIndex, ObjectRow
 from atoll.objects.journal import Journal
+from atoll.objects.keeping import HistoryKeeper
 from atoll.objects.store import ObjectDamaged, ObjectKey
 from atoll.objects.table import ObjectState, ObjectTable
 
@@ -28,7 +31,7 @@ T = TypeVar("T")
 
 log = logging.getLogger("atoll.objects")
 
-MERGE_BYTES = 8 << 20  # pending bytes that begin a round
+MERGE_BYTES = 32 << 20  # pending bytes that begin a round; many commits of one page are written once
 MERGE_SECONDS = 2.0  # after which a round begins anyway: engines hold pages in memory until they are merged
 RETRY_SECONDS = 1.0  # after a fault of the disk
 STEP_OBJECTS = 1024
@@ -40,7 +43,13 @@ Job = tuple[ObjectKey, Base, Sequence[Record]]
 
 class Merger:
     def __init__(
-        self, data: Path, table: ObjectTable, index: ObjectIndex, files: ObjectFiles, journal: Journal
+        self,
+        data: Path,
+        table: ObjectTable,
+        index: ObjectIndex,
+        files: ObjectFiles,
+        journal: Journal,
+        history: History,
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._data = data
@@ -48,6 +57,8 @@ class Merger:
         self._index = index
         self._files = files
         self._journal = journal
+        self._history = history
+        self._keeper = HistoryKeeper(history, files, self.in_file_thread)
         self._file_thread = ThreadPoolExecutor(1, thread_name_prefix="files of objects")  # one: no two write one file
         self._sync_thread = ThreadPoolExecutor(1, thread_name_prefix="sync of objects")
         self.turn = asyncio.Lock()  # held while files are merged or deleted
@@ -131,14 +142,55 @@ class Merger:
                 await self._step(_take(waiting))
             await self.release()
         await self.release()
+        if self._history.is_on:
+            if not any(state.is_replayed for state in self._table.every()):
+                await self._loop.run_in_executor(self._sync_thread, self._history.trust)
+            restoring = [state.key for state in self._table.every() if state.restore is not None]
+            await self._history.trim([*restoring, *await self._index.restoring()])
+
+    async def flush(self, state: ObjectState) -> None:
+        """Merge what is pending of one object. Raises StorageFailed if the disk does not work."""
+        async with self.turn:
+            if state.pending and not state.is_deleted and not state.is_opening:
+                await self._step([state])
+
+    async def open(self, state: ObjectState) -> int:
+        """A descriptor to read an object from, with everything pending in its file."""
+        while state.merging is not None:
+            await asyncio.shield(state.merging)
+        state.is_opening = True
+        try:
+            await self._keeper.keep([state])
+            opening = self._loop.run_in_executor(
+                self._file_thread, self._files.open, state.key, state.base, list(state.pending)
+            )
+            try:
+                return await asyncio.shield(opening)
+            except asyncio.CancelledError:
+                opening.add_done_callback(_close_descriptor)
+                raise
+        finally:
+            state.is_opening = False
 
     async def _step(self, states: Sequence[ObjectState]) -> None:
+        for state in states:
+            state.merging = self._loop.create_future()
+        try:
+            await self._merge(states)
+        finally:
+            for state in states:
+                _end_merging(state)
+
+    async def _merge(self, states: Sequence[ObjectState]) -> None:
         jobs: list[Job] = [(state.key, state.base, list(state.pending)) for state in states]
         rows = [self._table.snapshot(state) for state in states]
         results: list[int | ObjectDamaged] = []
+        await self._keeper.keep(states)
         try:
             for at in range(0, len(jobs), JOB_OBJECTS):
                 results += await self.in_file_thread(self._merge_some, jobs[at : at + JOB_OBJECTS])
+                for state in states[at : at + JOB_OBJECTS]:
+                    _end_merging(state)  # who opens it from now on finds in the file what this merge has
             changed = [job[0] for job, result in zip(jobs, results, strict=True) if _is_in_file(job, result)]
             new = {state.key for state in states if not state.row.merged_group}
             await self._loop.run_in_executor(self._sync_thread, self._files.sync, changed, new.intersection(changed))
@@ -193,10 +245,21 @@ def _take(waiting: list[ObjectState]) -> list[ObjectState]:
     size = 0
     while waiting and len(found) < STEP_OBJECTS and size < STEP_BYTES:
         state = waiting.pop()
-        if state.pending and not state.is_deleted:
+        if state.pending and not state.is_deleted and not state.is_opening:
             found.append(state)
             size += state.pending_bytes
     return found
+
+
+def _end_merging(state: ObjectState) -> None:
+    if state.merging is not None:
+        state.merging.set_result(None)
+        state.merging = None
+
+
+def _close_descriptor(opening: asyncio.Future[int]) -> None:
+    if not opening.cancelled() and opening.exception() is None:
+        os.close(opening.result())
 
 
 def _is_in_file(job: Job, result: int | ObjectDamaged) -> bool:

@@ -46,6 +46,7 @@ async def recover(index: ObjectIndex, replayed: Replayed) -> Recovery:
             await asyncio.sleep(0)
     for state in table.every():
         state.restart()
+        state.is_replayed = bool(state.pending)
     damaged = [state for state in table.every() if state.damage != state.row.damage]
     for state in damaged:
         log.error("object %s of namespace %s is refused: %s", state.key.id, state.key.namespace, state.damage)

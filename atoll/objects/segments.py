@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 from zlib import crc32
 
-from atoll.objects.durable import KINDS, Record
+from atoll.objects.durable import DELETE_NAMESPACE, KINDS, Record
 from atoll.objects.store import PAGE, ObjectKey
 
 ALIGN = 64
@@ -29,7 +29,9 @@ HEADER = struct.Struct("<8sI16sQQQ")
 MAGIC = b"atolljl1"
 GROUP = struct.Struct("<4sI16sQIIII")  # magic, checksum, nonce, group, offset, length, records, bytes of the directory
 HEAD, END = b"HEAD", b"END."
-ENTRY = struct.Struct("<BBHIQqIIII32s")  # kind, alarm, namespace, crc, sequence, alarm, pages, count, offset, 0, id
+# kind, alarm + 16 x part, namespace, crc, sequence, alarm, pages, count, ms of the time, offset, seconds of it, id.
+# The time is 0 in journals that are older than it.
+ENTRY = struct.Struct("<BBHIQqIHHII32s")
 
 
 class SegmentHeader(NamedTuple):
@@ -102,18 +104,20 @@ def encode_group(nonce: bytes, number: int, segment: int, offset: int, records: 
 def _encode_entry(record: Record) -> bytes:
     namespace = record.key.namespace.encode()
     count = len(record.numbers) // 4
+    seconds, ms = divmod(record.at_ms, 1000)
     return (
         ENTRY.pack(
             record.kind,
-            record.alarm,
+            record.alarm | record.part << 4,
             len(namespace),
             record.crc,
             record.sequence,
             record.alarm_ms,
             record.pages,
             count,
+            ms,
             record.offset,
-            0,
+            seconds,
             bytes.fromhex(record.key.id),
         )
         + namespace
@@ -141,13 +145,16 @@ def _decode_entries(directory: bytes, count: int, data: memoryview) -> list[Reco
     records: list[Record] = []
     at = 0
     for _ in range(count):
-        kind, alarm, name, crc, sequence, alarm_ms, pages, of_pages, offset, _, raw = ENTRY.unpack_from(directory, at)
+        kind, alarm, name, crc, sequence, alarm_ms, pages, of_pages, ms, offset, seconds, raw = ENTRY.unpack_from(
+            directory, at
+        )
         at += ENTRY.size
         assert kind in KINDS, "the checksum of the directory is right"
-        key = ObjectKey(directory[at : at + name].decode(), "" if not any(raw) and kind == KINDS[-1] else raw.hex())
+        key = ObjectKey(directory[at : at + name].decode(), "" if kind == DELETE_NAMESPACE else raw.hex())
         at += name
-        record = Record(kind, key, sequence, pages, bytes(data[offset : offset + 4 * of_pages]), b"", alarm, alarm_ms)
-        record.crc, record.offset = crc, offset
+        numbers = bytes(data[offset : offset + 4 * of_pages])
+        record = Record(kind, key, sequence, pages, numbers, b"", alarm & 15, alarm_ms)
+        record.crc, record.offset, record.part, record.at_ms = crc, offset, alarm >> 4, seconds * 1000 + ms
         records.append(record)
     return records
 

@@ -72,7 +72,26 @@ class InvalidCommit(ValueError):
     """The engine sent a commit that breaks the rules: a gap in the sequence, a page number beyond the size."""
 
 
+class Past(Protocol):
+    """Points in time of objects, as bookmarks (bookmarks.py). InvalidArgument if one is not known, or not any more."""
+
+    def current(self, key: ObjectKey) -> str:
+        """The bookmark of what is durable now."""
+
+    async def at(self, key: ObjectKey, at_ms: int) -> str:
+        """The bookmark of the last state at a time."""
+
+    async def ask(self, key: ObjectKey, text: str) -> str:
+        """Restore an object before it is opened again. Returns the bookmark of the state right before that."""
+
+    async def carry_out(self, key: ObjectKey) -> bool:
+        """Restore an object now, if it was asked for. False if it is open."""
+
+
 class ObjectStorage(Protocol):
+    @property
+    def past(self) -> Past: ...
+
     on_merged: Callable[[ObjectKey, int], None]  # commits of an open object up to this number are in its file
     on_alarms: Callable[[], None]  # the earliest alarm may have changed: look at next_alarm()
 

@@ -9,12 +9,30 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import NamedTuple
 
 from atoll.objects.alarms import Alarms
-from atoll.objects.durable import CLEAR_ALARM, COMMIT, DELETE, Chain, Record
+from atoll.objects.durable import (
+    CLEAR_ALARM,
+    COMMIT,
+    DELETE,
+    LAST_PART,
+    NO_RESTORE,
+    RESTORE,
+    Chain,
+    Record,
+)
 from atoll.objects.files import Base
+from atoll.objects.history import HistoryReach
 from atoll.objects.index import ObjectIndex, ObjectRow
 from atoll.objects.store import PAGE, SET_ALARM, Alarm, NamespaceSize, ObjectKey
+
+
+class Restore(NamedTuple):
+    """An object goes back to the commit `to` before it is opened again."""
+
+    to: int
+    asked: int  # the last commit when it was asked for
 
 
 class ObjectState:
@@ -28,16 +46,26 @@ class ObjectState:
         self.pages = row.pages
         self.alarm_sequence = row.alarm_sequence
         self.damage = row.damage
+        self.at_ms = row.at_ms  # of the last commit
+        self.restore = Restore(row.restore_to, row.restore_asked or 0) if row.restore_to is not None else None
         self.pending: list[Record] = []  # not merged yet
         self.pending_bytes = 0
         self.is_deleted = False  # by a pending record: its file is still there
         # What is under way
         self.queued = row.sequence  # the last commit that was added to the journal
+        self.queued_ms = row.at_ms
         self.chain = Chain(row.sequence)
         self.in_flight = 0
         self._quiet: asyncio.Future[None] | None = None
         self.turn = asyncio.Lock()  # held while it is opened or deleted
         self.pins = 0  # of those who wait for the turn
+        # Its history (keeping.py)
+        self.kept: HistoryReach | None = None  # how far it goes; None: not known
+        self.marks: set[int] = set()  # commits that a bookmark was given out for
+        self.is_replayed = False  # pending commits are from the journal: their pages may be in the file already
+        self.is_unsure = False  # steps of its history were being stored
+        self.is_opening = False  # its commits are being put into the file
+        self.merging: asyncio.Future[None] | None = None  # set while the merger does that
         # While it is in use
         self.is_open = False
         self.merged = row.sequence
@@ -69,6 +97,7 @@ class ObjectState:
     def restart(self) -> None:
         """The next commit continues what is durable, whatever was added before."""
         self.queued = self.chain.last = self.sequence
+        self.queued_ms = self.at_ms
 
 
 class ObjectTable:
@@ -78,7 +107,7 @@ class ObjectTable:
         self._sizes = sizes
         self._states: dict[ObjectKey, ObjectState] = {}
         self.dirty: dict[ObjectKey, ObjectState] = {}  # with something to merge, in the order in which it came
-        self.unlisted: dict[str, set[str]] = {}  # objects that the index does not know yet
+        self.unlisted: dict[str, set[str]] = {}  # objects that the index does not list yet
         self.pending_bytes = 0
         self._in_segment: Counter[int] = Counter()  # pending records
         self.newest_segment = 0
@@ -125,10 +154,15 @@ class ObjectTable:
         """Returns whether an alarm changed."""
         if record.kind == COMMIT:
             self._resize(state, record.pages)
-            state.sequence = record.sequence
+            state.sequence, state.at_ms = record.sequence, max(state.at_ms, record.at_ms)
+            if record.part == LAST_PART:
+                state.restore = None
+        elif record.kind == RESTORE:
+            is_wanted = record.sequence != NO_RESTORE
+            state.restore = Restore(record.sequence, record.alarm_ms) if is_wanted else None
         elif record.kind == DELETE:
             self._resize(state, 0)
-            state.sequence, state.is_deleted, state.damage = 0, True, None
+            state.sequence, state.is_deleted, state.damage, state.restore = 0, True, None, None
         self._hold(state, record)
         return self._apply_alarm(state, record)
 
@@ -148,11 +182,8 @@ class ObjectTable:
         have = self.size(namespace)
         objects = have.objects + (pages > 0) - (state.pages > 0)
         self._sizes[namespace] = NamespaceSize(objects, have.bytes + (pages - state.pages) * PAGE)
-        if pages and not state.row.merged_group:
-            self.unlisted.setdefault(namespace, set()).add(state.key.id)
-        elif not pages:
-            self._listed(state.key)
         state.pages = pages
+        self._note_listed(state)
 
     def _hold(self, state: ObjectState, record: Record) -> None:
         state.pending.append(record)
@@ -173,23 +204,25 @@ class ObjectTable:
         alarm = self._alarms.get(state.key)
         at_ms = alarm.at_ms if alarm is not None else None
         group = state.pending[-1].group
-        return ObjectRow(*state.key, state.sequence, state.pages, 0, group, at_ms, state.alarm_sequence, state.damage)
+        restore = state.restore if state.restore is not None else (None, None)
+        known = state.alarm_sequence, state.damage, state.at_ms, *restore
+        return ObjectRow(*state.key, state.sequence, state.pages, 0, group, at_ms, *known)
 
     def merged(self, state: ObjectState, count: int, row: ObjectRow) -> None:
         """The first `count` pending records are in the file and in the index."""
         state.row = row
         state.merged = max(state.merged, row.sequence)
         self.let_go(state, count)
-        self._listed(state.key)
+        self._note_listed(state)
 
     def deleted(self, state: ObjectState) -> None:
         """The file is gone: of what is pending, only records after the deletion count."""
         count = max((at for at, record in enumerate(state.pending, 1) if record.kind == DELETE), default=0)
         state.row = ObjectRow(*state.key)
         state.is_deleted = False
+        state.kept, state.is_replayed = None, False
         self.let_go(state, count)
-        if not state.pages:
-            self._listed(state.key)
+        self._note_listed(state)
 
     def namespace_deleted(self, namespace: str) -> None:
         for state in self.of_namespace(namespace):
@@ -199,11 +232,15 @@ class ObjectTable:
         self.unlisted.pop(namespace, None)
         self._alarms.delete_namespace(namespace)
 
-    def _listed(self, key: ObjectKey) -> None:
-        if names := self.unlisted.get(key.namespace):
-            names.discard(key.id)
+    def _note_listed(self, state: ObjectState) -> None:
+        """The index lists objects whose file has something."""
+        namespace, id = state.key
+        if state.pages and not state.row.pages:
+            self.unlisted.setdefault(namespace, set()).add(id)
+        elif names := self.unlisted.get(namespace):
+            names.discard(id)
             if not names:
-                del self.unlisted[key.namespace]
+                del self.unlisted[namespace]
 
     def let_go(self, state: ObjectState, count: int) -> None:
         for record in state.pending[:count]:

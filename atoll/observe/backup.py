@@ -47,6 +47,7 @@ FIXED = tuple(f"{name}/" for manifest in manifests().values() for name in manife
 SQLITE_MAGIC = b"SQLite format 3\0"
 MAIN_FILE = "atoll.db"
 OBJECTS_JOURNAL = "objects/journal"
+OBJECTS_HISTORY = "objects/history.db"
 
 
 class FileEntry(msgspec.Struct):
@@ -88,11 +89,13 @@ def copy_folder(data: Path, into: Path, *, logs: bool = True) -> BackupManifest:
 
 def _sources(data: Path) -> Iterator[Path]:
     """All files, databases first. The others are looked for when those are copied: a database may refer to new ones."""
-    yield from sorted(data.rglob("*.db"))
+    yield from sorted(path for path in data.rglob("*.db") if path != data / OBJECTS_HISTORY)
     others = sorted(path for path in data.rglob("*") if path.suffix != ".db")
     yield from (path for path in others if path.parent != data / OBJECTS_JOURNAL)
     # Listed last: it has whatever was merged into the files of objects until they were copied
     yield from sorted((data / OBJECTS_JOURNAL).glob("*"))
+    # Can undo all commits that the copies of files and journal have
+    yield data / OBJECTS_HISTORY
 
 
 def _copy_named(name: str, data: Path, into: Path) -> int:

@@ -11,6 +11,7 @@ from atoll.manifests.config_fields import Finding, FindingLevel, Reading, given
 from atoll.manifests.every import config_fields
 from atoll.project.flags import finding_about_flag
 from atoll.project.model import BuildOptions, BuildRule, Project, ProjectError
+from atoll.project.rules import effective, finding_about_ended
 from atoll.project.shapes import ConfigRoute
 from atoll.project.subfields import findings_inside
 
@@ -97,7 +98,9 @@ def _build(project: Project, values: dict[str, Any]) -> BuildOptions:
     for rule in values.get("rules", ()):
         if rule.type not in RULE_TYPES:
             raise ProjectError(f"`rules` has the type {rule.type!r}", f"the types are {', '.join(RULE_TYPES)}")
-        rules.append(BuildRule(rule.type, tuple(rule.globs)))
+        rules.append(BuildRule(rule.type, tuple(rule.globs), rule.fallthrough))
+    project.findings += [found] if (found := finding_about_ended(tuple(rules))) is not None else []
+    no_bundle = values.get("no_bundle", False)
     build = values.get("build")
     watch = [build.watch_dir] if build is not None and isinstance(build.watch_dir, str) else []
     watch = build.watch_dir if build is not None and isinstance(build.watch_dir, list) else watch
@@ -105,10 +108,12 @@ def _build(project: Project, values: dict[str, Any]) -> BuildOptions:
         command=build.command if build is not None else "",
         cwd=_inside(project, build.cwd) if build is not None and build.cwd else None,
         watch=tuple(_inside(project, folder) for folder in watch if folder),
-        no_bundle=values.get("no_bundle", False),
+        no_bundle=no_bundle,
+        find_modules=values.get("find_additional_modules", no_bundle and bool(rules)),
+        base=_inside(project, values["base_dir"]) if values.get("base_dir") else None,
         minify=values.get("minify", False),
         keep_names=values.get("keep_names", True),
-        rules=tuple(rules),
+        rules=effective(tuple(rules)),
         alias=dict(values.get("alias", {})),
         define=dict(values.get("define", {})),
         tsconfig=_inside(project, values["tsconfig"]) if "tsconfig" in values else None,

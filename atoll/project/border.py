@@ -96,14 +96,14 @@ def root_of(project: Project) -> Path | None:
     """The folder that files must be in, as a real path; None outside of any repository."""
     if project.root is not None:
         return Path(os.path.realpath(project.root))
-    folder = Path(os.path.realpath(project.folder))
+    folder = Path(os.path.realpath(project.home or project.folder))
     workspace = None
     for place in (folder, *folder.parents):
         if (place / ".git").exists():
             return place
         if workspace is None and _is_workspace(place):
             workspace = place
-    return workspace
+    return workspace or (folder if project.home is not None else None)
 
 
 def _is_workspace(folder: Path) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import re
 import subprocess
 from collections.abc import Callable
@@ -20,7 +21,9 @@ from atoll.project.built import BuildFailed, Built, BuiltModule, Diagnostic
 from atoll.project.esbuild import Esbuild
 from atoll.project.fetch import esbuild, node_folder
 from atoll.project.model import Project, ProjectError
+from atoll.project.rules import additional_modules
 from atoll.project.steps import Steps
+from atoll.project.tools import needs_build
 from atoll.workers import ModuleKind
 
 # An import of a package in the main script, as nearly every bundled project has one: then skip the plain build.
@@ -28,6 +31,9 @@ BARE_IMPORT = re.compile(
     r"""^import\b(?!\s+type\b)[^"'`;]{0,4000}+["']((?!node:|cloudflare:|atoll:)[\w@][^"'\n]{0,300}+)["']""",
     re.MULTILINE,
 )
+
+
+BUILD_FIRST = "correct it, or build it first"
 
 
 class Builder:
@@ -60,8 +66,7 @@ class Builder:
             raise ProjectError(f"`main` is missing in {where}", 'name the script: main = "src/index.js"')
         if project.build.command:
             self._run_command()
-        if not project.main.is_file():
-            raise BuildFailed([Diagnostic(f"{project.main} does not exist")], project.folder, (project.main,))
+        self._check_main(project.main)
         border = Border(project)
         border.check_entry(project.main)
         self.why_bundled = self._asks_for_bundler()
@@ -82,6 +87,19 @@ class Builder:
             self._bundler = Esbuild(esbuild(self._say, self._steps), project, dev=self._dev)
         return self._bundler.build(border)
 
+    def _check_main(self, main: Path) -> None:
+        project = self._project
+        tool = project.tool
+        if tool is not None and needs_build(project, tool):
+            raise ProjectError(f"{tool.name} builds this project, and there is no build yet", f"run `{tool.command}`")
+        where = f"`main` in {project.config.name}" if project.config is not None else "the script"
+        if main.suffix == ".py":
+            raise ProjectError(f"{where} is {main.name}: Atoll runs JavaScript, not Python", "write it in JavaScript")
+        if not main.is_file():
+            shown = os.path.relpath(main, project.folder)
+            what = "the build step does not make it" if project.build.command else "there is no such file"
+            raise BuildFailed([Diagnostic(f"{where} is {shown}, but {what}")], project.folder, (main,), BUILD_FIRST)
+
     def abandon(self) -> None:
         """Called from another thread: stops the programs that `build` waits for, so that it fails."""
         self._steps.abandon()
@@ -100,7 +118,7 @@ class Builder:
         main = self._project.main
         if main is not None and main.suffix not in (".js", ".mjs", ".ts", ".mts"):
             return f"{main.name} is not a plain script"
-        wishes = ("minify", "alias", "define", "rules", "tsconfig", "jsx_factory", "jsx_fragment")
+        wishes = ("minify", "alias", "define", "rules", "find_modules", "tsconfig", "jsx_factory", "jsx_fragment")
         wish = next((f"`{name}` is set" for name in wishes if getattr(options, name)), "")
         package = BARE_IMPORT.search(main.read_text("utf-8", "replace")) if main is not None and not wish else None
         return wish if package is None else f"it imports {package[1]}"
@@ -114,7 +132,15 @@ class Builder:
             raise ProjectError(f"`{options.command}` ended with {ran.returncode}\n{said}", "correct build.command")
 
     def _walk(self, main: Path) -> Any:
-        request = {"main": str(main), "folder": str(self._project.folder)}
+        options, folder = self._project.build, self._project.folder
+        modules = additional_modules(self._project) if options.find_modules else {}
+        request = {
+            "main": str(main),
+            "folder": str(folder),
+            "asItIs": options.no_bundle,
+            "base": str(options.base or main.parent if options.no_bundle else folder),
+            "modules": [[str(path), kind] for path, kind in modules.items()],
+        }
         for _ in range(2):  # a helper that has died is restarted, once
             if self._plain is None:
                 self._plain = self._start_plain()
@@ -147,10 +173,10 @@ class Builder:
         if "errors" in answer:
             raise BuildFailed([Diagnostic(**error) for error in answer["errors"]], folder, (main,))
         modules = tuple(
-            BuiltModule(module["path"], ModuleKind(module["kind"]), base64.b64decode(module["base64"]))
+            BuiltModule(module["path"], ModuleKind(module["kind"]), base64.b64decode(module["base64"]), module["map"])
             for module in answer["modules"]
         )
-        return Built(modules[0].path, modules, tuple(map(Path, answer["inputs"])), bundled=False)
+        return Built(answer["main"], modules, tuple(map(Path, answer["inputs"])), bundled=False)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -9,7 +9,7 @@ import base64
 import hashlib
 import json
 from collections.abc import Mapping
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 from typing import Any
 
@@ -17,7 +17,7 @@ from atoll.manifests.project_files import PackedFiles
 from atoll.project.built import TEXT_KINDS, Built, BuiltModule
 from atoll.project.model import Project, ProjectError
 from atoll.project.out import FORMAT, MANIFEST, MODULES, prepare
-from atoll.workers import ModuleKind
+from atoll.workers import KIND_OF_ENDING, ModuleKind
 
 
 def deploy_body(settings: dict[str, Any], main: str, modules: tuple[BuiltModule, ...]) -> dict[str, Any]:
@@ -28,9 +28,10 @@ def deploy_body(settings: dict[str, Any], main: str, modules: tuple[BuiltModule,
 
 
 def _sent(module: BuiltModule) -> str | dict[str, str]:
-    if module.kind in TEXT_KINDS:
+    is_told = KIND_OF_ENDING.get(PurePosixPath(module.path).suffix) is module.kind  # by the extension
+    if is_told and module.kind in TEXT_KINDS:
         return module.source.decode("utf-8", "replace")
-    return {"base64": base64.b64encode(module.source).decode()}
+    return {"base64": base64.b64encode(module.source).decode()} | ({} if is_told else {"kind": str(module.kind)})
 
 
 def write_bundle(

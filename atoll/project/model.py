@@ -26,6 +26,7 @@ class BuildRule(Struct, frozen=True):
 
     type: str  # ESModule, CommonJS, CompiledWasm, Text, Data
     globs: tuple[str, ...]
+    fallthrough: bool = False
 
 
 class BuildOptions(Struct, frozen=True):
@@ -35,6 +36,8 @@ class BuildOptions(Struct, frozen=True):
     cwd: Path | None = None
     watch: tuple[Path, ...] = ()
     no_bundle: bool = False
+    find_modules: bool = False  # the files that `rules` match are modules, even without an import of them
+    base: Path | None = None  # the folder that names of modules begin at; None: that of `main`
     minify: bool = False
     keep_names: bool = True
     rules: tuple[BuildRule, ...] = ()
@@ -45,6 +48,14 @@ class BuildOptions(Struct, frozen=True):
     jsx_fragment: str = ""
 
 
+class Tool(Struct, frozen=True):
+    """A program that builds a project for Workers (tools.py)."""
+
+    name: str
+    command: str
+    folder: Path
+
+
 class Project(Struct):
     """All of a config, in the format of the control API where it has one."""
 
@@ -53,6 +64,8 @@ class Project(Struct):
     main: Path | None
     config: Path | None = None
     root: Path | None = None  # the folder its files must be in; None: the repository (border.py)
+    tool: Tool | None = None
+    home: Path | None = None  # the project's own folder, if a build tool made the config in another (redirect.py)
     is_entry_named: bool = False  # `main` comes from the command line, not from the config
     environment: str = ""
     vars: dict[str, Json] = field(default_factory=dict)

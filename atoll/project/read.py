@@ -17,8 +17,10 @@ from atoll.manifests.config_fields import FieldVerdict, Finding, FindingLevel
 from atoll.project.assemble import assemble
 from atoll.project.files import CONFIG_ENDINGS, SCRIPTS, dev_variables, find_config, read_config
 from atoll.project.model import Project, ProjectError
+from atoll.project.redirect import NOTES, check_environment, finding_about_age, redirected
 from atoll.project.shapes import FIELDS, Kind
 from atoll.project.subfields import finding_about, findings_inside, unknown
+from atoll.project.tools import tool_of
 from atoll.workers import worker_name
 
 FIELDS_PAGE = "see docs/reference/project.md for each field"
@@ -30,23 +32,34 @@ IDENTIFIER = re.compile(r"[A-Za-z_$][\w$]*", re.ASCII)
 
 
 def read_project(
-    path: Path | None = None, environment: str = "", *, config: Path | None = None, for_dev: bool = False
+    path: Path | None = None,
+    environment: str = "",
+    *,
+    config: Path | None = None,
+    for_dev: bool = False,
+    as_built: bool = False,
 ) -> Project:
     """The project at `path`: a script, a config file or a folder; by default the current folder or one above it.
 
     A script is the entry of the project it is in: it replaces `main` of the nearest config from its folder upwards, and
-    nothing else. `config` names another config. A script without any config is a project by itself.
+    nothing else. `config` names another config. A script without any config is a project by itself. With `as_built`, a
+    config that a build tool made replaces the project's own (redirect.py).
 
     Raises ProjectError.
     """
     path = Path.cwd() if path is None and config is None else path
     entry = _entry(path.absolute(), config) if path is not None else None
+    made = redirected(path.absolute()) if as_built and path is not None and path.is_dir() else None
+    if made is not None:
+        return _of_tool(*made, environment, for_dev=for_dev)
     found = _config_at(config.absolute()) if config is not None else find_config(entry.parent) if entry else None
     if found is None and entry is None:
         assert path is not None
         found = _config_at(path.absolute())
     if found is not None:
         project = _of_config(found, environment, entry)
+        if as_built and config is None and entry is None and found.name != "atoll.toml":
+            project.tool = tool_of(found.parent)
     else:
         assert entry is not None
         project = _of_script(entry, environment)
@@ -94,8 +107,25 @@ def _of_script(path: Path, environment: str) -> Project:
     return Project(worker_name(name), path.parent, path, compatibility_date=_today())
 
 
-def _of_config(path: Path, environment: str, entry: Path | None = None) -> Project:
+def _of_tool(path: Path, place: Path, environment: str, *, for_dev: bool) -> Project:
+    """The project in the folder `place`, as the config `path` of its build tool describes it."""
     config = read_config(path)
+    check_environment(config, path, environment)
+    project = _of_fields({name: value for name, value in config.items() if name not in NOTES}, path, "")
+    # Notes are about what people write in a config. The tool writes every field.
+    project.findings = [each for each in project.findings if each.level is not FindingLevel.NOTE]
+    project.findings += [found] if (found := finding_about_age(path, place)) is not None else []
+    project.home, project.tool = place, tool_of(place)
+    if for_dev:
+        project.vars |= dev_variables(place, environment)[0] or dev_variables(path.parent, environment)[0]
+    return project
+
+
+def _of_config(path: Path, environment: str, entry: Path | None = None) -> Project:
+    return _of_fields(read_config(path), path, environment, entry)
+
+
+def _of_fields(config: dict[str, Any], path: Path, environment: str, entry: Path | None = None) -> Project:
     findings: list[Finding] = []
     fields = _chosen(config, path, environment, findings)
     values = {name: value for name, raw in fields.items() if (value := _checked(name, raw, path, findings)) is not None}
@@ -108,7 +138,7 @@ def _of_config(path: Path, environment: str, entry: Path | None = None) -> Proje
     project = Project(
         name=_name(config, fields, path, environment),
         folder=path.parent,
-        main=entry or _main(values.get("main"), path, is_made=bool(getattr(values.get("build"), "command", ""))),
+        main=entry or _main(values.get("main"), path),
         is_entry_named=entry is not None,
         config=path,
         environment=environment,
@@ -169,16 +199,9 @@ def _name(config: dict[str, Any], fields: dict[str, Any], path: Path, environmen
     return f"{base}-{environment}" if environment else base
 
 
-def _main(main: str | None, config: Path, *, is_made: bool) -> Path | None:
-    """`is_made`: a build step makes the file, so it need not exist yet."""
-    if main is None:
-        return None
-    path = (config.parent / main).absolute()
-    if not is_made and not path.is_file():
-        raise ProjectError(
-            f"`main` in {config.name} is {main}, but there is no such file", "correct it, or build it first"
-        )
-    return path
+def _main(main: str | None, config: Path) -> Path | None:
+    """It need not exist yet: a build step may make it (build.py)."""
+    return (config.parent / main).absolute() if main is not None else None
 
 
 def _checked(name: str, raw: Any, path: Path, findings: list[Finding]) -> Any:

@@ -48,6 +48,7 @@ class Build(msgspec.Struct):
 class ModuleRule(msgspec.Struct):
     type: str
     globs: list[str]
+    fallthrough: bool = False
 
 
 class Dev(msgspec.Struct):
@@ -99,6 +100,8 @@ FIELDS: dict[str, Field] = {
     "minify": Field(I, bool),
     "keep_names": Field(I, bool),
     "rules": Field(I, list[ModuleRule]),
+    "find_additional_modules": Field(I, bool),
+    "base_dir": Field(I, str),
     "alias": Field(T, dict[str, str]),
     "define": Field(N, dict[str, str]),
     "tsconfig": Field(I, str),
@@ -117,16 +120,12 @@ FIELDS: dict[str, Field] = {
     "account_id": Field(I, str, IGNORED, "a node of your own has no accounts", NOTE),
     "compliance_region": Field(I, str, IGNORED, "data stays on the node", NOTE),
     # Ignored, and something is not done
-    "find_additional_modules": Field(
-        I, bool, IGNORED, "only imported modules are deployed", FindingLevel.WARNING, False
-    ),
     "previews": Field(I, Any, IGNORED, "there are no preview deployments: use an environment"),
-    "base_dir": Field(I, str, IGNORED, "modules are named from the folder of `main`"),
     "logpush": Field(I, bool, IGNORED, "`atoll tail` and `atoll logs` show the logs"),
     "placement": Field(I, dict[str, Any], IGNORED, "a node does not move workers between places"),
     "cache": Field(I, Any, IGNORED, "there is no cache in front of workers"),
     "access": Field(I, Any, IGNORED, "put a proxy in front of the node that authenticates users"),
-    "python_modules": Field(I, Any, IGNORED, "workers are JavaScript"),
+    "python_modules": Field(I, Any, IGNORED, "workers are JavaScript", inert={"exclude": ["**/*.pyc"]}),
     "streaming_tail_consumers": Field(N, list[Any], IGNORED, "tail workers get records of finished calls"),
     "first_party_worker": Field(I, bool, IGNORED, "it has no meaning outside Cloudflare"),
     "logfwdr": Field(T, Any, IGNORED, "it has no meaning outside Cloudflare"),
@@ -135,7 +134,6 @@ FIELDS: dict[str, Field] = {
     "addresses": Field(N, list[Any], MISSING, "workers cannot receive email"),
     "unsafe_hello_world": Field(N, list[Any], MISSING, "it is Cloudflare's example of a binding"),
     "site": Field(T, Any, MISSING, "Atoll does not have Workers Sites: import files as text or data"),
-    "exports": Field(I, Any, MISSING, "declare Durable Object classes with migrations instead"),
     "analytics_engine_datasets": Field(N, list[Any], MISSING, "Atoll does not have Analytics Engine: log instead"),
     "hyperdrive": Field(N, list[Any], MISSING, "Atoll does not have Hyperdrive"),
     "workflows": Field(N, list[Any], MISSING, "Atoll does not have Workflows: use queues and crons"),

@@ -34,7 +34,6 @@ SUBFIELDS: dict[str, Subfield] = {
     "unsafe.metadata": Subfield("it goes to Cloudflare's API", level=FindingLevel.WARNING),
     "unsafe.capnp": Subfield("it goes to Cloudflare's API", level=FindingLevel.WARNING),
     "unsafe.bindings[].dev": Subfield("`atoll dev` has no plugins", level=FindingLevel.WARNING),
-    "rules[].fallthrough": Subfield("the last rule for an extension applies", level=FindingLevel.WARNING),
     "dev.inspector_port": _NO_INSPECTOR,
     "dev.inspector_ip": _NO_INSPECTOR,
     "dev.local_protocol": Subfield("`atoll dev` serves HTTP", level=FindingLevel.WARNING, inert="http"),
@@ -49,10 +48,17 @@ SUBFIELDS: dict[str, Subfield] = {
 
 def finding_about(name: str, raw: Any, treatment: Field | Subfield) -> Finding | None:
     """The finding about a field that is not used; None if its value has no effect."""
+    if _is_empty(raw):
+        return None
     if treatment.verdict is FieldVerdict.MISSING:
-        return Finding(FindingLevel.ERROR, name, f"is not supported: {treatment.why}") if raw else None
+        return Finding(FindingLevel.ERROR, name, f"is not supported: {treatment.why}")
     is_inert = treatment.inert is not None and raw == treatment.inert
     return None if is_inert else Finding(treatment.level, name, f"is ignored: {treatment.why}")
+
+
+def _is_empty(raw: Any) -> bool:
+    """Build tools write every field, most of them empty: `[]`, `{}`, `{"bindings": []}`."""
+    return raw is None or (isinstance(raw, dict) and all(map(_is_empty, raw.values()))) or raw == [] or raw == ""
 
 
 def findings_inside(name: str, raw: Any, value: Any) -> list[Finding]:

@@ -69,6 +69,9 @@ class Uses(msgspec.Struct, frozen=True):
     unread: tuple[Unread, ...]
 
 
+EXPORTS_SINCE = "2025-11-17"
+
+
 class Lack(NamedTuple):
     """Something that is missing: one line, even if it is used in several places."""
 
@@ -82,7 +85,7 @@ def check_uses(project: Project, built: Built) -> list[Finding]:
     here = platform()
     uses = read_uses(built, here.globals_of(project))
     lacks: dict[Lack, list[tuple[FindingLevel, str]]] = {}
-    for lack, level, use in (*_modules(uses, here), *_globals(uses, here, _in_env(project)), *_wishes(uses)):
+    for lack, level, use in (*_modules(uses, here), *_globals(uses, here, _in_env(project)), *_wishes(uses, project)):
         lacks.setdefault(lack, []).append((level, use.place))
     order = list(FindingLevel)
     found = [_finding(lack, sorted(places, key=lambda each: order.index(each[0]))) for lack, places in lacks.items()]
@@ -144,10 +147,14 @@ def _globals(uses: Uses, here: Platform, in_env: set[str]) -> Iterator[tuple[Lac
         yield Lack(use.name, "is not a global here", hint), level, use
 
 
-def _wishes(uses: Uses) -> Iterator[tuple[Lack, FindingLevel, Use]]:
-    for use in uses.wishes:
+def _wishes(uses: Uses, project: Project) -> Iterator[tuple[Lack, FindingLevel, Use]]:
+    """ctx.exports, if the compatibility date is too old for it."""
+    date, flags = project.compatibility_date, project.compatibility_flags
+    is_on = not date or date >= EXPORTS_SINCE or "enable_ctx_exports" in flags
+    for use in uses.wishes if not is_on or "disable_ctx_exports" in flags else ():
         if use.is_own:
-            yield Lack(use.name, "is not available"), FindingLevel.ERROR, use
+            hint = f"set `compatibility_date` to {EXPORTS_SINCE} or later, or the flag enable_ctx_exports"
+            yield Lack(use.name, "is not available", hint), FindingLevel.ERROR, use
 
 
 def _finding(lack: Lack, places: list[tuple[FindingLevel, str]]) -> Finding:

@@ -43,6 +43,7 @@ LARGE: Final = 512 << 10  # bytes of a frame that takes noticeable time to copy
 # A long OP: worker, op id, prefix and meta as in the frame, and the body.
 LongOpHandler: TypeAlias = Callable[[int, int, bytes, bytes], None]
 
+SOCKET_PREFIX: Final = 8
 COMMIT_PREFIX: Final = 32  # as read_commit reads it (objects.py)
 INNER_PREFIX: Final = 36  # as read_inner reads it (inner.py)
 
@@ -70,6 +71,7 @@ _RULES: dict[Frame, tuple[int, int, int, bool | None, bool | None]] = {
     Frame.COMMIT: (COMMIT_PREFIX, COMMIT_PREFIX + COMMIT_PAGES * (4 + PAGE), 0, True, True),
     Frame.RESET: (2, MAX_JSON, 0, True, True),
     Frame.INNER: (INNER_PREFIX, INNER_PREFIX + 4 * INNER_HEAD, Flag.DONE, True, True),
+    Frame.SOCKET: (SOCKET_PREFIX, SOCKET_PREFIX + CHUNK, 0, True, True),
 }
 
 

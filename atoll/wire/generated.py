@@ -3,7 +3,7 @@
 from enum import IntEnum, IntFlag
 from typing import Final, NamedTuple
 
-WIRE_HASH = "643ffee6d8550af6"
+WIRE_HASH = "6de85ae98e5c7b46"
 HEADER_LAYOUT = "<IBBHII"  # length, kind, flags, spare, worker, call
 MAX_PAYLOAD: Final = 67108864
 INLINE_BODY: Final = 65536
@@ -77,10 +77,14 @@ class Frame(IntEnum):
     STORED = 23
     # engine: The object of a slot broke {code, message, name?}: its storage failed, or a critical section threw. Its database is closed, its calls fail with this.
     RESET = 24
+    # engine: About a hibernatable WebSocket of a slot. What: 1 accepted (u8 flags, tags), 2 it is the response of a call (u32 call id; 101 follows), 3 more of its messages to the client, 4 its attachment, 5 the automatic response (u32 length, request, response), 6 the time limit of events (u32 ms), 7 the object has timers and asks for a call that they run in. Socket is 0 from 5 on.
+    SOCKET = 25
+    # python: About hibernatable WebSockets of a slot. What: 1 a part of the table of an object that wakes up (before its first call), 2 credit (u32 socket, u32 bytes), 3 the time of an automatic response (u32 socket, f64 ms).
+    SOCKETS = 26
     # python: Calls through the service binding `name` of this worker go straight to the isolate `callee` of this engine: at most `room` at a time, and at most `budget` of one chain of calls. Callee 0: no more. Named: 1 if a fetch is an ENTRYPOINT. Entry: the entry point in logs. Address: the entry point in heads. Zone: the host of this worker, for cf-worker.
-    ROUTE = 25
+    ROUTE = 27
     # engine: A call that went that way has begun: what the OP would have been, and the head of the CALL. `worker` and `call` are those of the callee; the engine chose the call id. With DONE the call is over, with these figures.
-    INNER = 26
+    INNER = 28
 
 
 class Flag(IntFlag):

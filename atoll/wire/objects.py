@@ -1,4 +1,4 @@
-"""The frames of object storage: OPEN, CLOSE and STORED to the engine, COMMIT from it."""
+"""The frames of object storage: OPEN, CLOSE, STORED and SOCKETS to the engine, COMMIT and SOCKET from it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from atoll.errors import EngineError
 from atoll.wire.codec import frame
-from atoll.wire.decoder import COMMIT_PREFIX
+from atoll.wire.decoder import COMMIT_PREFIX, SOCKET_PREFIX
 from atoll.wire.generated import COMMIT_PAGES, PAGE, Frame
 
 HAS_FILE: Final = 1
@@ -17,6 +17,11 @@ MOST_ALARM_MS: Final = 8_640_000_000_000_000  # the last moment that a Date has
 _OPEN: Final = Struct("<B3xIQQq")  # flags, pages, sequence, most pages, alarm
 _COMMIT: Final = Struct("<QIIB7sq")  # sequence, pages, count, alarm, zero, alarm ms
 _STORED: Final = Struct("<QQ")  # durable, merged
+_WHAT: Final = Struct("<B3x")
+_SOCKET_CREDIT: Final = Struct("<B3xII")
+_SOCKET_STAMP: Final = Struct("<B3xId")
+_SOCKET: Final = Struct("<B3sI")  # what, zero, socket
+SOCKET_TABLE, SOCKET_CREDIT, SOCKET_STAMP = 1, 2, 3
 ADDRESS: Final = Struct("<II")  # load id and slot: the message that a descriptor is sent with
 
 
@@ -42,6 +47,28 @@ def encode_close(worker: int, slot: int) -> bytes:
 
 def encode_stored(worker: int, slot: int, durable: int, merged: int) -> bytes:
     return frame(Frame.STORED, worker, slot, _STORED.pack(durable, merged))
+
+
+def encode_sockets(worker: int, slot: int, part: bytes) -> bytes:
+    """A part of the table of hibernatable WebSockets."""
+    return frame(Frame.SOCKETS, worker, slot, _WHAT.pack(SOCKET_TABLE) + part)
+
+
+def encode_socket_credit(worker: int, slot: int, socket: int, amount: float) -> bytes:
+    """The object may send that many more bytes to the client; socket 0: to all clients together."""
+    return frame(Frame.SOCKETS, worker, slot, _SOCKET_CREDIT.pack(SOCKET_CREDIT, socket, int(amount)))
+
+
+def encode_socket_stamp(worker: int, slot: int, socket: int, ms: float) -> bytes:
+    return frame(Frame.SOCKETS, worker, slot, _SOCKET_STAMP.pack(SOCKET_STAMP, socket, ms))
+
+
+def read_socket(data: bytes, start: int, end: int) -> tuple[int, int, bytes]:
+    """What a SOCKET is about, the number of the socket, the rest."""
+    what, zero, socket = _SOCKET.unpack_from(data, start)
+    if any(zero):
+        raise EngineError("SOCKET that is malformed")
+    return what, socket, data[start + SOCKET_PREFIX : end]
 
 
 def read_commit(data: bytes, start: int, end: int) -> CommitParts:

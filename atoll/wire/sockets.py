@@ -18,7 +18,7 @@ from typing import Final
 from atoll.wire.incoming import CLOSE_CODES, NO_STATUS, Broken, Incoming
 from atoll.wire.outgoing import CLOSE_KIND, BadMessage, Outgoing, read_head
 
-__all__ = ["BadMessage", "Codec", "FrameCheck", "pack_close"]
+__all__ = ["BadMessage", "Codec", "FrameCheck", "pack_close", "pack_message", "read_close"]
 
 CLOSE_SECONDS = 10.0  # seconds for the peer to answer a close, and for the worker to end its call afterwards
 GOING_AWAY, ABNORMAL, INTERNAL_ERROR, TRY_LATER = 1001, 1006, 1011, 1013
@@ -36,6 +36,16 @@ def pack_close(code: int, reason: str = "") -> bytes:
     return _HEAD.pack(CLOSE_KIND, len(payload)) + payload
 
 
+def pack_message(kind: int, payload: bytes) -> bytes:
+    return _HEAD.pack(kind, len(payload)) + payload
+
+
+def read_close(payload: bytes) -> tuple[int, str]:
+    """Code and reason of a close from an engine or for one."""
+    code = _CODE.unpack_from(payload)[0] if len(payload) >= _CODE.size else NO_STATUS
+    return code, payload[_CODE.size :].decode("utf-8", "ignore")
+
+
 def _cut(reason: str) -> bytes:
     """The reason of a close, cut to the allowed length."""
     data = reason.encode("utf-8", "replace")
@@ -45,12 +55,18 @@ def _cut(reason: str) -> bytes:
 class FrameCheck:
     """Checks messages that go from one engine to another: none may claim to be longer than the limit."""
 
-    __slots__ = ("_head", "_left", "messages")
+    __slots__ = ("_head", "_left", "has_closed", "messages")
 
     def __init__(self) -> None:
         self.messages = 0  # that have begun so far
+        self.has_closed = False
         self._head = b""  # the beginning of an incomplete header
         self._left = 0  # bytes of a message that are still to come
+
+    @property
+    def is_between(self) -> bool:
+        """Whether the last message is complete."""
+        return not self._left and not self._head
 
     def look(self, chunk: bytes) -> bytes:
         """Return the chunk if it is valid. Raises BadMessage otherwise."""
@@ -75,8 +91,10 @@ class FrameCheck:
 
     def _skip(self, head: bytes, at: int, start: int, size: int) -> int:
         """The end of the message whose content begins at `start`, or the end of the chunk."""
-        end = start + read_head(head, at)[1]
+        kind, length = read_head(head, at)
+        end = start + length
         self.messages += 1
+        self.has_closed = self.has_closed or kind == CLOSE_KIND
         if end <= size:
             return end
         self._left = end - size
@@ -90,7 +108,7 @@ class Codec:
     method call, write `outgoing`, and close the connection if `is_over`.
     """
 
-    __slots__ = ("_broken", "_incoming", "_is_client", "_outgoing", "has_told", "is_over")
+    __slots__ = ("_broken", "_incoming", "_is_client", "_outgoing", "has_told", "is_manual", "is_over")
 
     def __init__(self, is_client: bool, their_window: int, our_window: int) -> None:
         """`is_client`: this side is the client. The windows are those of permessage-deflate in bits, 0 without it."""
@@ -98,6 +116,7 @@ class Codec:
         self._incoming = Incoming(not is_client, their_window)
         self._outgoing = Outgoing(is_client, our_window)
         self._broken = ""  # the peer's error
+        self.is_manual = False  # the worker answers the peer's close
         self.has_told = False  # the worker knows that the peer has closed
         self.is_over = False  # this side must close the connection
 
@@ -147,6 +166,8 @@ class Codec:
 
     def _on_close(self, payload: bytes) -> None:
         self._incoming.ping = None
+        if self.is_manual and self._outgoing.is_open:
+            return
         self._outgoing.close(payload)
         if not self._is_client:  # a client waits for the server to close the connection
             self.is_over = True
@@ -197,6 +218,8 @@ class Codec:
         else:  # an invalid code: the JavaScript half rejects it, so the engine forged it
             payload = _WIRE_CODE.pack(INTERNAL_ERROR)
         self._outgoing.close(payload)
+        if self._incoming.close is not None and not self._is_client:
+            self.is_over = True  # the peer has closed before
 
     def ping(self) -> None:
         self._outgoing.ping()

@@ -248,7 +248,7 @@ def test_an_exception_of_a_bundle_has_its_source_position(start: Start) -> None:
 def test_dev_survives_a_deleted_file_and_a_broken_config(start: Start) -> None:
     dev = start()
     (dev.folder / "index.ts").unlink()
-    assert "index.ts does not exist" in dev.wait_for("build_failed")["message"]
+    assert "is index.ts, but there is no such file" in dev.wait_for("build_failed")["message"]
     dev.save("index.ts", says("back"))
     dev.wait_for("reloaded")
     dev.save("atoll.toml", "name = ")

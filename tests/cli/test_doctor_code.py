@@ -17,14 +17,14 @@ NOWHERE = {"ATOLL_API": "http://127.0.0.1:9", "ATOLL_ESBUILD": str(ESBUILD)}
 
 PROJECTS = {
     "fine": "export default { fetch: () => new Response('hi') };",
-    "asks-first": "const R = typeof HTMLRewriter === 'undefined' ? 0 : HTMLRewriter; export default { fetch() {} };",
-    "global-at-load": "const rewriter = new HTMLRewriter(); export default { fetch: () => rewriter };",
+    "asks-first": "const R = typeof SharedWorker === 'undefined' ? 0 : SharedWorker; export default { fetch() {} };",
+    "global-at-load": "const rewriter = new SharedWorker(); export default { fetch: () => rewriter };",
     "called-at-load": "import { make } from './make.js'; make(); export default { fetch: () => 1 };",
-    "module": "import { connect } from 'cloudflare:sockets'; export default { fetch: () => connect };",
+    "module": "import { connect } from 'cloudflare:nowhere'; export default { fetch: () => connect };",
     "export": "import { nope } from 'node:fs'; export default { fetch: () => nope };",
     "throws-at-load": "throw new Error('not today');\nexport default {};",
 }
-MAKE = "export const make = () => globalThis.HTMLRewriter ? new HTMLRewriter() : new (class extends HTMLRewriter {})();"
+MAKE = "export const make = () => globalThis.SharedWorker ? new SharedWorker() : new (class extends SharedWorker {})();"
 
 
 def written(folder: Path, name: str, config: str = "") -> Path:
@@ -57,7 +57,7 @@ def test_without_an_engine_doctor_still_reads_the_code(tmp_path: Path) -> None:
         for check in doctor(written(tmp_path, "global-at-load"), "--no-sandbox", code=1)
         if check["level"] == "error"
     ]
-    assert error["text"] == "`HTMLRewriter` is not a global here (index.js:1)"
+    assert error["text"] == "`SharedWorker` is not a global here (index.js:1)"
 
 
 def test_the_engine_finds_what_reading_the_code_cannot(tmp_path: Path) -> None:
@@ -65,7 +65,7 @@ def test_the_engine_finds_what_reading_the_code_cannot(tmp_path: Path) -> None:
     folder = written(tmp_path, "called-at-load")
     assert doctor(folder, "--no-sandbox")[-1]["level"] == "ok"
     last = doctor(folder, code=1)[-1]
-    assert last["level"] == "error" and "HTMLRewriter is not defined" in last["text"]
+    assert last["level"] == "error" and "SharedWorker is not defined" in last["text"]
 
 
 def test_a_flag_for_a_missing_feature_is_an_error(tmp_path: Path) -> None:

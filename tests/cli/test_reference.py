@@ -13,8 +13,8 @@ from atoll.api.refusals import API_ERRORS, ApiCode
 from atoll.cli.main import COMMANDS, ENTRIES, main
 from atoll.config import FIELDS, env_names, facts_of, flag_name, shown_default
 from atoll.control.checks.body import DeployBody, WantedLimits
-from atoll.control.checks.code import KINDS
 from atoll.wire.generated import ERRORS, OUTCOME_NAMES, ErrorCode
+from atoll.workers import KIND_OF_ENDING
 
 REFERENCE = Path(__file__).resolve().parent.parent.parent / "docs" / "reference"
 SETTINGS, API, ERROR_PAGE, CLI = (
@@ -79,4 +79,4 @@ def test_every_field_of_a_deploy_has_a_row() -> None:
     text = section(API, "POST /api/workers")
     assert re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE) == list(DeployBody.__struct_fields__)
     assert all(f"`{name}`" in text for name in WantedLimits.__struct_fields__)
-    assert all(f"`{extension}`" in text for extension in KINDS)
+    assert all(f"`{extension}`" in text for extension in KIND_OF_ENDING)

@@ -12,13 +12,13 @@ from atoll.project.fetch import node_folder
 from tests.running import Atoll
 
 FOLDER = Path(__file__).parent / "beside_node"
-SUITES = ["buffer", "inspecting", "small", "unpacking"]
+SUITES = ["buffer", "files", "inspecting", "small", "unpacking", "zipping"]
 
 
 @pytest.fixture(scope="module")
 def by_node() -> dict[str, dict[str, str]]:
     """The result of Node for each call."""
-    code = f"console.log(JSON.stringify(await (await import({json.dumps((FOLDER / 'main.js').as_uri())})).all()))"
+    code = f"process.cwd = () => '/bundle'; console.log(JSON.stringify(await (await import({json.dumps((FOLDER / 'main.js').as_uri())})).all()))"
     command = [node_folder() / "bin/node", "--no-warnings", "--input-type=module", "--eval", code]
     found: dict[str, dict[str, str]] = json.loads(
         subprocess.run(command, check=True, capture_output=True, cwd="/").stdout
@@ -38,8 +38,10 @@ def test_a_worker_gets_the_same_results_as_node(
     atoll: Atoll, worker: str, by_node: dict[str, dict[str, str]], suite: str
 ) -> None:
     ours: dict[str, str] = atoll.get(worker, f"/{suite}").json
-    assert len(ours) > 1000 and ours.keys() == by_node[suite].keys()
+    assert len(ours) > 1000
     different = [
-        f"{name}\n  Node:  {text}\n  Atoll: {ours[name]}" for name, text in by_node[suite].items() if ours[name] != text
+        f"{name}\n  Node:  {text}\n  Atoll: {ours.get(name)}"
+        for name, text in by_node[suite].items()
+        if ours.get(name) != text
     ]
     assert not different, f"{len(different)} of {len(ours)} differ\n" + "\n".join(different[:20])

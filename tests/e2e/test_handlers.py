@@ -22,6 +22,21 @@ def test_service_worker_syntax_and_its_globals(atoll: Atoll) -> None:
     assert atoll.post("old-style").text == "sw POST"
 
 
+def test_a_service_worker_script_may_import_modules(atoll: Atoll) -> None:
+    main = """
+        import { greet } from "./greet.js";
+        import add from "./add.wasm";
+        const sum = new WebAssembly.Instance(add).exports.add(2, 3);
+        addEventListener("fetch", (event) => event.respondWith(new Response(greet(NAME) + sum)));"""
+    modules = {
+        "main.js": main,
+        "greet.js": "export const greet = (name) => `hello ${name} `;",
+        "add.wasm": {"base64": base64.b64encode(WASM).decode()},
+    }
+    atoll.deploy("old-style-imports", main="main.js", modules=modules, env={"NAME": "sw"})
+    assert atoll.get("old-style-imports").text == "hello sw 5"
+
+
 def test_modules_of_every_kind_import_each_other(atoll: Atoll) -> None:
     main = """
         import { twice } from "./lib/math.js";

@@ -15,8 +15,10 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from atoll.bindings.making import make_bindings
-from atoll.bindings.service.target import ServiceWays, target_of
+from atoll.bindings.service.target import ServiceTarget, ServiceWays
 from atoll.bindings.services import Services
 from atoll.broker import Broker
 from atoll.config import Settings
@@ -201,7 +203,7 @@ class EngineRoom:
         return version if version is not None and version.tenant == tenant else None
 
     async def __aenter__(self) -> EngineRoom:
-        await self.objects.start(self._folder, self._undo)
+        await self.objects.start(Settings(data=self._folder), self._undo)
         await self.supervisor.start()
         return self
 
@@ -234,9 +236,11 @@ class EngineRoom:
         await self.pool.loader.check(version)
         ways = ServiceWays(self, "localhost")
         for grant in version.grants.values():
-            target = target_of(version, grant.name) if grant.kind == "service" else None
-            callee = self.find_worker(version.tenant, target.service) if target is not None else None
-            if target is None or callee is None:
+            if grant.kind != "service":
+                continue
+            target = msgspec.json.decode(grant.resource, type=ServiceTarget)
+            callee = self.find_worker(version.tenant, target.service)
+            if callee is None:
                 continue
             await self.pool.loader.check(callee)
             way = ways.find(version, grant.name, target)

@@ -205,9 +205,12 @@ async def test_an_object_that_is_merged_while_it_is_opened_is_opened(tmp_path: P
         await stored.write(key(), "a")
         merger = stored.store._merger
         first, second = threading.Event(), threading.Event()
-        merger.post(first.wait)  # what is done to files waits
+        merger._sync_thread.submit(first.wait)  # it is in the file, and not synced yet
         merging = asyncio.ensure_future(merger._round())
-        await asyncio.sleep(0)
+        state = stored.store._table.state(key())
+        while state.merging is None:  # noqa: ASYNC110 (no event tells that it begins)
+            await asyncio.sleep(0)
+        await state.merging
         merger.post(second.wait)
         opening = asyncio.ensure_future(stored.words(key()))
         for _ in range(5):

@@ -17,9 +17,11 @@ import pytest
 from atoll.bindings.durable_object.ops import DurableObjects
 from atoll.bindings.services import ObjectTarget
 from atoll.engine.objects import runtime as runtime_module
+from atoll.engine.objects.live_object import LiveObject
+from atoll.engine.objects.residents import IsolateResidents
 from atoll.engine.process.engine_process import EngineFiles
-from atoll.errors import InvalidArgument, ObjectFailure, StorageFailed
-from atoll.objects.store import Commit, Done, ObjectKey
+from atoll.errors import EngineError, InvalidArgument, ObjectFailure, StorageFailed
+from atoll.objects.store import Commit, Done, ObjectKey, Opened
 from atoll.wire.generated import Event
 from atoll.workers import Grant, Version
 from tests.engine import lying_engine
@@ -37,6 +39,7 @@ export class Counter extends DurableObject {
     const { pathname } = new URL(request.url);
     if (pathname === "/read") return Response.json([(await this.ctx.storage.get("n")) ?? 0, this.memory]);
     if (pathname === "/wait") return new Promise(() => setTimeout(() => {}, 20_000));
+    if (pathname === "/slow") return new Promise((done) => setTimeout(() => done(new Response("slow")), 1000));
     this.memory++;
     const n = ((await this.ctx.storage.get("n")) ?? 0) + 1;
     await this.ctx.storage.put("n", n);
@@ -140,12 +143,11 @@ async def test_an_idle_object_is_evicted_and_returns_with_what_it_stored(
     room, version = await open_room(), script(COUNTER)
     monkeypatch.setattr(runtime_module, "IDLE_SECONDS", 0.3)
     runtime = room.objects.runtime
-    busy = fetch(room, version, target, "/wait")
+    busy = fetch(room, version, target, "/slow")
     assert await answer(room, version, target) == "1"
     await asyncio.sleep(0.5)  # with a call it is not idle, however long that takes
     assert runtime.count() == 1
-    assert busy.call is not None
-    busy.call.cancel()
+    await busy.over()
     await room.until(lambda: not runtime.count(), "its eviction")
     assert json.loads(await answer(room, version, target, "/read")) == [1, 0]
 
@@ -162,6 +164,86 @@ async def test_too_many_calls_of_one_object_are_refused(
     for each in waiting:
         if each.call is not None:
             each.call.cancel()
+
+
+class ShakyEngine:
+    """Fails the first attempts to open an object in an engine, as an engine that has just ended does."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, failures: int) -> None:
+        self.attempts = 0
+        real = IsolateResidents.open
+
+        def open(residents: IsolateResidents, live: LiveObject, opened: Opened, most: int) -> bool:
+            self.attempts += 1
+            if self.attempts <= failures:
+                raise EngineError("the engine took no file")
+            return real(residents, live, opened, most)
+
+        monkeypatch.setattr(IsolateResidents, "open", open)
+        monkeypatch.setattr(runtime_module, "FIRST_PAUSE", 0.01)
+
+
+async def test_calls_that_never_reached_their_object_are_sent_again(
+    open_room: Callable[..., Any], target: ObjectTarget, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    room, version = await open_room(), script(COUNTER)
+    engine = ShakyEngine(monkeypatch, 4)
+    ears = [fetch(room, version, target) for _ in range(3)]
+    assert [(await ear.over()).body for ear in ears] == [b"1", b"2", b"3"]
+    assert engine.attempts == 5 and room.objects.runtime.counts()["retried"] == 4
+
+
+async def test_calls_are_given_up_after_five_attempts(
+    open_room: Callable[..., Any], target: ObjectTarget, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    room, version = await open_room(), script(COUNTER)
+    engine = ShakyEngine(monkeypatch, 100)
+    failed = await fetch(room, version, target).over()
+    assert isinstance(failed.failure, ObjectFailure) and failed.failure.is_retryable
+    assert failed.failure.message == "Network connection lost." and failed.failure.object_id == target.id
+    assert engine.attempts == runtime_module.ATTEMPTS
+
+
+async def test_a_call_that_reached_its_object_is_not_sent_again(
+    open_room: Callable[..., Any], target: ObjectTarget
+) -> None:
+    room, version = await open_room(), script(COUNTER)
+    assert await answer(room, version, target) == "1"
+    waiting = fetch(room, version, target, "/wait")
+    await room.until(lambda: waiting.call is not None and waiting.call.state, "it is sent")
+    room.kill_engine()
+    failed = await waiting.over()
+    assert failed.failure is not None and failed.failure.message == "Network connection lost."
+    assert room.objects.runtime.counts()["retried"] == 0
+
+
+async def test_too_much_data_that_waits_for_an_object_is_refused(
+    open_room: Callable[..., Any], target: ObjectTarget, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    room, version = await open_room(), script(COUNTER)
+    monkeypatch.setattr(runtime_module, "MOST_WAITING", 1 << 20)
+    head, body = b"GET http://object/\nHost: object\r\n", bytes(300_000)
+    ears = [Ear() for _ in range(5)]
+    for ear in ears:
+        ear.call = room.objects.runtime.call(target, version, head, body, True, ear, int(Event.ENTRYPOINT), 0)
+    assert [(await ear.over()).failure is None for ear in ears] == [True, True, True, False, False]
+    refused = ears[3].failure
+    assert isinstance(refused, ObjectFailure) and refused.is_overloaded
+    assert refused.message == "Durable Object is overloaded. Too much data queued."
+
+
+async def test_an_object_whose_disk_does_not_answer_is_reset(
+    open_room: Callable[..., Any], target: ObjectTarget, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    room, version = await open_room(), script(COUNTER)
+    monkeypatch.setattr(runtime_module, "STORAGE_SECONDS", 0.2)
+    disk = SlowDisk(room, monkeypatch)
+    failed = await fetch(room, version, target).over()
+    assert isinstance(failed.failure, ObjectFailure) and failed.failure.is_overloaded and failed.failure.is_reset
+    assert failed.failure.message == (
+        "Durable Object storage operation exceeded timeout which caused object to be reset."
+    )
+    disk.finish()
 
 
 async def test_many_objects_open_at_once(open_room: Callable[..., Any]) -> None:

@@ -48,6 +48,9 @@ export class Counter extends DurableObject {
   remember(value) { this.memory = value; return this.memory; }
   recall() { return this.memory; }
   version() { return VERSION; }
+  bookmark() { return this.ctx.storage.getCurrentBookmark(); }
+  bookmarkAt(time) { return this.ctx.storage.getBookmarkForTime(time); }
+  onNextStart(bookmark) { return this.ctx.storage.onNextSessionRestoreBookmark(bookmark); }
   put(key, value) { return this.ctx.storage.put(key, value); }
   list() { return this.ctx.storage.list(); }
   fail() { throw new RangeError("out of range"); }

@@ -61,7 +61,7 @@ def test_a_build_step_that_does_not_make_the_script_is_reported(folder: Path) ->
     configure(folder, 'main = "out/made.js"\n[build]\ncommand = "true"')
     with (
         Builder(read_project(folder, "")) as builder,
-        pytest.raises(ProjectError, match=r"out/made\.js does not exist"),
+        pytest.raises(ProjectError, match=r"out/made\.js, but the build step does not make it"),
     ):
         builder.build()
 

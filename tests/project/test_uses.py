@@ -86,28 +86,28 @@ def how(request: pytest.FixtureRequest) -> Iterator[str]:
 
 
 def test_a_missing_global_is_an_error_with_its_position(write: Write, how: str) -> None:
-    source = how + "// one\nexport default {\n  fetch: () => new HTMLRewriter().transform(new Response()),\n};\n"
+    source = how + "// one\nexport default {\n  fetch: () => new SharedWorker().transform(new Response()),\n};\n"
     (found,) = checked(write(**{"wrangler.toml": CONFIG, "src/index.ts": source}))
     line = 4 if how else 3
-    assert (found.level, found.field) == (FindingLevel.ERROR, "HTMLRewriter")
+    assert (found.level, found.field) == (FindingLevel.ERROR, "SharedWorker")
     assert found.text == f"is not a global here (src/index.ts:{line})"
 
 
 def test_a_file_that_tests_for_a_global_may_use_it(write: Write, how: str) -> None:
     source = (
         how
-        + "const has = typeof HTMLRewriter !== 'undefined';\nexport default { fetch: () => has && new HTMLRewriter() };"
+        + "const has = typeof SharedWorker !== 'undefined';\nexport default { fetch: () => has && new SharedWorker() };"
     )
     assert checked(write(**{"wrangler.toml": CONFIG, "src/index.ts": source})) == []
-    sure = how + "typeof HTMLRewriter;\nnew HTMLRewriter();\nexport default {};"
+    sure = how + "typeof SharedWorker;\nnew SharedWorker();\nexport default {};"
     (found,) = checked(write(**{"src/index.ts": sure}))
     assert found.level is FindingLevel.ERROR
 
 
 def test_a_missing_module_is_an_error_with_its_position(write: Write, how: str) -> None:
-    source = how + "import { connect } from 'cloudflare:sockets';\nexport default { fetch: () => connect('a:1') };"
+    source = how + "import { connect } from 'cloudflare:nowhere';\nexport default { fetch: () => connect('a:1') };"
     (found,) = checked(write(**{"wrangler.toml": CONFIG, "src/index.ts": source}))
-    assert (found.level, found.field) == (FindingLevel.ERROR, "cloudflare:sockets")
+    assert (found.level, found.field) == (FindingLevel.ERROR, "cloudflare:nowhere")
     assert found.text.startswith("is not available (src/index.ts:")
 
 
@@ -135,13 +135,13 @@ def test_globals_of_node_need_their_flag_or_a_date(write: Write, how: str) -> No
 
 def test_code_of_packages_for_other_platforms_is_a_warning(write: Write) -> None:
     package = (
-        "export function title() { return document.title; }\nexport const port = () => import('cloudflare:sockets');"
+        "export function title() { return document.title; }\nexport const port = () => import('cloudflare:nowhere');"
     )
     source = "import { title, port } from 'lib';\nexport default { fetch: () => [title, port] };"
     files = {"node_modules/lib/index.js": package, "node_modules/lib/package.json": '{"main":"index.js"}'}
     found = checked(write(**{"wrangler.toml": CONFIG, "src/index.ts": source, **files}))
     assert [(each.level, each.field) for each in found] == [
-        (FindingLevel.WARNING, "cloudflare:sockets"),
+        (FindingLevel.WARNING, "cloudflare:nowhere"),
         (FindingLevel.WARNING, "document"),
     ]
     assert found[1].text == "is not a global here (node_modules/lib/index.js:1)"
@@ -164,10 +164,11 @@ def test_long_chains_of_operators_are_parsed() -> None:
     assert uses_of(f"const a = {'+'.join(['1'] * 20_000)}; X;") == {"X": "sure"}
 
 
-def test_ctx_exports_is_an_error_in_own_code(write: Write, how: str) -> None:
+def test_ctx_exports_is_an_error_in_own_code_with_an_older_date(write: Write, how: str) -> None:
     source = how + "export default { fetch: (r: Request, env: unknown, ctx: any) => ctx.exports.Other.fetch(r) };"
     (found,) = checked(write(**{"wrangler.toml": CONFIG, "src/index.ts": source}))
-    assert (found.level, found.field) == (FindingLevel.ERROR, "ctx.exports")
+    assert (found.level, found.field) == (FindingLevel.ERROR, "ctx.exports") and "2025-11-17" in found.hint
+    assert not checked(write(**{"wrangler.toml": CONFIG.replace("2025-01-01", "2026-01-01"), "src/index.ts": source}))
 
 
 @pytest.mark.parametrize(

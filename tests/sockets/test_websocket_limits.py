@@ -91,7 +91,7 @@ def test_a_seventh_socket_of_one_request_is_refused_clearly(run: Run) -> None:
       const again = await upgrade(UP);
       return [said, again.readyState];"""
     said, state = run(body)
-    assert "all WebSockets" in said and state == 1
+    assert "all sockets" in said and state == 1
 
 
 def test_sockets_count_towards_the_connections_of_the_tenant(node: Atoll, peer: Peer) -> None:

@@ -89,7 +89,7 @@ export const tests = {
     equal(posix.basename("a.html", ".html"), "a");
     deepEqual(["a.b.c", ".bashrc", "a.", "..", "a/.b/c"].map((p) => posix.extname(p)), [".c", "", ".", "", ""]);
     equal(posix.resolve("/a", "b", "../c"), "/a/c");
-    equal(posix.resolve("a"), "/a");
+    equal(posix.resolve("a"), "/bundle/a");
     equal(posix.relative("/a/b/c", "/a/d"), "../../d");
     equal(posix.relative("/a", "/a"), "");
     deepEqual(posix.parse("/home/u/f.txt"), { root: "/", dir: "/home/u", base: "f.txt", ext: ".txt", name: "f" });
@@ -151,7 +151,7 @@ export const tests = {
     const log = [];
     await new Promise((resolve) => { nextTick((x) => { log.push(x); resolve(); }, "tick"); log.push("sync"); });
     deepEqual(log, ["sync", "tick"]);
-    equal(process.cwd(), "/");
+    equal(process.cwd(), "/bundle");
     deepEqual(process.hrtime().map((n) => typeof n), ["number", "number"]);
     equal(typeof process.hrtime.bigint(), "bigint");
     throws(() => process.exit(1), Error);

@@ -167,7 +167,12 @@ export const tests = {
   },
   "some statuses have no body": () => {
     for (const status of [204, 205, 304]) {
-      throws(() => new Response("", { status }), TypeError);
+      throws(() => new Response("x", { status }), TypeError);
+      throws(() => new Response(new ReadableStream(), { status }), TypeError);
+      for (const empty of ["", new Uint8Array(0), new Blob([]), new FixedLengthStream(0).readable]) {
+        const response = new Response(empty, { status });
+        deepEqual([response.status, response.body, response.headers.get("content-type")], [status, null, null]);
+      }
       throws(() => Response.json({}, { status }), TypeError);
       equal(new Response(null, { status }).status, status);
     }

@@ -27,7 +27,6 @@ export const tests = {
   "a timeout passes its arguments on": async () => {
     const args = await new Promise((resolve) => setTimeout((...all) => resolve(all), 1, "a", 2));
     deepEqual(args, ["a", 2]);
-    equal(typeof setTimeout(() => {}, 0), "number");
     throws(() => setTimeout("code", 1), EvalError);
     throws(() => setTimeout(), TypeError);
   },
@@ -133,8 +132,8 @@ export const tests = {
   },
   "structuredClone refuses other values": () => {
     for (const value of [
-      () => {}, Symbol("s"), new Response(""), new Headers(), new URL("http://a"), new AbortController(), new WeakMap(),
-      Promise.resolve(), { deep: [new Request("http://a/")] }, new ReadableStream(), new Proxy({}, {}), new EventTarget(),
+      () => {}, Symbol("s"), new Response(""), new URL("http://a"), new AbortController(), new WeakMap(),
+      Promise.resolve(), { deep: [new Request("http://a/", { method: "POST", body: "x" })] }, new ReadableStream(), new Proxy({}, {}), new EventTarget(),
     ]) {
       equal(throws(() => structuredClone(value), DOMException).name, "DataCloneError");
     }
@@ -227,7 +226,7 @@ export const tests = {
       equal(enumerable, false, name);
     }
     equal(self, globalThis);
-    equal(navigator.userAgent, "Atoll (like Cloudflare-Workers)");
+    equal(navigator.userAgent, "Cloudflare-Workers");
     deepEqual(navigator.languages, ["en"]);
     ok(Object.isFrozen(navigator.languages) && navigator.languages === navigator.languages);
     const [client, server] = new WebSocketPair();

@@ -1,11 +1,12 @@
 // https://w3c.github.io/webcrypto/#ed25519 and #x25519
 import { native } from "../internal/native.js";
+import { toDOMString } from "../internal/webidl.js";
 import { agree, AGREEMENT_PARAMS } from "./agreement.js";
 import { ED25519, ED448, exportDer, halfKey, importDer, keyPair, requirePrivateUsage, requireType, X25519, X448 } from "./asymmetric.js";
 import { dataError, notSupported, operationError, resultOf } from "./errors.js";
 import { viewOf } from "./idl.js";
 import { checkJsonWebKey, decodeMember, encodeMember } from "./jwk.js";
-import { bufferSource, defineAlgorithm, optional } from "./registry.js";
+import { bufferSource, defineAlgorithm, optional, required } from "./registry.js";
 import { checkUsages } from "./symmetric.js";
 
 /** https://w3c.github.io/webcrypto/#ed25519-operations-sign */
@@ -18,6 +19,12 @@ function sign(algorithm, key, data) {
 function verify(algorithm, key, signature, data) {
   requireType(key, "public");
   return resultOf(native.verifyEd25519(key.handle, signature, data), "The signature could not be verified.");
+}
+
+function toNodeCurve(value) {
+  const name = toDOMString(value);
+  if (name === "NODE-ED25519") return name;
+  throw notSupported(`EdDSA curve "${name}" isn't supported.`);
 }
 
 /** https://wicg.github.io/webcrypto-secure-curves/#ed448-operations */
@@ -41,13 +48,17 @@ function verify448({ context = NO_CONTEXT }, key, signature, data) {
 }
 
 // `kind` is the number for DER, `number` the one for raw keys (TypeOfRaw in crypto_ec.cc).
-function keyOperations({ kind, number, use, publicUsages, privateUsages, algs }) {
+function keyOperations({ kind, number, use, publicUsages, privateUsages, algs, curve = undefined, members = [] }) {
+  // The name of the curve in a JSON Web Key, and the algorithm of a key.
+  const curveOf = (name) => curve ?? name;
+  const describe = (name) => (curve === undefined ? { name } : { name, namedCurve: name });
+
   function generateKey({ name }, extractable, usages) {
     checkUsages(usages, [...publicUsages, ...privateUsages]);
     requirePrivateUsage(usages, privateUsages);
     const handle = native.generateRaw(number);
     if (handle === undefined) throw operationError("The key could not be generated.");
-    return keyPair({ name }, handle, extractable, usages, publicUsages, privateUsages);
+    return keyPair(describe(name), handle, extractable, usages, publicUsages, privateUsages);
   }
 
   function importRaw(bytes, isPrivate) {
@@ -60,18 +71,18 @@ function keyOperations({ kind, number, use, publicUsages, privateUsages, algs })
     const isPrivate = keyData.d !== undefined;
     checkUsages(usages, isPrivate ? privateUsages : publicUsages);
     checkJsonWebKey(keyData, "OKP", use, extractable, usages);
-    if (keyData.crv !== name) throw dataError(`The JSON Web Key is on ${keyData.crv}, not on ${name}.`);
+    if (keyData.crv !== curveOf(name)) throw dataError(`The JSON Web Key is on ${keyData.crv}, not on ${curveOf(name)}.`);
     if (algs !== undefined && keyData.alg !== undefined && !algs.includes(keyData.alg)) {
       throw dataError(`The JSON Web Key is for ${keyData.alg}, not for ${algs[0]}.`);
     }
     const x = decodeMember(keyData, "x");
-    if (!isPrivate) return halfKey("public", { name }, importRaw(x, false));
+    if (!isPrivate) return halfKey("public", describe(name), importRaw(x, false));
     const handle = importRaw(decodeMember(keyData, "d"), true);
     const own = new Uint8Array(native.rawKey(handle, false));
     if (x.length !== own.length || !native.equalBytes(x, own)) {
       throw dataError("The public part of the JSON Web Key does not belong to its private part.");
     }
-    return halfKey("private", { name }, handle);
+    return halfKey("private", describe(name), handle);
   }
 
   /** https://w3c.github.io/webcrypto/#ed25519-operations-import-key */
@@ -80,11 +91,11 @@ function keyOperations({ kind, number, use, publicUsages, privateUsages, algs })
     if (format === "spki" || format === "pkcs8") {
       const isPrivate = format === "pkcs8";
       checkUsages(usages, isPrivate ? privateUsages : publicUsages);
-      return halfKey(isPrivate ? "private" : "public", { name }, importDer(kind, format, keyData));
+      return halfKey(isPrivate ? "private" : "public", describe(name), importDer(kind, format, keyData));
     }
     if (format !== "raw") throw notSupported(`A key of ${name} cannot be imported from "${format}".`);
     checkUsages(usages, publicUsages);
-    return halfKey("public", { name }, importRaw(viewOf(keyData), false));
+    return halfKey("public", describe(name), importRaw(viewOf(keyData), false));
   }
 
   /** https://w3c.github.io/webcrypto/#ed25519-operations-export-key */
@@ -95,7 +106,7 @@ function keyOperations({ kind, number, use, publicUsages, privateUsages, algs })
       return native.rawKey(key.handle, false);
     }
     if (format !== "jwk") throw notSupported(`A key of ${key.algorithm.name} cannot be exported as "${format}".`);
-    const jwk = { kty: "OKP", crv: key.algorithm.name, x: encodeMember(native.rawKey(key.handle, false)) };
+    const jwk = { kty: "OKP", crv: curveOf(key.algorithm.name), x: encodeMember(native.rawKey(key.handle, false)) };
     if (key.type === "private") jwk.d = encodeMember(native.rawKey(key.handle, true));
     jwk.key_ops = [...key.usages];
     jwk.ext = key.extractable;
@@ -105,8 +116,8 @@ function keyOperations({ kind, number, use, publicUsages, privateUsages, algs })
   }
 
   return {
-    generateKey: [[], generateKey],
-    importKey: [[], importKey],
+    generateKey: [members, generateKey],
+    importKey: [members, importKey],
     exportKey: [[], exportKey],
     "get public key": [[], () => publicUsages],
   };
@@ -122,6 +133,21 @@ defineAlgorithm("Ed25519", {
     publicUsages: ["verify"],
     privateUsages: ["sign"],
     algs: ["Ed25519", "EdDSA"],
+  }),
+});
+// https://developers.cloudflare.com/workers/runtime-apis/web-crypto/#footnotes: Ed25519 before it had a standard name.
+defineAlgorithm("NODE-ED25519", {
+  sign: [[], sign],
+  verify: [[], verify],
+  ...keyOperations({
+    kind: ED25519,
+    number: 0,
+    use: "sig",
+    publicUsages: ["verify"],
+    privateUsages: ["sign"],
+    algs: ["EdDSA", "Ed25519"],
+    curve: "Ed25519",
+    members: [required("namedCurve", toNodeCurve)],
   }),
 });
 defineAlgorithm("X25519", {

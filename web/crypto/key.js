@@ -4,6 +4,7 @@
 // of a CryptoKey, a plain object that no worker can reach: { type, extractable, algorithm, usages, handle }.
 import { defineInterface } from "../internal/platform.js";
 import { illegalConstructor } from "../internal/webidl.js";
+import { isOn } from "../worker/compatibility.js";
 
 const INTERNAL = Symbol("made by the platform");
 
@@ -23,7 +24,10 @@ export function intersectUsages(some, others) {
 
 // A copy, because a worker may change the object it gets.
 function copyAlgorithm({ hash, publicExponent, ...algorithm }) {
-  if (publicExponent !== undefined) algorithm.publicExponent = publicExponent.slice();
+  if (publicExponent !== undefined) {
+    const copy = publicExponent.slice();
+    algorithm.publicExponent = isOn("crypto_preserve_public_exponent") ? copy : copy.buffer;
+  }
   if (hash !== undefined) algorithm.hash = { name: hash.name };
   return algorithm;
 }

@@ -30,6 +30,7 @@ function familyOf(upper) {
   if (upper.startsWith("EC")) return "crypto/ec.js";
   if (upper.startsWith("ML-")) return "crypto/post_quantum.js";
   if (upper === "HKDF" || upper === "PBKDF2") return "crypto/kdf.js";
+  if (upper === "NODE-ED25519") return "crypto/curve25519.js";
   return upper.startsWith("ED") || upper.startsWith("X") ? "crypto/curve25519.js" : undefined;
 }
 
@@ -76,7 +77,6 @@ export function normalizeAlgorithm(algorithm, operation) {
     throw notSupported(`${toDOMString(name)} is not an algorithm that can be used here (${operation}).`);
   }
   // Steps 6 to 8: to the dictionary of this algorithm.
-  if (known.members.length > 0) toDOMString(given.name);
   const normalized = { __proto__: null, name: known.name };
   for (const { name: member, convert, isRequired } of known.members) {
     const value = given[member];

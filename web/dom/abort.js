@@ -46,7 +46,7 @@ export class AbortSignal extends EventTarget {
     requireArguments(arguments.length, 1, "AbortSignal.timeout");
     const delay = toEnforcedRange(milliseconds, "AbortSignal.timeout");
     const signal = createSignal();
-    startTimer(() => signalAbort(signal, new DOMException("The operation timed out.", "TimeoutError")), delay);
+    startTimer(() => signalAbort(signal, new DOMException("The operation was aborted due to timeout", "TimeoutError")), delay);
     return signal;
   }
 
@@ -141,7 +141,7 @@ export class AbortSignal extends EventTarget {
       // Step 2.
       signal.#aborted = true;
       signal.#reason =
-        reason === undefined ? new DOMException("The operation was aborted.", "AbortError") : reason;
+        reason === undefined ? new DOMException("The operation was aborted", "AbortError") : reason;
       // Steps 3 and 4.
       const following = [];
       for (const reference of signal.#dependents ?? []) {

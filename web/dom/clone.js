@@ -3,6 +3,7 @@ import { DOMException } from "./exception.js";
 import { native } from "../internal/native.js";
 import { interfaceOf } from "../internal/platform.js";
 import { requireArguments, toDictionary, toSequence } from "../internal/webidl.js";
+import { isOn, whenFlagsAreSet } from "../worker/compatibility.js";
 
 const MOST_SEARCHED = 10_000; // objects
 
@@ -102,6 +103,37 @@ function stepsOf(object) {
   return transferables.find((steps) => steps.is(object));
 }
 
+let clonesErrors = true;
+whenFlagsAreSet(() => {
+  clonesErrors = isOn("enhanced_error_serialization");
+});
+
+let clonedErrors = null; // loads the module that completes errors
+
+export function setClonedErrors(load) {
+  clonedErrors = load;
+}
+
+const MOST_NESTED = 16; // errors in properties of errors, which may be a ring
+let nested = 0;
+
+/** V8 calls this for a value that may hold errors. A property of an error that cannot be cloned is left out. */
+function restore(original, copy) {
+  if (nested === MOST_NESTED) return;
+  nested++;
+  try {
+    clonedErrors().restoreErrors(original, copy, (value) => {
+      try {
+        return structuredClone(value);
+      } catch {
+        return undefined;
+      }
+    });
+  } finally {
+    nested--;
+  }
+}
+
 /**
  * https://html.spec.whatwg.org/multipage/structured-data.html#structuredserializewithtransfer and its reverse in one step.
  * Returns `{ value, moved }`: the clone, and the successors of the platform objects in the list.
@@ -118,7 +150,7 @@ export function cloneWithTransfer(value, transfer) {
   const host = successors.size === 0 ? cloneHost : (object) => cloneHost(object, successors);
   let clone;
   try {
-    clone = native.structuredClone(value, buffers, makeError, host);
+    clone = native.structuredClone(value, buffers, makeError, host, clonesErrors ? restore : undefined);
   } catch (error) {
     throw explained(error, value);
   }

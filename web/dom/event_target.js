@@ -9,6 +9,7 @@ import { DOMException } from "./exception.js";
 import { reportException } from "./report.js";
 import { defineInterface } from "../internal/platform.js";
 import { NO_OPTIONS, requireArguments, toDOMString } from "../internal/webidl.js";
+import { isOn, whenFlagsAreSet } from "../worker/compatibility.js";
 
 const globalListenerLists = new Map(); // type -> listeners
 
@@ -83,12 +84,19 @@ function removeListener(lists, type, callback, capture) {
   if (listeners.length === 0) lists.delete(type);
 }
 
+let setsThis = true; // of a listener
+let reportsExceptions = true; // of listeners; before 2026-09-15 dispatchEvent() threw the first
+whenFlagsAreSet(() => {
+  setsThis = isOn("set_event_target_this");
+  reportsExceptions = isOn("spec_compliant_dispatch_exceptions");
+});
+
 /** https://dom.spec.whatwg.org/#concept-event-listener-inner-invoke, for one listener. */
 function invoke(listener, event, target, onError) {
   const { callback } = listener;
   setPassive(event, listener.passive);
   try {
-    if (typeof callback === "function") callback.call(target, event);
+    if (typeof callback === "function") callback.call(setsThis ? target : undefined, event);
     else {
       const { handleEvent } = callback;
       if (typeof handleEvent !== "function") throw new TypeError("EventTarget: handleEvent is not a function.");
@@ -107,6 +115,15 @@ function dispatch(lists, event, target, onError) {
   invokeAll(lists, event, target, onError, true);
   invokeAll(lists, event, target, onError, false);
   return endDispatch(event);
+}
+
+function dispatchThrowing(lists, event, target) {
+  let first = null;
+  const result = dispatch(lists, event, target, (error) => {
+    first ??= { error };
+  });
+  if (first !== null) throw first.error;
+  return result;
 }
 
 /** https://dom.spec.whatwg.org/#concept-event-listener-invoke */
@@ -151,7 +168,7 @@ export class EventTarget {
     if (!isDispatchable(event)) throw new DOMException("The event is already being dispatched.", "InvalidStateError");
     // Steps 2 and 3.
     distrust(event);
-    return dispatch(lists, event, this ?? globalThis, reportException);
+    return reportsExceptions ? dispatch(lists, event, this ?? globalThis, reportException) : dispatchThrowing(lists, event, this ?? globalThis);
   }
 
   /** https://wicg.github.io/observable/#dom-eventtarget-when */

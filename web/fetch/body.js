@@ -11,20 +11,22 @@ import {
   isDisturbed,
   isReadableStream,
   markDisturbed,
+  PLAIN,
   readAllBytes,
   ReadableStream,
   readNext,
   teeForClone,
 } from "../streams/streams.js";
-import { parseFormUrlencoded } from "../url/form_urlencoded.js";
+import { lengthOfStream } from "../streams/lengths.js";
 import { isURLSearchParams } from "../url/search_params.js";
+import { isOn, whenFlagsAreSet } from "../worker/compatibility.js";
+import { parseForm } from "./form_body.js";
 import { Holding } from "./holding.js";
+import { isIterableBody } from "./iterable_body.js";
 import { extractMimeType, serializeMimeType } from "./mime_type.js";
 
 export const TEXT_TYPE = "text/plain;charset=UTF-8";
 export const FORM_TYPE = "application/x-www-form-urlencoded;charset=UTF-8";
-
-const MOST_FIELDS = 100_000; // most fields of a urlencoded form
 
 // stream -> the body it was made for, so that `new Response(other.body)` can use the source instead of reading the stream.
 const bodyOfStream = new WeakMap();
@@ -55,7 +57,20 @@ export function extractBody(object) {
     const { bytes, type } = lazy("file/multipart.js").serializeMultipart(entryList(object));
     return new Body(bytes, type);
   }
-  return new Body(`${object}`, TEXT_TYPE);
+  return isIterableBody(object) ? bodyFromIterable(object) : new Body(`${object}`, TEXT_TYPE);
+}
+
+let keepsMark = false;
+let standardTypes = true;
+whenFlagsAreSet(() => {
+  keepsMark = !isOn("strip_bom_in_read_all_text");
+  standardTypes = isOn("blob_standard_mime_type");
+});
+
+function bodyFromIterable(object) {
+  const body = new Body(null);
+  body.stream = ReadableStream.from(object);
+  return body;
 }
 
 function bodyFromBlob(blob) {
@@ -70,6 +85,11 @@ function bodyFromStream(stream) {
   const body = new Body(null);
   body.stream = stream;
   return body;
+}
+
+/** True if the body has no bytes, and that is known without reading it. */
+export function isKnownEmpty({ source, stream }) {
+  return stream === null ? source?.length === 0 : lengthOfStream(stream) === 0;
 }
 
 /** https://fetch.spec.whatwg.org/#dom-body-bodyused */
@@ -96,7 +116,7 @@ export function streamOf(body) {
 }
 
 function emptyStream() {
-  return new ReadableStream({ type: "bytes", start: (controller) => controller.close() });
+  return new ReadableStream({ type: "bytes", [PLAIN]: true, start: (controller) => controller.close() });
 }
 
 function closeStream(controller) {
@@ -108,6 +128,7 @@ function streamFrom(source) {
   if (typeof source !== "string" && !(source instanceof Uint8Array)) return streamFromReads(source);
   return new ReadableStream({
     type: "bytes",
+    [PLAIN]: true,
     pull(controller) {
       // A copy, because the stream detaches the buffer and a clone of this body may use the same source.
       const bytes = typeof source === "string" ? encodeText(source) : source.slice();
@@ -120,6 +141,7 @@ function streamFrom(source) {
 function streamFromReads(source) {
   return new ReadableStream({
     type: "bytes",
+    [PLAIN]: true,
     start(controller) {
       if (source.onBroken === null) source.onBroken = (error) => controller.error(error);
     },
@@ -293,8 +315,9 @@ function consume(body, convert) {
 
 // The result of decoding the encoded string: lone surrogates are replaced, a byte order mark is dropped.
 function asText(content) {
-  if (typeof content !== "string") return decodeText(content);
+  if (typeof content !== "string") return keepsMark ? decodeTextKeepingMark(content) : decodeText(content);
   const text = toUSVString(content);
+  if (keepsMark) return text;
   return text.charCodeAt(0) === 0xfeff ? text.slice(1) : text;
 }
 
@@ -337,6 +360,7 @@ export function bodyArrayBuffer(body) {
 /** https://fetch.spec.whatwg.org/#dom-body-blob */
 export function bodyBlob(body, contentType) {
   return consume(body, (content) => {
+    if (!standardTypes) return createBlob(asBytes(content), contentType ?? "");
     const mime = extractMimeType(contentType);
     return createBlob(asBytes(content), mime === null ? "" : serializeMimeType(mime));
   });
@@ -344,25 +368,5 @@ export function bodyBlob(body, contentType) {
 
 /** https://fetch.spec.whatwg.org/#dom-body-formdata */
 export function bodyFormData(body, contentType) {
-  return consume(body, (content) => createFormData(parseForm(content, contentType)));
-}
-
-function parseForm(content, contentType) {
-  const mime = extractMimeType(contentType);
-  if (mime?.essence === "multipart/form-data") {
-    return lazy("file/multipart.js").parseMultipart(asBytes(content), mime.parameters.get("boundary"));
-  }
-  if (mime?.essence === "application/x-www-form-urlencoded") return parseFields(content);
-  throw new TypeError(
-    "formData(): the Content-Type is neither multipart/form-data nor application/x-www-form-urlencoded.",
-  );
-}
-
-function parseFields(content) {
-  const text = typeof content === "string" ? toUSVString(content) : decodeTextKeepingMark(content);
-  let fields = 1;
-  for (let at = text.indexOf("&"); at !== -1; at = text.indexOf("&", at + 1)) {
-    if (++fields > MOST_FIELDS) throw new TypeError("formData(): the form has more than 100,000 fields.");
-  }
-  return parseFormUrlencoded(text);
+  return consume(body, (content) => createFormData(parseForm(content, contentType, asBytes)));
 }

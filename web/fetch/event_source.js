@@ -91,6 +91,11 @@ export class EventSource extends EventTarget {
     this.#connection?.abort();
   }
 
+  /** For `using`, as Node has it. */
+  [Symbol.dispose]() {
+    this.close();
+  }
+
   /** https://html.spec.whatwg.org/multipage/server-sent-events.html#dom-eventsource, steps 8 to 15. */
   #connect() {
     const connection = (this.#connection = new AbortController());

@@ -207,7 +207,7 @@ export class HeaderList {
   }
 
   /** https://fetch.spec.whatwg.org/#concept-header-list-sort-and-combine, as a flat array. */
-  sortAndCombine() {
+  sortAndCombine(separatesCookies = true) {
     if (this.#sorted !== null) return this.#sorted;
     const byName = new Map();
     const { pairs } = this;
@@ -220,7 +220,7 @@ export class HeaderList {
     for (const name of [...byName.keys()].sort()) {
       const values = byName.get(name);
       // A cookie's value may contain a comma, so cookies are never combined.
-      if (name === "set-cookie") for (const value of values) sorted.push(name, value);
+      if (name === "set-cookie" && separatesCookies) for (const value of values) sorted.push(name, value);
       else sorted.push(name, values.length === 1 ? values[0] : values.join(", "));
     }
     return (this.#sorted = sorted);

@@ -5,6 +5,7 @@
 import { HeaderList, toHeaderName, toHeaderValue } from "./header_list.js";
 import { definePairs } from "../internal/pair_iterator.js";
 import { defineInterface } from "../internal/platform.js";
+import { isOn, whenFlagsAreSet } from "../worker/compatibility.js";
 import { forEachProperty, requireArguments, toByteString, toSequence } from "../internal/webidl.js";
 
 const INTERNAL = Symbol("made by the platform");
@@ -94,7 +95,7 @@ export class Headers {
   getAll(name) {
     requireArguments(arguments.length, 1, "Headers.getAll");
     if (toHeaderName(name) !== "set-cookie") throw new TypeError('Headers.getAll is only for "Set-Cookie"; get() returns all values of other headers.');
-    return this.getSetCookie();
+    return this.#list.getAll("set-cookie");
   }
 
   /** https://fetch.spec.whatwg.org/#dom-headers-has */
@@ -124,12 +125,17 @@ export class Headers {
   }
 }
 
-definePairs(Headers, "Headers", (headers) => listOf(headers).sortAndCombine());
-defineInterface(Headers, { name: "Headers", describe: describeHeaders });
+let separatesCookies = true;
+whenFlagsAreSet(() => {
+  separatesCookies = isOn("http_headers_getsetcookie");
+});
+
+definePairs(Headers, "Headers", (headers) => listOf(headers).sortAndCombine(separatesCookies));
+defineInterface(Headers, { name: "Headers", describe: describeHeaders, clone: (headers) => createHeaders(listOf(headers).copy(), "none") });
 
 // Set-Cookie is the only name that may occur more than once.
 function describeHeaders(headers) {
   const shown = Object.fromEntries(headers);
-  const cookies = headers.getSetCookie();
+  const cookies = headers.getAll("set-cookie");
   return cookies.length > 1 ? { ...shown, "set-cookie": cookies } : shown;
 }

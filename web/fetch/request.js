@@ -5,6 +5,7 @@ import { HeaderList } from "./header_list.js";
 import { createHeaders, fillHeaders } from "./headers.js";
 import { readMethod, readOptions, toRequestInit, toRequestURL } from "./request_options.js";
 import { createDependentSignal, createSignal } from "../dom/abort.js";
+import { DOMException } from "../dom/exception.js";
 import { lazy } from "../internal/lazy.js";
 import { defineInterface } from "../internal/platform.js";
 import { requireArguments, toUSVString } from "../internal/webidl.js";
@@ -85,7 +86,7 @@ function readBody(state, init, input) {
   // Step 35.
   const isOfGet = (isBody || inputBody !== null) && (state.method === "GET" || state.method === "HEAD");
   if (isOfGet && !isBodyOfGet(body ?? inputBody)) {
-    throw new TypeError(`Request: a ${state.method} request cannot have a body.`);
+    throw new TypeError("Request with a GET or HEAD method cannot have a body.");
   }
   if (isBody) {
     // Step 37.
@@ -243,7 +244,14 @@ export class Request {
   }
 }
 
+/** Like Cloudflare, only without a body: a stream cannot be copied. */
+function cloneRequest(request) {
+  if (requestState(request).body === null) return request.clone();
+  throw new DOMException("ReadableStream can only be serialized for RPC.", "DataCloneError");
+}
+
 defineInterface(Request, {
   name: "Request",
+  clone: cloneRequest,
   describe: ({ method, url, headers, redirect, bodyUsed }) => ({ method, url, headers, redirect, bodyUsed }),
 });

@@ -1,8 +1,8 @@
 // The conversions of RequestInit. https://fetch.spec.whatwg.org/#requestinit
-import { isToken } from "./header_list.js";
 import { isAbortSignal } from "../dom/abort.js";
 import { toByteString, toDictionary, toDOMString, toEnum, toUSVString } from "../internal/webidl.js";
-import { lastHadCredentials, parseHref } from "../url/url.js";
+import { parseHref } from "../url/url.js";
+import { isOn, whenFlagsAreSet } from "../worker/compatibility.js";
 
 const CACHES = ["default", "no-store", "reload", "no-cache", "force-cache", "only-if-cached"];
 const CREDENTIALS = ["omit", "same-origin", "include"];
@@ -13,30 +13,45 @@ const REFERRER_POLICIES = [
   "origin-when-cross-origin", "strict-origin-when-cross-origin", "unsafe-url",
 ];
 
-/** https://fetch.spec.whatwg.org/#concept-method-normalize: only these, so "patch" is unchanged. */
+/** https://fetch.spec.whatwg.org/#concept-method-normalize */
 const NORMALIZED = ["DELETE", "GET", "HEAD", "OPTIONS", "POST", "PUT"];
-/** https://fetch.spec.whatwg.org/#forbidden-method */
-const FORBIDDEN = ["CONNECT", "TRACE", "TRACK"];
+// At Cloudflare a method is one of these.
+const METHODS = new Set([
+  ...NORMALIZED, "ACL", "BAN", "CHECKOUT", "COPY", "LOCK", "MERGE", "MKACTIVITY", "MKCOL", "MOVE", "MSEARCH", "NOTIFY", "PATCH",
+  "PROPFIND", "PROPPATCH", "PURGE", "QUERY", "REPORT", "SEARCH", "SUBSCRIBE", "TRACE", "UNLOCK", "UNSUBSCRIBE",
+]);
+
+let upperCasesAll = true;
+let hasCacheOption = true;
+let hasNoCache = true;
+whenFlagsAreSet(() => {
+  upperCasesAll = isOn("upper_case_all_http_methods");
+  hasCacheOption = isOn("cache_option_enabled");
+  hasNoCache = isOn("cache_no_cache_enabled");
+});
 
 const SAFELISTED = ["GET", "HEAD", "POST"]; // https://fetch.spec.whatwg.org/#cors-safelisted-method
 
 /** https://fetch.spec.whatwg.org/#dom-request, step 25. */
 function toMethod(method) {
-  if (NORMALIZED.includes(method)) return method;
-  if (!isToken(method)) throw new TypeError(`Request: ${JSON.stringify(method.slice(0, 80))} is not a valid method.`);
-  const upper = method.toUpperCase();
-  if (FORBIDDEN.includes(upper)) throw new TypeError(`Request: the method ${upper} is not allowed.`);
-  return NORMALIZED.includes(upper) ? upper : method;
+  if (METHODS.has(method)) return method;
+  const upper = method.length < 16 ? method.toUpperCase() : "";
+  if ((upperCasesAll ? METHODS.has(upper) : NORMALIZED.includes(upper))) return upper;
+  throw new TypeError(`Invalid HTTP method string: ${method.slice(0, 80)}`);
+}
+
+function toCache(value) {
+  if (!hasCacheOption) throw new Error("The 'cache' field on 'RequestInitializerDict' is not implemented.");
+  const cache = toEnum(value, CACHES, "Request: cache");
+  if (cache === "no-cache" && !hasNoCache) throw new TypeError(`Unsupported cache mode: ${cache}`);
+  return cache;
 }
 
 /** https://fetch.spec.whatwg.org/#dom-request, step 5. A worker has no base URL, so the URL must be absolute. */
 export function toRequestURL(value) {
   const input = toUSVString(value);
   const href = parseHref(input);
-  if (href === undefined) {
-    throw new TypeError(`Request: invalid URL: ${input.slice(0, 200)}; it must be absolute.`);
-  }
-  if (lastHadCredentials()) throw new TypeError("Request: the URL must not hold a user name or password.");
+  if (href === undefined) throw new TypeError(`Invalid URL: ${input.slice(0, 200)}`);
   return href;
 }
 
@@ -61,7 +76,7 @@ function toCf(value) {
 // The members of RequestInit and their conversions, in the order in which Web IDL reads them.
 const MEMBERS = [
   ["body", (value) => value],
-  ["cache", (value) => toEnum(value, CACHES, "Request: cache")],
+  ["cache", toCache],
   ["cf", toCf], // https://developers.cloudflare.com/workers/runtime-apis/request/#the-cf-property-requestinitcfproperties
   ["credentials", (value) => toEnum(value, CREDENTIALS, "Request: credentials")],
   ["duplex", (value) => toEnum(value, ["half"], "Request: duplex")],

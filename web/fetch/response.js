@@ -1,6 +1,7 @@
 // https://fetch.spec.whatwg.org/#response-class
+import { DOMException } from "../dom/exception.js";
 import { lazy } from "../internal/lazy.js";
-import { Body, cloneBody, extractBody, isUnusable } from "./body.js";
+import { Body, cloneBody, extractBody, isKnownEmpty, isUnusable } from "./body.js";
 import { includeBody } from "./body_mixin.js";
 import { HeaderList } from "./header_list.js";
 import { createHeaders, fillHeaders } from "./headers.js";
@@ -64,19 +65,17 @@ function initialize(state, init) {
   // Steps 1 and 3.
   if (status !== undefined) {
     state.status = toUnsigned(status, 16);
-    if (state.status === 101 && webSocket === undefined) {
-      throw new RangeError("Response: the status 101 needs a `webSocket`.");
+    const isSocket = webSocket !== undefined && webSocket !== null;
+    if (isSocket && state.status !== 101) {
+      throw new RangeError("Responses with a WebSocket must have status code 101.");
     }
-    if (state.status !== 101 && webSocket !== undefined && webSocket !== null) {
-      throw new RangeError("Response: a `webSocket` needs the status 101.");
-    }
-    if ((state.status < 200 && state.status !== 101) || state.status > 599) {
-      throw new RangeError(`Response: the status ${state.status} is not in the range 200 to 599.`);
+    if ((state.status < 200 && !isSocket) || state.status > 599) {
+      throw new RangeError("Responses may only be constructed with status codes in the range 200 to 599, inclusive.");
     }
   }
   if (webSocket !== undefined && webSocket !== null) {
     if (!lazy("sockets/websocket.js").isWebSocket(webSocket)) throw new TypeError("Response: `webSocket` is not a WebSocket.");
-    if (status === undefined) throw new RangeError("Response: a `webSocket` needs the status 101.");
+    if (status === undefined) throw new RangeError("Responses with a WebSocket must have status code 101.");
     state.webSocket = webSocket;
   }
   // Steps 2 and 4.
@@ -96,7 +95,9 @@ function initialize(state, init) {
 /** https://fetch.spec.whatwg.org/#initialize-a-response, step 6. */
 function setBody(state, body, type = body.type) {
   if (NULL_BODY_STATUS.includes(state.status)) {
-    throw new TypeError(`Response: a response of status ${state.status} cannot have a body.`);
+    // At Cloudflare, a body that is known to be empty counts as none.
+    if (isKnownEmpty(body)) return;
+    throw new TypeError("Response with null body status (101, 204, 205, or 304) cannot have a body.");
   }
   state.body = body;
   if (type === null) return;
@@ -246,8 +247,15 @@ export class Response {
   }
 }
 
+/** Like Cloudflare, only without a body: a stream cannot be copied. */
+function cloneResponse(response) {
+  if (responseState(response).body === null) return response.clone();
+  throw new DOMException("ReadableStream can only be serialized for RPC.", "DataCloneError");
+}
+
 defineInterface(Response, {
   name: "Response",
+  clone: cloneResponse,
   describe: ({ status, statusText, headers, ok, bodyUsed, type, url }) => ({
     status, statusText, headers, ok, bodyUsed, type, url,
   }),

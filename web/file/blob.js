@@ -15,7 +15,7 @@ import {
   toSequence,
   toUSVString,
 } from "../internal/webidl.js";
-import { ReadableStream } from "../streams/streams.js";
+import { PLAIN, ReadableStream } from "../streams/streams.js";
 
 const INTERNAL = Symbol("made by the platform");
 const CHUNK = 65536; // bytes per chunk of a stream
@@ -121,6 +121,7 @@ export class Blob {
     let position = 0;
     return new ReadableStream({
       type: "bytes",
+      [PLAIN]: true,
       pull(controller) {
         if (position < bytes.length) {
           const chunk = bytes.slice(position, position + CHUNK);

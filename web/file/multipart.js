@@ -7,6 +7,7 @@ import { blobBytes, blobType, createBlob } from "./blob.js";
 import { File, nameOfFile } from "./file.js";
 import { native } from "../internal/native.js";
 import { decodeText, decodeTextKeepingMark, encodeText } from "../internal/text.js";
+import { isOn } from "../worker/compatibility.js";
 
 const MOST_PARTS = 10_000;
 const MOST_HEADER_BYTES = 16_384; // most bytes of the headers of one part
@@ -18,7 +19,7 @@ const DASH = 0x2d;
 const QUOTE = 0x22;
 
 function malformed(why) {
-  return new TypeError(`The body is not valid multipart/form-data: ${why}.`);
+  return new TypeError(why);
 }
 
 const ESCAPES = { '"': "%22", "\r": "%0D", "\n": "%0A" };
@@ -69,35 +70,37 @@ function startsWith(bytes, prefix, at) {
   return true;
 }
 
-// The position of `needle`, which begins with CR; -1 if it is not found.
+// The position of `needle`; -1 if it is not found.
 function find(bytes, needle, start) {
+  const [first] = needle;
   let at = start;
   for (;;) {
-    at = bytes.indexOf(CR, at);
+    at = bytes.indexOf(first, at);
     if (at === -1) return -1;
-    // Thousands of CRs may be close together, and a loop over them is faster than a call for each.
+    // Thousands of these bytes may be close together, and a loop over them is faster than a call for each.
     for (const end = Math.min(at + NEAR, bytes.length); at < end; at++) {
-      if (bytes[at] === CR && startsWith(bytes, needle, at)) return at;
+      if (bytes[at] === first && startsWith(bytes, needle, at)) return at;
     }
   }
 }
 
-// The state of one parse.
+// The state of one parse. Lines may end in LF alone, and text before the first boundary is skipped, as at Cloudflare.
 class Parser {
   at = 0;
   #bytes;
-  #delimiter; // CR LF - - boundary
+  #delimiter; // LF - - boundary
 
   constructor(bytes, boundary) {
     this.#bytes = bytes;
-    this.#delimiter = encodeText(`\r\n--${boundary}`);
+    this.#delimiter = encodeText(`\n--${boundary}`);
   }
 
-  // The first delimiter, at the start of the body, without its CR LF.
+  // The first delimiter, which needs no line break before it.
   first() {
-    const line = this.#delimiter.subarray(2);
-    if (!startsWith(this.#bytes, line, 0)) throw malformed("it does not begin with the boundary");
-    this.at = line.length;
+    const line = this.#delimiter.subarray(1);
+    const at = find(this.#bytes, line, 0);
+    if (at === -1) throw malformed("No initial boundary string (or you have a truncated message).");
+    this.at = at + line.length;
   }
 
   // After a delimiter: true at the end of the body; otherwise moves to the line break before the headers of a part.
@@ -105,9 +108,9 @@ class Parser {
     const bytes = this.#bytes;
     let { at } = this;
     if (bytes[at] === DASH && bytes[at + 1] === DASH) return true;
-    while (bytes[at] === 0x20 || bytes[at] === 0x09) at++;
-    if (bytes[at] !== CR || bytes[at + 1] !== LF) throw malformed("a boundary is not followed by a line break");
-    this.at = at + 2;
+    if (bytes[at] === CR) at++;
+    if (bytes[at] !== LF) throw malformed("Boundary string was not succeeded by CRLF, LF, or '--'.");
+    this.at = at + 1;
     return false;
   }
 
@@ -117,24 +120,24 @@ class Parser {
     const limit = this.at + MOST_HEADER_BYTES;
     const found = [];
     for (;;) {
-      const end = bytes.indexOf(CR, this.at);
+      const end = bytes.indexOf(LF, this.at);
       if (end > limit || (end === -1 && bytes.length > limit)) {
-        throw malformed("the headers of a part are longer than 16 KB");
+        throw malformed("The headers of a part of the multipart message are longer than 16 KB.");
       }
-      if (end === -1 || bytes[end + 1] !== LF) throw malformed("the headers of a part do not end");
-      const line = bytes.subarray(this.at, end);
-      this.at = end + 2;
-      if (line.length === 0) return found;
+      if (end === -1) throw malformed("No multipart message header termination found.");
+      const line = bytes.subarray(this.at, bytes[end - 1] === CR && end > this.at ? end - 1 : end);
+      this.at = end + 1;
+      if (line.length === 0 && found.length > 0) return found;
       const colon = line.indexOf(0x3a);
-      if (colon <= 0) throw malformed("a header of a part has no name");
+      if (colon <= 0) throw malformed("No multipart message header termination found.");
       found.push([decodeText(line.subarray(0, colon)).trim().toLowerCase(), line.subarray(colon + 1)]);
     }
   }
 
   content() {
     const end = find(this.#bytes, this.#delimiter, this.at);
-    if (end === -1) throw malformed("the last part does not end with the boundary");
-    const bytes = this.#bytes.subarray(this.at, end);
+    if (end === -1) throw malformed("No subsequent boundary string after multipart message.");
+    const bytes = this.#bytes.subarray(this.at, end > this.at && this.#bytes[end - 1] === CR ? end - 1 : end);
     this.at = end + this.#delimiter.length;
     return bytes;
   }
@@ -143,7 +146,7 @@ class Parser {
 // A quoted parameter value, from the byte after the opening quote: { value, end }. Decodes percent-escapes as browsers write them.
 function quoted(bytes, start) {
   const end = bytes.indexOf(QUOTE, start);
-  if (end === -1) throw malformed("a quoted name does not end");
+  if (end === -1) throw malformed("A quoted parameter of a Content-Disposition header in a FormData part does not end.");
   const text = decodeTextKeepingMark(bytes.subarray(start, end));
   return { value: text.replace(/%0A/gi, "\n").replace(/%0D/gi, "\r").replace(/%22/g, '"'), end: end + 1 };
 }
@@ -159,7 +162,12 @@ function parseDisposition(bytes) {
   const parameters = new Map();
   let at = bytes.indexOf(0x3b);
   const kind = decodeText(at === -1 ? bytes : bytes.subarray(0, at)).trim().toLowerCase();
-  if (kind !== "form-data") throw malformed("a part is not form-data");
+  if (kind !== "form-data") {
+    throw malformed(
+      'Content-Disposition header for FormData part must have the value "form-data", possibly followed by parameters. ' +
+        `Got: "${kind.slice(0, 100)}"`,
+    );
+  }
   while (at !== -1 && at < bytes.length) {
     const equals = bytes.indexOf(0x3d, at);
     if (equals === -1) break;
@@ -179,22 +187,29 @@ function describePart(headers) {
     else if (name === "content-type") type = native.decodeLatin1(value).trim();
   }
   const name = disposition?.get("name");
-  if (name === undefined) throw malformed("a part has no name");
+  if (disposition === undefined) throw malformed("No valid Content-Disposition header found in FormData part.");
+  if (name === undefined) throw malformed("Content-Disposition header in FormData part is missing a name.");
   return { name, filename: disposition.get("filename"), type };
 }
 
 /** The entries of a body, as a flat list. Throws TypeError if the body is malformed or exceeds a limit. */
 export function parseMultipart(bytes, boundary) {
-  if (boundary === undefined || boundary === "") throw malformed("its Content-Type names no boundary");
-  if (boundary.length > MOST_BOUNDARY) throw malformed("its boundary is longer than 70 characters");
+  if (boundary === undefined || boundary === "") {
+    throw malformed(
+      "No boundary string in Content-Type header. The multipart/form-data MIME type requires a boundary parameter, e.g. " +
+        "'Content-Type: multipart/form-data; boundary=\"abcd\"'. See RFC 7578, section 4.",
+    );
+  }
+  if (boundary.length > MOST_BOUNDARY) throw malformed("The boundary of the multipart message is longer than 70 characters.");
+  const keepsFiles = isOn("formdata_parser_supports_files");
   const list = [];
   const parser = new Parser(bytes, boundary);
   parser.first();
   while (!parser.isLast()) {
-    if (list.length >= 2 * MOST_PARTS) throw malformed("it has more than 10,000 parts");
+    if (list.length >= 2 * MOST_PARTS) throw malformed("The multipart message has more than 10,000 parts.");
     const { name, filename, type } = describePart(parser.headers());
     const content = parser.content();
-    if (filename === undefined) list.push(name, decodeTextKeepingMark(content));
+    if (filename === undefined || !keepsFiles) list.push(name, decodeTextKeepingMark(content));
     else list.push(name, new File([createBlob(content.slice(), "")], filename, { type }));
   }
   return list;

@@ -14,6 +14,11 @@ export function callOf(context) {
   return isArray(context) ? context[0] : context;
 }
 
+/** The same context in another call. */
+export function inCall(context, id) {
+  return isArray(context) ? [id, context[1]] : id;
+}
+
 function storesOf(context) {
   return isArray(context) ? context[1] : null;
 }

@@ -22,8 +22,12 @@ export function opNames() {
   return names;
 }
 
-/** `defineOp("kv.get")` returns a function `(meta, body?) => Promise<{ meta, body }>`; body is a Uint8Array. */
-export function defineOp(name) {
+/**
+ * `defineOp("kv.get")` returns a function `(meta, body?) => Promise<{ meta, body }>`; body is a Uint8Array. If the call ends before
+ * the reply, the promise never settles, or rejects with `over` if that is given. The reply to an op that is not `gated` passes the
+ * input gate of a Durable Object: what it brings waits there by itself.
+ */
+export function defineOp(name, over = undefined, { gated = true } = {}) {
   const index = names.push(name) - 1;
   const op = (meta, body = null) =>
     new Promise((resolve, reject) => {
@@ -44,7 +48,7 @@ export function defineOp(name) {
         reject(new RangeError("The binding calls under way in this worker hold 64 MB of data: wait for some of them first."));
         return;
       }
-      waiting.set(id, { resolve, reject, scope: currentScope(), again: null });
+      waiting.set(id, { resolve, reject, scope: gated ? currentScope() : undefined, over, again: null });
     });
   indexes.set(op, index);
   return op;
@@ -58,7 +62,13 @@ export function defineOp(name) {
 export function callInside(op, meta, body, binding, isMethod, first, lines) {
   const id = native.inside(indexes.get(op), JSON.stringify(meta), body, binding, isMethod, first, lines);
   if (id === 0) return op(meta, body);
-  return new Promise((resolve, reject) => waiting.set(id, { resolve, reject, scope: currentScope(), again: () => op(meta, body) }));
+  return new Promise((resolve, reject) => waiting.set(id, { resolve, reject, scope: currentScope(), over: undefined, again: () => op(meta, body) }));
+}
+
+/** Whether code of a scope waits for the reply of an op. */
+export function awaitsReply(scope) {
+  for (const op of waiting.values()) if (op.scope === scope) return true;
+  return false;
 }
 
 /**
@@ -69,7 +79,10 @@ export function onReply(id, failed, meta, body, head) {
   const op = waiting.get(id);
   if (op === undefined) return;
   waiting.delete(id);
-  if (failed === null) return;
+  if (failed === null) {
+    if (op.over !== undefined) op.reject(new Error(op.over));
+    return;
+  }
   const settle = typeof meta === "number" ? settleInside : settleOp;
   if (op.scope === undefined) settle(op, failed, meta, body, head);
   else pass(op.scope, () => settle(op, failed, meta, body, head));

@@ -12,6 +12,12 @@ export function currentScope() {
   return scopeOf === null ? undefined : scopeOf();
 }
 
+/** Runs code that another worker calls, as part of the scope; waits like `pass`. */
+export function enter(scope, step) {
+  if (scope === undefined) step();
+  else scope.enter(step);
+}
+
 /** Runs `step` now, or once the critical section that is open within the scope has ended. */
 export function pass(scope, step) {
   if (scope === undefined) step();

@@ -273,7 +273,7 @@ function swap(buffer, size) {
 
 function define(target, functions) {
   for (const key of Reflect.ownKeys(functions)) {
-    Object.defineProperty(target, key, { value: functions[key], writable: true, enumerable: false, configurable: true });
+    Object.defineProperty(target, key, { value: functions[key], writable: true, enumerable: true, configurable: true });
   }
 }
 

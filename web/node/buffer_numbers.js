@@ -102,7 +102,7 @@ function makeMethods() {
 export function addNumberMethods(prototype) {
   for (const [name, method] of Object.entries(makeMethods())) {
     for (const alias of name.includes("UInt") ? [name, name.replace("UInt", "Uint")] : [name]) {
-      Object.defineProperty(prototype, alias, { value: method, writable: true, enumerable: false, configurable: true });
+      Object.defineProperty(prototype, alias, { value: method, writable: true, enumerable: true, configurable: true });
     }
   }
 }

@@ -32,13 +32,18 @@ export function invalidArgument(name, expected, value) {
   );
 }
 
+const LARGE = 2 ** 32;
+
+// Node shows large numbers with separators.
+function received(value) {
+  if (typeof value !== "bigint" && !Number.isInteger(value)) return inspect(value);
+  const text = value > LARGE || value < -LARGE ? `${value}`.replace(/\B(?=(\d{3})+$)/g, "_") : `${value}`;
+  return typeof value === "bigint" ? `${text}n` : text;
+}
+
 /** https://nodejs.org/api/errors.html#err_out_of_range */
 export function outOfRange(name, range, value) {
-  return codedError(
-    RangeError,
-    "ERR_OUT_OF_RANGE",
-    `The value of "${name}" is out of range. It must be ${range}. Received ${typeof value === "bigint" ? `${value}n` : String(value)}`,
-  );
+  return codedError(RangeError, "ERR_OUT_OF_RANGE", `The value of "${name}" is out of range. It must be ${range}. Received ${received(value)}`);
 }
 
 /** https://nodejs.org/api/errors.html#abort_err: Node's class, which is not a DOMException. */

@@ -44,6 +44,12 @@ export class IncomingMessage extends Readable {
 
   #reader = null;
 
+  /** Packages extend this class and pass a socket, which is no option of a stream. */
+  constructor(socket = null) {
+    super();
+    this.socket = socket;
+  }
+
   /** The message for a response of fetch. */
   static from(response) {
     const message = new IncomingMessage();

@@ -1,6 +1,7 @@
 // https://nodejs.org/api/module.html: while a worker runs, only built-in modules can be required by name.
 import { codedError } from "./errors.js";
 import { builtInNames, getBuiltIn, isBuiltIn } from "./modules.js";
+import { unavailable } from "./unavailable.js";
 
 export const builtinModules = builtInNames();
 
@@ -15,3 +16,39 @@ export function createRequire() {
   require.resolve = (name) => name;
   return require;
 }
+
+const functions = unavailable("module", [
+  "Module", "SourceMap", "_debug", "_findPath", "_initPaths", "_load", "_nodeModulePaths", "_preloadModules", "_resolveFilename",
+  "_resolveLookupPaths", "findPackageJSON", "findSourceMap", "register", "runMain", "setSourceMapsSupport", "stripTypeScriptTypes",
+  "syncBuiltinESMExports", "wrap",
+]);
+
+export const {
+  Module, SourceMap, _debug, _findPath, _initPaths, _load, _nodeModulePaths, _preloadModules, _resolveFilename, _resolveLookupPaths,
+  findPackageJSON, findSourceMap, register, runMain, setSourceMapsSupport, stripTypeScriptTypes, syncBuiltinESMExports, wrap,
+} = functions;
+
+export const _cache = { __proto__: null };
+export const _pathCache = { __proto__: null };
+export const _extensions = unavailable("module", [".js", ".json", ".node"]);
+export const globalPaths = [];
+export const constants = Object.freeze({
+  __proto__: null,
+  compileCacheStatus: Object.freeze({ __proto__: null, FAILED: 0, ENABLED: 1, ALREADY_ENABLED: 2, DISABLED: 3 }),
+});
+
+export function enableCompileCache() {}
+
+export function flushCompileCache() {}
+
+export function getCompileCacheDir() {}
+
+export function getSourceMapsSupport() {
+  return Object.freeze({ __proto__: null, enabled: false, nodeModules: false, generatedCode: false });
+}
+
+// As in Node, the module is a class: bundles of the Next framework set the `require` of its prototype.
+export default Object.assign(Module, functions, {
+  _cache, _extensions, _pathCache, builtinModules, constants, createRequire, enableCompileCache, flushCompileCache, getCompileCacheDir,
+  getSourceMapsSupport, globalPaths, isBuiltin: isBuiltIn,
+});

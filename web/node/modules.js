@@ -1,5 +1,5 @@
-// The built-in modules that a worker can import: `node:x`, or `x` unless it deployed a module of that name, and
-// `cloudflare:workers`. Each is loaded on first use.
+// The built-in modules that a worker can import: `node:x`, or `x` unless it deployed a module of that name, and those of
+// Cloudflare. Each is loaded on first use.
 import { lazy } from "../internal/lazy.js";
 
 let table; // name -> function that returns the exports
@@ -16,9 +16,11 @@ function loaders() {
     constants: () => ({ ...lazy("node/os.js").constants.signals, ...lazy("node/fs.js").constants }),
     crypto: () => lazy("node/crypto.js"),
     diagnostics_channel: () => lazy("node/diagnostics_channel.js"),
+    dns: () => lazy("node/dns.js"),
+    "dns/promises": () => lazy("node/dns_promises.js"),
     events: () => lazy("node/events.js"),
     fs: () => lazy("node/fs.js"),
-    "fs/promises": () => lazy("node/fs.js").promises,
+    "fs/promises": () => asDefault(lazy("node/fs_promises.js").promises),
     http: () => lazy("node/http.js"),
     https: () => lazy("node/https.js"),
     module: () => lazy("node/module_module.js"),
@@ -36,18 +38,21 @@ function loaders() {
     "stream/promises": () => lazy("node/stream_promises.js"),
     "stream/web": () => lazy("node/stream_web.js"),
     string_decoder: () => lazy("node/string_decoder.js"),
+    _tls_common: () => lazy("node/tls_context.js"),
+    _tls_wrap: () => lazy("node/tls.js"),
     timers: () => lazy("node/timers.js"),
     sys: () => lazy("node/util_module.js"),
+    tls: () => lazy("node/tls.js"),
     "timers/promises": () => lazy("node/timers_promises.js"),
     tty: () => lazy("node/tty.js"),
     url: () => lazy("node/url.js"),
     util: () => lazy("node/util_module.js"),
     "util/types": () => lazy("node/util_types.js"),
-    zlib: () => lazy("node/zlib.js"),
+    zlib: () => ({ ...lazy("node/zlib.js"), default: lazy("node/zlib_constants.js").withOldNames(lazy("node/zlib.js")) }),
   };
   // Modules that packages import but that throw when they are used.
   for (const name of [
-    "child_process", "cluster", "dgram", "dns", "dns/promises", "http2", "inspector", "readline", "repl", "tls", "v8", "vm",
+    "child_process", "cluster", "dgram", "http2", "inspector", "readline", "repl", "v8", "vm",
     "worker_threads",
   ]) {
     table[name] = () => lazy("node/unavailable.js").makeUnavailable(name);
@@ -99,9 +104,10 @@ export function getBuiltIn(specifier) {
 /** For the engine: the exports of a built-in module, a text with the reason why it is missing, or undefined for other names. */
 export function builtIn(specifier) {
   if (specifier === "cloudflare:workers") return lazy("worker/cloudflare_workers.js").exportsOf();
+  if (specifier === "cloudflare:sockets") return withDefault({ connect: lazy("sockets/tcp_socket.js").connect });
   const name = specifier.replace(/^node:/, "");
   if (Object.hasOwn(loaders(), name)) return loadNode(name);
-  const all = [...Object.keys(loaders()).map((each) => `node:${each}`), "cloudflare:workers"].join(", ");
+  const all = [...Object.keys(loaders()).map((each) => `node:${each}`), "cloudflare:workers", "cloudflare:sockets"].join(", ");
   if (name !== specifier || MISSING.has(name)) return `Atoll has no node:${name}; the built-in modules are ${all}`;
   if (ELSEWHERE.test(specifier)) return "modules are read from the deployment alone: put it into `modules`, or bundle it";
   return specifier.includes(":") ? `there is no such built-in module; there are ${all}` : undefined;

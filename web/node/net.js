@@ -1,31 +1,52 @@
-// https://nodejs.org/api/net.html: the functions about addresses. A worker opens no sockets.
-import { unavailable } from "./unavailable.js";
+// https://nodejs.org/api/net.html: sockets over cloudflare:sockets' connections, and addresses. A worker does not listen.
+import { invalidArgument, outOfRange } from "./errors.js";
+import { Socket } from "./net_socket.js";
+import { normalizeArgs } from "./net_options.js";
 
-const V4 = /^(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)(?:\.(?!$)|$)){4}$/;
-const GROUP = /^[\da-f]{1,4}$/i;
+export { BlockList, isIP, isIPv4, isIPv6, SocketAddress } from "./net_addresses.js";
+export { Socket };
+export { Socket as Stream };
+export { normalizeArgs as _normalizeArgs };
 
-export function isIPv4(text) {
-  return V4.test(`${text}`);
+/** https://nodejs.org/api/net.html#netconnect */
+export function connect(...args) {
+  const normalized = normalizeArgs(args);
+  const [options] = normalized;
+  const socket = new Socket(options);
+  if (options.timeout) socket.setTimeout(options.timeout);
+  if (socket._aborted) return socket;
+  return socket.connect(normalized);
 }
 
-export function isIPv6(text) {
-  const [address, zone, ...more] = `${text}`.split("%");
-  if (more.length > 0 || zone === "") return false;
-  const halves = address.split("::");
-  if (halves.length > 2) return false;
-  const groups = halves.flatMap((half) => (half === "" ? [] : half.split(":")));
-  const last = groups.at(-1);
-  const hasV4 = last !== undefined && last.includes(".");
-  if (hasV4 && (!isIPv4(last) || address.endsWith("::"))) return false;
-  const count = groups.length + (hasV4 ? 1 : 0);
-  return groups.slice(0, hasV4 ? -1 : undefined).every((group) => GROUP.test(group)) && (halves.length === 2 ? count < 8 : count === 8);
+export { connect as createConnection };
+
+export function Server() {
+  throw new Error("Server is not implemented");
 }
 
-export function isIP(text) {
-  if (isIPv4(text)) return 4;
-  return isIPv6(text) ? 6 : 0;
+export function createServer() {
+  throw new Error("Server is not implemented");
 }
 
-export const { connect, createConnection, createServer, Server, Socket } = unavailable("net", [
-  "connect", "createConnection", "createServer", "Server", "Socket",
-]);
+// Python tries all addresses of a host in turn; these have no effect.
+let autoSelectFamily = true;
+let attemptTimeout = 250;
+
+export function getDefaultAutoSelectFamily() {
+  return autoSelectFamily;
+}
+
+export function setDefaultAutoSelectFamily(value) {
+  if (typeof value !== "boolean") throw invalidArgument("value", "of type boolean", value);
+  autoSelectFamily = value;
+}
+
+export function getDefaultAutoSelectFamilyAttemptTimeout() {
+  return attemptTimeout;
+}
+
+export function setDefaultAutoSelectFamilyAttemptTimeout(value) {
+  if (typeof value !== "number") throw invalidArgument("value", "of type number", value);
+  if (!(Number.isInteger(value) && value >= 1 && value <= 2147483647)) throw outOfRange("value", ">= 1 && <= 2147483647", value);
+  attemptTimeout = Math.max(value, 10);
+}

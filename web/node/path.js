@@ -199,7 +199,7 @@ function globToRegExp(pattern, style) {
   return new RegExp(`^${source}$`);
 }
 
-export const posix = makeDialect(POSIX, () => "/");
+export const posix = makeDialect(POSIX, () => "/bundle");
 export const win32 = makeDialect(WIN32, () => "C:\\");
 for (const dialect of [posix, win32]) {
   dialect.posix = posix;

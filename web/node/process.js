@@ -3,7 +3,7 @@ import { console } from "../console.js";
 import { monotonicNow, timeOrigin } from "../internal/clock.js";
 import { native } from "../internal/native.js";
 import { reportException } from "../dom/report.js";
-import { isOff } from "../worker/compatibility.js";
+import { isOn } from "../worker/compatibility.js";
 import { currentEnv } from "../worker/env.js";
 import { codedError, requireFunction } from "./errors.js";
 import { EventEmitter } from "./events.js";
@@ -12,8 +12,9 @@ import { getBuiltIn } from "./modules.js";
 const { error, log } = console;
 
 // The release of Node whose documentation these modules follow.
-export const version = "v24.19.0";
-export const versions = Object.freeze({ node: "24.19.0" });
+const release24 = isOn("nodejs_process_version_24");
+export const version = release24 ? "v24.19.0" : "v22.19.0";
+export const versions = Object.freeze({ node: version.slice(1) });
 export const platform = "linux";
 export const arch = "x64";
 export const title = "atoll";
@@ -24,13 +25,13 @@ export const execPath = "";
 export const pid = 1;
 export const ppid = 0;
 export const exitCode = undefined;
-export const release = Object.freeze({ name: "node", lts: "Krypton" });
+export const release = Object.freeze({ name: "node", lts: release24 ? "Krypton" : "Jod" });
 export const features = Object.freeze({ inspector: false, tls: false, ipv6: true });
 export const config = Object.freeze({ target_defaults: {}, variables: {} });
 
 /** The worker's variables: text unchanged, other values as JSON. A copy, so changes stay in this isolate. */
 export const env = {};
-for (const [name, value] of isOff("nodejs_compat_populate_process_env") ? [] : Object.entries(currentEnv())) {
+for (const [name, value] of isOn("nodejs_compat_populate_process_env") ? Object.entries(currentEnv()) : []) {
   if (typeof value === "string") env[name] = value;
   else if (typeof value !== "object" || value === null || Array.isArray(value) || Object.getPrototypeOf(value) === Object.prototype) {
     env[name] = JSON.stringify(value);
@@ -64,8 +65,9 @@ export function uptime() {
   return (native.now() - timeOrigin()) / 1000;
 }
 
+/** The folder of the worker's modules, as on Cloudflare. */
 export function cwd() {
-  return "/";
+  return "/bundle";
 }
 
 export function chdir() {

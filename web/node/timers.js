@@ -1,5 +1,15 @@
-// https://nodejs.org/api/timers.html. A timer is a number, as on the web.
+// https://nodejs.org/api/timers.html
 import * as promises from "./timers_promises.js";
-import { clearImmediate, clearInterval, clearTimeout, setImmediate, setInterval, setTimeout } from "../timers.js";
+import { Immediate, setImmediate, setInterval, setTimeout, Timeout } from "../timer_objects.js";
+import { clearImmediate, clearInterval, clearTimeout } from "../timers.js";
 
-export { clearImmediate, clearInterval, clearTimeout, promises, setImmediate, setInterval, setTimeout };
+/** Older functions of Node, over the usual ones. */
+export function active(timer) {
+  timer?.refresh?.();
+}
+
+export function unenroll(timer) {
+  clearTimeout(timer);
+}
+
+export { clearImmediate, clearInterval, clearTimeout, Immediate, promises, setImmediate, setInterval, setTimeout, Timeout };

@@ -13,9 +13,10 @@ const MAX_DEPTH = 64;
 const SECTION = Symbol("critical section"); // the key of the section that code runs in
 
 class Scope {
-  constructor(gate, depth) {
+  constructor(gate, parent) {
     this.gate = gate;
-    this.depth = depth;
+    this.parent = parent; // null for the object as a whole
+    this.depth = parent === null ? 0 : parent.depth + 1;
     this.child = null; // the open section within this scope
     this.line = []; // functions to run once it is closed
     this.isOpen = true;
@@ -27,6 +28,11 @@ class Scope {
 
   /** Runs `step` as soon as no section is open within this scope. */
   pass(step) {
+    if (this.gate.isBroken) return;
+    if (!this.isOpen) {
+      this.parent.pass(step);
+      return;
+    }
     if (!this.isBlocked) {
       step();
       return;
@@ -41,6 +47,20 @@ class Scope {
     );
   }
 
+  /** The same for code that another worker calls: it runs as part of this scope. */
+  enter(step) {
+    if (!this.isOpen) this.parent.enter(step);
+    else if (this.parent === null) this.pass(step);
+    else {
+      this.pass(() =>
+        isolated(() => {
+          setStore(SECTION, this);
+          step();
+        }),
+      );
+    }
+  }
+
   drain() {
     while (this.child === null && this.line.length > 0 && !this.gate.isBroken) this.line.shift()();
   }
@@ -49,7 +69,7 @@ class Scope {
 export class InputGate {
   constructor() {
     this.isBroken = false;
-    this.root = new Scope(this, 0);
+    this.root = new Scope(this, null);
   }
 
   /** The scope that the running code belongs to. */
@@ -80,7 +100,7 @@ export class InputGate {
   }
 
   #open(parent, body, settle) {
-    const section = new Scope(this, parent.depth + 1);
+    const section = new Scope(this, parent);
     parent.child = section;
     const end = (failure, value) => {
       section.isOpen = false;

@@ -34,6 +34,11 @@ function halfOfHmac(key, data) {
   return hexOf(digest(join(pad(0x5c), digest(join(pad(0x36), data)))).subarray(0, HALF));
 }
 
+/** What proves a text to those who have the key. Half of the digest is enough. */
+export function macOf(key, text) {
+  return halfOfHmac(bytesOf(key), encodeText(text));
+}
+
 function needKey(key) {
   if (key === undefined) throw new Error("The namespace of this binding is not known: deploy the worker again.");
   return bytesOf(key);

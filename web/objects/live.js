@@ -4,21 +4,28 @@
 // with the first event, and ends when Python closes the slot or the object breaks.
 import { callOf } from "../internal/async_context.js";
 import { setScopeOf } from "../internal/scopes.js";
+import { lazy } from "../internal/lazy.js";
 import { native } from "../internal/native.js";
+import { awaitsReply } from "../internal/ops.js";
 import { ErrorCode, Level } from "../internal/wire.gen.js";
 import { startTimer, clearTimeout } from "../timers.js";
 import { runningCall } from "../worker/call.js";
 import { currentEnv } from "../worker/env.js";
 import { useEntrypoint } from "../rpc/members.js";
 import { isObjectClass } from "./base.js";
+import { storedName, storeName } from "./alarm_name.js";
 import { InputGate } from "./gate.js";
 import { makeId } from "./id.js";
+import { ObjectLife } from "./life.js";
 import { makeState } from "./state.js";
 import { closeStorage, makeStorage, takeAlarm } from "./storage.js";
 
 const BLOCK_MS = 30_000;
 const TOO_LONG =
   "A call to blockConcurrencyWhile() in a Durable Object waited for too long. The call was canceled and the Durable Object was reset.";
+const NEVER =
+  "A critical section within this Durable Object awaited a Promise that apparently will never complete. This could happen in particular " +
+  "if a critical section awaits a task that was begun outside of it: the section keeps that task from going on, and neither ever ends.";
 const NO_RPC =
   "The receiving Durable Object does not support RPC, because its class was not declared with `extends DurableObject`. In order " +
   "to enable RPC, make sure your class extends the special class `DurableObject`, which can be imported from the module " +
@@ -32,34 +39,53 @@ const hostOfCall = new Map(); // call id -> ObjectHost, while the call is open
 let sweepAt = 64; // number of hosts at which those that Python has closed are dropped
 
 class ObjectHost {
-  constructor(Class, { slot, id, name, sql }) {
+  #sockets = null; // made with the first use
+
+  constructor(Class, { slot, id, name, sql, held }) {
     this.slot = slot;
+    if (held) this.#sockets = lazy("objects/sockets.js").socketsOf(slot);
     this.Class = Class;
     this.id = makeId(id, name);
     this.gate = new InputGate();
     this.instance = null;
+    this.files = null; // of node:fs
     this.broken = null; // { error } once it is reset
+    this.life = new ObjectLife(slot);
     this.sections = new Map(); // call id -> number of its open critical sections
     this.storage = makeStorage(slot, {
       sql,
       critical: (body) => this.critical(body),
+      storeName: () => storeName(slot, this.id.name),
       hasAlarmHandler: () => this.instance === null || typeof Class.prototype.alarm === "function",
     });
+  }
+
+  /** Its hibernatable WebSockets. */
+  get sockets() {
+    this.#sockets ??= lazy("objects/sockets.js").socketsOf(this.slot);
+    return this.#sockets;
+  }
+
+  dropSockets() {
+    if (this.#sockets !== null) lazy("objects/sockets.js").dropSockets(this.slot);
   }
 
   /** Runs an event of the object; the first one makes the instance. */
   enter(call, run) {
     if (this.broken !== null) throw this.broken.error;
     hostOfCall.set(call.id, this);
+    call.owner = this;
     call.onOver = () => this.#left(call);
+    call.mayEnd = () => this.life.mayEnd(call);
     if (this.instance === null) this.#construct();
     return this.gate.deliver(() => run(this.instance));
   }
 
   #left(call) {
     hostOfCall.delete(call.id);
+    this.#sockets?.sendAttachments();
     // A section keeps its call open. If the call was ended all the same, nothing can end the section any more.
-    if (this.sections.has(call.id)) this.reset(new Error(TOO_LONG));
+    if (this.sections.has(call.id)) this.reset(new Error(NEVER));
   }
 
   #construct() {
@@ -88,7 +114,7 @@ class ObjectHost {
     const ended = Promise.withResolvers();
     this.gate.section(
       () => {
-        timer = this.#watch();
+        timer = this.#watch(this.gate.scope());
         return callback();
       },
       (failure, value) => {
@@ -112,9 +138,10 @@ class ObjectHost {
     else this.sections.delete(id);
   }
 
-  #watch() {
+  /** A section that waits for nothing of its own waits for what it keeps out. */
+  #watch(section) {
     try {
-      return startTimer(() => this.reset(new Error(TOO_LONG)), BLOCK_MS);
+      return startTimer(() => this.reset(new Error(awaitsReply(section) ? TOO_LONG : NEVER)), BLOCK_MS);
     } catch {
       return null; // this worker may not set so long a timer: the wall time of its calls is the limit
     }
@@ -125,6 +152,7 @@ class ObjectHost {
     if (this.broken !== null) return;
     this.broken = { error };
     hosts.delete(this.slot);
+    this.dropSockets();
     this.gate.break();
     closeStorage(this.storage);
     const isError = error instanceof Error;
@@ -133,6 +161,7 @@ class ObjectHost {
 
   abort(error, retryAlarm) {
     this.reset(error, ErrorCode.OBJECT_RESET, retryAlarm ? "" : NO_RETRY);
+    if (native.stopCode()) for (;;); // the loop is where the code ends
     throw error;
   }
 }
@@ -163,6 +192,7 @@ function dropClosed() {
     if (isOpen(slot)) continue;
     host.gate.break();
     hosts.delete(slot);
+    host.dropSockets();
   }
   sweepAt = Math.max(64, 2 * hosts.size);
 }
@@ -194,6 +224,7 @@ export function reachObject(exports, address, call) {
 
 /** alarm(). The reply says whether the handler has set another alarm meanwhile. */
 export async function runAlarm(exports, address, call) {
+  if (address.name === undefined && !hosts.has(address.slot)) address.name = storedName(address.slot);
   const host = hostOf(exports, address);
   const { scheduledTime, retryCount } = address;
   return host.enter(call, async (instance) => {
@@ -205,4 +236,21 @@ export async function runAlarm(exports, address, call) {
     await instance.alarm({ scheduledTime, retryCount, isRetry: retryCount > 0 });
     return { handled: true };
   });
+}
+
+/** The call that timers of an object run in. */
+export function runLife(address, call) {
+  const host = hosts.get(address.slot);
+  if (host === undefined) return {};
+  hostOfCall.set(call.id, host);
+  call.onOver = () => hostOfCall.delete(call.id);
+  host.life.begin(call);
+  return new Promise(() => {}); // `life` ends the call
+}
+
+/** An event of a hibernatable WebSocket. The next one of the same socket follows when its handler is done. */
+export async function runSocket(exports, address, body, call) {
+  call.isPrompt = true;
+  const host = hostOf(exports, address);
+  await host.enter(call, (instance) => host.sockets.dispatch(instance, address, body));
 }

@@ -1,16 +1,16 @@
 // ctx of a Durable Object: https://developers.cloudflare.com/durable-objects/api/state/
 import { callOf } from "../internal/async_context.js";
+import { lazy } from "../internal/lazy.js";
 import { native } from "../internal/native.js";
 import { defineInterface } from "../internal/platform.js";
 import { requireArguments } from "../internal/webidl.js";
 import { runningCall } from "../worker/call.js";
+import { ownExports } from "../worker/context.js";
 
 const OURS = Symbol("ours");
 const ABORTED = "Application called abort() to reset Durable Object.";
 
-function unsupported(name) {
-  throw new Error(`${name}() is not there: Atoll has no hibernation of WebSockets yet. Use accept() of the WebSocket instead.`);
-}
+const api = () => lazy("objects/socket_api.js");
 
 export class DurableObjectState {
   #host;
@@ -32,6 +32,11 @@ export class DurableObjectState {
     return {};
   }
 
+  /** Stubs of the worker's own entry points, and namespaces of its classes. */
+  get exports() {
+    return ownExports();
+  }
+
   /** Keeps the running event open until `promise` is settled. */
   waitUntil(promise) {
     requireArguments(arguments.length, 1, "waitUntil");
@@ -50,20 +55,38 @@ export class DurableObjectState {
     this.#host.abort(reason === undefined ? new Error(ABORTED) : new Error(`${reason}`), options?.retryAlarm !== false);
   }
 
-  acceptWebSocket() {
-    unsupported("acceptWebSocket");
+  // Hibernatable WebSockets: objects/socket_api.js, which is loaded with the first use.
+
+  acceptWebSocket(...args) {
+    api().acceptWebSocket(this.#host.sockets, ...args);
   }
 
-  getWebSockets() {
-    return [];
+  getWebSockets(tag = undefined) {
+    return api().getWebSockets(this.#host.sockets, tag);
   }
 
-  getTags() {
-    unsupported("getTags");
+  getTags(...args) {
+    return api().getTags(...args);
   }
 
-  setWebSocketAutoResponse() {
-    unsupported("setWebSocketAutoResponse");
+  setWebSocketAutoResponse(pair = undefined) {
+    api().setAutoResponse(this.#host.sockets, pair);
+  }
+
+  getWebSocketAutoResponse() {
+    return api().getAutoResponse(this.#host.sockets);
+  }
+
+  getWebSocketAutoResponseTimestamp(...args) {
+    return api().getAutoResponseTimestamp(...args);
+  }
+
+  setHibernatableWebSocketEventTimeout(ms = undefined) {
+    api().setEventTimeout(this.#host.sockets, ms);
+  }
+
+  getHibernatableWebSocketEventTimeout() {
+    return this.#host.sockets.getEventTimeout();
   }
 }
 

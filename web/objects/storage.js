@@ -1,6 +1,7 @@
 // ctx.storage: what an object keeps. Everything is in one SQLite database in the engine, so the promises of the API below are
 // resolved at once; they are promises because the API is older than SQLite in it.
 // https://developers.cloudflare.com/durable-objects/api/sqlite-storage-api/
+import { bookmarkForTime, currentBookmark, restoreBookmark } from "#bindings/object_history/object_history.js";
 import { native } from "../internal/native.js";
 import { illegalConstructor, requireArguments } from "../internal/webidl.js";
 import { isOn } from "../worker/compatibility.js";
@@ -52,12 +53,14 @@ class Operations {
   #keys;
   #limits;
   #hasAlarmHandler;
+  #storeName;
 
-  constructor(slot, keys, limits, hasAlarmHandler) {
+  constructor(slot, keys, limits, hasAlarmHandler, storeName) {
     this.#slot = slot;
     this.#keys = keys;
     this.#limits = limits;
     this.#hasAlarmHandler = hasAlarmHandler;
+    this.#storeName = storeName;
   }
 
   get(keys) {
@@ -123,7 +126,11 @@ class Operations {
     const at = Math.trunc(time instanceof Date ? time.getTime() : Number(time));
     if (!(at > 0)) throw new TypeError("setAlarm() cannot be called with an alarm time <= 0");
     if (!this.#hasAlarmHandler()) throw new TypeError("Your Durable Object class must have an alarm() handler in order to call setAlarm()");
-    return soon(() => native.setAlarm(this.#slot.open(), Math.max(at, Math.trunc(native.now()))));
+    return soon(() => {
+      const slot = this.#slot.open();
+      this.#storeName?.();
+      native.setAlarm(slot, Math.max(at, Math.trunc(native.now())));
+    });
   }
 
   deleteAlarm() {
@@ -205,6 +212,7 @@ export class DurableObjectStorage {
   #keys;
   #operations;
   #critical;
+  #storeName;
   #sql = null;
   #kv = null;
 
@@ -213,11 +221,12 @@ export class DurableObjectStorage {
     take = (storage) => native.takeAlarm(storage.#slot.open());
   }
 
-  constructor(token, slot, { sql, critical, hasAlarmHandler }) {
+  constructor(token, slot, { sql, critical, hasAlarmHandler, storeName }) {
     if (token !== OURS) illegalConstructor();
     this.#slot = new Slot(slot);
     this.#keys = new Keys(this.#slot);
-    this.#operations = new Operations(this.#slot, this.#keys, limitsOf(sql), hasAlarmHandler);
+    this.#operations = new Operations(this.#slot, this.#keys, limitsOf(sql), hasAlarmHandler, storeName);
+    this.#storeName = storeName;
     this.#critical = critical;
     if (sql) {
       this.#sql = makeSql(this.#slot);
@@ -273,12 +282,35 @@ export class DurableObjectStorage {
       native.eraseAll(slot);
       this.#keys.forget();
       if (isOn("delete_all_deletes_alarm")) native.setAlarm(slot, -1);
+      else if (native.getAlarm(slot) >= 0) this.#storeName?.();
     });
   }
 
   /** Everything that was written before is durable. */
   sync() {
     return soon(() => native.syncStorage(this.#slot.open()));
+  }
+
+  /** The bookmark of now: writes that were made before are part of it. */
+  async getCurrentBookmark() {
+    this.#slot.open();
+    return (await currentBookmark({})).meta.bookmark;
+  }
+
+  /** The bookmark of the state at a time: a Date, or milliseconds. */
+  async getBookmarkForTime(time) {
+    requireArguments(arguments.length, 1, "getBookmarkForTime");
+    this.#slot.open();
+    const at = Number(time);
+    if (!Number.isFinite(at)) throw new TypeError("getBookmarkForTime() needs a Date, or milliseconds since 1970.");
+    return (await bookmarkForTime({ at: Math.floor(at) })).meta.bookmark;
+  }
+
+  /** The next start of the object begins with the state of this bookmark. Gives the bookmark that undoes it. */
+  async onNextSessionRestoreBookmark(bookmark) {
+    requireArguments(arguments.length, 1, "onNextSessionRestoreBookmark");
+    this.#slot.open();
+    return (await restoreBookmark({ bookmark: `${bookmark}` })).meta.bookmark;
   }
 
   transactionSync(closure) {

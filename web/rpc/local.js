@@ -2,6 +2,7 @@
 // the target's [Symbol.dispose]() runs, once.
 import { callOf } from "../internal/async_context.js";
 import { native } from "../internal/native.js";
+import { currentScope, enter } from "../internal/scopes.js";
 import { readResult, readValue, writeValue } from "../worker/parcel.js";
 import { movesParameters } from "./flags.js";
 import { useTarget, useValue } from "./members.js";
@@ -31,6 +32,7 @@ export class LocalCap {
     this.#use = use;
     this.#disposable = disposable;
     this.owner = callOf(native.getAsyncContext());
+    this.scope = currentScope(); // a callback of a critical section runs in that section
   }
 
   retain() {
@@ -49,7 +51,16 @@ export class LocalCap {
 
   /** Calls the target itself, for another worker. Values are not copied. */
   run(path, args) {
-    return this.#use(this.#target, path, args);
+    if (this.scope === undefined) return this.#use(this.#target, path, args);
+    return new Promise((resolve, reject) => {
+      enter(this.scope, () => {
+        try {
+          resolve(this.#use(this.#target, path, args));
+        } catch (error) {
+          reject(error);
+        }
+      });
+    });
   }
 
   /** Calls the target through a stub of this worker: values are copied as if they were sent. */

@@ -3,6 +3,7 @@
 import { DurableObject } from "../objects/base.js";
 import { WorkerEntrypoint } from "../worker/handlers.js";
 import { noMember, noObject, notFunction } from "./errors.js";
+import { isFetcher, PassedStub, useFetcher } from "./passes.js";
 import { Placeholder } from "./placeholder.js";
 import { handleOf, RpcTarget } from "./stubs.js";
 
@@ -48,7 +49,7 @@ function follow(root, path, read) {
   let reader = read;
   for (let i = 0; i < path.length; i++) {
     if (i > 0) {
-      const cap = value instanceof Placeholder ? value.cap : handleOf(value)?.cap;
+      const cap = capOf(value);
       if (cap !== undefined) return { cap, rest: path.slice(i) };
       reader = isObject(value) && handleOf(value) === undefined ? readerOf(value) : undefined;
       if (reader === undefined) throw noMember(path[i - 1]);
@@ -58,6 +59,14 @@ function follow(root, path, read) {
     value = reader(value, path[i]);
   }
   return value instanceof Placeholder ? { cap: value.cap, rest: [] } : { holder, value };
+}
+
+/** The capability of a stub on the way; undefined for any other value. */
+function capOf(value) {
+  if (value instanceof Placeholder) return value.cap;
+  const fetcher = value instanceof PassedStub ? value.stub : isFetcher(value) ? value : undefined;
+  if (fetcher !== undefined) return { run: (path, args) => useFetcher(fetcher, path, args) };
+  return handleOf(value)?.cap;
 }
 
 function use(found, path, args) {
@@ -121,6 +130,7 @@ export function useValue(value, path, args) {
   if (handle !== undefined) return handle.ask(path, args).promise;
   let at = value;
   for (const [i, name] of path.entries()) {
+    if (isFetcher(at)) return useFetcher(at, path.slice(i), args);
     const stub = i > 0 ? handleOf(at) : undefined;
     if (stub !== undefined) return stub.ask(path.slice(i), args).promise;
     if (!isObject(at)) throw noMember(path[i - 1]);

@@ -1,7 +1,9 @@
 // ctx.exports: the worker's own entry points, without a binding.
 // https://developers.cloudflare.com/workers/runtime-apis/context/#exports
 import { fetchFrom } from "#bindings/fetch/fetch.js";
-import { callExport } from "#bindings/rpc/rpc.js";
+import { ownFacts, ownNamespace } from "#bindings/durable_object/durable_object.js";
+import { reach } from "#bindings/rpc/rpc.js";
+import { macOf } from "../objects/id_digits.js";
 import { isEntrypoint } from "../worker/handlers.js";
 import { askEntrypoint } from "./service_stub.js";
 import { cloneError } from "./errors.js";
@@ -10,11 +12,13 @@ import { EntrypointHandle, proxyOf } from "./stubs.js";
 /** A stub of an own entry point. Called with { props }, it returns a stub whose calls have them as ctx.props. */
 class ExportHandle extends EntrypointHandle {
   #entrypoint;
+  #props;
   #name;
 
   constructor(entrypoint, props) {
     super();
     this.#entrypoint = entrypoint;
+    this.#props = props;
     this.#name = `exports ${JSON.stringify({ entrypoint, props })}`;
   }
 
@@ -23,7 +27,15 @@ class ExportHandle extends EntrypointHandle {
   }
 
   ask(path, args) {
-    return askEntrypoint(callExport, { export: this.#name }, path, args);
+    return askEntrypoint(reach, { name: this.#name }, path, args);
+  }
+
+  /** The text with which it is sent to another worker, see passes.js. */
+  get pass() {
+    const facts = ownFacts();
+    if (facts === undefined) return undefined;
+    const text = JSON.stringify([facts.worker, this.#entrypoint, this.#props]);
+    return `pass export ${macOf(facts.key, text)} ${text}`;
   }
 
   apply(target, self, [options = {}]) {
@@ -44,11 +56,13 @@ function makeExport(entrypoint, props = {}) {
   return proxyOf(new ExportHandle(entrypoint, props));
 }
 
-/** An object with a stub for each entry point among the exports of the main module. */
+/** An object with a stub for each entry point among the exports of the main module, and a namespace for each class with objects. */
 export function makeExports(exports) {
   const stubs = {};
+  const classes = ownFacts()?.classes ?? {};
   for (const [name, value] of Object.entries(exports)) {
-    if (isEntrypoint(value) || (typeof value === "object" && value !== null)) stubs[name] = makeExport(name === "default" ? null : name);
+    if (Object.hasOwn(classes, name)) stubs[name] = ownNamespace(classes[name]);
+    else if (isEntrypoint(value) || (typeof value === "object" && value !== null)) stubs[name] = makeExport(name === "default" ? null : name);
   }
   return stubs;
 }

@@ -1,4 +1,5 @@
 // What one end of a session holds of the other: its capabilities, and the answers to questions.
+import { currentScope, pass } from "../internal/scopes.js";
 import { promiseDisposed, tooDeep } from "./errors.js";
 import { ValueAnswer } from "./local.js";
 import { useValue } from "./members.js";
@@ -49,6 +50,7 @@ export class Question {
     this.id = id;
     this.level = level;
     this.owner = session.channel.owner;
+    this.scope = currentScope();
     this.promise = new Promise((resolve, reject) => {
       this.#settle = { resolve, reject };
     });
@@ -69,14 +71,14 @@ export class Question {
     this.#isOpen = false;
     this.#isKept = isKept;
     this.#value = value;
-    this.#settle.resolve(value);
+    pass(this.scope, () => this.#settle.resolve(value));
     if (!isKept) this.#answerHere((path, args) => useValue(value, path, args));
     else if (this.#isDisposed && !this.isTaken) value?.[Symbol.dispose]?.();
   }
 
   reject(error) {
     this.#isOpen = false;
-    this.#settle.reject(error);
+    pass(this.scope, () => this.#settle.reject(error));
     this.#answerHere(() => {
       throw error;
     });

@@ -4,7 +4,6 @@ import { makeThrown } from "../worker/thrown.js";
 import { isPlain, writeValue } from "../worker/parcel.js";
 import { callInside } from "../internal/ops.js";
 import { currentChannel } from "./channel.js";
-import { notFunction } from "./errors.js";
 import { movesParameters } from "./flags.js";
 import { MAIN } from "./question.js";
 
@@ -24,7 +23,7 @@ export function askEntrypoint(op, address, path, args) {
     pipes: pipes.length > 0 ? pipes : undefined,
   };
   // Stubs and streams need Python.
-  const isSimple = address.binding !== undefined && path.length === 1 && (args === null || isPlain(bytes)) && !session.hasExports;
+  const isSimple = address.binding !== undefined && address.id === undefined && path.length === 1 && (args === null || isPlain(bytes)) && !session.hasExports;
   const answer = isSimple ? callInside(op, meta, bytes, address.binding, true, path[0], "") : op(meta, bytes);
   answer.then(
     ({ meta: told, body }) => {
@@ -35,12 +34,4 @@ export function askEntrypoint(op, address, path, args) {
     (error) => session.end(error),
   );
   return question;
-}
-
-/** Uses a service binding for a worker that was sent it. */
-export function useService(service, path, args) {
-  const value = path.reduce((at, name) => at[name], service);
-  if (args === null) return value;
-  if (typeof value !== "function") throw notFunction(path);
-  return value(...args);
 }

@@ -9,7 +9,7 @@ const PIECE = 128 * 1024; // most bytes of one write
 const MUCH = 1024 * 1024; // ready() waits while this many bytes are unsent
 
 class ClientPort {
-  #ops; // { read, write, cancel } of fetch
+  #ops; // { read, write, handOver } of fetch
   #fetch; // its id
   #call = callOf(native.getAsyncContext()); // the call that owns the ops
   #listener = null;
@@ -20,9 +20,17 @@ class ClientPort {
   #onRoom = null;
   buffered = 0;
 
-  constructor(ops, number) {
+  constructor(ops, number, isHeld) {
     this.#ops = ops;
     this.#fetch = number;
+    this.isHeld = isHeld; // the other end is a socket that hibernates: a Response with this one needs no worker between them
+  }
+
+  /** Has Python connect the other end with the client of the running call. */
+  connect() {
+    this.#requireCall();
+    this.#isOver = true;
+    return this.#ops.handOver({ fetch: this.#fetch });
   }
 
   #requireCall() {
@@ -140,8 +148,8 @@ class ClientPort {
 }
 
 /** The WebSocket for a response with status 101 to fetch number `number`; `ops` continue that fetch. */
-export function socketOfFetch(ops, number, url, list) {
-  return createClientSocket(new ClientPort(ops, number), {
+export function socketOfFetch(ops, number, url, list, isHeld) {
+  return createClientSocket(new ClientPort(ops, number, isHeld), {
     url: url.replace(/^http/, "ws"),
     protocol: list.get("sec-websocket-protocol") ?? "",
     extensions: list.get("sec-websocket-extensions") ?? "",

@@ -4,17 +4,18 @@
 // client (worker/socket_port.js), or a port to a server (client_port.js). Every peer has send(kind, bytes) and
 // close(code, reason). A socket made by `new WebSocket()` behaves as in browsers. All others behave as at Cloudflare: they
 // receive nothing before accept(), and send() throws after a close.
+import { deserialize, serialize } from "../dom/clone.js";
 import { CloseEvent, MessageEvent } from "../dom/message_event.js";
 import { ErrorEvent, Event } from "../dom/event.js";
 import { EventTarget, fireEvent, HandlerSlot } from "../dom/event_target.js";
 import { DOMException } from "../dom/exception.js";
-import { Blob, blobBytes, isBlob } from "../file/blob.js";
 import { defineConstants, defineInterface } from "../internal/platform.js";
-import { decodeText, encodeText } from "../internal/text.js";
-import { bytesOf, copyBytes, isBufferSource, requireArguments, toClampedLong, toUSVString } from "../internal/webidl.js";
+import { encodeText } from "../internal/text.js";
+import { requireArguments, toClampedLong, toUSVString } from "../internal/webidl.js";
 import { queueMicrotask } from "../timers.js";
 import { isOn } from "../worker/compatibility.js";
 import { connect, readAddress, readProtocols } from "./connect.js";
+import { decode, encode, isOfServers } from "./payload.js";
 
 const INTERNAL = Symbol("made by the platform");
 const HANDLERS = ["open", "message", "close", "error"];
@@ -25,9 +26,8 @@ const CLOSED = 3;
 const NO_STATUS = 1005;
 const GOING_AWAY = 1001;
 const BAD_GATEWAY = 1014;
-
-export const TEXT = 1;
-export const BINARY = 2;
+const MAX_ATTACHMENT = 16_384; // bytes
+const GONE = { send() {}, close() {} }; // Python connects the client with the end that hibernates
 
 // Set by the class below, for code that creates and connects sockets.
 export let createSocket;
@@ -36,6 +36,14 @@ export let linkTo;
 export let takeClient;
 export let hear;
 export let isWebSocket;
+export let acceptHibernatable; // for objects/sockets.js
+export let checkHibernatable;
+export let wakeHibernatable;
+export let endHibernatable;
+export let heldBehind;
+export let heldOf;
+
+const hasReasonLimit = isOn("websocket_close_reason_byte_limit");
 
 export class WebSocket extends EventTarget {
   #state = OPEN;
@@ -50,6 +58,7 @@ export class WebSocket extends EventTarget {
   #server = null; // { url, protocol, extensions } if the peer is a server
   #connecting = null; // AbortController of `new WebSocket()`
   #unsent = 0; // bytes given to send() after the close
+  #attachment = null; // bytes; a hibernatable socket has them at its peer
 
   /** https://websockets.spec.whatwg.org/#dom-websocket-websocket */
   constructor(url, protocols = []) {
@@ -102,6 +111,8 @@ export class WebSocket extends EventTarget {
   accept(options = undefined) {
     if (this.#connecting !== null) throw new TypeError("Websockets obtained from the 'new WebSocket()' constructor cannot call accept().");
     if (this.#taken !== null) throw new TypeError("Can't accept() a WebSocket that was already used in a Response.");
+    if (this.#peer.isHibernatable) throw new TypeError("Can't accept() WebSocket after enabling hibernation.");
+    if (heldBehind(this) !== null) throw new TypeError("Can't accept() this WebSocket: its pair hibernates, so return it in a Response.");
     if (this.#accepted) return;
     this.#peer.start?.({ hear: (item) => this.#hear(item) });
     this.#accepted = true;
@@ -130,7 +141,7 @@ export class WebSocket extends EventTarget {
     const text = reason === undefined ? "" : toUSVString(reason);
     const isAllowed = number === 1000 || (number >= 3000 && number <= 4999) || (this.#connecting === null && isOfServers(number));
     if (code !== undefined && !isAllowed) throw new DOMException(`The close code ${number} cannot be sent.`, "InvalidAccessError");
-    if (encodeText(text).length > 123) throw new DOMException("The reason of a close may have at most 123 bytes.", "SyntaxError");
+    if (hasReasonLimit && encodeText(text).length > 123) throw new DOMException("The reason of a close may have at most 123 bytes.", "SyntaxError");
     if (text !== "" && code === undefined) throw new DOMException("A reason needs a close code.", "SyntaxError");
     this.#requireUse("close()");
     if (this.#closeSent || this.#state === CLOSED) return;
@@ -142,6 +153,24 @@ export class WebSocket extends EventTarget {
     this.#closeSent = true;
     this.#peer.close(number, text);
     this.#state = this.#state === CLOSING ? CLOSED : CLOSING; // if half open, the other side has closed before
+  }
+
+  /** https://developers.cloudflare.com/durable-objects/api/websockets/: keeps a value with the socket, also while it hibernates. */
+  serializeAttachment(value) {
+    requireArguments(arguments.length, 1, "WebSocket.serializeAttachment");
+    const { bytes } = serialize(value);
+    if (bytes.length > MAX_ATTACHMENT) {
+      throw new Error(
+        `A WebSocket 'attachment' cannot be larger than ${MAX_ATTACHMENT} bytes.'attachment' was ${bytes.length} bytes.`,
+      );
+    }
+    if (this.#peer?.isHibernatable) this.#peer.attach(bytes);
+    else this.#attachment = bytes;
+  }
+
+  deserializeAttachment() {
+    const bytes = this.#peer?.isHibernatable ? this.#peer.attachment : this.#attachment;
+    return bytes === null ? null : deserialize(bytes);
   }
 
   #requireUse(what) {
@@ -252,22 +281,60 @@ export class WebSocket extends EventTarget {
       socket.#peer = peer;
     };
     hear = (socket, item) => socket.#hear(item);
-    // Takes the end that a Response sends to the client. `makePort(listener)` makes the port to the client.
+    checkHibernatable = (socket) => {
+      if (socket.#accepted) throw new Error("Cannot call `acceptWebSocket()` if the WebSocket was already accepted via `accept()`");
+      const end = socket.#peer instanceof LocalPeer ? socket.#peer.end : null;
+      if (end === null || socket.#taken !== null || end.#accepted || end.#taken !== null) {
+        throw new Error(
+          "Cannot call `acceptWebSocket()` on this WebSocket because its pair has already been accepted or used in a Response.",
+        );
+      }
+    };
+    // Makes a socket hibernatable: from now on `held` is its peer. Returns its attachment.
+    acceptHibernatable = (socket, held) => {
+      socket.#accepted = true;
+      socket.#peer = held;
+      return socket.#attachment;
+    };
+    wakeHibernatable = (held) => {
+      const socket = new this(INTERNAL);
+      socket.#accepted = true;
+      socket.#peer = held;
+      socket.#closeSent = held.hasClosed;
+      if (held.hasClosed) socket.#state = CLOSING;
+      return socket;
+    };
+    // The client has closed, or is gone. If it `isAnswered`, nothing more can be sent.
+    endHibernatable = (socket, isAnswered) => {
+      socket.#closeSent ||= isAnswered;
+      socket.#state = socket.#closeSent ? CLOSED : CLOSING;
+    };
+    heldOf = (socket) => (isWebSocket(socket) && socket.#peer?.isHibernatable ? socket.#peer : null);
+    // What the other end of a pair hibernates in; null if it does not.
+    heldBehind = (socket) => (socket.#peer instanceof LocalPeer ? heldOf(socket.#peer.end) : null);
+    // Takes the end that a Response sends to the client. `makePort(listener)` makes the port to the client. If the other end
+    // hibernates, there is none: the result has connect(call), after which Python connects the two.
     takeClient = (socket, makePort) => {
       if (socket.#accepted || socket.#taken !== null) throw new TypeError("Can't return a WebSocket in a Response after calling accept().");
       const peer = socket.#peer;
+      const far = heldBehind(socket) ?? (peer.isHeld ? peer : null);
+      if (far !== null) {
+        socket.#taken = GONE;
+        return far;
+      }
       if (peer instanceof LocalPeer) {
         const server = peer.end;
         // Items already on their way come through this socket first. Later ones go directly to the port.
         socket.#taken = makePort({ hear: (item) => hear(server, item) });
         queueMicrotask(() => linkTo(server, socket.#taken));
         for (const item of socket.#waiting?.splice(0) ?? []) socket.#hear(item);
-        return;
+        return null;
       }
       // The peer is a server: forward in both directions, each as fast as its receiver reads.
       const port = makePort({ hear: (item) => forward(peer, item, GOING_AWAY), ready: () => peer.ready() });
       socket.#taken = port;
       peer.start({ hear: (item) => forward(port, item, BAD_GATEWAY), ready: () => port.ready() });
+      return null;
     };
   }
 }
@@ -284,23 +351,6 @@ function forward(port, item, lost) {
   if (item.kind !== undefined) port.send(item.kind, item.bytes);
   else if (item.clean) port.close(item.code, item.reason);
   else port.close(lost, "");
-}
-
-/** https://www.rfc-editor.org/rfc/rfc6455#section-7.4: codes that a server may send. */
-function isOfServers(code) {
-  return code >= 1000 && code <= 1014 && code !== 1004 && code !== 1005 && code !== 1006;
-}
-
-function encode(data) {
-  if (isBufferSource(data)) return [BINARY, copyBytes(data)];
-  if (isBlob(data)) return [BINARY, bytesOf(blobBytes(data))];
-  return [TEXT, encodeText(toUSVString(data))];
-}
-
-function decode({ kind, bytes }, binaryType) {
-  if (kind === TEXT) return decodeText(bytes);
-  const buffer = bytes.slice().buffer;
-  return binaryType === "blob" ? new Blob([buffer]) : buffer;
 }
 
 /** The other half of a pair as a peer. Each item arrives in its own microtask. */

@@ -1,8 +1,9 @@
 // https://compression.spec.whatwg.org/
-import { createGatedPair } from "./gated.js";
+import { createGatedPair, toBytes } from "./gated.js";
 import { native } from "../internal/native.js";
 import { defineInterface } from "../internal/platform.js";
-import { bytesOf, isArrayBuffer, isBufferSource, requireArguments, toEnum } from "../internal/webidl.js";
+import { requireArguments } from "../internal/webidl.js";
+import { isOn } from "../worker/compatibility.js";
 
 const FORMATS = ["deflate", "deflate-raw", "gzip"]; // in the order of the numbers in C++
 const PIECE = 65536;
@@ -14,12 +15,13 @@ const NO_MEMORY = 3;
 
 const result = new Uint32Array(3); // of the last step: bytes read, bytes written, status
 
-function toChunk(chunk) {
-  if (isBufferSource(chunk)) {
-    const bytes = bytesOf(chunk);
-    if (isArrayBuffer(bytes.buffer)) return bytes;
-  }
-  throw new TypeError("The chunk is neither an ArrayBuffer nor a view of one.");
+const HELD = 16 * 1024 * 1024; // bytes of output that nobody has read; a write that makes more waits for a reader
+const isStrict = isOn("strict_compression_checks");
+
+function toFormat(format) {
+  const name = `${format}`;
+  if (FORMATS.includes(name)) return name;
+  throw new TypeError("The compression format must be either 'deflate', 'deflate-raw' or 'gzip'.");
 }
 
 // zlib, in steps small enough to be interrupted.
@@ -51,7 +53,7 @@ export class Zlib {
       at += taken;
       if (status === BROKEN) {
         this.fault = detail ?? "invalid data";
-        throw new TypeError("The compressed data is not valid.");
+        throw new TypeError("Decompression failed.");
       }
       if (status === NO_MEMORY) throw new RangeError("There is not enough memory to compress or decompress.");
       this.isEnded = status === ENDED;
@@ -67,8 +69,9 @@ export class Zlib {
 function createCompressor(format) {
   const zlib = new Zlib(format, false);
   return createGatedPair({
+    held: HELD,
     *pieces(chunk) {
-      const bytes = toChunk(chunk);
+      const bytes = toBytes(chunk);
       if (bytes.length > 0) yield* zlib.pieces(bytes, false);
     },
     ending: () => zlib.pieces(NOTHING, true),
@@ -79,15 +82,16 @@ function createCompressor(format) {
 function createDecompressor(format) {
   const zlib = new Zlib(format, true);
   return createGatedPair({
+    held: HELD,
     *pieces(chunk) {
-      const bytes = toChunk(chunk);
+      const bytes = toBytes(chunk);
       if (bytes.length === 0) return;
-      if (zlib.isEnded) throw new TypeError("There is more data after the end of the compressed data.");
-      yield* zlib.pieces(bytes, false);
-      if (zlib.left > 0) throw new TypeError("There is more data after the end of the compressed data.");
+      if (!zlib.isEnded) yield* zlib.pieces(bytes, false);
+      else zlib.left = bytes.length;
+      if (zlib.left > 0 && isStrict) throw new TypeError("Trailing bytes after end of compressed data");
     },
     ending() {
-      if (!zlib.isEnded) throw new TypeError("The compressed data ends too early.");
+      if (!zlib.isEnded && isStrict) throw new TypeError("Called close() on a decompression stream with incomplete data");
       return [];
     },
   });
@@ -99,7 +103,7 @@ export class CompressionStream {
   /** https://compression.spec.whatwg.org/#dom-compressionstream-compressionstream */
   constructor(format) {
     requireArguments(arguments.length, 1, "CompressionStream constructor");
-    this.#pair = createCompressor(toEnum(format, FORMATS, "CompressionStream constructor"));
+    this.#pair = createCompressor(toFormat(format));
   }
 
   get readable() {
@@ -117,7 +121,7 @@ export class DecompressionStream {
   /** https://compression.spec.whatwg.org/#dom-decompressionstream-decompressionstream */
   constructor(format) {
     requireArguments(arguments.length, 1, "DecompressionStream constructor");
-    this.#pair = createDecompressor(toEnum(format, FORMATS, "DecompressionStream constructor"));
+    this.#pair = createDecompressor(toFormat(format));
   }
 
   get readable() {

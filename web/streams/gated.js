@@ -1,14 +1,30 @@
-// A pair of streams whose writer moves at the pace of its reader.
+// A pair of byte streams whose writer waits for its reader.
 //
-// A TransformStream queues all output of a chunk at once. Here a few bytes may become gigabytes, so each piece waits until it is
-// read.
-import { ReadableStream, WritableStream } from "./streams.js";
+// A TransformStream queues all output of a chunk at once. Here a few bytes may become gigabytes, so the output of a write is queued
+// only up to a bound, and the rest waits until some of it is read.
+import { PLAIN, ReadableStream, WritableStream } from "./streams.js";
+import { encodeText } from "../internal/text.js";
+import { bytesOf, isArrayBuffer, isBufferSource } from "../internal/webidl.js";
+
+/** The bytes of a chunk that is written to a byte stream. */
+export function toBytes(chunk) {
+  if (typeof chunk === "string") return encodeText(chunk);
+  if (isBufferSource(chunk)) {
+    const bytes = bytesOf(chunk);
+    if (isArrayBuffer(bytes.buffer)) return bytes;
+  }
+  throw new TypeError(
+    "This TransformStream is being used as a byte stream, but received an object of non-ArrayBuffer/ArrayBufferView type on its " +
+      "writable side.",
+  );
+}
 
 /**
  * `pieces(chunk)` generates the output of a chunk piece by piece; `ending()` generates the rest at the end, which does not wait for
- * the reader. If either throws, both streams fail. `type`: "bytes" for a readable byte stream.
+ * the reader. If either throws, both streams fail. `held`: bytes that may be queued; with 0, a write waits for the read that takes
+ * it. `admit(length, isEnd)` returns an error for a piece, or the end, that makes the readable side fail without a failed write.
  */
-export function createGatedPair({ pieces, ending, type = undefined, readableStrategy, writableStrategy }) {
+export function createGatedPair({ pieces, ending, held = 0, admit = () => null, writableStrategy }) {
   let reading; // the controllers
   let writing;
   let isOpen = false; // a read is pending
@@ -30,17 +46,28 @@ export function createGatedPair({ pieces, ending, type = undefined, readableStra
     }
   };
 
+  const isFull = () => (held === 0 ? !isOpen : reading.desiredSize <= 0);
+
+  /** False if the piece was not admitted. */
   const pass = async (piece) => {
-    if (!isOpen) await new Promise((resolve) => (wake = resolve));
+    while (isFull() && stopped === null && !writing.signal.aborted) await new Promise((resolve) => (wake = resolve));
     if (stopped !== null) throw stopped.reason;
     writing.signal.throwIfAborted();
+    const refused = admit(piece.length, false);
+    if (refused !== null) {
+      reading.error(refused);
+      writing.error(refused);
+      return false;
+    }
     isOpen = false;
     reading.enqueue(piece);
+    return true;
   };
 
   const readable = new ReadableStream(
     {
-      type,
+      type: "bytes",
+      [PLAIN]: true,
       start: (controller) => void (reading = controller),
       pull: open,
       cancel(reason) {
@@ -49,7 +76,7 @@ export function createGatedPair({ pieces, ending, type = undefined, readableStra
         writing.error(reason);
       },
     },
-    readableStrategy ?? { highWaterMark: 0 },
+    { highWaterMark: held },
   );
 
   const writable = new WritableStream(
@@ -60,13 +87,14 @@ export function createGatedPair({ pieces, ending, type = undefined, readableStra
       },
       write: (chunk) =>
         guarded(async () => {
-          for (const piece of pieces(chunk)) await pass(piece);
+          for (const piece of pieces(chunk)) if (!(await pass(piece))) return;
         }),
       close: () =>
         guarded(() => {
           for (const piece of ending()) reading.enqueue(piece);
-          reading.close();
-          reading.byobRequest?.respond(0);
+          const refused = admit(0, true);
+          if (refused === null) reading.close();
+          else reading.error(refused);
         }),
       abort: (reason) => reading.error(reason),
     },

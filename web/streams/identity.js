@@ -2,35 +2,27 @@
 //
 // Cloudflare's byte streams: chunks pass through unchanged, a write resolves when its chunk has been read, and the readable side
 // can fill a buffer of the reader.
-import { createGatedPair } from "./gated.js";
+import { createGatedPair, toBytes } from "./gated.js";
 import { setLength } from "./lengths.js";
 import { defineInterface } from "../internal/platform.js";
-import { bytesOf, isBufferSource, requireArguments, toDictionary } from "../internal/webidl.js";
-
-function toChunk(chunk) {
-  if (isBufferSource(chunk)) return bytesOf(chunk).slice(); // a copy, because the stream detaches the buffer
-  throw new TypeError("The chunk written to a byte stream is neither an ArrayBuffer nor a view of one.");
-}
+import { requireArguments, toDictionary } from "../internal/webidl.js";
 
 function toStrategy(options) {
   if (options === undefined) return undefined;
   const { highWaterMark } = toDictionary(options, "IdentityTransformStream constructor");
-  return highWaterMark === undefined ? undefined : { highWaterMark, size: (chunk) => chunk.byteLength };
+  return highWaterMark === undefined ? undefined : { highWaterMark, size: (chunk) => chunk?.byteLength ?? chunk?.length ?? 0 };
 }
 
-function createIdentity(check, writableStrategy) {
+/** `admit`: see gated.js. */
+export function createIdentity(admit = undefined, writableStrategy = undefined) {
   return createGatedPair({
-    type: "bytes",
     writableStrategy,
+    admit,
     *pieces(chunk) {
-      const bytes = toChunk(chunk);
-      check(bytes.length, false);
-      if (bytes.length > 0) yield bytes;
+      const bytes = toBytes(chunk);
+      if (bytes.length > 0) yield bytes.slice(); // a copy, because the stream detaches the buffer
     },
-    ending() {
-      check(0, true);
-      return [];
-    },
+    ending: () => [],
   });
 }
 
@@ -40,7 +32,7 @@ export class IdentityTransformStream {
   #pair;
 
   constructor(queuingStrategy = undefined) {
-    this.#pair = createIdentity(() => {}, toStrategy(queuingStrategy));
+    this.#pair = createIdentity(undefined, toStrategy(queuingStrategy));
   }
 
   get readable() {
@@ -59,9 +51,10 @@ export class IdentityTransformStream {
 }
 
 function toLength(value) {
-  const length = typeof value === "bigint" ? Number(value) : Math.trunc(Number(value));
-  if (Number.isSafeInteger(length) && length >= 0) return length;
-  throw new TypeError("FixedLengthStream constructor: the length is not a number of bytes.");
+  const length = Number(value);
+  if (length < 0) throw new TypeError("The value cannot be converted because it is negative and this API expects a positive bigint.");
+  if (Number.isSafeInteger(length)) return length;
+  throw new TypeError("The value cannot be converted because it is not an integer.");
 }
 
 export class FixedLengthStream extends IdentityTransformStream {
@@ -69,12 +62,12 @@ export class FixedLengthStream extends IdentityTransformStream {
     requireArguments(arguments.length, 1, "FixedLengthStream constructor");
     super();
     let left = toLength(expectedLength);
-    const check = (amount, isEnd) => {
+    const admit = (amount, isEnd) => {
       left -= amount;
-      if (left < 0) throw new TypeError("More bytes were written to a FixedLengthStream than its length.");
-      if (isEnd && left > 0) throw new TypeError("A FixedLengthStream was closed before all its bytes were written.");
+      if (left < 0) return new TypeError("Attempt to write too many bytes through a FixedLengthStream.");
+      return isEnd && left > 0 ? new TypeError("FixedLengthStream did not see all expected bytes before close().") : null;
     };
-    const pair = createIdentity(check, toStrategy(queuingStrategy));
+    const pair = createIdentity(admit, toStrategy(queuingStrategy));
     setLength(pair.readable, left);
     setPair(this, pair);
   }

@@ -1,8 +1,11 @@
 // https://streams.spec.whatwg.org/: turns the classes of web-streams-polyfill into interfaces of the platform.
 import "./early.js";
+import "./differences.js";
 import {
   internals,
+  PLAIN,
   readerRead,
+  setPlainByteStreams,
   ByteLengthQueuingStrategy,
   CountQueuingStrategy,
   ReadableByteStreamController,
@@ -22,6 +25,7 @@ import { DOMException } from "../dom/exception.js";
 import { lazy } from "../internal/lazy.js";
 import { defineInterface } from "../internal/platform.js";
 import { encodeText } from "../internal/text.js";
+import { isOn, whenFlagsAreSet } from "../worker/compatibility.js";
 
 // The internals of the library; see tools/hide_streams.mjs.
 const {
@@ -30,6 +34,7 @@ const {
   _readableStreamController: controllerKey,
   _state: stateKey,
   _writable: writableKey,
+  _writer: writerKey,
 } = internals;
 
 const { getReader } = ReadableStream.prototype;
@@ -37,13 +42,7 @@ const { getReader } = ReadableStream.prototype;
 const describeStream = (stream) => ({ locked: stream.locked, state: stream[stateKey] });
 const describeNothing = () => ({});
 
-// https://developers.cloudflare.com/workers/runtime-apis/streams/readablestreambyobreader/: older than the option `min` of read().
-const readInto = ReadableStreamBYOBReader.prototype.read;
-Object.defineProperty(ReadableStreamBYOBReader.prototype, "readAtLeast", {
-  value: { readAtLeast(min, view) { return readInto.call(this, view, { min }); } }.readAtLeast,
-  configurable: true,
-  writable: true,
-});
+whenFlagsAreSet(() => setPlainByteStreams(isOn("streams_no_default_auto_allocate_chunk_size")));
 
 defineInterface(ReadableStream, { describe: describeStream });
 defineInterface(WritableStream, { describe: describeStream });
@@ -73,6 +72,11 @@ delete WritableStreamDefaultController.prototype.abortReason;
 
 export function isReadableStream(value) {
   return value instanceof ReadableStream && Object.hasOwn(value, controllerKey);
+}
+
+/** The writer that holds the lock of a WritableStream, or undefined. */
+export function writerOf(stream) {
+  return stream[writerKey];
 }
 
 /** A TransformStream with the given sides. */
@@ -221,6 +225,7 @@ export function readAllBytes(stream, success, failure, refuse) {
 }
 
 export {
+  PLAIN,
   ByteLengthQueuingStrategy,
   CountQueuingStrategy,
   ReadableByteStreamController,

@@ -3,6 +3,12 @@ import { parseFormUrlencoded, serializeFormUrlencoded } from "./form_urlencoded.
 import { definePairs } from "../internal/pair_iterator.js";
 import { defineInterface } from "../internal/platform.js";
 import { forEachProperty, requireArguments, toSequence, toUSVString } from "../internal/webidl.js";
+import { isOn, whenFlagsAreSet } from "../worker/compatibility.js";
+
+let takesValues = true; // the second argument of delete() and has()
+whenFlagsAreSet(() => {
+  takesValues = isOn("urlsearchparams_delete_has_value_arg");
+});
 
 /** https://url.spec.whatwg.org/#dom-url-searchparams: { params, update(query) } for a URL that follows changes. */
 export let createLinkedParams;
@@ -67,7 +73,7 @@ export class URLSearchParams {
   delete(name, value = undefined) {
     requireArguments(arguments.length, 1, "URLSearchParams.delete");
     const key = toUSVString(name);
-    const only = value === undefined ? undefined : toUSVString(value);
+    const only = value === undefined || !takesValues ? undefined : toUSVString(value);
     this.#keep((other, its) => other !== key || (only !== undefined && its !== only));
     this.#update();
   }
@@ -105,7 +111,7 @@ export class URLSearchParams {
   has(name, value = undefined) {
     requireArguments(arguments.length, 1, "URLSearchParams.has");
     const key = toUSVString(name);
-    const only = value === undefined ? undefined : toUSVString(value);
+    const only = value === undefined || !takesValues ? undefined : toUSVString(value);
     const list = this.#list;
     for (let i = 0; i < list.length; i += 2) {
       if (list[i] === key && (only === undefined || list[i + 1] === only)) return true;

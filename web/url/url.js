@@ -22,12 +22,15 @@ const TUPLE_ORIGIN = ["http:", "https:", "ws:", "wss:", "ftp:"];
 
 /** The normalized URL, or undefined; for code that needs no URL object. https://url.spec.whatwg.org/#concept-url-parser */
 export function parseHref(input, base = undefined) {
-  return native.parseUrl(input, base, found);
+  const href = native.parseUrl(input, base, found);
+  if (href !== undefined || !hasPunycode(input, base)) return href;
+  return lazy("url/ascii_hosts.js").parseAgain(input, base, found);
 }
 
-/** True if the URL last returned by parseHref has a user name or password. https://url.spec.whatwg.org/#include-credentials */
-export function lastHadCredentials() {
-  return found[2] > found[1] || found[1] > found[0] + 2;
+const PUNYCODE = /xn--/i;
+
+function hasPunycode(url, other) {
+  return PUNYCODE.test(url) || (other !== undefined && PUNYCODE.test(other));
 }
 
 export class URL {
@@ -46,10 +49,8 @@ export class URL {
   constructor(url, base = undefined) {
     requireArguments(arguments.length, 1, "URL constructor");
     const input = typeof url === "string" ? url : `${url}`;
-    const href = native.parseUrl(input, base === undefined ? undefined : `${base}`, found);
-    if (href === undefined) {
-      throw Object.assign(new TypeError(`Invalid URL: ${abridge(input)}`), { code: "ERR_INVALID_URL" });
-    }
+    const href = parseHref(input, base === undefined ? undefined : `${base}`);
+    if (href === undefined) throw Object.assign(new TypeError("Invalid URL string."), { code: "ERR_INVALID_URL", input });
     this.#take(href);
   }
 
@@ -58,13 +59,13 @@ export class URL {
     requireArguments(arguments.length, 1, "URL.parse");
     const input = `${url}`;
     const from = base === undefined ? undefined : `${base}`;
-    return native.canParseUrl(input, from) ? new URL(input, from) : null;
+    return canParse(input, from) ? new URL(input, from) : null;
   }
 
   /** https://url.spec.whatwg.org/#dom-url-canparse */
   static canParse(url, base = undefined) {
     requireArguments(arguments.length, 1, "URL.canParse");
-    return native.canParseUrl(`${url}`, base === undefined ? undefined : `${base}`);
+    return canParse(`${url}`, base === undefined ? undefined : `${base}`);
   }
 
   /** https://w3c.github.io/FileAPI/#dfn-createObjectURL */
@@ -92,7 +93,13 @@ export class URL {
   }
 
   #set(part, value) {
-    const href = native.setUrlPart(this.#href, part, `${value}`, found);
+    const text = `${value}`;
+    let href = native.setUrlPart(this.#href, part, text, found);
+    const isHost = part === PART.host || part === PART.hostname;
+    // A host that is refused leaves the URL as it was.
+    if ((href === undefined || (isHost && href === this.#href)) && hasPunycode(this.#href, text)) {
+      href = lazy("url/ascii_hosts.js").setAgain(this.#href, part, text, isHost, found) ?? href;
+    }
     if (href !== undefined) this.#take(href);
   }
 
@@ -103,8 +110,10 @@ export class URL {
   /** https://url.spec.whatwg.org/#dom-url-href */
   set href(value) {
     const input = `${value}`;
-    const href = native.parseUrl(input, undefined, found);
-    if (href === undefined) throw new TypeError(`Invalid URL: ${abridge(input)}`);
+    const href = parseHref(input);
+    if (href === undefined) {
+      throw new TypeError("Failed to set the 'href' property on 'URL': the provided value is not of type 'valid URL string'.");
+    }
     this.#take(href);
     this.#params?.update(this.search);
   }
@@ -222,10 +231,8 @@ export class URL {
   }
 }
 
-// Shortens a URL for an error message.
-function abridge(text) {
-  const shown = toUSVString(text);
-  return shown.length > 200 ? `${shown.slice(0, 200)}…` : shown;
+function canParse(input, base) {
+  return native.canParseUrl(input, base) || (hasPunycode(input, base) && parseHref(input, base) !== undefined);
 }
 
 defineInterface(URL, {

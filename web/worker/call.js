@@ -13,11 +13,17 @@ import { lengthOfStream } from "../streams/lengths.js";
 import { isReadableStream } from "../streams/streams.js";
 import { dropTimers } from "../timers.js";
 import { IncomingBody, OutgoingBody, sourceOfBytes, sourceOfStream } from "./bodies.js";
+import { isOn, whenFlagsAreSet } from "./compatibility.js";
 import { createContext } from "./context.js";
 import { isEntrypoint } from "./handlers.js";
 
 const MAX_RESPONSE_HEAD = 128 * 1024;
 const UPGRADE = /\nupgrade:[ \t]*websocket[ \t]*\r/i;
+
+let abortsSignals = true; // of requests whose client has gone
+whenFlagsAreSet(() => {
+  abortsSignals = isOn("enable_request_signal");
+});
 
 // Open calls by id, so that the engine can refer to them. A call that responds immediately is never added.
 const calls = new Map();
@@ -50,9 +56,13 @@ export class Call {
     this.rejected = null; // { error } of the first rejected waitUntil() promise
     this.said = undefined; // what an event's handler has reported so far; sent to Python even if the handler throws
     this.onOver = null; // called when the call is over
+    this.mayEnd = null; // () => false if something of it must go to another call first, which then calls finishIfDone()
     this.rpc = null; // Channel of its RPC sessions
     this.isFromNetworks = undefined; // whether the request came through other networks; undefined: not looked at yet
+    this.files = null; // of node:fs
+    this.owner = null; // what its files belong to, if not to the call: an object
     this.onIdle = null; // called when no waitUntil() promise is pending
+    this.isPrompt = false; // an event that is answered when its handler is done, before its waitUntil() promises
   }
 
   /** `run(request, call)` is the worker's code. This method never throws what that code throws. */
@@ -104,7 +114,7 @@ export class Call {
     calls.set(this.id, this);
     let outcome = null;
     this.onIdle = () => {
-      if (outcome === null || this.waits > 0 || this.answered) return;
+      if (outcome === null || (this.waits > 0 && !this.isPrompt) || this.answered) return;
       const failure = outcome.failure ?? this.rejected;
       this.tell(failure === null ? 200 : 500, failure === null ? outcome.value : describeFailure(failure.error, this.said));
     };
@@ -193,18 +203,36 @@ export class Call {
       this.fail(ErrorCode.NOT_A_RESPONSE, new TypeError("A Response with a webSocket answers only a WebSocket upgrade request."));
       return;
     }
+    let far;
     try {
       const { SocketPort } = lazy("worker/socket_port.js");
-      lazy("sockets/websocket.js").takeClient(socket, (listener) => (this.socket = new SocketPort(this, listener)));
+      far = lazy("sockets/websocket.js").takeClient(socket, (listener) => (this.socket = new SocketPort(this, listener)));
     } catch (error) {
       this.fail(ErrorCode.NOT_A_RESPONSE, error);
       return;
     }
     calls.set(this.id, this);
+    if (far !== null) {
+      this.handOver(far, head);
+      return;
+    }
     native.beginStream(this.id, 101, head);
     this.outgoing = this.socket.makeOutgoing();
     this.socket.run(this.incoming, this.outgoing).then(
       () => {
+        this.answered = true;
+        this.finishIfDone();
+      },
+      (error) => this.fail(ErrorCode.STREAM, error),
+    );
+  }
+
+  /** The response is a WebSocket that hibernates: Python connects it with the client, and the call ends. */
+  handOver(far, head) {
+    Promise.resolve(far.connect(this)).then(
+      () => {
+        if (this.canceled) return;
+        native.respond(this.id, 101, head, null, this.waits === 0);
         this.answered = true;
         this.finishIfDone();
       },
@@ -262,7 +290,7 @@ export class Call {
   }
 
   finishIfDone() {
-    if (!this.isOver()) return;
+    if (!this.isOver() || (this.mayEnd !== null && !this.mayEnd())) return;
     calls.delete(this.id);
     this.onOver?.();
     this.incoming?.close();
@@ -278,13 +306,16 @@ export class Call {
 
   /** From the engine: the client disconnected. With `atOnce` the time is up, and waitUntil() promises are dropped too. */
   cancel(atOnce) {
-    if (atOnce) this.waits = 0;
+    if (atOnce) {
+      this.waits = 0;
+      this.mayEnd = null;
+    }
     const reason = new DOMException("The client disconnected.", "AbortError");
     this.answered = this.canceled = true;
     this.incoming?.fail(reason);
     this.socket?.lost();
     this.outgoing?.stop(reason);
-    if (this.signal !== null) signalAbort(this.signal, reason);
+    if (this.signal !== null && abortsSignals) signalAbort(this.signal, reason);
     this.finishIfDone();
   }
 }

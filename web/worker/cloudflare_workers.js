@@ -6,6 +6,7 @@ import { requireArguments } from "../internal/webidl.js";
 import { runningCall } from "./call.js";
 import { DurableObject } from "../objects/base.js";
 import { RpcPromise, RpcProperty, RpcStub, RpcTarget, ServiceStub } from "../rpc/stubs.js";
+import { isOn } from "./compatibility.js";
 import { ownExports } from "./context.js";
 import { currentEnv } from "./env.js";
 import { WorkerEntrypoint } from "./handlers.js";
@@ -35,7 +36,8 @@ export function exportsOf() {
   const classes = { WorkerEntrypoint, DurableObject, WorkflowEntrypoint, RpcTarget, RpcStub, RpcPromise, RpcProperty, ServiceStub };
   // The code that imports this may still be running, so its exports are looked up when they are used.
   const own = new Proxy({}, { get: (target, name) => ownExports()?.[name], has: (target, name) => name in (ownExports() ?? {}) });
-  const exports = { __proto__: null, env: currentEnv(), exports: own, waitUntil, ...classes };
+  const env = isOn("disallow_importable_env") ? {} : currentEnv();
+  const exports = { __proto__: null, env, exports: own, waitUntil, ...classes };
   exports.default = { ...exports };
   return exports;
 }

@@ -1,45 +1,42 @@
 // Compatibility flags: a worker switches them on or off by name, or gets them by its compatibility date.
 // https://developers.cloudflare.com/workers/configuration/compatibility-flags/
+//
+// An isolate learns its date and flags once, before any code of its worker runs. Code of the snapshot that runs for every request
+// keeps what they mean for it in a variable, which it sets in a function given to `whenFlagsAreSet`. Lazy modules ask when they
+// are loaded.
+import { FLAGS } from "./switches.gen.js";
 
-// flag -> the date from which it is on by default
-const SINCE = {
-  delete_all_deletes_alarm: "2026-02-24",
-  nodejs_compat: "2026-08-04",
-  websocket_standard_binary_type: "2026-03-17",
-  enable_ctx_exports: "2025-11-17",
-  rpc_params_dup_stubs: "2026-01-20",
-  enhanced_error_serialization: "2026-04-21",
-};
+const NEWEST = "9999-12-31"; // of a worker without a date: it was not written for older behaviour
 
-// Flags that are on for a worker without a compatibility date: it was not written for older behaviour.
-const ON_UNDATED = new Set(["enable_ctx_exports", "rpc_params_dup_stubs", "enhanced_error_serialization"]);
-
-// flag -> the name that switches it off, if it is not `no_` followed by the flag
-const OPPOSITES = {
-  delete_all_deletes_alarm: "delete_all_preserves_alarm",
-  nodejs_compat_populate_process_env: "nodejs_compat_do_not_populate_process_env",
-  enable_ctx_exports: "disable_ctx_exports",
-  rpc_params_dup_stubs: "rpc_params_transfer_stubs",
-  enhanced_error_serialization: "legacy_error_serialization",
-};
-
-let date = "";
+let date = NEWEST;
 let flags = [];
+const listeners = [];
 
 /** `day` is yyyy-mm-dd. An unknown flag has no effect. */
 export function setFlags(day, names) {
-  date = day;
+  date = day === "" ? NEWEST : day;
   flags = names ?? [];
+  for (const listener of listeners) listener();
 }
 
-/** True if the worker switches the flag off. */
-export function isOff(flag) {
-  return flags.includes(OPPOSITES[flag] ?? `no_${flag}`);
+/** `listener` is called each time the date and flags are set: while the snapshot is made, and when an isolate gets its worker. */
+export function whenFlagsAreSet(listener) {
+  listeners.push(listener);
 }
 
-/** True if the worker switches the flag on, or its compatibility date does. */
+/** True if the worker switches the flag on, or its compatibility date does. `flag` is one that can be switched. */
 export function isOn(flag) {
-  if (isOff(flag)) return false;
-  if (date === "" && ON_UNDATED.has(flag)) return true;
-  return flags.includes(flag) || (SINCE[flag] !== undefined && date >= SINCE[flag]);
+  const { off, since, with: company } = FLAGS[flag];
+  if (off !== undefined && flags.includes(off)) return false;
+  if (flags.includes(flag) || (since !== undefined && date >= since)) return true;
+  return company !== undefined && date >= company.since && company.flags.some(isOn);
+}
+
+/** Every flag and whether it is on. */
+export function allFlags({ ON, OFF }) {
+  const all = { __proto__: null };
+  for (const name of Object.keys(FLAGS)) all[name] = isOn(name);
+  for (const name of ON) all[name] = true;
+  for (const name of OFF) all[name] = false;
+  return Object.freeze(all);
 }

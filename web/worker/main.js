@@ -11,11 +11,11 @@ import { Event } from "../internal/wire.gen.js";
 import { builtIn } from "../node/modules.js";
 import { chooseNodeGlobals, exposeNodeGlobals } from "../node/globals.js";
 import { onRejection } from "../dom/rejections.js";
-import { WorkerGlobalScope } from "../dom/worker_global_scope.js";
 import { onTimer } from "../timers.js";
 import { tameWebAssembly } from "../wasm.js";
 import { Call, findCall, runModule, runScript } from "./call.js";
-import { isOff, setFlags } from "./compatibility.js";
+import { chooseGlobals } from "./chosen_globals.js";
+import { setFlags } from "./compatibility.js";
 import { currentEnv, makeEnv } from "./env.js";
 import { methodRunner, runEntrypoint, setExports } from "./entrypoints.js";
 import { eventRunner } from "./events.js";
@@ -36,7 +36,7 @@ function prepare(vars, grants, date, flags) {
   makeEnv(vars, grants);
   setFlags(date, flags);
   chooseNodeGlobals(globalThis);
-  if (isOff("global_navigator")) delete WorkerGlobalScope.prototype.navigator;
+  chooseGlobals(globalThis);
   tameWebAssembly();
 }
 
@@ -99,6 +99,9 @@ export const entry = {
   },
   reply: onReply,
   timer: onTimer,
+  sockets(slot, bytes) {
+    lazy("objects/sockets.js").hearSockets(slot, bytes);
+  },
   finalize,
   readAll,
   warm() {

@@ -1,5 +1,5 @@
 // Serializes values that travel between workers. V8's structured clone writes most of a value; this file adds platform objects
-// (platform_parts.js) and stubs. A small body is sent as bytes after the value. A larger body or a stream goes through a pipe.
+// (platform_parts.js) and stubs. Stubs of objects and entry points travel as passes (rpc/passes.js). A small body is sent as bytes after the value. A larger body or a stream goes through a pipe.
 //
 // Most values hold neither. They are sent as V8 writes them, beginning with 0xff. The others are
 //
@@ -13,10 +13,9 @@ import { interfaceOf } from "../internal/platform.js";
 import { decodeText, encodeText } from "../internal/text.js";
 import { cloneError, notSerializable } from "../rpc/errors.js";
 import { LocalCap } from "../rpc/local.js";
+import { isFetcher, PassedStub, passOf } from "../rpc/passes.js";
 import { Placeholder } from "../rpc/placeholder.js";
 import { handleOf, RpcTarget, StubHandle } from "../rpc/stubs.js";
-import { useService } from "../rpc/service_stub.js";
-import { isService } from "#bindings/service/service.js";
 import { describePart, makePart, partOf } from "./platform_parts.js";
 
 const MOST_BYTES = 32 * 1024 * 1024;
@@ -76,6 +75,7 @@ class Writing {
 
   #partFor(object) {
     if (object instanceof Placeholder) return this.#stub(object.cap);
+    if (object instanceof PassedStub) return { facts: { kind: "fetcher", pass: object.pass }, take: null };
     if (object instanceof RpcTarget) {
       const cap = new LocalCap(object);
       if (object === this.#value) this.root = cap;
@@ -105,6 +105,7 @@ class Writing {
     if ((typeof value !== "object" && typeof value !== "function") || value === null) return value;
     const known = this.#copies.get(value);
     if (known !== undefined) return known;
+    if (isFetcher(value)) return this.#keep(value, new PassedStub(passOf(value), value));
     const cap = this.capOf(value);
     if (cap !== undefined) return this.#keep(value, new Placeholder(cap));
     if (Array.isArray(value)) return this.#fill(value, this.#keep(value, new Array(value.length)));
@@ -142,7 +143,6 @@ class Writing {
       return cap;
     }
     if (handle !== undefined) throw notSerializable(handle.Class.name);
-    if (isService(value)) return new LocalCap(value, { use: useService, disposable: null });
     if (typeof value === "function") return new LocalCap(value);
     if (!native.isProxy(value)) return undefined;
     if (value instanceof RpcTarget) return new LocalCap(value);

@@ -1,5 +1,6 @@
 // Platform objects in values that travel between workers: Request, Response, Headers, Blob, DOMException, AbortSignal, streams.
 import { PipedBody, pipeSink, receiveThroughPipe, sendThroughPipe } from "#bindings/pipe/pipe.js";
+import { makeFetcher } from "#bindings/service/service.js";
 import { addAbortAlgorithm, createSignal, isAbortSignal, signalAbort } from "../dom/abort.js";
 import { DOMException } from "../dom/exception.js";
 import { Body, extractBody, isUnusable, streamOf, takeBody } from "../fetch/body.js";
@@ -107,6 +108,7 @@ export function partOf(content) {
 const MAKERS = {
   __proto__: null,
   headers: ({ list }) => new Headers(list),
+  fetcher: ({ pass }) => makeFetcher(pass),
   stream: (fact, body) => streamIn(fact, body) ?? new Response("").body,
   writable: ({ pipe }) => new WritableStream(pipeSink(pipe), { highWaterMark: 1 }),
   response: (fact, body) => new Response(streamIn(fact, body), { status: fact.status, statusText: fact.statusText, headers: fact.list }),

@@ -1,14 +1,21 @@
 // A Durable Object namespace as a worker sees it: https://developers.cloudflare.com/durable-objects/api/namespace/
 import { fetchFrom } from "#bindings/fetch/fetch.js";
+import { reach } from "#bindings/rpc/rpc.js";
 import { defineBinding } from "#web/internal/bindings.js";
 import { lazy } from "#web/internal/lazy.js";
+import { native } from "#web/internal/native.js";
 import { defineOp } from "#web/internal/ops.js";
 import { defineInterface } from "#web/internal/platform.js";
 import { requireArguments, toDOMString } from "#web/internal/webidl.js";
+import { isOn } from "#web/worker/compatibility.js";
+import { URL } from "#web/url/url.js";
 import { isDurableObjectId, makeId } from "#web/objects/id.js";
-import { hexOfName, hexOfPrefix, isHexOf, jurisdictionOf, randomHex } from "#web/objects/id_digits.js";
+import { hexOfName, hexOfPrefix, isHexOf, jurisdictionOf, macOf, randomHex } from "#web/objects/id_digits.js";
+import { ownFactsOf } from "#web/worker/env.js";
+import { ownMember } from "#web/worker/fetcher_members.js";
 
 const call = defineOp("durable_object.call");
+const FAKE_HOST = "https://fake-host/"; // what URLs were relative to before 2021-11-10
 const JURISDICTIONS = ["eu", "fedramp", "fedramp-high", "us"];
 
 // Names that are not forwarded to the object, as for service bindings.
@@ -17,11 +24,15 @@ const OURS = new Set(["then", "catch", "finally", "toJSON", "dup", ...Object.get
 class DurableObjectStub {
   #id;
   #target;
+  #key; // [namespace, key], to send the stub to other workers
+  #pass = undefined;
   #handle = null;
 
-  constructor(binding, id) {
+  /** `binding` is null for an object of an own class that was found by ctx.exports. */
+  constructor(binding, id, key) {
     this.#id = id;
     this.#target = { binding, id: id.toString(), object: id.name };
+    this.#key = key;
   }
 
   get id() {
@@ -34,18 +45,37 @@ class DurableObjectStub {
 
   fetch(input, init = undefined) {
     const { binding, id, object } = this.#target;
-    return fetchFrom(binding, input, init, { id, name: object });
+    const target = typeof input === "string" && !isOn("durable_object_fetch_requires_full_url") ? `${new URL(input, FAKE_HOST)}` : input;
+    if (binding === null) return fetchFrom(passOf(this), target, init);
+    return fetchFrom(binding, target, init, { id, name: object });
   }
 
   /** What its properties are properties of, see web/rpc/stubs.js. */
   static handleOf(stub) {
-    stub.#handle ??= { ask: (path, args) => lazy("rpc/service_stub.js").askEntrypoint(call, stub.#target, path, args) };
+    if (stub.#handle !== null) return stub.#handle;
+    const [op, address] = stub.#target.binding === null ? [reach, { name: passOf(stub) }] : [call, stub.#target];
+    stub.#handle = { ask: (path, args) => lazy("rpc/service_stub.js").askEntrypoint(op, address, path, args) };
     return stub.#handle;
+  }
+
+  /** The text with which the stub is sent to another worker, see web/rpc/passes.js. */
+  static passOf(stub) {
+    if (stub.#pass !== undefined || stub.#key === undefined) return stub.#pass;
+    const [namespace, key] = stub.#key;
+    const text = JSON.stringify([namespace, stub.#target.id, stub.#target.object ?? null]);
+    stub.#pass = `pass object ${macOf(key, text)} ${text}`;
+    return stub.#pass;
+  }
+
+  static is(value) {
+    return #target in value;
   }
 }
 
-const { handleOf } = DurableObjectStub;
+const { handleOf, is, passOf } = DurableObjectStub;
 delete DurableObjectStub.handleOf;
+delete DurableObjectStub.is;
+delete DurableObjectStub.passOf;
 defineInterface(DurableObjectStub);
 
 const MEMBERS = {
@@ -53,11 +83,21 @@ const MEMBERS = {
     if (key === "fetch") return (input, init) => stub.fetch(input, init);
     if (key === "id") return stub.id;
     if (key === "name") return stub.name;
+    if (Object.hasOwn(stub, key)) return stub[key];
     if (typeof key === "symbol" || OURS.has(key)) return Reflect.get(stub, key);
-    return lazy("rpc/stubs.js").makeProperty(handleOf(stub), [key]);
+    const own = ownMember(stub, key);
+    return own === null ? lazy("rpc/stubs.js").makeProperty(handleOf(stub), [key]) : own.value;
   },
-  set() {
-    return false;
+  set(stub, key, value) {
+    if (key === "id" || key === "name" || key === "fetch") return false;
+    return Reflect.defineProperty(stub, key, { value, writable: true, enumerable: true, configurable: true });
+  },
+  ownKeys(stub) {
+    return ["id", "name", ...Reflect.ownKeys(stub)];
+  },
+  getOwnPropertyDescriptor(stub, key) {
+    if (key !== "id" && key !== "name") return Reflect.getOwnPropertyDescriptor(stub, key);
+    return { value: stub[key], writable: false, enumerable: true, configurable: true };
   },
 };
 
@@ -69,10 +109,12 @@ function checkJurisdiction(name) {
 class DurableObjectNamespace {
   #binding;
   #keys; // hexadecimal, by jurisdiction; "" is that of the namespace itself
+  #facts; // { keys, pass }
   #jurisdiction;
 
   constructor(binding, facts, jurisdiction = "") {
     this.#binding = binding;
+    this.#facts = facts;
     this.#keys = facts?.keys ?? {};
     this.#jurisdiction = jurisdiction;
   }
@@ -118,7 +160,7 @@ class DurableObjectNamespace {
       throw new TypeError("get called on jurisdictional subnamespace with an ID from a different jurisdiction");
     }
     if (!isHexOf(this.#key(id.jurisdiction ?? ""), id.toString())) throw new TypeError("Durable Object ID is not valid for this namespace.");
-    return new Proxy(new DurableObjectStub(this.#binding, id), MEMBERS);
+    return new Proxy(new DurableObjectStub(this.#binding, id, this.#facts?.pass), MEMBERS);
   }
 
   getByName(name, options = undefined) {
@@ -129,8 +171,29 @@ class DurableObjectNamespace {
   jurisdiction(name) {
     requireArguments(arguments.length, 1, "jurisdiction");
     const wanted = checkJurisdiction(toDOMString(name));
-    return new DurableObjectNamespace(this.#binding, { keys: this.#keys }, wanted);
+    return new DurableObjectNamespace(this.#binding, this.#facts, wanted);
   }
+}
+
+/** Whether a value is a stub of an object. */
+export function isObjectStub(value) {
+  if (typeof value !== "object" || value === null || !native.isProxy(value)) return false;
+  const target = native.proxyTarget(value);
+  return target !== null && is(target);
+}
+
+export function passOfObject(stub) {
+  return passOf(native.proxyTarget(stub));
+}
+
+/** What ctx.exports knows: { worker, key, classes? }. */
+export function ownFacts() {
+  return ownFactsOf("durable_object");
+}
+
+/** The namespace of an own class, for ctx.exports. */
+export function ownNamespace(facts) {
+  return new DurableObjectNamespace(null, facts);
 }
 
 defineInterface(DurableObjectNamespace, { name: "DurableObjectNamespace" });

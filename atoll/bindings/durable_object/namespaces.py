@@ -62,7 +62,9 @@ class Namespaces:
         self._by_id: dict[str, ObjectNamespace] = {}
         self._by_class: dict[tuple[str, str, str], ObjectNamespace] = {}
         self._tags: dict[tuple[str, str], list[str]] = {}  # by tenant and worker, in the order they were applied
-        self._planned: dict[tuple[str, str, str, str], bytes] = {}  # secrets of namespaces that a deploy will create
+        self._forwards: dict[tuple[str, str, str], str] = {}  # ids of namespaces by their former tenant, worker, class
+        self._declared: dict[tuple[str, str], tuple[int, str]] = {}  # by tenant and worker: when, and the `exports`
+        self._planned: dict[tuple[str, str, str, str], tuple[str, bytes]] = {}  # what a deploy will create
         sql = "SELECT id, tenant, worker, class, sql, secret, tag, deleted FROM namespaces"
         for row in self._database.read(lambda c: list(c.execute(sql))):
             id, tenant, worker, name, is_sql, secret, tag, deleted = row
@@ -70,6 +72,13 @@ class Namespaces:
         sql = "SELECT tenant, worker, tag FROM applied_tags ORDER BY number"
         for tenant, worker, tag in self._database.read(lambda c: list(c.execute(sql))):
             self._tags.setdefault((str(tenant), str(worker)), []).append(str(tag))
+
+        sql = "SELECT tenant, worker, class, namespace FROM forwards"
+        for tenant, worker, name, id in self._database.read(lambda c: list(c.execute(sql))):
+            self._forwards[str(tenant), str(worker), str(name)] = str(id)
+        sql = "SELECT tenant, worker, made_at, exports FROM declared"
+        for tenant, worker, made_at, exports in self._database.read(lambda c: list(c.execute(sql))):
+            self._declared[str(tenant), str(worker)] = int(made_at), str(exports)
 
     def _add(self, namespace: ObjectNamespace) -> None:
         self._by_id[namespace.id] = namespace
@@ -82,6 +91,16 @@ class Namespaces:
 
     def find(self, tenant: str, worker: str, class_name: str) -> ObjectNamespace | None:
         return self._by_class.get((tenant, worker, class_name))
+
+    def resolve(self, tenant: str, worker: str, class_name: str) -> ObjectNamespace | None:
+        """The same for a binding: one to a class that was renamed or moved leads to where its objects are."""
+        found = self.find(tenant, worker, class_name)
+        if found is None:
+            found = self.get(self._forwards.get((tenant, worker, class_name), ""))
+        return found if found is not None and found.tenant == tenant else None
+
+    def is_forwarded(self, tenant: str, worker: str, class_name: str) -> bool:
+        return self.find(tenant, worker, class_name) is None and self.resolve(tenant, worker, class_name) is not None
 
     def of_worker(self, tenant: str, worker: str) -> list[ObjectNamespace]:
         return [each for each in self._by_class.values() if (each.tenant, each.worker) == (tenant, worker)]
@@ -96,31 +115,55 @@ class Namespaces:
     def tags(self, tenant: str, worker: str) -> list[str]:
         return self._tags.get((tenant, worker), [])
 
-    def planned(self, tenant: str, worker: str, class_name: str, tag: str) -> bytes:
-        """The secret of a namespace that a migration is about to create: its code is loaded before."""
+    def planned(self, tenant: str, worker: str, class_name: str, tag: str) -> tuple[str, bytes]:
+        """The id and secret of a namespace that a migration is about to create: its code is loaded before."""
         key = (tenant, worker, class_name, tag)
         found = self._planned.get(key)
         if found is None:
             while len(self._planned) >= 10_000:  # of deploys that failed
                 self._planned.pop(next(iter(self._planned)))
-            found = self._planned[key] = secrets.token_bytes(SECRET_BYTES)
+            found = self._planned[key] = secrets.token_hex(16), secrets.token_bytes(SECRET_BYTES)
         return found
 
     async def create(self, tenant: str, worker: str, class_name: str, is_sql: bool, tag: str) -> None:
-        secret = self.planned(tenant, worker, class_name, tag)
-        made = ObjectNamespace(secrets.token_hex(16), tenant, worker, class_name, is_sql, secret, tag)
+        id, secret = self.planned(tenant, worker, class_name, tag)
+        made = ObjectNamespace(id, tenant, worker, class_name, is_sql, secret, tag)
         values = (made.id, tenant, worker, class_name, int(is_sql), secret, tag)
         sql = "INSERT INTO namespaces (id, tenant, worker, class, sql, secret, tag) VALUES (?, ?, ?, ?, ?, ?, ?)"
         await self._database.write(lambda c: _execute(c, sql, values))
         self._planned.pop((tenant, worker, class_name, tag), None)
         self._add(made)
 
-    def rename(self, namespace: ObjectNamespace, to: str) -> None:
-        """At once in memory. On disk a moment later: after a crash in between, the start applies it again."""
-        del self._by_class[namespace.tenant, namespace.worker, namespace.class_name]
-        namespace.class_name = to
+    def move(self, namespace: ObjectNamespace, worker: str, to: str) -> None:
+        """Give a namespace another class, perhaps of another worker of the tenant. Bindings to the old one lead to it.
+
+        At once in memory. On disk a moment later: after a crash in between, the start applies it again.
+        """
+        tenant = namespace.tenant
+        old = tenant, namespace.worker, namespace.class_name
+        del self._by_class[old]
+        namespace.worker, namespace.class_name = worker, to
         self._add(namespace)
-        self._database.post(lambda c: _execute(c, "UPDATE namespaces SET class = ? WHERE id = ?", (to, namespace.id)))
+        self._forwards[old] = namespace.id
+        self._forwards.pop((tenant, worker, to), None)
+
+        def write(c: apsw.Connection) -> None:
+            _execute(c, "UPDATE namespaces SET worker = ?, class = ? WHERE id = ?", (worker, to, namespace.id))
+            _execute(c, "INSERT OR REPLACE INTO forwards VALUES (?, ?, ?, ?)", (*old, namespace.id))
+            _execute(c, "DELETE FROM forwards WHERE tenant = ? AND worker = ? AND class = ?", (tenant, worker, to))
+
+        self._database.post(write)
+
+    def declared(self, tenant: str, worker: str) -> tuple[int, str] | None:
+        """When the version was made whose `exports` were applied last, and the `exports`."""
+        return self._declared.get((tenant, worker))
+
+    def declare(self, tenant: str, worker: str, made_at: int, exports: str) -> None:
+        if self._declared.get((tenant, worker)) == (made_at, exports):
+            return
+        self._declared[tenant, worker] = made_at, exports
+        values = (tenant, worker, made_at, exports)
+        self._database.post(lambda c: _execute(c, "INSERT OR REPLACE INTO declared VALUES (?, ?, ?, ?)", values))
 
     def mark_deleted(self, namespace: ObjectNamespace) -> None:
         del self._by_class[namespace.tenant, namespace.worker, namespace.class_name]
@@ -129,7 +172,13 @@ class Namespaces:
 
     async def forget(self, namespace: ObjectNamespace) -> None:
         """Its objects are deleted."""
-        await self._database.write(lambda c: _execute(c, "DELETE FROM namespaces WHERE id = ?", (namespace.id,)))
+
+        def write(c: apsw.Connection) -> None:
+            _execute(c, "DELETE FROM namespaces WHERE id = ?", (namespace.id,))
+            _execute(c, "DELETE FROM forwards WHERE namespace = ?", (namespace.id,))
+
+        await self._database.write(write)
+        self._forwards = {old: id for old, id in self._forwards.items() if id != namespace.id}
         self._by_id.pop(namespace.id, None)
 
     def applied(self, tenant: str, worker: str, tag: str) -> None:
@@ -139,8 +188,14 @@ class Namespaces:
 
     async def forget_tags(self, tenant: str, worker: str) -> None:
         self._tags.pop((tenant, worker), None)
-        sql = "DELETE FROM applied_tags WHERE tenant = ? AND worker = ?"
-        await self._database.write(lambda c: _execute(c, sql, (tenant, worker)))
+        self._declared.pop((tenant, worker), None)
+        self._forwards = {old: id for old, id in self._forwards.items() if old[:2] != (tenant, worker)}
+
+        def write(c: apsw.Connection) -> None:
+            for table in ("applied_tags", "declared", "forwards"):
+                _execute(c, f"DELETE FROM {table} WHERE tenant = ? AND worker = ?", (tenant, worker))
+
+        await self._database.write(write)
 
     async def close(self) -> None:
         await self._database.close()

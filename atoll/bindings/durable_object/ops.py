@@ -14,9 +14,11 @@ import msgspec
 
 from atoll.bindings.base import Binding, Later, OpCall, Reply, op
 from atoll.bindings.durable_object.entries import CLASS_NAME
+from atoll.bindings.durable_object.exports import Planned
 from atoll.bindings.durable_object.namespaces import Namespaces, ObjectNamespace, keys_of
 from atoll.bindings.durable_object.planning import plan
 from atoll.bindings.durable_object.trigger import ObjectMigrations
+from atoll.bindings.passes import Passed, export_scope, object_scope
 from atoll.bindings.pipe.ops import PipeBinding
 from atoll.bindings.rpc.messages import MAX_NAME as MAX_METHOD
 from atoll.bindings.rpc.messages import MAX_VALUE
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
 
 MAX_NAME = 16 << 10  # characters of the name of an object
 RPC = int(Event.RPC)
+EXPORTS_SINCE = "2025-11-17"
 
 
 class ObjectEntry(msgspec.Struct, forbid_unknown_fields=True):
@@ -75,19 +78,42 @@ class DurableObjects(Binding):
         """The keys of the namespace, for ids. The namespace may be one that this deploy is about to create."""
         entry = entry_of(grant)
         if entry.script_name and entry.script_name != version.worker_name:
-            found = self.namespaces.find(version.tenant, entry.script_name, entry.class_name)
-            return {"keys": keys_of(found.secret)} if found is not None else None
+            found = self.trigger.lookup(version.tenant, entry.script_name, entry.class_name)
+            return self._keys(version.tenant, found.id, found.secret) if found is not None else None
         try:
             planned = plan(self.namespaces, version).get(entry.class_name)
         except BadTrigger:
             return None  # the deploy is refused
-        if planned is None:
+        if planned is not None:
+            return self._planned_keys(version, planned)
+        moved = self.namespaces.resolve(version.tenant, version.worker_name, entry.class_name)
+        return self._keys(version.tenant, moved.id, moved.secret) if moved is not None else None
+
+    def own_facts(self, version: Version) -> Mapping[str, Any] | None:
+        """What ctx.exports knows: the keys for stubs of own entry points, and for objects of own classes."""
+        if not has_own_exports(version):
             return None
+        try:
+            classes = plan(self.namespaces, version)
+        except BadTrigger:
+            classes = {}
+        key = self._services.passes.key(version.tenant, export_scope(version.worker_name))
+        own = {"worker": version.worker_name, "key": key.hex()}
+        if not classes:
+            return own
+        return {**own, "classes": {name: self._planned_keys(version, planned) for name, planned in classes.items()}}
+
+    def _planned_keys(self, version: Version, planned: Planned) -> Mapping[str, Any]:
+        """The keys of a namespace that exists, or that a deploy is about to create."""
         present = self.namespaces.get(planned.present)
         if present is not None:
-            return {"keys": keys_of(present.secret)}
+            return self._keys(version.tenant, present.id, present.secret)
         where = version.tenant, version.worker_name, planned.created_as, planned.tag
-        return {"keys": keys_of(self.namespaces.planned(*where))}
+        return self._keys(version.tenant, *self.namespaces.planned(*where))
+
+    def _keys(self, tenant: str, namespace: str, secret: bytes) -> Mapping[str, Any]:
+        key = self._services.passes.key(tenant, object_scope(namespace))
+        return {"keys": keys_of(secret), "pass": [namespace, key.hex()]}
 
     async def holdings(self, tenant: str) -> list[str]:
         return [f"{each.worker} {each.class_name}" for each in self.namespaces.of_tenant(tenant)]
@@ -125,14 +151,26 @@ class DurableObjects(Binding):
     def _namespace(self, version: Version, grant: Grant) -> ObjectNamespace:
         entry = entry_of(grant)
         worker = entry.script_name or version.worker_name
-        found = self.namespaces.find(version.tenant, worker, entry.class_name)
+        found = self.trigger.lookup(version.tenant, worker, entry.class_name)
         if found is None:
             raise InvalidArgument(f"the worker `{worker}` has no Durable Object class {entry.class_name}")
         return found
 
     def target(self, version: Version, grant: Grant, id: object, name: object) -> tuple[ObjectTarget, Version]:
         """The object that a worker names, and the version that runs it."""
-        namespace = self._namespace(version, grant)
+        return self._target(version, self._namespace(version, grant), id, name)
+
+    def passed(self, version: Version, passed: Passed) -> tuple[ObjectTarget, Version]:
+        """The object of a stub that another worker has sent."""
+        id, key, name = passed.content
+        namespace = self.namespaces.get(id)
+        if namespace is None or namespace.tenant != version.tenant:
+            raise InvalidArgument("the class of this Durable Object was deleted")
+        return self._target(version, namespace, key, name)
+
+    def _target(
+        self, version: Version, namespace: ObjectNamespace, id: object, name: object
+    ) -> tuple[ObjectTarget, Version]:
         if not isinstance(id, str) or not namespace.owns(id):
             raise InvalidArgument("Durable Object ID is not valid for this namespace.")
         if name is not None and (not isinstance(name, str) or len(name) > MAX_NAME):
@@ -146,6 +184,11 @@ class DurableObjects(Binding):
 
     @op("durable_object.call")
     def call(self, call: OpCall) -> Later:
+        found = self.target(call.scope.version, call.grant, call.meta.get("id"), call.meta.get("object"))
+        return self.begin(call, *found)
+
+    def begin(self, call: OpCall, target: ObjectTarget, callee: Version) -> Later:
+        """Call a method of an object."""
         if len(call.body) > MAX_VALUE:
             raise InvalidArgument(f"the arguments are larger than {MAX_VALUE >> 20} MB")
         scope, meta = call.scope, call.meta
@@ -153,7 +196,6 @@ class DurableObjects(Binding):
         if not isinstance(method, str) or not 0 < len(method) <= MAX_METHOD:
             raise InvalidArgument("the name of a method is malformed")
         names = (method, *checked_path(path)) if path is not None else (method,)
-        target, callee = self.target(scope.version, call.grant, call.meta.get("id"), call.meta.get("object"))
         head = NOT_PLAIN.sub("?", f"RPC {target.class_name}.{method}").encode("ascii") + b"\n"
         session = scope.local(RpcEnds).open(meta.get("session"), is_used=meta.get("caps") is True)
         try:
@@ -165,6 +207,7 @@ class DurableObjects(Binding):
             session.end()
             raise
         answer = ObjectMethodAnswer(inner, self._pipes, meta.get("pipes"), session)
+        answer.object_id = target.id
         answer.begin(scope)
         return answer
 
@@ -183,15 +226,28 @@ class DurableObjects(Binding):
 class ObjectMethodAnswer(MethodAnswer):
     """The reply of a method of an object: every failure is an error with the properties that tell its kind."""
 
+    __slots__ = ("object_id",)
+
+    object_id: str
+
     def _described(self, failed: CalleeFailed) -> Reply | Exception:
-        return described(failed, self._call.thrown)
+        return described(failed, self._call.thrown, self.object_id)
 
 
-def described(failed: CalleeFailed, more: Mapping[str, Any]) -> Reply:
+def described(failed: CalleeFailed, more: Mapping[str, Any], id: str) -> Reply:
     failure = failed.failure
-    flags = failure.flags if isinstance(failure, ObjectFailure) else {"remote": True}
+    told = failure if isinstance(failure, ObjectFailure) else ObjectFailure(failure.code, failure.message, object_id=id)
     name = failure.name or "Error"
-    return Reply({"thrown": {"name": name, "message": failure.message, **more, "flags": flags}, "ended": True})
+    return Reply({"thrown": {"name": name, "message": failure.message, **more, "flags": told.flags}, "ended": True})
+
+
+def has_own_exports(version: Version) -> bool:
+    """Whether ctx.exports is there: web/worker/compatibility.js has the same rule."""
+    flags = version.compatibility_flags
+    if "disable_ctx_exports" in flags:
+        return False
+    date = version.compatibility_date
+    return not date or date >= EXPORTS_SINCE or "enable_ctx_exports" in flags
 
 
 def entry_of(grant: Grant) -> ObjectEntry:

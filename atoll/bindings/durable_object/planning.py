@@ -4,28 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from msgspec import Struct
-
 from atoll.bindings.durable_object.entries import Migration
+from atoll.bindings.durable_object.exports import NO_WAY_BACK, Exports, FindExports, Planned, Reconciliation
 from atoll.bindings.durable_object.namespaces import Namespaces
 from atoll.bindings.triggers import BadTrigger
 from atoll.workers import Version
 
+NOBODY = Planned(is_sql=False)
 LATER = "the order of migrations is fixed: add new ones at the end, and leave those that were applied as they are"
 
 
-class Planned(Struct):
-    """A class after the migrations: who it is now, or which migration creates it."""
+def declared(version: Version) -> Exports | None:
+    """`exports` of a version; None if it has none."""
+    entries: Sequence[Migration] = version.triggers.get("migrations", ())
+    return entries[0].exports if entries else None
 
-    is_sql: bool
-    present: str = ""  # the id of its namespace; "" if it is created
-    created_as: str = ""
-    tag: str = ""
+
+def no_others(tenant: str, worker: str) -> Exports | None:
+    return None
 
 
 def pending(namespaces: Namespaces, version: Version) -> list[Migration]:
     """The migrations of a version that were not applied yet. BadTrigger if the list does not continue the old one."""
     entries: Sequence[Migration] = version.triggers.get("migrations", ())
+    if declared(version) is not None:
+        return []
+    if entries and namespaces.declared(version.tenant, version.worker_name) is not None:
+        raise BadTrigger(
+            f"the classes of this worker are declared by `exports`, and cannot return to `migrations` ({NO_WAY_BACK})",
+            "declare them by `exports`",
+        )
     applied = namespaces.tags(version.tenant, version.worker_name)
     known = [number for number, each in enumerate(entries) if each.tag in applied]
     if entries and applied and not known:
@@ -33,9 +41,12 @@ def pending(namespaces: Namespaces, version: Version) -> list[Migration]:
     return list(entries[known[-1] + 1 if known else 0 :])
 
 
-def plan(namespaces: Namespaces, version: Version) -> dict[str, Planned]:
+def plan(namespaces: Namespaces, version: Version, others: FindExports = no_others) -> dict[str, Planned]:
     """The classes of a worker once a version is active, by name. BadTrigger if a migration cannot be applied."""
     tenant, worker = version.tenant, version.worker_name
+    exports = declared(version)
+    if exports is not None:
+        return Reconciliation(namespaces, version, exports, others).classes
     classes = {
         each.class_name: Planned(each.is_sql, each.id, tag=each.tag) for each in namespaces.of_worker(tenant, worker)
     }
@@ -62,6 +73,17 @@ def plan(namespaces: Namespaces, version: Version) -> dict[str, Planned]:
         for name in step.deleted_classes:
             if classes.pop(name, None) is None:
                 raise BadTrigger(f"Cannot apply deleted_classes migration to non-existent class {name}", LATER)
+        for moved in step.transferred_classes:
+            source = namespaces.find(tenant, moved.script, moved.old)
+            forwarded = namespaces.resolve(tenant, moved.script, moved.old)
+            if source is None and forwarded is not None and classes.get(moved.new, NOBODY).present == forwarded.id:
+                continue  # moved by a deploy that was cut off afterwards
+            if source is None or moved.script == worker:
+                message = f"Cannot apply transferred_classes migration to non-existent class {moved.old}"
+                raise BadTrigger(f"{message} of script {moved.script}", LATER)
+            if moved.new in classes:
+                raise BadTrigger(f"Cannot apply transferred_classes migration to existing class {moved.new}", LATER)
+            classes[moved.new] = Planned(source.is_sql, source.id, tag=source.tag)
     return classes
 
 
@@ -74,11 +96,13 @@ def check_exports(classes: Collection[str], exported: Collection[str]) -> None:
         )
 
 
-def check_bound(version: Version, own: Collection[str], bound: Collection[str]) -> None:
-    """BadTrigger if a binding names a class of the worker itself that has no objects."""
+def check_bound(namespaces: Namespaces, version: Version, own: Collection[str], bound: Collection[str]) -> None:
+    """BadTrigger if a binding names a class of the worker itself that has no objects, here or where it was moved."""
     entries: Sequence[Migration] = version.triggers.get("migrations", ())
     deleted = {name for each in entries for name in each.deleted_classes}
     for name in sorted(set(bound) - set(own)):
+        if name not in deleted and namespaces.is_forwarded(version.tenant, version.worker_name, name):
+            continue
         if name in deleted:
             raise BadTrigger(
                 f"Cannot apply --delete-class migration to class {name} without also removing the binding that"

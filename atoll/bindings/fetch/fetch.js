@@ -14,11 +14,13 @@ import { lengthOfStream } from "#web/streams/lengths.js";
 import { isReadableStream } from "#web/streams/streams.js";
 import { parseHref, URL } from "#web/url/url.js";
 import { sourceOfStream } from "#web/worker/bodies.js";
+import { isOn, whenFlagsAreSet } from "#web/worker/compatibility.js";
 import { FetchedBody, read } from "./fetched_body.js";
 import { startInside } from "./inside.js";
 
 const start = defineOp("fetch.start");
 const write = defineOp("fetch.write");
+const handOver = defineOp("fetch.hand_over");
 
 const INLINE = 1 << 20; // bytes: a body up to this size is sent with the request, and can be sent again after a redirect
 const PIECE = 128 * 1024;
@@ -35,7 +37,7 @@ class Fetch {
     this.service = service; // the name of the binding that answers instead of the network
     this.object = object; // { id, name } of the Durable Object that does, if the binding is a namespace
     this.method = state.method;
-    this.url = withoutFragment(state.url);
+    this.url = targetOf(state.url);
     this.list = state.options.cache === "default" || service !== undefined ? state.list : withCacheMode(state);
     this.upgrade = isUpgrade(state) || undefined; // it asks for a WebSocket
     this.redirect = state.options.redirect;
@@ -144,10 +146,6 @@ class Fetch {
     if (next === undefined || !/^https?:/.test(next)) {
       throw new TypeError(`fetch: ${this.url} redirects to a URL that is neither http nor https.`);
     }
-    // Step 10: a request with credentials to another origin. A worker has no origin, so every origin is another.
-    if (/^https?:\/\/[^/?#]*@/.test(next)) {
-      throw new TypeError(`fetch: ${this.url} redirects to a URL that holds a user name or password.`);
-    }
     if (++this.redirects > MOST_REDIRECTS) throw new TypeError(`fetch: more than ${MOST_REDIRECTS} redirects.`);
     if (status !== 303 && this.source !== null) {
       throw new TypeError("fetch: the server redirects, and a body that is a stream cannot be sent again.");
@@ -160,9 +158,14 @@ class Fetch {
     }
     if (new URL(next).origin !== new URL(this.url).origin) {
       this.list = this.list.copy();
-      for (const name of SECRETS) this.list.delete(name);
+      for (const name of SECRETS) if (stripsSecrets || name !== "authorization") this.list.delete(name);
     }
-    this.url = withoutFragment(next);
+    this.url = targetOf(next);
+  }
+
+  #socket(meta, list) {
+    const ops = { read, write, handOver };
+    return lazy("sockets/client_port.js").socketOfFetch(ops, this.number, this.url, list, meta.held === true);
   }
 
   #respond(meta, list, first) {
@@ -179,7 +182,7 @@ class Fetch {
       url: this.url,
       redirected: this.redirects > 0,
       source: isEmpty || isSocket ? null : (this.body ?? first),
-      webSocket: isSocket ? lazy("sockets/client_port.js").socketOfFetch({ read, write }, this.number, this.url, list) : null,
+      webSocket: isSocket ? this.#socket(meta, list) : null,
     });
   }
 }
@@ -208,9 +211,23 @@ function withCacheMode({ list, options: { cache } }) {
   return told;
 }
 
-function withoutFragment(url) {
+let refusesSchemes = true;
+let hasPorts = true;
+let stripsSecrets = true;
+whenFlagsAreSet(() => {
+  refusesSchemes = isOn("fetch_refuses_unknown_protocols");
+  hasPorts = isOn("allow_custom_ports");
+  stripsSecrets = isOn("strip_authorization_on_cross_origin_redirect");
+});
+
+const CREDENTIALS = /^(https?:\/\/)[^/?#]*@/;
+const PORT = /^(https?:\/\/(?:\[[^\]]*\]|[^/?#:]*)):\d+/;
+
+/** The URL that a request is sent to: without its fragment, and without a user name and password, which HTTP does not send. */
+function targetOf(url) {
   const at = url.indexOf("#");
-  return at === -1 ? url : url.slice(0, at);
+  const target = (at === -1 ? url : url.slice(0, at)).replace(CREDENTIALS, "$1");
+  return hasPorts ? target : target.replace(PORT, "$1");
 }
 
 /** https://fetch.spec.whatwg.org/#dom-global-fetch */
@@ -255,7 +272,8 @@ function answerTo(state, service, object) {
     return Promise.resolve(lazy("file/object_url.js").fetchBlobURL(url, options.blob, method, list.get("range")));
   }
   if (!/^https?:/.test(url)) {
-    throw new TypeError(`fetch: the scheme of ${url.slice(0, 100)} is not http, https, data or blob.`);
+    if (refusesSchemes || !/^[^:]+:\/\//.test(url)) throw new TypeError(`Fetch API cannot load: ${url.slice(0, 100)}`);
+    state.url = url.replace(/^[^:]+/, "http");
   }
   const task = new Fetch(state, service, object);
   if (signal === null && task.source === null) return task.run();

@@ -89,7 +89,7 @@ class LanePlaces:
         fetches = [fetching for fetching in self._held if not fetching.is_socket]
         if not fetches:
             raise QuotaExceeded(
-                f"the {AT_ONCE} connections that a request may hold are all WebSockets: close one of them first"
+                f"the {AT_ONCE} connections that a request may hold are all sockets: close one of them first"
             )
         if self._has_moved or any(not fetching.has_head or fetching.is_reading for fetching in fetches):
             return  # some fetch makes progress

@@ -4,6 +4,7 @@
     fetch.read    the next piece of the response body
     fetch.send    send the rest of the response body as the body of the worker's own response, past the engine
     fetch.write   a piece of the request body; the reply is the back-pressure
+    fetch.hand_over  the response of the worker is the WebSocket of this fetch, which hibernates in its object
     fetch.cancel  end the fetch
 
 The worker numbers its fetches, so it can write to one and cancel it before the response arrives. The JavaScript half
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, ClassVar, Protocol, TypeAlias
 
 from atoll.bindings.base import Binding, Later, OpCall, Reply, op, own_task
 from atoll.bindings.cache.http_cache import HttpCache
+from atoll.bindings.fetch.answers import check_status, thrown_by
 from atoll.bindings.fetch.caching import CachedAnswer, CachingRule, kept, read_rule
 from atoll.bindings.fetch.decode import Decoding
 from atoll.bindings.fetch.fetching import DecodingSteps, Fetching
@@ -32,14 +34,15 @@ from atoll.bindings.fetch.messages import (
 from atoll.bindings.fetch.quick import QuickFetch, QuickInner
 from atoll.bindings.fetch.stencils import InnerStencils, Stencils
 from atoll.bindings.loops import loop_lines
+from atoll.bindings.passes import OBJECT, Passed, is_pass
 from atoll.bindings.scope import CallScope, check_hops
 from atoll.bindings.service.target import ServiceTarget, ServiceWays, callee_of, target_of
 from atoll.bindings.services import InnerRequest, InnerResponse, ObjectTarget, Services
 from atoll.egress.client import HttpClient
 from atoll.egress.gate import own_ports
-from atoll.errors import CalleeFailed, Failure, InvalidArgument, NetworkError, NotGranted, ObjectFailure
+from atoll.errors import CalleeFailed, Failure, InvalidArgument, NotGranted
 from atoll.wire.codec import read_reason
-from atoll.wire.generated import ErrorCode, Event
+from atoll.wire.generated import Event
 from atoll.workers import Grant, Version
 
 if TYPE_CHECKING:
@@ -56,6 +59,8 @@ class ObjectNames(Protocol):
 
     def target(self, version: Version, grant: Grant, id: object, name: object) -> tuple[ObjectTarget, Version]: ...
 
+    def passed(self, version: Version, passed: Passed) -> tuple[ObjectTarget, Version]: ...
+
 
 class Fetch(Binding):
     kind = "fetch"
@@ -68,6 +73,7 @@ class Fetch(Binding):
         self._routes = services.routes
         self._inner = services.inner
         self._workers = services.workers
+        self._passes = services.passes
         self._ports = {80, 443} | own_ports(settings)  # ports on which a host of this node means this node
         self.gate = services.gate
         self.client = HttpClient(settings, self.gate, services.pacer, services.holdings)
@@ -154,10 +160,9 @@ class Fetch(Binding):
         if callee is None:
             return None
         quick = self._begin_inner(call, wanted, self._inner_request(callee, bound, wanted, scope, call.body))
-        if quick is not None and not is_traced and not isinstance(bound, ObjectTarget):
-            self._inner_stencils.remember(
-                call.meta, scope, wanted, bound, self._stencils.zone(scope), self.gate.edition
-            )
+        if quick is None or is_traced or isinstance(bound, ObjectTarget) or is_pass(wanted.service):
+            return quick
+        self._inner_stencils.remember(call.meta, scope, wanted, bound, self._stencils.zone(scope), self.gate.edition)
         return quick
 
     def _begin_inner(self, call: OpCall, wanted: WantedFetch, request: InnerRequest) -> Later | None:
@@ -241,6 +246,12 @@ class Fetch(Binding):
         fetching = call.scope.local(Lane).find(call.meta.get("fetch"))
         return Reply({"more": await fetching.write(call.body, call.meta.get("ended") is True)})
 
+    @op("fetch.hand_over", free=True)
+    def hand_over(self, call: OpCall) -> Reply:
+        from atoll.bindings.fetch.upgrade import handed_over
+
+        return handed_over(call.scope.local(Lane), call.meta.get("fetch"), call.scope.response)
+
     @op("fetch.cancel", free=True, continues=True)
     def cancel(self, call: OpCall) -> Reply:
         call.scope.local(Lane).drop(call.meta.get("fetch"))
@@ -300,7 +311,11 @@ class Fetch(Binding):
     def _bound(self, wanted: WantedFetch, version: Version) -> tuple[ServiceTarget | ObjectTarget, Version]:
         """What a binding leads to, and the version that answers there."""
         if wanted.object is None:
-            bound = target_of(version, wanted.service)
+            if isinstance(wanted.service, str) and is_pass(wanted.service):
+                passed = self._passes.read(version.tenant, wanted.service)
+                if passed.kind == OBJECT:
+                    return self._objects.passed(version, passed)
+            bound = target_of(version, wanted.service, self._passes)
             return bound, callee_of(self._workers, version, bound)
         grant = version.grants.get(wanted.service) if isinstance(wanted.service, str) else None
         if grant is None or grant.kind != self._objects.kind:
@@ -375,19 +390,3 @@ class Fetch(Binding):
         first = b"" if coding else fetching.first()
         meta = {"status": status, "reason": reason, "head": head, "coding": coding, "ended": fetching.at_end}
         return Reply(meta, first)
-
-
-def thrown_by(failure: Failure) -> Reply:
-    """Raise the failure of a worker behind a service binding in its caller: https://developers.cloudflare.com/workers/configuration/compatibility-flags/,
-    "Dynamic Dispatch Exception Propagation". The exception is thrown again, without its stack."""
-    if isinstance(failure, ObjectFailure):
-        name = failure.name or "Error"
-        return Reply({"thrown": {"name": name, "message": failure.message, "flags": failure.flags}, "ended": True})
-    if failure.code != ErrorCode.EXCEPTION:
-        raise CalleeFailed(failure)
-    return Reply({"thrown": {"name": failure.name, "message": failure.message}, "ended": True})
-
-
-def check_status(response: InnerResponse, wanted: WantedFetch) -> None:
-    if not 200 <= response.status <= 599:
-        raise NetworkError(f"{wanted.target} answered with the status {response.status}")

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from atoll.bindings.base import Reply
 from atoll.bindings.fetch.fetching import Answerer, Fetching
+from atoll.bindings.fetch.lane import Lane
 from atoll.bindings.fetch.messages import response_text
+from atoll.bindings.scope import ResponseBody
 from atoll.bindings.services import InnerCall
-from atoll.errors import NetworkError
+from atoll.errors import InvalidArgument, NetworkError
 from atoll.wire.sockets import CLOSE_SECONDS, GOING_AWAY, BadMessage, FrameCheck, pack_close
 
 
@@ -45,9 +47,26 @@ class InnerSocket:
     def at_end(self) -> bool:
         return self._call.at_end
 
+    @property
+    def is_held(self) -> bool:
+        return self._call.is_held
+
+    def release(self) -> object | None:
+        return self._call.release()
+
     def close(self) -> None:
         """The call that opened it is over: close it for the other worker, as for a server."""
         self._call.leave(pack_close(GOING_AWAY), CLOSE_SECONDS)
+
+
+def handed_over(lane: Lane, number: object, response: ResponseBody | None) -> Reply:
+    """The response of a worker is the WebSocket of its fetch: nothing of the worker is between the two ends then."""
+    answerer = lane.find(number).answerer
+    socket = answerer.release() if isinstance(answerer, InnerSocket) else None
+    lane.drop(number)
+    if socket is None or response is None or not response.hand_over(socket):
+        raise InvalidArgument("fetch: the WebSocket cannot be passed on: it is closed, or was used already")
+    return Reply()
 
 
 def switched(fetching: Fetching, socket: Answerer, lines: bytes) -> Reply:
@@ -56,5 +75,13 @@ def switched(fetching: Fetching, socket: Answerer, lines: bytes) -> Reply:
     fetching.is_socket = True
     fetching.has_head = True
     head, _ = response_text(lines)
-    meta = {"status": 101, "reason": "Switching Protocols", "head": head, "coding": "", "ended": False}
+    meta: dict[str, object] = {
+        "status": 101,
+        "reason": "Switching Protocols",
+        "head": head,
+        "coding": "",
+        "ended": False,
+    }
+    if isinstance(socket, InnerSocket) and socket.is_held:
+        meta["held"] = True  # it needs no worker between it and the client
     return Reply(meta)

@@ -5,6 +5,7 @@ import { serialize } from "#web/dom/clone.js";
 import { defineBinding } from "#web/internal/bindings.js";
 import { defineOp } from "#web/internal/ops.js";
 import { encodeText } from "#web/internal/text.js";
+import { isOn } from "#web/worker/compatibility.js";
 
 const send = defineOp("queue.send");
 
@@ -28,7 +29,7 @@ const ENCODERS = {
   v8: (body) => serialize(body).bytes,
 };
 
-function encode(body, { contentType = "json", delaySeconds } = {}) {
+function encode(body, { contentType = isOn("queues_json_messages") ? "json" : "v8", delaySeconds } = {}) {
   const encoder = ENCODERS[contentType];
   if (encoder === undefined) {
     throw new TypeError(`The content type of a message is "${contentType}"; it may be ${Object.keys(ENCODERS).join(", ")}.`);

@@ -7,21 +7,21 @@ import hashlib
 import os
 import secrets
 import time
-from collections.abc import Awaitable, Callable
-from typing import Protocol
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, Protocol
 
 import msgspec
 
 from atoll.bindings.r2.conditions import ALWAYS, OnlyIf
 from atoll.bindings.r2.files import ContentFiles, write_all
 from atoll.bindings.r2.limits import bad_digest
-from atoll.bindings.r2.rows import ContentPlace
+from atoll.bindings.r2.rows import IN_FILE, ContentPlace, ContentSegment
 from atoll.bindings.r2.store import Checksum, ObjectMeta, OpenFile, PartFacts, StoredObject
-from atoll.errors import InvalidArgument
+from atoll.errors import InvalidArgument, StorageFailed
 
 INLINE = 64 << 10  # bytes: smaller content is in the index, larger content in a file
 
-SegmentFile = Callable[[int, int], int]  # (content, number of the segment) -> its file
+FindSegment = Callable[[int, int], ContentSegment]  # (content, number of the segment)
 
 
 class ContentIndex(Protocol):
@@ -71,7 +71,7 @@ class DiskUpload:
             self._body += piece
             self._update(piece)
         else:
-            await self._in_thread(self._append, piece)
+            await self._receive(piece)
 
     async def put(self, key: bytes, meta: ObjectMeta, only_if: OnlyIf = ALWAYS) -> StoredObject | None:
         md5 = self._finished()
@@ -87,7 +87,7 @@ class DiskUpload:
             place = ContentPlace(self._new_number(), 0, bytes(self._body))
             is_saved = await self._index.save(stored, place, only_if)
         else:
-            await self._in_thread(self._finish_file)
+            await self._complete()
             place = ContentPlace(self._number, self._size)
             is_saved = await self._entered(self._index.save(stored, place, only_if))
         return stored if is_saved else None
@@ -97,7 +97,7 @@ class DiskUpload:
         self._check({"md5": part.etag})
         if self._descriptor < 0:  # a part is always a file: completing an upload moves no bytes
             await self._in_thread(self._append, bytes(self._body), False)
-        await self._in_thread(self._finish_file)
+        await self._complete()
         file = self._number
 
         async def save() -> bool:
@@ -112,6 +112,13 @@ class DiskUpload:
         self._is_closed = True
         if not self._is_busy:
             self._let_go()
+
+    async def _receive(self, piece: bytes) -> None:
+        await self._in_thread(self._append, piece)
+
+    async def _complete(self) -> None:
+        """Make the received content durable, under its final name."""
+        await self._in_thread(self._finish_file)
 
     def _finished(self) -> str:
         if self._received != self._size:
@@ -131,15 +138,21 @@ class DiskUpload:
         def settle(done: asyncio.Future[bool]) -> None:
             if number:
                 is_kept = not done.cancelled() and done.exception() is None and done.result()
-                self._files.post(self._files.settle if is_kept else self._files.discard, number)
+                if is_kept:
+                    self._files.post(self._files.settle, number)
+                else:
+                    self._discard(number)
 
         task.add_done_callback(settle)
         return await asyncio.shield(task)
 
     async def _in_thread(self, act: Callable[..., None], *args: object) -> None:
+        await self._busily(self._files.run(act, *args))
+
+    async def _busily(self, acting: Coroutine[Any, Any, None]) -> None:
         self._is_busy = True
         try:
-            await self._files.run(act, *args)
+            await acting
         finally:
             self._is_busy = False
             if self._is_closed:
@@ -151,10 +164,13 @@ class DiskUpload:
             os.close(self._descriptor)
             self._descriptor = -1
         if self._number:
-            self._files.post(self._files.discard, self._number)
+            self._discard(self._number)
             self._number = 0
         self._release()
         self._release = _nothing
+
+    def _discard(self, number: int) -> None:
+        self._files.post(self._files.discard, number)
 
     # In a thread
 
@@ -180,12 +196,18 @@ class DiskContent:
     """The content of an object that was looked up, kept on disk until it is closed."""
 
     def __init__(
-        self, files: ContentFiles, place: ContentPlace, file_of: SegmentFile, release: Callable[[], None]
+        self,
+        files: ContentFiles,
+        place: ContentPlace,
+        find: FindSegment,
+        release: Callable[[], None],
+        make: Callable[..., DiskReader],
     ) -> None:
         self._files = files
         self._place = place
-        self._file_of = file_of
+        self._find = find
         self._release = release
+        self._make = make  # a reader
 
     def reader(self, offset: int, length: int) -> DiskReader | MemoryReader:
         body = self._place.body
@@ -193,7 +215,7 @@ class DiskContent:
             self.close()
             return MemoryReader(body if length == len(body) else body[offset : offset + length])
         release, self._release = self._release, _nothing
-        return DiskReader(self._files, self._place, self._file_of, (offset, offset + length), release)
+        return self._make(self._files, self._place, self._find, (offset, offset + length), release)
 
     def close(self) -> None:
         self._release()
@@ -228,16 +250,16 @@ class DiskReader:
         self,
         files: ContentFiles,
         place: ContentPlace,
-        file_of: SegmentFile,
+        find: FindSegment,
         span: tuple[int, int],
         release: Callable[[], None],
     ) -> None:
         self._files = files
         self._place = place
-        self._file_of = file_of
+        self._find = find
         self._release = release
         self._at, self._end = span
-        self._segment = (0, 0)  # the number of the current segment, and its file
+        self._segment: tuple[int, ContentSegment] | None = None  # the current segment and its number
 
     @property
     def left(self) -> int:
@@ -245,35 +267,45 @@ class DiskReader:
 
     @property
     def left_in_file(self) -> int:
+        return self.left_in_segment
+
+    @property
+    def left_in_segment(self) -> int:
         return max(min(self._end - self._at, self._place.part_size - self._at % self._place.part_size), 0)
 
     async def read(self, most: int) -> bytes:
-        length = min(most, self.left_in_file)
+        length = min(most, self.left_in_segment)
         if length <= 0:
             return b""
-        file, offset = self._current()
-        piece = await self._files.read(file, offset, length)
+        segment, offset = self._current()
+        piece = await self._files.read(_file(segment), offset, length)
         self._at += len(piece)
         return piece
 
     async def open_file(self) -> OpenFile:
-        length = self.left_in_file
-        file, offset = self._current()
-        opened = await self._files.open(file, offset, offset + length)
+        length = self.left_in_segment
+        segment, offset = self._current()
+        opened = await self._files.open(_file(segment), offset, offset + length)
         self._at += length
         return opened
 
-    def _current(self) -> tuple[int, int]:
-        """The file of the next byte, and where it is in it."""
+    def _current(self) -> tuple[ContentSegment, int]:
+        """The segment of the next byte, and where it is in it."""
         number, offset = self._at // self._place.part_size + 1, self._at % self._place.part_size
-        if self._segment[0] != number:
-            self._segment = (number, self._file_of(self._place.content, number))
+        if self._segment is None or self._segment[0] != number:
+            self._segment = (number, self._find(self._place.content, number))
         return self._segment[1], offset
 
     def close(self) -> None:
         self._at = self._end
         self._release()
         self._release = _nothing
+
+
+def _file(segment: ContentSegment) -> int:
+    if segment.place != IN_FILE:
+        raise StorageFailed("this content is in an S3 service, and this node has no settings for one (r2_service)")
+    return segment.file
 
 
 def _nothing() -> None:

@@ -118,8 +118,8 @@ class ContentFiles:
         return self._folder / UNFINISHED / f"{number:016x}"
 
     def create(self, number: int) -> int:
-        """A new file, open for writing."""
-        return os.open(self._first_path(number), os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        """A new file, open for reading and writing."""
+        return os.open(self._first_path(number), os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
 
     def finish(self, number: int, descriptor: int) -> None:
         """Give a complete file its final name, durably."""
@@ -131,10 +131,19 @@ class ContentFiles:
         os.fsync(descriptor)
         _sync_folder(path.parent)
 
+    def sync_unfinished(self) -> None:
+        """Make the first name of a new file durable, before a service is told to store its content."""
+        _sync_folder(self._folder / UNFINISHED)
+
     def settle(self, number: int) -> None:
         """The index has the file: it needs its first name no more."""
         with suppress(OSError):
             self._first_path(number).unlink(missing_ok=True)
+
+    def empty(self, number: int) -> None:
+        """Free the disk of an unfinished file that still marks its upload."""
+        with suppress(OSError):
+            os.truncate(self._first_path(number), 0)
 
     def discard(self, number: int) -> None:
         """Remove a file that the index does not have."""

@@ -7,10 +7,14 @@ from typing import TYPE_CHECKING, cast
 from atoll.manifests.manifest import MB, BindingQuota, BindingSetting, CommandGroup, Facts, Manifest
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
     from atoll.api.admin import AdminTools
     from atoll.api.routes import Route
     from atoll.bindings.base import Binding, Need
     from atoll.bindings.r2.around.notifications import MessageSink
+    from atoll.bindings.r2.service.contents import ServiceContents
     from atoll.bindings.services import Services
     from atoll.config import Settings
 
@@ -26,7 +30,7 @@ def make(services: Services, need: Need) -> Binding:
     from atoll.bindings.r2.sqlite import SqliteObjects
     from atoll.public_address import public_address
 
-    store = SqliteObjects(services.settings.data)
+    store = SqliteObjects(services.settings.data, _service(services))
     settings = BucketSettings(store.database)
     notifications = Notifications(store.database, settings, cast("MessageSink", need("queue")))
     store.note, store.noted = notifications.note, notifications.wake
@@ -36,6 +40,19 @@ def make(services: Services, need: Need) -> Binding:
     public = PublicBuckets(store.database, public_domain(services.settings), address)
     around = Around(settings, public, lifecycle, notifications)
     return R2(store, Credentials(store.database, services.seals), around)
+
+
+def _service(services: Services) -> Callable[[str, Path], ServiceContents] | None:
+    """Opens the service that holds contents, if the settings name one."""
+    from atoll.bindings.r2.service.client import ServiceClient
+    from atoll.bindings.r2.service.contents import ServiceContents
+    from atoll.bindings.r2.service.settings import read_service
+
+    named = read_service(services.settings)
+    if named is None:
+        return None
+    client = ServiceClient(services.settings, named, services.pacer, services.holdings)
+    return lambda folder, owner_file: ServiceContents(client, folder, owner_file)
 
 
 def admin(binding: Binding, tools: AdminTools) -> list[Route]:
@@ -89,6 +106,27 @@ MANIFEST = Manifest(
                 shown="buckets.<base domain>",
             ),
         ),
+        "r2_service": BindingSetting(
+            "",
+            Facts(
+                "Address of an S3-compatible service that holds the contents of R2 objects, without the bucket.",
+                shown="files in the data folder",
+            ),
+        ),
+        "r2_service_bucket": BindingSetting("", Facts("Bucket in the service of `r2_service`; it must exist.")),
+        "r2_service_prefix": BindingSetting("", Facts("Start of the names of all objects in that bucket.")),
+        "r2_service_region": BindingSetting("us-east-1", Facts("Region by which requests to the service are signed.")),
+        "r2_service_credentials": BindingSetting(
+            "",
+            Facts(
+                "File with the access key of the service, in the format of ~/.aws/credentials.",
+                shown="AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY of the environment",
+            ),
+        ),
+        "r2_service_keep_days": BindingSetting(
+            7.0,
+            Facts("Days for which the service keeps deleted contents, so that backups of that age restore whole."),
+        ),
         "r2_bytes": BindingSetting(
             100_000 * MB, Facts("Maximum size of a tenant's R2 buckets, unless its quota sets another.", low=MB)
         ),
@@ -122,5 +160,5 @@ MANIFEST = Manifest(
         ),
     },
     fixed_files=("r2/objects",),
-    cached_files=("r2-unfinished", "r2-checked"),
+    cached_files=("r2-unfinished", "r2-checked", "r2-owner"),
 )

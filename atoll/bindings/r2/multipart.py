@@ -11,7 +11,7 @@ import apsw
 
 from atoll.bindings.r2.conditions import ALWAYS
 from atoll.bindings.r2.limits import MAX_OBJECT, MAX_PARTS, MIN_PART, R2Refused
-from atoll.bindings.r2.rows import ContentPlace, replace
+from atoll.bindings.r2.rows import ContentPlace, ContentSegment, replace
 from atoll.bindings.r2.store import PartFacts, StoredObject
 from atoll.db.sqlite import rows
 
@@ -27,7 +27,7 @@ FORGET = (
 )
 PART = "SELECT content, size, etag FROM parts WHERE upload = ? AND number = ?"
 INSERT_PART = "INSERT INTO parts (upload, number, bucket, content, size, etag, uploaded) VALUES (?, ?, ?, ?, ?, ?, ?)"
-INSERT_SEGMENT = "INSERT INTO segments (content, number, file) VALUES (?, ?, ?)"
+INSERT_SEGMENT = "INSERT INTO segments (content, number, file, place) VALUES (?, ?, ?, ?)"
 MOVE_SEGMENT = "UPDATE segments SET content = ?, number = ? WHERE content = ? AND number = 1"
 DELETE_PART = "DELETE FROM parts WHERE upload = ? AND number = ?"
 
@@ -50,14 +50,17 @@ def find_upload(connection: apsw.Connection, bucket: int, key: bytes, upload_id:
     return found[0] if found else None
 
 
-def add_part(connection: apsw.Connection, bucket: int, key: bytes, upload_id: str, part: PartFacts, file: int) -> None:
-    """Enter a part whose content is the file of that number, in place of an earlier part."""
+def add_part(
+    connection: apsw.Connection, bucket: int, key: bytes, upload_id: str, part: PartFacts, segment: ContentSegment
+) -> None:
+    """Enter a part, in place of an earlier part of its number. Its content has the number of its segment."""
     upload = find_upload(connection, bucket, key, upload_id)
     if upload is None or upload.state != IN_PROGRESS:
         raise R2Refused(10024)
     connection.execute(DELETE_PART, (upload_id, part.number))
+    file = segment.file
     connection.execute(INSERT_PART, (upload_id, part.number, bucket, file, part.size, part.etag, part.uploaded))
-    connection.execute(INSERT_SEGMENT, (file, 1, file))
+    connection.execute(INSERT_SEGMENT, (file, 1, *segment))
 
 
 def complete(

@@ -39,6 +39,16 @@ DELETE = "DELETE FROM objects WHERE bucket = ? AND key = ?"
 USAGE = "SELECT objects, bytes FROM usage WHERE tenant = ?"
 
 
+IN_FILE, IN_SERVICE = range(2)  # where a segment is
+
+
+class ContentSegment(NamedTuple):
+    """A file or an object of the service, which has a content or a part of it."""
+
+    file: int  # its number
+    place: int
+
+
 class ContentPlace(NamedTuple):
     """Where the content of an object is."""
 

@@ -13,6 +13,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
 from importlib import resources
 from pathlib import Path
 from typing import NamedTuple, TypeAlias, TypeVar
@@ -21,13 +22,16 @@ import apsw
 
 from atoll.bindings.r2 import multipart
 from atoll.bindings.r2.conditions import OnlyIf
-from atoll.bindings.r2.content import INLINE, DiskContent, DiskUpload, now_ms
+from atoll.bindings.r2.content import INLINE, DiskContent, DiskReader, DiskUpload, now_ms
 from atoll.bindings.r2.files import ContentFiles
 from atoll.bindings.r2.garbage import Garbage
 from atoll.bindings.r2.limits import R2Refused
 from atoll.bindings.r2.rows import (
     DELETE,
+    IN_FILE,
+    IN_SERVICE,
     ContentPlace,
+    ContentSegment,
     find,
     find_content,
     list_page,
@@ -35,6 +39,8 @@ from atoll.bindings.r2.rows import (
     replace,
     usage_of,
 )
+from atoll.bindings.r2.service.contents import ServiceContents
+from atoll.bindings.r2.service.transfer import ServiceReader, ServiceUpload
 from atoll.bindings.r2.store import (
     MAX_BUCKETS,
     BucketFacts,
@@ -57,11 +63,13 @@ from atoll.db.sqlite import Database, rows
 from atoll.errors import QuotaExceeded, StorageFailed
 
 T = TypeVar("T")
+OpenService: TypeAlias = "Callable[[str, Path], ServiceContents]"  # (its folder in the service, the owner file)
 Note: TypeAlias = Callable[[apsw.Connection, BucketPlace, int, Change], None]
 
 SHORT_LIST = 100  # a longer list is made by a thread
 MAX_OPEN_UPLOADS = 256  # of one tenant into files: each has a descriptor
 FOLDER = "r2"  # in the data folder
+OWNER = "r2-owner"  # names this node in the service; not in backups
 INDEX = "index.db"  # sorted before the files: a backup copies it first
 
 BUCKETS = "SELECT id, tenant, name, created_at FROM buckets"
@@ -70,7 +78,7 @@ LAST_CONTENT = (
     "SELECT max(coalesce((SELECT max(content) FROM bodies), 0), coalesce((SELECT max(content) FROM segments), 0),"
     " coalesce((SELECT max(file) FROM segments), 0), coalesce((SELECT max(content) FROM garbage), 0))"
 )
-SEGMENT = "SELECT file FROM segments WHERE content = ? AND number = ?"
+SEGMENT = "SELECT file, place FROM segments WHERE content = ? AND number = ?"
 UPLOADS = (
     "SELECT key, id, created_at, storage_class FROM uploads WHERE bucket = ? AND state = 0 AND (key, id) > (?, ?)"
     " AND key >= ? AND key < ? ORDER BY key, id LIMIT ?"
@@ -90,7 +98,7 @@ class BucketRow(NamedTuple):
 
 
 class SqliteObjects:
-    def __init__(self, data: Path) -> None:
+    def __init__(self, data: Path, open_service: OpenService | None = None) -> None:
         folder = data / FOLDER
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.database = self._database = Database(
@@ -107,7 +115,18 @@ class SqliteObjects:
         [last] = self._database.read(lambda connection: rows(connection, int, LAST_CONTENT))
         self._first_number = self._last_number = max(last, time.time_ns() // 1000)
         self._numbering = threading.Lock()
-        self.garbage = Garbage(self._database, self._files, data, lambda number: number > self._first_number)
+        self._service = self._opened(open_service, folder / OWNER)
+        self._place = IN_FILE if self._service is None else IN_SERVICE  # of new contents
+        self.garbage = Garbage(self._database, self._files, data, self._is_new, self._service)
+
+    def _opened(self, open_service: OpenService | None, owner_file: Path) -> ServiceContents | None:
+        if open_service is None:
+            return None
+        [name] = self._database.read(lambda connection: rows(connection, str, "SELECT folder FROM service"))
+        return open_service(name, owner_file)
+
+    def _is_new(self, number: int) -> bool:
+        return number > self._first_number
 
     def _new_number(self) -> int:
         """The number of a new content or file. Never one that was used before, even if the clock was set back."""
@@ -197,10 +216,12 @@ class SqliteObjects:
             return None
         stored, where = found
         # No wait since the read: the content cannot have been removed in between.
-        return stored, DiskContent(self._files, where, self._segment_file, self.garbage.pin(where.content))
+        pin = self.garbage.pin(where.content)
+        make = DiskReader if self._service is None else partial(ServiceReader, self._service, place.tenant)
+        return stored, DiskContent(self._files, where, self._segment, pin, make)
 
-    def _segment_file(self, content: int, number: int) -> int:
-        found = self._database.read(lambda connection: rows(connection, int, SEGMENT, content, number))
+    def _segment(self, content: int, number: int) -> ContentSegment:
+        found = self._database.read(lambda connection: rows(connection, ContentSegment, SEGMENT, content, number))
         if not found:
             raise StorageFailed("the storage of this node is damaged")
         return found[0]
@@ -239,7 +260,13 @@ class SqliteObjects:
                 if not counter[tenant]:
                     del counter[tenant]
 
-        return DiskUpload(self._files, _Entry(self, place, source), size, checksum, self._new_number, release)
+        entry = _Entry(self, place, source, self._place)
+        if self._service is None:
+            return DiskUpload(self._files, entry, size, checksum, self._new_number, release)
+        return ServiceUpload(
+            self._service, tenant, self.garbage,
+            self._files, entry, size, checksum, self._new_number, release,
+        )  # fmt: skip
 
     async def enter(self, place: BucketPlace, act: Callable[[apsw.Connection, int], T]) -> T:
         """Run a write of a bucket, within the tenant's quota."""
@@ -334,22 +361,25 @@ class SqliteObjects:
         await self.garbage.close()
         await self._database.close()
         self._files.close()
+        if self._service is not None:
+            self._service.close()
 
 
 class _Entry:
     """Where uploads into one bucket are entered."""
 
-    def __init__(self, store: SqliteObjects, place: BucketPlace, source: tuple[str, str] | None) -> None:
+    def __init__(self, store: SqliteObjects, place: BucketPlace, source: tuple[str, str] | None, segments: int) -> None:
         self._store = store
         self._place = place
         self._source = source
+        self._segments = segments  # where they are
 
     async def save(self, stored: StoredObject, where: ContentPlace, only_if: OnlyIf) -> bool:
         def act(connection: apsw.Connection, number: int) -> bool:
             if not replace(connection, number, stored, where, only_if):
                 return False
             if where.body is None:
-                connection.execute(multipart.INSERT_SEGMENT, (where.content, 1, where.content))
+                connection.execute(multipart.INSERT_SEGMENT, (where.content, 1, where.content, self._segments))
             action = "PutObject" if self._source is None else "CopyObject"
             change = Change(action, stored.key, stored.size, stored.etag, self._source)
             self._store.note(connection, self._place, number, change)
@@ -358,9 +388,10 @@ class _Entry:
         return await self._store.enter(self._place, act)
 
     async def save_part(self, upload_id: str, key: bytes, part: PartFacts, file: int) -> None:
+        segment = ContentSegment(file, self._segments)
         await self._store.enter(
             self._place,
-            lambda connection, number: multipart.add_part(connection, number, key, upload_id, part, file),
+            lambda connection, number: multipart.add_part(connection, number, key, upload_id, part, segment),
         )
 
 

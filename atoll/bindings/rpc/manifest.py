@@ -12,12 +12,13 @@ if TYPE_CHECKING:
 
 
 def make(services: Services, need: Need) -> Binding:
+    from atoll.bindings.durable_object.ops import DurableObjects
     from atoll.bindings.rpc.ops import RpcBinding
     from atoll.bindings.service.ops import Service
 
-    service = need("service")
-    assert isinstance(service, Service)
-    return RpcBinding(service)
+    service, objects = need("service"), need("durable_object")
+    assert isinstance(service, Service) and isinstance(objects, DurableObjects)
+    return RpcBinding(service, objects)
 
 
 MANIFEST = Manifest(kind="rpc", make=make)

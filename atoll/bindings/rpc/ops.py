@@ -1,8 +1,8 @@
-"""rpc: the messages of RPC sessions, and calls of a worker's own entry points.
+"""rpc: the messages of RPC sessions, and calls of what needs no binding.
 
 rpc.send     messages to the other ends of sessions; the reply is the back-pressure
 rpc.receive  the next messages of all sessions of the call
-rpc.export   call a method of the worker's own entry point (ctx.exports)
+rpc.reach    call a method of an own entry point (ctx.exports), or of a stub that another worker has sent
 """
 
 from __future__ import annotations
@@ -10,10 +10,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from atoll.bindings.base import Binding, Later, OpCall, Reply, op
+from atoll.bindings.passes import OBJECT, is_pass
 from atoll.bindings.rpc.messages import read_batch
 from atoll.bindings.rpc.sessions import RpcEnds
+from atoll.bindings.service.target import is_export
+from atoll.errors import InvalidArgument
 
 if TYPE_CHECKING:
+    from atoll.bindings.durable_object.ops import DurableObjects
     from atoll.bindings.service.ops import Service
 
 
@@ -21,8 +25,9 @@ class RpcBinding(Binding):
     kind = "rpc"
     ambient = True
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: Service, objects: DurableObjects) -> None:
         self._service = service
+        self._objects = objects
 
     @op("rpc.send", free=True, continues=True)
     def send(self, call: OpCall) -> Reply | Later:
@@ -32,6 +37,13 @@ class RpcBinding(Binding):
     def receive(self, call: OpCall) -> Reply | Later:
         return call.scope.local(RpcEnds).receive()
 
-    @op("rpc.export")
-    def export(self, call: OpCall) -> Later:
-        return self._service.begin(call, call.meta.get("export"))
+    @op("rpc.reach")
+    def reach(self, call: OpCall) -> Later:
+        name = call.meta.get("name")
+        if isinstance(name, str) and is_pass(name):
+            passed = self._service.passes.read(call.scope.version.tenant, name)
+            if passed.kind == OBJECT:
+                return self._objects.begin(call, *self._objects.passed(call.scope.version, passed))
+        elif not is_export(name):
+            raise InvalidArgument("the name of an entry point is malformed")
+        return self._service.begin(call, name)

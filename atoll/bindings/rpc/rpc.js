@@ -1,6 +1,6 @@
-// The ops of RPC sessions (web/rpc/channel.js) and of ctx.exports. Python carries messages without knowing what they mean.
+// The ops of RPC sessions (web/rpc/channel.js) and of what needs no binding. Python carries messages without knowing what they mean.
 import { defineOp } from "#web/internal/ops.js";
 
-export const sendMessages = defineOp("rpc.send");
-export const receiveMessages = defineOp("rpc.receive");
-export const callExport = defineOp("rpc.export");
+export const sendMessages = defineOp("rpc.send", undefined, { gated: false });
+export const receiveMessages = defineOp("rpc.receive", undefined, { gated: false });
+export const reach = defineOp("rpc.reach");

@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 
 from atoll.bindings.base import Binding, Later, OpCall, op
+from atoll.bindings.passes import is_pass
 from atoll.bindings.pipe.ops import PipeBinding
 from atoll.bindings.rpc.messages import MAX_NAME, MAX_PATH, MAX_VALUE
 from atoll.bindings.rpc.sessions import RpcEnds
@@ -29,7 +32,7 @@ from atoll.bindings.service.target import (
 from atoll.bindings.services import InnerRequest, Services
 from atoll.errors import InvalidArgument
 from atoll.wire.generated import Event
-from atoll.workers import WORKER_NAME, Version
+from atoll.workers import WORKER_NAME, Grant, Version
 
 NOT_PLAIN = re.compile(r"[^ -~]")
 MAX_ARGUMENTS = MAX_VALUE
@@ -44,6 +47,7 @@ class Service(Binding):
     def __init__(self, services: Services, pipes: PipeBinding) -> None:
         self._workers = services.workers
         self._inner = services.inner
+        self.passes = services.passes
         self._pipes = pipes
         self._ways = ServiceWays(services.workers, services.settings.base_domain)
         self._addressed: dict[tuple[str, str, str], tuple[ServiceTarget, bytes]] = {}  # by version, binding and method
@@ -60,6 +64,10 @@ class Service(Binding):
             raise InvalidArgument(f"`props` is larger than {MAX_PROPS >> 10} KB")
         return resource
 
+    def facts(self, version: Version, grant: Grant) -> Mapping[str, Any]:
+        """The pass with which the binding is sent to other workers."""
+        return {"pass": self.passes.of_service(version.tenant, grant.resource)}
+
     async def exists(self, tenant: str, resource: str) -> bool:
         return self._workers.find_worker(tenant, msgspec.json.decode(resource, type=ServiceTarget).service) is not None
 
@@ -68,7 +76,7 @@ class Service(Binding):
         return self.begin(call, call.grant.name)
 
     def begin(self, call: OpCall, name: object) -> Later:
-        """Call a method behind a service binding, or of one of the worker's own exports (target.py)."""
+        """Call a method behind a service binding, of an own export, or of a stub that was received (target.py)."""
         if len(call.body) > MAX_ARGUMENTS:
             raise InvalidArgument(f"the arguments are larger than {MAX_ARGUMENTS >> 20} MB")
         scope, meta = call.scope, call.meta
@@ -95,13 +103,13 @@ class Service(Binding):
         found = self._addressed.get(key) if path is None else None
         if found is not None:
             return found
-        target = target_of(version, name)
+        target = target_of(version, name, self.passes)
         address = {**target.address(), "method": method}
         if path is not None:
             address["path"] = checked_path(path)
         label = NOT_PLAIN.sub("?", f"RPC {target.entrypoint or 'default'}.{method}")
         head = f"{label}\n{json.dumps(address)}".encode("ascii")
-        if path is None and not is_export(name):
+        if path is None and not is_export(name) and not is_pass(name):
             if len(self._addressed) >= MAX_REMEMBERED:
                 self._addressed.clear()
             self._addressed[key] = target, head

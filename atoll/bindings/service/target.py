@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from atoll.bindings.passes import OBJECT, SERVICE, Passes, is_pass
 from atoll.bindings.services import ServiceWay, Workers
 from atoll.errors import InvalidArgument, NotGranted
 from atoll.wire.generated import Event
@@ -69,15 +70,38 @@ def export_of(name: str) -> ServiceTarget:
         target = msgspec.json.decode(name[len(EXPORT) :], type=OwnExport)
     except (msgspec.DecodeError, UnicodeError):
         raise InvalidArgument("the name of an export is malformed") from None
-    if target.entrypoint is not None and not IDENTIFIER.fullmatch(target.entrypoint):
-        raise InvalidArgument("the name of an export is malformed")
+    checked_export(target)
     return ServiceTarget("", target.entrypoint, target.props)
 
 
-def target_of(version: Version, name: object) -> ServiceTarget:
-    """The binding of that name that has a fetch(), or an own entry point. NotGranted if there is none."""
+def checked_export(target: OwnExport) -> None:
+    if target.entrypoint is not None and not IDENTIFIER.fullmatch(target.entrypoint):
+        raise InvalidArgument("the name of an export is malformed")
+
+
+def passed_target(passes: Passes, tenant: str, name: str) -> ServiceTarget:
+    """The entry point of a stub that another worker has sent."""
+    kind, content = passes.read(tenant, name)
+    if kind == OBJECT:
+        raise InvalidArgument("the stub is that of a Durable Object")
+    try:
+        if kind == SERVICE:
+            return msgspec.convert(content, ServiceTarget)
+        worker, entrypoint, props = content
+        target = msgspec.convert({"entrypoint": entrypoint, "props": props}, OwnExport)
+    except msgspec.ValidationError:
+        raise InvalidArgument("the stub is malformed") from None
+    checked_export(target)
+    return ServiceTarget(worker, target.entrypoint, target.props)
+
+
+def target_of(version: Version, name: object, passes: Passes) -> ServiceTarget:
+    """The binding of that name that has a fetch(), an own entry point, or the target of a stub. NotGranted if there is
+    none."""
     if isinstance(name, str) and is_export(name):
         return export_of(name)
+    if isinstance(name, str) and is_pass(name):
+        return passed_target(passes, version.tenant, name)
     grant = version.grants.get(name) if isinstance(name, str) else None
     if grant is not None and grant.kind == "assets":
         return OWN_ASSETS
@@ -96,17 +120,18 @@ class ServiceWays:
 
     def find(self, version: Version, name: object, target: ServiceTarget) -> ServiceWay | None:
         """None if each call has to be looked at: it is for no other worker, or for one of several versions."""
-        if not target.service or not isinstance(name, str) or self._workers.is_split(version.tenant, target.service):
+        grant = version.grants.get(name) if isinstance(name, str) else None
+        if grant is None or grant.kind != "service" or self._workers.is_split(version.tenant, target.service):
             return None
-        known = self._known.get((version.id, name))
+        known = self._known.get((version.id, grant.name))
         if known is None:
             if len(self._known) >= MAX_WAYS:
                 self._known.clear()
             _, event = target.line()
             entry, address = (target.entrypoint or "default").encode(), json.dumps(target.address()).encode("ascii")
             zone = f"{host_label(version.worker_name)}.{self._base}".encode()
-            known = ServiceWay(name.encode(), entry, address, event != Event.FETCH, zone)
-            self._known[version.id, name] = known
+            known = ServiceWay(grant.name.encode(), entry, address, event != Event.FETCH, zone)
+            self._known[version.id, grant.name] = known
         return known
 
 

@@ -17,26 +17,13 @@ from atoll.api.refusals import ApiCode, Refused, bad_body
 from atoll.assets.rules import NO_WORKER, STUB
 from atoll.config_file import nearest
 from atoll.control.checks.body import MAX_MODULES, MAX_PATH, Binary, DeployBody
-from atoll.workers import Module, ModuleKind
+from atoll.workers import KIND_OF_ENDING, Module, ModuleKind
 
 SCRIPT_PATH = "worker.js"  # the path of a single script in stack traces
 CODE_FIELDS = ("script", "modules", "source_maps")  # fields with large values, which Unpacked replaces
 MAX_HINTED = 50  # paths, and characters of each, that are compared with a mistyped path: comparing is quadratic
 # A colon would look like a scheme, a backslash or a percent sign like another path, ? and # like the end of one.
 FORBIDDEN_IN_PATH = re.compile(r"[\x00-\x1f\x7f\\:?#%]")
-
-KINDS: dict[str, ModuleKind] = {
-    ".js": ModuleKind.ESM,
-    ".mjs": ModuleKind.ESM,
-    ".ts": ModuleKind.ESM,  # with its types removed, like `atoll build` does
-    ".mts": ModuleKind.ESM,
-    ".json": ModuleKind.JSON,
-    ".txt": ModuleKind.TEXT,
-    ".html": ModuleKind.TEXT,
-    ".sql": ModuleKind.TEXT,
-    ".bin": ModuleKind.DATA,
-    ".wasm": ModuleKind.WASM,
-}
 
 
 class Unpacked(DeployBody):
@@ -139,9 +126,9 @@ def kind_of(path: str, kind: str = "") -> ModuleKind:
         except ValueError:
             words = ", ".join(ModuleKind)
             raise bad_body(f"module {path!r} has the kind {kind[:80]!r}", f"use one of {words}") from None
-    found = KINDS.get(_extension(path))
+    found = KIND_OF_ENDING.get(_extension(path))
     if found is None:
-        raise bad_body(f"module {path!r} has no known extension", f"use one of {', '.join(KINDS)}")
+        raise bad_body(f"module {path!r} has no known extension", f"use one of {', '.join(KIND_OF_ENDING)}")
     return found
 
 

@@ -21,8 +21,8 @@ from python_multipart.multipart import parse_options_header
 
 from atoll.api.refusals import Refused, bad_body
 from atoll.control.checks.body import MAX_MODULES, parse_body
-from atoll.control.checks.code import KINDS, Unpacked, checked_source, too_many_modules, unpacked
-from atoll.workers import Module, ModuleKind
+from atoll.control.checks.code import Unpacked, checked_source, too_many_modules, unpacked
+from atoll.workers import KIND_OF_ENDING, Module, ModuleKind
 
 METADATA = "metadata"
 SOURCE_MAP = "application/source-map"
@@ -122,7 +122,7 @@ def _no_form(reason: str) -> Refused:
 def _kind_of(part: Part) -> str:
     """The kind of module that a part declares; empty if the extension tells it."""
     extension = "." + part.name.rsplit(".", 1)[-1].lower()
-    if part.media == "application/octet-stream" and extension in KINDS:
+    if part.media == "application/octet-stream" and extension in KIND_OF_ENDING:
         return ""  # curl's content type for unknown files
     kind = KIND_OF_TYPE.get(part.media)
     return kind.value if kind is not None else ""

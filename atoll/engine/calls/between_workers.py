@@ -12,29 +12,21 @@ import re
 from collections import deque
 from collections.abc import Callable
 from io import BytesIO
-from typing import Any, Protocol
+from typing import Any
 
 from atoll.bindings.scope import check_hops
-from atoll.bindings.services import InnerRequest, InnerResponse, ObjectTarget
-from atoll.engine.calls.call import Call, CallListener
+from atoll.bindings.services import InnerRequest, InnerResponse
+from atoll.engine.calls.call import Call, HandedSocket, SocketCall
 from atoll.engine.calls.events import Calls, read_thrown
+from atoll.engine.calls.inside_caller import adopted_by, maker_of, offer_route
+from atoll.engine.calls.object_door import ObjectDoor
 from atoll.errors import CalleeFailed, Failure
 from atoll.holdings import SMALL_WINDOW, Holdings
 from atoll.wire.generated import CHUNK, INLINE_BODY, MAX_PAYLOAD, WINDOW, ErrorCode
-from atoll.workers import Version
 
 READ_BYTES = 2 * CHUNK  # the most that one read gives of several chunks
 UNREAD = Failure(ErrorCode.QUOTA_EXCEEDED, "too many bytes of responses wait to be read: read them, or cancel them")
 CLOSED = Failure(ErrorCode.CANCELED, "the call was closed before its end")
-
-
-class ObjectDoor(Protocol):
-    """Calls Durable Objects (objects/runtime.py)."""
-
-    def call(
-        self, target: ObjectTarget, version: Version, head: bytes, body: bytes, ended: bool,
-        caller: CallListener, event: int, hops: int,
-    ) -> Call: ...  # fmt: skip
 
 
 class WorkerCalls:
@@ -47,7 +39,7 @@ class WorkerCalls:
 
     def start(self, request: InnerRequest) -> WorkerCall:
         """Call a worker."""
-        call = WorkerCall(self._holdings, tenant_of(request))
+        call = WorkerCall(self._holdings, request.reader)
         body = request.body
         if not request.ended or len(body) > INLINE_BODY:
             self._begin(request._replace(body=b"", ended=False), call)
@@ -58,42 +50,37 @@ class WorkerCalls:
 
     def method(self, request: InnerRequest) -> WorkerMethodCall:
         """Call a method of a worker."""
-        call = WorkerMethodCall(self._holdings, tenant_of(request))
+        call = WorkerMethodCall(self._holdings, request.reader)
         self._begin(request, call)
         return call
 
     def _begin(self, request: InnerRequest, caller: WorkerCall) -> None:
-        version, head, body, ended, hops, event, within, target, session, way = request
+        version, head, body, ended, hops, event, within, target, session, _ = request
         check_hops(hops)
         assert self.calls is not None, "the pool is not there yet"
-        made = within.origin if way is not None and within is not None else None
-        if within is not None and isinstance(within.adopted, Call):  # the engine has begun it
-            caller.call = call = within.adopted
-            within.adopted, call.caller = None, caller
+        made, call = maker_of(request), adopted_by(within)
+        if call is not None:
+            call.caller = caller
         elif target is None:
-            near = made.isolate if isinstance(made, Call) else None
-            caller.call = call = self.calls.call(version, head, body, ended, caller, event, hops + 1, near)
+            near = made.isolate if made is not None else None
+            call = self.calls.call(version, head, body, ended, caller, event, hops + 1, near)
         else:
             assert self.objects is not None, "the runtime of objects is not there yet"
-            caller.call = call = self.objects.call(target, version, head, body, ended, caller, event, hops + 1)
+            call = self.objects.call(target, version, head, body, ended, caller, event, hops + 1)
+        caller.call = caller._far = call
         call.within = within
         call.session = session
-        port = made.port if isinstance(made, Call) and not version.assets else None  # files have calls without a port
-        if port is not None and way is not None and call.port is port:
-            port.offer(made, way, call)  # type: ignore[arg-type]  # a call, as its port is one
-
-
-def tenant_of(request: InnerRequest) -> str:
-    """The tenant that reads the response."""
-    return (request.within.version if request.within is not None else request.version).tenant
+        if made is not None:
+            offer_route(made, request, call)
 
 
 class WorkerCall:
     """One call between workers: the Caller of the pool on one side, the InnerCall of a binding on the other."""
 
     __slots__ = (
-        "_at", "_chunks", "_credit", "_ended", "_failure", "_held", "_holdings", "_is_left", "_is_refused", "_listener",
-        "_response", "_stopped", "_tenant", "_uncounted", "_waiter", "_waiting", "_writer", "call", "is_closed",
+        "_at", "_chunks", "_credit", "_ended", "_failure", "_far", "_held", "_holdings", "_is_left", "_is_refused",
+        "_listener", "_response", "_socket", "_stopped", "_tenant", "_uncounted", "_waiter", "_waiting", "_writer",
+        "call", "is_closed",
     )  # fmt: skip
 
     def __init__(self, holdings: Holdings, tenant: str) -> None:
@@ -101,6 +88,8 @@ class WorkerCall:
         self._tenant = tenant
         self._held = 0  # unread bytes of the response, counted to the tenant
         self.call: Call | None = None
+        self._far: SocketCall | None = None  # the other side: the call, or the socket that it became
+        self._socket: HandedSocket | None = None  # what the call became, if it outlives it
         self.is_closed = False
         self._is_left = False  # the response is no longer read, but the call may finish
 
@@ -170,8 +159,8 @@ class WorkerCall:
         self._hold(-size)
         uncounted = min(size, self._uncounted)
         self._uncounted -= uncounted
-        if size > uncounted and self.call is not None:
-            self.call.grant(size - uncounted)
+        if size > uncounted and (far := self._far) is not None:
+            far.grant(size - uncounted)
         return taken[0] if len(taken) == 1 else b"".join(taken)
 
     @property
@@ -196,8 +185,22 @@ class WorkerCall:
 
     def hear(self, messages: int) -> None:
         """Count the WebSocket messages in the next write."""
-        if self.call is not None:
-            self.call.hear(messages)
+        if (far := self._far) is not None:
+            far.hear(messages)
+
+    @property
+    def is_held(self) -> bool:
+        return self._socket is not None and not self.is_closed
+
+    def release(self) -> object | None:
+        """The socket that the call became, to be passed on. What was not read of it comes again there."""
+        socket, unread = self._socket, b"".join(self._chunks)
+        if socket is not None and not self.is_closed:
+            self._ended = self._stopped = True
+            self.close()
+            socket.release(unread)
+            return socket
+        return None
 
     def leave(self, last: bytes, seconds: float) -> None:
         """Send the end of the request body and drop the response. The call is closed after `seconds` at the latest."""
@@ -217,8 +220,8 @@ class WorkerCall:
         self._waiting.clear()
         self._at = 0
         self._drop()
-        if not self._ended and self.call is not None:
-            self.call.cancel()
+        if not self._ended and (far := self._far) is not None:
+            far.cancel()
         self._wake()
         self._tell()
 
@@ -239,19 +242,21 @@ class WorkerCall:
         if change < 0 or self._held <= SMALL_WINDOW or not self._holdings.is_full(self._tenant):
             return True
         self._drop()
-        if not self._ended and self.call is not None:
-            self.call.cancel()
+        if not self._ended and (far := self._far) is not None:
+            far.cancel()
         self.on_failure(UNREAD)
         return False
 
     def _send(self) -> None:
         """Send as much as the credit allows, in chunks, so that a large body is not copied as a whole."""
-        assert self.call is not None
+        far = self._far
+        assert far is not None
         while self._waiting:
             chunk, ended = self._waiting[0]
             left = len(chunk) - self._at
             size = min(CHUNK, left)
-            if size > self._credit:
+            size = min(size, self._credit) if self._socket is not None else size
+            if size > self._credit or (left and not size):
                 break
             piece = chunk if size == len(chunk) else chunk[self._at : self._at + size]
             self._at += size
@@ -259,7 +264,7 @@ class WorkerCall:
                 self._waiting.popleft()
                 self._at = 0
             self._credit -= size
-            self.call.send_body(piece, ended and size == left)
+            far.send_body(piece, ended and size == left)
 
     def _wake(self) -> None:
         for waiter in (self._waiter, self._writer):
@@ -277,15 +282,17 @@ class WorkerCall:
             if not self._hold(len(body)):
                 return
         self._response = InnerResponse(status, head)
-        if ended:
+        handed = self.call.handed if self.call is not None and status == 101 else None
+        if handed is not None:
+            self._far, self._socket, self._credit = handed, handed, handed.window
+            handed.adopt(self)
+        elif ended:
             self._end()
         self._wake()
         self._tell()
 
     def on_body(self, chunk: bytes, ended: bool) -> None:
-        if self.is_closed:
-            return
-        if self._failure is not None:
+        if self.is_closed or self._failure is not None:
             return
         if chunk:
             self._chunks.append(chunk)

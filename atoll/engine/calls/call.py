@@ -76,6 +76,35 @@ class OutputHolder(Protocol):
 
     is_gated: bool  # what its calls send has to wait until its commits are durable
 
+    @property
+    def key(self) -> object: ...  # of its storage
+
+
+class SocketCall(Protocol):
+    """What the client's end of a WebSocket uses of the call that the socket is."""
+
+    def send_body(self, chunk: bytes, ended: bool) -> None: ...
+
+    def hear(self, messages: int) -> None: ...
+
+    def grant(self, amount: int) -> None: ...
+
+    def cancel(self) -> None: ...
+
+
+class HandedSocket(SocketCall, Protocol):
+    """A WebSocket that outlives its call (objects/held_socket.py): it takes the place of the call with the response."""
+
+    is_manual: bool  # the worker answers a close of the client
+    via: Call | None  # the call whose response it is, until its client has it
+
+    @property
+    def window(self) -> int: ...  # the credit that its client begins with
+
+    def adopt(self, caller: CallListener) -> None: ...  # this is the client's end from now on
+
+    def release(self, unread: bytes) -> None: ...  # a worker passes it on
+
 
 class DirectSender(Protocol):
     """Sends the response body in place of the engine (direct_body.py)."""
@@ -127,11 +156,11 @@ class Call:
         "event",
         "failure",
         "forced",
+        "handed",
         "has_sent_all",
         "head",
         "hops",
         "id",
-        "inside",
         "is_socket",
         "isolate",
         "logs",
@@ -182,7 +211,6 @@ class Call:
         self.within: CallScope | None = None  # the scope of the call that made this one, if another worker did
         self.session: object = None  # the RPC session of a method call (bindings/rpc)
         self.moves = 0
-        self.inside: object = None  # the InsideCaller, if the engine began it for another of its isolates
         self.object: OutputHolder | None = None  # the object that it goes to: it may run only where that lives
 
         # Where it runs
@@ -206,6 +234,7 @@ class Call:
         self.allowed = WINDOW  # response body bytes the engine may still send
         self.ungranted = 0  # response body bytes that the client consumed, not yet credited to the engine
         self.direct: DirectSender | None = None
+        self.handed: HandedSocket | None = None  # what its caller gets in its place with a response of status 101
 
         # For the record
         self.status = 0

@@ -23,7 +23,7 @@ from atoll.engine.calls.call import (
     Call,
     CallPort,
 )
-from atoll.engine.calls.inside_caller import answered_inside, never_began
+from atoll.engine.calls.inside_caller import InsideCaller, answered_inside, never_began
 from atoll.engine.calls.isolate_state import IsolateState
 from atoll.engine.calls.waiting_bodies import WaitingBodies
 from atoll.engine.link.ledger import Ledger
@@ -41,7 +41,7 @@ from atoll.wire.codec import (
     read_failure,
     read_response,
 )
-from atoll.wire.generated import ErrorCode, Event, Flag, Outcome
+from atoll.wire.generated import INNER_CALLS, ErrorCode, Event, Flag, Outcome
 from atoll.workers import Isolation
 
 NEVER: Final = float("inf")
@@ -79,6 +79,7 @@ class CallTable(CallPort):
         self._skim = skim
         self._clock = clock
         self.calls: dict[int, Call] = {}
+        self.inside: dict[int, InsideCaller] = {}  # the callers of those that the engine began
         self._free: list[int] = []  # ids that may be used again
         self._last_id = 0
         self._bodies = WaitingBodies(holdings)
@@ -201,7 +202,7 @@ class CallTable(CallPort):
         status, call.memory_mb, cpu_us, head, body = read_response(data, start, end)
         state = call.state
         if flags & _INNER:
-            answered_inside(call, status, flags & _END != 0 and not head and not body)
+            answered_inside(call, self.inside.get(number), status, flags & _END != 0 and not head and not body)
         if state == CANCELLED:
             if flags & _DONE:
                 self._over(call, Outcome.OK, cpu_us)
@@ -259,7 +260,7 @@ class CallTable(CallPort):
         call = self._find("DONE", worker, number)
         cpu_us, outcome = read_done(data, start)
         if flags & _FAIL:
-            never_began(call)
+            never_began(call, self.inside.get(number))
             self._forget(call)
             call.state = OVER
             return
@@ -345,8 +346,8 @@ class CallTable(CallPort):
         number = call.id
         del self.calls[number]
         isolate: IsolateState = call.isolate  # type: ignore[assignment]  # a call in the table has one
-        if call.inside is not None:
-            call.inside = None  # it refers to the call
+        if number >= INNER_CALLS:
+            del self.inside[number]
             isolate.inner -= 1
         else:
             self._free.append(number)

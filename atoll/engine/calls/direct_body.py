@@ -15,7 +15,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol, cast
 
-from atoll.engine.calls.call import CANCELLED, ENDED, RESPONDED, SENT, Call
+from atoll.engine.calls.call import CANCELLED, ENDED, RESPONDED, SENT, Call, HandedSocket
 from atoll.errors import NetworkError
 from atoll.wire.generated import WINDOW
 
@@ -60,6 +60,15 @@ class DirectBody:
             return False
         self._credit -= len(chunk)
         call.caller.on_body(chunk, False)
+        return True
+
+    def hand_over(self, socket: object) -> bool:
+        """The response of the call is this WebSocket, which outlives it. False if the call is over."""
+        handed = cast(HandedSocket, socket)
+        if self._call.state != SENT or self._call.handed is not None:
+            handed.cancel()
+            return False
+        self._call.handed, handed.via = handed, self._call
         return True
 
     def takes_file(self, size: int) -> bool:

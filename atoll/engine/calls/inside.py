@@ -181,7 +181,7 @@ class InsideCalls:
             raise EngineError(f"more than {route.most} calls inside the engine for worker {worker}")
         call = self._call(made, scope, callee, parts, now)
         caller = InsideCaller(self, scope, op, parts, call)
-        call.caller = call.inside = caller
+        call.caller = self._calls.inside[number] = caller
         self._adopt(call, callee, number, now + wall_seconds(call))
         scope.inside.add(caller)
         if scope.hops % QUIET >= MAX_HOPS:  # the engine knows only its own part of the chain

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final, Protocol
 
 from atoll.bindings.scope import CallScope
+from atoll.bindings.services import InnerRequest
 from atoll.broker import Op
 from atoll.engine.calls.call import CANCELLED, NOBODY, SENT, Call
 from atoll.errors import EngineError, Failure
@@ -96,10 +97,10 @@ def take_over_all(scope: CallScope) -> None:
             caller.take_over()
 
 
-def answered_inside(call: Call, status: int, is_empty: bool) -> None:
+def answered_inside(call: Call, first: InsideCaller | None, status: int, is_empty: bool) -> None:
     """RESPONSE says that the engine gave the response to the caller."""
-    caller, first = call.caller, call.inside
-    if not isinstance(first, InsideCaller) or not is_empty:
+    caller = call.caller
+    if first is None or not is_empty:
         raise EngineError(f"RESPONSE for call {call.id}, which is not inside the engine")
     call.caller = NOBODY
     if caller is first:
@@ -109,10 +110,9 @@ def answered_inside(call: Call, status: int, is_empty: bool) -> None:
         caller.on_response(status, b"", b"", True)
 
 
-def never_began(call: Call) -> None:
+def never_began(call: Call, first: InsideCaller | None) -> None:
     """DONE says that a call came too late: its isolate is unloaded. The caller makes it again, over Python."""
-    first = call.inside
-    if not isinstance(first, InsideCaller) or call.state not in (SENT, CANCELLED):
+    if first is None or call.state not in (SENT, CANCELLED):
         raise EngineError(f"DONE for call {call.id}, which began")
     caller, call.caller = call.caller, NOBODY
     if caller is first:
@@ -120,3 +120,23 @@ def never_began(call: Call) -> None:
     else:  # an op has taken it over: it ends, without its reply
         first.drop_reply()
         caller.on_failure(LOST)
+
+
+def maker_of(request: InnerRequest) -> Call | None:
+    """The call that makes a request which later may go without Python."""
+    made = request.within.origin if request.way is not None and request.within is not None else None
+    return made if isinstance(made, Call) else None
+
+
+def adopted_by(scope: CallScope | None) -> Call | None:
+    """The call that the engine has begun for the op under way."""
+    if scope is None or not isinstance(scope.adopted, Call):
+        return None
+    call, scope.adopted = scope.adopted, None
+    return call
+
+
+def offer_route(made: Call, request: InnerRequest, call: Call) -> None:
+    """`made` has made `call`: if both are in one engine, later calls may stay there."""
+    if request.version.assets is None and call.port is not None and call.port is made.port and request.way is not None:
+        call.port.offer(made, request.way, call)

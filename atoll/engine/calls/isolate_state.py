@@ -41,6 +41,8 @@ class Residents(Protocol):
 
     def on_reset(self, slot: int, failure: Failure) -> None: ...
 
+    def on_socket(self, slot: int, data: bytes, start: int, end: int) -> None: ...
+
     def on_gone(self) -> None: ...  # the isolate is unloaded or about to be: nothing more is taken from it
 
 

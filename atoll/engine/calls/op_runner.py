@@ -19,7 +19,7 @@ from atoll.errors import EngineError
 from atoll.tallies import OpSpan
 from atoll.tracing import trace_of
 from atoll.wire.codec import encode_reply, encode_reply_head
-from atoll.wire.generated import OPS_PER_CALL, ErrorCode, Flag
+from atoll.wire.generated import INNER_CALLS, OPS_PER_CALL, ErrorCode, Flag
 
 log = logging.getLogger("atoll.engine")
 
@@ -55,7 +55,7 @@ class OpRunner:
             self._reply(worker, number, CALL_OVER)
             return
         scope = self.scope_of(call)
-        if op.continues and (scope.inside or call.inside is not None):
+        if op.continues and (scope.inside or call.id >= INNER_CALLS):
             self._take_over(call, scope)
         pending, line = scope.pending, scope.line
         if number in pending or number in line:
@@ -89,6 +89,7 @@ class OpRunner:
             call.scope = CallScope(call.version, max(call.hops, hops), DirectBody(call), DirectUpload(call))
             call.scope.origin = call
             call.scope.caller = call.within
+            call.scope.object_key = call.object.key if call.object is not None else None
             call.scope.session = call.session
             call.scope.others = others or (call.within.others if call.within is not None else "")
             call.scope.messages = call.messages

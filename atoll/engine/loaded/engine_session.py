@@ -272,6 +272,7 @@ class EngineSession:
             Frame.STUCK: self._on_stuck,
             Frame.COMMIT: self._on_commit,
             Frame.RESET: self._on_reset,
+            Frame.SOCKET: self._on_socket,
             Frame.LOG: self._on_log,
             Frame.OP: self._on_op,
             Frame.INNER: self._on_inner,
@@ -361,6 +362,13 @@ class EngineSession:
             isolate.residents.on_reset(slot, failure)
         elif not isolate.had_residents:
             raise EngineError(f"RESET for slot {slot} of worker {worker}, which has no objects")
+
+    def _on_socket(self, flags: int, worker: int, slot: int, data: bytes, start: int, end: int) -> None:
+        isolate = self._find("SOCKET", worker)
+        if isolate.residents is not None:
+            isolate.residents.on_socket(slot, data, start, end)
+        elif not isolate.had_residents:
+            raise EngineError(f"SOCKET for slot {slot} of worker {worker}, which has no objects")
 
     def _on_log(self, flags: int, worker: int, number: int, data: bytes, start: int, end: int) -> None:
         isolate = self._find("LOG", worker)

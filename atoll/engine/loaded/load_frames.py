@@ -32,6 +32,7 @@ CodeCache: TypeAlias = "tuple[bytes, ...]"
 LoadCodeCache: TypeAlias = Callable[[Version, str], "CodeCache | None"]
 # What the JavaScript half of a binding gets besides its name (Binding.facts).
 GrantFacts: TypeAlias = Callable[[Version, Grant], "Mapping[str, Any] | None"]
+OWN = Grant("", "")  # its facts are what all workers know without a binding (Binding.own_facts)
 SaveCodeCache: TypeAlias = Callable[[Version, str, "CodeCache"], None]
 
 
@@ -81,13 +82,17 @@ def load_meta(version: Version, cache: CodeCache, pool: PoolLimits, facts: Grant
     if not pool.live_clocks:
         switches = structs.replace(switches, allow_live_clock=False)
     grants = [grant for grant in version.grants.values() if grant.name not in values]
+    shown = [_shown_grant(grant, facts(version, grant)) for grant in grants]
+    own = facts(version, OWN)
+    if own is not None:
+        shown.append(_shown_grant(OWN, own))
     return {
         "name": version.worker_name,
         "main": version.main,
         "format": version.format.value,
         "modules": [{"path": m.path, "kind": m.kind.value, "size": len(m.source)} for m in version.modules],
         "env": {**version.env, **version.secrets, **values},
-        "grants": [_shown_grant(grant, facts(version, grant)) for grant in grants],
+        "grants": shown,
         "limits": {
             "cpu_ms": limits.cpu_ms,
             "event_cpu_ms": pool.event_cpu_ms,

@@ -10,6 +10,9 @@ from atoll.wire.generated import ErrorCode
 LOST_TEXT: Final = "Network connection lost."
 UPDATED_TEXT: Final = "Durable Object reset because its code was updated."
 OVERLOADED_TEXT: Final = "Durable Object is overloaded. Too many requests queued."
+TOO_MUCH_TEXT: Final = "Durable Object is overloaded. Too much data queued."
+QUEUED_TEXT: Final = "Durable Object is overloaded. Requests queued for too long."
+STORAGE_SLOW_TEXT: Final = "Durable Object storage operation exceeded timeout which caused object to be reset."
 TOO_LONG_TEXT: Final = (
     "A call to blockConcurrencyWhile() in a Durable Object waited for too long. The call was canceled and the Durable "
     "Object was reset."
@@ -29,6 +32,12 @@ _OVERLOAD: Final = frozenset({ErrorCode.OVERLOADED, ErrorCode.QUOTA_EXCEEDED, Er
 LOST: Final = ObjectFailure(ErrorCode.ENGINE_DIED, LOST_TEXT, is_retryable=True)
 UPDATED: Final = ObjectFailure(ErrorCode.OBJECT_RESET, UPDATED_TEXT, is_reset=True)
 OVERLOADED: Final = ObjectFailure(ErrorCode.OVERLOADED, OVERLOADED_TEXT, is_overloaded=True)
+RESTORED: Final = ObjectFailure(
+    ErrorCode.OBJECT_RESET, "Durable Object was reset because it was restored to another point in time.", is_reset=True
+)
+TOO_MUCH: Final = ObjectFailure(ErrorCode.OVERLOADED, TOO_MUCH_TEXT, is_overloaded=True)
+QUEUED: Final = ObjectFailure(ErrorCode.OVERLOADED, QUEUED_TEXT, is_overloaded=True)
+STORAGE_SLOW: Final = ObjectFailure(ErrorCode.STORAGE, STORAGE_SLOW_TEXT, is_reset=True, is_overloaded=True)
 DELETED: Final = ObjectFailure(ErrorCode.OBJECT_RESET, "Durable Object was deleted by its owner.", is_reset=True)
 
 

@@ -10,6 +10,7 @@ of a write that could still be lost. If the write is lost, the frames are droppe
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Callable
 from typing import Final
@@ -43,12 +44,16 @@ class LiveObject:
         # Where it lives
         self.isolate: Isolate | None = None
         self.slot = 0
+        self.has_table = False  # its engine was told which hibernatable WebSockets it has
 
         # Its calls
         self.waiting: dict[Call, tuple[ObjectTarget, bytes]] = {}  # not sent yet, in order, with their heads
+        self.waiting_bytes = 0  # of their bodies, about: those that were given up count until all are sent
         self.calls: set[Call] = set()  # sent; those that are over are removed at the next look
+        self.timers: Call | None = None  # the call that its timers run in
         self.idle_since = now
         self.leaving_since = 0.0
+        self.failure: ObjectFailure | None = None  # why it ended; None if it was evicted
 
         # Its commits
         self.sequence = 0  # of the last one
@@ -56,6 +61,7 @@ class LiveObject:
         self.merged = 0
         self.pages = 0
         self.is_gated = False
+        self.gated_at = 0.0
         self._held: deque[tuple[int, Callable[[], None]]] = deque()  # with the commit that each waits for
         self._held_bytes = 0
 
@@ -65,11 +71,17 @@ class LiveObject:
         self.calls.difference_update(over)
         return len(self.calls) + len(self.waiting)
 
+    @property
+    def is_reachable(self) -> bool:
+        """Whether a call that is sent now arrives. If the engine has just ended, it waits for the next copy."""
+        return self.state == LIVE and self.isolate is not None and not self.isolate.session.link.broken
+
     # --- the output gate ---
 
     def on_commit(self, sequence: int) -> None:
         self.sequence = sequence
-        self.is_gated = True
+        if not self.is_gated:
+            self.is_gated, self.gated_at = True, time.monotonic()
 
     def on_durable(self, sequence: int) -> None:
         """Commits up to this one are on disk: let go what waited for them."""
@@ -80,6 +92,7 @@ class LiveObject:
         if not self._held:
             self._held_bytes = 0
         self.is_gated = self.durable < self.sequence
+        self.gated_at = time.monotonic() if self.is_gated else 0.0
 
     def hold(self, handler: Handler, flags: int, worker: int, number: int, payload: bytes) -> None:
         """Handle a frame once the last commit is durable."""

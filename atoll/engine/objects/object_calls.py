@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
-from typing import Protocol
+from dataclasses import replace
+from typing import Final, Protocol
 
 import msgspec
 
 from atoll.bindings.services import ObjectTarget
-from atoll.engine.calls.call import Call, CallListener
+from atoll.engine.calls.call import NOBODY, OVER, Call, CallListener
 from atoll.engine.calls.isolate_state import IsolateState
 from atoll.engine.objects.failures import told
 from atoll.engine.objects.live_object import LiveObject
 from atoll.engine.pool import Pool
 from atoll.errors import Failure, ObjectFailure
 from atoll.wire.generated import ErrorCode, Event
+from atoll.workers import Version
+
+TIMERS: Final = 7  # what a SOCKET frame is about, besides WebSockets
 
 
 class CallHome(Protocol):
@@ -26,10 +30,24 @@ class CallHome(Protocol):
 
     def on_cpu_used_up(self, live: LiveObject, failure: ObjectFailure) -> None: ...
 
+    def call(
+        self,
+        target: ObjectTarget,
+        version: Version,
+        head: bytes,
+        body: bytes,
+        ended: bool,
+        caller: CallListener,
+        event: int,
+        hops: int,
+    ) -> Call: ...
+
 
 def addressed(head: bytes, event: int, target: ObjectTarget, live: LiveObject) -> bytes:
     """The head of a call with the address of its object: JSON on the second line."""
     address = {"entrypoint": target.class_name, "slot": live.slot, "id": target.id, "sql": target.is_sql}
+    if live.has_table:
+        address["held"] = True
     if live.name is not None:
         address["name"] = live.name
     if target.path:
@@ -39,6 +57,15 @@ def addressed(head: bytes, event: int, target: ObjectTarget, live: LiveObject) -
     first, _, rest = head.partition(b"\n")
     text = _ascii(address | (msgspec.json.decode(rest) if Event.FETCH < event < Event.RPC else {}))
     return b"".join((first, b"\n", text, b"\n", rest) if event == Event.ENTRYPOINT else (first, b"\n", text))
+
+
+def keep_timers(home: CallHome, live: LiveObject) -> None:
+    """Calls of an object have left timers: give it a call for them, which stays open as long as there are any."""
+    if live.timers is not None and live.timers.state != OVER:
+        return
+    head = f"objectlife TIMERS {live.target.class_name}\n{{}}".encode()
+    target = live.target._replace(path=())
+    live.timers = home.call(target, live.version, head, b"", True, NOBODY, int(Event.BACKGROUND), 0)
 
 
 def _ascii(value: object) -> bytes:
@@ -83,7 +110,7 @@ class ObjectCaller:
         self._on_failure = caller.on_failure
 
     def on_failure(self, failure: Failure) -> None:
-        known = told(failure)
+        known = replace(told(failure), object_id=self.live.key.id)
         self._on_failure(known)
         if failure.code == ErrorCode.CPU and not isinstance(failure, ObjectFailure):
             self._runtime.on_cpu_used_up(self.live, known)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import socket
 from collections.abc import Callable
+from typing import TypeAlias
 
 from atoll.engine.loaded.engine_session import Isolate
 from atoll.engine.objects.failures import LOST, reset_failure
@@ -16,18 +17,28 @@ from atoll.engine.objects.live_object import CLOSED, LIVE, LiveObject
 from atoll.errors import EngineError, Failure, ObjectFailure
 from atoll.objects.store import Commit, InvalidCommit, ObjectStorage, Opened
 from atoll.wire.generated import ErrorCode
-from atoll.wire.objects import ADDRESS, encode_close, encode_open, encode_stored, read_commit
+from atoll.wire.objects import ADDRESS, encode_close, encode_open, encode_stored, read_commit, read_socket
 
 log = logging.getLogger("atoll.objects")
+
+# Takes a SOCKET frame: the object, its isolate, what it is about, the number of the socket, the rest.
+SocketHandler: TypeAlias = Callable[[LiveObject, Isolate, int, int, bytes], None]
 
 STORAGE_TEXT = "Durable Object was reset because what it wrote could not be stored."
 
 
 class IsolateResidents:
-    def __init__(self, isolate: Isolate, store: ObjectStorage, on_closed: Callable[[LiveObject], None]) -> None:
+    def __init__(
+        self,
+        isolate: Isolate,
+        store: ObjectStorage,
+        on_closed: Callable[[LiveObject], None],
+        on_socket: SocketHandler,
+    ) -> None:
         self._isolate = isolate
         self._store = store
         self._on_closed = on_closed
+        self._on_socket = on_socket
         self._slots: dict[int, LiveObject] = {}
         self._last = 0  # slots are never used again
 
@@ -62,6 +73,7 @@ class IsolateResidents:
 
     def reset(self, live: LiveObject, failure: ObjectFailure) -> None:
         """Close the object and fail its calls. What it sent and is not durable is dropped."""
+        live.failure = failure
         self.close(live)
         try:
             live.fail_all(failure)
@@ -71,6 +83,7 @@ class IsolateResidents:
     def on_gone(self) -> None:
         slots, self._slots = self._slots, {}
         for live in slots.values():
+            live.failure = live.failure or LOST
             self._left(live)
             if self._isolate.session.link.broken:
                 live.drop_held()
@@ -89,8 +102,9 @@ class IsolateResidents:
         live = self._find("RESET", slot)
         if live is not None:
             del self._slots[slot]
+            live.failure = reset_failure(failure)
             self._left(live)
-            live.fail_all(reset_failure(failure))
+            live.fail_all(live.failure)
 
     def on_commit(self, slot: int, data: bytes, start: int, end: int) -> None:
         parts = read_commit(data, start, end)
@@ -106,6 +120,20 @@ class IsolateResidents:
             self._store.commit(live.key, commit, lambda error: self._on_stored(live, parts.sequence, error))
         except InvalidCommit as error:
             raise EngineError(f"COMMIT of slot {slot}: {error}") from None
+
+    def on_socket(self, slot: int, data: bytes, start: int, end: int) -> None:
+        what, number, payload = read_socket(data, start, end)
+        live = self._find("SOCKET", slot)
+        if live is None:
+            return
+        if live.is_gated:
+            live.hold_step(lambda: self._socket(live, what, number, payload), len(payload))
+        else:
+            self._socket(live, what, number, payload)
+
+    def _socket(self, live: LiveObject, what: int, number: int, payload: bytes) -> None:
+        if live.state != CLOSED:
+            self._on_socket(live, self._isolate, what, number, payload)
 
     def _on_stored(self, live: LiveObject, sequence: int, error: Exception | None) -> None:
         if live.state == CLOSED:

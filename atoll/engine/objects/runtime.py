@@ -14,21 +14,21 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection
 from typing import Final
 
 from atoll.bindings.services import ObjectTarget
 from atoll.engine.calls.call import Call, CallListener
-from atoll.engine.calls.call_queue import QUEUE_SECONDS
 from atoll.engine.loaded.engine_session import EngineSession, Isolate
-from atoll.engine.loaded.load_frames import LoadReport
-from atoll.engine.objects import output_gate
-from atoll.engine.objects.failures import DELETED, LOST, OVERLOADED, UPDATED, told
+from atoll.engine.objects import failures, output_gate
+from atoll.engine.objects.hibernation import Hibernation
 from atoll.engine.objects.live_object import CLOSED, LEAVING, LIVE, OPENING, LiveObject
-from atoll.engine.objects.object_calls import ObjectCaller, ObjectCalls, addressed
+from atoll.engine.objects.object_calls import TIMERS, ObjectCaller, ObjectCalls, addressed, keep_timers
+from atoll.engine.objects.placing import isolate_for
 from atoll.engine.objects.residents import IsolateResidents, residents_of
 from atoll.engine.pool import Pool
 from atoll.errors import EngineError, Failure, LoadFailed, ObjectFailure, StorageFailed
+from atoll.holdings import Holdings
 from atoll.objects.store import ObjectKey, ObjectStorage, Opened
 from atoll.wire.generated import PAGE, ErrorCode
 from atoll.workers import Version
@@ -41,6 +41,12 @@ MAX_CALLS: Final = 1_000  # of one object, waiting or under way
 SWEEP_SECONDS: Final = 0.1
 RETRY_SECONDS: Final = 0.005  # the engine has many files to read
 MOST_BYTES: Final = 10 << 30  # of one object
+MOST_WAITING: Final = 64 << 20  # bytes of calls that wait for one object
+STORAGE_SECONDS = 30.0  # for a commit to become durable
+# Calls that have not reached their object are sent again; those that may have, never are.
+ATTEMPTS: Final = 5
+ATTEMPT_SECONDS: Final = 10.0
+FIRST_PAUSE = 0.1
 UNTRUSTED = ObjectFailure(ErrorCode.STORAGE, "Durable Object storage cannot be read.")
 
 
@@ -49,13 +55,14 @@ class ObjectRuntime:
 
     store: ObjectStorage  # set by `start`
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic, holdings: Holdings | None = None) -> None:
         self.pool: Pool | None = None
         self.resolve: Callable[[ObjectKey], tuple[ObjectTarget, Version] | None] = lambda key: None
         self.refuses_new: Callable[[str], str] = lambda namespace: ""
         self.stop_alarms: Callable[[], None] = lambda: None
         self._clock = clock
         self._live: dict[ObjectKey, LiveObject] = {}
+        self.hibernation = Hibernation(self, holdings or Holdings())
         self._gated: set[EngineSession] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._sweeper: asyncio.Task[None] | None = None
@@ -63,6 +70,7 @@ class ObjectRuntime:
         self.opened = 0
         self.resets = 0
         self.evicted = 0
+        self.retried = 0
 
     def start(self, store: ObjectStorage) -> None:
         """Before the first call."""
@@ -70,7 +78,8 @@ class ObjectRuntime:
         store.on_merged = self._on_merged
 
     def counts(self) -> dict[str, int]:
-        return {"opened": self.opened, "reset": self.resets, "evicted": self.evicted}
+        counts = {"opened": self.opened, "reset": self.resets, "evicted": self.evicted, "retried": self.retried}
+        return {**counts, "socket_event": self.hibernation.events}
 
     # --- calls ---
 
@@ -93,7 +102,7 @@ class ObjectRuntime:
         key = ObjectKey(target.namespace, target.id)
         live = self._live.get(key)
         if live is not None and live.version is not version and live.state != OPENING:
-            self._reset(live, UPDATED)
+            self._reset(live, failures.UPDATED)
             live = None
         if live is None:
             live = self._live[key] = LiveObject(target, version, self._clock())
@@ -104,11 +113,14 @@ class ObjectRuntime:
         live.name = live.name or target.name
         call.head = addressed(head, event, target, live)
         if live.look() >= MAX_CALLS or key in self._barred:
-            self.pool.refuse(call, OVERLOADED if key not in self._barred else DELETED)
-        elif live.state == LIVE and not live.waiting:
+            self.pool.refuse(call, failures.OVERLOADED if key not in self._barred else failures.DELETED)
+        elif live.is_reachable and not live.waiting:
             self._send(live, call)
+        elif live.waiting_bytes + len(body) > MOST_WAITING:
+            self.pool.refuse(call, failures.TOO_MUCH)
         else:
             live.waiting[call] = (target, head)
+            live.waiting_bytes += len(body)
         return call
 
     def _send(self, live: LiveObject, call: Call) -> None:
@@ -132,22 +144,38 @@ class ObjectRuntime:
         task.add_done_callback(self._tasks.discard)
 
     async def _open(self, live: LiveObject) -> None:
-        """Open an object and send the calls that wait for it."""
+        """Open an object and send the calls that wait for it. They have reached nothing yet: it may be repeated."""
+        until, pause = self._clock() + ATTEMPT_SECONDS, FIRST_PAUSE
+        for attempt in range(1, ATTEMPTS + 1):
+            failure = await self._try_to_open(live)
+            if failure is None:
+                return
+            may_help = failures.told(failure).is_retryable and failure.code != ErrorCode.SHUTTING_DOWN
+            if attempt == ATTEMPTS or self._clock() + pause > until or not may_help or not live.look():
+                self._give_up(live, failure)
+                return
+            self.retried += 1
+            await asyncio.sleep(pause)
+            pause *= 2
+
+    async def _try_to_open(self, live: LiveObject) -> Failure | None:
         try:
             opened = await self.store.open(live.key)
         except StorageFailed as error:
             log.error("an object of %s cannot be opened: %s", live.version.worker_name, error)
-            self._give_up(live, UNTRUSTED)
-            return
+            return UNTRUSTED
         try:
             await self._place(live, opened)
         except LoadFailed as error:
-            self._forget_unopened(live, error.failure)
+            self.store.close(live.key)
+            return error.failure
         except BaseException:
-            self._forget_unopened(live, LOST)
+            self.store.close(live.key)
+            self._give_up(live, failures.LOST)
             raise
         finally:
             os.close(opened.fd)
+        return None
 
     async def _place(self, live: LiveObject, opened: Opened) -> None:
         """Choose an isolate for an object whose storage is open, and send its calls there."""
@@ -155,54 +183,22 @@ class ObjectRuntime:
         if refusal:
             raise LoadFailed(Failure(ErrorCode.QUOTA_EXCEEDED, refusal))
         while True:
-            isolate = await self._isolate_for(live)
+            assert self.pool is not None
+            isolate = await isolate_for(self.pool, live, self._clock)
             if not live.look():  # every caller has gone
-                raise LoadFailed(LOST)
+                raise LoadFailed(failures.LOST)
             try:
                 if self._residents(isolate).open(live, opened, MOST_BYTES // PAGE):
                     break
             except EngineError:
-                raise LoadFailed(LOST) from None
+                raise LoadFailed(failures.LOST) from None
             await asyncio.sleep(RETRY_SECONDS)
         self.opened += 1
-        waiting, live.waiting = live.waiting, {}
+        self.hibernation.on_opened(live, isolate)
+        waiting, live.waiting, live.waiting_bytes = live.waiting, {}, 0
         for call, (target, head) in waiting.items():
             call.head = addressed(head, call.event, target, live)  # it has a slot now
             self._send(live, call)
-
-    def _forget_unopened(self, live: LiveObject, failure: Failure) -> None:
-        self.store.close(live.key)
-        self._give_up(live, failure)
-
-    async def _isolate_for(self, live: LiveObject) -> Isolate:
-        """A ready isolate for an object, loaded if need be. LoadFailed if there is no room or it does not load."""
-        assert self.pool is not None
-        loader = self.pool.loader
-        deadline = self._clock() + QUEUE_SECONDS
-        while True:
-            version = live.version  # a deploy may have changed it
-            loaded = loader.versions.get(version)
-            try:
-                if loaded is None:
-                    await loader.group_of(version).ready(QUEUE_SECONDS)
-                    loaded = loader.versions.get(version) or loader.load_now(version)
-                isolate = loaded.lightest()
-                if not isolate.ready:
-                    waiter: asyncio.Future[LoadReport] = asyncio.get_running_loop().create_future()
-                    isolate.waiters.append(waiter)
-                    await waiter
-                    continue  # it may have ended since
-            except LoadFailed as error:
-                retries = error.failure.code in (ErrorCode.OVERLOADED, ErrorCode.UNAVAILABLE, ErrorCode.ENGINE_DIED)
-                if not retries or self._clock() > deadline:
-                    raise
-                await asyncio.sleep(SWEEP_SECONDS)
-                continue
-            except EngineError:
-                raise LoadFailed(LOST) from None
-            loader.versions.used(version)
-            isolate.last_used = self._clock()
-            return isolate
 
     def _residents(self, isolate: Isolate) -> IsolateResidents:
         if isolate.session not in self._gated:
@@ -210,7 +206,7 @@ class ObjectRuntime:
             self._gated.add(isolate.session)
             isolate.session.over.add_done_callback(lambda _: self._gated.discard(isolate.session))
         if isolate.residents is None:
-            isolate.residents = IsolateResidents(isolate, self.store, self._forget)
+            isolate.residents = IsolateResidents(isolate, self.store, self._forget, self._on_socket)
             isolate.had_residents = True
         return residents_of(isolate)
 
@@ -222,7 +218,13 @@ class ObjectRuntime:
             del self._live[live.key]
         waiting, live.waiting = live.waiting, {}
         for call in waiting:
-            self.pool.refuse(call, told(failure))
+            self.pool.refuse(call, failures.told(failure))
+
+    def _on_socket(self, live: LiveObject, isolate: Isolate, what: int, number: int, payload: bytes) -> None:
+        if what == TIMERS:
+            keep_timers(self, live)
+        else:
+            self.hibernation.on_frame(live, isolate, what, number, payload)
 
     # --- ends ---
 
@@ -231,10 +233,17 @@ class ObjectRuntime:
         self.store.close(live.key)
         if self._live.get(live.key) is not live:
             return
+        if live.failure is None:
+            self.hibernation.on_evicted(live)
+        else:
+            self.hibernation.on_lost(live)
+        if self._live.get(live.key) is not live:  # a socket of it has called meanwhile
+            return
         del self._live[live.key]
         if live.waiting:
             following = LiveObject(live.target, live.version, self._clock())
             following.waiting, live.waiting = live.waiting, {}
+            following.waiting_bytes = sum(len(call.body) for call in following.waiting)
             for call in following.waiting:
                 call.object = following
                 assert isinstance(call.owner, ObjectCalls) and isinstance(call.caller, ObjectCaller)
@@ -249,17 +258,19 @@ class ObjectRuntime:
         if live.isolate is not None and live.state != CLOSED:
             residents_of(live.isolate).reset(live, failure)
 
-    def update(self, version: Version) -> None:
-        """A version is active: objects of the same worker with other code are reset."""
+    def update(self, version: Version, moved: Collection[str] = ()) -> None:
+        """A version is active: objects of the same worker with other code are reset, and those in moved namespaces."""
         for live in list(self._live.values()):
-            if live.version.worker_id != version.worker_id or live.version is version:
+            is_moved = live.key.namespace in moved
+            if not is_moved and (live.version.worker_id != version.worker_id or live.version is version):
                 continue
-            if live.state == OPENING:
+            if live.state == OPENING and not is_moved:
                 live.version = version
                 for call in live.waiting:
                     call.version = version
             else:
-                self._reset(live, UPDATED)
+                self._reset(live, failures.UPDATED)
+        self.hibernation.update(version)
 
     def on_cpu_used_up(self, live: LiveObject, failure: ObjectFailure) -> None:
         """Code of the object was stopped in its middle: what it has in memory is not trusted."""
@@ -270,15 +281,27 @@ class ObjectRuntime:
         self._barred[key] = self._barred.get(key, 0) + 1
         try:
             await self._end(key)
+            self.hibernation.delete(lambda each: each == key)
             await self.store.delete(key)
         finally:
             self._barred[key] -= 1
             if not self._barred[key]:
                 del self._barred[key]
 
+    async def restore(self, key: ObjectKey, bookmark: str) -> str:
+        """Take an object back to a bookmark now. Its calls fail. Returns the bookmark that undoes it."""
+        undo = await self.store.past.ask(key, bookmark)
+        while True:
+            if (live := self._live.get(key)) is not None:
+                self._reset(live, failures.RESTORED)
+            if await self.store.past.carry_out(key):  # not if a call has opened it again, before the wish
+                return undo
+            await asyncio.sleep(0.01)
+
     async def delete_namespace(self, namespace: str) -> None:
         for key in [key for key in self._live if key.namespace == namespace]:
             await self._end(key)
+        self.hibernation.delete(lambda key: key.namespace == namespace)
         await self.store.delete_namespace(namespace)
 
     async def _end(self, key: ObjectKey) -> None:
@@ -286,7 +309,7 @@ class ObjectRuntime:
             if live.state == OPENING:
                 await asyncio.sleep(0.01)
             else:
-                self._reset(live, DELETED)
+                self._reset(live, failures.DELETED)
 
     def count(self, namespace: str | None = None) -> int:
         """Live objects."""
@@ -306,7 +329,8 @@ class ObjectRuntime:
         """Close objects that are idle or whose isolate is drained."""
         assert self.pool is not None
         now, versions = self._clock(), self.pool.loader.versions
-        for live in list(self._living()):
+        self.hibernation.sweep(self._reset_late, lambda key: key in self._live)
+        for live in [each for each in self._live.values() if each.state in (LIVE, LEAVING)]:
             isolate = live.isolate
             assert isolate is not None
             calls = live.look()
@@ -315,8 +339,11 @@ class ObjectRuntime:
             if calls:
                 live.idle_since = now
             if live.state == LEAVING and now > live.leaving_since + LEAVING_SECONDS:
-                self._reset(live, LOST)
+                self._reset(live, failures.LOST)
             elif live.is_gated:
+                if live.gated_at < now - STORAGE_SECONDS:
+                    self._reset(live, failures.STORAGE_SLOW)
+            elif not self.hibernation.may_leave(live):
                 continue
             elif (live.state == LEAVING and not live.calls) or (not calls and live.idle_since < now - IDLE_SECONDS):
                 self.evicted += 1
@@ -324,8 +351,10 @@ class ObjectRuntime:
             else:
                 isolate.last_used = now
 
-    def _living(self) -> Iterator[LiveObject]:
-        return (live for live in self._live.values() if live.state in (LIVE, LEAVING))
+    def _reset_late(self, key: ObjectKey, failure: ObjectFailure) -> None:
+        live = self._live.get(key)
+        if live is not None:
+            self._reset(live, failure)
 
     def _on_merged(self, key: ObjectKey, sequence: int) -> None:
         live = self._live.get(key)

@@ -110,25 +110,27 @@ v8::MaybeLocal<v8::Module> Modules::Compile(v8::Local<v8::Context> context, cons
 }
 
 v8::MaybeLocal<v8::Module> Modules::CompileEsm(Entry& entry) {
-  v8::ScriptCompiler::Source source(ToV8(isolate_, entry.source), Origin(isolate_, entry.path, true),
-                                    Cached(entry.cache));
+  const v8::Local<v8::String> text = ToV8(isolate_, entry.source);
+  v8::ScriptCompiler::Source source(text, Origin(isolate_, entry.path, true), Cached(entry.cache));
   auto options = entry.cache.empty() ? v8::ScriptCompiler::kNoCompileOptions : v8::ScriptCompiler::kConsumeCodeCache;
   v8::Local<v8::Module> module;
   if (!v8::ScriptCompiler::CompileModule(isolate_, &source, options).ToLocal(&module)) return {};
+  entry.text.Reset(isolate_, text);
   NoteCache(source, entry);
   return module;
 }
 
 v8::MaybeLocal<v8::UnboundScript> Modules::CompileScript(const std::string& path) {
   Entry& entry = entries_[index_.at(path)];
-  v8::ScriptCompiler::Source source(ToV8(isolate_, entry.source), Origin(isolate_, entry.path, false),
-                                    Cached(entry.cache));
+  const v8::Local<v8::String> text = ToV8(isolate_, entry.source);
+  v8::ScriptCompiler::Source source(text, Origin(isolate_, entry.path, false), Cached(entry.cache));
   auto options = entry.cache.empty() ? v8::ScriptCompiler::kNoCompileOptions : v8::ScriptCompiler::kConsumeCodeCache;
   v8::Local<v8::UnboundScript> script;
   if (!v8::ScriptCompiler::CompileUnboundScript(isolate_, &source, options).ToLocal(&script)) return {};
   NoteCache(source, entry);
   entry.module.Reset();
   entry.script.Reset(isolate_, script);
+  entry.text.Reset(isolate_, text);
   return script;
 }
 
@@ -330,9 +332,41 @@ void Modules::InitializeMeta(v8::Local<v8::Context> context, v8::Local<v8::Modul
 void Modules::ReleaseSources() {
   for (Entry& entry : entries_) {
     if (entry.module.IsEmpty() && entry.script.IsEmpty()) continue;
-    entry.source = std::string();
+    if (entry.kind != Kind::kJson) entry.source = std::string();
     entry.cache = std::string();
   }
+}
+
+v8::Local<v8::Array> Modules::Paths() const {
+  v8::LocalVector<v8::Value> paths(isolate_);
+  for (const Entry& entry : entries_) paths.push_back(ToV8(isolate_, entry.path));
+  return v8::Array::New(isolate_, paths.data(), paths.size());
+}
+
+v8::Local<v8::Value> Modules::Content(const std::string& path) const {
+  const auto found = index_.find(path);
+  if (found == index_.end()) return v8::Undefined(isolate_);
+  const Entry& entry = entries_[found->second];
+  std::string copy;
+  std::string_view bytes = entry.source;
+  if (bytes.empty() && !entry.text.IsEmpty()) {
+    bytes = copy = FromV8(isolate_, entry.text.Get(isolate_));
+  } else if (bytes.empty() && !entry.value.IsEmpty()) {
+    const v8::Local<v8::Value> value = entry.value.Get(isolate_);
+    if (value->IsString()) {
+      bytes = copy = FromV8(isolate_, value);
+    } else if (value->IsArrayBuffer()) {
+      const v8::Local<v8::ArrayBuffer> buffer = value.As<v8::ArrayBuffer>();
+      bytes = {static_cast<const char*>(buffer->Data()), buffer->ByteLength()};
+    } else if (value->IsWasmModuleObject()) {
+      const auto wire = value.As<v8::WasmModuleObject>()->GetCompiledModule().GetWireBytesRef();
+      bytes = copy = std::string(reinterpret_cast<const char*>(wire.data()), wire.size());
+    }
+  }
+  v8::Local<v8::ArrayBuffer> buffer;
+  if (!v8::ArrayBuffer::MaybeNew(isolate_, bytes.size()).ToLocal(&buffer)) return v8::Undefined(isolate_);
+  if (!bytes.empty()) std::memcpy(buffer->Data(), bytes.data(), bytes.size());
+  return buffer;
 }
 
 std::string Modules::CodeCache() const {

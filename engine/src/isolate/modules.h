@@ -50,14 +50,19 @@ class Modules final {
   // Frees the source texts. V8's heap has its own copy of compiled files.
   void ReleaseSources();
 
+  // The paths of all files, and the content of one. Undefined if there is no such file or not enough memory.
+  v8::Local<v8::Array> Paths() const;
+  v8::Local<v8::Value> Content(const std::string& path) const;
+
   bool cache_rejected() const { return cache_rejected_; }
 
  private:
   struct Entry {
     std::string path;
     Kind kind;
-    std::string source;
+    std::string source;  // empty once V8 has it, except for JSON
     std::string cache;
+    v8::Global<v8::String> text;  // of code: V8's own copy
     v8::Global<v8::Module> module;
     v8::Global<v8::UnboundScript> script;
     v8::Global<v8::Value> value;  // the export of a JSON, text, data or wasm module

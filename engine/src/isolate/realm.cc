@@ -121,7 +121,8 @@ void Realm::Renew() {
   v8::Locker locker(isolate_);
   v8::Isolate::Scope entered(isolate_);
   entry_ = EntryPoints();
-  handles_.Clear();
+  keys_.Clear();
+  codecs_.Clear();
   entry_object_.Reset();
   context_.Reset();
   renewed_ = true;
@@ -135,7 +136,8 @@ Realm::~Realm() {
     v8::Isolate::Scope entered(isolate_);
     delegate_.queue().OnTask(nullptr);
     entry_ = EntryPoints();
-    handles_.Clear();
+    keys_.Clear();
+    codecs_.Clear();
     weights_.LetGo();
     entry_object_.Reset();
     context_.Reset();
@@ -165,6 +167,7 @@ void Realm::TakeEntryPoints(v8::Local<v8::Context> context) {
   take("cancel", entry_.cancel);
   take("reply", entry_.reply);
   take("timer", entry_.timer);
+  take("sockets", entry_.sockets);
   take("finalize", entry_.finalize);
   take("warm", entry_.warm);
 }

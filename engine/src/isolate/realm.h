@@ -23,6 +23,11 @@
 
 namespace engine {
 
+namespace native {
+struct Key;
+class Codec;
+}  // namespace native
+
 class Worker;
 
 // What is needed to make realms: the platform, the snapshot and the table of native functions. One per process.
@@ -46,6 +51,7 @@ struct EntryPoints {
   v8::Global<v8::Function> cancel;     // (call, at_once)
   v8::Global<v8::Function> reply;      // (op, failed, meta, body)
   v8::Global<v8::Function> timer;      // (id)
+  v8::Global<v8::Function> sockets;    // (slot, bytes): about hibernatable WebSockets
   v8::Global<v8::Function> finalize;   // (): calls pending finalizers
   v8::Global<v8::Function> warm;       // (): makes a few calls without effect
 };
@@ -64,7 +70,8 @@ class Realm final {
   v8::Local<v8::Context> context() const { return context_.Get(isolate_); }
   const EntryPoints& entry() const { return entry_; }
   TaskQueue& tasks() { return delegate_.queue(); }
-  native::Handles& handles() { return handles_; }
+  native::Handles<native::Key>& keys() { return keys_; }
+  native::Handles<native::Codec>& codecs() { return codecs_; }
   native::Weights& weights() { return weights_; }
   IcuMemory& icu() { return icu_; }
   WasmQuota& wasm_quota() { return wasm_quota_; }
@@ -136,7 +143,8 @@ class Realm final {
   v8::Global<v8::Context> context_;
   v8::Global<v8::Object> entry_object_;
   EntryPoints entry_;
-  native::Handles handles_;
+  native::Handles<native::Key> keys_;
+  native::Handles<native::Codec> codecs_;
   native::Weights weights_;
   IcuMemory icu_;
   WasmQuota wasm_quota_;

@@ -170,7 +170,21 @@ bool Transfer(Call& call, const std::vector<v8::Local<v8::ArrayBuffer>>& transfe
   return true;
 }
 
-// structuredClone(value, transfer, makeError, cloneHost) -> value
+// Whether serialized bytes may hold an error: its tag, then a letter for its class, then its message or its stack. Text
+// may look the same, and then `restore` finds none.
+bool MayHoldErrors(const uint8_t* data, size_t size) {
+  const auto is_text = [](uint8_t tag) { return tag == '"' || tag == 'c'; };
+  const uint8_t* const end = data + size;
+  for (const uint8_t* at = data; (at = static_cast<const uint8_t*>(memchr(at, 'r', end - at))) != nullptr; ++at) {
+    const uint8_t* next = at + 1;
+    if (next < end && memchr("ERFSTU", *next, 6) != nullptr) ++next;
+    if (end - next >= 2 && (*next == 'm' || *next == 's') && is_text(next[1])) return true;
+  }
+  return false;
+}
+
+// structuredClone(value, transfer, makeError, cloneHost, restore) -> value. `restore(value, clone)` is called if there
+// may be errors in the value, unless it is undefined.
 void StructuredClone(const Arguments& args) {
   v8::Isolate* isolate = args.GetIsolate();
   if (args.Length() < 4 || !args[1]->IsArray() || !args[2]->IsFunction() || !args[3]->IsFunction()) {
@@ -198,6 +212,11 @@ void StructuredClone(const Arguments& args) {
   v8::Local<v8::Value> result;
   if (reader.deserializer.ReadHeader(context).FromMaybe(false) &&
       reader.deserializer.ReadValue(context).ToLocal(&result)) {
+    v8::Local<v8::Value> both[] = {args[0], result};
+    if (args.Length() > 4 && args[4]->IsFunction() && MayHoldErrors(data, size) &&
+        args[4].As<v8::Function>()->Call(context, v8::Undefined(isolate), 2, both).IsEmpty()) {
+      return;
+    }
     args.GetReturnValue().Set(result);
   }
 }

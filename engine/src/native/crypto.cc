@@ -141,7 +141,7 @@ const Curve* Operation::NamedCurve(int index) {
 
 std::shared_ptr<Key> Operation::Find(int index) {
   void* realm = args_.GetIsolate()->GetData(0);
-  return realm == nullptr ? nullptr : static_cast<Realm*>(realm)->handles().Find(args_[index]);
+  return realm == nullptr ? nullptr : static_cast<Realm*>(realm)->keys().Find(args_[index]);
 }
 
 std::shared_ptr<Key> Operation::Secret(int index) {
@@ -194,7 +194,7 @@ v8::Local<v8::Value> ToBuffer(v8::Isolate* isolate, const Bytes& bytes) {
 v8::Local<v8::Value> ToHandle(v8::Isolate* isolate, std::shared_ptr<Key> key) {
   void* realm = isolate->GetData(0);
   if (realm == nullptr) return v8::Undefined(isolate);
-  return static_cast<Realm*>(realm)->handles().Add(isolate, std::move(key));
+  return static_cast<Realm*>(realm)->keys().Add(isolate, std::move(key));
 }
 
 }  // namespace

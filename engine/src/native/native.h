@@ -23,6 +23,7 @@ std::span<const Function> UrlFunctions();
 std::span<const Function> RandomFunctions();
 std::span<const Function> CloneFunctions();
 std::span<const Function> CompressFunctions();
+std::span<const Function> CodecFunctions();
 std::span<const Function> EncodingFunctions();
 std::span<const Function> DigestFunctions();
 std::span<const Function> AesFunctions();
@@ -35,7 +36,9 @@ std::span<const Function> CipherFunctions();
 std::span<const Function> PostQuantumFunctions();
 std::span<const Function> LazyFunctions();
 std::span<const Function> WasmFunctions();
+std::span<const Function> HtmlRewriterFunctions();
 std::span<const Function> StorageFunctions();
+std::span<const Function> ObjectFunctions();
 
 // The getter behind defineLazyGlobal. Also an external reference of the snapshot.
 void MakeLazyGlobal(v8::Local<v8::Name> name, const v8::PropertyCallbackInfo<v8::Value>& info);

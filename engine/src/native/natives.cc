@@ -163,10 +163,8 @@ void Inside(const Info& info) {
     text->WriteOneByteV2(isolate, 0, static_cast<uint32_t>(bytes.size()), reinterpret_cast<uint8_t*>(bytes.data()));
     return bytes;
   };
-  const std::string meta = FromV8(isolate, info[1]);
-  const std::string binding = FromV8(isolate, info[3]);
-  const std::string first = latin1(5);
-  const std::string lines = latin1(6);
+  const std::string meta = FromV8(isolate, info[1]), binding = FromV8(isolate, info[3]);
+  const std::string first = latin1(5), lines = latin1(6);
   const std::string_view body = IsBytes(info[2]) ? BytesOf(info[2]) : std::string_view();
   info.GetReturnValue().Set(
       worker->StartInner({Unsigned(info, 0), meta, binding, info[4]->IsTrue(), first, lines, body}));
@@ -184,6 +182,18 @@ void Log(const Info& info) {
     return;
   }
   worker->Log(worker->CurrentCall(), level, BeginningOf(info.GetIsolate(), text, Calls::kMaxLogBytes));
+}
+
+// bundleFiles() -> paths of the worker's files; bundleFile(path) -> ArrayBuffer | undefined
+void BundleFiles(const Info& info) {
+  Worker* worker = WorkerOf(info);
+  info.GetReturnValue().Set(worker == nullptr ? v8::Array::New(info.GetIsolate()) : worker->modules().Paths());
+}
+
+void BundleFile(const Info& info) {
+  Worker* worker = WorkerOf(info);
+  if (worker == nullptr || !info[0]->IsString()) return;
+  info.GetReturnValue().Set(worker->modules().Content(FromV8(info.GetIsolate(), info[0])));
 }
 
 // setTimer(id, delay in ms) -> true; false if there are too many, null if its call is over, and the longest allowed
@@ -311,6 +321,8 @@ constexpr native::Function kFunctions[] = {
     {"op", Op},
     {"inside", Inside},
     {"log", Log},
+    {"bundleFiles", BundleFiles},
+    {"bundleFile", BundleFile},
     {"setTimer", SetTimer},
     {"clearTimer", ClearTimer},
     {"finalizersWait", FinalizersWait},
@@ -330,6 +342,7 @@ std::vector<std::span<const native::Function>> Tables() {
           native::RandomFunctions(),
           native::CloneFunctions(),
           native::CompressFunctions(),
+          native::CodecFunctions(),
           native::EncodingFunctions(),
           native::DigestFunctions(),
           native::AesFunctions(),
@@ -342,7 +355,9 @@ std::vector<std::span<const native::Function>> Tables() {
           native::PostQuantumFunctions(),
           native::LazyFunctions(),
           native::WasmFunctions(),
-          native::StorageFunctions()};
+          native::HtmlRewriterFunctions(),
+          native::StorageFunctions(),
+          native::ObjectFunctions()};
 }
 
 }  // namespace

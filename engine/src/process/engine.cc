@@ -167,6 +167,9 @@ bool Engine::OnFrame(const wire::FrameView& frame) {
       return true;
     case wire::Frame::kRoute:
       return OnRoute(frame);
+    case wire::Frame::kSockets:
+      Deliver(frame, Mail::Kind::kSockets);
+      return true;
     case wire::Frame::kPing:
       OnPing(frame.header.flags & wire::kFlagLow);
       return true;

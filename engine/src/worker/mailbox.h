@@ -30,7 +30,8 @@ struct Mail {
     kTrim,
     kOpen,
     kClose,
-    kStored
+    kStored,
+    kSockets
   };
   Kind kind;
   uint8_t flags = 0;

@@ -58,16 +58,20 @@ std::optional<Failure> Startup::Evaluate() {
   return std::nullopt;
 }
 
-// A file without imports and exports is a service-worker script, unless the deployment says otherwise.
+// A file without exports is a service-worker script, unless the deployment says otherwise. With imports it runs as a
+// module, and still sees the globals of a script.
 v8::MaybeLocal<v8::Value> Startup::EvaluateMain() {
   v8::Local<v8::Context> context = realm_.isolate()->GetCurrentContext();
   v8::Local<v8::Module> module;
   Compiled compiled = format_ == "service-worker" ? Compiled::kScript : CompileMain(&module);
   if (compiled == Compiled::kFailed) return {};
-  if (compiled == Compiled::kModule && format_ != "module" && module->GetModuleRequests()->Length() == 0) {
+  if (compiled == Compiled::kModule && format_ != "module") {
     v8::Local<v8::Object> exports = module->GetModuleNamespace().As<v8::Object>();
     v8::Local<v8::Array> names;
-    if (exports->GetOwnPropertyNames(context).ToLocal(&names) && names->Length() == 0) compiled = Compiled::kScript;
+    if (exports->GetOwnPropertyNames(context).ToLocal(&names) && names->Length() == 0) {
+      if (module->GetModuleRequests()->Length() > 0) return EvaluateScriptWithImports(module);
+      compiled = Compiled::kScript;
+    }
   }
   if (compiled == Compiled::kScript) return EvaluateScript();
   format_ = "module";
@@ -104,6 +108,14 @@ v8::MaybeLocal<v8::Value> Startup::EvaluateScript() {
   v8::Local<v8::Promise::Resolver> marker = v8::Promise::Resolver::New(context).ToLocalChecked();
   promise_.Reset(isolate, marker->GetPromise());  // later exceptions are thrown by the script
   return script->BindToCurrentContext()->Run(context);
+}
+
+v8::MaybeLocal<v8::Value> Startup::EvaluateScriptWithImports(v8::Local<v8::Module> module) {
+  v8::Isolate* isolate = realm_.isolate();
+  v8::Local<v8::Context> context = isolate->GetCurrentContext();
+  format_ = "service-worker";
+  if (realm_.entry().script.Get(isolate)->Call(context, v8::Undefined(isolate), 0, nullptr).IsEmpty()) return {};
+  return module->Evaluate(context);
 }
 
 Startup::Step Startup::Continue(bool may_settle) {

@@ -44,6 +44,7 @@ class Startup final {
   enum class Compiled { kFailed, kModule, kScript };
   Compiled CompileMain(v8::Local<v8::Module>* module);
   v8::MaybeLocal<v8::Value> EvaluateScript();
+  v8::MaybeLocal<v8::Value> EvaluateScriptWithImports(v8::Local<v8::Module> module);
   Step FindHandlers();
 
   Realm& realm_;

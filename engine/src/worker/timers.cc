@@ -40,6 +40,18 @@ void Timers::Stop(uint32_t id) {
   }
 }
 
+bool Timers::Adopt(uint32_t id, uint32_t call_serial) {
+  const auto found = by_id_.find(id);
+  Call* heir = calls_.Find(call_serial);
+  if (found == by_id_.end() || heir == nullptr) return false;
+  Owner& owner = found->second.owner;
+  if (Call* before = calls_.Find(owner.call)) before->CountTimers(owner.is_long)--;
+  if (owner.is_long) long_--;
+  owner = {call_serial, false};
+  heir->CountTimers(false)++;
+  return true;
+}
+
 bool Timers::Set(uint32_t id, Owner owner, uint64_t due_ns) {
   if (by_id_.size() >= kMaxTimers) return false;
   Owner ignored;

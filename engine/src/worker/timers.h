@@ -32,6 +32,8 @@ class Timers final {
   enum class Answer { kYes, kTooMany, kTooLong, kCallIsOver };
   Answer Start(uint32_t id, uint32_t call, double delay_ms);
   void Stop(uint32_t id);
+  // Gives a timer to another call, which waits for it however long it is. False if there is no such timer.
+  bool Adopt(uint32_t id, uint32_t call);
 
   // Takes the earliest timer that is due.
   bool TakeDue(uint64_t now_ns, uint32_t* id, Owner* owner);

@@ -87,6 +87,10 @@ void WebEntry::ForgetReply(uint32_t op) { Enter(realm_.entry().reply, {Number(op
 
 void WebEntry::Timer(uint32_t id) { Enter(realm_.entry().timer, {Number(id)}); }
 
+void WebEntry::Sockets(uint32_t slot, std::string_view payload) {
+  Enter(realm_.entry().sockets, {Number(slot), Bytes(realm_.isolate(), payload)});
+}
+
 void WebEntry::Finalize() { Enter(realm_.entry().finalize, {}); }
 
 void WebEntry::Enter(const v8::Global<v8::Function>& function, std::initializer_list<v8::Local<v8::Value>> arguments) {

@@ -40,6 +40,8 @@ class WebEntry final {
   // The op gets no reply: its call is over.
   void ForgetReply(uint32_t op);
   void Timer(uint32_t id);
+  // About hibernatable WebSockets of the object in a slot.
+  void Sockets(uint32_t slot, std::string_view payload);
   void Finalize();
 
  private:

@@ -154,6 +154,9 @@ void Worker::Handle(Mail& mail, Watchdog::Slot& slot) {
     case Mail::Kind::kStored:
       HandleStorage(slot, mail);
       break;
+    case Mail::Kind::kSockets:
+      Run(slot, 0, [&] { web().Sockets(mail.id, mail.payload); });
+      break;
   }
 }
 
@@ -248,7 +251,9 @@ uint64_t Worker::RunCharged(Watchdog::Slot& slot, uint32_t serial, const EntryAc
     Watchdog::Charge charge(slot, isolate, account);
     charge_ = &charge;
     enter();
+    ResumeStopped();
     isolate->PerformMicrotaskCheckpoint();
+    ResumeStopped();
     if (state_ == State::kStarting && !IsEnding()) ContinueStarting();
     if (!rejections_.empty()) ReportRejections();
     for (uint32_t id : std::exchange(finishing_, {})) EndCall(id);
@@ -271,6 +276,11 @@ uint64_t Worker::RunCharged(Watchdog::Slot& slot, uint32_t serial, const EntryAc
     EndStuckCalls();
   }
   return cost;
+}
+
+// After StopCode(). If a limit has ended the code as well, that is final.
+void Worker::ResumeStopped() {
+  if (std::exchange(is_stopped_, false) && !IsEnding()) realm_->isolate()->CancelTerminateExecution();
 }
 
 // --- Storage of objects ---
@@ -316,6 +326,15 @@ v8::MaybeLocal<v8::Promise> Worker::SyncStorage(uint32_t slot) {
   // The call waits for Python, as it does for an op.
   if (Call* call = calls_.Find(serial); call != nullptr && !promise.IsEmpty()) call->ops++;
   return promise;
+}
+
+void Worker::SendSocket(uint32_t slot, uint8_t what, uint32_t socket, std::string_view bytes) {
+  wire::Writer& frames = outbox_.frames();
+  frames.Begin(wire::Frame::kSocket, 0, id_, slot);
+  frames.U32(what);
+  frames.U32(socket);
+  frames.Bytes(bytes);
+  frames.End();
 }
 
 void Worker::RunTimers(Watchdog::Slot& slot) {

@@ -82,6 +82,13 @@ class Worker final : public std::enable_shared_from_this<Worker> {
   void ResetStorage(uint32_t slot, const Failure& failure) {
     storage_->Reset(slot, failure, outbox_.frames(), entry_start_);
   }
+  // A frame about a hibernatable WebSocket of the object in a slot.
+  void SendSocket(uint32_t slot, uint8_t what, uint32_t socket, std::string_view bytes);
+  // Ends the JavaScript that runs now, and nothing else: the worker continues with the next entry.
+  void StopCode() {
+    is_stopped_ = true;
+    realm_->isolate()->TerminateExecution();
+  }
   Modules& modules() { return *modules_; }
   // The serial of the call whose code runs now, which V8 carries through awaits; 0 in top-level code. The call may be
   // over.
@@ -144,6 +151,7 @@ class Worker final : public std::enable_shared_from_this<Worker> {
   void RunTimers(Watchdog::Slot& slot);
   // Runs V8's tasks and finalizers.
   void RunTasks(Watchdog::Slot& slot);
+  void ResumeStopped();
   bool MayRunStray() { return !cpu_.allowance().is_used_up(MonotonicNs()); }
   uint64_t NextAlarm() const;
   // Runs `enter` and everything that follows from it, charged to the call with this serial; 0: code of no call.
@@ -222,6 +230,7 @@ class Worker final : public std::enable_shared_from_this<Worker> {
   std::vector<Mail> early_;                    // mail of calls that arrived before top-level code was done
   uint64_t alarm_ns_ = Timers::kNever;
   bool finalizers_wait_ = false;
+  bool is_stopped_ = false;             // StopCode() ends the code of the entry under way
   size_t entry_start_ = 0;              // where in the outbox the frames of the entry under way begin
   Watchdog::Charge* charge_ = nullptr;  // the entry under way
   std::optional<Failure> condemned_;

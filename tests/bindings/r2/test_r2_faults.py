@@ -14,7 +14,8 @@ import pytest
 from atoll.bindings.r2.sqlite import SqliteObjects
 from atoll.bindings.r2.store import ListQuery
 from atoll.errors import StorageFailed
-from tests.bindings.r2.test_r2_store import ALICE, LARGE, has_files, put, read
+from tests.bindings.r2.backends import Backend
+from tests.bindings.r2.test_r2_store import ALICE, LARGE, put, read
 from tests.disks import SmallDisk, small_disk
 from tests.running import Atoll
 
@@ -55,9 +56,9 @@ async def test_a_full_disk_is_told_and_loses_nothing_and_recovers(disk: SmallDis
     for key in range(stored):
         assert await read(store, b"%d" % key) == LARGE[key:], "what was acknowledged is there"
     assert await store.head(ALICE, b"%d" % stored) is None
-    await has_files(disk.folder, stored)
+    await Backend().has(disk.folder, stored)
     await store.delete(ALICE, [b"0", b"1"])
-    await has_files(disk.folder, stored - 2)
+    await Backend().has(disk.folder, stored - 2)
     await put(store, b"again", LARGE)
     assert await read(store, b"again") == LARGE
     await store.close()

@@ -11,6 +11,7 @@ import pytest
 import pytest_asyncio
 
 from atoll.bindings.base import Later, Reply
+from atoll.bindings.passes import Passes
 from atoll.bindings.rpc.messages import MAX_BATCH, MAX_PATH, read_batch
 from atoll.bindings.rpc.sessions import MAX_SESSIONS, ROOM, RpcEnds, RpcSession
 from atoll.bindings.scope import CallScope
@@ -159,7 +160,7 @@ def test_forged_names_of_exports_are_refused(name: str) -> None:
     with pytest.raises(InvalidArgument):
         export_of(name)
     with pytest.raises((InvalidArgument, NotGranted)):
-        target_of(script("", name="x"), name)
+        target_of(script("", name="x"), name, Passes())
 
 
 # --- what the engine refuses: a worker cannot reach the session itself, so forged messages are sent from Python ---

@@ -6,7 +6,7 @@ let begun = false;
 let ran = 0;
 const burn = () => {
   ran++;
-  for (let i = 0; i < 1e7; i++); // some milliseconds
+  for (let i = 0; i < 5e7; i++); // some ten milliseconds
 };
 const registry = new FinalizationRegistry(() => {
   if (!begun) setInterval(burn, 1);

@@ -140,15 +140,29 @@ def signing_key(secret: str, signature: Signature) -> bytes:
 
 def verify(request: SignedRequest, signature: Signature, key: bytes) -> None:
     """S3Fault unless the request was signed with the key."""
-    canonical = canonical_request(request, signature)
-    text = "\n".join((ALGORITHM, signature.at, signature.scope, hashlib.sha256(canonical.encode()).hexdigest()))
-    expected = hmac.digest(key, text.encode(), "sha256").hex()
+    expected = _computed(request, signature, key)
     if not hmac.compare_digest(expected.encode(), signature.signature.encode("utf-8", "replace")):
         raise S3Fault(
             "SignatureDoesNotMatch",
             "The request signature we calculated does not match the signature you provided. Check your key and signing"
             " method.",
         )
+
+
+def sign(request: SignedRequest, access_key: str, secret: str, region: str) -> str:
+    """The Authorization header of a request to another service. It covers all headers that are there already."""
+    at, names = request.headers["x-amz-date"], tuple(sorted(request.headers))
+    payload = request.headers["x-amz-content-sha256"]
+    unsigned = Signature(access_key, at[:8], region, at, names, "", payload, False)
+    computed = _computed(request, unsigned, signing_key(secret, unsigned))
+    credential = f"{access_key}/{unsigned.scope}"
+    return f"{ALGORITHM} Credential={credential}, SignedHeaders={';'.join(names)}, Signature={computed}"
+
+
+def _computed(request: SignedRequest, signature: Signature, key: bytes) -> str:
+    canonical = canonical_request(request, signature)
+    text = "\n".join((ALGORITHM, signature.at, signature.scope, hashlib.sha256(canonical.encode()).hexdigest()))
+    return hmac.digest(key, text.encode(), "sha256").hex()
 
 
 def canonical_request(request: SignedRequest, signature: Signature) -> str:

@@ -348,6 +348,16 @@ declare class WebSocket extends EventTarget<WebSocketEvents> {
   accept(): void;
   send(message: string | ArrayBuffer | ArrayBufferView): void;
   close(code?: number, reason?: string): void;
+  /** Keep a value with the socket, also while it hibernates. At most 16,384 bytes. */
+  serializeAttachment(value: unknown): void;
+  deserializeAttachment(): any;
+}
+
+/** For ctx.setWebSocketAutoResponse() of a Durable Object. */
+declare class WebSocketRequestResponsePair {
+  constructor(request: string, response: string);
+  readonly request: string;
+  readonly response: string;
 }
 
 declare const WebSocketPair: {

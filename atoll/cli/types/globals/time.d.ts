@@ -98,8 +98,12 @@ declare class Navigator {
   readonly appVersion: string;
   readonly platform: string;
   readonly product: string;
+  sendBeacon(url: string | URL, data?: BodyInit | null): boolean;
 }
 declare var navigator: Navigator;
+
+// https://developers.cloudflare.com/workers/configuration/compatibility-flags/
+declare var Cloudflare: { readonly compatibilityFlags: Readonly<Record<string, boolean>> };
 
 // https://console.spec.whatwg.org/
 interface Console {

@@ -136,11 +136,15 @@ declare module "cloudflare:workers" {
     queue?(batch: MessageBatch): void | Promise<void>;
     tail?(events: TraceItem[]): void | Promise<void>;
   }
-  /** @deprecated There are no Durable Objects yet: the class can be extended, and throws when it is made. */
   export abstract class DurableObject<Env = unknown> {
     protected ctx: any;
     protected env: Env;
     constructor(ctx: any, env: Env);
+    fetch?(request: Request): Response | Promise<Response>;
+    alarm?(info?: { scheduledTime: number; isRetry: boolean; retryCount: number }): void | Promise<void>;
+    webSocketMessage?(ws: WebSocket, message: string | ArrayBuffer): void | Promise<void>;
+    webSocketClose?(ws: WebSocket, code: number, reason: string, wasClean: boolean): void | Promise<void>;
+    webSocketError?(ws: WebSocket, error: unknown): void | Promise<void>;
   }
   /** Instances stay in their worker; others get stubs of them. */
   export abstract class RpcTarget {
@@ -162,6 +166,40 @@ declare module "cloudflare:workers" {
     protected env: Env;
     constructor(ctx: any, env: Env);
   }
+}
+
+declare module "cloudflare:sockets" {
+  export interface SocketAddress {
+    hostname: string;
+    port: number;
+  }
+  export interface SocketOptions {
+    /** "off" by default. With "starttls", `startTls()` may be called later. */
+    secureTransport?: "off" | "on" | "starttls";
+    /** Whether the socket may still be written to when the peer has ended its side. */
+    allowHalfOpen?: boolean;
+    /** Bytes that may wait in `writable`. */
+    highWaterMark?: number;
+  }
+  export interface SocketInfo {
+    remoteAddress?: string;
+    localAddress?: string;
+  }
+  export interface TlsOptions {
+    /** The name in the server's certificate; by default the host of the address. */
+    expectedServerHostname?: string;
+  }
+  export interface Socket {
+    readonly readable: ReadableStream<Uint8Array>;
+    readonly writable: WritableStream<ArrayBuffer | ArrayBufferView>;
+    readonly opened: Promise<SocketInfo>;
+    readonly closed: Promise<void>;
+    readonly upgraded: boolean;
+    readonly secureTransport: "off" | "on" | "starttls";
+    close(): Promise<void>;
+    startTls(options?: TlsOptions): Socket;
+  }
+  export function connect(address: string | SocketAddress, options?: SocketOptions): Socket;
 }
 
 declare module "*.wasm" {

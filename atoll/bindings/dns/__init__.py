@@ -1,0 +1,1 @@
+"""Names and records of DNS, for node:dns."""

@@ -1,0 +1,1 @@
+"""Points in time of a Durable Object, for its own code."""

@@ -1,0 +1,1 @@
+"""Contents of R2 in another S3-compatible service."""

@@ -1,0 +1,25 @@
+"""How calls between workers reach Durable Objects."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from atoll.bindings.services import ObjectTarget
+from atoll.engine.calls.call import Call, CallListener
+from atoll.workers import Version
+
+
+class ObjectDoor(Protocol):
+    """Calls Durable Objects (objects/runtime.py)."""
+
+    def call(
+        self,
+        target: ObjectTarget,
+        version: Version,
+        head: bytes,
+        body: bytes,
+        ended: bool,
+        caller: CallListener,
+        event: int,
+        hops: int,
+    ) -> Call: ...

@@ -1,0 +1,50 @@
+"""Chooses the isolate that an object opens in."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+from atoll.engine.calls.call_queue import QUEUE_SECONDS
+from atoll.engine.loaded.engine_session import Isolate
+from atoll.engine.loaded.load_frames import LoadReport
+from atoll.engine.objects.failures import LOST, QUEUED
+from atoll.engine.objects.live_object import LiveObject
+from atoll.engine.pool import Pool
+from atoll.errors import EngineError, LoadFailed
+from atoll.wire.generated import ErrorCode
+
+SWEEP_SECONDS: Final = 0.1  # before another try
+
+
+async def isolate_for(pool: Pool, live: LiveObject, clock: Callable[[], float]) -> Isolate:
+    """A ready isolate for an object, loaded if need be. LoadFailed if there is no room or it does not load."""
+    loader = pool.loader
+    deadline = clock() + QUEUE_SECONDS
+    while True:
+        version = live.version  # a deploy may have changed it
+        loaded = loader.versions.get(version)
+        try:
+            if loaded is None:
+                await loader.group_of(version).ready(QUEUE_SECONDS)
+                loaded = loader.versions.get(version) or loader.load_now(version)
+            isolate = loaded.lightest()
+            if not isolate.ready:
+                waiter: asyncio.Future[LoadReport] = asyncio.get_running_loop().create_future()
+                isolate.waiters.append(waiter)
+                await waiter
+                continue  # it may have ended since
+        except LoadFailed as error:
+            retries = error.failure.code in (ErrorCode.OVERLOADED, ErrorCode.UNAVAILABLE, ErrorCode.ENGINE_DIED)
+            if not retries or clock() > deadline:
+                if error.failure.code == ErrorCode.OVERLOADED:
+                    raise LoadFailed(QUEUED) from None
+                raise
+            await asyncio.sleep(SWEEP_SECONDS)
+            continue
+        except EngineError:
+            raise LoadFailed(LOST) from None
+        loader.versions.used(version)
+        isolate.last_used = clock()
+        return isolate

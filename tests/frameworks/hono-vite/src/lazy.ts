@@ -1,0 +1,1 @@
+export const text = "from a module that is imported when it is needed";

@@ -1,0 +1,1 @@
+export default defineEventHandler((event) => ({ greeting: event.context.cloudflare.env.GREETING }));

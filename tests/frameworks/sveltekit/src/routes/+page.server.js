@@ -1,0 +1,3 @@
+export function load({ platform }) {
+  return { greeting: platform.env.GREETING };
+}
