@@ -32,7 +32,7 @@ const worker = Object.fromEntries(
 );
 
 export default [
-  { ignores: ["**/*.gen.js", "build/", "dist/", ".venv/", "node_modules/"] },
+  { ignores: ["**/*.gen.js", "tests/templates/", "build/", "dist/", ".venv/", "node_modules/"] },
   { files: ["web/**/*.js", "atoll/bindings/**/*.js"], rules },
   { files: ["web/internal/native.js"], languageOptions: { globals: { native: "readonly" } } },
   { files: ["web/node/modules.js"], languageOptions: { globals: { require: "readonly" } } },

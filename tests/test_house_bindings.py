@@ -19,8 +19,8 @@ BINDINGS = ROOT / "atoll/bindings"
 ORDINARY = {"triggers", "services", "queues", "crons", "assets"}
 
 
-# Words that mean something else elsewhere: every schema folder has migrations, and every module has exports.
-ELSEWHERE = {"migrations", "exports"}
+# Words that mean something else elsewhere: every schema folder has migrations, every module exports, the front sites.
+ELSEWHERE = {"migrations", "exports", "site"}
 
 
 def names_of(manifest: Manifest) -> set[str]:

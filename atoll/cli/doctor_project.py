@@ -124,7 +124,16 @@ def _worker(project: Project, built: Built) -> dict[str, Any]:
     project.go_without()
     project.vars = {**dict.fromkeys(project.required_secrets, "a secret"), **project.vars}
     settings = project.settings()
-    seen = ("name", "env", "bindings", "compatibility_date", "compatibility_flags", "isolation", "switches")
+    seen = (
+        "name",
+        "env",
+        "bindings",
+        "migrations",
+        "compatibility_date",
+        "compatibility_flags",
+        "isolation",
+        "switches",
+    )
     return deploy_body({key: settings[key] for key in seen if key in settings}, built.main, built.modules)
 
 

@@ -36,7 +36,7 @@ OLDEST = (
 )
 SIZE = "SELECT total(length(data)) FROM undo WHERE object = ? AND last = ?"
 STEPS = "SELECT last, part, first, pages FROM undo WHERE object = ? AND last > ? ORDER BY last DESC, part"
-COLUMNS = "SELECT first, first_at, pages, is_point FROM undo"
+COLUMNS = "SELECT first, first_at, pages, is_point, last_at FROM undo"
 
 
 class HistoryBounds(NamedTuple):
@@ -62,6 +62,7 @@ class Point(NamedTuple):
     at_ms: int
     pages: int
     is_point: int
+    until_ms: int  # when a commit after it came
 
 
 class StepPart(NamedTuple):
@@ -111,8 +112,7 @@ class History:
 
     async def put(self, parts: Sequence[Pages]) -> None:
         """Store pieces of steps. A step counts when its last piece is there."""
-        most = self.bounds.object_bytes
-        self.bytes += await self._database.write(partial(_put, parts, most))
+        self.bytes += await self._database.write(partial(_put, parts))
 
     async def cut(self, key: ObjectKey, last: int, reaches: int) -> None:
         """Delete steps behind the commit `last`, and all if what is left does not reach the commit `reaches`."""
@@ -196,7 +196,7 @@ def _find(connection: apsw.Connection, key: ObjectKey) -> HistoryReach | None:
     return found[0] if found else None
 
 
-def _put(parts: Iterable[Pages], most: int, connection: apsw.Connection) -> int:
+def _put(parts: Iterable[Pages], connection: apsw.Connection) -> int:
     """Returns by how many bytes the history has grown."""
     grown = 0
     for each in parts:
@@ -214,8 +214,8 @@ def _put(parts: Iterable[Pages], most: int, connection: apsw.Connection) -> int:
             about = step.first, step.first_at, step.last_at, each.pages, int(step.is_point), step.undoes
             connection.execute(PUT, (number, step.last, each.part, *about, each.data))
             size += len(each.data) + (0 if each.part else OVERHEAD)
-            if size > most and each.is_last:
-                size -= _delete_some(connection, number, size - most * 9 // 10, step.last)
+            if size > each.most and each.is_last:
+                size -= _delete_some(connection, number, size - each.most * 9 // 10, step.last)
         if each.is_last:
             sql = "UPDATE histories SET last = ?, last_at = ?, is_point = ?, bytes = ? WHERE number = ?"
             connection.execute(sql, (step.last, step.last_at, int(step.ends_at_point), size, number))

@@ -29,14 +29,16 @@ from atoll.objects.undo import Pages, Step, UndoMaker, steps_of
 log = logging.getLogger("atoll.objects")
 
 PUT_BYTES = 8 << 20  # of steps that are stored at once
+UNBOUNDED = 1 << 62
 SLICE = 0.02  # seconds in the thread of files without a pause: who opens an object waits for it
 
 
 class Plan:
     """The steps of one object."""
 
-    def __init__(self, state: ObjectState, kept: HistoryReach, commits: Sequence[Record]) -> None:
+    def __init__(self, state: ObjectState, kept: HistoryReach, commits: Sequence[Record], most: int) -> None:
         self.key: ObjectKey = state.key
+        self.most = most if state.restore is None else UNBOUNDED  # it is about to go back
         self.pages = state.row.pages  # of the file, without the commits
         self.known = [commit for commit in commits if commit.sequence <= kept.last]
         new = commits[len(self.known) :]
@@ -58,6 +60,8 @@ class HistoryKeeper:
         try:
             await self._keep(states)
         except StorageFailed as error:
+            if any(state.restore is not None for state in states):
+                raise  # what is about to be undone must stay so
             log.error("objects lose their past, since their history cannot be written: %s", error)
             await self._in_file_thread(self._history.distrust)
             for state in states:
@@ -73,7 +77,7 @@ class HistoryKeeper:
         for state, commits in pending:
             assert state.kept is not None
             if commits[-1].sequence > state.kept.last:
-                plans.append((state, Plan(state, state.kept, commits)))
+                plans.append((state, Plan(state, state.kept, commits, self._history.bounds.object_bytes)))
         if not plans:
             return
         for state, _ in plans:
@@ -133,7 +137,7 @@ class HistoryKeeper:
                 yield from self._of_object(plan)
             except ObjectDamaged:
                 # The merge finds the same. This object is refused, so it needs no step
-                yield Pages(plan.key, plan.steps[-1], 0, 0, None, True)
+                yield Pages(plan.key, plan.steps[-1], 0, 0, None, True, plan.most)
             yield None
 
     def _of_object(self, plan: Plan) -> Iterator[Pages | None]:
@@ -144,7 +148,7 @@ class HistoryKeeper:
             with self._files.segments() as segments:
                 maker = UndoMaker(plan.key, fd, plan.pages, plan.known, segments)
                 for step in plan.steps:
-                    yield from maker.parts(step, self._history.bounds.object_bytes)
+                    yield from maker.parts(step, plan.most)
                     maker.follow(step)
         finally:
             if fd >= 0:

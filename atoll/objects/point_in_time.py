@@ -46,10 +46,12 @@ class PointInTime:
         self._store = store
 
     def current(self, key: ObjectKey) -> str:
-        """The bookmark of what is durable now."""
+        """The bookmark of what is durable now. Each is larger than those before, and smaller than later commits."""
         state = self._table.state(key)
         state.marks.add(state.sequence)
-        text = encode_bookmark(key, Bookmark(state.at_ms, state.sequence))
+        state.marked_ms = max(int(time.time() * 1000), state.at_ms, state.marked_ms + 1)
+        state.queued_ms = max(state.queued_ms, state.marked_ms)
+        text = encode_bookmark(key, Bookmark(state.marked_ms, state.sequence))
         self._table.forget_if_idle(state)
         return text
 
@@ -104,13 +106,13 @@ class PointInTime:
             found = await self._history.before_restore(key, bookmark.sequence)
             if found is not None:
                 return found.sequence
-        elif bookmark.sequence == state.sequence and bookmark.at_ms == state.at_ms:
+        elif bookmark.sequence == state.sequence and bookmark.at_ms >= state.at_ms:
             state.marks.add(state.sequence)
             return state.sequence
         elif bookmark.sequence < state.sequence:
             await self._merger.flush(state)
             found = await self._history.point(key, bookmark.sequence)
-            if found is not None and found.at_ms == bookmark.at_ms:
+            if found is not None and found.at_ms <= bookmark.at_ms <= found.until_ms:
                 return found.sequence
         raise InvalidArgument("The history of this object does not have this bookmark, or not any more.")
 

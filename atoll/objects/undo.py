@@ -50,6 +50,7 @@ class Pages(NamedTuple):
     pages: int  # after `step.first`
     data: bytes | None
     is_last: bool
+    most: int  # bytes that the history of the object may have
 
 
 def steps_of(
@@ -109,7 +110,7 @@ class UndoMaker:
                 written[number] = (commit, place)
         part, total, found = 0, 0, bytearray()
         if (before - low) * (ENTRY.size + 16) > most:
-            yield Pages(self._key, step, 0, before, None, True)
+            yield Pages(self._key, step, 0, before, None, True, most)
             return
         for count, entry in enumerate(self._entries(written, low, before), 1):
             if count % TICK == 0:
@@ -117,12 +118,12 @@ class UndoMaker:
             found += entry
             total += len(entry)
             if total > most:
-                yield Pages(self._key, step, part, before, None, True)
+                yield Pages(self._key, step, part, before, None, True, most)
                 return
             if len(found) >= PART_BYTES:
-                yield Pages(self._key, step, part, before, bytes(found), False)
+                yield Pages(self._key, step, part, before, bytes(found), False, most)
                 part, found = part + 1, bytearray()
-        yield Pages(self._key, step, part, before, bytes(found), True)
+        yield Pages(self._key, step, part, before, bytes(found), True, most)
 
     def follow(self, step: Step) -> None:
         for commit in step.commits:

@@ -10,11 +10,12 @@ import msgspec
 from atoll.manifests.config_fields import Finding, FindingLevel, Reading, given
 from atoll.manifests.every import config_fields
 from atoll.project.flags import finding_about_flag
-from atoll.project.model import BuildOptions, BuildRule, Project, ProjectError
+from atoll.project.model import Blob, BuildOptions, BuildRule, Project, ProjectError
 from atoll.project.rules import effective, finding_about_ended
 from atoll.project.shapes import ConfigRoute
 from atoll.project.subfields import findings_inside
 
+BLOB_FIELDS = ("wasm_modules", "text_blobs", "data_blobs")
 RULE_TYPES = ("ESModule", "CommonJS", "CompiledWasm", "Text", "Data")
 
 
@@ -116,6 +117,11 @@ def _build(project: Project, values: dict[str, Any]) -> BuildOptions:
         rules=effective(tuple(rules)),
         alias=dict(values.get("alias", {})),
         define=dict(values.get("define", {})),
+        blobs=tuple(
+            Blob(field, name, _inside(project, path))
+            for field in BLOB_FIELDS
+            for name, path in values.get(field, {}).items()
+        ),
         tsconfig=_inside(project, values["tsconfig"]) if "tsconfig" in values else None,
         jsx_factory=values.get("jsx_factory", ""),
         jsx_fragment=values.get("jsx_fragment", ""),

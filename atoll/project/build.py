@@ -16,6 +16,7 @@ from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any
 
+from atoll.project.blobs import with_blobs
 from atoll.project.border import Border, tsconfigs_of
 from atoll.project.built import BuildFailed, Built, BuiltModule, Diagnostic
 from atoll.project.esbuild import Esbuild
@@ -69,12 +70,16 @@ class Builder:
         self._check_main(project.main)
         border = Border(project)
         border.check_entry(project.main)
+        return with_blobs(project, self._modules(project.main, border), border)
+
+    def _modules(self, main: Path, border: Border) -> Built:
+        project = self._project
         self.why_bundled = self._asks_for_bundler()
         if not self.why_bundled:
-            answer = self._walk(project.main)
+            answer = self._walk(main)
             if "bundle" not in answer:
                 border.check_files(map(Path, answer.get("inputs", ())))
-                return self._taken(answer, project.main)
+                return self._taken(answer, main)
             self.why_bundled = answer["bundle"]
         if project.build.no_bundle:
             raise ProjectError(f"no_bundle is set, but a bundler is needed: {self.why_bundled}", "remove no_bundle")

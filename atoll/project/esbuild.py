@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +18,33 @@ from atoll.project.fetch import bundler_version
 from atoll.project.model import BuildOptions, Project, ProjectError
 from atoll.project.packets import U32, decode_packet, encode_packet, encode_reply
 from atoll.project.platform import platform
+from atoll.project.plugin import Plugin, extension_of
+from atoll.project.rules import type_of
+from atoll.project.site import MANIFEST_MODULE
 from atoll.project.unresolved import hint_for
 from atoll.workers import ModuleKind
 
 # Loaders by extension, unless `rules` override them. Text goes into the bundle; other files become modules beside it.
 TEXT = (".txt", ".html", ".sql", ".md", ".css", ".svg", ".xml", ".csv", ".pem")
+RULED = {"Text": "text", "Data": "copy", "CompiledWasm": "copy"}
+KINDS = {
+    "ESModule": ModuleKind.ESM,
+    "Text": ModuleKind.TEXT,
+    "Data": ModuleKind.DATA,
+    "CompiledWasm": ModuleKind.WASM,
+}
 LOADERS = {".wasm": "copy", ".bin": "copy", ".js": "jsx", ".mjs": "jsx", ".cjs": "jsx"} | dict.fromkeys(TEXT, "text")
-RULE_LOADERS = {"Text": "text", "Data": "copy", "CompiledWasm": "copy", "ESModule": "js", "CommonJS": "js"}
+# Packages that wrangler replaces with ones of its own when Node's modules are there
+SHIMS = Path(__file__).parent / "shims"
+REPLACED = {
+    "cross-fetch": "fetch.mjs",
+    "cross-fetch/polyfill": "nothing.mjs",
+    "node-fetch": "fetch.mjs",
+    "node-fetch-native": "fetch.mjs",
+    "node-fetch-native/polyfill": "nothing.mjs",
+    "whatwg-url": "url.mjs",
+    "fsevents": "nothing.mjs",
+}
 
 
 def flags_of(project: Project, *, dev: bool) -> list[str]:
@@ -45,6 +66,7 @@ def flags_of(project: Project, *, dev: bool) -> list[str]:
         "--external:node:*",
         "--external:cloudflare:*",
         "--external:atoll:*",
+        f"--external:{MANIFEST_MODULE}",
     ]
     # Packages check this name to detect the platform; wrangler sets the same. With it, zod does not use eval.
     agent = json.dumps("Cloudflare-Workers")
@@ -55,6 +77,9 @@ def flags_of(project: Project, *, dev: bool) -> list[str]:
         installed = (project.folder / "node_modules" / name.split("/")[0]).is_dir()
         if name not in options.alias and ("nodejs_compat" in project.compatibility_flags or not installed):
             flags.append(f"--alias:{name}=node:{name}")
+    if platform().has_node_globals(project):
+        kept = [name for name in REPLACED if name not in options.alias]
+        flags += [f"--alias:{name}={SHIMS / REPLACED[name]}" for name in kept]
     for name, target in options.alias.items():
         local = project.folder / target
         flags.append(f"--alias:{name}={local if target.startswith('.') else target}")
@@ -70,25 +95,21 @@ def flags_of(project: Project, *, dev: bool) -> list[str]:
 
 
 def loaders_of(options: BuildOptions) -> dict[str, str]:
-    """Loaders by extension, which is how the bundler distinguishes files."""
-    loaders = dict(LOADERS)
+    """Loaders by extension. The first rule for an extension decides; rules about folders are the plugin's."""
+    ruled: dict[str, str] = {}
     for rule in options.rules:
-        for glob in rule.globs:
-            name = glob.rsplit("/", 1)[-1].removesuffix("?module")
-            if not name.startswith("*.") or "*" in name[2:]:
-                raise ProjectError(f"the rule for `{glob}` is not supported", "write it by extension: **/*.txt")
-            if name[1:] not in (".js", ".mjs", ".cjs"):
-                loaders[name[1:]] = RULE_LOADERS[rule.type]
-    return loaders
+        for glob in rule.globs if rule.type in RULED else ():
+            extension = extension_of(glob)
+            if extension is not None:
+                ruled.setdefault(extension, RULED[rule.type])
+    return LOADERS | ruled
 
 
-def kinds_of(options: BuildOptions) -> dict[str, ModuleKind]:
-    """The module types of copied files."""
-    kinds = {".wasm": ModuleKind.WASM}
-    for rule in options.rules:
-        kind = ModuleKind.WASM if rule.type == "CompiledWasm" else ModuleKind.DATA
-        kinds |= {"." + glob.rsplit(".", 1)[-1].removesuffix("?module"): kind for glob in rule.globs}
-    return kinds
+def kind_of(path: Path, project: Project) -> ModuleKind:
+    """The module type of a copied file."""
+    named = type_of(path, project)
+    is_wasm = named == "CompiledWasm" or (named is None and path.suffix == ".wasm")
+    return ModuleKind.WASM if is_wasm else ModuleKind.DATA
 
 
 class Esbuild:
@@ -96,7 +117,7 @@ class Esbuild:
 
     def __init__(self, binary: Path, project: Project, *, dev: bool = False) -> None:
         self._project = project
-        self._kinds = kinds_of(project.build)
+        self._plugin = Plugin(project)
         self._number = 0
         flags = flags_of(project, dev=dev)
         command = [str(binary), f"--service={bundler_version()}"]
@@ -117,6 +138,7 @@ class Esbuild:
             "absWorkingDir": os.path.realpath(project.folder),  # its messages have paths relative to this folder
             "nodePaths": [],
             "context": True,
+            "plugins": [self._plugin.registration()],
         }
         answer = self._ask(request)
         if answer.get("errors"):
@@ -125,6 +147,7 @@ class Esbuild:
 
     def build(self, border: Border) -> Built:
         """Raises BuildFailed, and ProjectError for a file outside of the project."""
+        self._plugin.refresh()
         result = self._ask({"command": "rebuild", "key": 0})
         folder = Path(os.path.realpath(self._project.folder))
         if result.get("errors"):
@@ -137,7 +160,7 @@ class Esbuild:
             Edge(real[path], real[edge["path"]], edge.get("original", ""))
             for path, facts in meta["inputs"].items()
             for edge in facts["imports"]
-            if edge["path"] in real
+            if edge["path"] in real and not real[edge["path"]].is_relative_to(SHIMS)
         )
         outputs = {
             Path(file["path"]).relative_to(folder).as_posix(): file["contents"] for file in result["outputFiles"]
@@ -148,15 +171,25 @@ class Esbuild:
         )
         modules: list[BuiltModule] = []
         for path, contents in sorted(outputs.items()):
-            kind = self._kinds.get(Path(path).suffix, ModuleKind.DATA)
+            kind = kind_of(real[next(iter(meta["outputs"][path]["inputs"]))], self._project)
             ending = ".wasm" if kind is ModuleKind.WASM else ".bin"
             if not path.endswith(ending):  # a node derives the type from the extension; the hash makes the name unique
                 source = source.replace(path.encode(), (path + ending).encode())
                 path += ending
             modules.append(BuiltModule(path, kind, contents))
         modules.insert(0, BuiltModule(main, ModuleKind.ESM, source, source_map))
+        modules += self._additional(border)
         warnings = tuple(_diagnostic(warning) for warning in result.get("warnings", ()))
         return Built(main, tuple(modules), self._inputs, True, warnings)
+
+    def _additional(self, border: Border) -> Iterator[BuiltModule]:
+        """The files that are modules of their own. Scripts among them are taken as they are."""
+        for path, kind in self._plugin.modules.items():
+            border.check_entry(path)
+            self._inputs += (path,)
+            if kind == "CommonJS":
+                raise ProjectError(f"{path} is CommonJS, and nothing bundles it", "set no_bundle, or write it as ESM")
+            yield BuiltModule(self._plugin.name_of(path), KINDS[kind], path.read_bytes())
 
     def close(self) -> None:
         for pipe in (self._process.stdin, self._process.stdout):
@@ -182,8 +215,9 @@ class Esbuild:
                     raise ProjectError(f"the bundler failed: {value['error']}", "report this, with the project")
                 told.update(value)
                 return told
-            told = value  # on-end carries the result; there is nothing to answer
-            self._send(encode_reply(number, {"errors": [], "warnings": []}))
+            if value.get("command") == "on-end":
+                told = value  # it carries the result; there is nothing to answer
+            self._send(encode_reply(number, self._plugin.answer(value)))
 
     def _send(self, packet: bytes) -> None:
         assert self._process.stdin is not None
@@ -203,15 +237,21 @@ class Esbuild:
 
 
 def with_requires(source: bytes, source_map: str, output: dict[str, Any]) -> tuple[bytes, str]:
-    """Turns `require("node:events")` of a CommonJS package into an import, on one line before the bundle."""
+    """Turns `require("node:events")` of a CommonJS package into an import, on one line before the bundle.
+
+    What is not there throws when it is required: packages try an optional one, such as pg-native.
+    """
     names = sorted(
         {item["path"] for item in output["imports"] if item["kind"] == "require-call" and item.get("external")}
     )
     if not names:
         return source, source_map
-    imports = "".join(f"import * as __required{i} from {json.dumps(name)};" for i, name in enumerate(names))
-    table = ",".join(f"{json.dumps(name)}:__required{i}.default??__required{i}" for i, name in enumerate(names))
-    line = f"{imports}const require=(name)=>({{{table}}})[name];\n"
+    known = [name for name in names if name in platform().modules]
+    imports = "".join(f"import * as __required{i} from {json.dumps(name)};" for i, name in enumerate(known))
+    table = ",".join(f"{json.dumps(name)}:__required{i}.default??__required{i}" for i, name in enumerate(known))
+    missing = "throw Object.assign(new Error(`Cannot find module '${name}'`),{code:\"MODULE_NOT_FOUND\"});"
+    found = f"const found={{__proto__:null,{table}}}[name];if(found!==undefined)return found;"
+    line = f"{imports}const require=(name)=>{{{found}{missing}}};\n"
     moved = json.loads(source_map)
     moved["mappings"] = ";" + moved["mappings"]
     return line.encode() + source, json.dumps(moved)

@@ -29,6 +29,14 @@ class BuildRule(Struct, frozen=True):
     fallthrough: bool = False
 
 
+class Blob(Struct, frozen=True):
+    """A file that is a global of a service-worker script."""
+
+    field: str  # of the config: wasm_modules, text_blobs, data_blobs
+    name: str
+    path: Path
+
+
 class BuildOptions(Struct, frozen=True):
     """How sources become modules."""
 
@@ -43,6 +51,7 @@ class BuildOptions(Struct, frozen=True):
     rules: tuple[BuildRule, ...] = ()
     alias: dict[str, str] = field(default_factory=dict)
     define: dict[str, str] = field(default_factory=dict)
+    blobs: tuple[Blob, ...] = ()
     tsconfig: Path | None = None
     jsx_factory: str = ""
     jsx_fragment: str = ""

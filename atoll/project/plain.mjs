@@ -14,7 +14,7 @@ const KINDS = {
   ".js": "esm", ".mjs": "esm", ".ts": "esm", ".mts": "esm", ".cjs": "commonjs",
   ".json": "json", ".txt": "text", ".html": "text", ".sql": "text", ".bin": "data", ".wasm": "wasm",
 };
-const BUILT_IN = /^(node|cloudflare|atoll):/;
+const BUILT_IN = /^(node|cloudflare|atoll):|^__STATIC_CONTENT_MANIFEST$/;
 const NEEDS_BUNDLER = [
   [/\bimport\s*\(/, "it imports while it runs"],
   [/\bprocess\.env\.NODE_ENV\b/, "it asks for process.env.NODE_ENV"],

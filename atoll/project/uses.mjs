@@ -1,16 +1,18 @@
 // Reports what the modules of a build need from the platform: the built-in modules they import, and the globals they use.
 //
-// Reads {modules: [{path, source, map}], known: [global]} as JSON and answers {imports, globals, wishes, unread}. The parser is acorn, which
+// Reads {modules: [{path, source, map}], known: [global]} as JSON and answers {imports, globals, wishes, packages, unread}. The parser is acorn, which
 // is part of Node (its REPL uses it; --expose-internals makes it available): it reads everything that the build lets through, and
 // adds no dependency. Places are those of the original sources where there is a source map.
 import { SourceMap, createRequire } from "node:module";
 import { text } from "node:stream/consumers";
+import { URL } from "node:url";
 import { Worker, isMainThread, parentPort, workerData } from "node:worker_threads";
 
 const { parse } = createRequire(import.meta.url)("internal/deps/acorn/acorn/dist/acorn");
 
 const STACK_MB = 256;
 const BUILT_IN = /^(node|cloudflare|atoll):/;
+const REQUIRES = new Set(["require", "__require"]); // the second is what esbuild makes of the first
 const GLOBAL_OBJECTS = new Set(["globalThis", "self", "global", "window"]);
 // Parts that run only under some condition.
 const CONDITIONAL = {
@@ -101,7 +103,7 @@ class Reader {
 
   read() {
     const program = parsed(this.module.source);
-    this.isScript = !program.body.some((statement) => /^(Import|Export)/.test(statement.type));
+    this.isScript = !program.body.some((statement) => statement.type.startsWith("Export")); // it may import modules
     const scope = new Scope(null, [...varsIn(program), ...lexicalIn(program.body)]);
     for (const statement of program.body) this.visit(statement, scope, true);
   }
@@ -166,6 +168,8 @@ class Reader {
   }
 
   CallExpression(node, scope, isSure) {
+    const isRequire = REQUIRES.has(node.callee.name) && node.arguments.length === 1 && typeof node.arguments[0].value === "string";
+    if (isRequire && !BUILT_IN.test(node.arguments[0].value)) this.notePackage(node, node.arguments[0].value, "required");
     const runsNow = isFunction(node.callee) && !node.callee.generator;
     if (runsNow) this.visitFunction(node.callee, scope, isSure && !node.callee.async);
     this.visitParts(node, scope, isSure, runsNow ? "callee" : undefined);
@@ -273,6 +277,13 @@ class Reader {
     if (node.computed) this.visit(node.property, scope, isSure);
   }
 
+  AssignmentExpression(node, scope, isSure) {
+    const { left } = node;
+    const isMember = left.type === "MemberExpression" && this.isGlobalObject(left.object, scope);
+    if (isMember) this.found.defined.add(left.computed ? left.property.value : left.property.name); // code makes this global itself
+    this.visitParts(node, scope, isSure);
+  }
+
   NewExpression(node, scope, isSure) {
     const { callee } = node;
     const isMember = callee.type === "MemberExpression" && !callee.computed && this.isGlobalObject(callee.object, scope);
@@ -315,11 +326,26 @@ class Reader {
   noteImport(node, names, isSure) {
     const module = `${node.source.value}`;
     if (BUILT_IN.test(module)) this.found.imports.push({ module, names, sure: isSure, ...this.place(node.source) });
+    else this.notePackage(node.source, this.pathOf(module), isSure ? "sure" : "imported");
+  }
+
+  /** The path of the deployed module that an import means, as the engine resolves it. */
+  pathOf(specifier) {
+    const base = /^\.\.?\//.test(specifier) ? this.module.path : "";
+    try {
+      return decodeURIComponent(new URL(specifier, `file:///${base}`).pathname.slice(1));
+    } catch {
+      return specifier;
+    }
+  }
+
+  notePackage(node, name, how) {
+    this.found.packages.push({ name, how, ...this.place(node) });
   }
 }
 
 function read({ modules, known }) {
-  const found = { imports: [], globals: [], wishes: [], unread: [] };
+  const found = { imports: [], globals: [], wishes: [], packages: [], unread: [], defined: new Set() };
   for (const module of modules) {
     try {
       new Reader(module, new Set(known), found).read();
@@ -327,7 +353,8 @@ function read({ modules, known }) {
       found.unread.push({ file: module.path, text: `${error.message}` });
     }
   }
-  return found;
+  const { defined, ...rest } = found;
+  return { ...rest, globals: found.globals.filter(({ name }) => !defined.has(name)) };
 }
 
 if (isMainThread) {

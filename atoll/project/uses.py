@@ -20,8 +20,10 @@ from atoll.project.built import Built
 from atoll.project.fetch import node_folder
 from atoll.project.model import Project
 from atoll.project.platform import Platform, platform
+from atoll.project.site import MANIFEST_MODULE
 from atoll.workers import ModuleKind
 
+BUNDLE_IT = "packages must be bundled: without no_bundle, or by the tool that builds the project"
 APIS_PAGE = "docs/reference/web-apis.md lists what is available"
 SECONDS = 60
 
@@ -57,6 +59,13 @@ class Wish(Use, frozen=True, kw_only=True):
     name: str
 
 
+class Package(Use, frozen=True, kw_only=True):
+    """An import or a require() that no bundler resolved."""
+
+    name: str
+    how: str  # "sure": an import statement; "imported": import(); "required": require()
+
+
 class Unread(msgspec.Struct, frozen=True):
     file: str
     text: str
@@ -66,6 +75,7 @@ class Uses(msgspec.Struct, frozen=True):
     imports: tuple[Import, ...]
     globals: tuple[Global, ...]
     wishes: tuple[Wish, ...]
+    packages: tuple[Package, ...]
     unread: tuple[Unread, ...]
 
 
@@ -85,7 +95,13 @@ def check_uses(project: Project, built: Built) -> list[Finding]:
     here = platform()
     uses = read_uses(built, here.globals_of(project))
     lacks: dict[Lack, list[tuple[FindingLevel, str]]] = {}
-    for lack, level, use in (*_modules(uses, here), *_globals(uses, here, _in_env(project)), *_wishes(uses, project)):
+    is_made = project.tool is not None  # its code is the output of another bundler, mostly packages
+    for lack, level, use in (
+        *_modules(uses, here),
+        *_globals(uses, here, _in_env(project), is_made=is_made),
+        *_wishes(uses, project),
+        *_packages(uses, here, {module.path for module in built.modules}),
+    ):
         lacks.setdefault(lack, []).append((level, use.place))
     order = list(FindingLevel)
     found = [_finding(lack, sorted(places, key=lambda each: order.index(each[0]))) for lack, places in lacks.items()]
@@ -129,11 +145,14 @@ def _modules(uses: Uses, here: Platform) -> Iterator[tuple[Lack, FindingLevel, U
 
 
 def _in_env(project: Project) -> set[str]:
-    """The names in `env` that the config defines. There may be more secrets."""
-    return {*project.vars, *project.required_secrets, *(binding["name"] for binding in project.bindings)}
+    """The names in `env` that the config defines, and the globals of scripts. There may be more secrets."""
+    names = {*project.vars, *project.required_secrets, *(binding["name"] for binding in project.bindings)}
+    return {*names, *(blob.name for blob in project.build.blobs), MANIFEST_MODULE}
 
 
-def _globals(uses: Uses, here: Platform, in_env: set[str]) -> Iterator[tuple[Lack, FindingLevel, Use]]:
+def _globals(
+    uses: Uses, here: Platform, in_env: set[str], *, is_made: bool
+) -> Iterator[tuple[Lack, FindingLevel, Use]]:
     asked = {(use.file, use.name) for use in uses.globals if use.how == "asked"}
     for use in uses.globals:
         if use.how == "asked" or (use.how != "sure" and (use.file, use.name) in asked):
@@ -141,10 +160,20 @@ def _globals(uses: Uses, here: Platform, in_env: set[str]) -> Iterator[tuple[Lac
         if use.script and use.name in in_env:  # service-worker syntax has them as globals
             continue
         may_be_secret = use.script and use.name.isupper()
-        is_error = use.how == "sure" or (use.is_own and not may_be_secret)
+        is_error = use.how == "sure" or (use.is_own and not may_be_secret and not is_made)
         level = FindingLevel.ERROR if is_error else FindingLevel.WARNING
         hint = "add nodejs_compat to `compatibility_flags`" if use.name in here.node_globals else APIS_PAGE
         yield Lack(use.name, "is not a global here", hint), level, use
+
+
+def _packages(uses: Uses, here: Platform, modules: set[str]) -> Iterator[tuple[Lack, FindingLevel, Use]]:
+    for use in uses.packages:
+        if use.name in modules or f"node:{use.name}" in here.modules or use.name in here.modules:
+            continue
+        if use.how == "sure":
+            yield Lack(use.name, "is not among the deployed modules", BUNDLE_IT), FindingLevel.ERROR, use
+        else:
+            yield Lack(use.name, f"is not there when it is {use.how}", BUNDLE_IT), FindingLevel.NOTE, use
 
 
 def _wishes(uses: Uses, project: Project) -> Iterator[tuple[Lack, FindingLevel, Use]]:

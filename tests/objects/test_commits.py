@@ -150,7 +150,7 @@ def test_sync_waits_until_python_says_so(shared_engine: RawEngine) -> None:
     assert shared_engine.value(61, "return storage.sync()") is None, "nothing to wait for"
     shared_engine.value(61, 'sql.exec("CREATE TABLE t (a)")')
     shared_engine.stored(61, 1)
-    empty = 'sql.exec("DELETE FROM t"); await storage.sync(); return "nothing"'
+    empty = 'sql.exec("DELETE FROM t WHERE a = 1"); await storage.sync(); return "nothing"'
     assert shared_engine.value(61, empty) == "nothing", "a transaction without a change"
     call = shared_engine.send(61, 'storage.put("a", 1); await storage.sync(); return "durable"')
     while copy.sequence == 1:

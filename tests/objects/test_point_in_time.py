@@ -30,7 +30,7 @@ def test_an_object_is_restored_at_its_next_start_and_back_again(atoll: Atoll) ->
     call(atoll, "a", "put", "x", 2)
     second = call(atoll, "a", "bookmark")
     assert FORM.fullmatch(first) and FORM.fullmatch(second) and first < second
-    assert call(atoll, "a", "bookmark") == second, "nothing was written"
+    assert call(atoll, "a", "bookmark") > second
     undo = call(atoll, "a", "onNextStart", first)
     assert undo > second
     assert call(atoll, "a", "list") == [["x", 2]], "until it starts again"
@@ -40,7 +40,7 @@ def test_an_object_is_restored_at_its_next_start_and_back_again(atoll: Atoll) ->
     call(atoll, "a", "onNextStart", undo)
     call(atoll, "a", "abort", "again")
     assert (call(atoll, "a", "list"), call(atoll, "a", "ids")) == ([["x", 2]], ["one"])
-    assert call(atoll, "a", "bookmarkAt", before + 60_000) == call(atoll, "a", "bookmark")
+    assert call(atoll, "a", "bookmarkAt", before + 60_000) < call(atoll, "a", "bookmark")
     past = call(atoll, "a", "bookmarkAt", before)
     assert past <= first
     assert call(atoll, "a", "bookmarkAt", "soon")["error"] == "TypeError"

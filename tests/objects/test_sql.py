@@ -50,7 +50,36 @@ def test_a_cursor_reads_rows_as_they_are_wanted(shared_engine: RawEngine, slot: 
         twice.next();
         return [...first, cursor.toArray().length, cursor.rowsRead, twice.next().value.a, cursor.next().done];
     """
-    assert shared_engine.value(slot, code) == [1, 2, 2, 998, 1000, 2, True]
+    assert shared_engine.value(slot, code) == [1, 2, 3, 998, 1000, 2, True]
+
+
+def test_rows_are_counted_as_workerd_counts_them(shared_engine: RawEngine, slot: int) -> None:
+    code = """
+        const counts = (text, ...binds) => { const c = sql.exec(text, ...binds); c.toArray(); return [c.rowsRead, c.rowsWritten]; };
+        sql.exec("CREATE TABLE t (id INTEGER PRIMARY KEY, v); CREATE INDEX by_v ON t (v)");
+        for (let i = 1; i <= 10; i++) sql.exec("INSERT INTO t VALUES (?, ?)", i, `v${i}`);
+        const cursor = sql.exec("SELECT * FROM t");
+        const grown = [cursor.rowsRead, ...[...cursor].map(() => cursor.rowsRead)];
+        const lazy = sql.exec("SELECT * FROM t");
+        const seen = [];
+        for (const _ of lazy) seen.push(lazy.rowsRead);
+        return [
+          grown[0], seen,
+          counts("SELECT * FROM t WHERE id = 5"), counts("SELECT * FROM t WHERE id = 99"),
+          counts("SELECT id FROM t WHERE v = 'v3'"), counts("SELECT count(*) FROM t"),
+          counts("SELECT * FROM t WHERE id IN (1,2,3)"), counts("SELECT 1"),
+          counts("INSERT INTO t VALUES (11, 'x')")[1], counts("UPDATE t SET v = 'y' WHERE id = 11")[1],
+          counts("UPDATE t SET id = id WHERE id = 99")[1], counts("DELETE FROM t WHERE id = 11")[1], counts("DELETE FROM t")[1],
+        ];
+    """
+    assert shared_engine.value(slot, code) == [
+        1, [2, 3, 4, 5, 6, 7, 8, 9, 10, 10],
+        [1, 0], [1, 0],
+        [2, 0], [10, 0],  # the next row of an index is read to see that it is another
+        [6, 0], [0, 0],  # the list is a table of its own
+        2, 2,
+        0, 1, 10,
+    ]  # fmt: skip
 
 
 def test_rows_written_count_indexes(shared_engine: RawEngine, slot: int) -> None:

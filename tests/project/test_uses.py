@@ -164,6 +164,40 @@ def test_long_chains_of_operators_are_parsed() -> None:
     assert uses_of(f"const a = {'+'.join(['1'] * 20_000)}; X;") == {"X": "sure"}
 
 
+def test_a_global_that_the_code_makes_itself_is_there(write: Write, how: str) -> None:
+    source = how + "globalThis.__dirname ??= '/'; export default { where: __dirname, other: __filename };"
+    (found,) = checked(write(**{"wrangler.toml": CONFIG, "src/index.ts": source}))
+    assert found.field == "__filename"
+
+
+def test_a_package_that_nothing_bundled_is_reported_with_its_place(write: Write) -> None:
+    main = "import a from './a.js';\nimport b from 'left-pad';\nimport 'events';\nimport './sub/c.js';\n"
+    main += "export default { fetch: () => [import('pg-native'), a, b] };"
+    config = '{"name": "a", "main": "src/index.js", "no_bundle": true, "compatibility_date": "2026-01-01"}'
+    files = {"src/index.js": main, "src/a.js": "export default 1;", "src/sub/c.js": "import '../a.js';"}
+    found = checked(write(**files, **{"wrangler.json": config}))
+    assert [(each.level, each.field) for each in found] == [
+        (FindingLevel.ERROR, "left-pad"),
+        (FindingLevel.NOTE, "pg-native"),
+    ]
+    assert "(index.js:2)" in found[0].text
+
+
+def test_the_output_of_a_tool_is_judged_like_a_package(write: Write) -> None:
+    about = '{"scripts": {"build": "x"}, "devDependencies": {"@cloudflare/vite-plugin": "1"}}'
+    files = {
+        "package.json": about,
+        "vite.config.js": "",
+        ".wrangler/deploy/config.json": '{"configPath": "../../dist/wrangler.json"}',
+        "dist/wrangler.json": '{"name": "a", "main": "w.js", "no_bundle": true, "compatibility_date": "2026-01-01"}',
+        "dist/w.js": "export default { fetch: () => document.title };",
+    }
+    project = read_project(write(**files), as_built=True)
+    with Builder(project) as builder:
+        (found,) = check_uses(project, builder.build())
+    assert (found.level, found.field) == (FindingLevel.WARNING, "document")
+
+
 def test_ctx_exports_is_an_error_in_own_code_with_an_older_date(write: Write, how: str) -> None:
     source = how + "export default { fetch: (r: Request, env: unknown, ctx: any) => ctx.exports.Other.fetch(r) };"
     (found,) = checked(write(**{"wrangler.toml": CONFIG, "src/index.ts": source}))

@@ -23,6 +23,7 @@ NEEDED: dict[str, dict[str, Any]] = {
     "route": {"pattern": "shop.example/*"},
     "routes[]": {"pattern": "shop.example/*"},
     "assets": {"directory": "public"},
+    "site": {"bucket": "public"},
     "kv_namespaces[]": {"binding": "KV"},
     "d1_databases[]": {"binding": "DB"},
     "r2_buckets[]": {"binding": "FILES"},

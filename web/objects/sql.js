@@ -50,11 +50,11 @@ class Rows {
     return this.#holder[2];
   }
 
-  /** The next row as an array, or undefined. */
+  /** The next row as an array, or undefined. The one after it is read as well, as workerd does: counters and errors show it. */
   next() {
-    if (this.#ahead.length > 0) return this.#ahead.shift();
-    if (this.#holder[0] === 0) return undefined;
-    return native.sqlRows(this.#slot.open(), this.#holder, 1)[0];
+    const row = this.#ahead.shift();
+    if (this.#ahead.length === 0 && this.#holder[0] !== 0) this.#ahead = native.sqlRows(this.#slot.open(), this.#holder, 1);
+    return row;
   }
 
   /** All other rows. */

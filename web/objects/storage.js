@@ -10,6 +10,7 @@ import { limitsOf } from "./limits.js";
 import { makeSql } from "./sql.js";
 
 const OURS = Symbol("ours"); // only this module makes these objects
+const BOOKMARK = /^[0-9a-f]{8}-[0-9a-f]{8}-[0-9a-f]{8}-[0-9a-f]{32}$/;
 const NO_SQL =
   "SQL is not enabled for this Durable Object class. To enable it, change `new_classes` to `new_sqlite_classes` in the migration that makes the class. A class that exists cannot be changed.";
 const NO_KV =
@@ -295,6 +296,13 @@ export class DurableObjectStorage {
   async getCurrentBookmark() {
     this.#slot.open();
     return (await currentBookmark({})).meta.bookmark;
+  }
+
+  /** There is one copy of each object: it is always there. */
+  async waitForBookmark(bookmark) {
+    requireArguments(arguments.length, 1, "waitForBookmark");
+    this.#slot.open();
+    if (!BOOKMARK.test(`${bookmark}`)) throw new TypeError("This is not a bookmark of this object.");
   }
 
   /** The bookmark of the state at a time: a Date, or milliseconds. */

@@ -18,6 +18,23 @@ class ConfigAssets(Struct):
     run_worker_first: bool | list[str] = False
 
 
+class ConfigSite(Struct):
+    """The field `site`: Workers Sites, which assets replaced."""
+
+    bucket: str
+
+
+def read_site(site: ConfigSite, reading: Reading) -> None:
+    """The files are assets that only the worker reads, through a namespace like KV."""
+    if "assets" in reading.files:
+        hint = "remove `site`: assets replaced it"
+        reading.findings.append(Finding(FindingLevel.ERROR, "site", "and `assets` cannot be used together", hint))
+        return
+    none = HtmlHandling.NONE.value
+    reading.files["assets"] = ConfigAssets(directory=site.bucket, html_handling=none, run_worker_first=True)
+    reading.bind("assets", "__STATIC_CONTENT", as_content=True)
+
+
 def read(assets: ConfigAssets, reading: Reading) -> None:
     if not assets.directory:
         hint = 'name the folder with the files: directory = "./public"'
@@ -33,6 +50,8 @@ def read(assets: ConfigAssets, reading: Reading) -> None:
         reading.bind("assets", assets.binding)
 
 
+_ALL_FILES = Subfield("all files of the bucket are deployed; .assetsignore leaves some out", level=FindingLevel.WARNING)
+
 FIELDS = (
     ConfigField(
         name="assets",
@@ -41,6 +60,17 @@ FIELDS = (
         inherited=True,
         subfields={
             "assets.base_path": Subfield("files are served from the root of the host", verdict=FieldVerdict.MISSING)
+        },
+    ),
+    ConfigField(
+        name="site",
+        shape=ConfigSite,
+        read=read_site,
+        inherited=False,
+        subfields={
+            "site.include": _ALL_FILES,
+            "site.exclude": _ALL_FILES,
+            "site.entry-point": Subfield("`main` names the script"),
         },
     ),
 )

@@ -6,19 +6,38 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
 
 from atoll.asset_files.rows import AssetBound
 from atoll.asset_files.store import AssetStore
 from atoll.bindings.base import Binding
 from atoll.bindings.services import Services
+from atoll.workers import Grant, Version
+
+CONTENT: Final = "content"  # the resource of a grant
+
+
+class AssetsEntry(msgspec.Struct, forbid_unknown_fields=True):
+    """`as_content`: the files as the KV namespace that Workers Sites have, each under its path with a hash."""
+
+    as_content: bool = False
 
 
 class Assets(Binding):
     kind = "assets"
+    Entry = AssetsEntry
 
     def __init__(self, services: Services) -> None:
         self.store = services.files or AssetStore(services.database, services.settings.data)
         self.settings = services.settings
+
+    def claim(self, tenant: str, entry: AssetsEntry) -> str:
+        return CONTENT if entry.as_content else ""
+
+    def facts(self, version: Version, grant: Grant) -> Mapping[str, Any] | None:
+        return {"asContent": True} if grant.resource == CONTENT else None
 
     async def usage(self, tenant: str) -> dict[str, int]:
         size = await self.store.usage(tenant)

@@ -14,6 +14,7 @@ from atoll.api.callers import Scope
 from atoll.api.paging import name_page_of, name_query, page_answer
 from atoll.api.refusals import ApiCode, Refused, bad_body
 from atoll.api.routes import HEADERS, Route, caller_of, json_answer, no_content, read_shape
+from atoll.bindings.d1.data.api import D1DataApi
 from atoll.bindings.d1.databases import StoredDatabase
 from atoll.bindings.d1.ops import D1, NAME, NAME_HINT, QueryFailed
 from atoll.clock import iso_time
@@ -74,6 +75,7 @@ class D1Api:
     def __init__(self, binding: D1, audit: AuditLog) -> None:
         self._binding = binding
         self._audit = audit
+        self._data = D1DataApi(binding, audit, self._find)
 
     def routes(self) -> list[Route]:
         read, change = Scope.READ, Scope.DEPLOY
@@ -91,6 +93,7 @@ class D1Api:
             Route("DELETE", one, self.delete, change, "Delete a database and all that it stores", status=204),
             Route("POST", f"{one}/query", self.query, change, "Run SQL in one transaction", takes, QueryAnswer),
             Route("POST", f"{one}/raw", self.raw, change, "The same, with rows as arrays", takes, RawAnswer),
+            *self._data.routes(),
         ]  # fmt: skip
 
     def _shown(self, each: StoredDatabase) -> DatabaseAnswer:

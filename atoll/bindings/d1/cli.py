@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from atoll.bindings.d1.data import cli as data_cli
 from atoll.cli.options import json_option, node_options
 from atoll.cli.talk import ask_first, done, echo, fail, show_json, show_table, shown_time
 from atoll.plain import plain_line
@@ -15,12 +16,13 @@ from atoll.plain import plain_line
 if TYPE_CHECKING:
     from atoll.cli.client import Client
 
+LARGE = 3 << 20
 NUMBER = re.compile(r"\d+")
 
 
 @click.group()
 def d1() -> None:
-    """Create D1 databases, run SQL on them, and apply migrations.
+    """Create D1 databases, run SQL on them, apply migrations, export, import and restore them.
 
     \b
     Examples:
@@ -29,6 +31,11 @@ def d1() -> None:
       atoll d1 migrations create shop "add orders"
       atoll d1 migrations apply shop
     """
+
+
+d1.add_command(data_cli.export)
+d1.add_command(data_cli.load)
+d1.add_command(data_cli.time_travel)
 
 
 def _at(database: str, *rest: str) -> str:
@@ -88,9 +95,13 @@ def delete(client: Client, database: str, yes: bool, as_json: bool) -> None:
 @node_options
 @json_option
 def execute(client: Client, database: str, sql: str | None, file: Path | None, as_json: bool) -> None:
-    """Run SQL on a database. All statements run in one transaction."""
+    """Run SQL on a database. All statements run in one transaction. A large file is imported, without its results."""
     if (sql is None) == (file is None):
         raise click.UsageError("give either --command SQL or --file FILE")
+    if file is not None and file.stat().st_size > LARGE:  # more than one request may have
+        result = data_cli.send_file(client, database, file, as_json)
+        done(f"ran {result['num_queries']} statements", as_json, **result)
+        return
     found = _run(client, database, sql if file is None else _text(file))  # type: ignore[arg-type]  # one is given
     if as_json:
         show_json(found)

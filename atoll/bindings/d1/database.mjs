@@ -1,6 +1,7 @@
 // The Durable Object class of D1 databases. Python loads it as a worker of its own for each tenant (ops.py): no code of the
 // tenant runs beside it. It is no part of the engine's bundle, and uses only what workers have.
 import { DurableObject } from "cloudflare:workers";
+import { dump, Loader, split } from "./dump.mjs";
 
 const MOST = 16 << 20; // characters of an answer
 const NO_STATEMENT = "No SQL statements detected.";
@@ -8,22 +9,83 @@ const NONE_OF_SQLITE = "SQL code did not contain a statement.";
 
 export default {};
 
+const PIECE = 1 << 20; // characters of an export in one answer
+const PATIENCE = 30_000; // ms after which an export or import that is not continued counts as given up
+
 export class Database extends DurableObject {
+  #transfer = null; // { kind, session, … }, while an export or import is under way
+
   /**
    * Runs the statements of a request in one transaction, all or none.
    * {statements: [[sql, params], …]} or {script, params}: one or more statements in a text; with params only one.
    * {objects: true}: rows as objects by column. {most}: characters of the answer. The answer is {result: [{results, success, meta}, …]}; status 400: the text of an error.
    */
   async fetch(request) {
-    const { statements, script, params = [], objects = false, most = MOST } = await request.json();
+    const { statements, script, params = [], objects = false, most = MOST, transfer } = await request.json();
     try {
-      const all = statements ?? (params.length > 0 ? [[script, params]] : [...split(script)].map((sql) => [sql, []]));
+      if (transfer !== undefined) return new Response(this.#continue(transfer));
+      this.#refuseWhileBusy();
+      const all = statements ?? (params.length > 0 ? [[script, params]] : [...split(script)].filter((each) => each.isWhole || each.hasCode).map(({ sql }) => [sql, []]));
       if (all.length === 0) throw new Error(NO_STATEMENT);
       const parts = this.ctx.storage.transactionSync(() => this.#runAll(all, objects, most));
       return new Response(`{"result":[${parts.join("")}]}`);
     } catch (error) {
       return new Response(error.message === NONE_OF_SQLITE ? NO_STATEMENT : error.message, { status: 400 });
     }
+  }
+
+  #refuseWhileBusy() {
+    if (this.#transfer === null) return;
+    if (Date.now() - this.#transfer.at < PATIENCE) throw new Error(`Currently processing a long-running ${this.#transfer.kind}.`);
+    if (this.#transfer.kind === "import") this.ctx.abort("The import was given up."); // Python takes back what it has done
+    this.#transfer = null;
+  }
+
+  /** A step of an export: "+" and text, or "." and the last text. A step of an import: "+", or "." and its result as JSON. */
+  #continue({ kind, session, begin, options, piece, isLast, isOver }) {
+    if (begin) {
+      this.#refuseWhileBusy();
+      const { sql } = this.ctx.storage;
+      if (kind === "import") sql.exec("PRAGMA foreign_keys=OFF"); // rows may come before those that they refer to
+      this.#transfer = { kind, session, work: kind === "export" ? dump(sql, options) : new Loader(sql) };
+    }
+    const transfer = this.#transfer;
+    if (transfer?.session !== session) throw new Error(`The ${kind} was interrupted.`);
+    transfer.at = Date.now();
+    if (isOver) {
+      this.ctx.storage.sql.exec("PRAGMA foreign_keys=ON");
+      this.#transfer = null;
+      return ".";
+    }
+    try {
+      return kind === "export" ? this.#exportMore(transfer.work) : this.#importMore(transfer.work, piece, isLast);
+    } catch (error) {
+      if (kind === "export") this.#transfer = null;
+      throw error;
+    }
+  }
+
+  #exportMore(pieces) {
+    const parts = [];
+    for (let size = 0; size < PIECE; ) {
+      const { done, value } = pieces.next();
+      if (done) {
+        this.#transfer = null;
+        return `.${parts.join("")}`;
+      }
+      parts.push(value);
+      size += value.length;
+    }
+    return `+${parts.join("")}`;
+  }
+
+  #importMore(loader, piece, isLast) {
+    loader.load(piece, isLast);
+    if (!isLast) return "+";
+    const [broken] = this.ctx.storage.sql.exec("PRAGMA foreign_key_check").toArray();
+    if (broken !== undefined) throw new Error(`FOREIGN KEY constraint failed: a row of ${broken.table} refers to one of ${broken.parent} that is not there`);
+    const { queries: num_queries, read: rows_read, written: rows_written } = loader;
+    return `.${JSON.stringify({ num_queries, rows_read, rows_written, size_after: this.ctx.storage.sql.databaseSize })}`;
   }
 
   /** Pieces of JSON. They are counted as they are made: a result that is too large must not fill the memory. */
@@ -76,40 +138,4 @@ export class Database extends DurableObject {
 function toSql(value) {
   if (typeof value === "boolean") return value ? 1 : 0;
   return Array.isArray(value) ? new Uint8Array(value) : value;
-}
-
-/** The statements of a text. A ";" in quotes, comments and bodies of triggers does not end one. */
-function* split(text) {
-  const token = /;|--|\/\*|['"`[]|[\w$\u0080-\uffff]+/g;
-  let start = 0; // of the statement
-  let hasCode = false; // and not only comments
-  let words = []; // the first three, in capitals
-  let before = "";
-  let last = ""; // ";" or a word
-  const begin = (at) => {
-    [start, hasCode, words, before, last] = [at, false, [], "", ""];
-  };
-  const isTrigger = () => words[0] === "CREATE" && (words[1] === "TRIGGER" || (/^TEMP(ORARY)?$/.test(words[1]) && words[2] === "TRIGGER"));
-  let end = 0; // of the last token
-  for (let match = token.exec(text); match !== null; match = token.exec(text)) {
-    const found = match[0];
-    if (text.slice(end, match.index).trim() !== "") hasCode = true;
-    end = token.lastIndex;
-    const closer = { "--": "\n", "/*": "*/", "[": "]", "'": "'", '"': '"', "`": "`" }[found];
-    if (closer !== undefined) {
-      if (closer !== "\n" && closer !== "*/") [hasCode, before, last] = [true, last, "quoted"];
-      const at = text.indexOf(closer, end);
-      token.lastIndex = end = at < 0 ? text.length : at + closer.length;
-    } else if (found !== ";") {
-      hasCode = true;
-      [before, last] = [last, found.toUpperCase()];
-      if (words.length < 3) words.push(last);
-    } else if (isTrigger() && !(last === "END" && before === ";")) {
-      [before, last] = [last, ";"];
-    } else {
-      if (hasCode) yield text.slice(start, end);
-      begin(end);
-    }
-  }
-  if (hasCode || text.slice(end).trim() !== "") yield text.slice(start);
 }

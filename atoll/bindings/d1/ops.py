@@ -8,7 +8,6 @@ sides belong to the tenant, so it passes through here unread.
 from __future__ import annotations
 
 import re
-import time
 import uuid
 from collections.abc import Mapping
 from importlib import resources
@@ -30,6 +29,7 @@ MAX_ANSWER = 48 << 20  # bytes; database.mjs bounds the characters
 MAX_ERROR = 64 << 10
 QUERY_MS = 30_000
 MODULE = "database.mjs"
+MODULES = MODULE, "dump.mjs"
 
 
 class D1Entry(msgspec.Struct, forbid_unknown_fields=True):
@@ -46,8 +46,10 @@ class D1(Binding):
 
     def __init__(self, services: Services) -> None:
         self._services = services
+        self.folder = services.settings.data
         self.databases = Databases(services.settings.data / "d1.db")
-        self._source = (resources.files("atoll.bindings.d1") / MODULE).read_bytes()
+        folder = resources.files("atoll.bindings.d1")
+        self._modules = tuple(Module(name, ModuleKind.ESM, (folder / name).read_bytes()) for name in MODULES)
         self._versions: dict[str, Version] = {}  # by tenant
 
     @property
@@ -100,7 +102,7 @@ class D1(Binding):
             answer = await self.ask(database, call.body, scope.hops)
         except QueryFailed as error:
             return Reply({"error": str(error)})
-        return Reply({"bookmark": bookmark_of(time.time_ns())}, answer)
+        return Reply({"bookmark": self.objects.store.past.current(database.key)}, answer)
 
     async def ask(self, database: StoredDatabase, query: bytes, hops: int = 0) -> bytes:
         """The answer of a database in JSON."""
@@ -140,15 +142,10 @@ class D1(Binding):
                 worker_id=str(uuid.uuid4()),
                 worker_name="(d1)",  # no worker of a tenant can have this name
                 tenant=tenant,
-                modules=(Module(MODULE, ModuleKind.ESM, self._source),),
+                modules=self._modules,
                 main=MODULE,
                 format=ScriptFormat.MODULE,
                 limits=limits,
                 compatibility_date="2025-09-01",
             )
         return found
-
-
-def bookmark_of(now: int) -> str:
-    """A later one is larger. There is one copy of each database, so a session has nothing to wait for."""
-    return f"{now >> 32:08x}-{now & 0xFFFFFFFF:08x}-00000000-{0:032x}"

@@ -166,8 +166,8 @@ void Tell(v8::Isolate* isolate, v8::Local<v8::Object> holder, Place place, doubl
 }
 
 void TellCounts(Target& target, v8::Local<v8::Object> holder, const Cursor& cursor) {
-  Tell(target.isolate(), holder, kRead, static_cast<double>(target.database().RowsRead(cursor)));
-  Tell(target.isolate(), holder, kWritten, static_cast<double>(cursor.written));
+  Tell(target.isolate(), holder, kRead, static_cast<double>(Database::RowsRead(cursor)));
+  Tell(target.isolate(), holder, kWritten, static_cast<double>(Database::RowsWritten(cursor)));
 }
 
 void OnLost(const v8::WeakCallbackInfo<Cursor>& info) {
@@ -247,8 +247,8 @@ void SqlExec(const Arguments& args) {
   // Only now: the first step may have compiled it anew, after a change of the schema.
   const v8::Local<v8::Array> names = NamesOf(isolate, *cursor->statement);
   v8::Local<v8::Value> state[] = {v8::Integer::New(isolate, 0),
-                                  v8::Number::New(isolate, static_cast<double>(database.RowsRead(*cursor))),
-                                  v8::Number::New(isolate, static_cast<double>(cursor->written))};
+                                  v8::Number::New(isolate, static_cast<double>(Database::RowsRead(*cursor))),
+                                  v8::Number::New(isolate, static_cast<double>(Database::RowsWritten(*cursor)))};
   if (read == Read::kMore) cursor->id = database.NextCursor();
   state[kId] = v8::Integer::NewFromUnsigned(isolate, cursor->id);
   const v8::Local<v8::Array> holder = v8::Array::New(isolate, state, 3);

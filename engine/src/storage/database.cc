@@ -63,7 +63,6 @@ void Database::Configure() {
   sqlite3_db_config(connection_, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
   sqlite3_set_authorizer(connection_, Authorize, this);
   sqlite3_progress_handler(connection_, kStepsBetweenLooks, OnProgress, this);
-  sqlite3_preupdate_hook(connection_, OnChange, this);
 }
 
 void Database::CloseConnection() {
@@ -137,7 +136,6 @@ bool Database::EraseAll() {
   if (is_broken_) return false;
   CloseConnection();
   in_transaction_ = false;
-  indexes_of_ = -1;
   pages_.Erase();
   if (Open()) return true;
   Break(error_);

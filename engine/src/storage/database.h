@@ -9,14 +9,12 @@
 // Everything happens inside the worker's turn.
 #pragma once
 
-#define SQLITE_ENABLE_PREUPDATE_HOOK  // as SQLite is built (CMakeLists.txt)
 #include <sqlite3.h>
 #include <v8.h>
 
 #include <cstdint>
 #include <functional>
 #include <list>
-#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -48,8 +46,6 @@ struct Statement {
 struct Cursor {
   std::unique_ptr<Statement> statement;
   bool is_begun = false;
-  uint64_t written = 0;
-  uint64_t rows = 0;
   // What JavaScript knows of it, if it has more rows.
   class Database* owner = nullptr;
   uint32_t id = 0;
@@ -81,7 +77,9 @@ class Database final {
   Step Next(Cursor& cursor);
   // Ends a statement, which may not have reached its last row.
   void Finish(std::unique_ptr<Cursor> cursor);
-  uint64_t RowsRead(const Cursor& cursor) const;
+  // So far.
+  static uint64_t RowsRead(const Cursor& cursor);
+  static uint64_t RowsWritten(const Cursor& cursor);
   // Runs a statement of the platform. False if it fails.
   bool Run(const char* sql);
   // The same for one with a single number as its result; -1 if it fails.
@@ -125,8 +123,6 @@ class Database final {
   static int Authorize(void* self, int action, const char* first, const char* second, const char* database,
                        const char* trigger);
   static int OnProgress(void* self);
-  static void OnChange(void* self, sqlite3* connection, int operation, const char* database, const char* table,
-                       sqlite3_int64 before, sqlite3_int64 after);
   void Configure();
   void CloseConnection();
   bool HasChanges() const { return pages_.IsChanged() || in_transaction_ || alarm_changed_; }
@@ -136,7 +132,6 @@ class Database final {
   std::unique_ptr<Statement> Compile(std::string_view sql, bool internal, size_t* used);
   void KeepIdle(std::unique_ptr<Statement> statement);
   Step StepAltering(Cursor& cursor);
-  uint64_t CountWritten();
 
   PageStore pages_;
   const uint64_t most_pages_;
@@ -155,9 +150,6 @@ class Database final {
   bool internal_ = false;
   bool alters_ = false;
   bool asked_for_transaction_ = false;
-  std::map<std::string, uint64_t, std::less<>> changed_;  // rows of a table that a statement has written
-  std::map<std::string, uint64_t, std::less<>> indexes_;  // of a table
-  int64_t indexes_of_ = -1;                               // the version of the schema when they were counted
 
   bool in_transaction_ = false;
   uint32_t held_ = 0;

@@ -19,6 +19,10 @@ constexpr char kUseTransactions[] =
     "fit the automatic transaction around all writes of one event.";
 constexpr char kCountOurs[] = "SELECT count(*) FROM sqlite_schema WHERE name LIKE '\\_cf\\_%' ESCAPE '\\'";
 
+// Counters that tools/count_rows.mjs adds to SQLite.
+constexpr int kRowsRead = 9;
+constexpr int kRowsWritten = 10;
+
 std::string_view TrimEnd(std::string_view text) {
   while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back()))) text.remove_suffix(1);
   return text;
@@ -126,19 +130,15 @@ Step Database::Next(Cursor& cursor) {
     if (writes && !Begin()) return Step::kError;
     if (writes && cursor.statement->alters) return StepAltering(cursor);
     cursor.is_begun = true;
-    sqlite3_stmt_status(handle, 0, 1);
-    sqlite3_stmt_status(handle, SQLITE_STMTSTATUS_FULLSCAN_STEP, 1);
+    sqlite3_stmt_status(handle, kRowsRead, 1);
+    sqlite3_stmt_status(handle, kRowsWritten, 1);
   }
   const bool outer = std::exchange(internal_, cursor.statement->internal);
   const int code = sqlite3_step(handle);
   internal_ = outer;
   const bool failed = code != SQLITE_ROW && code != SQLITE_DONE;
   if (failed) Fail(code);
-  if (!changed_.empty() && code != SQLITE_ROW) cursor.written += CountWritten();
-  if (code == SQLITE_ROW) {
-    cursor.rows++;
-    return Step::kRow;
-  }
+  if (code == SQLITE_ROW) return Step::kRow;
   if (!failed) return Step::kDone;
   // SQLite has rolled back everything, and not only this statement.
   if (in_transaction_ && sqlite3_get_autocommit(connection_) != 0) {
@@ -205,55 +205,12 @@ int64_t Database::Ask(const char* sql) {
 
 // --- Counting rows ---
 
-// SQLite counts the steps from one row to the next: those of full scans, and all others under 0, which has no name.
-uint64_t Database::RowsRead(const Cursor& cursor) const {
-  if (cursor.statement == nullptr) return cursor.rows;
-  sqlite3_stmt* handle = cursor.statement->handle;
-  const auto steps = static_cast<uint64_t>(sqlite3_stmt_status(handle, 0, 0)) +
-                     static_cast<uint64_t>(sqlite3_stmt_status(handle, SQLITE_STMTSTATUS_FULLSCAN_STEP, 0));
-  return steps + (cursor.rows > 0 && sqlite3_stmt_readonly(handle) != 0 ? 1 : 0);  // the first row needs no step
+uint64_t Database::RowsRead(const Cursor& cursor) {
+  return static_cast<uint32_t>(sqlite3_stmt_status(cursor.statement->handle, kRowsRead, 0));
 }
 
-void Database::OnChange(void* self, sqlite3*, int operation, const char*, const char* table, sqlite3_int64,
-                        sqlite3_int64) {
-  auto* const db = static_cast<Database*>(self);
-  if (operation != SQLITE_INSERT && operation != SQLITE_UPDATE && operation != SQLITE_DELETE) return;
-  const auto found = db->changed_.find(std::string_view(table));
-  if (found != db->changed_.end()) {
-    found->second++;
-  } else {
-    db->changed_.emplace(table, 1);
-  }
-}
-
-// Each row counts once, and once more for each index of its table.
-uint64_t Database::CountWritten() {
-  const auto changed = std::exchange(changed_, {});
-  const std::string error = error_;
-  if (const int64_t version = Ask("PRAGMA schema_version"); version != indexes_of_) {
-    indexes_.clear();
-    indexes_of_ = version;
-  }
-  uint64_t written = 0;
-  for (const auto& [table, rows] : changed) {
-    auto found = indexes_.find(table);
-    if (found == indexes_.end()) {
-      const std::unique_ptr<Statement> counting = [&] {
-        size_t used = 0;
-        return Compile("SELECT count(*) FROM sqlite_schema WHERE type = 'index' AND tbl_name = ?", true, &used);
-      }();
-      int64_t count = 0;
-      if (counting != nullptr) {
-        sqlite3_bind_text(counting->handle, 1, table.data(), static_cast<int>(table.size()), SQLITE_TRANSIENT);
-        if (sqlite3_step(counting->handle) == SQLITE_ROW) count = sqlite3_column_int64(counting->handle, 0);
-      }
-      found = indexes_.emplace(table, static_cast<uint64_t>(count)).first;
-    }
-    written += rows * (1 + found->second);
-  }
-  changed_.clear();
-  error_ = error;
-  return written;
+uint64_t Database::RowsWritten(const Cursor& cursor) {
+  return static_cast<uint32_t>(sqlite3_stmt_status(cursor.statement->handle, kRowsWritten, 0));
 }
 
 // --- Cursors that JavaScript holds ---

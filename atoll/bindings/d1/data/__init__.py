@@ -1,0 +1,1 @@
+"""Whole databases: export, import and Time Travel."""

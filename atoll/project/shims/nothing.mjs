@@ -1,0 +1,2 @@
+// In place of packages that have no use in a worker.
+export default {};

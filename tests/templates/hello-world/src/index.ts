@@ -1,0 +1,5 @@
+export default {
+	async fetch(request, env, ctx): Promise<Response> {
+		return new Response('Hello World!');
+	},
+} satisfies ExportedHandler<Env>;

@@ -1,0 +1,3 @@
+const { join } = require("node:path");
+
+module.exports = { join };

@@ -1,0 +1,1 @@
+a page that ends (with no script

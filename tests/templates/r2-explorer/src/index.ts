@@ -1,0 +1,3 @@
+import { Explorer } from './explorer';
+
+export default Explorer({ readonly: false, cors: true });

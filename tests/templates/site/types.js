@@ -1,0 +1,1 @@
+export const typeOf = (path) => (path.endsWith(".html") ? "text/html" : "text/plain");
