@@ -8,6 +8,7 @@ from atoll.bindings.scope import CallScope
 from atoll.bindings.services import InnerRequest
 from atoll.broker import Op
 from atoll.engine.calls.call import CANCELLED, NOBODY, SENT, Call
+from atoll.engine.calls.isolate_state import IsolateState
 from atoll.errors import EngineError, Failure
 from atoll.wire.generated import ErrorCode
 from atoll.wire.inner import InnerParts
@@ -128,6 +129,11 @@ def maker_of(request: InnerRequest) -> Call | None:
     return made if isinstance(made, Call) else None
 
 
+def near_to(made: Call | None) -> IsolateState | None:
+    """The isolate that a callee is best loaded with."""
+    return made.isolate if made is not None else None
+
+
 def adopted_by(scope: CallScope | None) -> Call | None:
     """The call that the engine has begun for the op under way."""
     if scope is None or not isinstance(scope.adopted, Call):
@@ -136,7 +142,9 @@ def adopted_by(scope: CallScope | None) -> Call | None:
     return call
 
 
-def offer_route(made: Call, request: InnerRequest, call: Call) -> None:
+def offer_route(made: Call | None, request: InnerRequest, call: Call) -> None:
     """`made` has made `call`: if both are in one engine, later calls may stay there."""
-    if request.version.assets is None and call.port is not None and call.port is made.port and request.way is not None:
+    if made is None or request.way is None or request.version.assets is not None:  # files answer without an isolate
+        return
+    if call.port is not None and call.port is made.port:
         call.port.offer(made, request.way, call)
