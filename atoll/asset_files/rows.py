@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 import apsw
+from msgspec import Struct
 
 from atoll.assets.manifest import lines_of, manifest_id
 from atoll.assets.media import is_compressible, media_of
@@ -30,10 +31,13 @@ _RETURNS: Final = (
     "SELECT json_extract(share.value, '$[0]') FROM deployments, json_each(rule, '$.target') AS share"
     " WHERE deployments.worker_id = workers.id AND rule <> '' AND json_extract(rule, '$.state') = 'watching'"
 )
+# Manifests of the versions that have traffic
 _ACTIVE: Final = (
-    "SELECT m.number FROM workers JOIN versions ON versions.id = active_version JOIN asset_manifests AS m"
-    " ON m.tenant = workers.tenant AND m.id = json_extract(versions.assets, '$.manifest')"
-    " WHERE workers.tenant = ? AND versions.assets != ''"
+    "SELECT m.number FROM (SELECT tenant, active_version AS version FROM workers UNION ALL"
+    " SELECT tenant, version_id FROM workers JOIN traffic ON worker_id = workers.id) AS used"
+    " JOIN versions ON versions.id = used.version JOIN asset_manifests AS m"
+    " ON m.tenant = used.tenant AND m.id = json_extract(versions.assets, '$.manifest')"
+    " WHERE used.tenant = ? AND versions.assets != ''"
 )
 
 
@@ -54,7 +58,7 @@ class KnownManifest(NamedTuple):
     text: bytes
 
 
-class FileRow(NamedTuple):
+class FileRow(Struct, gc=False):  # as AssetFile: there may be tens of thousands
     hash: bytes
     size: int
     stored: int
@@ -164,7 +168,7 @@ def _refuse_other_sizes(connection: apsw.Connection, number: int, sizes: Mapping
 
 
 def _refuse_too_much(connection: apsw.Connection, tenant: str, number: int, bound: AssetBound) -> None:
-    """Refuse a manifest whose files, with those of the active versions, exceed a quota. Each file counts once."""
+    """Refuse a manifest whose files, with those of versions that have traffic, exceed a quota. Each counts once."""
     sql = (
         "SELECT count(*), coalesce(sum(size), 0) FROM asset_files WHERE id IN"
         f" (SELECT file FROM asset_refs WHERE manifest = ? OR manifest IN ({_ACTIVE}))"
@@ -195,7 +199,7 @@ def _drop_pending(connection: apsw.Connection, tenant: str) -> None:
         connection.execute("DELETE FROM asset_manifests WHERE number = ?", (number,))
 
 
-class WantedFile(NamedTuple):
+class WantedFile(Struct, gc=False):
     hash: bytes
     size: int
     stored: int
@@ -219,7 +223,7 @@ def keep_files(connection: apsw.Connection, tenant: str, files: Sequence[NewFile
 
 
 def usage_of(connection: apsw.Connection, tenant: str) -> AssetSize:
-    """Files and bytes of the active versions, as the quotas count them."""
+    """Files and bytes of all versions that have traffic, as the quotas count them."""
     sql = (
         "SELECT count(*), coalesce(sum(size), 0) FROM asset_files WHERE id IN"
         f" (SELECT file FROM asset_refs WHERE manifest IN ({_ACTIVE}))"

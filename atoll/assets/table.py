@@ -10,6 +10,8 @@ import copy
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from msgspec import Struct
+
 from atoll.assets.headers_file import HeaderRule, apply_headers, parse_headers
 from atoll.assets.html import MODES, Intent, fallback
 from atoll.assets.media import media_of
@@ -23,18 +25,18 @@ NO_NAVIGATION_FLAG: Final = "assets_navigation_has_no_effect"
 METHODS: Final = ("GET", "HEAD")
 
 
-class AssetFile:
-    """One file of a version. `place` is where its bytes are; `gzip` and `br` are sizes of its compressed copies."""
+class AssetFile(Struct, eq=False, gc=False):
+    """One file of a version. `place` is where its bytes are; `gzip` and `br` are sizes of its compressed copies.
 
-    __slots__ = ("br", "gzip", "hash", "media", "place", "size")
+    The garbage collector does not look at it: a site has tens of thousands, and a collection holds up the event loop.
+    """
 
-    def __init__(self, digest: str, size: int, media: str, place: str, gzip: int = 0, br: int = 0) -> None:
-        self.hash = digest
-        self.size = size
-        self.media = media
-        self.place = place
-        self.gzip = gzip
-        self.br = br
+    hash: str
+    size: int
+    media: str
+    place: str
+    gzip: int = 0
+    br: int = 0
 
     @property
     def etag(self) -> str:

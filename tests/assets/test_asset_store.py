@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import hashlib
 import shutil
 import threading
@@ -13,7 +14,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from atoll.asset_files.rows import AssetBound
+from atoll.asset_files.rows import AssetBound, wanted_files
 from atoll.asset_files.store import AddedManifest, AssetStore
 from atoll.assets.manifest import SentFile, SentManifest, check_job, checked_text, lines_of, text_of
 from atoll.assets.rules import AssetRules
@@ -125,6 +126,8 @@ async def test_twenty_thousand_files_do_not_stall_the_event_loop(store: Store) -
             longest = max(longest, time.monotonic() - began)
             await asyncio.sleep(0.001)
 
+    gc.collect()
+    tracked = len(gc.get_objects())
     watching = asyncio.ensure_future(watch())
     added = await store.assets.add_manifest("default", text)
     assert len(added.missing) == 20_000
@@ -132,8 +135,10 @@ async def test_twenty_thousand_files_do_not_stall_the_event_loop(store: Store) -
         assert await store.send(*contents[at : at + 4_000]) == 4_000
     rules = AssetRules(added.id)
     files = await store.database.search(lambda connection: load_files(connection, "default", rules))
+    wanted = await store.database.search(lambda connection: wanted_files(connection, "default"))
     is_over = True
     await watching
+    assert len(wanted) == 20_000 and len(gc.get_objects()) - tracked < 2_000, "collections have nothing to look at"
     assert len(files) == 20_000 and files["/folder/file-7.txt"].size == len(contents[7])
     assert longest < 0.5  # seconds, on a busy machine; usually a few ms
 

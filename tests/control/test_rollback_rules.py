@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import apsw
 import pytest
 from control_plane import HELLO, Answer, Clock, Engines, Node
 
 from atoll.api.refusals import ApiCode
-from atoll.asset_files.rows import trim_versions
+from atoll.asset_files.rows import AssetBound, add_manifest, read_manifest, trim_versions, usage_of
 from atoll.control.deploy.health import FailureWindow, judged
-from atoll.errors import EngineError, Failure, LoadFailed
+from atoll.errors import EngineError, Failure, LoadFailed, QuotaExceeded
 from atoll.observe.meter import STATUS_CLASSES
 from atoll.wire.generated import ErrorCode, Outcome
 
@@ -325,3 +327,31 @@ async def test_versions_in_use_are_kept_when_assets_exceed_their_quota(node: Nod
     dropped = await node.database.write(lambda connection: trim_versions(connection, worker.version.tenant, -1))
     assert dropped == 1
     assert [row.number for row in node.store.versions(worker.id)] == [3, 2, 1]
+
+
+async def test_the_quota_of_assets_counts_every_version_of_a_split(node: Node) -> None:
+    await worker_with(node, 2)
+    worker = node.deployer.named("hello")
+    assert worker is not None
+    tenant = worker.version.tenant
+
+    def name_files(connection: apsw.Connection) -> None:
+        for number in (1, 2):
+            lines = f"{number:064x} 100 /only-in-{number}\n{9:064x} 7 /in-both\n"
+            manifest = read_manifest(lines.encode())
+            add_manifest(connection, tenant=tenant, manifest=manifest, bound=AssetBound(), now=0)
+            assets = json.dumps({"manifest": manifest.id})
+            connection.execute("UPDATE versions SET assets = ? WHERE number = ?", (assets, number))
+        connection.execute("UPDATE asset_files SET stored = 1")  # as an upload does
+
+    await node.database.write(name_files)
+    await deploy(node, {2: 100})
+    assert await node.database.search(lambda connection: usage_of(connection, tenant)) == (2, 107)
+    answer = await deploy(node, {2: 99, 1: 1})
+    assert answer.status == 201, answer.content
+    assert await node.database.search(lambda connection: usage_of(connection, tenant)) == (4, 207)
+    over = read_manifest(f"{5:064x} 100 /new\n".encode())
+    with pytest.raises(QuotaExceeded, match="would have 307 bytes"):
+        await node.database.write(
+            lambda connection: add_manifest(connection, tenant=tenant, manifest=over, bound=AssetBound(300), now=0)
+        )

@@ -32,6 +32,7 @@ std::span<const Function> RsaFunctions();
 std::span<const Function> CurveFunctions();
 std::span<const Function> DerFunctions();
 std::span<const Function> SignatureFunctions();
+std::span<const Function> AgreementFunctions();
 std::span<const Function> CipherFunctions();
 std::span<const Function> PostQuantumFunctions();
 std::span<const Function> LazyFunctions();

@@ -351,6 +351,7 @@ std::vector<std::span<const native::Function>> Tables() {
           native::CurveFunctions(),
           native::DerFunctions(),
           native::SignatureFunctions(),
+          native::AgreementFunctions(),
           native::CipherFunctions(),
           native::PostQuantumFunctions(),
           native::LazyFunctions(),

@@ -1,4 +1,5 @@
 // The behaviour of `node:` modules in a worker and in Node: the same script runs in both. See tests/e2e/test_beside_node.py.
+import { cases as agreeing } from "./agreeing.js";
 import { cases as buffer } from "./buffer.js";
 import { cases as files } from "./files.js";
 import { cases as inspecting } from "./inspecting.js";
@@ -7,7 +8,7 @@ import { cases as small } from "./small.js";
 import { cases as unpacking } from "./unpacking.js";
 import { cases as zipping } from "./zipping.js";
 
-const suites = { buffer, files, inspecting, small, unpacking, zipping };
+const suites = { agreeing, buffer, files, inspecting, small, unpacking, zipping };
 
 export default {
   async fetch(request) {
