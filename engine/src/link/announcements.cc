@@ -27,10 +27,10 @@ void Announcements::Add(const Announcement& call) {
   frames_.U32(call.callers_call);
   frames_.U32(call.op_id);
   frames_.U16(call.op);
-  frames_.U16(0);  // status
-  frames_.U32(0);  // CPU time
-  frames_.U32(0);  // wall time
-  frames_.U16(0);  // memory
+  frames_.U16(0);                                                              // status
+  frames_.U32(0);                                                              // CPU time
+  frames_.U32(0);                                                              // wall time
+  frames_.U16(0);                                                              // memory
   frames_.U16(static_cast<uint16_t>(static_cast<uint16_t>(call.event) << 8));  // outcome and event
   frames_.U32(static_cast<uint32_t>(call.meta.size()));
   frames_.Bytes(call.meta);

@@ -1,9 +1,9 @@
-// What Python has yet to hear of calls between isolates of this engine. Each is an INNER frame, written when the call is
-// posted to its callee. If the call is over before the frame is sent, its figures are put into the same frame: most calls
-// cost Python one frame, which comes with the next response.
+// What Python has yet to hear of calls between isolates of this engine. Each is an INNER frame, written when the call
+// is posted to its callee. If the call is over before the frame is sent, its figures are put into the same frame: most
+// calls cost Python one frame, which comes with the next response.
 //
-// The link sends announcements before all other frames. So Python knows of a call before its ops, its log lines, and the
-// end of the call that made it.
+// The link sends announcements before all other frames. So Python knows of a call before its ops, its log lines, and
+// the end of the call that made it.
 #pragma once
 
 #include <atomic>

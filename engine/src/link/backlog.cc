@@ -27,7 +27,9 @@ size_t Backlog::FinishFrame(std::string_view frames, size_t sent) {
   return whole;
 }
 
-void Backlog::AddFirst(std::string_view frames, size_t sent) { first_.append(frames.substr(FinishFrame(frames, sent))); }
+void Backlog::AddFirst(std::string_view frames, size_t sent) {
+  first_.append(frames.substr(FinishFrame(frames, sent)));
+}
 
 void Backlog::Add(std::string_view frames, size_t sent) {
   const size_t whole = FinishFrame(frames, sent);

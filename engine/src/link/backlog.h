@@ -46,7 +46,7 @@ class Backlog final {
 
   std::string current_;
   size_t current_sent_ = 0;
-  std::string first_;  // frames that go before all queues
+  std::string first_;                           // frames that go before all queues
   std::unordered_map<uint32_t, Queue> queues_;  // by worker; none is empty
   std::deque<uint32_t> turns_;                  // the workers that have a queue
 };

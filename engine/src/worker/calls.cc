@@ -120,8 +120,7 @@ bool Calls::RespondInner(uint32_t serial, uint16_t status, Used used, bool done,
   const bool over = done && call.timers == 0 && call.long_timers == 0 && call.ops == 0;
   const uint32_t cpu_us = Microseconds(call.cpu_ns + used.unfinished_ns);
   call.responded = true;
-  if (over && !call.is_told &&
-      announcements.Finish(call.id, {status, cpu_us, used.memory_mb, wire::Outcome::kOk})) {
+  if (over && !call.is_told && announcements.Finish(call.id, {status, cpu_us, used.memory_mb, wire::Outcome::kOk})) {
     Erase(found);
     return true;
   }
@@ -138,8 +137,8 @@ bool Calls::RespondInner(uint32_t serial, uint16_t status, Used used, bool done,
 }
 
 size_t Calls::CountInner() const {
-  return static_cast<size_t>(std::count_if(calls_.begin(), calls_.end(),
-                                           [](const auto& each) { return each.second.origin != nullptr; }));
+  return static_cast<size_t>(
+      std::count_if(calls_.begin(), calls_.end(), [](const auto& each) { return each.second.origin != nullptr; }));
 }
 
 void Calls::BeginStream(v8::Isolate* isolate, uint32_t serial, uint16_t status, v8::Local<v8::String> head, Used used) {

@@ -10,9 +10,7 @@ namespace {
 constexpr size_t kMaxMethod = 256;
 constexpr size_t kMaxRoutes = 1000;
 
-bool IsNamePart(char each) {
-  return std::isalnum(static_cast<unsigned char>(each)) != 0 || each == '_' || each == '$';
-}
+bool IsNamePart(char each) { return std::isalnum(static_cast<unsigned char>(each)) != 0 || each == '_' || each == '$'; }
 
 bool StartsWith(std::string_view text, std::string_view lower) {
   return text.size() >= lower.size() && std::equal(lower.begin(), lower.end(), text.begin(), [](char want, char has) {

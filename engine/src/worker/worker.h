@@ -101,7 +101,8 @@ class Worker final : public std::enable_shared_from_this<Worker> {
   static constexpr uint32_t kOpTooLarge = UINT32_MAX - 1;
   static constexpr uint32_t kTooMuchOnItsWay = UINT32_MAX - 2;
   uint32_t StartOp(uint32_t op, std::string_view meta, std::string_view body);
-  // Calls another worker without Python. The id of the op, whose reply is the answer; 0 if the call must go over Python.
+  // Calls another worker without Python. The id of the op, whose reply is the answer; 0 if the call must go over
+  // Python.
   uint32_t StartInner(const InnerRequest& request);
   // As Calls::Respond().
   bool Respond(uint32_t serial, uint16_t status, v8::Local<v8::String> head, v8::Local<v8::Value> body, bool done);
@@ -224,10 +225,10 @@ class Worker final : public std::enable_shared_from_this<Worker> {
     std::weak_ptr<Worker> caller;
     Mail mail;
   };
-  std::vector<Answer> answers_;                // to calls from inside the engine, until the next Flush()
-  bool leaves_ = false;                        // unloaded once calls from inside the engine are over
-  std::vector<uint32_t> finishing_;            // calls to end once their rejections are reported
-  std::vector<Mail> early_;                    // mail of calls that arrived before top-level code was done
+  std::vector<Answer> answers_;      // to calls from inside the engine, until the next Flush()
+  bool leaves_ = false;              // unloaded once calls from inside the engine are over
+  std::vector<uint32_t> finishing_;  // calls to end once their rejections are reported
+  std::vector<Mail> early_;          // mail of calls that arrived before top-level code was done
   uint64_t alarm_ns_ = Timers::kNever;
   bool finalizers_wait_ = false;
   bool is_stopped_ = false;             // StopCode() ends the code of the entry under way
