@@ -69,3 +69,16 @@ def _install_once(folder: Path, more: Mapping[str, str]) -> None:
         if code := NETWORK.search(ran.stderr):
             raise NoRegistry(f"no npm registry can be reached ({code[0]}): {text}")
         raise NpmFailed(text)
+
+
+def npm_folder(folder: Path) -> Path:
+    """A folder with commands `node`, `npm` and `npx`: those of the wheel do not start."""
+    node = find_files().node
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in ("npm", "npx"):
+        script = node.parent.parent / f"lib/node_modules/npm/bin/{name}-cli.js"
+        (folder / name).write_text(f'#!/bin/sh\nexec "{node}" --use-system-ca "{script}" "$@"\n')
+        (folder / name).chmod(0o755)
+    if not (folder / "node").exists():
+        (folder / "node").symlink_to(node)
+    return folder

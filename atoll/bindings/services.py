@@ -21,6 +21,17 @@ from atoll.pacer import Pacer
 from atoll.workers import Version
 
 
+class FacetTarget(NamedTuple):
+    """What makes an object a facet of another one."""
+
+    parent: ObjectKey
+    root: str  # the id of the outermost object
+    path: tuple[str, ...]  # the names that lead to it from there
+    shown: str  # the id that it sees as its own
+    shown_name: str | None
+    props: dict[str, Any]
+
+
 class ObjectTarget(NamedTuple):
     """A Durable Object that is called, and the method if it is called by one."""
 
@@ -30,6 +41,7 @@ class ObjectTarget(NamedTuple):
     is_sql: bool
     name: str | None = None  # if it was reached by name
     path: tuple[str, ...] = ()  # the names of the method, if it is called by one
+    facet: FacetTarget | None = None
 
 
 class ServiceWay(NamedTuple):
@@ -162,6 +174,12 @@ class Objects(Protocol):
         """Take an object back to a bookmark. Its calls fail. Returns the bookmark that undoes it."""
 
     async def delete_namespace(self, namespace: str) -> None: ...
+
+    def target(self, key: ObjectKey) -> ObjectTarget | None:
+        """An object in use, as it was last called."""
+
+    def reset(self, key: ObjectKey, reason: str) -> None:
+        """Reset an object if it is in use: its calls fail with the reason."""
 
     def count(self, namespace: str | None = None) -> int:
         """The objects in use."""

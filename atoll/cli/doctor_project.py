@@ -123,7 +123,7 @@ def _worker(project: Project, built: Built) -> dict[str, Any]:
 
     project.go_without()
     project.vars = {**dict.fromkeys(project.required_secrets, "a secret"), **project.vars}
-    settings = project.settings()
+    settings = project.settings(dev=True)
     seen = (
         "name",
         "env",

@@ -40,7 +40,7 @@ class EgressGate:
         self._internal = _rules("egress_allow", settings.egress_allow)
         self._node = Policy("this node", deny=_rules("egress_deny", settings.egress_deny))
         self._ports = own_ports(settings)
-        self._connect_seconds = settings.connect_timeout
+        self.connect_seconds = settings.connect_timeout
         self._threads = ThreadPoolExecutor(RESOLVERS, "resolve")
         # Loading the system's root certificates takes 40 ms, so a thread does it. An invalid `ca_file` fails the start.
         self._trust = self._threads.submit(_trust, settings.ca_file)
@@ -79,14 +79,16 @@ class EgressGate:
             if reason := policy.refuse_host(host, port, has_address):
                 raise HostRefused(f"error 1021: {host}:{port} may not be reached: {reason}")
 
-    def check_address(self, version: Version, host: str, address: Address, port: int) -> None:
-        """Raises AddressRefused if this address may not be reached."""
+    def check_address(
+        self, version: Version, host: str, address: Address, port: int, *, is_named: bool = False
+    ) -> None:
+        """Raises AddressRefused if this address may not be reached. One that the operator named may be internal."""
         for policy in self._policies(version):
             if reason := policy.refuse_address(host, address, port):
                 raise AddressRefused(f"error 1024: {_shown(host, address)} may not be reached: {reason}")
         if port in self._ports and is_own(address):  # the control API trusts connections from this machine
             raise AddressRefused(f"error 1024: {_shown(host, address)} may not be reached on the port of this node")
-        if names(self._internal, host, address, port):
+        if is_named or names(self._internal, host, address, port):
             return
         kind = refusal(address) or ("an address of this machine" if is_own(address) else "")
         if kind:
@@ -136,6 +138,7 @@ class EgressGate:
         protocol: Callable[[], P],
         context: ssl.SSLContext | None = None,
         server_name: str = "",
+        is_named: bool = False,
     ) -> tuple[asyncio.Transport, P]:
         """Connect to a host for a worker. Raises HostRefused, AddressRefused or NetworkError.
 
@@ -144,7 +147,7 @@ class EgressGate:
         """
         self.check_host(version, host, port)
         async with self._in_words(f"{host}:{port}"):
-            connected = await self._socket(version, host, port)
+            connected = await self._socket(version, host, port, is_named=is_named)
             try:
                 return await asyncio.get_running_loop().create_connection(
                     protocol,
@@ -171,10 +174,10 @@ class EgressGate:
     async def _in_words(self, where: str) -> AsyncIterator[None]:
         """Limits the time to connect, and turns what may go wrong into a NetworkError."""
         try:
-            async with asyncio.timeout(self._connect_seconds):
+            async with asyncio.timeout(self.connect_seconds):
                 yield
         except TimeoutError:
-            raise NetworkError(f"no connection to {where} within {self._connect_seconds:g} s") from None
+            raise NetworkError(f"no connection to {where} within {self.connect_seconds:g} s") from None
         except ssl.SSLCertVerificationError as error:
             raise NetworkError(f"the certificate of {where} is not trusted: {error.verify_message}") from None
         except ssl.SSLError as error:
@@ -182,13 +185,13 @@ class EgressGate:
         except OSError as error:
             raise NetworkError(f"no connection to {where}: {in_words(error)}") from None
 
-    async def _socket(self, version: Version, host: str, port: int) -> socket.socket:
+    async def _socket(self, version: Version, host: str, port: int, *, is_named: bool) -> socket.socket:
         """A socket connected to the first allowed address that answers."""
         refused: AddressRefused | None = None
         allowed: list[Address] = []
         for address in (await self._resolve(version.tenant, host))[:MAX_ADDRESSES]:
             try:
-                self.check_address(version, host, address, port)
+                self.check_address(version, host, address, port, is_named=is_named)
             except AddressRefused as error:
                 refused = error
             else:

@@ -138,6 +138,15 @@ class TcpConnection(asyncio.BufferedProtocol):
                     socket.setsockopt(SOL_SOCKET, SO_LINGER, RESET)
             self.transport.abort()
 
+    def take_over(self, other: TcpConnection) -> None:
+        """Become what another connection is, with all that has arrived there. The other one is gone then."""
+        self.is_tls, self._has_ended, self._is_held = other.is_tls, other._has_ended, other._is_held
+        self._data, other._data = other._data, bytearray()
+        other._on_lost = lambda: None
+        other.is_lost = other.is_closed = True
+        self.transport = other.transport
+        self.transport.set_protocol(self)
+
     def prepare_tls(self) -> None:
         """Before the handshake: what came before it was not encrypted, so anybody may have put it there."""
         if self._data:

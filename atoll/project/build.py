@@ -92,6 +92,17 @@ class Builder:
             self._bundler = Esbuild(esbuild(self._say, self._steps), project, dev=self._dev)
         return self._bundler.build(border)
 
+    def run_tool(self) -> None:
+        """Run the tool that builds the project. Its config is then to be read again. Raises ProjectError."""
+        tool = self._project.tool
+        assert tool is not None
+        ran = self._steps.run(tool.command, tool.folder)
+        if ran.returncode != 0:
+            said = (ran.stdout + ran.stderr).strip()[-4000:]
+            raise ProjectError(
+                f"`{tool.command}` ended with {ran.returncode}\n{said}", f"{tool.name} says what is wrong"
+            )
+
     def _check_main(self, main: Path) -> None:
         project = self._project
         tool = project.tool

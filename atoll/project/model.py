@@ -107,14 +107,15 @@ class Project(Struct):
             if name not in taken:
                 self.bindings.append(stand_in(name, where))
 
-    def settings(self) -> dict[str, Any]:
+    def settings(self, *, dev: bool = False) -> dict[str, Any]:
         """The body of a deploy without its code. Fields missing in the file are sent as empty or off: the file is the
-        source of truth."""
+        source of truth. `local` of a binding is sent to the node of `atoll dev` alone."""
+        hidden = () if dev else ("local",)
         body: dict[str, Any] = {"name": self.name, "routes": self.routes}
         if self.vars or not self.keep_vars:
             body["env"] = self.vars
         optional: dict[str, Any] = {
-            "bindings": self.bindings,
+            "bindings": [{key: each[key] for key in each if key not in hidden} for each in self.bindings],
             **{name: self.triggers.get(name, []) for name in triggers()},
             "limits": self.limits,
             "isolation": self.isolation.value,

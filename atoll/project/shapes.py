@@ -137,7 +137,6 @@ FIELDS: dict[str, Field] = {
     "addresses": Field(N, list[Any], MISSING, "workers cannot receive email"),
     "unsafe_hello_world": Field(N, list[Any], MISSING, "it is Cloudflare's example of a binding"),
     "analytics_engine_datasets": Field(N, list[Any], MISSING, "Atoll does not have Analytics Engine: log instead"),
-    "hyperdrive": Field(N, list[Any], MISSING, "Atoll does not have Hyperdrive"),
     "workflows": Field(N, list[Any], MISSING, "Atoll does not have Workflows: use queues and crons"),
     "dispatch_namespaces": Field(N, list[Any], MISSING, "Atoll does not have dispatch namespaces: deploy over the API"),
     "worker_loaders": Field(N, list[Any], MISSING, "Atoll does not have worker loaders: deploy over the API"),

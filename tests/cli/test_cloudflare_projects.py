@@ -293,7 +293,7 @@ export default {
 def test_an_allowed_missing_binding_throws_when_used(atoll: Atoll, project: Write) -> None:
     config = f"""{{ "name": "cf-goes-without", "main": "index.js", "compatibility_date": "{DATE}",
       "analytics_engine_datasets": [{{ "binding": "DB" }}],
-      "hyperdrive": [{{ "binding": "POOL", "id": "x" }}],
+      "dispatch_namespaces": [{{ "binding": "POOL", "namespace": "x" }}],
       "ai": {{ "binding": "AI" }}, "vars": {{ "TEXT": "t" }} }}"""
     folder = project("cf-goes-without", **{"wrangler.jsonc": config, "index.js": USES_WHAT_IS_MISSING})
     run(folder, "deploy", "--allow-missing-bindings", **node_of(atoll))
@@ -305,7 +305,7 @@ def test_an_allowed_missing_binding_throws_when_used(atoll: Atoll, project: Writ
     assert target == "worked"
     shown = json.loads(run(folder, "workers", "show", "cf-goes-without", "--json", **node_of(atoll)).stdout)
     fields = {binding["name"]: binding["field"] for binding in shown["bindings"]}
-    assert fields == {"DB": "analytics_engine_datasets", "POOL": "hyperdrive", "AI": "ai"}
+    assert fields == {"DB": "analytics_engine_datasets", "POOL": "dispatch_namespaces", "AI": "ai"}
 
 
 def test_a_project_with_durable_objects_deploys(atoll: Atoll, project: Write) -> None:

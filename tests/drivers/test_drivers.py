@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import shutil
 import subprocess
 import sys
@@ -10,6 +12,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
@@ -52,6 +55,12 @@ def node(databases: Databases, tmp_path_factory: pytest.TempPathFactory) -> Iter
         name: {"port": server.port, "password": PASSWORD} | ({"tlsPort": server.tls_port} if name == "redis" else {})
         for name, server in servers.items()
     }
+    for name, server, scheme, more in (
+        ("orders", databases.pg, "postgres", "postgres?sslmode=verify-full"), ("stock", databases.mysql, "mysql", "shop"),
+    ):  # fmt: skip
+        text = f"{scheme}://ada:{quote(PASSWORD, safe='')}@127.0.0.1:{server.port}/{more}"
+        body = {"name": name, "connection_string": text}
+        assert node.control("POST", "/api/hyperdrive", body).status == 201
     config = project / "wrangler.jsonc"
     config.write_text(
         config.read_text().replace('"name":', f'"vars": {{ "DATABASES": {json.dumps(where)} }},\n  "name":')
@@ -105,3 +114,92 @@ def test_a_pool_that_lives_across_requests_opens_new_connections(node: Atoll) ->
     """Its idle connections end with the request that opened them; the pool notices and opens others."""
     for _ in range(5):
         assert ask(node, "/pg/global") == [{"one": 1}]
+
+
+# --- Hyperdrive ---
+
+
+def test_hyperdrive_tells_a_driver_where_to_connect(node: Atoll, databases: Databases) -> None:
+    password = quote(PASSWORD, safe="")
+    assert ask(node, "/hyperdrive/facts") == [
+        [True, databases.pg.port, "ada", PASSWORD, "postgres", f"postgresql://ada:{password}@HOST:{databases.pg.port}/postgres?sslmode=disable"],
+        [True, databases.mysql.port, "ada", PASSWORD, "shop", f"mysql://ada:{password}@HOST:{databases.mysql.port}/shop"],
+    ]  # fmt: skip
+
+
+def test_hyperdrive_has_the_tls_and_the_worker_speaks_plainly(node: Atoll) -> None:
+    for _ in range(4):  # also with a spare connection
+        rows, answer = ask(node, "/hyperdrive/pg")  # type: ignore[misc]
+        assert rows == [{"ssl": True, "name": "ada"}]
+        assert answer == [ITEMS, 3_000_000, "42703"]
+
+
+@pytest.mark.parametrize(
+    ("path", "answer"),
+    [("/hyperdrive/postgres", [{"n": 7}]), ("/hyperdrive/mysql", [{"n": 7}]), ("/hyperdrive/socket", "E")],
+)
+def test_a_driver_works_through_hyperdrive(node: Atoll, path: str, answer: object) -> None:
+    for _ in range(3):
+        assert ask(node, path) == answer
+
+
+def test_the_host_of_another_workers_database_leads_nowhere(node: Atoll) -> None:
+    told = ask(node, f"/hyperdrive/other?host={'0' * 32}.hyperdrive.local")
+    assert isinstance(told, dict) and told["cause"].endswith("is no database of this worker")
+
+
+def test_passwords_are_sealed_and_never_shown(node: Atoll) -> None:
+    listed = node.control("GET", "/api/hyperdrive").json["databases"]
+    assert [(each["name"], each["user"], each["tls"]) for each in listed] == [
+        ("orders", "ada", True),
+        ("stock", "ada", False),
+    ]
+    assert PASSWORD not in str(listed)
+    for file in node.folder.rglob("hyperdrive.db*"):
+        assert PASSWORD.encode() not in file.read_bytes() and quote(PASSWORD, safe="").encode() not in file.read_bytes()
+
+
+def test_an_unknown_database_refuses_the_deploy(node: Atoll) -> None:
+    body = {
+        "name": "lost",
+        "script": "export default { fetch() {} }",
+        "bindings": [{"type": "hyperdrive", "name": "DB", "database": "nothing"}],
+    }
+    answer = node.control("POST", "/api/workers", body)
+    assert answer.status >= 400 and "atoll hyperdrive create nothing" in answer.text
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["nonsense", "postgres://host/db", "redis://a:b@host/db", "postgres://a:b@/db", "mysql://a:b@h/d?sslmode=require", "postgres://a:b@h/d?sslmode=maybe", "postgres://a:b@h:x/d"],
+)  # fmt: skip
+def test_a_malformed_connection_string_is_refused(node: Atoll, text: str) -> None:
+    answer = node.control("POST", "/api/hyperdrive", {"name": "bad", "connection_string": text})
+    assert answer.status == 400 and "a:b" not in answer.text
+
+
+# --- the guide ---
+
+
+def test_the_guide_connects_to_a_database(node: Atoll, databases: Databases, tmp_path: Path) -> None:
+    """Its files and commands, with the address of this test's database and node in place of those in the text."""
+    guide = (Path(__file__).resolve().parents[2] / "docs/guides/databases.md").read_text().split("## Without")[0]
+    for name, content in re.findall(r"```(?:jsonc|js)\n// (\S+)\n(.*?)```", guide, re.DOTALL):
+        file = tmp_path / name
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(content)
+    (tmp_path / "node_modules").symlink_to(MODULES / "node_modules")
+    text = f"postgres://ada:{quote(PASSWORD, safe='')}@127.0.0.1:{databases.pg.port}/postgres"
+    environment = {
+        **os.environ,
+        "ATOLL_API": f"http://localhost:{node.port}",
+        "PATH": f"{Path(ATOLL).parent}:{os.environ['PATH']}",
+    }
+    blocks = re.findall(r"```console\n(.*?)```", guide, re.DOTALL)
+    typed = re.findall(r"^\$ (.*)\n((?:[^$].*\n)*)", "".join(blocks), re.MULTILINE)
+    assert len(typed) == 3
+    for command, shown in typed:
+        command = command.replace("postgres://ada:secret@db.internal:5432/shop", text).replace(":8080", f":{node.port}")
+        ran = subprocess.run(["bash", "-c", command.replace("curl ", "curl -s ")], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60)  # fmt: skip
+        assert ran.returncode == 0, ran.stdout + ran.stderr
+        assert ran.stdout.strip() == shown.replace(":8080", f":{node.port}").strip() or "create" in command

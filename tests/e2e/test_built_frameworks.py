@@ -17,8 +17,7 @@ from typing import NamedTuple
 
 import pytest
 
-from atoll.engine.process.engine_process import find_files
-from tests.npm import NoRegistry, install
+from tests.npm import NoRegistry, install, npm_folder
 from tests.running import Atoll
 
 ATOLL = str(Path(sys.executable).parent / "atoll")
@@ -55,19 +54,6 @@ FRAMEWORKS = {
     )
 }
 CHOSEN = [*FRAMEWORKS] if os.environ.get("FRAMEWORKS") == "all" else ["hono-vite", "react-router"]
-
-
-def npm_folder(folder: Path) -> Path:
-    """A folder with commands `node`, `npm` and `npx`: those of the wheel do not start."""
-    node = find_files().node
-    folder.mkdir(parents=True, exist_ok=True)
-    for name in ("npm", "npx"):
-        script = node.parent.parent / f"lib/node_modules/npm/bin/{name}-cli.js"
-        (folder / name).write_text(f'#!/bin/sh\nexec "{node}" --use-system-ca "{script}" "$@"\n')
-        (folder / name).chmod(0o755)
-    if not (folder / "node").exists():
-        (folder / "node").symlink_to(node)
-    return folder
 
 
 @pytest.fixture(scope="module", params=CHOSEN)

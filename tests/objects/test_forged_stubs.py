@@ -14,13 +14,17 @@ import pytest
 import pytest_asyncio
 
 from atoll.bindings.base import OpCall
+from atoll.bindings.durable_object import namespaces as namespaces_module
 from atoll.bindings.durable_object.namespaces import ObjectNamespace
 from atoll.bindings.durable_object.ops import DurableObjects
 from atoll.bindings.passes import MAX_PASS, Passes
 from atoll.bindings.rpc.ops import RpcBinding
 from atoll.bindings.scope import CallScope
 from atoll.bindings.service.target import ServiceTarget, target_of
+from atoll.bindings.services import ObjectTarget
+from atoll.engine.objects.live_object import LiveObject
 from atoll.errors import InvalidArgument
+from atoll.objects.store import ObjectKey
 from atoll.workers import Grant, Version
 from tests.engine.engine_room import EngineRoom, script
 
@@ -170,3 +174,46 @@ async def test_malformed_passes_are_refused(node: Node) -> None:
     for text in [*texts, None, 5, [], "", "GUEST", "exports "]:
         with pytest.raises(InvalidArgument):
             node.use(text)
+
+
+# --- facets ---
+
+
+def facet(**fields: Any) -> str:
+    return f"facet {json.dumps({'name': 'a', 'class': 'Child', **fields})}"
+
+
+async def test_only_an_object_reaches_facets_and_only_its_own(node: Node) -> None:
+    with pytest.raises(InvalidArgument, match="only a Durable Object has facets"):
+        node.use(facet())  # an ordinary call of a worker
+    key = ObjectKey(node.mine.id, object_id(node.mine))
+    around = ObjectTarget(*key, "Mine", True)
+    node.room.objects.runtime._live[key] = LiveObject(around, node.version, 0.0)
+    scope = CallScope(node.version)
+    scope.object_key = key
+    found = node.objects.facets.target(scope, facet())
+    assert found.facet is not None and (found.facet.root, found.facet.path) == (key.id, ("a",))
+    assert not node.mine.owns(found.id), "no worker can make the id of a facet"
+    other = ObjectKey(node.mine.id, object_id(node.mine, b"y" * 16))
+    node.room.objects.runtime._live[other] = LiveObject(ObjectTarget(*other, "Mine", True), node.version, 0.0)
+    scope.object_key = other
+    assert node.objects.facets.target(scope, facet()).id != found.id
+    for text in (
+        "facet ", "facet []", "facet {", facet(name="x" * 257), facet(**{"class": "a b"}), facet(root=key.id), facet(path=["x"]),
+        facet(name=5), facet(props=[]), facet(id="x" * 5000), "facet " + "[" * 9000, facet(props={"x": "y" * 70_000}),
+    ):  # fmt: skip
+        with pytest.raises(InvalidArgument):
+            node.objects.facets.target(scope, text)
+
+
+async def test_an_object_cannot_fill_the_node_with_facets(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(namespaces_module, "MAX_FACETS", 3)
+    key = ObjectKey(node.mine.id, object_id(node.mine))
+    node.room.objects.runtime._live[key] = LiveObject(ObjectTarget(*key, "Mine", True), node.version, 0.0)
+    scope = CallScope(node.version)
+    scope.object_key = key
+    for number in range(3):
+        node.objects.facets.target(scope, facet(name=f"{number}"))
+    with pytest.raises(InvalidArgument, match="Maximum number of facets exceeded"):
+        node.objects.facets.target(scope, facet(name="more"))
+    assert node.objects.facets.target(scope, facet(name="1")).facet is not None, "those that are there go on"

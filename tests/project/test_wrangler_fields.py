@@ -26,6 +26,7 @@ NEEDED: dict[str, dict[str, Any]] = {
     "site": {"bucket": "public"},
     "kv_namespaces[]": {"binding": "KV"},
     "d1_databases[]": {"binding": "DB"},
+    "hyperdrive[]": {"binding": "DB"},
     "r2_buckets[]": {"binding": "FILES"},
     "queues.producers[]": {"binding": "JOBS", "queue": "jobs"},
     "queues.consumers[]": {"queue": "jobs"},

@@ -41,12 +41,15 @@ let sweepAt = 64; // number of hosts at which those that Python has closed are d
 class ObjectHost {
   #sockets = null; // made with the first use
 
-  constructor(Class, { slot, id, name, sql, held }) {
+  constructor(Class, { slot, id, name, sql, held, facet = 0, props = {} }) {
     this.slot = slot;
     if (held) this.#sockets = lazy("objects/sockets.js").socketsOf(slot);
     this.Class = Class;
     this.id = makeId(id, name);
     this.gate = new InputGate();
+    this.depth = facet; // 0 for an object, 1 for a facet of it
+    this.props = props;
+    this.facets = null; // made with the first use
     this.instance = null;
     this.files = null; // of node:fs
     this.broken = null; // { error } once it is reset
@@ -56,7 +59,10 @@ class ObjectHost {
       sql,
       critical: (body) => this.critical(body),
       storeName: () => storeName(slot, this.id.name),
-      hasAlarmHandler: () => this.instance === null || typeof Class.prototype.alarm === "function",
+      hasAlarmHandler: () => {
+        if (facet > 0) throw new Error("Facets currently cannot set alarms.");
+        return this.instance === null || typeof Class.prototype.alarm === "function";
+      },
     });
   }
 

@@ -29,7 +29,13 @@ export class DurableObjectState {
   }
 
   get props() {
-    return {};
+    return this.#host.props;
+  }
+
+  /** Child objects within this one: https://developers.cloudflare.com/dynamic-workers/usage/durable-object-facets/ */
+  get facets() {
+    this.#host.facets ??= lazy("objects/facets.js").makeFacets(this.#host);
+    return this.#host.facets;
   }
 
   /** Stubs of the worker's own entry points, and namespaces of its classes. */
@@ -58,6 +64,7 @@ export class DurableObjectState {
   // Hibernatable WebSockets: objects/socket_api.js, which is loaded with the first use.
 
   acceptWebSocket(...args) {
+    if (this.#host.depth > 0) throw new Error("Facets cannot accept hibernatable WebSockets: use accept() of the WebSocket.");
     api().acceptWebSocket(this.#host.sockets, ...args);
   }
 

@@ -3,6 +3,7 @@
 import { fetchFrom } from "#bindings/fetch/fetch.js";
 import { ownFacts, ownNamespace } from "#bindings/durable_object/durable_object.js";
 import { reach } from "#bindings/rpc/rpc.js";
+import { isObjectClass } from "../objects/base.js";
 import { macOf } from "../objects/id_digits.js";
 import { isEntrypoint } from "../worker/handlers.js";
 import { askEntrypoint } from "./service_stub.js";
@@ -56,12 +57,44 @@ function makeExport(entrypoint, props = {}) {
   return proxyOf(new ExportHandle(entrypoint, props));
 }
 
+/** A Durable Object class of this worker, for ctx.facets. */
+class DurableObjectClass {
+  constructor() {
+    throw new TypeError("Illegal constructor");
+  }
+}
+
+const classFacts = new WeakMap(); // DurableObjectClass -> { name, props }
+
+/** { name, props } of a class that ctx.exports gave; undefined for any other value. */
+export function classOf(value) {
+  return typeof value === "function" || (typeof value === "object" && value !== null) ? classFacts.get(value) : undefined;
+}
+
+/** A class of own objects. It has the methods of its namespace, if it has one. Called with { props }, it gives its objects ctx.props. */
+function makeClass(name, Class, namespace, props = {}) {
+  const shown = namespace ?? DurableObjectClass.prototype;
+  const made = new Proxy(function () {}, {
+    get(target, key) {
+      const value = Reflect.get(shown, key);
+      return typeof value === "function" && namespace !== null && key !== "constructor" ? value.bind(namespace) : value;
+    },
+    has: (target, key) => key in shown,
+    set: () => false,
+    getPrototypeOf: () => Object.getPrototypeOf(namespace ?? shown),
+    apply: (target, self, [options = {}]) => makeClass(name, Class, null, checkedProps(options.props)),
+  });
+  classFacts.set(made, { name, props });
+  return made;
+}
+
 /** An object with a stub for each entry point among the exports of the main module, and a namespace for each class with objects. */
 export function makeExports(exports) {
   const stubs = {};
   const classes = ownFacts()?.classes ?? {};
   for (const [name, value] of Object.entries(exports)) {
-    if (Object.hasOwn(classes, name)) stubs[name] = ownNamespace(classes[name]);
+    if (Object.hasOwn(classes, name)) stubs[name] = makeClass(name, value, ownNamespace(classes[name]));
+    else if (isObjectClass(value)) stubs[name] = makeClass(name, value, null);
     else if (isEntrypoint(value) || (typeof value === "object" && value !== null)) stubs[name] = makeExport(name === "default" ? null : name);
   }
   return stubs;

@@ -13,7 +13,6 @@ from atoll.api.callers import Scope
 from atoll.api.refusals import ApiCode, Refused, bad_body
 from atoll.api.routes import Route, caller_of, json_answer, no_content
 from atoll.bindings.durable_object.namespaces import ID, ObjectNamespace
-from atoll.objects.store import ObjectKey
 
 if TYPE_CHECKING:
     from atoll.bindings.durable_object.ops import DurableObjects
@@ -89,7 +88,9 @@ class ObjectsApi:
             raise bad_body(f"`limit` is {limit[:20]!r}", f"use a number from 1 to {MAX_PAGE}")
         found = await self._binding.objects.store.list_objects(namespace.id, cursor, int(limit))
         after = found[-1].id if len(found) == int(limit) else ""
-        return json_answer(StoredObjectsAnswer([StoredObjectAnswer(each.id, each.bytes) for each in found], after))
+        facets = self._binding.namespaces.facet_ids(namespace.id)
+        shown = [StoredObjectAnswer(each.id, each.bytes) for each in found if each.id not in facets]
+        return json_answer(StoredObjectsAnswer(shown, after))
 
     async def delete(self, request: Request) -> Response:
         namespace, id = self._find(request), request.path_params["object_id"]
@@ -98,5 +99,5 @@ class ObjectsApi:
                 ApiCode.NOT_FOUND, f"`{id[:80]}` is not the id of an object of this class", "list the objects for ids"
             )
         await self._audit.note(caller_of(request), "object.delete", f"{namespace.worker} {namespace.class_name} {id}")
-        await self._binding.objects.delete(ObjectKey(namespace.id, id))
+        await self._binding.delete(namespace, id)
         return no_content()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import json
 import re
 import secrets
 from collections.abc import Iterator
@@ -14,10 +15,13 @@ import apsw
 from msgspec import Struct
 
 from atoll.db.sqlite import Database
+from atoll.errors import InvalidArgument
 
 ID = re.compile(r"[0-9a-f]{64}")
 JURISDICTIONS = ("eu", "fedramp", "fedramp-high", "us")
 SECRET_BYTES = 32
+MAX_FACETS = 1_000  # of one object,
+MAX_ALL_FACETS = 100_000  # and of all objects of a namespace: they are in memory
 
 
 class ObjectNamespace(Struct):
@@ -53,6 +57,13 @@ def keys_of(secret: bytes) -> dict[str, str]:
     return {each: key_of(secret, each).hex() for each in ("", *JURISDICTIONS)}
 
 
+class FacetRow(Struct, frozen=True):
+    namespace: str
+    id: str
+    root: str
+    path: str  # JSON
+
+
 class Namespaces:
     """All of them in memory, and on disk in a file of their own."""
 
@@ -64,6 +75,8 @@ class Namespaces:
         self._tags: dict[tuple[str, str], list[str]] = {}  # by tenant and worker, in the order they were applied
         self._forwards: dict[tuple[str, str, str], str] = {}  # ids of namespaces by their former tenant, worker, class
         self._declared: dict[tuple[str, str], tuple[int, str]] = {}  # by tenant and worker: when, and the `exports`
+        self._facets: dict[tuple[str, str], dict[str, FacetRow]] = {}  # by namespace and root, then by id
+        self._facet_counts: dict[str, int] = {}  # by namespace
         self._planned: dict[tuple[str, str, str, str], tuple[str, bytes]] = {}  # what a deploy will create
         sql = "SELECT id, tenant, worker, class, sql, secret, tag, deleted FROM namespaces"
         for row in self._database.read(lambda c: list(c.execute(sql))):
@@ -76,6 +89,9 @@ class Namespaces:
         sql = "SELECT tenant, worker, class, namespace FROM forwards"
         for tenant, worker, name, id in self._database.read(lambda c: list(c.execute(sql))):
             self._forwards[str(tenant), str(worker), str(name)] = str(id)
+        sql = "SELECT namespace, id, root, path FROM facets"
+        for row in self._database.read(lambda c: list(c.execute(sql))):
+            self._add_facet(FacetRow(*map(str, row)))
         sql = "SELECT tenant, worker, made_at, exports FROM declared"
         for tenant, worker, made_at, exports in self._database.read(lambda c: list(c.execute(sql))):
             self._declared[str(tenant), str(worker)] = int(made_at), str(exports)
@@ -154,6 +170,42 @@ class Namespaces:
 
         self._database.post(write)
 
+    # --- facets ---
+
+    def _add_facet(self, row: FacetRow) -> None:
+        self._facets.setdefault((row.namespace, row.root), {})[row.id] = row
+        self._facet_counts[row.namespace] = self._facet_counts.get(row.namespace, 0) + 1
+
+    def know_facet(self, row: FacetRow) -> None:
+        """Remember a facet that is used: it is deleted with its object. InvalidArgument if there are too many."""
+        known = self._facets.get((row.namespace, row.root), {})
+        if row.id in known:
+            return
+        if len(known) >= MAX_FACETS or self._facet_counts.get(row.namespace, 0) >= MAX_ALL_FACETS:
+            raise InvalidArgument("Maximum number of facets exceeded.")
+        self._add_facet(row)
+        values = (row.namespace, row.id, row.root, row.path)
+        self._database.post(lambda c: _execute(c, "INSERT OR IGNORE INTO facets VALUES (?, ?, ?, ?)", values))
+
+    def facets_in(self, namespace: str, root: str, path: tuple[str, ...] = ()) -> list[FacetRow]:
+        """The facets of an object; those at `path` and within it."""
+        found = self._facets.get((namespace, root), {}).values()
+        return [row for row in found if tuple(json.loads(row.path))[: len(path)] == path]
+
+    def facet_ids(self, namespace: str) -> set[str]:
+        return {id for (within, _), rows in self._facets.items() if within == namespace for id in rows}
+
+    async def forget_facet(self, row: FacetRow) -> None:
+        rows = self._facets.get((row.namespace, row.root), {})
+        if rows.pop(row.id, None) is not None:
+            self._facet_counts[row.namespace] -= 1
+        if not rows:
+            self._facets.pop((row.namespace, row.root), None)
+        sql = "DELETE FROM facets WHERE namespace = ? AND id = ?"
+        await self._database.write(lambda c: _execute(c, sql, (row.namespace, row.id)))
+
+    # --- exports ---
+
     def declared(self, tenant: str, worker: str) -> tuple[int, str] | None:
         """When the version was made whose `exports` were applied last, and the `exports`."""
         return self._declared.get((tenant, worker))
@@ -176,9 +228,12 @@ class Namespaces:
         def write(c: apsw.Connection) -> None:
             _execute(c, "DELETE FROM namespaces WHERE id = ?", (namespace.id,))
             _execute(c, "DELETE FROM forwards WHERE namespace = ?", (namespace.id,))
+            _execute(c, "DELETE FROM facets WHERE namespace = ?", (namespace.id,))
 
         await self._database.write(write)
         self._forwards = {old: id for old, id in self._forwards.items() if id != namespace.id}
+        self._facets = {where: rows for where, rows in self._facets.items() if where[0] != namespace.id}
+        self._facet_counts.pop(namespace.id, None)
         self._by_id.pop(namespace.id, None)
 
     def applied(self, tenant: str, worker: str, tag: str) -> None:

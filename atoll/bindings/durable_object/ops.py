@@ -15,6 +15,7 @@ import msgspec
 from atoll.bindings.base import Binding, Later, OpCall, Reply, op
 from atoll.bindings.durable_object.entries import CLASS_NAME
 from atoll.bindings.durable_object.exports import Planned
+from atoll.bindings.durable_object.facets import Facets
 from atoll.bindings.durable_object.namespaces import Namespaces, ObjectNamespace, keys_of
 from atoll.bindings.durable_object.planning import plan
 from atoll.bindings.durable_object.trigger import ObjectMigrations
@@ -23,6 +24,7 @@ from atoll.bindings.pipe.ops import PipeBinding
 from atoll.bindings.rpc.messages import MAX_NAME as MAX_METHOD
 from atoll.bindings.rpc.messages import MAX_VALUE
 from atoll.bindings.rpc.sessions import RpcEnds
+from atoll.bindings.scope import CallScope
 from atoll.bindings.service.method import MethodAnswer
 from atoll.bindings.service.ops import NOT_PLAIN, checked_path
 from atoll.bindings.services import InnerRequest, Objects, ObjectTarget, Services
@@ -54,6 +56,7 @@ class DurableObjects(Binding):
         self._pipes = pipes
         self.namespaces = Namespaces(services.settings.data / "object_namespaces.db")
         self.trigger: ObjectMigrations = ObjectMigrations(self.namespaces, services.objects)
+        self.facets = Facets(self.namespaces, lambda: self.objects)
         self._most: dict[str, int | None] = {}
         if services.objects is not None:
             services.objects.resolve = self.resolve
@@ -210,6 +213,15 @@ class DurableObjects(Binding):
         answer.object_id = target.id
         answer.begin(scope)
         return answer
+
+    def facet(self, scope: CallScope, text: str) -> tuple[ObjectTarget, Version]:
+        """The facet that an object names, and the version that runs it: that of the object."""
+        return self.facets.target(scope, text), scope.version
+
+    async def delete(self, namespace: ObjectNamespace, id: str) -> None:
+        """Delete an object with all its facets."""
+        await self.objects.delete(ObjectKey(namespace.id, id))
+        await self.facets.delete(self.namespaces.facets_in(namespace.id, id))
 
     async def metrics(self) -> Sequence[Metric]:
         from atoll.bindings.durable_object.metrics import object_metrics

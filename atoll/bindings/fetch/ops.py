@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, ClassVar, Protocol, TypeAlias
 
 from atoll.bindings.base import Binding, Later, OpCall, Reply, op, own_task
 from atoll.bindings.cache.http_cache import HttpCache
+from atoll.bindings.durable_object.facets import is_facet
 from atoll.bindings.fetch.answers import check_status, thrown_by
 from atoll.bindings.fetch.caching import CachedAnswer, CachingRule, kept, read_rule
 from atoll.bindings.fetch.decode import Decoding
@@ -60,6 +61,8 @@ class ObjectNames(Protocol):
     def target(self, version: Version, grant: Grant, id: object, name: object) -> tuple[ObjectTarget, Version]: ...
 
     def passed(self, version: Version, passed: Passed) -> tuple[ObjectTarget, Version]: ...
+
+    def facet(self, scope: CallScope, text: str) -> tuple[ObjectTarget, Version]: ...
 
 
 class Fetch(Binding):
@@ -154,7 +157,7 @@ class Fetch(Binding):
             return None
         callee: Version | None
         if wanted.service is not None:
-            bound, callee = self._bound(wanted, scope.version)
+            bound, callee = self._bound(wanted, scope)
         else:
             bound, callee = None, self._callee(wanted, scope.version)
         if callee is None:
@@ -274,7 +277,7 @@ class Fetch(Binding):
 
     async def _answer(self, wanted: WantedFetch, scope: CallScope, fetching: Fetching, body: bytes) -> Reply:
         if wanted.service is not None:
-            bound, callee = self._bound(wanted, scope.version)
+            bound, callee = self._bound(wanted, scope)
             return await self._ask_worker(callee, bound, wanted, scope, fetching, body)
         served = self._callee(wanted, scope.version)
         if served is not None:
@@ -308,9 +311,12 @@ class Fetch(Binding):
             return switched(fetching, answer, answer.lines)
         return self._reply(wanted.is_ours, fetching, answer.status, answer.reason, answer.lines)
 
-    def _bound(self, wanted: WantedFetch, version: Version) -> tuple[ServiceTarget | ObjectTarget, Version]:
+    def _bound(self, wanted: WantedFetch, scope: CallScope) -> tuple[ServiceTarget | ObjectTarget, Version]:
         """What a binding leads to, and the version that answers there."""
+        version = scope.version
         if wanted.object is None:
+            if isinstance(wanted.service, str) and is_facet(wanted.service):
+                return self._objects.facet(scope, wanted.service)
             if isinstance(wanted.service, str) and is_pass(wanted.service):
                 passed = self._passes.read(version.tenant, wanted.service)
                 if passed.kind == OBJECT:

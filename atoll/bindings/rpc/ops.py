@@ -2,7 +2,8 @@
 
 rpc.send     messages to the other ends of sessions; the reply is the back-pressure
 rpc.receive  the next messages of all sessions of the call
-rpc.reach    call a method of an own entry point (ctx.exports), or of a stub that another worker has sent
+rpc.reach    call a method of an own entry point (ctx.exports), of a facet, or of a stub that another worker has sent
+rpc.facet    stop a facet, and delete it
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from atoll.bindings.base import Binding, Later, OpCall, Reply, op
+from atoll.bindings.durable_object.facets import is_facet
 from atoll.bindings.passes import OBJECT, is_pass
 from atoll.bindings.rpc.messages import read_batch
 from atoll.bindings.rpc.sessions import RpcEnds
@@ -40,6 +42,8 @@ class RpcBinding(Binding):
     @op("rpc.reach")
     def reach(self, call: OpCall) -> Later:
         name = call.meta.get("name")
+        if isinstance(name, str) and is_facet(name):
+            return self._objects.begin(call, *self._objects.facet(call.scope, name))
         if isinstance(name, str) and is_pass(name):
             passed = self._service.passes.read(call.scope.version.tenant, name)
             if passed.kind == OBJECT:
@@ -47,3 +51,9 @@ class RpcBinding(Binding):
         elif not is_export(name):
             raise InvalidArgument("the name of an entry point is malformed")
         return self._service.begin(call, name)
+
+    @op("rpc.facet")
+    async def facet(self, call: OpCall) -> Reply:
+        meta = call.meta
+        await self._objects.facets.end(call.scope, meta.get("name"), meta.get("reason"), meta.get("deletes") is True)
+        return Reply()

@@ -78,9 +78,12 @@ def dev(wanted: WantedProject, port: int | None, host: str | None, private_netwo
       atoll dev -c shop/wrangler.toml -c auth/wrangler.toml
       curl "http://localhost:8787/cdn-cgi/handler/scheduled?cron=*+*+*+*+*"
     """
-    began, clock = time.monotonic(), time.time()
+    began = time.monotonic()
     gc.disable()  # until it serves: nothing that is imported is ever freed
     chosen = each_of(wanted)
+    for each in chosen:
+        _build_with_tool(each)
+    clock = time.time()
     projects = [load_project(each, for_dev=True) for each in chosen]
     _refuse_same_names(projects)
     project = projects[0]
@@ -88,7 +91,7 @@ def dev(wanted: WantedProject, port: int | None, host: str | None, private_netwo
     settings = Settings(
         host=host or project.dev_ip,
         port=DEFAULT_PORT if asked_port is None else asked_port,
-        data=project.folder / DATA,
+        data=(project.home or project.folder) / DATA,
         control_hosts=(CONTROL_HOST,),
         engines=1,  # one developer needs one engine; a second only slows the start
         spares=2,
@@ -127,6 +130,21 @@ def each_of(wanted: WantedProject) -> list[WantedProject]:
             WantedProject(config=config, environment=environment, allow_missing=wanted.allow_missing, root=wanted.root)
         )
     return found
+
+
+def _build_with_tool(wanted: WantedProject) -> None:
+    """Vite and frameworks build the project before it can be read. Raises Failed."""
+    from atoll.project.build import Builder
+    from atoll.project.model import ProjectError
+
+    try:
+        project = wanted.read(for_dev=True)
+        if project.tool is not None:
+            say(f"{project.tool.name} builds the project: {project.tool.command}")
+            with Builder(project) as builder:
+                builder.run_tool()
+    except ProjectError as error:
+        raise Failed(str(error), error.hint) from None
 
 
 def _refuse_same_names(projects: list[Project]) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from atoll.cli.interrupt import Interrupt
@@ -53,8 +54,10 @@ class FirstBuild:
 
     def stale(self) -> Reason | None:
         """What to rebuild because a file was saved before the watcher started."""
-        from atoll.cli.dev.watch import Reason, is_config
+        from atoll.cli.dev.watch import Reason, folders_of, is_config
 
+        if self.project.tool is not None:  # what it has made is new: only sources count
+            return Reason.SOURCES if any(map(self._has_new, folders_of([self.project.tool.folder]))) else None
         built = self.result.result()
         try:
             with os.scandir(self.project.folder) as entries:
@@ -65,6 +68,13 @@ class FirstBuild:
         except OSError:
             return Reason.SOURCES
         return None
+
+    def _has_new(self, folder: Path) -> bool:
+        try:
+            with os.scandir(folder) as entries:
+                return any(entry.is_file() and entry.stat().st_ctime > self.began for entry in entries)
+        except OSError:
+            return False
 
     def _is_new(self, about: os.stat_result) -> bool:
         """Compares the inode's change time: a file that is moved here keeps its old modification time."""

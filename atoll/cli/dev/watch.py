@@ -23,7 +23,10 @@ if TYPE_CHECKING:
     from watchfiles._rust_notify import RustNotify
 
 # Folders that tools fill
-IGNORED = {"node_modules", ".git", ".atoll", ".wrangler", "dist", "__pycache__", ".venv", "build", "coverage", ".cache"}
+IGNORED = {
+    "node_modules", ".git", ".atoll", ".wrangler", "dist", "__pycache__", ".venv", "build", "coverage", ".cache",
+    ".svelte-kit", ".output", ".nuxt", ".nitro", ".astro", ".next", ".open-next", ".react-router", ".tanstack", ".vite",
+}  # fmt: skip
 IGNORED_ENDINGS = ("~", ".swp", ".swx", ".tmp", ".map", ".log")
 MOST_FOLDERS = 2_000  # a limit, in case the project is a home folder
 DEBOUNCE_MS = 40
@@ -58,12 +61,12 @@ class Watcher:
 
     def watch(self, project: Project, inputs: Iterable[Path] = (), *, anew: bool = False) -> None:
         """Folders to watch: the project's with all below it, those of its build step, and those of other sources."""
-        roots = {project.folder, *project.build.watch}
+        roots = {project.home or project.folder, *project.build.watch}
         single = {path.parent for path in inputs if "node_modules" not in path.parts}
         if project.main is not None:
             single.add(project.main.parent)
         single = {folder for folder in single if not _is_below(folder, roots)}
-        if project.build.command:  # its own output would start it again, in a loop
+        if project.build.command or project.tool is not None:  # its own output would start it again, in a loop
             single = {folder for folder in single if not any(folder.is_relative_to(root) for root in roots)}
         wanted = tuple(sorted(roots)), tuple(sorted(single))
         if anew or wanted != (self._roots, self._single):

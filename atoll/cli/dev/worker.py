@@ -83,6 +83,12 @@ class DevWorker:
 
     def _rebuild(self, anew: bool) -> Built | ProjectError:
         """Runs in a thread. A changed config means a new project and a new builder."""
+        if self.project.tool is not None:  # it makes the config
+            try:
+                self._builder.run_tool()
+            except ProjectError as error:
+                return error
+            anew = True
         if anew:
             try:
                 project = self._wanted.read(for_dev=True)
@@ -112,9 +118,9 @@ class DevWorker:
         self._node.places[self.name].learn(result, self.project.folder)
         self._node.configs[self.name] = self.project.config.name if self.project.config is not None else ""
         if result.modules:
-            body = deploy_body(self.project.settings(), result.main, result.modules)
+            body = deploy_body(self.project.settings(dev=True), result.main, result.modules)
         else:  # a project of files alone
-            body = {**self.project.settings(), "main": NO_WORKER, "modules": {NO_WORKER: STUB.decode()}}
+            body = {**self.project.settings(dev=True), "main": NO_WORKER, "modules": {NO_WORKER: STUB.decode()}}
         try:
             attach = [
                 project_files()[field].live(self.project, value, bool(result.modules))
@@ -123,6 +129,8 @@ class DevWorker:
         except Failed as failed:
             self._broke("deploy_failed", failed.message, failed.hint)
             return False
+        if result.modules:
+            body |= dict.fromkeys(project_files())  # not those of the version before: they come from the folder
         is_same = body == self._deployed and self._live == {*self.project.files}
         if is_same and not forced and not self._shown_error:
             self._node.serve_live(self.name, attach)

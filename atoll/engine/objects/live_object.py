@@ -41,6 +41,10 @@ class LiveObject:
         self.state = OPENING
         self.name = target.name
 
+        # Facets within it, and the object that it is a facet of
+        self.parent: LiveObject | None = None
+        self.children: set[LiveObject] = set()
+
         # Where it lives
         self.isolate: Isolate | None = None
         self.slot = 0
@@ -70,6 +74,17 @@ class LiveObject:
         over = [call for call in self.calls if call.state == OVER]
         self.calls.difference_update(over)
         return len(self.calls) + len(self.waiting)
+
+    @property
+    def has_busy_facets(self) -> bool:
+        return any(
+            child.look() or child.is_gated or child.state == OPENING or child.has_busy_facets for child in self.children
+        )
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether it must not be evicted for idleness: a facet stays with its object, an object with busy facets."""
+        return (self.parent is not None and self.parent.state != CLOSED) or self.has_busy_facets
 
     @property
     def is_reachable(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 import msgspec
 
@@ -45,11 +45,17 @@ class CallHome(Protocol):
 
 def addressed(head: bytes, event: int, target: ObjectTarget, live: LiveObject) -> bytes:
     """The head of a call with the address of its object: JSON on the second line."""
-    address = {"entrypoint": target.class_name, "slot": live.slot, "id": target.id, "sql": target.is_sql}
+    address: dict[str, Any] = {
+        "entrypoint": target.class_name, "slot": live.slot, "id": target.id, "sql": target.is_sql,
+    }  # fmt: skip
     if live.has_table:
         address["held"] = True
-    if live.name is not None:
-        address["name"] = live.name
+    facet = target.facet
+    if facet is not None:
+        address |= {"id": facet.shown, "props": facet.props, "facet": len(facet.path)}
+    name = live.name if facet is None else facet.shown_name
+    if name is not None:
+        address["name"] = name
     if target.path:
         address["method"] = target.path[0]
     if len(target.path) > 1:

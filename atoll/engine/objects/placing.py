@@ -1,4 +1,4 @@
-"""Chooses the isolate that an object opens in."""
+"""Chooses the isolate that an object opens in. A facet opens where its object is."""
 
 from __future__ import annotations
 
@@ -25,6 +25,8 @@ async def isolate_for(pool: Pool, live: LiveObject, clock: Callable[[], float]) 
     while True:
         version = live.version  # a deploy may have changed it
         loaded = loader.versions.get(version)
+        if live.parent is not None and live.parent.is_reachable and live.parent.isolate is not None:
+            return live.parent.isolate  # a facet lives with its object
         try:
             if loaded is None:
                 await loader.group_of(version).ready(QUEUE_SECONDS)

@@ -101,11 +101,15 @@ class ObjectRuntime:
         assert self.pool is not None, "a call before there are engines"
         key = ObjectKey(target.namespace, target.id)
         live = self._live.get(key)
-        if live is not None and live.version is not version and live.state != OPENING:
+        parent = self._live.get(target.facet.parent) if target.facet is not None else None
+        if live is not None and (live.version is not version or live.parent is not parent) and live.state != OPENING:
             self._reset(live, failures.UPDATED)
             live = None
         if live is None:
             live = self._live[key] = LiveObject(target, version, self._clock())
+            live.parent = parent
+            if parent is not None:
+                parent.children.add(live)
             self._begin(live)
         ear = ObjectCaller(caller, self, live)
         call = Call(version, head, body, ended, ear, ObjectCalls(self, live), self._clock(), event, hops)
@@ -182,8 +186,8 @@ class ObjectRuntime:
         refusal = self.refuses_new(live.key.namespace) if not opened.sequence else ""
         if refusal:
             raise LoadFailed(Failure(ErrorCode.QUOTA_EXCEEDED, refusal))
+        assert self.pool is not None
         while True:
-            assert self.pool is not None
             isolate = await isolate_for(self.pool, live, self._clock)
             if not live.look():  # every caller has gone
                 raise LoadFailed(failures.LOST)
@@ -229,8 +233,14 @@ class ObjectRuntime:
     # --- ends ---
 
     def _forget(self, live: LiveObject) -> None:
-        """The object has left its isolate. Calls that wait go to the next copy."""
+        """The object has left its isolate, and its facets leave with it. Calls that wait go to the next copy."""
         self.store.close(live.key)
+        children, live.children = live.children, set()
+        for child in children:
+            if child.isolate is not None and child.isolate.residents is not None:  # else it leaves with its isolate
+                self._reset(child, live.failure or failures.LOST)
+        if live.parent is not None:
+            live.parent.children.discard(live)
         if self._live.get(live.key) is not live:
             return
         if live.failure is None:
@@ -242,6 +252,7 @@ class ObjectRuntime:
         del self._live[live.key]
         if live.waiting:
             following = LiveObject(live.target, live.version, self._clock())
+            following.parent = live.parent
             following.waiting, live.waiting = live.waiting, {}
             following.waiting_bytes = sum(len(call.body) for call in following.waiting)
             for call in following.waiting:
@@ -343,7 +354,7 @@ class ObjectRuntime:
             elif live.is_gated:
                 if live.gated_at < now - STORAGE_SECONDS:
                     self._reset(live, failures.STORAGE_SLOW)
-            elif not self.hibernation.may_leave(live):
+            elif not self.hibernation.may_leave(live) or (live.state == LIVE and live.is_kept):
                 continue
             elif (live.state == LEAVING and not live.calls) or (not calls and live.idle_since < now - IDLE_SECONDS):
                 self.evicted += 1
@@ -355,6 +366,13 @@ class ObjectRuntime:
         live = self._live.get(key)
         if live is not None:
             self._reset(live, failure)
+
+    def reset(self, key: ObjectKey, reason: str) -> None:
+        self._reset_late(key, ObjectFailure(ErrorCode.OBJECT_RESET, reason, is_reset=True))
+
+    def target(self, key: ObjectKey) -> ObjectTarget | None:
+        live = self._live.get(key)
+        return live.target if live is not None else None
 
     def _on_merged(self, key: ObjectKey, sequence: int) -> None:
         live = self._live.get(key)

@@ -72,7 +72,9 @@ class ServiceGate(EgressGate):
     def check_host(self, version: Version, host: str, port: int, *, has_address: bool = True) -> None:
         pass
 
-    def check_address(self, version: Version, host: str, address: Address, port: int) -> None:
+    def check_address(
+        self, version: Version, host: str, address: Address, port: int, *, is_named: bool = False
+    ) -> None:
         pass
 
 

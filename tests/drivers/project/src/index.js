@@ -118,10 +118,50 @@ const routes = {
   },
 };
 
+const hyperdrive = {
+  async "/hyperdrive/facts"({ PG, MYSQL }) {
+    return [PG, MYSQL].map(({ host, port, user, password, database, connectionString }) => [/^[0-9a-f]{32}\.hyperdrive\.local$/.test(host), port, user, password, database, connectionString.replace(host, "HOST")]);
+  },
+  async "/hyperdrive/pg"({ PG }) {
+    const client = new pg.Client({ connectionString: PG.connectionString });
+    await client.connect();
+    const { rows } = await client.query("SELECT ssl, current_user AS name FROM pg_stat_ssl WHERE pid = pg_backend_pid()");
+    const all = await queryPg(client);
+    await client.end();
+    return [rows, all];
+  },
+  async "/hyperdrive/postgres"({ PG }) {
+    const sql = postgres(PG.connectionString, { max: 1 });
+    const rows = await sql`SELECT ${7}::int AS n`;
+    await sql.end();
+    return rows;
+  },
+  async "/hyperdrive/mysql"({ MYSQL: { host, port, user, password, database } }) {
+    const connection = await mysql.createConnection({ host, port, user, password, database, disableEval: true });
+    const [rows] = await connection.execute("SELECT ? AS n", [7]);
+    await connection.end();
+    return rows;
+  },
+  async "/hyperdrive/socket"({ PG }) {
+    const socket = PG.connect();
+    await socket.opened;
+    const writer = socket.writable.getWriter();
+    await writer.write(new Uint8Array([0, 0, 0, 8, 4, 210, 22, 47])); // an SSLRequest: the connection has TLS already
+    const { value } = await socket.readable.getReader().read();
+    await socket.close();
+    return String.fromCharCode(value[0]);
+  },
+  async "/hyperdrive/other"(env, request) {
+    const client = new pg.Client({ host: new URL(request.url).searchParams.get("host"), port: 5432, user: "x", password: "x", database: "x" });
+    return client.connect().then(() => "connected");
+  },
+};
+
 export default {
   async fetch(request, env) {
     const { pathname } = new URL(request.url);
     try {
+      if (pathname in hyperdrive) return Response.json(await hyperdrive[pathname](env, request));
       return Response.json(await routes[pathname](env.DATABASES));
     } catch (error) {
       return Response.json({ error: `${error.name}: ${error.message}`, code: error.code, cause: error.cause?.message }, { status: 500 });

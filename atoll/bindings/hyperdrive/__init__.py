@@ -1,0 +1,1 @@
+"""Hyperdrive: connections to databases that the operator has named."""
