@@ -317,9 +317,8 @@ class Node:
         # Half of a node's imports, and a session of `atoll dev` may never need them
         from atoll.api.work import Work
         from atoll.control.api import ControlApi, ControlParts
-        from atoll.control.endpoints.backup import BackupApi
-        from atoll.control.endpoints.config import ConfigApi
         from atoll.control.endpoints.metrics import MetricsApi
+        from atoll.control.endpoints.node_routes import node_routes
 
         self._undo.push_async_callback(self.offload.close)
         uploads = self.settings.upload_bytes
@@ -337,8 +336,7 @@ class Node:
             port=lambda: self.server.port,
             more=[
                 *metrics.routes(),
-                *ConfigApi(self.settings, self.origins).routes(),
-                *BackupApi(self.settings.data, self.access.audit).routes(),
+                *node_routes(self.settings, self.origins, self.access.audit, self.objects.runtime),
                 *self._binding_routes(bindings),
             ],
         )
@@ -378,7 +376,7 @@ class Node:
         options = FrontOptions(
             bounds=bounds_of(settings),
             drain_seconds=settings.drain_seconds,
-            proxies=Proxies(settings.trusted_proxies),
+            proxies=Proxies(settings.trusted_proxies, settings.geo_files),
             pacer=self.pacer,
             holdings=self.holdings,
             detail=self.detail,

@@ -76,6 +76,11 @@ class Settings:
         "Addresses or ranges of proxies, separated by commas, whose X-Forwarded-For and X-Forwarded-Proto are trusted.",
         free=True,
     )
+    geo_files: tuple[str, ...] = setting(
+        (),
+        "Files in MaxMind's format, separated by commas, with countries, cities or networks of clients for request.cf.",
+        free=True,
+    )
     control_auth: str = setting(
         "auto",
         "Who needs a token for the control API: auto exempts tools on this machine, token exempts nobody.",

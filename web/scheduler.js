@@ -17,7 +17,7 @@ export class Scheduler {
   wait(delay, options = undefined) {
     return new Promise((resolve, reject) => {
       this.#isScheduler;
-      requireArguments(arguments.length, 1, "Scheduler.wait");
+      requireArguments(arguments.length, 1, "Scheduler.wait", "number");
       const milliseconds = toDelay(delay);
       const { signal } = toDictionary(options, "Scheduler.wait");
       if (signal !== undefined && !isAbortSignal(signal)) throw new TypeError("Scheduler.wait: signal is not an AbortSignal.");

@@ -5,7 +5,7 @@ import { reportException } from "./dom/report.js";
 import { callOf, inCall } from "./internal/async_context.js";
 import { native } from "./internal/native.js";
 import { currentScope, pass } from "./internal/scopes.js";
-import { requireArguments, toDOMString } from "./internal/webidl.js";
+import { requireArguments, toDOMString, wrongArgument } from "./internal/webidl.js";
 
 const timers = new Map(); // id -> { callback, args, context, interval (or -1), scope }
 let nextId = 1;
@@ -118,8 +118,8 @@ export function clearImmediate(id = 0) {
 
 /** https://html.spec.whatwg.org/multipage/timers-and-user-prompts.html#dom-queuemicrotask */
 export function queueMicrotask(callback) {
-  requireArguments(arguments.length, 1, "queueMicrotask");
-  if (typeof callback !== "function") throw new TypeError("queueMicrotask: the callback must be a function.");
+  requireArguments(arguments.length, 1, "queueMicrotask", "function");
+  if (typeof callback !== "function") throw wrongArgument("queueMicrotask", 0, "function");
   native.enqueueMicrotask(() => {
     try {
       callback();

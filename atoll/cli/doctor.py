@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from atoll import __version__
+from atoll.cli.doctor_data import damage_check, data_checks
 from atoll.cli.doctor_project import Check, Trial, project_checks
 from atoll.cli.options import WantedProject, json_option, node_options, project_options
 from atoll.cli.talk import Failed, echo, paint, show_json
@@ -29,9 +31,14 @@ MARKS = {"ok": ("✓", "green"), "note": ("·", "cyan"), "warning": ("!", "yello
     default=True,
     help="Start an engine, load the project in it and check its sandbox.  [default: yes]",
 )
+@click.option(
+    "--data",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Check the data folder of a node that does not run, and nothing else.",
+)
 @node_options
 @json_option
-def doctor(client: Client, wanted: WantedProject, sandbox: bool, as_json: bool) -> None:
+def doctor(client: Client, wanted: WantedProject, sandbox: bool, data: Path | None, as_json: bool) -> None:
     """Check the project at PATH (by default the current folder), this machine, and the node that commands use.
 
     Reads and builds the project. Lists each config field that Atoll does not use, and each built-in module and global
@@ -44,10 +51,12 @@ def doctor(client: Client, wanted: WantedProject, sandbox: bool, as_json: bool) 
       atoll doctor
       atoll doctor ~/cloudflare-project --env production
       atoll doctor --api https://atoll.example
+      atoll doctor --data /var/lib/atoll
     """
     checks: list[Check] = []
     trial = Trial(starts=sandbox and client.is_local)
-    for part in (project_checks(wanted, trial), _machine(trial), _node(client)):
+    parts = (project_checks(wanted, trial), _machine(trial), _node(client)) if data is None else (data_checks(data),)
+    for part in parts:
         for check in part:
             checks.append(check)
             if not as_json:
@@ -112,6 +121,7 @@ def _node(client: Client) -> Iterator[Check]:
     yield Check("node", level if health["status"] == "ok" else "error", text, differs)
     yield from _asked(client, "/admin/pool", _pool)
     yield from _asked(client, "/api/config", _limits)
+    yield from _asked(client, "/api/damage", _damage)
 
 
 def _asked(client: Client, path: str, told: Callable[[dict[str, Any]], Iterator[Check]]) -> Iterator[Check]:
@@ -138,6 +148,11 @@ def _pool(pool: dict[str, Any]) -> Iterator[Check]:
         yield Check("node", "warning", "its engines are not confined", "start it with --sandbox=require")
     for layer in layers["missing"]:
         yield Check("node", "warning", f"its engines are not confined by {layer}", SECURITY_PAGE)
+
+
+def _damage(found: dict[str, Any]) -> Iterator[Check]:
+    for each in found["objects"]:
+        yield damage_check("node", each["id"], each["words"], each.get("worker", ""), each.get("class_name", ""))
 
 
 def _limits(config: dict[str, Any]) -> Iterator[Check]:

@@ -38,6 +38,7 @@ MANY_PIECES = 64  # chunks in one piece that make a body laborious
 SWITCHING = 101
 OK = b"HTTP/1.1 200 OK"
 NOT_IN_REASON = re.compile(rb"[^\t\x20-\x7e\x80-\xff]")
+EMPTY_LINE = re.compile(rb"\r?\n\r?\n")
 # https://www.rfc-editor.org/rfc/rfc9112#name-obsolete-line-folding. A match starts where a run of blanks starts:
 # trying again from each blank of a long run would be quadratic.
 FOLD = re.compile(rb"(?<![ \t])[ \t]*+\r\n[ \t]++")
@@ -52,6 +53,18 @@ class Carrier(Protocol):
     def hold(self, held: bool) -> None: ...
     def leave(self, keeps: bool) -> None: ...
     async def drain(self) -> None: ...
+
+
+def _head_of(data: bytes) -> tuple[bytes, bytes]:
+    """The head, without its empty line and with CRLF after each line, and what follows it."""
+    head, _, rest = data.partition(b"\r\n\r\n")
+    if head.count(b"\n") == head.count(b"\r\n"):
+        return head, rest
+    end = EMPTY_LINE.search(data)
+    if end is None:
+        return head, rest
+    lines = data[: end.start()].split(b"\n")
+    return b"\r\n".join(line.removesuffix(b"\r") for line in lines), data[end.end() :]
 
 
 class ServerExchange:
@@ -102,7 +115,8 @@ class ServerExchange:
         # The parser refers to this object. It is dropped at the end, or only the garbage collector could free both.
         self._parser: httptools.HttpResponseParser | None = httptools.HttpResponseParser(self)
         # Accept values as in https://fetch.spec.whatwg.org/#header-value. `_read_head` checks the rest.
-        self._parser.set_dangerous_leniencies(lenient_headers=True)
+        # Some servers end lines in LF alone. RFC 9112, 2.2 lets a client accept that.
+        self._parser.set_dangerous_leniencies(lenient_headers=True, lenient_optional_cr_before_lf=True)
 
     def charge(self, holdings: Holdings, tenant: str) -> None:
         """Count unread bytes of the body to this tenant."""
@@ -284,7 +298,7 @@ class ServerExchange:
     def on_headers_complete(self) -> None:
         parser = cast(httptools.HttpResponseParser, self._parser)
         status = parser.get_status_code()
-        head, _, rest = b"".join(self._head).lstrip(b"\r\n").partition(b"\r\n\r\n")
+        head, rest = _head_of(b"".join(self._head).lstrip(b"\r\n"))
         if status == SWITCHING and not self.is_upgrade:
             raise NetworkError(f"{self.where} switched to another protocol without being asked")
         if status < 200 and status != SWITCHING:

@@ -15,6 +15,7 @@ from typing import TypeAlias
 
 from atoll.client_headers import OF_CLIENT, OF_CLOUDFLARE, OF_WORKER
 from atoll.errors import StartError
+from atoll.front.client_places import ClientPlaces
 
 Network: TypeAlias = "ipaddress.IPv4Network | ipaddress.IPv6Network"
 
@@ -38,7 +39,8 @@ PROTO = re.compile(rb"^x-forwarded-proto:[ \t]*([a-z]+)[ \t]*\r\n", re.IGNORECAS
 class Proxies:
     """The proxies whose headers about clients are believed."""
 
-    def __init__(self, trusted: tuple[str, ...] = ()) -> None:
+    def __init__(self, trusted: tuple[str, ...] = (), geo_files: tuple[str, ...] = ()) -> None:
+        self.places = ClientPlaces(geo_files) if geo_files else None
         self.networks: list[Network] = []
         for text in trusted:
             try:
@@ -99,8 +101,10 @@ class Peer:
         if not client:
             return b""
         address = client.encode()
-        return b"cf-connecting-ip: %b\r\nx-real-ip: %b\r\nx-forwarded-for: %b\r\nx-forwarded-proto: %b\r\n%b" % (
-            address, address, chain or address, scheme, self.tls,
+        places = self.proxies.places
+        place = places.line(client) if places is not None else b""
+        return b"cf-connecting-ip: %b\r\nx-real-ip: %b\r\nx-forwarded-for: %b\r\nx-forwarded-proto: %b\r\n%b%b" % (
+            address, address, chain or address, scheme, self.tls, place,
         )  # fmt: skip
 
     def rewrite(self, block: bytes) -> tuple[bytes, bytes, bytes]:

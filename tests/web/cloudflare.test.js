@@ -1,4 +1,5 @@
 // Behaviours of Cloudflare's runtime that code relies on, beyond the standards.
+import { mock } from "node:test";
 import { deepEqual, equal, ok, rejects, throws } from "./assert.js";
 
 const bytes = (text) => new TextEncoder().encode(text);
@@ -155,6 +156,9 @@ export const tests = {
     const part = 'Content-Disposition: form-data; name="x"';
     deepEqual([...(await parse(`preamble\n--b\n${part}\n\nhello\n--b--\n`))], [["x", "hello"]]);
     deepEqual([...(await parse(`\r\n--b\r\n${part}\n\r\none\n--b\n${part}\n\ntwo\r\n--b--epilogue`))], [["x", "one"], ["x", "two"]]);
+    const escaped = 'Content-Disposition: form-data; name="a\\"b\\\\"; filename="c\\\\d.txt"';
+    const [[name, file]] = await parse(`--b\r\n${escaped}\r\n\r\nx\r\n--b--`);
+    deepEqual([name, file.name], ['a"b\\', "c\\d.txt"]);
     equal((await rejects(parse("nothing"), TypeError)).message, "No initial boundary string (or you have a truncated message).");
     equal((await rejects(parse(`--b\r\n${part}\r\n\r\nx`), TypeError)).message, "No subsequent boundary string after multipart message.");
   },
@@ -207,6 +211,21 @@ export const tests = {
     await scheduler.wait(3);
     equal(calls, 1);
     throws(() => setTimeout(5), TypeError);
+  },
+  "mocks of node:test": () => {
+    const add = mock.fn((a, b) => a + b);
+    equal(add(1, 2), 3);
+    add.mock.mockImplementationOnce(() => 9);
+    deepEqual([add(1, 1), add(1, 1), add.mock.callCount()], [9, 2, 3]);
+    deepEqual([add.mock.calls[0].arguments, add.mock.calls[0].result], [[1, 2], 3]);
+    const object = { get: () => "real" };
+    mock.method(object, "get", () => "mock");
+    equal(object.get(), "mock");
+    mock.restoreAll();
+    equal(object.get(), "real");
+    const broken = mock.fn(() => { throw new RangeError("x"); });
+    throws(broken, RangeError);
+    equal(broken.mock.calls[0].error.message, "x");
   },
   "an EventSource can be disposed": () => {
     const source = EventSource.from(new ReadableStream());

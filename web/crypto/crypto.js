@@ -43,11 +43,11 @@ export class Crypto {
     if (!ArrayBuffer.isView(array)) throw new TypeError("Crypto.getRandomValues: the argument is not a typed array.");
     // Step 1.
     if (!INTEGER_ARRAYS.includes(typedArrayName.call(array))) {
-      throw new DOMException("getRandomValues takes an array of integers.", "TypeMismatchError");
+      throw new DOMException("ArrayBufferView argument to getRandomValues() must be an integer-typed view.", "TypeMismatchError");
     }
     // Step 2.
     if (array.byteLength > QUOTA) {
-      throw new QuotaExceededError(`getRandomValues fills at most ${QUOTA} bytes at once.`);
+      throw new QuotaExceededError(`getRandomValues() only accepts buffers of size <= 64K but provided ${array.byteLength} bytes.`);
     }
     // Steps 3 and 4.
     native.fillRandom(array);

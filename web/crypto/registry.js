@@ -65,6 +65,13 @@ function toDictionary(algorithm) {
   return algorithm;
 }
 
+/** The text for an algorithm that an operation does not know. */
+function unknownAlgorithm(name, operation) {
+  if (operation === "digest") return "Unrecognized or unimplemented digest algorithm requested.";
+  if (operation === "generateKey") return `Unrecognized key generation algorithm "${name}" requested.`;
+  return `${name} is not an algorithm that can be used here (${operation}).`;
+}
+
 /** https://w3c.github.io/webcrypto/#dfn-normalize-an-algorithm: an object without prototype, with the operation's `run`. */
 export function normalizeAlgorithm(algorithm, operation) {
   const given = toDictionary(algorithm);
@@ -74,7 +81,7 @@ export function normalizeAlgorithm(algorithm, operation) {
   const known = findOperation(toDOMString(name), operation);
   // Step 5.
   if (known === undefined) {
-    throw notSupported(`${toDOMString(name)} is not an algorithm that can be used here (${operation}).`);
+    throw notSupported(unknownAlgorithm(toDOMString(name), operation));
   }
   // Steps 6 to 8: to the dictionary of this algorithm.
   const normalized = { __proto__: null, name: known.name };

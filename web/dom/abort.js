@@ -3,7 +3,7 @@ import { Event } from "./event.js";
 import { countListeners, EventTarget, fireEvent, HandlerSlot, setSignals } from "./event_target.js";
 import { DOMException } from "./exception.js";
 import { defineInterface } from "../internal/platform.js";
-import { illegalConstructor, requireArguments, toEnforcedRange, toSequence } from "../internal/webidl.js";
+import { illegalConstructor, requireArguments, toEnforcedRange, toSequence, wrongArgument } from "../internal/webidl.js";
 import { startTimer } from "../timers.js";
 
 const INTERNAL = Symbol("made by the platform");
@@ -43,7 +43,7 @@ export class AbortSignal extends EventTarget {
 
   /** https://dom.spec.whatwg.org/#dom-abortsignal-timeout */
   static timeout(milliseconds) {
-    requireArguments(arguments.length, 1, "AbortSignal.timeout");
+    requireArguments(arguments.length, 1, "AbortSignal.timeout", "number");
     const delay = toEnforcedRange(milliseconds, "AbortSignal.timeout");
     const signal = createSignal();
     startTimer(() => signalAbort(signal, new DOMException("The operation was aborted due to timeout", "TimeoutError")), delay);
@@ -52,9 +52,11 @@ export class AbortSignal extends EventTarget {
 
   /** https://dom.spec.whatwg.org/#dom-abortsignal-any */
   static any(signals) {
-    requireArguments(arguments.length, 1, "AbortSignal.any");
+    requireArguments(arguments.length, 1, "AbortSignal.any", "Array");
+    if (typeof signals !== "object" || signals === null) throw wrongArgument("AbortSignal.any", 0, "Array");
     const list = toSequence(signals, "AbortSignal.any");
-    if (!list.every(isAbortSignal)) throw new TypeError("AbortSignal.any: a value is not an AbortSignal.");
+    const wrong = list.findIndex((signal) => !isAbortSignal(signal));
+    if (wrong !== -1) throw new TypeError(`Incorrect type for array element ${wrong}: the provided value is not of type 'AbortSignal'.`);
     return createDependentSignal(list);
   }
 

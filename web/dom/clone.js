@@ -85,7 +85,7 @@ function refuseHost(object) {
 
 /** https://html.spec.whatwg.org/multipage/structured-data.html#dom-structuredclone */
 export function structuredClone(value, options = undefined) {
-  requireArguments(arguments.length, 1, "structuredClone");
+  requireArguments(arguments.length, 1, "structuredClone", "Value");
   const { transfer = [] } = toDictionary(options, "structuredClone");
   return cloneWithTransfer(value, toTransferList(transfer, "structuredClone")).value;
 }

@@ -8,7 +8,7 @@ import {
 import { DOMException } from "./exception.js";
 import { reportException } from "./report.js";
 import { defineInterface } from "../internal/platform.js";
-import { NO_OPTIONS, requireArguments, toDOMString } from "../internal/webidl.js";
+import { NO_OPTIONS, requireArguments, toDOMString, wrongArgument, wrongMember } from "../internal/webidl.js";
 import { isOn, whenFlagsAreSet } from "../worker/compatibility.js";
 
 const globalListenerLists = new Map(); // type -> listeners
@@ -41,7 +41,7 @@ function flattenMore(options) {
   if (!isObject(options)) return { capture, once: false, passive: false, signal: undefined };
   const { once, passive, signal } = options;
   if (signal !== undefined && !signals.isAbortSignal(signal)) {
-    throw new TypeError("EventTarget.addEventListener: signal is not an AbortSignal.");
+    throw wrongMember("signal", "AddEventListenerOptions", "AbortSignal");
   }
   return { capture, once: !!once, passive: !!passive, signal };
 }
@@ -49,7 +49,7 @@ function flattenMore(options) {
 function toCallback(value) {
   if (value === undefined || value === null) return null;
   if (typeof value === "object" || typeof value === "function") return value;
-  throw new TypeError("EventTarget: the listener is neither a function nor an object.");
+  throw wrongArgument("EventTarget.addEventListener", 1, "function or HandlerObject");
 }
 
 function indexOfListener(listeners, callback, capture) {
@@ -146,7 +146,7 @@ export class EventTarget {
 
   /** https://dom.spec.whatwg.org/#dom-eventtarget-addeventlistener */
   addEventListener(type, callback, options = undefined) {
-    requireArguments(arguments.length, 2, "EventTarget.addEventListener");
+    requireArguments(arguments.length, 2, "EventTarget.addEventListener", "string", "function or HandlerObject");
     const lists = listsOf(this);
     const name = toDOMString(type);
     const listener = toCallback(callback);
@@ -163,7 +163,7 @@ export class EventTarget {
   dispatchEvent(event) {
     requireArguments(arguments.length, 1, "EventTarget.dispatchEvent");
     const lists = listsOf(this);
-    if (!(event instanceof Event)) throw new TypeError("EventTarget.dispatchEvent: the argument is not an Event.");
+    if (!(event instanceof Event)) throw wrongArgument("EventTarget.dispatchEvent", 0, "Event");
     // Step 1.
     if (!isDispatchable(event)) throw new DOMException("The event is already being dispatched.", "InvalidStateError");
     // Steps 2 and 3.

@@ -93,7 +93,7 @@ export class Utf16Decoder {
   }
 
   #finish(text) {
-    if (this.#fatal && !text.isWellFormed()) throw new TypeError("The data is not valid UTF-16");
+    if (this.#fatal && !text.isWellFormed()) throw new TypeError("Failed to decode input.");
     if (text === "") return text;
     const marked = !this.#keepMark && text.startsWith(BYTE_ORDER_MARK);
     this.#keepMark = true;

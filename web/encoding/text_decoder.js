@@ -3,14 +3,14 @@ import { lazy } from "../internal/lazy.js";
 import { LegacyDecoder, Utf16Decoder, Utf8Decoder } from "./decoders.js";
 import { native } from "../internal/native.js";
 import { defineInterface } from "../internal/platform.js";
-import { bytesOf, isArrayBuffer, toDictionary, toDOMString } from "../internal/webidl.js";
+import { bytesOf, isArrayBuffer, toDictionary, toDOMString, wrongArgument } from "../internal/webidl.js";
 
 const NOTHING = new Uint8Array(0);
 
 function toInputBytes(input) {
   if (ArrayBuffer.isView(input) || isArrayBuffer(input)) return bytesOf(input);
   if (Object.prototype.toString.call(input) === "[object SharedArrayBuffer]") return bytesOf(input);
-  throw new TypeError("TextDecoder.decode: the input is neither an ArrayBuffer nor a view.");
+  throw wrongArgument("TextDecoder.decode", 0, "Array");
 }
 
 function createDecoder(encoding, fatal, ignoreBOM) {
@@ -31,7 +31,7 @@ export class TextDecoder {
   constructor(label = "utf-8", options = undefined) {
     const text = toDOMString(label);
     const encoding = text === "utf-8" || text === "utf8" ? "utf-8" : lazy("encoding/labels.js").getEncoding(text);
-    if (encoding === undefined) throw new RangeError(`TextDecoder: "${label}" is not a supported encoding.`);
+    if (encoding === undefined) throw new RangeError(`"${label}" is not a valid encoding.`);
     const { fatal = false, ignoreBOM = false } = toDictionary(options, "TextDecoder");
     this.#encoding = encoding;
     this.#fatal = !!fatal;

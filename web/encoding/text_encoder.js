@@ -2,7 +2,7 @@
 import { native } from "../internal/native.js";
 import { defineInterface } from "../internal/platform.js";
 import { encodeText } from "../internal/text.js";
-import { requireArguments } from "../internal/webidl.js";
+import { requireArguments, wrongArgument } from "../internal/webidl.js";
 
 const counts = new Uint32Array(2); // units read and bytes written by native.encodeInto
 
@@ -26,7 +26,7 @@ export class TextEncoder {
     requireArguments(arguments.length, 2, "TextEncoder.encodeInto");
     const string = `${source}`;
     if (!(destination instanceof Uint8Array)) {
-      throw new TypeError("TextEncoder.encodeInto: the destination is not a Uint8Array.");
+      throw wrongArgument("TextEncoder.encodeInto", 1, "Uint8Array");
     }
     native.encodeInto(string, destination, counts);
     return { read: counts[0], written: counts[1] };

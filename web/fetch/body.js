@@ -80,8 +80,8 @@ function bodyFromBlob(blob) {
 }
 
 function bodyFromStream(stream) {
-  if (isDisturbed(stream)) throw new TypeError("The stream given as a body has already been read from.");
-  if (stream.locked) throw new TypeError("The stream given as a body is locked.");
+  if (isDisturbed(stream)) throw new TypeError("This ReadableStream is disturbed (has already been read from), and cannot be used as a body.");
+  if (stream.locked) throw new TypeError("This ReadableStream is locked to a reader, and cannot be used as a body.");
   const body = new Body(null);
   body.stream = stream;
   return body;
@@ -101,6 +101,11 @@ export function isUsed(body) {
 export function isUnusable(body) {
   if (body === null) return false;
   return body.isTaken || (body.stream !== null && (isDisturbed(body.stream) || body.stream.locked));
+}
+
+function usedError(body) {
+  if (!isUsed(body)) return new TypeError("This ReadableStream is currently locked to a reader.");
+  return new TypeError("Body has already been used. It can only be used once. Use tee() first if you need to read it twice.");
 }
 
 /** https://fetch.spec.whatwg.org/#concept-body-stream: created on first access. */
@@ -295,7 +300,7 @@ function consume(body, convert) {
   return new Promise((resolve, reject) => {
     const failure = body?.stream === null ? body.source?.failure : undefined;
     if (failure) throw failure.error;
-    if (isUnusable(body)) throw new TypeError("The body has already been used, or its stream is locked.");
+    if (isUnusable(body)) throw usedError(body);
     const finish = (content) => {
       try {
         resolve(convert(typeof content === "function" ? content() : content));
@@ -334,7 +339,7 @@ export function bodyText(body) {
 
 /** https://fetch.spec.whatwg.org/#dom-body-textstream */
 export function bodyTextStream(body) {
-  if (isUnusable(body)) throw new TypeError("The body has already been used, or its stream is locked.");
+  if (isUnusable(body)) throw usedError(body);
   return (body === null ? emptyStream() : streamOf(body)).pipeThrough(new (lazy("encoding/text_streams.js").TextDecoderStream)());
 }
 

@@ -5,6 +5,7 @@ import { decodeTextKeepingMark } from "../internal/text.js";
 import { toUSVString } from "../internal/webidl.js";
 import { parseFormUrlencoded } from "../url/form_urlencoded.js";
 
+const UTF8 = [undefined, "utf-8", "utf8"];
 const MOST_FIELDS = 100_000; // of a urlencoded form
 
 /** The entries of the form in a body, as a flat list. `asBytes` turns the content of a body into bytes. */
@@ -14,7 +15,12 @@ export function parseForm(content, contentType, asBytes) {
   if (mime?.essence === "multipart/form-data") {
     return lazy("file/multipart.js").parseMultipart(asBytes(content), mime.parameters.get("boundary"));
   }
-  if (mime?.essence === "application/x-www-form-urlencoded") return parseFields(content);
+  if (mime?.essence === "application/x-www-form-urlencoded") {
+    if (!UTF8.includes(mime.parameters.get("charset")?.toLowerCase())) {
+      throw new TypeError("Non-utf-8 application/x-www-form-urlencoded body.");
+    }
+    return parseFields(content);
+  }
   throw new TypeError(
     "Unrecognized Content-Type header value. FormData can only parse the following MIME types: " +
       "multipart/form-data, application/x-www-form-urlencoded",

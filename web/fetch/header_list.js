@@ -8,7 +8,7 @@ import { requireHeaderLength } from "../internal/webidl.js";
 // https://www.rfc-editor.org/rfc/rfc9110#name-connection. Upgrade is visible, because workers that serve WebSockets check it.
 const HOP_BY_HOP = [
   "connection", "keep-alive", "proxy-connection", "transfer-encoding", "te", "trailer",
-  "cf-atoll-tls", // set by the front, for request.cf
+  "cf-atoll-tls", "cf-atoll-place", // set by the front, for request.cf
 ];
 
 // 1 for the characters of a token, 2 for those among them that have a lower case. https://www.rfc-editor.org/rfc/rfc9110#name-tokens
@@ -43,7 +43,7 @@ export function toHeaderName(value) {
     if (kind === 2) isLower = false;
     else if (kind === 0) isValid = false;
   }
-  if (!isValid) throw new TypeError(`Headers: ${quote(name)} is not a valid header name.`);
+  if (!isValid) throw new TypeError("Invalid header name.");
   return isLower ? name : name.toLowerCase();
 }
 
@@ -71,7 +71,7 @@ export function toHeaderValue(value) {
       throw new TypeError(`Headers: the value ${quote(text)} has a character above U+00FF, which HTTP cannot carry.`);
     }
     if (code === 0 || code === 0x0a || code === 0x0d) {
-      throw new TypeError(`Headers: the value ${quote(text)} has a line break or a NUL, which HTTP does not allow.`);
+      throw new TypeError("Invalid header value.");
     }
   }
   return text;

@@ -6,7 +6,7 @@ import { HeaderList, toHeaderName, toHeaderValue } from "./header_list.js";
 import { definePairs } from "../internal/pair_iterator.js";
 import { defineInterface } from "../internal/platform.js";
 import { isOn, whenFlagsAreSet } from "../worker/compatibility.js";
-import { forEachProperty, requireArguments, toByteString, toSequence } from "../internal/webidl.js";
+import { forEachProperty, requireArguments, toByteString, toSequence, wrongArgument } from "../internal/webidl.js";
 
 const INTERNAL = Symbol("made by the platform");
 
@@ -24,7 +24,7 @@ export function fillHeaders(list, init) {
     return;
   }
   if (init === null || (typeof init !== "object" && typeof init !== "function")) {
-    throw new TypeError("Headers: the init is neither a sequence of pairs nor a record.");
+    throw wrongArgument("Headers constructor", 0, "Headers or Sequence or object");
   }
   const method = init[Symbol.iterator];
   if (method === undefined || method === null) {
@@ -37,7 +37,7 @@ const checkName = (key) => toByteString(key, "Headers");
 function fillFromSequence(list, init) {
   for (const item of toSequence(init, "Headers")) {
     const pair = toSequence(item, "Headers");
-    if (pair.length !== 2) throw new TypeError("Headers: a pair does not have exactly two items.");
+    if (pair.length !== 2) throw new TypeError("To initialize a Headers object from a sequence, each inner sequence must have exactly two elements.");
     list.append(toHeaderName(pair[0]), toHeaderValue(pair[1]));
   }
 }
@@ -57,7 +57,7 @@ export class Headers {
 
   #requireMutable() {
     if (this.#guard === "immutable") {
-      throw new TypeError("Headers: these headers are immutable; copy them with new Headers(headers).");
+      throw new TypeError("Can't modify immutable headers.");
     }
   }
 
@@ -94,7 +94,7 @@ export class Headers {
   /** https://developers.cloudflare.com/workers/runtime-apis/headers/: older than getSetCookie(), and for Set-Cookie only. */
   getAll(name) {
     requireArguments(arguments.length, 1, "Headers.getAll");
-    if (toHeaderName(name) !== "set-cookie") throw new TypeError('Headers.getAll is only for "Set-Cookie"; get() returns all values of other headers.');
+    if (toHeaderName(name) !== "set-cookie") throw new TypeError('getAll() can only be used with the header name "Set-Cookie".');
     return this.#list.getAll("set-cookie");
   }
 

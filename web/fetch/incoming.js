@@ -36,13 +36,19 @@ function readHeaders(state) {
   return HeaderList.fromText(text, start);
 }
 
+const NO_CERTIFICATE = Object.freeze({ certPresented: "0", certVerified: "NONE", certRevoked: "0" }); // of a client
+
 /** https://developers.cloudflare.com/workers/runtime-apis/request/#incomingrequestcfproperties: the properties a node knows. */
 function readCf(state) {
   const { head } = state;
   const tls = /\ncf-atoll-tls: (\S+) (\S+)\r\n/.exec(head);
   const client = /\ncf-connecting-ip: (\S+)\r\n/.exec(head);
+  const place = /\ncf-atoll-place: (\{.*\})\r\n/.exec(head);
+  const accepted = /\naccept-encoding:[ \t]*([^\r\n]*)/i.exec(head);
   const cf = { colo: "ATL", httpProtocol: "HTTP/1.1", clientIp: client === null ? "" : client[1] };
-  if (tls !== null) Object.assign(cf, { tlsVersion: tls[1], tlsCipher: tls[2] });
+  cf.clientAcceptEncoding = accepted === null ? "" : accepted[1].trimEnd();
+  if (tls !== null) Object.assign(cf, { tlsVersion: tls[1], tlsCipher: tls[2], tlsClientAuth: { ...NO_CERTIFICATE } });
+  if (place !== null) Object.assign(cf, JSON.parse(place[1]));
   return cf;
 }
 

@@ -8,7 +8,7 @@ import { createDependentSignal, createSignal } from "../dom/abort.js";
 import { DOMException } from "../dom/exception.js";
 import { lazy } from "../internal/lazy.js";
 import { defineInterface } from "../internal/platform.js";
-import { requireArguments, toUSVString } from "../internal/webidl.js";
+import { requireArguments, toUSVString, wrongArgument } from "../internal/webidl.js";
 import { isReadableStream } from "../streams/streams.js";
 
 const INTERNAL = Symbol("made by the platform");
@@ -101,7 +101,7 @@ function readBody(state, init, input) {
     }
   } else if (inputBody !== null) {
     // Steps 40 and 41.
-    if (isUnusable(inputBody)) throw new TypeError("Request: the body of the given request has already been used.");
+    if (isUnusable(inputBody)) throw new TypeError("Cannot reconstruct a Request with a used body.");
     state.body = moveBody(inputBody);
   }
   if (isOfGet) state.body.isOfGet = true;
@@ -138,7 +138,10 @@ export class Request {
       this.#state = init;
       return;
     }
-    requireArguments(arguments.length, 1, "Request constructor");
+    requireArguments(arguments.length, 1, "Request constructor", "Request or string");
+    if (init !== undefined && init !== null && typeof init !== "object" && typeof init !== "function") {
+      throw wrongArgument("Request constructor", 1, "RequestInitializerDict or Request");
+    }
     const state = new RequestState();
     const url = isRequest(input) ? input : toUSVString(input);
     initialize(state, url, init === undefined ? EMPTY : toRequestInit(init));
@@ -224,7 +227,7 @@ export class Request {
   /** https://fetch.spec.whatwg.org/#dom-request-clone */
   clone() {
     const state = this.#state;
-    if (isUnusable(state.body)) throw new TypeError("Request.clone: the body has already been used.");
+    if (isUnusable(state.body)) throw new TypeError("Body has already been used. It can only be used once. Use tee() first if you need to read it twice.");
     const copy = new RequestState();
     copy.method = methodOf(state);
     copy.url = urlOf(state);

@@ -1,6 +1,6 @@
 // The conversions of RequestInit. https://fetch.spec.whatwg.org/#requestinit
 import { isAbortSignal } from "../dom/abort.js";
-import { toByteString, toDictionary, toDOMString, toEnum, toUSVString } from "../internal/webidl.js";
+import { toByteString, toDictionary, toDOMString, toEnum, toUSVString, wrongMember } from "../internal/webidl.js";
 import { parseHref } from "../url/url.js";
 import { isOn, whenFlagsAreSet } from "../worker/compatibility.js";
 
@@ -42,7 +42,8 @@ function toMethod(method) {
 
 function toCache(value) {
   if (!hasCacheOption) throw new Error("The 'cache' field on 'RequestInitializerDict' is not implemented.");
-  const cache = toEnum(value, CACHES, "Request: cache");
+  const cache = toDOMString(value);
+  if (!CACHES.includes(cache)) throw new TypeError(`Unsupported cache mode: ${cache.slice(0, 80)}`);
   if (cache === "no-cache" && !hasNoCache) throw new TypeError(`Unsupported cache mode: ${cache}`);
   return cache;
 }
@@ -64,12 +65,12 @@ function toReferrer(input) {
 }
 
 function toSignal(value) {
-  if (value !== null && !isAbortSignal(value)) throw new TypeError("Request: signal is not an AbortSignal.");
+  if (value !== null && !isAbortSignal(value)) throw wrongMember("signal", "RequestInitializerDict", "AbortSignal");
   return value;
 }
 
 function toCf(value) {
-  if (value !== null && typeof value !== "object") throw new TypeError("Request: cf is not an object.");
+  if (value !== null && typeof value !== "object") throw wrongMember("cf", "RequestInitializerDict", "Object");
   return value ?? undefined;
 }
 

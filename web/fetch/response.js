@@ -6,7 +6,7 @@ import { includeBody } from "./body_mixin.js";
 import { HeaderList } from "./header_list.js";
 import { createHeaders, fillHeaders } from "./headers.js";
 import { defineInterface } from "../internal/platform.js";
-import { requireArguments, toByteString, toDictionary, toEnum, toUnsigned, toUSVString } from "../internal/webidl.js";
+import { requireArguments, toByteString, toDictionary, toDOMString, toUnsigned, toUSVString, wrongArgument, wrongMember } from "../internal/webidl.js";
 import { parseHref } from "../url/url.js";
 
 const INTERNAL = Symbol("made by the platform");
@@ -15,6 +15,7 @@ const INTERNAL = Symbol("made by the platform");
 export const NULL_BODY_STATUS = [101, 103, 204, 205, 304];
 /** https://fetch.spec.whatwg.org/#redirect-status */
 const REDIRECT_STATUS = [301, 302, 303, 307, 308];
+const CODINGS = ["automatic", "manual"]; // of encodeBody
 // https://www.rfc-editor.org/rfc/rfc9112#name-status-line: characters that a reason phrase must not contain.
 const NOT_IN_REASON = /[^\t\x20-\x7e\x80-\xff]/;
 
@@ -57,10 +58,17 @@ function contentTypeOf(state) {
 /** https://fetch.spec.whatwg.org/#initialize-a-response, up to the body. */
 function initialize(state, init) {
   // `cf` and `encodeBody` are https://developers.cloudflare.com/workers/runtime-apis/response/#parameters.
+  if (init !== null && typeof init !== "object" && typeof init !== "function") {
+    throw wrongArgument("Response constructor", 1, "InitializerDict or Response");
+  }
   const { cf, encodeBody, headers, status, statusText, webSocket } = toDictionary(init, "Response");
-  if (cf !== undefined && cf !== null) state.cf = cf;
+  if (cf !== undefined && cf !== null) {
+    if (typeof cf !== "object") throw wrongMember("cf", "InitializerDict", "Object");
+    state.cf = cf;
+  }
   if (encodeBody !== undefined) {
-    state.encodeBody = toEnum(encodeBody, ["automatic", "manual"], "Response: encodeBody");
+    state.encodeBody = toDOMString(encodeBody);
+    if (!CODINGS.includes(state.encodeBody)) throw new TypeError(`encodeBody: unexpected value: ${state.encodeBody.slice(0, 80)}`);
   }
   // Steps 1 and 3.
   if (status !== undefined) {
@@ -74,7 +82,7 @@ function initialize(state, init) {
     }
   }
   if (webSocket !== undefined && webSocket !== null) {
-    if (!lazy("sockets/websocket.js").isWebSocket(webSocket)) throw new TypeError("Response: `webSocket` is not a WebSocket.");
+    if (!lazy("sockets/websocket.js").isWebSocket(webSocket)) throw wrongMember("webSocket", "InitializerDict", "WebSocket");
     if (status === undefined) throw new RangeError("Responses with a WebSocket must have status code 101.");
     state.webSocket = webSocket;
   }
@@ -82,7 +90,7 @@ function initialize(state, init) {
   if (statusText !== undefined) {
     state.statusText = toByteString(statusText, "Response");
     if (NOT_IN_REASON.test(state.statusText)) {
-      throw new TypeError("Response: the status text has a character that HTTP does not allow.");
+      throw new TypeError("Invalid statusText");
     }
   }
   // Step 5.
@@ -157,11 +165,11 @@ export class Response {
     requireArguments(arguments.length, 1, "Response.redirect");
     // Steps 1 and 2. A worker has no base URL, so the URL must be absolute.
     const href = parseHref(toUSVString(url));
-    if (href === undefined) throw new TypeError("Response.redirect: the URL is not valid; it must be absolute.");
+    if (href === undefined) throw new TypeError(`Unable to parse URL: ${toUSVString(url).slice(0, 200)}`);
     // Step 3.
     const code = toUnsigned(status, 16);
     if (!REDIRECT_STATUS.includes(code)) {
-      throw new RangeError(`Response.redirect: the status ${code} is not one of ${REDIRECT_STATUS.join(", ")}.`);
+      throw new RangeError(`${code} is not a redirect status code. It must be one of: 301, 302, 303, 307, or 308.`);
     }
     // Steps 4 to 7.
     const state = new ResponseState();
@@ -223,7 +231,7 @@ export class Response {
   /** https://fetch.spec.whatwg.org/#dom-response-clone */
   clone() {
     const state = this.#state;
-    if (isUnusable(state.body)) throw new TypeError("Response.clone: the body has already been used.");
+    if (isUnusable(state.body)) throw new TypeError("Body has already been used. It can only be used once. Use tee() first if you need to read it twice.");
     const copy = new ResponseState();
     copy.type = state.type;
     copy.url = state.url;

@@ -17,6 +17,7 @@ const CR = 0x0d;
 const LF = 0x0a;
 const DASH = 0x2d;
 const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
 
 function malformed(why) {
   return new TypeError(why);
@@ -143,12 +144,21 @@ class Parser {
   }
 }
 
+// Whether the quote at `at` follows an odd number of backslashes.
+function isEscaped(bytes, at, start) {
+  let before = at;
+  while (before > start && bytes[before - 1] === BACKSLASH) before--;
+  return (at - before) % 2 === 1;
+}
+
 // A quoted parameter value, from the byte after the opening quote: { value, end }. Decodes percent-escapes as browsers write them.
 function quoted(bytes, start) {
-  const end = bytes.indexOf(QUOTE, start);
+  let end = bytes.indexOf(QUOTE, start);
+  while (end > start && isEscaped(bytes, end, start)) end = bytes.indexOf(QUOTE, end + 1);
   if (end === -1) throw malformed("A quoted parameter of a Content-Disposition header in a FormData part does not end.");
   const text = decodeTextKeepingMark(bytes.subarray(start, end));
-  return { value: text.replace(/%0A/gi, "\n").replace(/%0D/gi, "\r").replace(/%22/g, '"'), end: end + 1 };
+  const plain = text.includes("\\") ? text.replace(/\\(["\\])/g, "$1") : text;
+  return { value: plain.replace(/%0A/gi, "\n").replace(/%0D/gi, "\r").replace(/%22/g, '"'), end: end + 1 };
 }
 
 function unquoted(bytes, start) {

@@ -5,10 +5,28 @@ import { native } from "./native.js";
 const isView = ArrayBuffer.isView;
 const bufferByteLength = Object.getOwnPropertyDescriptor(ArrayBuffer.prototype, "byteLength").get;
 
-/** https://webidl.spec.whatwg.org/#dfn-overload-resolution-algorithm: too few arguments. */
-export function requireArguments(given, needed, where) {
-  if (given >= needed) return;
-  throw new TypeError(`${where}: ${needed} argument${needed === 1 ? "" : "s"} required, but only ${given} present.`);
+/**
+ * https://webidl.spec.whatwg.org/#dfn-overload-resolution-algorithm: too few arguments. `where` is "Interface.method", "Interface
+ * constructor" or the name of a global function, `types` are those of the arguments. The texts are Cloudflare's, which code compares.
+ */
+export function requireArguments(given, needed, where, ...types) {
+  if (given < needed) throw wrongArgument(where, given, types[given] ?? "string");
+}
+
+/** The error for an argument of the wrong type; `index` counts from 0. */
+export function wrongArgument(where, index, type) {
+  if (where.endsWith(" constructor")) {
+    const name = where.slice(0, -" constructor".length);
+    return new TypeError(`Failed to construct '${name}': constructor parameter ${index + 1} is not of type '${type}'.`);
+  }
+  const dot = where.indexOf(".");
+  const [owner, name] = dot === -1 ? ["ServiceWorkerGlobalScope", where] : [where.slice(0, dot), where.slice(dot + 1)];
+  return new TypeError(`Failed to execute '${name}' on '${owner}': parameter ${index + 1} is not of type '${type}'.`);
+}
+
+/** The error for a member of a dictionary. */
+export function wrongMember(member, dictionary, type) {
+  return new TypeError(`Incorrect type for the '${member}' field on '${dictionary}': the provided value is not of type '${type}'.`);
 }
 
 export function illegalConstructor() {

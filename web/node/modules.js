@@ -40,6 +40,7 @@ function loaders() {
     string_decoder: () => lazy("node/string_decoder.js"),
     _tls_common: () => lazy("node/tls_context.js"),
     _tls_wrap: () => lazy("node/tls.js"),
+    test: () => lazy("node/test_module.js"),
     timers: () => lazy("node/timers.js"),
     sys: () => lazy("node/util_module.js"),
     tls: () => lazy("node/tls.js"),
@@ -62,7 +63,7 @@ function loaders() {
 
 // Node's other modules, listed so that the import error can say that they are not supported.
 const MISSING = new Set([
-  "domain", "inspector/promises", "readline/promises", "sea", "sqlite", "test", "trace_events", "wasi",
+  "domain", "inspector/promises", "readline/promises", "sea", "sqlite", "trace_events", "wasi",
 ]);
 
 const ELSEWHERE = /^(https?|data|file|blob|npm|jsr):/i;

@@ -19,10 +19,10 @@ export function readAddress(url) {
   const text = toUSVString(url);
   // A worker has no base URL unless its code defines `location`.
   const href = parseHref(text) ?? parseHref(text, `${globalThis.location?.href}`);
-  if (href === undefined) throw new DOMException(`${text.slice(0, 100)} is not a valid URL for a WebSocket.`, "SyntaxError");
+  if (href === undefined) throw new DOMException("WebSocket Constructor: The url is invalid.", "SyntaxError");
   const scheme = SCHEMES[schemeOf(href)];
-  if (scheme === undefined) throw new DOMException(`A WebSocket needs a URL of ws, wss, http or https, not ${schemeOf(href)}`, "SyntaxError");
-  if (href.includes("#")) throw new DOMException("The URL of a WebSocket must not have a fragment.", "SyntaxError");
+  if (scheme === undefined) throw new DOMException("WebSocket Constructor: The url scheme must be ws or wss.", "SyntaxError");
+  if (href.includes("#")) throw new DOMException("WebSocket Constructor: The url fragment must be empty.", "SyntaxError");
   return scheme + href.slice(href.indexOf(":") + 1);
 }
 
@@ -32,8 +32,8 @@ export function readProtocols(protocols) {
   const list = isList ? toSequence(protocols, "WebSocket constructor", toDOMString) : [toDOMString(protocols)];
   const known = new Set();
   for (const name of list) {
-    if (!isToken(name)) throw new DOMException(`"${name.slice(0, 100)}" is not a valid subprotocol.`, "SyntaxError");
-    if (known.has(name.toLowerCase())) throw new DOMException(`The subprotocol "${name}" is offered twice.`, "SyntaxError");
+    if (!isToken(name)) throw new DOMException("WebSocket Constructor: The protocol header token is invalid.", "SyntaxError");
+    if (known.has(name.toLowerCase())) throw new DOMException("WebSocket Constructor: The protocols header cannot have repeating values.", "SyntaxError");
     known.add(name.toLowerCase());
   }
   return list;

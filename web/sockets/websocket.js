@@ -140,9 +140,9 @@ export class WebSocket extends EventTarget {
     const number = code === undefined ? NO_STATUS : Math.min(Math.max(toClampedLong(code), 0), 65535);
     const text = reason === undefined ? "" : toUSVString(reason);
     const isAllowed = number === 1000 || (number >= 3000 && number <= 4999) || (this.#connecting === null && isOfServers(number));
-    if (code !== undefined && !isAllowed) throw new DOMException(`The close code ${number} cannot be sent.`, "InvalidAccessError");
-    if (hasReasonLimit && encodeText(text).length > 123) throw new DOMException("The reason of a close may have at most 123 bytes.", "SyntaxError");
-    if (text !== "" && code === undefined) throw new DOMException("A reason needs a close code.", "SyntaxError");
+    if (code !== undefined && !isAllowed) throw new DOMException(`Invalid WebSocket close code: ${number}.`, "InvalidAccessError");
+    if (hasReasonLimit && encodeText(text).length > 123) throw new DOMException("WebSocket close reason must not be longer than 123 bytes when UTF-8 encoded.", "SyntaxError");
+    if (text !== "" && code === undefined) throw new DOMException("If you specify a WebSocket close reason, you must also specify a code.", "InvalidAccessError");
     this.#requireUse("close()");
     if (this.#closeSent || this.#state === CLOSED) return;
     if (this.#state === CONNECTING) {
@@ -175,7 +175,10 @@ export class WebSocket extends EventTarget {
 
   #requireUse(what) {
     if (this.#taken !== null) throw new TypeError(`Can't call WebSocket ${what}: it was used in a Response.`);
-    if (!this.#accepted) throw new TypeError(`You must call accept() on this WebSocket before ${what}.`);
+    if (!this.#accepted) {
+      const before = what === "send()" ? "sending messages" : `calling ${what}`;
+      throw new TypeError(`You must call one of accept() or state.acceptWebSocket() on this WebSocket before ${before}.`);
+    }
   }
 
   /** https://websockets.spec.whatwg.org/#feedback-from-the-protocol: `socket` comes from fetch(). */

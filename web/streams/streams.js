@@ -142,14 +142,12 @@ export function teeForClone(stream) {
 
 /** The error for a chunk that is not bytes. */
 export function notBytes(chunk) {
-  if (typeof chunk === "string") {
-    return new TypeError(
-      "The stream of a body produced a string, but a body consists of bytes: enqueue new TextEncoder().encode(string), " +
-        "or send stream.pipeThrough(new TextEncoderStream()).",
-    );
-  }
   const given = chunk === null ? "null" : typeof chunk === "object" ? "an object" : `a value of type ${typeof chunk}`;
-  return new TypeError(`The stream of a body produced ${given}, and may only hold Uint8Arrays.`);
+  const error = new TypeError("This ReadableStream did not return bytes.");
+  // What to do goes into the cause, because code compares the text.
+  const hint = typeof chunk === "string" ? "enqueue new TextEncoder().encode(string), or send stream.pipeThrough(new TextEncoderStream())" : "a body consists of Uint8Arrays";
+  error.cause = `The stream produced ${given}: ${hint}.`;
+  return error;
 }
 
 /** The bytes of a chunk, or undefined. The standard allows Uint8Arrays only; Cloudflare also allows buffers, views and strings. */

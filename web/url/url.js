@@ -47,7 +47,7 @@ export class URL {
 
   /** https://url.spec.whatwg.org/#dom-url-url */
   constructor(url, base = undefined) {
-    requireArguments(arguments.length, 1, "URL constructor");
+    requireArguments(arguments.length, 1, "URL constructor", "USVString");
     const input = typeof url === "string" ? url : `${url}`;
     const href = parseHref(input, base === undefined ? undefined : `${base}`);
     if (href === undefined) throw Object.assign(new TypeError("Invalid URL string."), { code: "ERR_INVALID_URL", input });

@@ -106,7 +106,7 @@ void DecodeUtf8(const Arguments& args) {
   }
   const ReadableBytes view(args[0].As<v8::ArrayBufferView>());
   std::span<const uint8_t> bytes = view.bytes();
-  if (args[1]->IsTrue() && !IsWellFormed(bytes)) return ThrowTypeError(isolate, "The data is not valid UTF-8");
+  if (args[1]->IsTrue() && !IsWellFormed(bytes)) return ThrowTypeError(isolate, "Failed to decode input.");
   constexpr uint8_t kByteOrderMark[] = {0xEF, 0xBB, 0xBF};
   if (args[2]->IsFalse() && bytes.size() >= 3 && std::memcmp(bytes.data(), kByteOrderMark, 3) == 0) {
     bytes = bytes.subspan(3);

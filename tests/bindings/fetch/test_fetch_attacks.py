@@ -104,6 +104,21 @@ def test_names_and_values_with_line_breaks_never_leave_a_worker(run: Run, upstre
 
 
 @pytest.mark.parametrize(
+    "raw",
+    [
+        "HTTP/1.1 200 OK\\nA: b\\nContent-Length: 6\\n\\nx\\r\\n\\r\\ny",
+        "HTTP/1.1 200 OK\\r\\nA: b\\nContent-Length: 6\\r\\n\\nx\\r\\n\\r\\ny",
+        "HTTP/1.1 200 OK\\nA: b\\r\\n\\r\\nx\\r\\n\\r\\ny",
+    ],
+)
+def test_a_response_whose_lines_end_in_lf_alone_is_read(run: Run, raw: str) -> None:
+    code = f"const r = await fetch(UP + '/raw', {{ method: 'POST', body: '{raw}' }});"
+    answer = run(f"{code} return Response.json([r.headers.get('a'), await r.text(), [...r.headers.keys()].length])")
+    assert answer.json[:2] == ["b", "x\r\n\r\ny"]
+    assert answer.json[2] <= 2
+
+
+@pytest.mark.parametrize(
     ("raw", "text"),
     [
         ("SSH-2.0-OpenSSH_9\\r\\n", "invalid HTTP"),

@@ -122,7 +122,7 @@ LIMITS = {
     "limit0": ("KV.list({limit: 0})", "Error: KV GET failed: 400 Invalid key_count_limit of 0. Please specify an integer greater than 0."),
     "limit": ("KV.list({limit: 1001})", "Error: KV GET failed: 400 Invalid key_count_limit of 1001. Please specify an integer less than 1000."),
     "cursor": ('KV.list({cursor: "!"})', "Error: KV GET failed: 400 Invalid cursor."),
-    "arguments": ("KV.put('k')", "TypeError: KVNamespace.put: 2 arguments required, but only 1 present."),
+    "arguments": ("KV.put('k')", "TypeError: Failed to execute 'put' on 'KVNamespace': parameter 2 is not of type 'string'."),
     "surrogate": ("KV.put('\\ud800', 'x').then(() => KV.get('\\ufffd'))", "x"),
 }  # fmt: skip
 
