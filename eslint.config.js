@@ -16,7 +16,7 @@ const rules = {
 // The globals of a worker (see web/globals.js).
 const worker = Object.fromEntries(
   [
-    "AbortController", "AbortSignal", "Blob", "BroadcastChannel", "ByteLengthQueuingStrategy", "Cache", "CacheStorage", "CloseEvent", "WebSocket", "WebSocketPair", "CompressionStream", "HTMLRewriter",
+    "AbortController", "AbortSignal", "Blob", "BroadcastChannel", "ByteLengthQueuingStrategy", "Cache", "CacheStorage", "CloseEvent", "WebSocket", "WebSocketPair", "WebSocketRequestResponsePair", "CompressionStream", "HTMLRewriter",
     "CountQueuingStrategy", "Crypto", "CryptoKey", "CustomEvent", "DOMException", "DecompressionStream", "ErrorEvent",
     "Event", "EventSource", "EventTarget", "ExtendableEvent", "FetchEvent", "File", "FileReader", "FixedLengthStream", "FormData", "Headers",
     "IdentityTransformStream", "MessageChannel", "MessageEvent", "MessagePort", "Observable", "Performance", "PerformanceEntry",

@@ -27,6 +27,19 @@ KEEPER = """export default { fetch(request) {
   server.addEventListener("message", ({ data }) => server.send(data));
   return new Response(null, { status: 101, webSocket: client });
 } };"""
+ROOM = """import { DurableObject } from "cloudflare:workers";
+export class Room extends DurableObject {
+  fetch(request) {
+    if (request.headers.get("Upgrade") !== "websocket") return new Response("ready");
+    const { 0: client, 1: server } = new WebSocketPair();
+    this.ctx.acceptWebSocket(server, ["guest"]);
+    server.serializeAttachment({ name: "a guest", joined: 1 });
+    return new Response(null, { status: 101, webSocket: client });
+  }
+  webSocketMessage(ws, message) { ws.send(message); }
+}
+export default { fetch: (request, env) => env.ROOM.getByName("room").fetch(request) };"""
+EVICTION_SECONDS = 14.0  # until an object without calls is out of memory, and a little more
 
 
 @contextmanager
@@ -64,7 +77,7 @@ def echoes(sockets: list[socket.socket]) -> None:
             raise BenchError(f"a socket answered {answer!r}")
 
 
-def idle_memory(server: Server, worker: str, count: int, apart: list[int]) -> tuple[float, ...]:
+def idle_memory(server: Server, worker: str, count: int, apart: list[int], rest: float = 2.0) -> tuple[float, ...]:
     """KB per idle socket in each of these processes."""
     port, host = server.address(worker)
     fetch(port, host)
@@ -73,7 +86,7 @@ def idle_memory(server: Server, worker: str, count: int, apart: list[int]) -> tu
     before = [rss_of(pid) for pid in apart]
     with held(port, host, count) as sockets:
         echoes(sockets)
-        time.sleep(2)
+        time.sleep(rest)
         return tuple((rss_of(pid) - start) / count / 1024 for pid, start in zip(apart, before, strict=True))
 
 
@@ -82,6 +95,11 @@ def rows(options: Options) -> list[Row]:
     settings: dict[str, Any] = {"engines": 1, "socket_timeout": 0}
     with Atoll({"keeper": KEEPER}, **settings) as atoll:
         python, engine = idle_memory(atoll, "keeper", SOCKETS, [atoll.pids()[0], atoll.engines()[0]])
+    with Atoll({}, **settings) as atoll:
+        bound = [{"type": "durable_object", "name": "ROOM", "class_name": "Room"}]
+        atoll.deploy({"room": ROOM}, bindings=bound, migrations=[{"tag": "v1", "new_sqlite_classes": ["Room"]}])
+        pids = [atoll.pids()[0], atoll.engines()[0]]
+        hibernated = sum(idle_memory(atoll, "room", SOCKETS, pids, EVICTION_SECONDS))
     memory = {"atoll": python + engine}
     if WORKERD.exists():
         with Workerd({"keeper": KEEPER}) as peer:
@@ -90,4 +108,5 @@ def rows(options: Options) -> list[Row]:
         Row(f"an idle WebSocket, of {SOCKETS:,}", "KB RSS", memory),
         Row("an idle WebSocket, in Python", "KB RSS", {"atoll": python}),
         Row("an idle WebSocket, in the engine", "KB RSS", {"atoll": engine}),
+        Row(f"a hibernated WebSocket, of {SOCKETS:,} of one object", "KB RSS", {"atoll": hibernated}),
     ]

@@ -6,12 +6,12 @@ import os
 import re
 import subprocess
 import sys
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from atoll.project.read import read_project
 from bench.__main__ import BENCHES
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -44,9 +44,9 @@ def test_every_make_target_for_users_has_a_description() -> None:
 
 @pytest.mark.parametrize("folder", EXAMPLES, ids=lambda folder: folder.name)
 def test_an_example_is_complete_and_listed(folder: Path) -> None:
-    config = tomllib.loads((folder / "atoll.toml").read_text("utf-8"))
-    assert config["name"] == folder.name
-    assert (folder / config["main"]).is_file()
+    project = read_project(folder)
+    assert project.name == folder.name
+    assert project.main is not None and project.main.is_file()
     last_block = CODE.findall((folder / "README.md").read_text("utf-8"))[-1]
     curls = [line for line in last_block.splitlines() if "curl " in line]
     assert curls, "the README must end in curl commands"

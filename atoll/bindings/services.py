@@ -184,6 +184,9 @@ class Objects(Protocol):
     def count(self, namespace: str | None = None) -> int:
         """The objects in use."""
 
+    def sockets(self, namespace: str | None = None, id: str | None = None) -> int:
+        """The hibernatable WebSockets of an object, of a namespace, or of all."""
+
 
 class Workers(Protocol):
     """The deployed workers (control/deploy/deployer.py)."""

@@ -139,6 +139,24 @@ async def test_chat_reaches_everyone(atoll: Atoll) -> None:
         assert (await one.recv(), await two.recv()) == ("hello", "hello")
 
 
+async def test_chat_hibernation_has_rooms_with_a_history(atoll: Atoll) -> None:
+    deploy(atoll, "chat-hibernation")
+    assert "<title>Chat</title>" in atoll.get("chat-hibernation", "/lobby").text
+    options: dict[str, Any] = {"host": "127.0.0.1", "port": atoll.port, "proxy": None}
+    address = f"ws://{atoll.host('chat-hibernation')}/lobby?name="
+    async with connect(address + "Ada", **options) as ada:
+        assert await ada.recv() == "Ada joined, 1 here"
+        await ada.send("hello")
+        await ada.send("ping")
+        assert (await ada.recv(), await ada.recv()) == ("Ada: hello", "pong")
+        async with connect(address + "Bo", **options) as bo:
+            assert [await bo.recv(), await bo.recv()] == ["Ada: hello", "Bo joined, 2 here"]
+            found = atoll.control("GET", "/api/objects/chat-hibernation/Room").json["objects"]
+            assert [each["sockets"] for each in found] == [2]
+        assert [await ada.recv(), await ada.recv()] == ["Bo joined, 2 here", "Bo left"]
+    assert "atoll_object_sockets" in atoll.control("GET", "/metrics").text
+
+
 def test_a_worker_joins_the_chat(atoll: Atoll) -> None:
     deploy(atoll, "chat")
     deploy(atoll, "websocket-client")

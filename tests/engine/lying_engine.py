@@ -96,6 +96,15 @@ def commit(
     return frame(Frame.COMMIT, worker, slot, head + contents)
 
 
+def accepted(number: int, tags: int = 0) -> bytes:
+    """The payload of a SOCKET that accepts a WebSocket."""
+    return struct.pack("<II", 1, number) + b"\1" + bytes(tags)
+
+
+def socket_frame(worker: int, slot: int, what: int, payload: bytes) -> bytes:
+    return frame(Frame.SOCKET, worker, slot, struct.pack("<II", what, 1) + payload)
+
+
 # What the engine answers to a call of an object that is open as slot `s` of worker `w`.
 OBJECT_LIES = {
     "a commit of a slot never open": lambda w, s: commit(w, s + 7, 1),
@@ -107,6 +116,24 @@ OBJECT_LIES = {
     "more bytes than pages": lambda w, s: commit(w, s, 1, rest=b"x"),
     "an alarm at no time": lambda w, s: frame(Frame.COMMIT, w, s, struct.pack("<QIIB7xq", 1, 1, 0, 1, -5)),
     "an unknown change of the alarm": lambda w, s: frame(Frame.COMMIT, w, s, struct.pack("<QIIB7xq", 1, 1, 0, 9, 5)),
+    "a socket of a slot never open": lambda w, s: frame(Frame.SOCKET, w, s + 7, accepted(1)),
+    "a socket it never accepted": lambda w, s: frame(Frame.SOCKET, w, s, struct.pack("<II", 3, 5) + b"x"),
+    "a socket accepted twice": lambda w, s: frame(Frame.SOCKET, w, s, accepted(1)) * 2,
+    "a socket with too many tags": lambda w, s: frame(Frame.SOCKET, w, s, accepted(1, 3000)),
+    "too long an attachment": lambda w, s: (
+        frame(Frame.SOCKET, w, s, accepted(1)) + socket_frame(w, s, 4, bytes(16_385))
+    ),
+    "more messages than were granted": lambda w, s: (
+        frame(Frame.SOCKET, w, s, accepted(1)) + socket_frame(w, s, 3, b"\2" + bytes([0, 0, 0, 1]) + bytes(65_000)) * 5
+    ),
+    "a message of no kind": lambda w, s: frame(Frame.SOCKET, w, s, accepted(1)) + socket_frame(w, s, 3, rb"\9" * 100),
+    "too long an automatic response": lambda w, s: frame(
+        Frame.SOCKET, w, s, struct.pack("<III", 5, 0, 2000) + bytes(5000)
+    ),
+    "a time limit of a century": lambda w, s: frame(Frame.SOCKET, w, s, struct.pack("<III", 6, 0, 1 << 31)),
+    "something unknown about a socket": lambda w, s: (
+        frame(Frame.SOCKET, w, s, accepted(1)) + socket_frame(w, s, 9, b"")
+    ),
     "a reset of a slot never open": lambda w, s: frame(Frame.RESET, w, s + 7, UNLOADED),
 }
 

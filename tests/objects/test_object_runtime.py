@@ -254,6 +254,19 @@ async def test_many_objects_open_at_once(open_room: Callable[..., Any]) -> None:
     assert await answer(room, version, targets[0]) == "2"
 
 
+async def test_more_objects_than_fit_into_an_isolate_take_turns(
+    open_room: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """847 open databases filled half of the 128 MB of an isolate: the next one could not be opened."""
+    monkeypatch.setattr("atoll.engine.objects.residents.OBJECTS_PER_MB", 0.1)
+    room, version = await open_room(), script(COUNTER)
+    targets = [ObjectTarget("namespace", secrets.token_hex(32), "Counter", True) for _ in range(60)]
+    for each in targets:
+        assert await answer(room, version, each) == "1"
+    assert room.objects.runtime.count() < 20 and room.objects.runtime.evicted > 40
+    assert [await answer(room, version, each) for each in targets] == ["2"] * 60
+
+
 async def test_objects_of_a_drained_isolate_move_on(open_room: Callable[..., Any], target: ObjectTarget) -> None:
     room, version = await open_room(engines=2), script(COUNTER)
     assert await answer(room, version, target) == "1"

@@ -1,6 +1,6 @@
 // https://nodejs.org/api/crypto.html
 import { crypto as webcrypto } from "../crypto/crypto.js";
-import { createCipheriv, createDecipheriv, getCiphers, Cipheriv, Decipheriv } from "./crypto_cipher.js";
+import { createCipheriv, createDecipheriv, getCipherInfo, getCiphers, Cipheriv, Decipheriv } from "./crypto_cipher.js";
 import { hkdf, hkdfSync, pbkdf2, pbkdf2Sync, scrypt, scryptSync } from "./crypto_derive.js";
 import { generateKey, generateKeyPair, generateKeyPairSync, generateKeySync } from "./crypto_generate.js";
 import { createDiffieHellman, createDiffieHellmanGroup, DiffieHellman, diffieHellman, DiffieHellmanGroup, getDiffieHellman } from "./crypto_dh.js";
@@ -37,7 +37,7 @@ export const constants = {
 
 export {
   checkPrime, checkPrimeSync, createDiffieHellman, createDiffieHellmanGroup, createECDH, DiffieHellman, diffieHellman, DiffieHellmanGroup, ECDH,
-  generatePrime, generatePrimeSync, getCurves, getDiffieHellman, privateDecrypt, privateEncrypt, publicDecrypt, publicEncrypt,
+  generatePrime, generatePrimeSync, getCipherInfo, getCurves, getDiffieHellman, privateDecrypt, privateEncrypt, publicDecrypt, publicEncrypt,
   Cipheriv, createCipheriv, createDecipheriv, createHash, createHmac, createPrivateKey, createPublicKey, createSecretKey, createSign,
   createVerify, Decipheriv, generateKey, generateKeyPair, generateKeyPairSync, generateKeySync, getCiphers, getHashes, Hash, hash, hkdf,
   hkdfSync, Hmac, KeyObject, pbkdf2, pbkdf2Sync, randomBytes, randomBytes as pseudoRandomBytes, randomFill, randomFillSync, randomInt, randomUUID, scrypt, scryptSync, Sign, sign, timingSafeEqual,

@@ -3,7 +3,7 @@ import { native } from "../internal/native.js";
 import { Buffer } from "./buffer.js";
 import { output, toBytes } from "./crypto_hash.js";
 import { secretBytes } from "./crypto_keys.js";
-import { codedError, requireString } from "./errors.js";
+import { codedError, invalidArgument, outOfRange, requireString } from "./errors.js";
 import { makeLazyTransform } from "./lazy_transform.js";
 
 // In the order of the numbers in crypto_cipher.cc.
@@ -16,6 +16,30 @@ const isAuthenticated = (name) => name.endsWith("-gcm") || name.endsWith("-poly1
 
 export function getCiphers() {
   return [...CIPHERS];
+}
+
+function lengthOf(value, name) {
+  if (value === undefined) return undefined;
+  if (typeof value !== "number") throw invalidArgument(name, "of type number", value);
+  if (!Number.isInteger(value) || value < 0 || value > 2 ** 31 - 1) throw outOfRange(name, ">= 0 && <= 2147483647", value);
+  return value;
+}
+
+/** https://nodejs.org/api/crypto.html#cryptogetcipherinfonameornid-options */
+export function getCipherInfo(nameOrNid, options = {}) {
+  if (typeof nameOrNid !== "string" && typeof nameOrNid !== "number") throw invalidArgument("nameOrNid", "of type string or number", nameOrNid);
+  if (typeof options !== "object" || options === null) throw invalidArgument("options", "of type object", options);
+  const keyLength = lengthOf(options.keyLength, "options.keyLength");
+  const ivLength = lengthOf(options.ivLength, "options.ivLength");
+  const text = native.cipherInfo(nameOrNid, keyLength, ivLength);
+  if (text === undefined) return undefined;
+  const [mode, name, ...numbers] = text.split(" ");
+  const [nid, blockSize, iv, key] = numbers.map(Number);
+  const info = { mode, name: name.toLowerCase(), nid };
+  if (blockSize > 0) info.blockSize = blockSize;
+  if (iv > 0) info.ivLength = iv;
+  info.keyLength = key;
+  return info;
 }
 
 class CipherBase {

@@ -1,7 +1,7 @@
 // https://nodejs.org/api/crypto.html#class-hash and #class-hmac
 import { native } from "../internal/native.js";
 import { Buffer } from "./buffer.js";
-import { codedError, invalidArgument, requireString } from "./errors.js";
+import { codedError, invalidArgument, outOfRange, requireString } from "./errors.js";
 import { makeLazyTransform } from "./lazy_transform.js";
 import { secretBytes } from "./crypto_keys.js";
 
@@ -19,12 +19,33 @@ const HASHES = {
   sha224: { number: 8, block: 64 },
   "sha512-256": { number: 9, block: 128 },
   ripemd160: { number: 10, block: 64 },
+  "sha512-224": { number: 11, block: 128 },
+  "sha3-224": { number: 12, block: 144 },
+  blake2b512: { number: 13, block: 128 },
+  blake2s256: { number: 14, block: 64 },
+  "md5-sha1": { number: 15, block: 64 },
+  sm3: { number: 16, block: 64 },
+  shake128: { number: 17, block: 168, bytes: 16 }, // `bytes` unless another length is asked for
+  shake256: { number: 18, block: 136, bytes: 32 },
 };
+const OTHER_NAMES = { __proto__: null, rmd160: "ripemd160", ripemd: "ripemd160", "ssl3-md5": "md5", "ssl3-sha1": "sha1", "sha1-2": "sha1" };
+
+// All names of Node's getHashes().
+const NAMES = [
+  "RSA-MD5", "RSA-RIPEMD160", "RSA-SHA1", "RSA-SHA1-2", "RSA-SHA224", "RSA-SHA256", "RSA-SHA3-224", "RSA-SHA3-256", "RSA-SHA3-384",
+  "RSA-SHA3-512", "RSA-SHA384", "RSA-SHA512", "RSA-SHA512/224", "RSA-SHA512/256", "RSA-SM3", "blake2b512", "blake2s256",
+  "id-rsassa-pkcs1-v1_5-with-sha3-224", "id-rsassa-pkcs1-v1_5-with-sha3-256", "id-rsassa-pkcs1-v1_5-with-sha3-384",
+  "id-rsassa-pkcs1-v1_5-with-sha3-512", "md5", "md5-sha1", "md5WithRSAEncryption", "ripemd", "ripemd160", "ripemd160WithRSA", "rmd160",
+  "sha1", "sha1WithRSAEncryption", "sha224", "sha224WithRSAEncryption", "sha256", "sha256WithRSAEncryption", "sha3-224", "sha3-256",
+  "sha3-384", "sha3-512", "sha384", "sha384WithRSAEncryption", "sha512", "sha512-224", "sha512-224WithRSAEncryption", "sha512-256",
+  "sha512-256WithRSAEncryption", "sha512WithRSAEncryption", "shake128", "shake256", "sm3", "sm3WithRSAEncryption", "ssl3-md5", "ssl3-sha1",
+];
 
 /** Accepts "SHA-256", "sha256" and "RSA-SHA256"; undefined for an unknown hash. */
 export function findHash(name) {
-  const known = `${name}`.toLowerCase().replace(/^rsa-/, "");
-  return HASHES[known] ?? HASHES[known.replace(/^sha-(?=\d)/, "sha").replace("/", "-")] ?? { rmd160: HASHES.ripemd160 }[known];
+  const text = `${name}`.toLowerCase().replace(/^rsa-|^id-rsassa-pkcs1-v1_5-with-|withrsa(encryption)?$/g, "");
+  const known = OTHER_NAMES[text] ?? text;
+  return HASHES[known] ?? HASHES[known.replace(/^sha-(?=\d)/, "sha").replace("/", "-")];
 }
 
 export function requireHash(name) {
@@ -35,7 +56,7 @@ export function requireHash(name) {
 }
 
 export function getHashes() {
-  return Object.keys(HASHES);
+  return [...NAMES];
 }
 
 /** Converts data to hash, sign or encrypt to bytes: text or any buffer. */
@@ -61,14 +82,34 @@ function finalized() {
   return codedError(Error, "ERR_CRYPTO_HASH_FINALIZED", "Digest already called");
 }
 
+function requireLength(length) {
+  if (typeof length !== "number") throw invalidArgument("options.outputLength", "of type number", length);
+  if (!Number.isInteger(length) || length < 0 || length > 0xffffffff) throw outOfRange("options.outputLength", ">= 0 && <= 4294967295", length);
+}
+
+const notExtendable = () => codedError(Error, "ERR_OSSL_EVP_NOT_XOF_OR_INVALID_LENGTH", "not XOF or invalid length");
+
 const COPY = Symbol("made by copy()");
 
 export class Hash {
   #handle;
   #ended = false;
+  #hash;
+  #length; // bytes, if the hash does not determine it
 
-  constructor(algorithm, token = undefined) {
-    if (token !== COPY) this.#handle = begin(requireHash(algorithm));
+  constructor(algorithm, options = undefined, token = undefined) {
+    if (token === COPY) return;
+    this.#hash = requireHash(algorithm);
+    this.#length = this.#hash.bytes;
+    this.#setLength(options?.outputLength);
+    this.#handle = begin(this.#hash);
+  }
+
+  #setLength(length) {
+    if (length === undefined) return;
+    requireLength(length);
+    if (this.#hash.bytes !== undefined) this.#length = length;
+    else if (length !== native.endDigest(begin(this.#hash)).byteLength) throw notExtendable();
   }
 
   update(data, encoding = undefined) {
@@ -77,17 +118,22 @@ export class Hash {
     return this;
   }
 
-  copy() {
+  copy(options = undefined) {
     if (this.#ended) throw finalized();
-    const other = new Hash(undefined, COPY);
+    const other = new Hash(undefined, undefined, COPY);
     other.#handle = native.copyDigest(this.#handle);
+    other.#hash = this.#hash;
+    other.#length = this.#hash.bytes;
+    other.#setLength(options?.outputLength);
     return other;
   }
 
   digest(encoding = undefined) {
     if (this.#ended) throw finalized();
     this.#ended = true;
-    return output(native.endDigest(this.#handle), encoding);
+    const result = native.endDigest(this.#handle, this.#length);
+    if (result === undefined) throw notExtendable();
+    return output(result, encoding);
   }
 
   _transform(chunk, encoding, callback) {
@@ -146,8 +192,8 @@ export class Hmac {
 
 makeLazyTransform(Hmac);
 
-export function createHash(algorithm) {
-  return new Hash(algorithm);
+export function createHash(algorithm, options = undefined) {
+  return new Hash(algorithm, options);
 }
 
 export function createHmac(algorithm, key) {
@@ -157,5 +203,5 @@ export function createHmac(algorithm, key) {
 /** https://nodejs.org/api/crypto.html#cryptohashalgorithm-data-options */
 export function hash(algorithm, data, options = "hex") {
   const encoding = typeof options === "string" ? options : (options?.outputEncoding ?? "hex");
-  return new Hash(algorithm).update(data).digest(encoding);
+  return new Hash(algorithm, typeof options === "string" ? undefined : options).update(data).digest(encoding);
 }

@@ -8,7 +8,7 @@ import { codedError } from "./errors.js";
 import { makeLazyTransform } from "./lazy_transform.js";
 
 const RSA_PKCS1_PSS_PADDING = 6;
-const HASH_BYTES = [16, 20, 32, 48, 64, 32, 48, 64, 28, 32, 20]; // by the number of the hash
+const HASH_BYTES = [16, 20, 32, 48, 64, 32, 48, 64, 28, 32, 20, 28, 28, 64, 32, 36, 32]; // by the number of the hash
 
 function integer(bytes) {
   let start = 0;

@@ -28,6 +28,7 @@ class ObjectClassAnswer(msgspec.Struct):
     objects: int  # that store something
     bytes: int
     live: int  # in use now
+    sockets: int  # hibernatable WebSockets
 
 
 class ObjectClassesAnswer(msgspec.Struct):
@@ -37,6 +38,7 @@ class ObjectClassesAnswer(msgspec.Struct):
 class StoredObjectAnswer(msgspec.Struct):
     id: str
     bytes: int
+    sockets: int  # hibernatable WebSockets
 
 
 class StoredObjectsAnswer(msgspec.Struct, omit_defaults=True):
@@ -64,9 +66,9 @@ class ObjectsApi:
         return json_answer(ObjectClassesAnswer([self._shown(each) for each in found]))
 
     def _shown(self, each: ObjectNamespace) -> ObjectClassAnswer:
-        size, live = self._binding.objects.store.size(each.id), self._binding.objects.count(each.id)
-        storage = "sqlite" if each.is_sql else "kv"
-        return ObjectClassAnswer(each.worker, each.class_name, storage, size.objects, size.bytes, live)
+        objects, storage = self._binding.objects, "sqlite" if each.is_sql else "kv"
+        size, live, sockets = objects.store.size(each.id), objects.count(each.id), objects.sockets(each.id)
+        return ObjectClassAnswer(each.worker, each.class_name, storage, size.objects, size.bytes, live, sockets)
 
     def _find(self, request: Request) -> ObjectNamespace:
         worker, name = request.path_params["worker"], request.path_params["class_name"]
@@ -88,8 +90,9 @@ class ObjectsApi:
             raise bad_body(f"`limit` is {limit[:20]!r}", f"use a number from 1 to {MAX_PAGE}")
         found = await self._binding.objects.store.list_objects(namespace.id, cursor, int(limit))
         after = found[-1].id if len(found) == int(limit) else ""
-        facets = self._binding.namespaces.facet_ids(namespace.id)
-        shown = [StoredObjectAnswer(each.id, each.bytes) for each in found if each.id not in facets]
+        sockets, facets = self._binding.objects.sockets, self._binding.namespaces.facet_ids(namespace.id)
+        stored = [each for each in found if each.id not in facets]
+        shown = [StoredObjectAnswer(each.id, each.bytes, sockets(namespace.id, each.id)) for each in stored]
         return json_answer(StoredObjectsAnswer(shown, after))
 
     async def delete(self, request: Request) -> Response:

@@ -39,9 +39,10 @@ def list_objects(client: Client, worker: str | None, class_name: str | None, as_
         if as_json:
             show_json(found)
             return
-        columns = ("worker", "class_name", "storage", "objects", "bytes", "live")
+        columns = ("worker", "class_name", "storage", "objects", "bytes", "live", "sockets")
         rows = [tuple(each[column] for column in columns) for each in found]
-        show_table(("worker", "class", "storage", "objects", "bytes", "live"), rows, "no Durable Object classes yet")
+        heads = ("worker", "class", *columns[2:])
+        show_table(heads, rows, "no Durable Object classes yet")
         return
     if class_name is None:
         raise click.UsageError("name the class as well: atoll objects list WORKER CLASS")
@@ -56,7 +57,8 @@ def list_objects(client: Client, worker: str | None, class_name: str | None, as_
     if as_json:
         show_json(listed)
     else:
-        show_table(("id", "bytes"), [(each["id"], each["bytes"]) for each in listed], "no object stores anything")
+        rows = [(each["id"], each["bytes"], each["sockets"]) for each in listed]
+        show_table(("id", "bytes", "sockets"), rows, "no object stores anything")
 
 
 @objects.command("delete")

@@ -16,5 +16,6 @@ def object_metrics(objects: Objects, namespaces: Namespaces) -> list[Metric]:
         events.add_metric([name], value)
     return [
         GaugeMetricFamily("atoll_objects_live", "Durable Objects in use.", objects.count()),
+        GaugeMetricFamily("atoll_object_sockets", "Hibernatable WebSockets of Durable Objects.", objects.sockets()),
         events,
     ]

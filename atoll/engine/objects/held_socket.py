@@ -65,10 +65,11 @@ class Home(Protocol):
 
 
 class HeldSocket:
+    window: Final = SMALL_WINDOW  # the credit that its client begins with
     __slots__ = (
-        "_again", "_buffer", "_check", "_has_heard_all", "_held", "_inbox", "_is_returning", "_long", "_out", "_owed",
-        "_room", "caller", "has_closed", "home", "is_busy", "is_gone", "is_manual", "number", "record", "responded_ms",
-        "used", "via",
+        "_again", "_buffer", "_check", "_has_heard_all", "_held", "_inbox", "_is_moving", "_is_returning", "_long",
+        "_out", "_owed", "_room", "caller", "has_closed", "home", "is_busy", "is_gone", "is_manual", "number",
+        "record", "responded_ms", "used", "via",
     )  # fmt: skip
 
     def __init__(self, home: Home, number: int, is_manual: bool, tags: bytes) -> None:
@@ -100,6 +101,7 @@ class HeldSocket:
         self._owed = 0  # bytes of credit to give back
         self._held = 0  # bytes that are counted to the tenant
         self._is_returning = False
+        self._is_moving = False
         self._hold(len(self.record))
 
     # --- what the object keeps with it ---
@@ -127,16 +129,11 @@ class HeldSocket:
 
     # --- its client's end: what a call is for its caller ---
 
-    @property
-    def window(self) -> int:
-        """The credit that its client begins with."""
-        return SMALL_WINDOW
-
     def adopt(self, caller: CallListener) -> None:
         """The client has the response: `caller` is its end."""
         self.via = None
         self.caller = caller
-        self._flush()
+        self.advance()
 
     def release(self, unread: bytes) -> None:
         """A worker passes the socket on: until the next `adopt` nobody reads. What it has not read comes again."""
@@ -166,7 +163,6 @@ class HeldSocket:
     def grant(self, amount: int) -> None:
         """The client has read this much."""
         self._room = min(self._room + amount, WINDOW)
-        self._flush()
         self.advance()
 
     def cancel(self) -> None:
@@ -238,6 +234,19 @@ class HeldSocket:
 
     def advance(self) -> None:
         """Go on with what has come: answer what is answered here, and have the next event delivered."""
+        if self._is_moving:
+            return  # the client's end grants credit while it is given something: `_move` below goes on with it
+        self._is_moving = True
+        try:
+            self._move()
+        finally:
+            self._is_moving = False
+        if not self._inbox:
+            self._inbox = None
+            self._return_credit()
+
+    def _move(self) -> None:
+        self._flush()
         inbox = self._inbox
         while inbox and not self.is_busy and not self.is_gone:
             pair = self.home.auto_response
@@ -249,9 +258,6 @@ class HeldSocket:
             else:
                 self.is_busy = True
                 self.home.enqueue(self)
-        if not inbox:
-            self._inbox = None
-            self._return_credit()
 
     @property
     def _may_speak(self) -> bool:
@@ -327,7 +333,7 @@ class HeldSocket:
             raise EngineError(str(error)) from None
         self.has_closed = self.has_closed or self._check.has_closed
         self._outbox().append(chunk)
-        self._flush()
+        self.advance()
 
     def _outbox(self) -> deque[bytes]:
         if self._out is None:
@@ -357,8 +363,9 @@ class HeldSocket:
             self._passed(passed)
 
     def _passed(self, size: int) -> None:
-        self.used -= size
-        self.home.pass_on(self, size)
+        if not self.is_gone:
+            self.used -= size
+            self.home.pass_on(self, size)
 
     # --- ends ---
 

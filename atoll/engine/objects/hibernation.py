@@ -8,7 +8,7 @@ Messages that such an object had taken may be lost with it, and a closed socket 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Final, Protocol
 
 from atoll.bindings.services import ObjectTarget
@@ -58,20 +58,12 @@ class Hibernation:
         self._watched: set[ObjectSockets] = set()  # those that may need a look
         self.events = 0
 
-    def count(self, key: ObjectKey | None = None) -> int:
-        """The sockets of one object, or of all."""
-        if key is None:
-            return sum(map(len, self._homes.values()))
-        home = self._homes.get(key)
-        return len(home) if home is not None else 0
-
-    def counts(self, namespaces: Iterable[str]) -> dict[str, int]:
-        """The sockets of each namespace that has some."""
-        wanted, found = set(namespaces), dict[str, int]()
-        for key, home in self._homes.items():
-            if key.namespace in wanted and home:
-                found[key.namespace] = found.get(key.namespace, 0) + len(home)
-        return found
+    def count(self, namespace: str | None = None, id: str | None = None) -> int:
+        """The sockets of an object, of a namespace, or of all."""
+        if namespace is not None and id is not None:
+            home = self._homes.get(ObjectKey(namespace, id))
+            return len(home) if home is not None else 0
+        return sum(len(home) for key, home in self._homes.items() if namespace in (None, key.namespace))
 
     # --- objects that live ---
 

@@ -26,8 +26,13 @@ class NodeObjects:
     def join(self, pool: Pool, bindings: Mapping[str, Binding]) -> None:
         """The pool exists. Each binding tells its JavaScript half what it must know, such as the keys of ids."""
         self.runtime.pool = pool
-        self.runtime.stop_alarms = self.alarms.stop
+        self.runtime.stop_alarms = self._stop
         pool.loader.use_facts(lambda version, grant: facts_of(bindings, version, grant))
+
+    def _stop(self) -> None:
+        """The node drains: it begins no alarms, and does not wait for timers."""
+        self.alarms.stop()
+        self.runtime.stop_timers()
 
     async def start(self, settings: Settings, undo: AsyncExitStack) -> None:
         """Open what is stored. Alarms are delivered later, once the workers are restored."""

@@ -83,6 +83,7 @@ class ObjectSockets(Home):
         self._ready: deque[HeldSocket] = deque()
         self.events: dict[SocketEvent, float] = {}  # under way, with their start
         self._started = 0  # bytes of their messages
+        self._is_delivering = False
         self.unjoined: set[HeldSocket] = set()  # no client has them yet
 
     def __len__(self) -> int:
@@ -218,6 +219,15 @@ class ObjectSockets(Home):
         self._deliver()
 
     def _deliver(self) -> None:
+        if self._is_delivering:
+            return  # an event was refused at once: the loop below goes on
+        self._is_delivering = True
+        try:
+            self._deliver_ready()
+        finally:
+            self._is_delivering = False
+
+    def _deliver_ready(self) -> None:
         while self._ready and len(self.events) < MAX_EVENTS and (self._started < EVENT_BYTES or not self.events):
             socket = self._ready.popleft()
             if socket.is_gone:

@@ -6,6 +6,7 @@ commit of a slot that was closed is dropped: it crossed our CLOSE, and a new cop
 
 from __future__ import annotations
 
+import heapq
 import logging
 import socket
 from collections.abc import Callable
@@ -24,6 +25,7 @@ log = logging.getLogger("atoll.objects")
 # Takes a SOCKET frame: the object, its isolate, what it is about, the number of the socket, the rest.
 SocketHandler: TypeAlias = Callable[[LiveObject, Isolate, int, int, bytes], None]
 
+OBJECTS_PER_MB = 3.0  # of the memory limit of an isolate; an open database takes about 80 KB
 STORAGE_TEXT = "Durable Object was reset because what it wrote could not be stored."
 
 
@@ -60,6 +62,20 @@ class IsolateResidents:
         frame = encode_open(worker, slot, opened.pages, opened.sequence, most_pages, opened.alarm_ms)
         session.link.send(frame)
         return True
+
+    def make_room(self, may_leave: Callable[[LiveObject], bool]) -> int:
+        """Close objects that are not in use, the longest idle first, if there are very many. Returns how many.
+
+        Each takes a little of the memory that the databases of an isolate may have, in use or not.
+        """
+        most = int(OBJECTS_PER_MB * self._isolate.version.limits.memory_mb)
+        if len(self._slots) < most:
+            return 0
+        idle = [live for live in self._slots.values() if may_leave(live)]
+        left = heapq.nsmallest(len(self._slots) - most + most // 8 + 1, idle, key=lambda live: live.idle_since)
+        for live in left:
+            self.close(live)
+        return len(left)
 
     def close(self, live: LiveObject) -> None:
         """Take the object out of the isolate. Frames that its engine sends about it from now on are dropped."""

@@ -63,10 +63,12 @@ class ObjectRuntime:
         self._clock = clock
         self._live: dict[ObjectKey, LiveObject] = {}
         self.hibernation = Hibernation(self, holdings or Holdings())
+        self.sockets = self.hibernation.count
         self._gated: set[EngineSession] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._sweeper: asyncio.Task[None] | None = None
         self._barred: dict[ObjectKey, int] = {}  # being deleted
+        self._is_stopping = False
         self.opened = 0
         self.resets = 0
         self.evicted = 0
@@ -191,8 +193,10 @@ class ObjectRuntime:
             isolate = await isolate_for(self.pool, live, self._clock)
             if not live.look():  # every caller has gone
                 raise LoadFailed(failures.LOST)
+            residents = self._residents(isolate)
+            self.evicted += residents.make_room(self._may_leave)
             try:
-                if self._residents(isolate).open(live, opened, MOST_BYTES // PAGE):
+                if residents.open(live, opened, MOST_BYTES // PAGE):
                     break
             except EngineError:
                 raise LoadFailed(failures.LOST) from None
@@ -225,10 +229,10 @@ class ObjectRuntime:
             self.pool.refuse(call, failures.told(failure))
 
     def _on_socket(self, live: LiveObject, isolate: Isolate, what: int, number: int, payload: bytes) -> None:
-        if what == TIMERS:
-            keep_timers(self, live)
-        else:
+        if what != TIMERS:
             self.hibernation.on_frame(live, isolate, what, number, payload)
+        elif not self._is_stopping:
+            keep_timers(self, live)
 
     # --- ends ---
 
@@ -362,23 +366,31 @@ class ObjectRuntime:
             else:
                 isolate.last_used = now
 
+    def _may_leave(self, live: LiveObject) -> bool:
+        is_idle = live.state == LIVE and not live.look() and not live.is_kept
+        return is_idle and not live.is_gated and self.hibernation.may_leave(live)
+
     def _reset_late(self, key: ObjectKey, failure: ObjectFailure) -> None:
-        live = self._live.get(key)
-        if live is not None:
+        if (live := self._live.get(key)) is not None:
             self._reset(live, failure)
 
     def reset(self, key: ObjectKey, reason: str) -> None:
         self._reset_late(key, ObjectFailure(ErrorCode.OBJECT_RESET, reason, is_reset=True))
 
     def target(self, key: ObjectKey) -> ObjectTarget | None:
-        live = self._live.get(key)
-        return live.target if live is not None else None
+        return self._live[key].target if key in self._live else None
 
     def _on_merged(self, key: ObjectKey, sequence: int) -> None:
         live = self._live.get(key)
         if live is not None and live.isolate is not None and live.state in (LIVE, LEAVING) and live.merged < sequence:
             live.merged = sequence
             residents_of(live.isolate).tell_stored(live, live.durable)
+
+    def stop_timers(self) -> None:
+        self._is_stopping = True
+        for live in self._live.values():
+            if live.timers is not None:
+                live.timers.cancel()
 
     async def close(self) -> None:
         """The node stops; its engines have ended."""

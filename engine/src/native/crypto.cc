@@ -31,12 +31,16 @@ Bytes& Bytes::operator=(Bytes&& other) noexcept {
 // Fetched once for the life of the process: looking an algorithm up by name costs as much as a small digest.
 const EVP_MD* HashOf(uint32_t number) {
   static const EVP_MD* const hashes[] = {
-      EVP_MD_fetch(nullptr, "MD5", nullptr),        EVP_MD_fetch(nullptr, "SHA1", nullptr),
-      EVP_MD_fetch(nullptr, "SHA2-256", nullptr),   EVP_MD_fetch(nullptr, "SHA2-384", nullptr),
-      EVP_MD_fetch(nullptr, "SHA2-512", nullptr),   EVP_MD_fetch(nullptr, "SHA3-256", nullptr),
-      EVP_MD_fetch(nullptr, "SHA3-384", nullptr),   EVP_MD_fetch(nullptr, "SHA3-512", nullptr),
-      EVP_MD_fetch(nullptr, "SHA2-224", nullptr),   EVP_MD_fetch(nullptr, "SHA2-512/256", nullptr),
-      EVP_MD_fetch(nullptr, "RIPEMD-160", nullptr),
+      EVP_MD_fetch(nullptr, "MD5", nullptr),         EVP_MD_fetch(nullptr, "SHA1", nullptr),
+      EVP_MD_fetch(nullptr, "SHA2-256", nullptr),    EVP_MD_fetch(nullptr, "SHA2-384", nullptr),
+      EVP_MD_fetch(nullptr, "SHA2-512", nullptr),    EVP_MD_fetch(nullptr, "SHA3-256", nullptr),
+      EVP_MD_fetch(nullptr, "SHA3-384", nullptr),    EVP_MD_fetch(nullptr, "SHA3-512", nullptr),
+      EVP_MD_fetch(nullptr, "SHA2-224", nullptr),    EVP_MD_fetch(nullptr, "SHA2-512/256", nullptr),
+      EVP_MD_fetch(nullptr, "RIPEMD-160", nullptr),  EVP_MD_fetch(nullptr, "SHA2-512/224", nullptr),
+      EVP_MD_fetch(nullptr, "SHA3-224", nullptr),    EVP_MD_fetch(nullptr, "BLAKE2B-512", nullptr),
+      EVP_MD_fetch(nullptr, "BLAKE2S-256", nullptr), EVP_MD_fetch(nullptr, "MD5-SHA1", nullptr),
+      EVP_MD_fetch(nullptr, "SM3", nullptr),         EVP_MD_fetch(nullptr, "SHAKE-128", nullptr),
+      EVP_MD_fetch(nullptr, "SHAKE-256", nullptr),
   };
   return number < std::size(hashes) ? hashes[number] : nullptr;
 }

@@ -286,11 +286,56 @@ void RsaCrypt(const Arguments& args) {
   });
 }
 
+// cipherInfo(name | number, key bytes | undefined, iv bytes | undefined) -> "mode name number block iv key"; undefined
+// if there is no such cipher, or it does not take these lengths
+void CipherInfo(const Arguments& args) {
+  Operation op(args);
+  const EVP_CIPHER* cipher = args[0]->IsUint32() ? EVP_get_cipherbynid(static_cast<int>(op.Integer(0)))
+                                                 : EVP_get_cipherbyname(TextOf(args, 0).c_str());
+  if (cipher == nullptr) return;
+  const int mode = EVP_CIPHER_get_mode(cipher);
+  int iv = EVP_CIPHER_get_iv_length(cipher);
+  int key = EVP_CIPHER_get_key_length(cipher);
+  if (op.IsGiven(1) || op.IsGiven(2)) {
+    ErrorScope errors;
+    const CipherContext context(EVP_CIPHER_CTX_new());
+    if (context == nullptr || EVP_CipherInit_ex(context.get(), cipher, nullptr, nullptr, nullptr, 1) != 1) return;
+    if (op.IsGiven(1)) {
+      key = static_cast<int>(op.Integer(1));
+      if (EVP_CIPHER_CTX_set_key_length(context.get(), key) != 1) return;
+    }
+    if (op.IsGiven(2)) {
+      const int wanted = static_cast<int>(op.Integer(2));
+      const bool may_choose =
+          mode == EVP_CIPH_CCM_MODE || mode == EVP_CIPH_OCB_MODE || EVP_CIPHER_get_nid(cipher) == NID_chacha20_poly1305;
+      const bool fits =
+          wanted == iv || mode == EVP_CIPH_GCM_MODE ||
+          (may_choose && EVP_CIPHER_CTX_ctrl(context.get(), EVP_CTRL_AEAD_SET_IVLEN, wanted, nullptr) == 1);
+      if (!fits) return;
+      iv = wanted;
+    }
+  }
+  static constexpr std::pair<int, const char*> kModes[] = {
+      {EVP_CIPH_ECB_MODE, "ecb"}, {EVP_CIPH_CBC_MODE, "cbc"},        {EVP_CIPH_CFB_MODE, "cfb"},
+      {EVP_CIPH_OFB_MODE, "ofb"}, {EVP_CIPH_CTR_MODE, "ctr"},        {EVP_CIPH_GCM_MODE, "gcm"},
+      {EVP_CIPH_CCM_MODE, "ccm"}, {EVP_CIPH_XTS_MODE, "xts"},        {EVP_CIPH_WRAP_MODE, "wrap"},
+      {EVP_CIPH_OCB_MODE, "ocb"}, {EVP_CIPH_STREAM_CIPHER, "stream"}};
+  const char* mode_name = "";
+  for (const auto& [number, name] : kModes) {
+    if (number == mode) mode_name = name;
+  }
+  const int nid = EVP_CIPHER_get_nid(cipher);
+  const int block = mode == EVP_CIPH_STREAM_CIPHER ? 0 : EVP_CIPHER_get_block_size(cipher);
+  std::string text = std::string(mode_name) + " " + OBJ_nid2sn(nid);
+  for (const int number : {nid, block, iv, key}) text += " " + std::to_string(number);
+  args.GetReturnValue().Set(ToV8(args.GetIsolate(), text));
+}
+
 constexpr Function kFunctions[] = {
     {"curveNames", CurveNames},   {"ecdhGenerate", EcdhGenerate}, {"ecdhPublic", EcdhPublic},
     {"ecdhConvert", EcdhConvert}, {"ecdhSecret", EcdhSecret},     {"dhPower", DhPower},
     {"dhGroup", DhGroup},         {"findPrime", GeneratePrime},   {"isPrime", CheckPrime},
-    {"rsaCrypt", RsaCrypt},
+    {"rsaCrypt", RsaCrypt},       {"cipherInfo", CipherInfo},
 };
 
 }  // namespace

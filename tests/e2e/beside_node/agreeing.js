@@ -43,6 +43,17 @@ for (const name of ["modp1", "modp2", "modp5", "modp14", "MODP14", "modp15", "mo
   add(`group ${name} generator`, () => crypto.createDiffieHellmanGroup(name).getGenerator("hex"));
   add(`group ${name} has no setters`, () => `${crypto.getDiffieHellman(name).setPrivateKey} ${crypto.getDiffieHellman(name).verifyError}`);
 }
+for (const name of [...crypto.getHashes(), "SHA256", "sha-256", "SHA512-256"]) {
+  for (const outputLength of [undefined, 0, 5, 32, 200]) {
+    add(`hash ${name} ${outputLength}`, () => crypto.createHash(name, { outputLength }).update("some text").digest("hex"));
+    add(`hash ${name} ${outputLength} copied`, () => crypto.createHash(name).update("some text").copy({ outputLength }).digest("base64"));
+  }
+}
+for (const outputLength of [-1, 1.5, "5", null, {}]) add(`output length ${String(outputLength)}`, () => crypto.createHash("shake128", { outputLength }).digest("hex"));
+add("names of hashes", () => crypto.getHashes().join());
+for (const name of ["aes-128-cbc", "AES-256-GCM", "id-aes256-GCM", "chacha20-poly1305", "aes-192-ctr", "des-ede3-cbc", "aes-128-ecb", "aes-256-ccm", "aes-128-wrap", "aes-128-ocb", "aes-256-xts", "nope", "", 419, 901, 0, null, undefined, {}]) {
+  for (const options of [undefined, {}, { keyLength: 16 }, { keyLength: 32 }, { ivLength: 12 }, { ivLength: 16 }, { ivLength: 1000 }, { keyLength: "16" }, null]) add(`getCipherInfo ${String(name)} ${JSON.stringify(options)}`, () => JSON.stringify(crypto.getCipherInfo(name, options)));
+}
 const prime = crypto.getDiffieHellman("modp2").getPrime();
 const person = (secret, generator = 2) => {
   const dh = crypto.createDiffieHellman(prime, generator);
