@@ -153,7 +153,7 @@ def test_a_worker_that_does_not_listen_stops_the_server(run: Run, node: Atoll) -
         ("WebSocket.prototype.url", "TypeError"),
         ("WebSocket(UP)", "TypeError"),
         ("(await upgrade(UP)).send('x')", "TypeError: You must call one of accept()"),
-        ("await fetch(UP)", "TypeError: fetch: the scheme of ws:"),
+        ("await fetch(UP)", "TypeError: Fetch API cannot load: ws:"),
     ],
 )
 def test_errors_have_the_classes_of_the_standard(run: Run, code: str, expected: str) -> None:

@@ -173,6 +173,19 @@ def test_drizzle_orm_works_on_d1(atoll: Atoll) -> None:
     }  # fmt: skip
 
 
+def test_kysely_works_on_d1(atoll: Atoll) -> None:
+    bindings = [{"type": "d1", "name": "DB", "database": "kysely"}]
+    atoll.deploy("d1-kysely", bundle("kysely"), bindings=bindings, limits={"cpu_ms": 1000})
+    assert atoll.get("d1-kysely").json == {
+        "ada": {"id": 1, "name": "Ada"},
+        "added": 2,
+        "joined": [{"person": "Ada", "pet": "Dog", "size": 3}, {"person": "Ada", "pet": "Cat", "size": 3}],
+        "changed": 1,
+        "failed": "D1_ERROR: UNIQUE constraint failed: person.name: SQLITE_CONSTRAINT "
+        "(extended: SQLITE_CONSTRAINT_UNIQUE)",
+    }
+
+
 def test_dev_keeps_databases_and_shows_only_calls_of_the_project(tmp_path: Path) -> None:
     folder = tmp_path / "guestbook"
     shutil.copytree(Path(__file__).parents[3] / "examples/d1-guestbook", folder)
