@@ -182,6 +182,7 @@ class Node:
         self.access.tenants.listen(self._cap_tenant)
         self.access.tenants.listen(lambda tenant: bound_stores(bindings.values(), settings, tenant))
         self.deployer = self._make_deployer(store, bindings)
+        self.is_split = self.deployer.is_split
         self.sites = Sites(settings, bindings)
         self._prepare_control: Callable[[], ControlApi] = lambda: self._make_control(store, broker, bindings)
         self.server = self._make_server()
@@ -267,7 +268,6 @@ class Node:
         self.pool.on_line = self.logs.hear if wanted else None  # at once only while there are live listeners
 
     def find_worker(self, tenant: str, name: str) -> Version | None:
-        """The active version of a worker of a tenant."""
         return self.deployer.active_named(tenant, name)
 
     def how_to_get(self, name: str) -> str:

@@ -32,6 +32,7 @@ class Op(NamedTuple):
     handler: OpHandler
     ambient: Grant | None  # granted to every worker
     is_free: bool
+    continues: bool
     tally: OpTally
 
 
@@ -54,7 +55,13 @@ class Broker:
             for name, handler in binding.ops().items():
                 assert name not in self._ops, f"two bindings have an op {name}"
                 self._ops[name] = Op(
-                    name, binding.kind, handler, ambient, getattr(handler, "is_free", False), OpTally()
+                    name,
+                    binding.kind,
+                    handler,
+                    ambient,
+                    getattr(handler, "is_free", False),
+                    getattr(handler, "continues", False),
+                    OpTally(),
                 )
 
     def tallies(self) -> Iterator[tuple[str, str, OpTally]]:

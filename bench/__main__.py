@@ -17,6 +17,7 @@ from bench import (
     hello,
     hot_path,
     hot_worker,
+    inner_calls,
     json_api,
     logs,
     memory,
@@ -34,6 +35,7 @@ from bench.report import Bench, Options, Row, table, write_results
 
 BENCHES: dict[str, Bench] = {
     "network": run_network,
+    "inner_calls": inner_calls.run,
     "hello": hello.run,
     "hot_path": hot_path.run,
     "json_api": json_api.run,

@@ -1,4 +1,4 @@
-"""WebSockets and calls between workers: memory of 10,000 idle sockets, and the cost of a service binding call.
+"""WebSockets: memory of 10,000 idle sockets.
 
 This process holds the client ends. Memory is resident bytes, of Python and of the engine separately. workerd has one
 process and opens two files per socket, so it holds fewer sockets.
@@ -9,11 +9,9 @@ from __future__ import annotations
 import base64
 import os
 import socket
-import statistics
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import Any
 
 from bench.harness import WORKERD, Atoll, BenchError, Server, Workerd, fetch, rss_of
@@ -22,8 +20,6 @@ from bench.report import Options, Row
 SOCKETS = 10_000
 PEER_SOCKETS = 5_000
 BATCH = 200
-CALLS = 500  # calls per request
-KINDS = {"/fetch": "fetch of a service binding", "/rpc": "method of a service binding"}
 KEEPER = """export default { fetch(request) {
   if (request.headers.get("Upgrade") !== "websocket") return new Response("ready");
   const { 0: client, 1: server } = new WebSocketPair();
@@ -44,35 +40,6 @@ export class Room extends DurableObject {
 }
 export default { fetch: (request, env) => env.ROOM.getByName("room").fetch(request) };"""
 EVICTION_SECONDS = 14.0  # until an object without calls is out of memory, and a little more
-CALLEE = """import { WorkerEntrypoint } from "cloudflare:workers";
-export default class extends WorkerEntrypoint {
-  fetch() { return new Response("x".repeat(100)); }
-  add(a, b) { return a + b; }
-}"""
-CALLER = f"""export default {{ async fetch(request, env) {{
-  const kind = new URL(request.url).pathname;
-  for (let i = 0; i < {CALLS}; i++) {{
-    if (kind === "/fetch") await (await env.API.fetch("http://x/")).text();
-    if (kind === "/rpc") await env.API.add(1, i);
-  }}
-  return new Response("ready");
-}} }};"""
-
-
-class BoundWorkerd(Workerd):
-    """workerd with a worker that has the other one as a service binding."""
-
-    def service(self, name: str, source: str, more: str = "") -> str:
-        bound = ', bindings = [(name = "API", service = "callee")]' if name == "caller" else ""
-        return super().service(name, source, bound)
-
-
-def cpu_seconds(pids: list[int]) -> float:
-    total = 0.0
-    for pid in pids:
-        fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-        total += (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-    return total
 
 
 @contextmanager
@@ -123,23 +90,8 @@ def idle_memory(server: Server, worker: str, count: int, apart: list[int], rest:
         return tuple((rss_of(pid) - start) / count / 1024 for pid, start in zip(apart, before, strict=True))
 
 
-def latency(server: Server, kind: str, rounds: int) -> tuple[float, float]:
-    """Microseconds per call, one after the other: wall time and CPU time."""
-    port, host = server.address("caller")
-    fetch(port, host, kind)
-    times, pids = [], server.pids()
-    before = cpu_seconds(pids)
-    for _ in range(rounds):
-        began = time.perf_counter()
-        status, _ = fetch(port, host, kind)
-        times.append((time.perf_counter() - began) / CALLS * 1e6)
-        if status != 200:
-            raise BenchError(f"{server.name} answered {kind} with {status}")
-    return statistics.median(times), (cpu_seconds(pids) - before) / rounds / CALLS * 1e6
-
-
 def rows(options: Options) -> list[Row]:
-    """The rows of bench/network.py about sockets and service bindings."""
+    """The rows of bench/network.py about sockets."""
     settings: dict[str, Any] = {"engines": 1, "socket_timeout": 0}
     with Atoll({"keeper": KEEPER}, **settings) as atoll:
         python, engine = idle_memory(atoll, "keeper", SOCKETS, [atoll.pids()[0], atoll.engines()[0]])
@@ -152,25 +104,9 @@ def rows(options: Options) -> list[Row]:
     if WORKERD.exists():
         with Workerd({"keeper": KEEPER}) as peer:
             (memory["workerd"],) = idle_memory(peer, "keeper", PEER_SOCKETS, peer.pids()[:1])
-    found = [
+    return [
         Row(f"an idle WebSocket, of {SOCKETS:,}", "KB RSS", memory),
         Row("an idle WebSocket, in Python", "KB RSS", {"atoll": python}),
         Row("an idle WebSocket, in the engine", "KB RSS", {"atoll": engine}),
         Row(f"a hibernated WebSocket, of {SOCKETS:,} of one object", "KB RSS", {"atoll": hibernated}),
     ]
-    rounds = max(3, options.rounds * options.seconds)
-    took: dict[str, dict[str, tuple[float, float]]] = {}
-    with Atoll({}, engines=1) as atoll:
-        atoll.deploy({"callee": CALLEE})
-        bound = [{"type": "service", "name": "API", "service": "callee"}]
-        atoll.deploy({"caller": CALLER}, bindings=bound, limits={"subrequests": 2 * CALLS, "cpu_ms": 30_000})
-        took["atoll"] = {kind: latency(atoll, kind, rounds) for kind in KINDS}
-    if WORKERD.exists():
-        with BoundWorkerd({"callee": CALLEE, "caller": CALLER}) as peer:
-            took["workerd"] = {kind: latency(peer, kind, rounds) for kind in KINDS}
-    for kind, what in KINDS.items():
-        found += [
-            Row(f"{what}, one after the other", "us", {name: times[kind][0] for name, times in took.items()}),
-            Row(f"{what}, CPU", "us", {name: times[kind][1] for name, times in took.items()}),
-        ]
-    return found

@@ -88,13 +88,14 @@ OpHandler: TypeAlias = Callable[[OpCall], "Reply | Later | Awaitable[Reply]"]
 Method = TypeVar("Method", bound=Callable[..., "Reply | Later | Awaitable[Reply]"])
 
 
-def op(name: str, *, free: bool = False) -> Callable[[Method], Method]:
+def op(name: str, *, free: bool = False, continues: bool = False) -> Callable[[Method], Method]:
     """Mark a method as the op `name`. A `free` op does not count as a subrequest: it continues an earlier op, or counts
-    by itself."""
+    by itself. One that `continues` may name a call to another worker whose answer has not come."""
 
     def mark(method: Method) -> Method:
         method.op_name = name  # type: ignore[attr-defined]
         method.is_free = free  # type: ignore[attr-defined]
+        method.continues = continues  # type: ignore[attr-defined]
         return method
 
     return mark

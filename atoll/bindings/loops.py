@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 import secrets
 
-from atoll.bindings.scope import MAX_HOPS, QUIET
+from atoll.bindings.scope import QUIET
+from atoll.wire.generated import MAX_HOPS
 
 MAX_READ = 4_096  # bytes of the header that are parsed, from its end: members are added there
 MAX_OTHERS = 512  # bytes of other nodes' members that are passed on, the newest

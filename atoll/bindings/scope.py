@@ -16,12 +16,12 @@ from typing import Any, Protocol, TypeVar
 from atoll.errors import InvalidArgument, LoopDetected, QuotaExceeded
 from atoll.tallies import OpSpan
 from atoll.tracing import Trace
+from atoll.wire.generated import MAX_HOPS
 from atoll.workers import Version
 
 log = logging.getLogger("atoll.bindings")
 
 QUIET = 256  # added to the hops of a call that a tail worker made: such calls are not sent to tail workers
-MAX_HOPS = 16  # workers in one chain of calls, calls over the network included
 MAX_OPEN = 1_000  # resources that one call may hold open
 
 
@@ -88,15 +88,18 @@ class CallScope:
         "_last",
         "_locals",
         "_open",
+        "adopted",
         "caller",
         "external",
         "hops",
+        "inside",
         "internal",
         "is_over",
         "line",
         "messages",
         "object_key",
         "ops",
+        "origin",
         "others",
         "pending",
         "request",
@@ -125,6 +128,9 @@ class CallScope:
         self.object_key: object = None  # the Durable Object that is called (objects/store.py)
         self.caller: CallScope | None = None  # of the caller through a service binding: its budget counts too
         self.session: object = None  # the RPC session through which this call was made (bindings/rpc)
+        self.origin: object = None  # the call whose scope this is (engine/calls/call.py)
+        self.inside: set[Closable] = set()  # calls inside the engine that it made and that are not over
+        self.adopted: object = None  # the call that the op under way began inside the engine (engine/calls/inside.py)
         self.ops: dict[str, int] = {}  # number of replies of each op, for the logs
         self.trace: Trace | None = None  # set if calls are traced
         self.spans: list[OpSpan] | None = None  # spans of its ops, if its trace is kept
@@ -150,6 +156,13 @@ class CallScope:
             self.external += 1
         else:
             self.internal += 1
+
+    def count_internal(self, count: int) -> None:
+        """Count ops that were made without asking, here and for all calls that led to this one."""
+        scope: CallScope | None = self
+        while scope is not None:
+            scope.internal += count
+            scope = scope.caller
 
     def told(self) -> tuple[Mapping[str, int], Sequence[OpSpan], Trace | None, int, int]:
         """The ops of the call, for its log record."""
@@ -198,12 +211,14 @@ class CallScope:
     def close(self) -> None:
         """The call is over: cancel its ops and close its resources."""
         self.is_over = True
-        self.response = self.request = None  # breaks reference cycles that only the garbage collector could free
+        # Breaks reference cycles that only the garbage collector could free.
+        self.response = self.request = self.origin = None
         pending, self.pending = self.pending, {}
         for task in pending.values():
             if task is not None:
                 task.cancel()
-        things = [*self._open.values(), *self._locals.values()]
+        things = [*self._open.values(), *self._locals.values(), *self.inside]
+        self.inside.clear()
         self._open.clear()
         self._locals.clear()
         for thing in things:

@@ -44,6 +44,16 @@ class ObjectTarget(NamedTuple):
     facet: FacetTarget | None = None
 
 
+class ServiceWay(NamedTuple):
+    """A service binding, for calls that go through it without Python (engine/calls/inside.py)."""
+
+    name: bytes  # of the binding
+    entry: bytes  # the entry point in logs
+    address: bytes  # JSON of the entry point
+    is_named: bool  # whether a fetch names it
+    zone: bytes  # the host of the caller
+
+
 class InnerRequest(NamedTuple):
     """A call of a worker by another. `head` is that of a CALL frame."""
 
@@ -56,6 +66,7 @@ class InnerRequest(NamedTuple):
     within: CallScope | None = None  # the calling scope, if the callee's subrequests count for it too
     target: ObjectTarget | None = None  # the Durable Object that is called; the head does not name it
     session: object = None  # the RPC session of a method call (bindings/rpc)
+    way: ServiceWay | None = None  # if later calls like this one may go without Python
 
     @property
     def reader(self) -> str:
@@ -182,6 +193,9 @@ class Workers(Protocol):
 
     def find_worker(self, tenant: str, name: str) -> Version | None:
         """The active version of a worker of a tenant."""
+
+    def is_split(self, tenant: str, name: str) -> bool:
+        """Whether calls of a worker go to several of its versions."""
 
     def how_to_get(self, name: str) -> str:
         """The hint for a worker that does not exist."""

@@ -91,13 +91,20 @@ class Pool:
         caller: CallListener,
         event: int = 0,
         hops: int = 0,
+        near: IsolateState | None = None,
     ) -> Call:
-        """Start a call. Never raises; failures go to `caller.on_failure`, possibly before this returns."""
+        """Start a call. Never raises; failures go to `caller.on_failure`, possibly before this returns.
+
+        `near`: the isolate of the worker that makes the call. The callee is best loaded in the same engine.
+        """
         self._calls += 1
         call = Call(version, head, body, ended, caller, self, self._clock(), event, hops)
         loaded: LoadedVersion | None = self._versions.get(version)
         if loaded is not None:
             isolate = loaded.only or loaded.lightest()
+            if near is not None:
+                assert isinstance(near, Isolate)
+                isolate = self.loader.near(loaded, near.session) or isolate
             tenant = loaded.tenant
             if isolate.in_flight < isolate.room and tenant.in_flight < tenant.fast_calls:
                 self._hits += 1
@@ -109,7 +116,7 @@ class Pool:
         if refusal is not None:
             self.refuse(call, refusal)
         else:
-            self._route(call)
+            self._route(call, near)
         return call
 
     def call_in(self, call: Call, isolate: Isolate) -> None:
@@ -138,7 +145,7 @@ class Pool:
     def on_backlog(self, call: Call, change: int) -> None:
         self._holdings.count(call.version.tenant, change)
 
-    def _route(self, call: Call) -> None:
+    def _route(self, call: Call, near: IsolateState | None = None) -> None:
         """Send a call to an isolate of its version, loading one if need be; or queue the call, or refuse it."""
         if self._closed:
             self.refuse(call, STOPPING)
@@ -150,7 +157,8 @@ class Pool:
                 if self._queue.has(call.version) or not self.loader.has_room(call.version, group):
                     self._keep(call)
                     return
-                loaded = self.loader.load(call.version, group)
+                session = near.session if isinstance(near, Isolate) and near.session in group.open_sessions() else None
+                loaded = self.loader.load(call.version, group, session)
             isolate = self._isolate_for(loaded)
         except LoadFailed as error:
             self.refuse(call, error.failure)

@@ -27,6 +27,7 @@ from atoll.assets.messages import (
 )
 from atoll.assets.table import Answer, AssetFile, AssetTable
 from atoll.engine.calls.call import CallListener
+from atoll.engine.calls.isolate_state import IsolateState
 from atoll.errors import Failure
 from atoll.front.exchange import ClientExchange
 from atoll.front.file_call import DONE, MISSING, Answered, FileCall
@@ -73,11 +74,12 @@ class Site:
         caller: CallListener,
         event: int = 0,
         hops: int = 0,
+        near: IsolateState | None = None,
     ) -> Any:
         """Start a call. Never raises; failures go to `caller`, possibly before this returns."""
         table = version.assets
         if table is None or event:
-            return self._pool.call(version, head, body, ended, caller, event, hops)
+            return self._pool.call(version, head, body, ended, caller, event, hops, near)
         source = table.source
         if not source.is_here:
             start = partial(self.call, version, head, body, ended, caller, event, hops)
@@ -91,7 +93,7 @@ class Site:
         is_navigation = table.has_worker and header(lower, b"sec-fetch-mode") == b"navigate"
         answer = table.answer(method, host, path, query, is_navigation)
         if answer is None:
-            return self._pool.call(version, head, body, ended, caller, event, hops)
+            return self._pool.call(version, head, body, ended, caller, event, hops, near)
         if not ended:
             caller.on_upload_stop()
         if answer.file is None:

@@ -40,7 +40,7 @@ MAX_JSON: Final = 1 << 20  # no engine has a reason to send a longer JSON payloa
 STACK_CHARS: Final = 32 << 10
 
 _HEADER: Final = Struct(HEADER_LAYOUT)
-_CALL: Final = Struct(HEADER_LAYOUT + "B3xI")  # header, event, head length
+_CALL: Final = Struct(HEADER_LAYOUT + "BB2xI")  # header, event, hops, head length
 _RESPONSE: Final = Struct("<HHII")  # status, memory MB, cpu us, head length
 _LOG: Final = Struct("<B3sd")  # level, zero, ms since epoch
 _OP: Final = Struct("<HHII")  # op, zero, call, meta length
@@ -82,18 +82,20 @@ def encode_unload(worker: int) -> bytes:
     return frame(Frame.UNLOAD, worker)
 
 
-def encode_call(worker: int, call: int, event: int, head: bytes, body: bytes, ended: bool) -> bytes:
+def encode_call(worker: int, call: int, event: int, head: bytes, body: bytes, ended: bool, hops: int = 0) -> bytes:
+    """`hops` is below 256."""
     size = len(head)
+    flags = 1 if ended else 0
     if not body:  # most requests
-        return _pack_call(_CALL_PREFIX + size, _CALL_KIND, 1 if ended else 0, 0, worker, call, event, size) + head
+        return _pack_call(_CALL_PREFIX + size, _CALL_KIND, flags, 0, worker, call, event, hops, size) + head
     length = _CALL_PREFIX + size + len(body)
-    return b"".join((_pack_call(length, _CALL_KIND, 1 if ended else 0, 0, worker, call, event, size), head, body))
+    return b"".join((_pack_call(length, _CALL_KIND, flags, 0, worker, call, event, hops, size), head, body))
 
 
-def encode_call_head(worker: int, call: int, event: int, head: bytes, size: int, ended: bool) -> bytes:
+def encode_call_head(worker: int, call: int, event: int, head: bytes, size: int, ended: bool, hops: int = 0) -> bytes:
     """A CALL without its body of `size` bytes, which must be sent next."""
     length = _CALL_PREFIX + len(head) + size
-    return _pack_call(length, _CALL_KIND, 1 if ended else 0, 0, worker, call, event, len(head)) + head
+    return _pack_call(length, _CALL_KIND, 1 if ended else 0, 0, worker, call, event, hops, len(head)) + head
 
 
 def encode_body(worker: int, call: int, chunk: bytes, ended: bool) -> bytes:

@@ -25,6 +25,7 @@ from atoll.wire.generated import (
     CHUNK,
     COMMIT_PAGES,
     HEADER_LAYOUT,
+    INNER_HEAD,
     MAX_HEAD,
     MAX_PAYLOAD,
     PAGE,
@@ -44,22 +45,24 @@ LongOpHandler: TypeAlias = Callable[[int, int, bytes, bytes], None]
 
 SOCKET_PREFIX: Final = 8
 COMMIT_PREFIX: Final = 32  # as read_commit reads it (objects.py)
+INNER_PREFIX: Final = 36  # as read_inner reads it (inner.py)
 
 _OP_KIND: Final = int(Frame.OP)
 _HEADER: Final = Struct(HEADER_LAYOUT)
 _read_header: Final = _HEADER.unpack_from
 
+_RESPONSE_FLAGS: Final = Flag.END | Flag.DONE | Flag.INNER
 # kind -> (shortest, longest payload, valid flags, worker id needed, call or op id needed). None: either.
 _RULES: dict[Frame, tuple[int, int, int, bool | None, bool | None]] = {
     Frame.HELLO: (2, MAX_JSON, 0, False, False),
     Frame.LOADED: (2, MAX_JSON, Flag.FAIL, True, False),
     Frame.UNLOADED: (0, MAX_JSON, 0, True, False),
-    Frame.RESPONSE: (RESPONSE_PREFIX, RESPONSE_PREFIX + MAX_HEAD + WINDOW, Flag.END | Flag.DONE, True, True),
+    Frame.RESPONSE: (RESPONSE_PREFIX, RESPONSE_PREFIX + MAX_HEAD + WINDOW, _RESPONSE_FLAGS, True, True),
     Frame.BODY: (0, CHUNK, Flag.END, True, True),
     Frame.CREDIT: (4, 4, 0, True, True),
     Frame.CANCEL: (0, MAX_JSON, 0, True, True),
     Frame.FAIL: (2, MAX_JSON, Flag.END, True, True),
-    Frame.DONE: (8, 8, 0, True, True),
+    Frame.DONE: (8, 8, Flag.FAIL, True, True),
     Frame.LOG: (LOG_PREFIX, LOG_PREFIX + MAX_JSON, 0, True, None),
     Frame.OP: (OP_PREFIX, MAX_PAYLOAD, 0, True, None),
     Frame.PONG: (0, MAX_JSON, 0, False, False),
@@ -67,6 +70,7 @@ _RULES: dict[Frame, tuple[int, int, int, bool | None, bool | None]] = {
     Frame.STUCK: (2, MAX_JSON, 0, True, None),
     Frame.COMMIT: (COMMIT_PREFIX, COMMIT_PREFIX + COMMIT_PAGES * (4 + PAGE), 0, True, True),
     Frame.RESET: (2, MAX_JSON, 0, True, True),
+    Frame.INNER: (INNER_PREFIX, INNER_PREFIX + 4 * INNER_HEAD, Flag.DONE, True, True),
     Frame.SOCKET: (SOCKET_PREFIX, SOCKET_PREFIX + CHUNK, 0, True, True),
 }
 
@@ -231,7 +235,7 @@ def _refuse(flags: int, worker: int, call: int, data: bytes, start: int, end: in
 def _shapes() -> list[int]:
     shapes: list[int] = []
     for kind, (_, _, allowed, worker, call) in _RULES.items():
-        for flags in range(16):
+        for flags in range(32):
             if flags & ~allowed:
                 continue
             for has_worker in (False, True) if worker is None else (worker,):

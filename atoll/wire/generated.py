@@ -3,7 +3,7 @@
 from enum import IntEnum, IntFlag
 from typing import Final, NamedTuple
 
-WIRE_HASH = "c093e78248804c87"
+WIRE_HASH = "6de85ae98e5c7b46"
 HEADER_LAYOUT = "<IBBHII"  # length, kind, flags, spare, worker, call
 MAX_PAYLOAD: Final = 67108864
 INLINE_BODY: Final = 65536
@@ -18,6 +18,10 @@ OPS_PER_CALL: Final = 1000
 OP_BYTES: Final = 67108864
 LINE_COST: Final = 32
 SPARES_GROWTH: Final = 4
+INNER_CALLS: Final = 2147483648
+INNER_BODY: Final = 262144
+INNER_HEAD: Final = 16384
+MAX_HOPS: Final = 16
 PAGE: Final = 4096
 COMMIT_PAGES: Final = 8192
 
@@ -35,7 +39,7 @@ class Frame(IntEnum):
     UNLOAD = 4
     # engine: The isolate is gone: after UNLOAD, or condemned {code, message}. No frame about this worker follows.
     UNLOADED = 5
-    # python: Start a handler. Head: METHOD SP URL LF, then raw `Name: value CRLF` lines (Latin-1).
+    # python: Start a handler. Hops: workers in the chain of calls before this one. Head: METHOD SP URL LF, then raw `Name: value CRLF` lines (Latin-1).
     CALL = 6
     # engine: The handler responded. Memory: roughly the recent use of its isolate. Head: `content-length: N CRLF` if a body of that length is streamed, `SP reason-phrase CRLF` if the worker set one, then `name: value CRLF` lines (Latin-1).
     RESPONSE = 7
@@ -77,6 +81,10 @@ class Frame(IntEnum):
     SOCKET = 25
     # python: About hibernatable WebSockets of a slot. What: 1 a part of the table of an object that wakes up (before its first call), 2 credit (u32 socket, u32 bytes), 3 the time of an automatic response (u32 socket, f64 ms).
     SOCKETS = 26
+    # python: Calls through the service binding `name` of this worker go straight to the isolate `callee` of this engine: at most `room` at a time, and at most `budget` of one chain of calls. Callee 0: no more. Named: 1 if a fetch is an ENTRYPOINT. Entry: the entry point in logs. Address: the entry point in heads. Zone: the host of this worker, for cf-worker.
+    ROUTE = 27
+    # engine: A call that went that way has begun: what the OP would have been, and the head of the CALL. `worker` and `call` are those of the callee; the engine chose the call id. With DONE the call is over, with these figures.
+    INNER = 28
 
 
 class Flag(IntFlag):
@@ -86,6 +94,7 @@ class Flag(IntFlag):
     DONE = 2
     LOW = 8
     FAIL = 4
+    INNER = 16
 
 
 class Event(IntEnum):

@@ -78,6 +78,9 @@ class Engines:
         async with self.changed:
             await self.changed.wait_for(lambda: len(self.checked) >= count)
 
+    def moved(self, tenant: str, worker_name: str) -> None:
+        pass
+
     def retire(self, version: Version) -> None:
         self.retired.append(version)
 

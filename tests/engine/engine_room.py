@@ -15,7 +15,10 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from atoll.bindings.making import make_bindings
+from atoll.bindings.service.target import ServiceTarget, ServiceWays
 from atoll.bindings.services import Services
 from atoll.broker import Broker
 from atoll.config import Settings
@@ -116,6 +119,23 @@ class Ear:
         return self.failure.code.name if self.failure else ""
 
 
+class ActiveVersions(dict[str, Version]):
+    """Tells the loader of changes, as a deploy does."""
+
+    def __init__(self, room: EngineRoom) -> None:
+        super().__init__()
+        self._room = room
+
+    def __setitem__(self, name: str, version: Version) -> None:
+        super().__setitem__(name, version)
+        self._room.pool.loader.moved(version.tenant, name)
+
+    def __delitem__(self, name: str) -> None:
+        tenant = self[name].tenant
+        super().__delitem__(name)
+        self._room.pool.loader.moved(tenant, name)
+
+
 class EngineRoom:
     def __init__(
         self,
@@ -132,6 +152,7 @@ class EngineRoom:
         settings: Settings | None = None,
         kinds: tuple[str, ...] = (),
     ) -> None:
+        self.stays_inside = False  # routes are open before the first call, see connect()
         self.records: list[Invocation] = []
         self.caches: dict[str, tuple[bytes, ...]] = {}
         self.saved = 0
@@ -140,7 +161,7 @@ class EngineRoom:
         folder = self._folder
         self.database = Database(folder / "atoll.db")
         self.router = Router()
-        self.workers: dict[str, Version] = {}  # the targets of service bindings, by name
+        self.workers = ActiveVersions(self)  # the targets of service bindings, by name
         self.objects = NodeObjects()
         self.inner = WorkerCalls(objects=self.objects.runtime)
         self.events = EventRunner()
@@ -173,6 +194,9 @@ class EngineRoom:
 
     def how_to_get(self, name: str) -> str:
         return "deploy a worker of that name"
+
+    def is_split(self, tenant: str, name: str) -> bool:
+        return False
 
     def find_worker(self, tenant: str, name: str) -> Version | None:
         version = self.workers.get(name)
@@ -207,7 +231,27 @@ class EngineRoom:
         ear.call = self.pool.call(version, head, body, not open_body, ear)
         return ear
 
+    async def connect(self, version: Version) -> None:
+        """Opens the routes of a worker's service bindings: its calls stay inside the engine from the first one on."""
+        await self.pool.loader.check(version)
+        ways = ServiceWays(self, "localhost")
+        for grant in version.grants.values():
+            if grant.kind != "service":
+                continue
+            target = msgspec.json.decode(grant.resource, type=ServiceTarget)
+            callee = self.find_worker(version.tenant, target.service)
+            if callee is None:
+                continue
+            await self.pool.loader.check(callee)
+            way = ways.find(version, grant.name, target)
+            assert way is not None
+            session = self.isolate(version).session
+            if self.isolate(callee).session is session:
+                session.inside.connect(self.isolate(version), way, self.isolate(callee))
+
     async def get(self, version: Version, url: str = "http://test/", body: bytes = b"") -> Ear:
+        if self.stays_inside:
+            await self.connect(version)
         return await self.call(version, url, body).over()
 
     def isolate(self, version: Version) -> Isolate:

@@ -94,7 +94,7 @@ BAD = {
     "a kind that does not exist, high": header(0, 255),
     "a frame only Python sends": header(2, Frame.CALL, worker=1, call=1),
     "spare bits": header(2, Frame.HELLO, spare=1),
-    "a flag that means nothing": header(8, Frame.DONE, flags=Flag.FAIL, worker=1, call=1),
+    "a flag that means nothing": header(8, Frame.DONE, flags=Flag.LOW, worker=1, call=1),
     "a flag nobody knows": header(0, Frame.BODY, flags=128, worker=1, call=1),
     "no worker": header(8, Frame.DONE, call=1),
     "no call": header(8, Frame.DONE, worker=1),

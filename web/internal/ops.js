@@ -11,7 +11,8 @@ const TOO_LARGE = 0xfffffffe;
 const TOO_MUCH = 0xfffffffd;
 
 const names = [];
-const waiting = new Map(); // op id -> { resolve, reject, scope }
+const indexes = new WeakMap(); // the function of an op -> its number
+const waiting = new Map(); // op id -> { resolve, reject, scope, again }
 
 // Classes that an error from Python may have; all other errors are plain Errors.
 const CLASSES = { TypeError, RangeError, SyntaxError };
@@ -28,7 +29,7 @@ export function opNames() {
  */
 export function defineOp(name, over = undefined, { gated = true } = {}) {
   const index = names.push(name) - 1;
-  return (meta, body = null) =>
+  const op = (meta, body = null) =>
     new Promise((resolve, reject) => {
       const id = native.op(index, JSON.stringify(meta), body);
       if (id === 0) {
@@ -47,8 +48,21 @@ export function defineOp(name, over = undefined, { gated = true } = {}) {
         reject(new RangeError("The binding calls under way in this worker hold 64 MB of data: wait for some of them first."));
         return;
       }
-      waiting.set(id, { resolve, reject, scope: gated ? currentScope() : undefined, over });
+      waiting.set(id, { resolve, reject, scope: gated ? currentScope() : undefined, over, again: null });
     });
+  indexes.set(op, index);
+  return op;
+}
+
+/**
+ * The same as `op(meta, body)`, for one that calls another worker through `binding`. If that worker is in this engine and nothing
+ * speaks against it, the engine calls it, and the answer is { status, head, body }. Otherwise Python does: { meta, body }.
+ * `first` and `lines`: the name of the method and "", or METHOD SP URL and header lines.
+ */
+export function callInside(op, meta, body, binding, isMethod, first, lines) {
+  const id = native.inside(indexes.get(op), JSON.stringify(meta), body, binding, isMethod, first, lines);
+  if (id === 0) return op(meta, body);
+  return new Promise((resolve, reject) => waiting.set(id, { resolve, reject, scope: currentScope(), over: undefined, again: () => op(meta, body) }));
 }
 
 /** Whether code of a scope waits for the reply of an op. */
@@ -57,8 +71,11 @@ export function awaitsReply(scope) {
   return false;
 }
 
-/** Called by the engine with the reply. `failed` is null if the call that sent the op is over; the reply is dropped then. */
-export function onReply(id, failed, meta, body) {
+/**
+ * Called by the engine with the reply. `failed` is null if the call that sent the op is over; the reply is dropped then. `meta` is
+ * JSON from Python, or the status of a call inside the engine, whose head follows.
+ */
+export function onReply(id, failed, meta, body, head) {
   const op = waiting.get(id);
   if (op === undefined) return;
   waiting.delete(id);
@@ -66,14 +83,26 @@ export function onReply(id, failed, meta, body) {
     if (op.over !== undefined) op.reject(new Error(op.over));
     return;
   }
-  if (op.scope === undefined) settle(op, failed, meta, body);
-  else pass(op.scope, () => settle(op, failed, meta, body));
+  const settle = typeof meta === "number" ? settleInside : settleOp;
+  if (op.scope === undefined) settle(op, failed, meta, body, head);
+  else pass(op.scope, () => settle(op, failed, meta, body, head));
 }
 
-function settle(op, failed, meta, body) {
+/** `failed`: the other worker was unloaded before the call began. */
+function settleInside(op, failed, status, body, head) {
+  if (failed) op.again().then(op.resolve, op.reject);
+  else if (body === null) op.reject(memoryIsFull());
+  else op.resolve({ status, head, body });
+}
+
+function memoryIsFull() {
+  return new RangeError("The worker's memory is full: the reply of the binding does not fit.");
+}
+
+function settleOp(op, failed, meta, body) {
   const fields = JSON.parse(meta);
   if (body === null) {
-    op.reject(new RangeError("The worker's memory is full: the reply of the binding does not fit."));
+    op.reject(memoryIsFull());
     return;
   }
   if (!failed) {

@@ -1,7 +1,8 @@
 // Calls of an entry point: of another worker through a service binding, or of the worker itself through ctx.exports. Each begins
 // a session. Stubs of objects can come here as well: another op that reaches an entry point.
 import { makeThrown } from "../worker/thrown.js";
-import { writeValue } from "../worker/parcel.js";
+import { isPlain, writeValue } from "../worker/parcel.js";
+import { callInside } from "../internal/ops.js";
 import { currentChannel } from "./channel.js";
 import { movesParameters } from "./flags.js";
 import { MAIN } from "./question.js";
@@ -21,9 +22,13 @@ export function askEntrypoint(op, address, path, args) {
     caps: session.hasExports || undefined,
     pipes: pipes.length > 0 ? pipes : undefined,
   };
-  op(meta, bytes).then(
+  // Stubs and streams need Python.
+  const isSimple = address.binding !== undefined && address.id === undefined && path.length === 1 && (args === null || isPlain(bytes)) && !session.hasExports;
+  const answer = isSimple ? callInside(op, meta, bytes, address.binding, true, path[0], "") : op(meta, bytes);
+  answer.then(
     ({ meta: told, body }) => {
-      if (told.thrown === undefined) session.answered(MAIN, body, told.kept === true);
+      if (told === undefined) session.answered(MAIN, body, false);
+      else if (told.thrown === undefined) session.answered(MAIN, body, told.kept === true);
       else session.failed(MAIN, makeThrown(told.thrown));
     },
     (error) => session.end(error),

@@ -58,6 +58,7 @@ export class Call {
     this.onOver = null; // called when the call is over
     this.mayEnd = null; // () => false if something of it must go to another call first, which then calls finishIfDone()
     this.rpc = null; // Channel of its RPC sessions
+    this.isFromNetworks = undefined; // whether the request came through other networks; undefined: not looked at yet
     this.files = null; // of node:fs
     this.owner = null; // what its files belong to, if not to the call: an object
     this.onIdle = null; // called when no waitUntil() promise is pending

@@ -16,6 +16,7 @@ import { parseHref, URL } from "#web/url/url.js";
 import { sourceOfStream } from "#web/worker/bodies.js";
 import { isOn, whenFlagsAreSet } from "#web/worker/compatibility.js";
 import { FetchedBody, read } from "./fetched_body.js";
+import { startInside } from "./inside.js";
 
 const start = defineOp("fetch.start");
 const write = defineOp("fetch.write");
@@ -96,7 +97,9 @@ class Fetch {
     for (let i = 0; i < pairs.length; i += 2) head += `${pairs[i]}: ${pairs[i + 1]}\r\n`;
     const streamed = this.source !== null || (this.bytes !== null && this.bytes.length > INLINE);
     if (this.upgrade) return start({ fetch: number, method, url, head, service, object, upgrade: true });
-    if (!streamed) return start({ fetch: number, method, url, head, service, object, cf: this.cf }, this.bytes);
+    const meta = { fetch: number, method, url, head, service, object, cf: this.cf };
+    if (!streamed && service !== undefined && object === undefined && this.cf === undefined) return startInside(start, meta, pairs, this.bytes);
+    if (!streamed) return start(meta, this.bytes);
     const length = this.source === null ? this.bytes.length : this.length;
     const answer = start({ fetch: number, method, url, head, service, object, streamed, length });
     this.#pump(number).catch((error) => this.abort(error));

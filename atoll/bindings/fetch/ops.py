@@ -37,7 +37,7 @@ from atoll.bindings.fetch.stencils import InnerStencils, Stencils
 from atoll.bindings.loops import loop_lines
 from atoll.bindings.passes import OBJECT, Passed, is_pass
 from atoll.bindings.scope import CallScope, check_hops
-from atoll.bindings.service.target import ServiceTarget, callee_of, target_of
+from atoll.bindings.service.target import ServiceTarget, ServiceWays, callee_of, target_of
 from atoll.bindings.services import InnerRequest, InnerResponse, ObjectTarget, Services
 from atoll.egress.client import HttpClient
 from atoll.egress.gate import own_ports
@@ -82,6 +82,7 @@ class Fetch(Binding):
         self.client = HttpClient(settings, self.gate, services.pacer, services.holdings)
         self._stencils = Stencils(self.client, settings.base_domain)
         self._inner_stencils = InnerStencils()
+        self._ways = ServiceWays(services.workers, settings.base_domain)
         self._steps = DecodingSteps(services.pacer)
 
     async def metrics(self) -> Sequence[Metric]:
@@ -143,10 +144,11 @@ class Fetch(Binding):
         if callee is None:
             return None
         head = like.head(call.meta["url"], len(call.body))
-        within = scope if like.bound is not None else None
-        return self._begin_inner(
-            call, like.wanted, InnerRequest(callee, head, call.body, True, scope.hops, like.event, within)
-        )
+        within, way = None, None
+        if like.bound is not None:
+            within, way = scope, self._ways.find(scope.version, like.wanted.service, like.bound)
+        request = InnerRequest(callee, head, call.body, True, scope.hops, like.event, within, way=way)
+        return self._begin_inner(call, like.wanted, request)
 
     def _start_inner(self, call: OpCall, wanted: WantedFetch, is_traced: bool) -> Later | None:
         """The fast path to a worker of this node, unless a body is streamed or the fetch would have to wait."""
@@ -253,7 +255,7 @@ class Fetch(Binding):
 
         return handed_over(call.scope.local(Lane), call.meta.get("fetch"), call.scope.response)
 
-    @op("fetch.cancel", free=True)
+    @op("fetch.cancel", free=True, continues=True)
     def cancel(self, call: OpCall) -> Reply:
         call.scope.local(Lane).drop(call.meta.get("fetch"))
         return Reply()

@@ -31,11 +31,11 @@ class RpcBinding(Binding):
         self._service = service
         self._objects = objects
 
-    @op("rpc.send", free=True)
+    @op("rpc.send", free=True, continues=True)
     def send(self, call: OpCall) -> Reply | Later:
         return call.scope.local(RpcEnds).send(read_batch(call.meta, call.body))
 
-    @op("rpc.receive", free=True)
+    @op("rpc.receive", free=True, continues=True)
     def receive(self, call: OpCall) -> Reply | Later:
         return call.scope.local(RpcEnds).receive()
 

@@ -20,7 +20,15 @@ from atoll.bindings.pipe.ops import PipeBinding
 from atoll.bindings.rpc.messages import MAX_NAME, MAX_PATH, MAX_VALUE
 from atoll.bindings.rpc.sessions import RpcEnds
 from atoll.bindings.service.method import MethodAnswer
-from atoll.bindings.service.target import IDENTIFIER, MAX_PROPS, ServiceTarget, callee_of, is_export, target_of
+from atoll.bindings.service.target import (
+    IDENTIFIER,
+    MAX_PROPS,
+    ServiceTarget,
+    ServiceWays,
+    callee_of,
+    is_export,
+    target_of,
+)
 from atoll.bindings.services import InnerRequest, Services
 from atoll.errors import InvalidArgument
 from atoll.wire.generated import Event
@@ -41,6 +49,7 @@ class Service(Binding):
         self._inner = services.inner
         self.passes = services.passes
         self._pipes = pipes
+        self._ways = ServiceWays(services.workers, services.settings.base_domain)
         self._addressed: dict[tuple[str, str, str], tuple[ServiceTarget, bytes]] = {}  # by version, binding and method
 
     def claim(self, tenant: str, entry: ServiceTarget) -> str:
@@ -73,10 +82,11 @@ class Service(Binding):
         scope, meta = call.scope, call.meta
         target, head = self._address(scope.version, name, meta.get("method"), meta.get("path"))
         callee = callee_of(self._workers, scope.version, target)
+        way = self._ways.find(scope.version, name, target)
         session = scope.local(RpcEnds).open(meta.get("session"), is_used=meta.get("caps") is True)
         try:
             inner = self._inner.method(
-                InnerRequest(callee, head, call.body, True, scope.hops, RPC, scope, session=session)
+                InnerRequest(callee, head, call.body, True, scope.hops, RPC, scope, None, session, way)
             )
         except BaseException:
             session.end()

@@ -10,13 +10,14 @@ from typing import Any
 import msgspec
 
 from atoll.bindings.passes import OBJECT, SERVICE, Passes, is_pass
-from atoll.bindings.services import Workers
+from atoll.bindings.services import ServiceWay, Workers
 from atoll.errors import InvalidArgument, NotGranted
 from atoll.wire.generated import Event
-from atoll.workers import Version
+from atoll.workers import Version, host_label
 
 IDENTIFIER = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]{0,254}")
 MAX_PROPS = 16 << 10
+MAX_WAYS = 1_024
 EXPORT = "exports "  # begins the name of an own entry point, where otherwise the name of a binding stands
 
 
@@ -107,6 +108,31 @@ def target_of(version: Version, name: object, passes: Passes) -> ServiceTarget:
     if grant is None or grant.kind != "service":
         raise NotGranted("this worker has no service binding of that name")
     return msgspec.json.decode(grant.resource, type=ServiceTarget)
+
+
+class ServiceWays:
+    """The ways through service bindings, made once for each binding of a version."""
+
+    def __init__(self, workers: Workers, base: str) -> None:
+        self._workers = workers
+        self._base = base
+        self._known: dict[tuple[str, str], ServiceWay] = {}
+
+    def find(self, version: Version, name: object, target: ServiceTarget) -> ServiceWay | None:
+        """None if each call has to be looked at: it is for no other worker, or for one of several versions."""
+        grant = version.grants.get(name) if isinstance(name, str) else None
+        if grant is None or grant.kind != "service" or self._workers.is_split(version.tenant, target.service):
+            return None
+        known = self._known.get((version.id, grant.name))
+        if known is None:
+            if len(self._known) >= MAX_WAYS:
+                self._known.clear()
+            _, event = target.line()
+            entry, address = (target.entrypoint or "default").encode(), json.dumps(target.address()).encode("ascii")
+            zone = f"{host_label(version.worker_name)}.{self._base}".encode()
+            known = ServiceWay(grant.name.encode(), entry, address, event != Event.FETCH, zone)
+            self._known[version.id, grant.name] = known
+        return known
 
 
 def callee_of(workers: Workers, version: Version, target: ServiceTarget) -> Version:

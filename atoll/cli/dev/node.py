@@ -100,6 +100,8 @@ class DevNode(Node):
         if text:
             self.tools.build_errors[worker] = text
         self.router.broken = frozenset(self.tools.build_errors)
+        for tenant in {deployed.version.tenant for deployed in self.deployer.live.values()}:
+            self.pool.loader.moved(tenant, worker)
         self.tools.changed()
 
     def find_worker(self, tenant: str, name: str) -> Version | None:

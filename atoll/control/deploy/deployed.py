@@ -79,6 +79,10 @@ class Deployed:
         deployment = self.live.get(worker_id)
         return deployment.version if deployment is not None else None
 
+    def is_split(self, tenant: str, name: str) -> bool:
+        """Whether several versions of a worker have traffic."""
+        return self._ids.get(name, "") in self.splits
+
     def active_named(self, tenant: str, name: str) -> Version | None:
         """The same by name, for a worker of that tenant. Used by every service call."""
         worker_id = self._ids.get(name, "")

@@ -338,6 +338,7 @@ class Switching(Deployed):
             split = Split([Share(share.deployment.version, share.hundredths) for share in newest_first])
         self._router.put(deployment.name, deployment.version, routes, split)
         self._put(deployment, shares, split)
+        self._checker.moved(deployment.version.tenant, deployment.name)
         self._logs.open(deployment.id)
         self._triggers.put(deployment.version)
 

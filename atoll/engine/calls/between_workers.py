@@ -18,6 +18,7 @@ from atoll.bindings.scope import check_hops
 from atoll.bindings.services import InnerRequest, InnerResponse
 from atoll.engine.calls.call import Call, HandedSocket, SocketCall
 from atoll.engine.calls.events import Calls, read_thrown
+from atoll.engine.calls.inside_caller import adopted_by, maker_of, near_to, offer_route
 from atoll.engine.calls.object_door import ObjectDoor
 from atoll.errors import CalleeFailed, Failure
 from atoll.holdings import SMALL_WINDOW, Holdings
@@ -49,22 +50,25 @@ class WorkerCalls:
 
     def method(self, request: InnerRequest) -> WorkerMethodCall:
         """Call a method of a worker."""
-        call = WorkerMethodCall(self._holdings, request.reader)
-        self._begin(request, call)
+        self._begin(request, call := WorkerMethodCall(self._holdings, request.reader))
         return call
 
     def _begin(self, request: InnerRequest, caller: WorkerCall) -> None:
-        version, head, body, ended, hops, event, within, target, session = request
+        version, head, body, ended, hops, event, within, target, session, _ = request
         check_hops(hops)
         assert self.calls is not None, "the pool is not there yet"
-        if target is None:
-            caller.call = call = self.calls.call(version, head, body, ended, caller, event, hops + 1)
+        made, call = maker_of(request), adopted_by(within)
+        if call is not None:
+            call.caller = caller
+        elif target is None:
+            call = self.calls.call(version, head, body, ended, caller, event, hops + 1, near_to(made))
         else:
             assert self.objects is not None, "the runtime of objects is not there yet"
-            caller.call = call = self.objects.call(target, version, head, body, ended, caller, event, hops + 1)
-        caller._far = call
+            call = self.objects.call(target, version, head, body, ended, caller, event, hops + 1)
+        caller.call = caller._far = call
         call.within = within
         call.session = session
+        offer_route(made, request, call)
 
 
 class WorkerCall:
@@ -83,8 +87,7 @@ class WorkerCall:
         self.call: Call | None = None
         self._far: SocketCall | None = None  # the other side: the call, or the socket that it became
         self._socket: HandedSocket | None = None  # what the call became, if it outlives it
-        self.is_closed = False
-        self._is_left = False  # the response is no longer read, but the call may finish
+        self.is_closed = self._is_left = False  # left: the response is no longer read, but the call may finish
 
         # The response
         self._response: InnerResponse | None = None
@@ -99,8 +102,7 @@ class WorkerCall:
         self._credit = WINDOW
         self._waiting: deque[tuple[bytes, bool]] = deque()
         self._at = 0  # bytes of the first chunk that were sent
-        self._stopped = False
-        self._is_refused = False  # stopped before all of the body was sent
+        self._stopped = self._is_refused = False  # refused: stopped before all of the body was sent
         self._writer: asyncio.Future[None] | None = None
 
     # --- for bindings ---
@@ -374,8 +376,7 @@ class WorkerMethodCall(WorkerCall):
 
     def on_body(self, chunk: bytes, ended: bool) -> None:
         if self._told is None:
-            super().on_body(chunk, ended)
-            return
+            return super().on_body(chunk, ended)
         self._told += chunk
         if not ended and len(self._told) <= MAX_THROWN and self.call is not None:
             self.call.grant(len(chunk))

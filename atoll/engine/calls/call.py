@@ -17,6 +17,7 @@ from functools import lru_cache
 from typing import Final, Protocol
 
 from atoll.bindings.scope import CallScope
+from atoll.bindings.services import ServiceWay
 from atoll.engine.calls.isolate_state import ConsoleLines, IsolateState
 from atoll.engine.link.link import Link
 from atoll.errors import Failure
@@ -131,6 +132,10 @@ class CallPort:
         raise NotImplementedError
 
     def cancel(self, call: Call, code: ErrorCode) -> None:
+        raise NotImplementedError
+
+    def offer(self, made: Call, way: ServiceWay, call: Call) -> None:
+        """`made` has made `call`, in the same engine: later calls like it may stay there."""
         raise NotImplementedError
 
 

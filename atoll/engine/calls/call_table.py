@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from atoll.bindings.services import ServiceWay
 from atoll.engine.calls.call import (
     CANCEL_SECONDS,
     CANCELLED,
@@ -22,6 +23,7 @@ from atoll.engine.calls.call import (
     Call,
     CallPort,
 )
+from atoll.engine.calls.inside_caller import InsideCaller, answered_inside, never_began
 from atoll.engine.calls.isolate_state import IsolateState
 from atoll.engine.calls.waiting_bodies import WaitingBodies
 from atoll.engine.link.ledger import Ledger
@@ -39,7 +41,7 @@ from atoll.wire.codec import (
     read_failure,
     read_response,
 )
-from atoll.wire.generated import ErrorCode, Event, Flag, Outcome
+from atoll.wire.generated import INNER_CALLS, ErrorCode, Event, Flag, Outcome
 from atoll.workers import Isolation
 
 NEVER: Final = float("inf")
@@ -48,6 +50,8 @@ BACKGROUND_SECONDS: Final = 900.0  # no client waits for such a call
 LARGE: Final = 256 << 10  # bodies above this size are not copied
 _END: Final = int(Flag.END)
 _DONE: Final = int(Flag.DONE)
+_FAIL: Final = int(Flag.FAIL)
+_INNER: Final = int(Flag.INNER)
 _OK: Final = Outcome.OK  # looking it up in the enum costs as much as a dict access
 
 
@@ -75,9 +79,11 @@ class CallTable(CallPort):
         self._skim = skim
         self._clock = clock
         self.calls: dict[int, Call] = {}
+        self.inside: dict[int, InsideCaller] = {}  # the callers of those that the engine began
         self._free: list[int] = []  # ids that may be used again
         self._last_id = 0
         self._bodies = WaitingBodies(holdings)
+        self.on_offer: Callable[[Call, ServiceWay, Call], None] | None = None  # InsideCalls.offer
 
     # --- what Python does to a call ---
 
@@ -100,15 +106,20 @@ class CallTable(CallPort):
         isolate.tenant.in_flight += 1
         self._ledger.clear(number)
         if len(call.body) <= LARGE:
-            self.link.send(encode_call(worker, number, call.event, call.head, call.body, call.ended))
+            hops = call.hops % 256
+            self.link.send(encode_call(worker, number, call.event, call.head, call.body, call.ended, hops))
         else:  # arguments of a method: sent after their head, without a copy
             size = len(call.body)
             self.link.send_pieces(
-                [encode_call_head(worker, number, call.event, call.head, size, call.ended), call.body]
+                [encode_call_head(worker, number, call.event, call.head, size, call.ended, call.hops % 256), call.body]
             )
         if call.backlog is not None:
             for chunk, ended in call.take_backlog():
                 call.send_body(chunk, ended)
+
+    def offer(self, made: Call, way: ServiceWay, call: Call) -> None:
+        if self.on_offer is not None:
+            self.on_offer(made, way, call)
 
     def send_body(self, call: Call, chunk: bytes, ended: bool) -> None:
         """Send a part of the request body, now or when there is room. All other frames may overtake it."""
@@ -190,6 +201,8 @@ class CallTable(CallPort):
             raise EngineError(f"RESPONSE for call {number}, which is not under way in worker {worker}")
         status, call.memory_mb, cpu_us, head, body = read_response(data, start, end)
         state = call.state
+        if flags & _INNER:
+            answered_inside(call, self.inside.get(number), status, flags & _END != 0 and not head and not body)
         if state == CANCELLED:
             if flags & _DONE:
                 self._over(call, Outcome.OK, cpu_us)
@@ -246,6 +259,11 @@ class CallTable(CallPort):
             return
         call = self._find("DONE", worker, number)
         cpu_us, outcome = read_done(data, start)
+        if flags & _FAIL:
+            never_began(call, self.inside.get(number))
+            self._forget(call)
+            call.state = OVER
+            return
         if call.state != ENDED and call.state != CANCELLED:
             raise EngineError(f"DONE for call {number}, whose response is not over")
         self._over(call, outcome, cpu_us)
@@ -327,8 +345,12 @@ class CallTable(CallPort):
     def _forget(self, call: Call) -> IsolateState:
         number = call.id
         del self.calls[number]
-        self._free.append(number)
         isolate: IsolateState = call.isolate  # type: ignore[assignment]  # a call in the table has one
+        if number >= INNER_CALLS:
+            del self.inside[number]
+            isolate.inner -= 1
+        else:
+            self._free.append(number)
         if not call.abandoned:
             self._uncount(call, isolate)
         if call.unsent:

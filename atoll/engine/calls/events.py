@@ -17,6 +17,7 @@ import msgspec
 from atoll.bindings.events import EventFailed, EventKind
 from atoll.engine.calls.call import Call, CallListener
 from atoll.engine.calls.call_queue import QUEUE_FULL
+from atoll.engine.calls.isolate_state import IsolateState
 from atoll.errors import Failure
 from atoll.wire.generated import MAX_PAYLOAD, ErrorCode, Event
 from atoll.workers import Version
@@ -37,6 +38,7 @@ class Calls(Protocol):
         caller: CallListener,
         event: int = 0,
         hops: int = 0,
+        near: IsolateState | None = None,
     ) -> Call: ...
 
 

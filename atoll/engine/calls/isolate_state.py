@@ -53,6 +53,8 @@ class IsolateState:
         "cpu_us",
         "draining",
         "in_flight",
+        "inner",
+        "last_inner",
         "last_used",
         "load_id",
         "logs",
@@ -75,11 +77,13 @@ class IsolateState:
 
         self.ready = False  # LOADED came
         self.in_flight = 0
+        self.inner = 0  # those among them that the engine began
         self.sockets = 0  # calls that became WebSockets: they take no room, but keep the isolate loaded
         self.room = 0  # the most calls in flight: 0 before it is ready, and while too many calls wait for it
         self.cpu_us = 0  # CPU time of finished calls
         self.open_cpu_us = 0  # CPU time of open calls that is already charged to the tenant
         self.last_used = now
+        self.last_inner = float("-inf")  # when the engine last began a call in it
         self.logs: ConsoleLines | None = None  # of top-level code, until the next invocation record takes them
         self.residents: Residents | None = None  # Durable Objects that live in it
         self.draining = False  # unload it when its last call is over

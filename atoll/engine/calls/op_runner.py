@@ -9,16 +9,17 @@ from atoll.bindings.base import Reply
 from atoll.bindings.loops import read_loops
 from atoll.bindings.scope import CallScope
 from atoll.broker import Broker, Op, OpRefusal
-from atoll.engine.calls.call import CANCELLED
+from atoll.engine.calls.call import CANCELLED, Call
 from atoll.engine.calls.call_table import CallTable
 from atoll.engine.calls.direct_body import DirectBody, DirectUpload
+from atoll.engine.calls.inside_caller import InsideCaller, take_over_all
 from atoll.engine.calls.isolate_state import IsolateState
 from atoll.engine.link.link import Link
 from atoll.errors import EngineError
 from atoll.tallies import OpSpan
 from atoll.tracing import trace_of
 from atoll.wire.codec import encode_reply, encode_reply_head
-from atoll.wire.generated import OPS_PER_CALL, ErrorCode, Flag
+from atoll.wire.generated import INNER_CALLS, OPS_PER_CALL, ErrorCode, Flag
 
 log = logging.getLogger("atoll.engine")
 
@@ -47,25 +48,16 @@ class OpRunner:
 
     def begin(self, isolate: IsolateState, number: int, index: int, call_id: int, meta: bytes, body: bytes) -> None:
         """Run the op of one OP frame. It is refused if its call is over, or the id belongs to another worker by now."""
-        if index >= len(self._by_index):
-            raise EngineError(f"OP {index}, of {len(self._by_index)}")
+        op = self.op(index)
         worker = isolate.load_id
         call = self._calls.calls.get(call_id)
         if call is None or call.worker != worker or call.state == CANCELLED:
             self._reply(worker, number, CALL_OVER)
             return
-        if call.scope is None:
-            hops, others = (0, "") if call.event else read_loops(call.head)
-            call.scope = CallScope(call.version, max(call.hops, hops), DirectBody(call), DirectUpload(call))
-            call.scope.caller = call.within
-            call.scope.object_key = call.object.key if call.object is not None else None
-            call.scope.session = call.session
-            call.scope.others = others or (call.within.others if call.within is not None else "")
-            call.scope.messages = call.messages
-            if self._broker.trace_share:
-                trace = call.scope.trace = trace_of(call.head, self._broker.trace_share)
-                call.scope.spans = [] if trace.is_kept else None
-        pending, line, op = call.scope.pending, call.scope.line, self._by_index[index]
+        scope = self.scope_of(call)
+        if op.continues and (scope.inside or call.id >= INNER_CALLS):
+            self._take_over(call, scope)
+        pending, line = scope.pending, scope.line
         if number in pending or number in line:
             raise EngineError(f"a second OP {number} while the first waits")
         if len(pending) + len(line) >= MAX_UNDER_WAY:
@@ -78,7 +70,43 @@ class OpRunner:
             line[number] = (op, meta, body)
             self._hold(isolate, len(body))
         else:
-            self._run(call.scope, number, op, isolate, meta, body)
+            self.run(scope, number, op, isolate, meta, body)
+
+    def op(self, index: int) -> Op:
+        if index >= len(self._by_index):
+            raise EngineError(f"OP {index}, of {len(self._by_index)}")
+        return self._by_index[index]
+
+    @property
+    def is_traced(self) -> bool:
+        """Whether some calls are traced: then each of their ops is timed."""
+        return self._broker.trace_share > 0
+
+    def scope_of(self, call: Call) -> CallScope:
+        """The scope of a call; made with its first op."""
+        if call.scope is None:
+            hops, others = (0, "") if call.event else read_loops(call.head)
+            call.scope = CallScope(call.version, max(call.hops, hops), DirectBody(call), DirectUpload(call))
+            call.scope.origin = call
+            call.scope.caller = call.within
+            call.scope.object_key = call.object.key if call.object is not None else None
+            call.scope.session = call.session
+            call.scope.others = others or (call.within.others if call.within is not None else "")
+            call.scope.messages = call.messages
+            if self._broker.trace_share:
+                trace = call.scope.trace = trace_of(call.head, self._broker.trace_share)
+                call.scope.spans = [] if trace.is_kept else None
+        return call.scope
+
+    @staticmethod
+    def _take_over(call: Call, scope: CallScope) -> None:
+        """An op is about to use what was begun inside the engine: the fetches and RPC sessions of a call, or the
+        session that it was called through."""
+        if isinstance(call.caller, InsideCaller):
+            call.caller.take_over()
+            scope.session = call.session
+        if scope.inside:
+            take_over_all(scope)
 
     def _take_next(self, scope: CallScope, isolate: IsolateState) -> None:
         """Run the next ops in line while there is room. When the call is over, drop them."""
@@ -87,9 +115,9 @@ class OpRunner:
             op, meta, body = scope.line.pop(number)
             self._hold(isolate, -len(body))
             if not scope.is_over:
-                self._run(scope, number, op, isolate, meta, body)
+                self.run(scope, number, op, isolate, meta, body)
 
-    def _run(self, scope: CallScope, number: int, op: Op, isolate: IsolateState, meta: bytes, body: bytes) -> None:
+    def run(self, scope: CallScope, number: int, op: Op, isolate: IsolateState, meta: bytes, body: bytes) -> None:
         worker = isolate.load_id
         began = perf_counter_ns()
 

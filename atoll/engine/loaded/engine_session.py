@@ -17,6 +17,7 @@ from typing import Final, Protocol
 from atoll.broker import Broker
 from atoll.engine.calls.call import CANCEL_SECONDS
 from atoll.engine.calls.call_table import CallTable
+from atoll.engine.calls.inside import InsideCalls
 from atoll.engine.calls.isolate_state import IsolateState
 from atoll.engine.calls.late_calls import LateCalls
 from atoll.engine.calls.op_runner import OpRunner
@@ -134,6 +135,8 @@ class EngineSession:
         self.ledger = ledger or Ledger()
         self.calls = CallTable(self.link, self.ledger, self._is_gone, record, skim, clock, holdings)
         self.ops = OpRunner(self.link, self.calls, broker, ops_per_call)
+        self.inside = InsideCalls(self.link, self.calls, self.ops, record, skim, clock)
+        self.calls.on_offer = self.inside.offer
         self.v8 = ""
         self.late_calls = LateCalls()  # at the pool's last look
         self.suspects: list[Version] = []  # the versions whose code ran when the engine was lost
@@ -176,6 +179,7 @@ class EngineSession:
             isolate.unloading = True
             isolate.unload_by = self._clock() + CANCEL_SECONDS
             self._evict(isolate)
+            self.close_routes(isolate)
             self.link.send(encode_unload(isolate.load_id))
 
     def give_up(self, isolate: Isolate, failure: Failure) -> None:
@@ -189,6 +193,10 @@ class EngineSession:
         residents, isolate.residents = isolate.residents, None
         if residents is not None:
             residents.on_gone()
+
+    def close_routes(self, isolate: Isolate) -> None:
+        """From now on calls of the isolate come over Python."""
+        self.inside.close_to(isolate)
 
     def ask_code(self, isolate: Isolate) -> None:
         if isolate.load_id in self.isolates and not isolate.unloading:
@@ -267,6 +275,7 @@ class EngineSession:
             Frame.SOCKET: self._on_socket,
             Frame.LOG: self._on_log,
             Frame.OP: self._on_op,
+            Frame.INNER: self._on_inner,
             Frame.RESPONSE: calls.on_response,
             Frame.BODY: calls.on_body,
             Frame.CREDIT: calls.on_credit,
@@ -310,6 +319,7 @@ class EngineSession:
             raise EngineError(f"worker {worker} was unloaded without being asked and without a reason")
         del self.isolates[worker]
         self._evict(isolate)
+        self.inside.forget(isolate)
         isolate.charge_open(0)
         self._unloaded.append((worker, isolate.version.worker_name))
         if not isolate.failed:  # otherwise its calls have ended already
@@ -373,6 +383,12 @@ class EngineSession:
             head, event, _ = call.recorded() if call is not None else (b"", "", "")
             line = LogLine(timestamp_ms, level, text)
             self._owner.on_line(Said(isolate.version, call.id if call is not None else 0, event, head, line))
+
+    def _on_inner(self, flags: int, worker: int, number: int, data: bytes, start: int, end: int) -> None:
+        isolate = self._find("INNER", worker)
+        self.inside.on_inner(flags, worker, number, data, start, end)
+        if isolate.unloading:  # the engine waits for the call: it ends by its own deadline
+            isolate.unload_by = max(isolate.unload_by, self._clock() + isolate.wall_seconds + 2 * CANCEL_SECONDS)
 
     def _on_op(self, flags: int, worker: int, number: int, data: bytes, start: int, end: int) -> None:
         self.ops.begin(self._find("OP", worker), number, *read_op(data, start, end))

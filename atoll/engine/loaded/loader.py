@@ -38,6 +38,7 @@ from atoll.workers import Isolation, Version
 log = logging.getLogger("atoll.pool")
 
 RECENT_SECONDS = 5.0
+FAR_CALLS = 16  # calls of a worker from another engine, before it is loaded there too
 LOAD_SECONDS = 30.0  # from LOAD to LOADED; the engine has tighter limits, but may be busy
 
 # Load failures that are not the fault of the version: another engine may succeed.
@@ -127,6 +128,11 @@ class Loader:
             for isolate in list(loaded.isolates):
                 self.unload_when_idle(isolate)
 
+    def moved(self, tenant: str, worker_name: str) -> None:
+        """Calls of a worker by its name lead to another version, or to several: ask for each of them."""
+        for session in self.groups.sessions():
+            session.inside.close_named(tenant, worker_name)
+
     def group_of(self, version: Version) -> EngineGroup:
         """The engine group of a version. LoadFailed if it is blocked, or there are too many groups."""
         now = self._clock()
@@ -175,6 +181,23 @@ class Loader:
         self._counts.loads += 1
         return self.versions.add(version, tenant, group, isolate)
 
+    def near(self, loaded: LoadedVersion, session: EngineSession) -> Isolate | None:
+        """The isolate of a version in this engine, for a call of a worker there. If there is none, and there are more
+        such calls, one is loaded: then they need not leave the engine."""
+        for isolate in loaded.isolates:
+            if isolate.session is session:
+                return isolate if isolate.ready else None
+        loaded.far_calls += 1
+        if loaded.far_calls % FAR_CALLS == 0 and not is_exclusive(loaded.version) and session.takes_loads:
+            try:
+                group = self.group_of(loaded.version)
+                few = len(loaded.isolates) < self._limits.worker_isolates
+                if few and group is loaded.group and session in group.sessions and self.has_room(loaded.version, group):
+                    self.load(loaded.version, group, session)
+            except LoadFailed:
+                pass  # it serves where it is
+        return None
+
     def has_room(self, version: Version, group: EngineGroup) -> bool:
         """Whether a version can be loaded now. Evicts the least recently used idle version if need be. LoadFailed if
         its code cannot be read."""
@@ -195,6 +218,7 @@ class Loader:
         return True
 
     def unload_when_idle(self, isolate: Isolate) -> None:
+        isolate.session.close_routes(isolate)
         if not isolate.is_idle:
             isolate.draining = isolate.watched = True
         else:
@@ -241,6 +265,7 @@ class Loader:
 
     def regroup(self, tenant: str) -> None:
         """The engine group of a tenant may have changed: new calls go to the new one, calls in flight may finish."""
+        self.moved(tenant, "")
         for loaded in self.versions:
             if loaded.tenant.name == tenant and loaded.group.is_own != self._has_own_engine(loaded.version):
                 for isolate in list(loaded.isolates):
@@ -311,6 +336,8 @@ class Loader:
         for isolate in self._throttled | throttled:
             loaded = self.versions.get(isolate.version)
             isolate.room = 0 if isolate in throttled else self._room(loaded) if loaded is not None else 0
+            if isinstance(isolate, Isolate):
+                isolate.session.close_routes(isolate)
         self._throttled = throttled
 
     def is_throttled(self, isolate: IsolateState) -> bool:
@@ -327,7 +354,7 @@ class Loader:
                 elif isolate.ready and isolate.last_used < idle_since and isolate.is_idle:
                     self.unload(isolate)
             if len(loaded.isolates) > 1 and not is_exclusive(loaded.version):
-                surplus = isolate_to_unload(loaded, seconds)
+                surplus = isolate_to_unload(loaded, seconds, now)
                 if surplus is not None:
                     self.versions.drop(surplus)
                     self.unload_when_idle(surplus)

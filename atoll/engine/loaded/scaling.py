@@ -14,6 +14,7 @@ from atoll.engine.loaded.versions import LoadedVersion
 
 LATE_LOOKS = 5  # of ten a second
 CALM_LOOKS = 5  # of one a second
+INNER_SECONDS = 30.0  # after the last call from inside its engine
 ENOUGH = 0.6  # the most cores that each remaining isolate may have to use
 
 
@@ -31,7 +32,7 @@ def engine_for_one_more(loaded: LoadedVersion, most: int) -> EngineSession | Non
     return None
 
 
-def isolate_to_unload(loaded: LoadedVersion, seconds: float) -> Isolate | None:
+def isolate_to_unload(loaded: LoadedVersion, seconds: float, now: float) -> Isolate | None:
     """The isolate that a worker no longer needs, if any. Called once a second; `seconds` have passed since."""
     cpu_us = sum(isolate.cpu_us for isolate in loaded.isolates)
     cores = max(cpu_us - loaded.cpu_us, 0) / 1e6 / seconds
@@ -41,7 +42,11 @@ def isolate_to_unload(loaded: LoadedVersion, seconds: float) -> Isolate | None:
     if loaded.calm_looks < CALM_LOOKS:
         return None
     loaded.calm_looks = 0
-    gone = min(loaded.isolates, key=lambda isolate: isolate.in_flight)
+    # Those that are called from inside their engine are where they are needed.
+    rest = [isolate for isolate in loaded.isolates if isolate.last_inner < now - INNER_SECONDS]
+    if not rest:
+        return None
+    gone = min(rest, key=lambda isolate: (isolate.in_flight, isolate.last_used))
     loaded.cpu_us -= gone.cpu_us
     return gone
 

@@ -23,7 +23,7 @@ def is_exclusive(version: Version) -> bool:
 class LoadedVersion:
     """A version with its isolates: at least one."""
 
-    __slots__ = ("calm_looks", "cpu_us", "group", "isolates", "late_looks", "only", "tenant", "version")
+    __slots__ = ("calm_looks", "cpu_us", "far_calls", "group", "isolates", "late_looks", "only", "tenant", "version")
 
     def __init__(self, version: Version, tenant: TenantUsage, group: EngineGroup, first: Isolate) -> None:
         self.version = version
@@ -31,6 +31,8 @@ class LoadedVersion:
         self.group = group
         self.only: Isolate | None = first  # None while there are several
         self.isolates = [first]
+
+        self.far_calls = 0  # of workers in engines without an isolate of it
 
         # For scaling.py
         self.late_looks = 0  # looks in a row that found late calls
@@ -101,6 +103,7 @@ class LoadedVersions:
         if not self.holds(isolate):
             return
         loaded = self._loaded[isolate.version]
+        isolate.session.close_routes(isolate)
         self.isolates -= 1
         loaded.tenant.loaded -= 1
         if len(loaded.isolates) == 1:

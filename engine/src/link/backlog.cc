@@ -17,13 +17,22 @@ size_t FrameEnd(std::string_view bytes, size_t at) { return at + sizeof(wire::He
 
 }  // namespace
 
-void Backlog::Add(std::string_view frames, size_t sent) {
+size_t Backlog::FinishFrame(std::string_view frames, size_t sent) {
   size_t whole = 0;  // the end of the frame that is partly sent
   while (whole < sent) whole = FrameEnd(frames, whole);
   if (whole > sent) {
     current_.assign(frames.substr(sent, whole - sent));
     current_sent_ = 0;
   }
+  return whole;
+}
+
+void Backlog::AddFirst(std::string_view frames, size_t sent) {
+  first_.append(frames.substr(FinishFrame(frames, sent)));
+}
+
+void Backlog::Add(std::string_view frames, size_t sent) {
+  const size_t whole = FinishFrame(frames, sent);
   if (whole == frames.size()) return;
   const uint32_t worker = HeaderAt(frames, whole).worker;
   auto [found, is_new] = queues_.try_emplace(worker);
@@ -35,6 +44,10 @@ std::string_view Backlog::Next() {
   if (current_sent_ == current_.size()) {
     std::string().swap(current_);  // it may have held a large op
     current_sent_ = 0;
+    if (!first_.empty()) {
+      current_.swap(first_);
+      return current_;
+    }
     if (turns_.empty()) return {};
     const uint32_t worker = turns_.front();
     turns_.pop_front();

@@ -17,7 +17,10 @@ class Backlog final {
   Backlog(const Backlog&) = delete;
   Backlog& operator=(const Backlog&) = delete;
 
-  bool empty() const { return current_sent_ == current_.size() && turns_.empty(); }
+  bool empty() const { return current_sent_ == current_.size() && turns_.empty() && first_.empty(); }
+
+  // Adds whole frames that go before those of all workers.
+  void AddFirst(std::string_view frames, size_t sent);
 
   // Adds whole frames of one worker, of which the socket has taken the first `sent` bytes. These may be more than 0
   // only while the backlog is empty.
@@ -38,8 +41,12 @@ class Backlog final {
   // Moves whole frames of a queue to `current_`: at least one, and no more than fit in a turn.
   void Take(Queue& queue);
 
+  // Makes the rest of a partly sent frame the current bytes. Returns where the next frame begins.
+  size_t FinishFrame(std::string_view frames, size_t sent);
+
   std::string current_;
   size_t current_sent_ = 0;
+  std::string first_;                           // frames that go before all queues
   std::unordered_map<uint32_t, Queue> queues_;  // by worker; none is empty
   std::deque<uint32_t> turns_;                  // the workers that have a queue
 };

@@ -7,11 +7,16 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 namespace engine {
 namespace {
 
 // The most memory a buffer keeps for its next use, so that a large op does not hold memory as long as its worker lives.
 constexpr size_t kKeptBytes = size_t{1} << 20;
+
+// Frames up to this size are sent in one write with announcements.
+constexpr size_t kJoinedBytes = 64 * 1024;
 
 void Empty(std::string& buffer) {
   if (buffer.capacity() > kKeptBytes) {
@@ -56,23 +61,35 @@ Link::Reading Link::Read(const std::function<bool(const wire::FrameView&)>& on_f
   return reader_.broken() ? Reading::kMalformed : Reading::kMore;
 }
 
-void Link::Send(std::string& frames) {
-  if (frames.empty()) return;
-  bool must_wake = false;
-  {
-    std::lock_guard<std::mutex> lock(sending_);
-    size_t sent = 0;
-    if (backlog_.empty()) {
-      ssize_t count = send(fd_, frames.data(), frames.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
-      if (count > 0) sent = static_cast<size_t>(count);
-    }
-    if (sent < frames.size()) {
-      must_wake = backlog_.empty();
-      backlog_.Add(frames, sent);
-    }
+bool Link::SendBoth(std::string& frames) {
+  std::lock_guard<std::mutex> lock(sending_);
+  announcements_.TakeTo(announced_);
+  const bool was_empty = backlog_.empty();
+  // One write for both: Python wakes up once.
+  const bool are_joined = !announced_.empty() && was_empty && frames.size() <= kJoinedBytes;
+  const size_t first = announced_.size();
+  if (are_joined) announced_.append(frames);
+  size_t sent = 0;
+  if (was_empty) {
+    const std::string_view next = announced_.empty() ? frames : announced_;
+    const ssize_t count = send(fd_, next.data(), next.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (count > 0) sent = static_cast<size_t>(count);
   }
+  if (sent < first) backlog_.AddFirst(std::string_view(announced_).substr(0, first), sent);
+  const size_t sent_after = first == 0 || are_joined ? sent - std::min(sent, first) : 0;
+  if (sent_after < frames.size()) backlog_.Add(frames, sent_after);
+  Empty(announced_);
   Empty(frames);
-  if (must_wake) Wake();
+  return was_empty && !backlog_.empty();
+}
+
+void Link::Send(std::string& frames) {
+  if (!frames.empty() && SendBoth(frames)) Wake();
+}
+
+void Link::SendAnnouncements() {
+  std::string nothing;
+  if (!announcements_.empty() && SendBoth(nothing)) Wake();
 }
 
 void Link::Wake() {

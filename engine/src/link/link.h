@@ -10,6 +10,7 @@
 #include <mutex>
 #include <string>
 
+#include "link/announcements.h"
 #include "link/backlog.h"
 #include "link/wire.h"
 
@@ -31,6 +32,10 @@ class Link final {
   // Sends whole frames of one worker. From any thread. Takes the bytes and leaves the buffer empty for the next use.
   void Send(std::string& frames);
 
+  // Frames that go before all others. They are sent with the next frames, or by SendAnnouncements().
+  Announcements& announcements() { return announcements_; }
+  void SendAnnouncements();
+
   // Ends the sleep of ReadOnce(). From any thread.
   void Wake();
 
@@ -38,6 +43,8 @@ class Link final {
   Reading Read(const std::function<bool(const wire::FrameView&)>& on_frame);
   void FlushBacklog();
   bool HasBacklog();
+  // Sends announcements and then frames. True if the reading thread must be woken to send the rest.
+  bool SendBoth(std::string& frames);
 
   const int fd_;
   const int wake_fd_;
@@ -45,6 +52,8 @@ class Link final {
 
   std::mutex sending_;
   Backlog backlog_;
+  Announcements announcements_;
+  std::string announced_;
 };
 
 }  // namespace engine

@@ -5,7 +5,7 @@
 
 namespace engine::wire {
 
-inline constexpr char kHash[] = "c093e78248804c87";
+inline constexpr char kHash[] = "6de85ae98e5c7b46";
 inline constexpr uint32_t kMaxPayload = 67108864;
 inline constexpr uint32_t kInlineBody = 65536;
 inline constexpr uint32_t kChunk = 65536;
@@ -19,6 +19,10 @@ inline constexpr uint32_t kOpsPerCall = 1000;
 inline constexpr uint32_t kOpBytes = 67108864;
 inline constexpr uint32_t kLineCost = 32;
 inline constexpr uint32_t kSparesGrowth = 4;
+inline constexpr uint32_t kInnerCalls = 2147483648;
+inline constexpr uint32_t kInnerBody = 262144;
+inline constexpr uint32_t kInnerHead = 16384;
+inline constexpr uint32_t kMaxHops = 16;
 inline constexpr uint32_t kPage = 4096;
 inline constexpr uint32_t kCommitPages = 8192;
 
@@ -38,7 +42,7 @@ enum class Frame : uint8_t {
   kLoaded = 3,  // engine: The version is ready {handlers, startup_us}; with FAIL it could not be loaded {code, message, ...}.
   kUnload = 4,  // python: Unload a version. Its open calls fail with UNAVAILABLE.
   kUnloaded = 5,  // engine: The isolate is gone: after UNLOAD, or condemned {code, message}. No frame about this worker follows.
-  kCall = 6,  // python: Start a handler. Head: METHOD SP URL LF, then raw `Name: value CRLF` lines (Latin-1).
+  kCall = 6,  // python: Start a handler. Hops: workers in the chain of calls before this one. Head: METHOD SP URL LF, then raw `Name: value CRLF` lines (Latin-1).
   kResponse = 7,  // engine: The handler responded. Memory: roughly the recent use of its isolate. Head: `content-length: N CRLF` if a body of that length is streamed, `SP reason-phrase CRLF` if the worker set one, then `name: value CRLF` lines (Latin-1).
   kBody = 8,  // both: More of the request body (from Python) or of the response body (from the engine).
   kCredit = 9,  // both: The receiver of a body has read this many bytes; the sender may send as many more.
@@ -59,6 +63,8 @@ enum class Frame : uint8_t {
   kReset = 24,  // engine: The object of a slot broke {code, message, name?}: its storage failed, or a critical section threw. Its database is closed, its calls fail with this.
   kSocket = 25,  // engine: About a hibernatable WebSocket of a slot. What: 1 accepted (u8 flags, tags), 2 it is the response of a call (u32 call id; 101 follows), 3 more of its messages to the client, 4 its attachment, 5 the automatic response (u32 length, request, response), 6 the time limit of events (u32 ms), 7 the object has timers and asks for a call that they run in. Socket is 0 from 5 on.
   kSockets = 26,  // python: About hibernatable WebSockets of a slot. What: 1 a part of the table of an object that wakes up (before its first call), 2 credit (u32 socket, u32 bytes), 3 the time of an automatic response (u32 socket, f64 ms).
+  kRoute = 27,  // python: Calls through the service binding `name` of this worker go straight to the isolate `callee` of this engine: at most `room` at a time, and at most `budget` of one chain of calls. Callee 0: no more. Named: 1 if a fetch is an ENTRYPOINT. Entry: the entry point in logs. Address: the entry point in heads. Zone: the host of this worker, for cf-worker.
+  kInner = 28,  // engine: A call that went that way has begun: what the OP would have been, and the head of the CALL. `worker` and `call` are those of the callee; the engine chose the call id. With DONE the call is over, with these figures.
 };
 
 enum class Event : uint8_t {
@@ -130,6 +136,7 @@ inline constexpr uint8_t kFlagEnd = 1;
 inline constexpr uint8_t kFlagDone = 2;
 inline constexpr uint8_t kFlagLow = 8;
 inline constexpr uint8_t kFlagFail = 4;
+inline constexpr uint8_t kFlagInner = 16;
 
 // How a call that failed with `error` ended.
 constexpr Outcome OutcomeOf(Error error) {

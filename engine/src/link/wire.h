@@ -115,6 +115,7 @@ class FrameReader final {
 // The parts of a CALL payload.
 struct CallParts {
   Event event;
+  uint8_t hops;
   std::string_view head;
   std::string_view body;
 };
@@ -123,7 +124,8 @@ inline std::optional<CallParts> ParseCall(std::string_view payload) {
   Reader reader(payload);
   CallParts parts;
   parts.event = static_cast<Event>(reader.U8());
-  reader.Bytes(3);
+  parts.hops = reader.U8();
+  reader.Bytes(2);
   uint32_t length = reader.U32();
   if (length > kMaxHead) return std::nullopt;
   parts.head = reader.Bytes(length);

@@ -50,8 +50,7 @@ void Respond(const Info& info) {
   if (worker == nullptr || !info[2]->IsString()) return;
   uint32_t call = Unsigned(info, 0);
   bool done = info[4]->IsTrue() && !worker->HasRejections();
-  bool sent = worker->calls().Respond(info.GetIsolate(), call, StatusOf(info), info[2].As<v8::String>(), info[3],
-                                      {worker->UnfinishedNs(), Realm::Of(info.GetIsolate()).RecentMb()}, done);
+  bool sent = worker->Respond(call, StatusOf(info), info[2].As<v8::String>(), info[3], done);
   if (sent) worker->OnAnswered();
   info.GetReturnValue().Set(sent);
 }
@@ -145,6 +144,30 @@ void Op(const Info& info) {
   std::string_view body = IsBytes(info[2]) ? BytesOf(info[2]) : std::string_view();
   bool fits = meta.size() <= wire::kMaxMeta && body.size() <= wire::kMaxPayload - wire::kMaxMeta - 64;
   info.GetReturnValue().Set(fits ? worker->StartOp(Unsigned(info, 0), meta, body) : Worker::kOpTooLarge);
+}
+
+// inside(op, meta, body: Uint8Array | null, binding, isMethod, first, lines) -> op id; 0 if the call must go over
+// Python. `first` is the name of a method, or METHOD SP URL; `lines` are header lines.
+void Inside(const Info& info) {
+  Worker* worker = WorkerOf(info);
+  info.GetReturnValue().Set(0u);
+  if (worker == nullptr) return;
+  v8::Isolate* isolate = info.GetIsolate();
+  for (const int index : {1, 3, 5, 6}) {
+    if (!info[index]->IsString()) return;
+    if (static_cast<size_t>(info[index].As<v8::String>()->Length()) > wire::kInnerHead) return;
+  }
+  const auto latin1 = [&](int index) {
+    const v8::Local<v8::String> text = info[index].As<v8::String>();
+    std::string bytes(static_cast<size_t>(text->Length()), '\0');
+    text->WriteOneByteV2(isolate, 0, static_cast<uint32_t>(bytes.size()), reinterpret_cast<uint8_t*>(bytes.data()));
+    return bytes;
+  };
+  const std::string meta = FromV8(isolate, info[1]), binding = FromV8(isolate, info[3]);
+  const std::string first = latin1(5), lines = latin1(6);
+  const std::string_view body = IsBytes(info[2]) ? BytesOf(info[2]) : std::string_view();
+  info.GetReturnValue().Set(
+      worker->StartInner({Unsigned(info, 0), meta, binding, info[4]->IsTrue(), first, lines, body}));
 }
 
 // log(level, text)
@@ -296,6 +319,7 @@ constexpr native::Function kFunctions[] = {
     {"fail", Fail},
     {"done", Done},
     {"op", Op},
+    {"inside", Inside},
     {"log", Log},
     {"bundleFiles", BundleFiles},
     {"bundleFile", BundleFile},

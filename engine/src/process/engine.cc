@@ -89,6 +89,7 @@ int Engine::Run() {
 }
 
 void Engine::Read() {
+  link_.SendAnnouncements();
   uint64_t now = MonotonicNs();
   std::vector<std::shared_ptr<Worker>> due = alarms_.TakeDue(now);
   for (const std::shared_ptr<Worker>& worker : due) worker->Post({Mail::Kind::kAlarm, 0, 0, {}});
@@ -164,6 +165,8 @@ bool Engine::OnFrame(const wire::FrameView& frame) {
     case wire::Frame::kStored:
       Deliver(frame, Mail::Kind::kStored);
       return true;
+    case wire::Frame::kRoute:
+      return OnRoute(frame);
     case wire::Frame::kSockets:
       Deliver(frame, Mail::Kind::kSockets);
       return true;
@@ -216,6 +219,11 @@ void Engine::Deliver(const wire::FrameView& frame, Mail::Kind kind) {
   out.U32(static_cast<uint32_t>(wire::Outcome::kInternalError));
   out.End();
   link_.Send(out.bytes());
+}
+
+bool Engine::OnRoute(const wire::FrameView& frame) {
+  const std::shared_ptr<Worker> worker = Find(frame.header.worker);
+  return worker == nullptr || worker->routes().Set(frame.payload);
 }
 
 void Engine::OnPing(bool low_memory) {

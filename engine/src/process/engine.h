@@ -62,6 +62,12 @@ class Engine final {
   void SetAlarm(const std::shared_ptr<Worker>& worker, uint64_t due_ns);
   // Never 0, and never a value by which Worker::StartOp refuses.
   uint32_t NextOp() { return 1 + next_op_.fetch_add(1, std::memory_order_relaxed) % kMaxOp; }
+  // The id of a call inside the engine.
+  uint32_t NextInner() {
+    return wire::kInnerCalls + next_inner_.fetch_add(1, std::memory_order_relaxed) % wire::kInnerCalls;
+  }
+  // Null if the worker is not loaded.
+  std::shared_ptr<Worker> Find(uint32_t id);
   void Remove(uint32_t worker_id);
   // Asks Python to replace this process: code of the worker can neither continue nor be ended. `used_ns` is the CPU
   // time of the call.
@@ -73,12 +79,12 @@ class Engine final {
   bool OnFrame(const wire::FrameView& frame);
   bool OnHello(const wire::FrameView& frame);
   bool OnLoad(const wire::FrameView& frame);
+  bool OnRoute(const wire::FrameView& frame);
   void Deliver(const wire::FrameView& frame, Mail::Kind kind);
   void OnPing(bool low_memory);
   // Wakes the workers whose timers are due, waits for frames, and delivers them.
   void Read();
   void SendHello();
-  std::shared_ptr<Worker> Find(uint32_t id);
 
   const EngineOptions options_;
   RealmFactory factory_;
@@ -96,6 +102,7 @@ class Engine final {
   std::unordered_map<uint32_t, std::shared_ptr<Worker>> workers_;
   std::unordered_map<std::string, Appetite> appetites_;
   std::atomic<uint32_t> next_op_{1};
+  std::atomic<uint32_t> next_inner_{0};
 };
 
 }  // namespace engine

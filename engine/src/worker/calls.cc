@@ -85,6 +85,7 @@ bool Calls::Respond(v8::Isolate* isolate, uint32_t serial, uint16_t status, v8::
   if (found == calls_.end()) return true;
   Call& call = found->second;
   if (call.responded || call.canceled) return true;
+  call.is_told = true;
   size_t size = BodySize(isolate, body);
   if (size > wire::kWindow) return false;
   // A call that still has timers is ended by Done(), so that they are dropped.
@@ -98,9 +99,52 @@ bool Calls::Respond(v8::Isolate* isolate, uint32_t serial, uint16_t status, v8::
   return true;
 }
 
+std::optional<Calls::InnerResponse> Calls::TakeInner(v8::Isolate* isolate, uint32_t serial, uint16_t status,
+                                                     v8::Local<v8::String> head, v8::Local<v8::Value> body) {
+  const Call* call = Find(serial);
+  if (call == nullptr || call->origin == nullptr || call->responded || call->canceled) return std::nullopt;
+  const size_t size = BodySize(isolate, body);
+  const size_t length = static_cast<size_t>(head->Length());
+  if (call->is_method && (status != 200 || length > 0)) return std::nullopt;  // an exception, or a value with streams
+  if (size > wire::kInnerBody || length > wire::kInnerHead) return std::nullopt;
+  InnerResponse response{status, std::string(length, '\0'), std::string(size, '\0')};
+  head->WriteOneByteV2(isolate, 0, static_cast<uint32_t>(length), reinterpret_cast<uint8_t*>(response.head.data()));
+  if (IsSpecialHead(response.head)) return std::nullopt;
+  if (size > 0) WriteBody(isolate, body, response.body.data(), size);
+  return response;
+}
+
+bool Calls::RespondInner(uint32_t serial, uint16_t status, Used used, bool done, Announcements& announcements) {
+  auto found = calls_.find(serial);
+  Call& call = found->second;
+  const bool over = done && call.timers == 0 && call.long_timers == 0 && call.ops == 0;
+  const uint32_t cpu_us = Microseconds(call.cpu_ns + used.unfinished_ns);
+  call.responded = true;
+  if (over && !call.is_told && announcements.Finish(call.id, {status, cpu_us, used.memory_mb, wire::Outcome::kOk})) {
+    Erase(found);
+    return true;
+  }
+  out_.Begin(wire::Frame::kResponse, wire::kFlagInner | wire::kFlagEnd | (over ? wire::kFlagDone : 0), worker_id_,
+             call.id);
+  out_.U16(status);
+  out_.U16(used.memory_mb);
+  out_.U32(cpu_us);
+  out_.U32(0);
+  out_.End();
+  call.is_told = true;
+  if (over) Erase(found);
+  return false;
+}
+
+size_t Calls::CountInner() const {
+  return static_cast<size_t>(
+      std::count_if(calls_.begin(), calls_.end(), [](const auto& each) { return each.second.origin != nullptr; }));
+}
+
 void Calls::BeginStream(v8::Isolate* isolate, uint32_t serial, uint16_t status, v8::Local<v8::String> head, Used used) {
   Call* call = Find(serial);
   if (call == nullptr || call->responded || call->canceled) return;
+  call->is_told = true;
   out_.Begin(wire::Frame::kResponse, 0, worker_id_, call->id);
   Head(isolate, status, *call, head, used);
   out_.End();
@@ -192,6 +236,7 @@ void Calls::Fail(uint32_t serial, const Failure& failure) {
   call->responded = true;
   call->body_open = false;
   call->outcome = wire::OutcomeOf(failure.code);
+  call->is_told = true;
   out_.Whole(wire::Frame::kFail, 0, worker_id_, call->id, failure.Json());
 }
 
@@ -223,6 +268,7 @@ void Calls::Log(uint32_t serial, wire::Level level, double time_ms, std::string_
     text = "more than 256 KB of log in one second: further lines of this call in it are dropped";
   }
   text = text.substr(0, kMaxLogBytes);
+  if (call != nullptr) call->is_told = true;
   out_.Begin(wire::Frame::kLog, 0, worker_id_, call == nullptr ? 0 : call->id);
   out_.U32(static_cast<uint32_t>(level));
   out_.F64(time_ms);

@@ -9,6 +9,8 @@
 #include <v8.h>
 
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -17,7 +19,9 @@
 
 #include "base/clock.h"
 #include "isolate/errors.h"
+#include "link/announcements.h"
 #include "link/wire.h"
+#include "worker/routes.h"
 
 namespace engine {
 
@@ -62,6 +66,7 @@ struct Call {
   bool body_open = false;
   bool is_socket = false;      // the call became a WebSocket
   bool is_background = false;  // no client waits, so its limits are higher
+  bool is_method = false;      // of RPC
   int64_t credit = wire::kWindow;
 
   // What the call waits for. Together they are its pending I/O.
@@ -82,6 +87,12 @@ struct Call {
   bool piped = false;
   bool piped_last = false;
   std::string piped_bytes;
+
+  // Calls inside the engine (worker/routes.h).
+  std::shared_ptr<InnerOrigin> origin;  // of a call that came from inside
+  std::shared_ptr<Chain> chain;         // shared with the calls it makes; null until there is one
+  uint8_t hops = 0;                     // workers in the chain before this call
+  bool is_told = false;                 // frames about it were written, so its end needs one too
 
   // For the message when the call is stuck.
   uint32_t timers_cleared = 0;
@@ -116,6 +127,18 @@ class Calls final {
   };
   bool Respond(v8::Isolate* isolate, uint32_t serial, uint16_t status, v8::Local<v8::String> head,
                v8::Local<v8::Value> body, Used used, bool done);
+  // The same for a call from inside the engine: the response is given to the caller. `body` has its size in bytes.
+  struct InnerResponse {
+    uint16_t status;
+    std::string head;
+    std::string body;
+  };
+  std::optional<InnerResponse> TakeInner(v8::Isolate* isolate, uint32_t serial, uint16_t status,
+                                         v8::Local<v8::String> head, v8::Local<v8::Value> body);
+  // Ends or continues such a call. True if it is over, and no frame was written.
+  bool RespondInner(uint32_t serial, uint16_t status, Used used, bool done, Announcements& announcements);
+  // The number of open calls from inside the engine.
+  size_t CountInner() const;
   void BeginStream(v8::Isolate* isolate, uint32_t serial, uint16_t status, v8::Local<v8::String> head, Used used);
   // Returns how many of `bytes` were sent: no more than the credit, and none after the client disconnected.
   size_t SendBody(uint32_t serial, std::string_view bytes);

@@ -15,6 +15,19 @@ Mailbox::Posted Mailbox::Post(Mail mail) {
   return std::exchange(scheduled_, true) ? Posted::kYes : Posted::kFirst;
 }
 
+Mailbox::Posted Mailbox::PostInner(Mail mail, const std::function<void()>& announce) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (closed_ || refuses_inner_) return Posted::kClosed;
+  announce();
+  mail_.push_back(std::move(mail));
+  return std::exchange(scheduled_, true) ? Posted::kYes : Posted::kFirst;
+}
+
+void Mailbox::RefuseInner() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  refuses_inner_ = true;
+}
+
 // Empties a reply that does not fit, so that a worker that reads no replies cannot fill the memory of the process. The
 // op then fails in JavaScript.
 void Mailbox::MakeRoomFor(Mail& reply) {

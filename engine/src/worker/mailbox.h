@@ -4,11 +4,15 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
 
 namespace engine {
+
+class InnerOrigin;
 
 struct Mail {
   enum class Kind : uint8_t {
@@ -33,6 +37,7 @@ struct Mail {
   uint8_t flags = 0;
   uint32_t id = 0;  // of the call, the op, the job or the slot
   std::string payload;
+  std::shared_ptr<InnerOrigin> origin = nullptr;  // of a call from inside the engine
 
   bool BelongsToCall() const {
     return kind == Kind::kCall || kind == Kind::kBody || kind == Kind::kCredit || kind == Kind::kCancel;
@@ -51,6 +56,11 @@ class Mailbox final {
   // kFirst: the worker had nothing to do and the caller must schedule it. kClosed: the worker is unloaded.
   enum class Posted { kClosed, kYes, kFirst };
   Posted Post(Mail mail);
+  // Posts a call from inside the engine, unless the worker is about to be unloaded. `announce` is called before any
+  // thread can take the call.
+  Posted PostInner(Mail mail, const std::function<void()>& announce);
+  // From now on PostInner() refuses.
+  void RefuseInner();
 
   // --- From the thread that runs the worker's turn ---
 
@@ -76,6 +86,7 @@ class Mailbox final {
   std::vector<Mail> mail_;
   bool scheduled_ = false;
   bool closed_ = false;
+  bool refuses_inner_ = false;
   std::atomic<size_t> reply_bytes_{0};  // of unread replies; V8 does not count them
 };
 

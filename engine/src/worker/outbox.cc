@@ -30,8 +30,8 @@ void Outbox::Refuse(uint32_t call) {
   EndUnbegun(call, wire::Outcome::kInternalError);
 }
 
-void Outbox::EndUnbegun(uint32_t call, wire::Outcome outcome) {
-  frames_.Begin(wire::Frame::kDone, 0, worker_id_, call);
+void Outbox::EndUnbegun(uint32_t call, wire::Outcome outcome, uint8_t flags) {
+  frames_.Begin(wire::Frame::kDone, flags, worker_id_, call);
   frames_.U32(0);
   frames_.U32(static_cast<uint32_t>(outcome));
   frames_.End();

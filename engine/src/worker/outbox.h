@@ -29,7 +29,7 @@ class Outbox final {
   // Refuses a call that never began. Python may send it to another engine.
   void Refuse(uint32_t call);
   // The last frame about a call that never began.
-  void EndUnbegun(uint32_t call, wire::Outcome outcome);
+  void EndUnbegun(uint32_t call, wire::Outcome outcome, uint8_t flags = 0);
 
  private:
   static constexpr uint64_t kFlushNs = 200'000;

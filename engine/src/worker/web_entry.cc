@@ -72,6 +72,17 @@ void WebEntry::Reply(uint32_t op, bool failed, std::string_view payload) {
         {Number(op), Bool(failed), ToV8(isolate, parts ? parts->meta : std::string_view("{}")), body});
 }
 
+void WebEntry::InnerReply(uint32_t op, bool failed, std::string_view payload) {
+  v8::Isolate* isolate = realm_.isolate();
+  wire::Reader reader(payload);
+  const uint32_t status = reader.U16();
+  const std::string_view head = reader.Bytes(reader.U32());
+  const std::string_view body = reader.Rest();
+  // An empty payload as for Reply().
+  const v8::Local<v8::Value> bytes = reader.ok() ? Bytes(isolate, body) : v8::Null(isolate).As<v8::Value>();
+  Enter(realm_.entry().reply, {Number(op), Bool(failed), Number(status), bytes, Latin1(isolate, head)});
+}
+
 void WebEntry::ForgetReply(uint32_t op) { Enter(realm_.entry().reply, {Number(op), v8::Null(realm_.isolate())}); }
 
 void WebEntry::Timer(uint32_t id) { Enter(realm_.entry().timer, {Number(id)}); }

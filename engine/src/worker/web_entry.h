@@ -35,6 +35,8 @@ class WebEntry final {
 
   // An empty payload means that the reply was dropped because too many were unread.
   void Reply(uint32_t op, bool failed, std::string_view payload);
+  // The answer to a call inside the engine: u16 status, u32 head length, head, body. Failed: it never began.
+  void InnerReply(uint32_t op, bool failed, std::string_view payload);
   // The op gets no reply: its call is over.
   void ForgetReply(uint32_t op);
   void Timer(uint32_t id);

@@ -11,6 +11,8 @@ namespace {
 
 // After this long in one turn the next worker gets the thread.
 constexpr uint64_t kSliceNs = 5'000'000;
+// Callers in this engine wait this long for their answers while other calls of the turn run.
+constexpr uint64_t kAnswerNs = 200'000;
 
 }  // namespace
 
@@ -50,6 +52,7 @@ bool Worker::Turn(Watchdog::Slot& slot) {
     }
     RunBatch(batch, slot);
     RunTasks(slot);
+    if (leaves_ && state_ != State::kGone && calls_.CountInner() == 0) Unload();
     if (state_ == State::kGone) {
       DropHandles();
     } else if (const uint64_t next = NextAlarm(); next != alarm_ns_) {
@@ -58,7 +61,7 @@ bool Worker::Turn(Watchdog::Slot& slot) {
     }
   }
   if (state_ == State::kGone) realm_.reset();
-  outbox_.Flush();
+  Flush();
   if (is_new) engine_.spares().Replenish();
   if (state_ == State::kGone) return false;
   bool again = IsUsedUp();  // only now, so that the response is sent before the context is replaced
@@ -93,6 +96,7 @@ void Worker::RunBatch(std::vector<Mail>& batch, Watchdog::Slot& slot) {
     }
     uint64_t now = MonotonicNs();
     // LOADED is sent with the first response: Python would wake up for it and might take the core.
+    if (!answers_.empty() && now - started > kAnswerNs) Flush();
     outbox_.FlushIfOld(now, is_load);
     bool enough = now - started > kSliceNs || IsUsedUp();
     if (enough && i + 1 < batch.size() && state_ != State::kGone) {
@@ -113,8 +117,10 @@ void Worker::Handle(Mail& mail, Watchdog::Slot& slot) {
       if (renews_) load_ = std::move(mail.payload);
       break;
     case Mail::Kind::kUnload:
-      calls_.FailAll({wire::Error::kUnavailable, "the worker was unloaded while the request ran", {}, {}, {}, 0, 0});
-      Leave("{}");
+      // Python may not know of the latest calls from inside the engine. They may finish.
+      mailbox_.RefuseInner();
+      leaves_ = calls_.CountInner() > 0;
+      if (!leaves_) Unload();
       return;
     case Mail::Kind::kCall:
       HandleCall(slot, mail);
@@ -188,7 +194,11 @@ void Worker::HandleReply(Watchdog::Slot& slot, Mail& mail) {
     Run(slot, serial, [&] {
       if (Call* call = calls_.Find(serial)) call->ops--;
       ops_.Remove(mail.id);
-      web().Reply(mail.id, mail.flags & wire::kFlagFail, mail.payload);
+      if (mail.flags & wire::kFlagInner) {
+        web().InnerReply(mail.id, mail.flags & wire::kFlagFail, mail.payload);
+      } else {
+        web().Reply(mail.id, mail.flags & wire::kFlagFail, mail.payload);
+      }
     });
   }
   mailbox_.ReleaseReply(mail.payload.size());

@@ -4,13 +4,15 @@
 // Life: LOAD -> top-level code, possibly over several turns -> calls -> UNLOAD, or condemned by a limit -> gone.
 //
 // Worker connects its parts and decides which one acts next; each part has its own state. worker.cc has the turns,
-// worker_calls.cc the ops and jobs of calls and their end, worker_life.cc loading and unloading.
+// worker_calls.cc the ops and jobs of calls and their end, worker_inner.cc calls between isolates of this engine,
+// worker_life.cc loading and unloading.
 #pragma once
 
 #include <v8.h>
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -30,6 +32,7 @@
 #include "worker/pending_jobs.h"
 #include "worker/pending_ops.h"
 #include "worker/rejections.h"
+#include "worker/routes.h"
 #include "worker/startup.h"
 #include "worker/timers.h"
 #include "worker/web_entry.h"
@@ -49,6 +52,10 @@ class Worker final : public std::enable_shared_from_this<Worker> {
 
   // False when the worker is gone and will never read the mail.
   bool Post(Mail mail);
+  // Posts a call of another worker of this engine; `announce` is called before it can begin. False as for Post().
+  bool PostInner(Mail mail, const std::function<void()>& announce);
+  Routes& routes() { return routes_; }
+  const InnerCount& inner_count() const { return inner_count_; }
   uint32_t id() const { return id_; }
   size_t memory_bytes() const { return memory_bytes_; }
   // True while the recent CPU use of its tenant is so high that it runs on low-priority threads.
@@ -94,6 +101,11 @@ class Worker final : public std::enable_shared_from_this<Worker> {
   static constexpr uint32_t kOpTooLarge = UINT32_MAX - 1;
   static constexpr uint32_t kTooMuchOnItsWay = UINT32_MAX - 2;
   uint32_t StartOp(uint32_t op, std::string_view meta, std::string_view body);
+  // Calls another worker without Python. The id of the op, whose reply is the answer; 0 if the call must go over
+  // Python.
+  uint32_t StartInner(const InnerRequest& request);
+  // As Calls::Respond().
+  bool Respond(uint32_t serial, uint16_t status, v8::Local<v8::String> head, v8::Local<v8::Value> body, bool done);
   // True if this worker may start one more job that holds `bytes` of memory. If not, the caller does the work itself.
   bool MayStartJob(size_t bytes) const { return jobs_.HasRoomFor(bytes); }
   // Empty when V8 is ending the worker's code.
@@ -131,6 +143,8 @@ class Worker final : public std::enable_shared_from_this<Worker> {
   void HandleCall(Watchdog::Slot& slot, const Mail& mail);
   void HandleForCall(Watchdog::Slot& slot, uint32_t serial, const Mail& mail);
   void HandleReply(Watchdog::Slot& slot, Mail& mail);
+  // Sends the frames of this worker, and then answers to calls from inside the engine.
+  void Flush();
   void HandleFinished(Watchdog::Slot& slot, uint32_t job);
   void CommitStorage();
   void HandleStorage(Watchdog::Slot& slot, const Mail& mail);
@@ -159,6 +173,10 @@ class Worker final : public std::enable_shared_from_this<Worker> {
   void ResolveJob(uint32_t id);
   void DropJobs();
 
+  // --- Calls inside the engine: worker_inner.cc ---
+  // Tells the caller of a call that never began to make it over Python.
+  void RefuseInner(const Mail& mail);
+
   // --- Loading and ending: worker_life.cc ---
   bool IsStarting() const { return state_ == State::kNew || state_ == State::kStarting; }
   // With isolation "context", a context that has served its call is replaced.
@@ -172,6 +190,7 @@ class Worker final : public std::enable_shared_from_this<Worker> {
   void Condemn(const Failure& failure);
   // Python knows that this worker is stuck and has ended its calls: ends without a frame about them.
   void Vanish();
+  void Unload();
   void Leave(std::string_view reason);
   void Refuse(const Mail& mail);
   void DropCanceledCalls(std::vector<Mail>& unread);
@@ -185,6 +204,8 @@ class Worker final : public std::enable_shared_from_this<Worker> {
 
   // Any thread.
   Mailbox mailbox_;
+  Routes routes_;
+  const InnerCount inner_count_ = std::make_shared<std::atomic<uint32_t>>(0);
   std::atomic<size_t> used_bytes_{0};
 
   // Inside a turn only. The order matters: later parts refer to earlier ones.
@@ -200,8 +221,14 @@ class Worker final : public std::enable_shared_from_this<Worker> {
   CpuAccount cpu_;
   Rejections rejections_;
   std::unique_ptr<storage::Storage> storage_;  // from the first OPEN on
-  std::vector<uint32_t> finishing_;            // calls to end once their rejections are reported
-  std::vector<Mail> early_;                    // mail of calls that arrived before top-level code was done
+  struct Answer {
+    std::weak_ptr<Worker> caller;
+    Mail mail;
+  };
+  std::vector<Answer> answers_;      // to calls from inside the engine, until the next Flush()
+  bool leaves_ = false;              // unloaded once calls from inside the engine are over
+  std::vector<uint32_t> finishing_;  // calls to end once their rejections are reported
+  std::vector<Mail> early_;          // mail of calls that arrived before top-level code was done
   uint64_t alarm_ns_ = Timers::kNever;
   bool finalizers_wait_ = false;
   bool is_stopped_ = false;             // StopCode() ends the code of the entry under way

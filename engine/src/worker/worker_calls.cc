@@ -12,9 +12,13 @@ uint32_t Worker::Admit(const Mail& mail, const std::optional<wire::CallParts>& p
     Refuse(mail);
     return 0;
   }
-  engine_.ledger().Begun(mail.id);
+  if (mail.origin == nullptr) engine_.ledger().Begun(mail.id);
   Call& call = *calls_.Find(serial);
+  call.origin = mail.origin;
+  if (call.origin != nullptr) call.chain = call.origin->chain();
+  call.hops = parts->hops;
   call.is_background = parts->event == wire::Event::kBackground;
+  call.is_method = parts->event == wire::Event::kRpc;
   call.upload_open = (mail.flags & wire::kFlagEnd) == 0;
   call.untaken = static_cast<uint32_t>(parts->body.size());
   return serial;
@@ -50,6 +54,8 @@ uint32_t Worker::StartOp(uint32_t op, std::string_view meta, std::string_view bo
   ops_.Add(id, serial, bytes);
   call->ops++;
   call->ops_made++;
+  call->is_told = true;
+  if (call->chain != nullptr) call->chain->used.fetch_add(1, std::memory_order_relaxed);
   outbox_.SendOp(id, op, call->id, meta, body);
   return id;
 }

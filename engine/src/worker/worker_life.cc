@@ -105,6 +105,11 @@ void Worker::Condemn(const Failure& failure) {
   Leave(failure.Json());
 }
 
+void Worker::Unload() {
+  calls_.FailAll({wire::Error::kUnavailable, "the worker was unloaded while the request ran", {}, {}, {}, 0, 0});
+  Leave("{}");
+}
+
 void Worker::Vanish() {
   calls_.Forget();
   early_.clear();
@@ -132,7 +137,12 @@ void Worker::Leave(std::string_view reason) {
 }
 
 void Worker::Refuse(const Mail& mail) {
-  if (mail.kind == Mail::Kind::kCall) outbox_.Refuse(mail.id);
+  if (mail.kind != Mail::Kind::kCall) return;
+  if (mail.origin != nullptr) {
+    RefuseInner(mail);
+  } else {
+    outbox_.Refuse(mail.id);
+  }
 }
 
 // Calls that Python canceled before they began: the client left, or too many calls were waiting.

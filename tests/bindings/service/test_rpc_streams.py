@@ -67,9 +67,10 @@ def caller(code: str) -> Version:
     return script(source, name="caller", grants=grants, limits=Limits(cpu_ms=5000))
 
 
-@pytest_asyncio.fixture
-async def room(open_room: Callable[..., Any]) -> AsyncIterator[EngineRoom]:
+@pytest_asyncio.fixture(params=["over Python", "inside the engine"])
+async def room(open_room: Callable[..., Any], request: pytest.FixtureRequest) -> AsyncIterator[EngineRoom]:
     room = await open_room()
+    room.stays_inside = request.param == "inside the engine"
     room.workers["api"] = script(API, name="api", limits=Limits(cpu_ms=3000))
     yield room
 

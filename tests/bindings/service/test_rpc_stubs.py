@@ -99,9 +99,10 @@ CASES: list[tuple[str, object]] = [
 ]  # fmt: skip
 
 
-@pytest_asyncio.fixture
-async def room(open_room: Callable[..., Any]) -> AsyncIterator[EngineRoom]:
+@pytest_asyncio.fixture(params=["over Python", "inside the engine"])
+async def room(open_room: Callable[..., Any], request: pytest.FixtureRequest) -> AsyncIterator[EngineRoom]:
     room = await open_room()
+    room.stays_inside = request.param == "inside the engine"
     room.workers["api"] = script(API, name="api", limits=Limits(cpu_ms=5000))
     yield room
 
