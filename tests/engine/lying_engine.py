@@ -19,7 +19,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from atoll.wire.codec import frame
-from atoll.wire.generated import CHUNK, LEDGER, WINDOW, WIRE_HASH, ErrorCode, Flag, Frame
+from atoll.wire.generated import CHUNK, INNER_CALLS, LEDGER, WINDOW, WIRE_HASH, ErrorCode, Flag, Frame
 
 OPS = ["echo.say", "echo.wait"]
 CPU = json.dumps({"code": int(ErrorCode.CPU), "message": "used 60 ms of CPU, limit 50 ms"}).encode()
@@ -40,6 +40,11 @@ def done(worker: int, call: int, outcome: int = 0) -> bytes:
 
 def body(worker: int, call: int, size: int) -> bytes:
     return frame(Frame.BODY, worker, call, b"x" * size)
+
+
+def inner(worker: int, call: int, flags: int = 0, number: int = INNER_CALLS, size: int = 2) -> bytes:
+    head = struct.pack("<IIIIHHIIHBBI", 1, worker, call, 1, 0, 200, 1, 1, 1, 0, 0, size)
+    return frame(Frame.INNER, worker, number, head + b"{}", flags)
 
 
 def early_failure(worker: int, call: int) -> bytes:
@@ -77,6 +82,18 @@ LIES = {
     "unloaded for no reason": lambda w, c: frame(Frame.UNLOADED, w, 0, b"{}"),
     "stuck code of a worker never loaded": lambda w, c: frame(Frame.STUCK, w + 7, 0, b'{"code":10}'),
     "stuck for no known reason": lambda w, c: frame(Frame.STUCK, w, c, b"{}"),
+    "a call inside the engine over no route": lambda w, c: inner(w, c),
+    "a call inside the engine that ended over no route": lambda w, c: inner(w, c, Flag.DONE),
+    "a call inside the engine with a number of Python's": lambda w, c: inner(w, c, number=c + 1),
+    "a call inside the engine whose meta is longer than its frame": lambda w, c: inner(w, c, size=0xFFFFFFFF),
+    "a call inside the engine that is cut": lambda w, c: frame(Frame.INNER, w, INNER_CALLS, bytes(8)),
+    "an answer inside the engine to a call from outside": lambda w, c: response(
+        w, c, Flag.END | Flag.DONE | Flag.INNER
+    ),
+    "a WebSocket of an object it does not have": lambda w, c: frame(
+        Frame.SOCKET, w, 3, struct.pack("<II", 1, 1) + bytes(4)
+    ),
+    "a WebSocket that is cut": lambda w, c: frame(Frame.SOCKET, w, 3, bytes(3)),
     "code nobody asked for": lambda w, c: frame(Frame.CODE, w, 0, bytes(4)) * 3,
     "a pong nobody asked for": lambda w, c: frame(Frame.PONG, payload=b"{}") * 20,
     "an op that does not exist": lambda w, c: op(w, 1, 99, c),
