@@ -25,7 +25,7 @@ QUERIES = {
     "parts": (sqlite.PARTS, 3),
     "old uploads": (garbage.OLD_UPLOADS, 2),
     "a file of a killed node": (garbage.KNOWS_FILE, 1),
-    "garbage": (garbage.SOME_GARBAGE, 2),
+    "garbage": (garbage.SOME_GARBAGE, 4),
     "part": (multipart.PART, 2),
 }
 
