@@ -112,11 +112,14 @@ class HeldSocket:
         return self.record[RECORD.size : RECORD.size + size]
 
     def attach(self, attachment: bytes) -> bool:
-        """False if its tenant holds too many bytes."""
-        tags, before = self.tags, len(self.record)
-        head = RECORD.pack(self.number, 0, NEVER, 0, len(tags), len(attachment))
-        self.record = b"".join((head, tags, attachment))
-        return self._hold(len(self.record) - before)
+        """False if its tenant holds too many bytes: then nothing is attached."""
+        tags = self.tags
+        change = RECORD.size + len(tags) + len(attachment) - len(self.record)
+        if not self._hold(change):
+            self._hold(-change)
+            return False
+        self.record = RECORD.pack(self.number, 0, NEVER, 0, len(tags), len(attachment)) + tags + attachment
+        return True
 
     def row(self) -> bytes:
         """Its row in the table for an object that wakes up."""
@@ -332,13 +335,10 @@ class HeldSocket:
         except BadMessage as error:
             raise EngineError(str(error)) from None
         self.has_closed = self.has_closed or self._check.has_closed
-        self._outbox().append(chunk)
-        self.advance()
-
-    def _outbox(self) -> deque[bytes]:
         if self._out is None:
             self._out = deque()
-        return self._out
+        self._out.append(chunk)
+        self.advance()
 
     def _flush(self) -> None:
         out, caller = self._out, self.caller
