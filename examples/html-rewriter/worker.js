@@ -16,7 +16,7 @@ export default {
       .on("nav", new Menu())
       .on("a[href^='http:']", {
         element(link) {
-          link.setAttribute("href", link.getAttribute("href").replace("http:", "https:"));
+          link.setAttribute("href", (link.getAttribute("href") ?? "").replace("http:", "https:"));
           link.setAttribute("rel", "noopener");
         },
       })

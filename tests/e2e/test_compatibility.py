@@ -38,10 +38,12 @@ def test_flags_control_globals(atoll: Atoll, date: str, flags: list[str], names:
 
 
 def test_process_env_holds_the_variables_unless_a_flag_says_otherwise(atoll: Atoll) -> None:
-    atoll.deploy("flags", GLOBALS, env={"A": "b"}, compatibility_flags=["nodejs_compat"])
+    atoll.deploy(
+        "flags", GLOBALS, env={"A": "b"}, compatibility_date="2026-01-01", compatibility_flags=["nodejs_compat"]
+    )
     assert atoll.get("flags").json[1] == {"A": "b"}
     flags = ["nodejs_compat", "nodejs_compat_do_not_populate_process_env"]
-    atoll.deploy("flags", GLOBALS, env={"A": "b"}, compatibility_flags=flags)
+    atoll.deploy("flags", GLOBALS, env={"A": "b"}, compatibility_date="2026-01-01", compatibility_flags=flags)
     assert atoll.get("flags").json[1] == {}
 
 

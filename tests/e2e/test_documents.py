@@ -44,6 +44,11 @@ ONLY_READ = [
     ("docs/guides/https-and-proxies.md", "atoll serve --host 0.0.0.0 --port 80", "needs port 80 and certificates"),
     ("docs/guides/deploy.md", "atoll profile add", "needs a token to be typed; the README's tour and test_empty_input do"),
     ("docs/guides/tenants-and-tokens.md", "atoll hosts release", "needs a host that a deleted worker left: test_json.py"),
+    ("docs/bindings/hyperdrive.md", "atoll hyperdrive update", "reads a file; tests/drivers runs the command"),
+    ("docs/guides/databases.md", "atoll", "needs a database; tests/drivers runs the commands of this page"),
+    ("docs/guides/databases.md", "curl", "the same"),
+    ("docs/reference/project.md", "npm run build", "needs a framework; tests/e2e/test_built_frameworks.py has some"),
+    ("docs/reference/project.md", "atoll deploy", "the same"),
     ("docs/guides/develop.md", "atoll dev -c", "tests/cli/test_dev_workers.py runs several workers together"),
     ("docs/guides/develop.md", "curl", "tests/cli/test_dev.py asks this of a project that has a cron"),
 ]  # fmt: skip

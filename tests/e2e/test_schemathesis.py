@@ -36,7 +36,7 @@ def test_the_api_survives_schemathesis(tmp_path: Path) -> None:
         command = [
             COMMAND, "--config-file", tmp_path / "schemathesis.toml", "run", f"http://localhost:{atoll.port}/api/openapi.json",
             "--phases", "fuzzing", "--max-examples", "3", "--generation-deterministic", "--suppress-health-check", "all",
-            "--exclude-path-regex", "live|backup|export", "--checks", CHECKS, "--request-timeout", "20", "--no-color",
+            "--exclude-path-regex", "live|backup|export|d1.*import", "--checks", CHECKS, "--request-timeout", "20", "--no-color",
         ]  # fmt: skip
         done = subprocess.run(command, capture_output=True, text=True, timeout=240, cwd=tmp_path)
         assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]

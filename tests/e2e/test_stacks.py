@@ -127,7 +127,7 @@ export default { async fetch(request) {
     [
         ("plain", "Error: plain", "worker.js:3:16"),
         ("own", "Error: own", "worker.js:4:14"),
-        ("platform", "TypeError: Invalid URL: ::", "worker.js:5:27"),
+        ("platform", "TypeError: Invalid URL string.", "worker.js:5:27"),
         ("holder", "Error", "worker.js:6:44"),
         ("later", "RangeError: later", "worker.js:7:"),
         ("sites", "worker.js,worker.js", ""),

@@ -69,6 +69,10 @@ BODIES: dict[tuple[str, str], Any] = {
     ("POST", "/api/d1"): {"name": "globex-db"},
     ("POST", "/api/d1/{database}/query"): {"sql": "CREATE TABLE stolen (v)"},
     ("POST", "/api/d1/{database}/raw"): {"sql": "SELECT * FROM sqlite_master"},
+    ("POST", "/api/d1/{database}/export"): {},
+    ("POST", "/api/d1/{database}/import"): "CREATE TABLE stolen (v);",
+    ("POST", "/api/hyperdrive"): {"name": "globex-pg", "connection_string": "postgres://a:b@203.0.113.1:5432/c"},
+    ("PUT", "/api/hyperdrive/{database}"): {"connection_string": "postgres://stolen:b@203.0.113.1:5432/c"},
     ("POST", "/api/r2"): {"name": "globex-bucket"},
     ("PUT", "/api/r2/{bucket}/objects/{key}"): "stolen",
     ("PUT", "/api/r2/{bucket}/uploads/{key}"): "stolen",
@@ -92,6 +96,7 @@ UNNAMED: dict[tuple[str, str], tuple[int, ...]] = {
     ("GET", "/admin/pool"): (403,),
     ("GET", "/metrics"): (403,),
     ("GET", "/api/backup"): (403,),
+    ("GET", "/api/damage"): (403,),
     ("GET", "/api/config"): (403,),
     ("POST", "/api/secrets/rotate-key"): (403,),
     ("GET", "/cdn-cgi/handler/scheduled"): (404, 400),
@@ -145,6 +150,8 @@ def acme(atoll: Atoll) -> Tenant:
                      {"type": "ratelimit", "name": "RL", "namespace": "acmething-limit", "limit": 9, "period": 60}],
     }  # fmt: skip
     tenant.made("POST", "/api/workers", fields)
+    address = "postgres://acmething:b@203.0.113.1:5432/c"
+    tenant.made("POST", "/api/hyperdrive", {"name": "acmething-db", "connection_string": address})
     tenant.made("POST", "/api/workers", {"name": "acmething-old", "script": SCRIPT})
     tenant.made("DELETE", "/api/workers/acmething-old", None)
     tenant.made("POST", "/api/workers/acmething/versions?alias=acmething-next", {"env": {"ACMETHING_VAR": "next"}})
@@ -187,7 +194,7 @@ def state(tenant: Tenant) -> list[str]:
     paths = (
         "/api/workers", f"{worker}/versions", f"{worker}/deployments", f"{worker}/secrets", f"{worker}/crons", "/api/routes", "/api/kv",
         "/api/kv/acmething-ns/keys", "/api/kv/acmething-ns/values/acmething-key", "/api/queues", "/api/tenants/acme",
-        "/api/d1", "/api/r2", "/api/r2/acmething-bucket/objects", "/api/r2/acmething-bucket/objects/acmething-key", "/api/r2-credentials",
+        "/api/d1", "/api/hyperdrive", "/api/hyperdrive/acmething-db", "/api/r2", "/api/r2/acmething-bucket/objects", "/api/r2/acmething-bucket/objects/acmething-key", "/api/r2-credentials",
         "/api/reserved-hosts", "/api/queues/acmething-queue/messages", "/api/caches/acmething-cache", "/api/audit", "/api/objects/acmething/AcmethingClass",
     )  # fmt: skip
     answers = [tenant.ask("GET", path) for path in paths]

@@ -223,14 +223,14 @@ async def test_a_slow_reader_delays_only_its_own_socket(atoll: Atoll) -> None:
 @pytest.mark.parametrize(
     ("code", "text"),
     [
-        ("new Response(null, { status: 101 })", "webSocket"),
+        ("new Response(null, { status: 101 })", "in the range 200 to 599"),
         ("new Response(null, { webSocket: new WebSocketPair()[0] })", "101"),
         ("new Response(null, { status: 200, webSocket: new WebSocketPair()[0] })", "101"),
-        ("new Response(null, { status: 101, webSocket: {} })", "not a WebSocket"),
+        ("new Response(null, { status: 101, webSocket: {} })", "is not of type 'WebSocket'"),
         ("(() => { const p = new WebSocketPair(); p[0].accept(); return new Response(null, { status: 101, webSocket: p[0] }); })()",
          "after calling accept()"),
         ("new WebSocketPair()[1].send('x')", "accept()"),
-        ("new WebSocket('ftp://example.com/')", "ws, wss, http or https"),
+        ("new WebSocket('ftp://example.com/')", "must be ws or wss"),
         ("(() => { const p = new WebSocketPair(); p[1].accept(); p[1].close(1005); })()", "1005"),
         ("(() => { const p = new WebSocketPair(); p[1].accept(); p[1].close(1000, 'x'.repeat(124)); })()", "123"),
         ("(() => { const p = new WebSocketPair(); p[1].accept(); p[1].close(1000); p[1].send('x'); })()", "after close"),

@@ -272,6 +272,17 @@ ACTS = st.lists(
 )
 
 
+def copy_of_killed(data: Path, copy: Path) -> None:
+    """Copy the folder of a running store. Another thread may remove a segment meanwhile: then copy it again."""
+    for _ in range(10):
+        try:
+            shutil.copytree(data, copy)
+            return
+        except shutil.Error:
+            shutil.rmtree(copy)
+    raise AssertionError("the folder never stays the same")
+
+
 class Run:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -308,7 +319,7 @@ class Run:
             case ("merge",):
                 await store._merger._round()
             case ("kill",):
-                shutil.copytree(self._folder / str(self._starts), self._folder / str(self._starts + 1))
+                copy_of_killed(self._folder / str(self._starts), self._folder / str(self._starts + 1))
                 await store.stop()
                 self._starts += 1
                 await self.start()

@@ -95,18 +95,22 @@ def test_transfers_that_cannot_be_are_refused(atoll: Atoll) -> None:
         steps = [{"tag": "t1", "transferred_classes": [{"from": old, "from_script": script, "to": to}]}]
         return {"migrations": steps, "bindings": [bound("N", to)]}
 
-    atoll.deploy("keeper", source("keeper", "Kept"), bindings=[bound("K", "Kept")], migrations=new("Kept"))
-    script = source("taker", "New")
-    none = "Cannot apply transferred_classes migration to non-existent class Absent of script keeper"
-    assert refused(atoll, "taker", script, **moved("Absent", "keeper")) == none
-    assert "non-existent class Kept of script nobody" in refused(atoll, "taker", script, **moved("Kept", "nobody"))
-    assert "from_script" in refused(atoll, "taker", script, **moved("Kept", "No Name"))
-    message = refused(atoll, "taker", source("taker"), **moved("Kept", "keeper"))
+    atoll.deploy(
+        "object-keeper", source("object-keeper", "Kept"), bindings=[bound("K", "Kept")], migrations=new("Kept")
+    )
+    script = source("object-taker", "New")
+    none = "Cannot apply transferred_classes migration to non-existent class Absent of script object-keeper"
+    assert refused(atoll, "object-taker", script, **moved("Absent", "object-keeper")) == none
+    assert "non-existent class Kept of script nobody" in refused(
+        atoll, "object-taker", script, **moved("Kept", "nobody")
+    )
+    assert "from_script" in refused(atoll, "object-taker", script, **moved("Kept", "No Name"))
+    message = refused(atoll, "object-taker", source("object-taker"), **moved("Kept", "object-keeper"))
     assert message == "the worker does not export the Durable Object class New"
-    twice = [{"tag": "a", "new_classes": ["New"]}, *moved("Kept", "keeper")["migrations"]]
-    message = refused(atoll, "taker", script, migrations=twice)
+    twice = [{"tag": "a", "new_classes": ["New"]}, *moved("Kept", "object-keeper")["migrations"]]
+    message = refused(atoll, "object-taker", script, migrations=twice)
     assert message == "Cannot apply transferred_classes migration to existing class New"
-    assert ask(atoll, "keeper", "K", "count") == ["keeper", 1], "nothing was moved"
+    assert ask(atoll, "object-keeper", "K", "count") == ["object-keeper", 1], "nothing was moved"
 
 
 def test_a_renamed_class_is_still_reached_by_its_old_name(atoll: Atoll) -> None:

@@ -1,7 +1,7 @@
 // Node's globals, for workers whose compatibility date or flags enable them.
 // https://developers.cloudflare.com/workers/configuration/compatibility-flags/#nodejs-compatibility-flag
 import { native } from "../internal/native.js";
-import { isOn } from "../worker/compatibility.js";
+import { hasFlag, isOn } from "../worker/compatibility.js";
 import { getBuiltIn } from "./modules.js";
 
 /** Called once, while the snapshot is made. */
@@ -13,7 +13,7 @@ export function exposeNodeGlobals(scope) {
 
 /** Called when an isolate gets its worker: removes the globals unless they are enabled. */
 export function chooseNodeGlobals(scope) {
-  if (isOn("nodejs_compat") || isOn("nodejs_compat_v2")) return;
+  if (isOn("nodejs_compat") || (isOn("nodejs_compat_v2") && !hasFlag("no_nodejs_compat"))) return;
   delete scope.global;
   delete scope.process;
   delete scope.Buffer;

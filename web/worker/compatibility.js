@@ -32,6 +32,11 @@ export function isOn(flag) {
   return company !== undefined && date >= company.since && company.flags.some(isOn);
 }
 
+/** True if the worker names the flag itself. */
+export function hasFlag(flag) {
+  return flags.includes(flag);
+}
+
 /** Every flag and whether it is on. */
 export function allFlags({ ON, OFF }) {
   const all = { __proto__: null };

@@ -26,7 +26,7 @@ HEAD = """// Written by `atoll types`. All globals of a worker, and none of a br
 
 """
 # In reading order; a test compares them with the globals of an isolate
-PARTS = ("worker", "fetch", "events", "observable", "streams", "crypto", "time")
+PARTS = ("worker", "fetch", "events", "observable", "streams", "crypto", "html_rewriter", "time")
 
 
 @click.command()

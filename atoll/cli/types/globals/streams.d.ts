@@ -79,6 +79,8 @@ declare class ReadableStreamBYOBReader {
 }
 
 declare class ReadableStreamBYOBRequest {
+  /** Bytes that the reader wants at least. */
+  readonly atLeast: number | null;
   private constructor();
   readonly view: Uint8Array<ArrayBuffer> | null;
   respond(bytesWritten: number): void;
