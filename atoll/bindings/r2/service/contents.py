@@ -27,7 +27,7 @@ OWN = ""  # the tenant of the node's own requests: no tenant has this name
 KEYS = re.compile(rb"<Key>([^<]*)</Key>")
 NEXT = re.compile(rb"<NextContinuationToken>([^<]*)</NextContinuationToken>")
 UPLOAD_ID = re.compile(rb"<UploadId>([^<]+)</UploadId>")
-UPLOAD = re.compile(rb"<Upload>(.*?)</Upload>", re.DOTALL)
+UPLOAD = re.compile(rb"<Upload>((?:[^<]|<(?!/?Upload>))*)</Upload>")
 
 
 class ServiceContents:
