@@ -46,12 +46,14 @@ class PointInTime:
         self._store = store
 
     def current(self, key: ObjectKey) -> str:
-        """The bookmark of what is durable now. Each is larger than those before, and smaller than later commits."""
+        """The bookmark of what is durable now. It sorts after those of earlier commits, and before those of later ones.
+
+        Its time is never ahead of the clock: the history tells by it whether a bookmark is of this object's life.
+        """
         state = self._table.state(key)
         state.marks.add(state.sequence)
-        state.marked_ms = max(int(time.time() * 1000), state.at_ms, state.marked_ms + 1)
-        state.queued_ms = max(state.queued_ms, state.marked_ms)
-        text = encode_bookmark(key, Bookmark(state.marked_ms, state.sequence))
+        state.queued_ms = max(int(time.time() * 1000), state.queued_ms)
+        text = encode_bookmark(key, Bookmark(state.queued_ms, state.sequence))
         self._table.forget_if_idle(state)
         return text
 

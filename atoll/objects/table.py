@@ -62,7 +62,6 @@ class ObjectState:
         # Its history (keeping.py)
         self.kept: HistoryReach | None = None  # how far it goes; None: not known
         self.marks: set[int] = set()  # commits that a bookmark was given out for
-        self.marked_ms = 0  # the time in the last of them
         self.is_replayed = False  # pending commits are from the journal: their pages may be in the file already
         self.is_unsure = False  # steps of its history were being stored
         self.is_opening = False  # its commits are being put into the file

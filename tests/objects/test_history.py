@@ -347,6 +347,19 @@ def test_every_bookmark_is_exactly_the_state_it_was_taken_of(acts: list[tuple[ob
     asyncio.run(main())
 
 
+async def test_many_bookmarks_of_one_moment_all_stay_valid(tmp_path: Path) -> None:
+    """Times that run ahead of the clock would be later than the commit that follows them."""
+    async with running(tmp_path) as stored:
+        await stored.open(key())
+        await commit(stored, 1, {1: "a"}, 1)
+        marks = [stored.store.past.current(key()) for _ in range(1000)]
+        assert marks == sorted(marks)
+        await restore(stored, marks[0])
+        for mark in (marks[-1], marks[0], marks[500]):
+            await restore(stored, mark)
+            assert await stored.words(key()) == ["a"]
+
+
 async def test_bookmarks_sort_by_time() -> None:
     texts = [encode_bookmark(key(), Bookmark(at, 9)) for at in (0, 1, 999, 1000, int(time.time() * 1000), 1 << 41)]
     assert texts == sorted(texts)

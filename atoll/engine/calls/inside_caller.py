@@ -142,9 +142,9 @@ def adopted_by(scope: CallScope | None) -> Call | None:
     return call
 
 
-def offer_route(made: Call | None, request: InnerRequest, call: Call) -> None:
+def offer_route(made: Call | None, request: InnerRequest, call: object) -> None:
     """`made` has made `call`: if both are in one engine, later calls may stay there."""
-    if made is None or request.way is None or request.version.assets is not None:  # files answer without an isolate
+    if made is None or request.way is None or request.version.assets is not None:
         return
-    if call.port is not None and call.port is made.port:
+    if isinstance(call, Call) and call.port is not None and call.port is made.port:  # a file answers without an isolate
         call.port.offer(made, request.way, call)
