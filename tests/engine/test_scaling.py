@@ -131,7 +131,7 @@ async def test_calls_of_a_burst_beyond_the_queue_limit_are_refused_and_never_sta
     room: EngineRoom = await open_room(limits=PoolLimits(worker_queue=10))
     version = script(COUNTING, limits=Limits(cpu_ms=2000))
     await room.pool.loader.check(version)
-    ears = [room.call(version) for _ in range(80)]
+    ears = [room.call(version) for _ in range(200)]  # seconds of work, on a fast machine too
     for ear in ears:
         await ear.over()
     served = [ear for ear in ears if ear.body == b"served"]
