@@ -18,7 +18,7 @@ from atoll.workers import Limits, Version
 
 SPIN = """let id; export default { fetch() {
   id ??= crypto.randomUUID();
-  for (let i = 0; i < 2e7; i++);
+  for (let i = 0; i < 1e8; i++);
   return new Response(id);
 } };"""
 SLEEPER = "export default { fetch() { return new Promise(r => setTimeout(() => r(new Response('slept')), 300)); } };"
@@ -98,7 +98,7 @@ async def test_a_new_version_of_a_scaled_worker_retires_all_its_isolates(open_ro
 
 async def test_calls_for_a_busy_isolate_wait_up_to_the_queue_limit(open_room: Callable[..., Any]) -> None:
     room: EngineRoom = await open_room(limits=PoolLimits(worker_queue=10))
-    version = script(SPIN.replace("2e7", "1e11"), limits=Limits(cpu_ms=1500))
+    version = script(SPIN.replace("1e8", "1e11"), limits=Limits(cpu_ms=1500))
     await room.pool.loader.check(version)
     ears = [room.call(version) for _ in range(12)]
     isolate = room.isolate(version)
