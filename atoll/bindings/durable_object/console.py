@@ -53,7 +53,7 @@ class SqlRows(msgspec.Struct):
     rows_written: int
 
 
-class Thrown(msgspec.Struct):
+class ConsoleRefusal(msgspec.Struct):
     message: str = ""
 
 
@@ -92,7 +92,7 @@ def _read(data: bytes, status: int, answer: type[T]) -> T:
     try:
         if status == 200:
             return msgspec.json.decode(data, type=answer)
-        message = msgspec.json.decode(data, type=Thrown).message
+        message = msgspec.json.decode(data, type=ConsoleRefusal).message
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         raise Refused(
             ApiCode.UNAVAILABLE, "the answer of the object cannot be read", "its worker may have changed JSON"
