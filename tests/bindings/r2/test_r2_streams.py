@@ -110,8 +110,8 @@ const same = (bytes, offset, length) => {
 export default {
   async fetch(request, env) {
     const upload = await env.R2.createMultipartUpload("parts");
-    const parts = [await upload.uploadPart(1, content.subarray(0, 5 * MB)), await upload.uploadPart(2, content.subarray(5 * MB))];
-    await upload.complete(parts);
+    const first = await upload.uploadPart(1, content.subarray(0, 5 * MB));
+    await upload.complete([first, await upload.uploadPart(2, content.subarray(5 * MB))]);
     await env.R2.put("one", content);
     const seen = {};
     for (const key of ["one", "parts"]) {
