@@ -117,6 +117,7 @@ FIELDS = {
     "kv.put": {"key": '"k"', "ttl": "60", "expiration": "9999999999", "metadata": "1", "upload": "1"},
     "kv.upload": {"upload": "1", "ended": "true"},
     "kv.delete": {"key": '"k"'},
+    "secrets_store_secret.get": {},
     "r2.head": {"key": '"k"'},
     "r2.get": {
         "key": '"k"', "range": '{"offset": 0, "length": 1}', "onlyIf": '{"etagMatches": [["*", false]]}',
@@ -147,6 +148,7 @@ KINDS = {
     "cache": "c",
     "pipe": "",
     "d1": "database",
+    "secrets_store_secret": "shared/KEY",
     "durable_object": '{"class_name":"Counter"}',
 }
 
