@@ -91,9 +91,8 @@ void StopCode(const Arguments& args) {
 }
 
 constexpr Function kFunctions[] = {
-    {"sendSocket", SendSocket}, {"joinSocket", JoinSocket}, {"adoptTimer", AdoptTimer},
-    {"isBusy", IsBusy},         {"hasTimers", HasTimers},   {"stopCode", StopCode},
-    {"keepCall", KeepCall},
+    {"sendSocket", SendSocket}, {"joinSocket", JoinSocket}, {"adoptTimer", AdoptTimer}, {"isBusy", IsBusy},
+    {"hasTimers", HasTimers},   {"stopCode", StopCode},     {"keepCall", KeepCall},
 };
 
 }  // namespace
