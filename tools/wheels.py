@@ -63,7 +63,7 @@ def main() -> None:
     for python in options.python or [Path(sys.executable)]:
         with tempfile.TemporaryDirectory() as folder:
             made = tag(build(python, Path(folder), options.build_dir), options.out)
-        print(f"{made}  {made.stat().st_size >> 10} KB")  # noqa: T201
+        print(f"{made}  {made.stat().st_size >> 10} KB")
     write_sums(options.out)
 
 
