@@ -19,8 +19,8 @@ from tests.running import Atoll
 
 # These print something else by design: a script for a shell, and JSON lines.
 OTHERWISE = {"atoll completion", "atoll kv export"}
-# Needs an object of a worker: test_cloudflare_projects.py has one.
-ELSEWHERE = {"atoll objects delete"}
+# Need an object of a worker (test_cloudflare_projects.py has one), and a token (test_wrangler_deploy.py).
+ELSEWHERE = {"atoll objects delete", "atoll profile env"}
 # These keep running and print one line per event.
 STAYING = {"atoll dev", "atoll serve", "atoll tail"}
 WORKER = "export default { fetch() { return new Response('x') }, scheduled() {} }"
