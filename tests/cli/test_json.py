@@ -26,6 +26,7 @@ STAYING = {"atoll dev", "atoll serve", "atoll tail"}
 WORKER = "export default { fetch() { return new Response('x') }, scheduled() {} }"
 CONFIG = 'name = "cli-json"\nmain = "w.js"\ncompatibility_date = "2026-01-01"\n[triggers]\ncrons = ["0 0 1 1 *"]\n'
 CONFIG += '[[d1_databases]]\nbinding = "DB"\ndatabase_name = "cli-json-db"\n'
+CONFIG += '[[analytics_engine_datasets]]\nbinding = "VISITS"\ndataset = "cli-json-visits"\n'
 
 # Ordered so that each command finds what it needs; {…} is a value from an earlier answer.
 CALLS = [
@@ -113,6 +114,9 @@ CALLS = [
     "hyperdrive update cli-json-pg --connection-string postgres://a:c@127.0.0.1:5432/c",
     "hyperdrive list",
     "hyperdrive delete cli-json-pg --yes",
+    "analytics list",
+    "analytics sql SELECT(1)",
+    "analytics delete cli-json-visits --yes",
     "secrets-store store create cli-json-store",
     "secrets-store store list",
     "secrets-store secret create cli-json-store --name KEY",
