@@ -1,4 +1,5 @@
 // https://developers.cloudflare.com/analytics/analytics-engine/get-started/: a dataset that a worker writes to. The other half is ops.py.
+import { console } from "#web/console.js";
 import { defineBinding } from "#web/internal/bindings.js";
 import { defineOp } from "#web/internal/ops.js";
 import { defineInterface } from "#web/internal/platform.js";
