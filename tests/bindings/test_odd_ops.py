@@ -151,6 +151,7 @@ KINDS = {
     "d1": "database",
     "secrets_store_secret": "shared/KEY",
     "analytics_engine": "visits",
+    "mtls_certificate": "bank",
     "durable_object": '{"class_name":"Counter"}',
 }
 

@@ -38,7 +38,7 @@ MINE = {  # resources of Acme, by the name of the path parameter
     "rule": "acmething-rule", "credential": "", "class_name": "AcmethingClass", "object_id": "",
     "database": "acmething-db",
     "alias": "acmething-next", "store": "acmething-store", "secret": "ACMETHING_KEY",
-    "dataset": "acmething_data",
+    "dataset": "acmething_data", "certificate": "acmething-certificate",
 }  # fmt: skip
 NOBODYS = {
     "worker": "nobodysx", "version": "9", "name": "NOBODYSX_SECRET", "namespace": "nobodysx-ns", "key": "nobodysx-key",
@@ -47,7 +47,7 @@ NOBODYS = {
     "rule": "nobodysx-rule", "credential": "nobodysx0000", "class_name": "NobodysxClass", "object_id": "0" * 64,
     "database": "nobodysx-db",
     "alias": "nobodysx-next", "store": "nobodysx-store", "secret": "NOBODYSX_KEY",
-    "dataset": "nobodysx_data",
+    "dataset": "nobodysx_data", "certificate": "nobodysx-certificate",
 }  # fmt: skip
 
 # Bodies for endpoints that need one: well-formed and harmful.
@@ -79,6 +79,7 @@ BODIES: dict[tuple[str, str], Any] = {
     ("POST", "/api/objects/{worker}/{class_name}/{object_id}/execute"): {"sql": "CREATE TABLE stolen (v)"},
     ("POST", "/api/hyperdrive"): {"name": "globex-pg", "connection_string": "postgres://a:b@203.0.113.1:5432/c"},
     ("PUT", "/api/hyperdrive/{database}"): {"connection_string": "postgres://stolen:b@203.0.113.1:5432/c"},
+    ("POST", "/api/mtls-certificates"): {"name": "globex-certificate", "certificate": "", "private_key": ""},
     ("POST", "/api/analytics_engine/sql"): "SHOW TABLES",
     ("POST", "/api/secrets-stores"): {"name": "globex-store"},
     ("PUT", "/api/secrets-stores/{store}/secrets/{secret}"): {"value": "stolen"},
@@ -100,6 +101,7 @@ BODIES: dict[tuple[str, str], Any] = {
 UNNAMED: dict[tuple[str, str], tuple[int, ...]] = {
     ("POST", "/api/workers"): (409,),  # names are hosts, so they are unique on the node
     ("PUT", "/api/assets/files"): (400,),  # it is no upload
+    ("POST", "/api/mtls-certificates"): (400,),  # it is none
     ("POST", "/api/tenants"): (403,),
     ("GET", "/api/tenants"): (403,),
     ("GET", "/admin/pool"): (403,),

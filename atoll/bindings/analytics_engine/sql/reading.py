@@ -22,7 +22,7 @@ from atoll.bindings.analytics_engine.sql.expressions import (
     text,
 )  # fmt: skip
 from atoll.bindings.analytics_engine.sql.functions import QUANTILES, call, quantile
-from atoll.bindings.analytics_engine.sql.tokens import QueryError, Token, tokens_of
+from atoll.bindings.analytics_engine.sql.tokens import QueryError, SqlToken, tokens_of
 
 T = TypeVar("T")
 
@@ -43,10 +43,10 @@ class ExpressionReader:
     # --- tokens ---
 
     @property
-    def _next(self) -> Token:
+    def _next(self) -> SqlToken:
         return self._tokens[self._at]
 
-    def _take(self) -> Token:
+    def _take(self) -> SqlToken:
         token = self._next
         self._at += token.kind != "end"
         return token

@@ -22,7 +22,7 @@ class QueryError(Exception):
     """The query cannot be run; the message says why."""
 
 
-class Token(NamedTuple):
+class SqlToken(NamedTuple):
     kind: str  # number, name, quoted, text, sign, or end
     text: str  # a name as it was written, a text without its quotes
 
@@ -32,8 +32,8 @@ class Token(NamedTuple):
         return self.text.upper() if self.kind == "name" else ""
 
 
-def tokens_of(query: str) -> list[Token]:
-    found: list[Token] = []
+def tokens_of(query: str) -> list[SqlToken]:
+    found: list[SqlToken] = []
     at = 0
     while at < len(query):
         match = TOKEN.match(query, at)
@@ -45,5 +45,5 @@ def tokens_of(query: str) -> list[Token]:
         elif kind == "quoted":
             text = text[1:-1]
         if kind != "space":
-            found.append(Token(kind, text))
-    return [*found, Token("end", "the end of the query")]
+            found.append(SqlToken(kind, text))
+    return [*found, SqlToken("end", "the end of the query")]
