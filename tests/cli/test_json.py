@@ -23,7 +23,7 @@ OTHERWISE = {"atoll completion", "atoll kv export"}
 ELSEWHERE = {f"atoll objects {command}" for command in ("alarm", "delete", "show", "sockets", "sql")}
 # These keep running and print one line per event.
 STAYING = {"atoll dev", "atoll serve", "atoll tail"}
-WORKER = "export default { fetch() { return new Response('x') }, scheduled() {} }"
+WORKER = "export default { fetch() { return new Response('x') }, scheduled() {}, email() {} }"
 CONFIG = 'name = "cli-json"\nmain = "w.js"\ncompatibility_date = "2026-01-01"\n[triggers]\ncrons = ["0 0 1 1 *"]\n'
 CONFIG += '[[d1_databases]]\nbinding = "DB"\ndatabase_name = "cli-json-db"\n'
 
@@ -50,6 +50,7 @@ CALLS = [
     "pull cli-json",
     "rollback --worker cli-json",
     "logs cli-json",
+    "email send lines.eml --worker cli-json --from a@b.example --to c@d.example",
     "secret put KEY",
     "secret list",
     "secret bulk secrets.json",
@@ -170,6 +171,7 @@ def test_every_command_prints_json(atoll: Atoll, tmp_path: Path) -> None:
         '{"rules": [{"allowed": {"origins": ["https://a.example"], "methods": ["GET"]}}]}'
     )
     (tmp_path / "lines").write_text('{"key":"a","value":"b"}\n')
+    (tmp_path / "lines.eml").write_text("Subject: x\n\ny\n")
     answer: Any = None
     for call in CALLS:
         words = call.format(**answer) if "{" in call else call
