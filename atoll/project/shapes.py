@@ -134,7 +134,7 @@ FIELDS: dict[str, Field] = {
     "logfwdr": Field(T, Any, IGNORED, "it has no meaning outside Cloudflare"),
     # Not supported
     "connect": Field(N, list[Any], MISSING, "workers cannot listen on raw sockets"),
-    "addresses": Field(N, list[Any], IGNORED, "the operator of the node routes addresses, with `email_routes`"),
+    "addresses": Field(N, list[Any], IGNORED, "the operator of the node routes addresses to workers"),
     "unsafe_hello_world": Field(N, list[Any], MISSING, "it is Cloudflare's example of a binding"),
     "analytics_engine_datasets": Field(N, list[Any], MISSING, "Atoll does not have Analytics Engine: log instead"),
     "workflows": Field(N, list[Any], MISSING, "Atoll does not have Workflows: use queues and crons"),

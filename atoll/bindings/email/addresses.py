@@ -6,8 +6,8 @@ import re
 
 MAX_ADDRESS = 254
 ADDRESS = re.compile(r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~.-]{1,64}@[A-Za-z0-9.-]{1,253}")
-# One address, bare or behind a name. The name has no character that could begin a second address.
-MAILBOX = re.compile(r'(?:"(?:[^"\\]|\\.)*"|[^"<>,;:@()\\\[\]]*)[ \t]*<([^<>]{1,320})>')
+# The name before an address has no character that could begin a second address.
+NAMES = (re.compile(r'"(?:[^"\\]|\\.)*"'), re.compile(r'[^"<>,;:@()\\\[\]]*'))
 MAX_MAILBOX = 2_000
 
 
@@ -22,8 +22,9 @@ def address_of(value: str) -> str | None:
         return None
     if is_address(value):
         return value
-    found = MAILBOX.fullmatch(value)
-    return found[1] if found is not None and is_address(found[1]) else None
+    name, mark, address = value.rpartition("<")
+    is_named = mark and address.endswith(">") and any(pattern.fullmatch(name.rstrip(" \t")) for pattern in NAMES)
+    return address[:-1] if is_named and is_address(address[:-1]) else None
 
 
 def same_address(one: str, other: str) -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, BinaryIO
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -24,13 +25,13 @@ def email() -> None:
 
 
 @email.command("send")
-@click.argument("file", type=click.File("rb"))
+@click.argument("file", type=click.Path(path_type=Path, allow_dash=True))
 @click.option("--worker", metavar="NAME", help="The worker.  [default: the project's here]")
 @click.option("--from", "sender", required=True, metavar="ADDRESS", help="The sender of the envelope.")
 @click.option("--to", "recipient", required=True, metavar="ADDRESS", help="The recipient of the envelope.")
 @node_options
 @json_option
-def send(client: Client, file: BinaryIO, worker: str | None, sender: str, recipient: str, as_json: bool) -> None:
+def send(client: Client, file: Path, worker: str | None, sender: str, recipient: str, as_json: bool) -> None:
     """Deliver the message in FILE (`-` for stdin) to the email handler of a worker, and wait for it."""
     import json
 
@@ -38,7 +39,7 @@ def send(client: Client, file: BinaryIO, worker: str | None, sender: str, recipi
 
     path = f"/api/workers/{segment(worker_named(worker))}/email"
     envelope: dict[str, object] = {"from": sender, "to": recipient}
-    answer = client.send("POST", path, file.read(), {"Content-Type": "message/rfc822"}, envelope)
+    answer = client.send("POST", path, _content(file), {"Content-Type": "message/rfc822"}, envelope)
     handled = json.loads(answer.read())
     if as_json:
         show_json(handled)
@@ -48,3 +49,15 @@ def send(client: Client, file: BinaryIO, worker: str | None, sender: str, recipi
         fail(f"it ended with {handled['outcome']}: {handled['message']}", "`atoll logs` shows its console lines")
     if not as_json:
         say("delivered")
+
+
+def _content(file: Path) -> bytes:
+    import sys
+
+    try:
+        return sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
+    except OSError as error:
+        fail(
+            f"{file} cannot be read: {error.strerror}",
+            "give the path of a message, such as one that a mail client saved",
+        )

@@ -67,7 +67,7 @@ class EmailListener:
                 writer.write(b"421 4.7.0 too many connections\r\n")
                 return
             async with asyncio.timeout(SESSION_SECONDS):
-                await Session(self, reader, writer).run()
+                await SmtpSession(self, reader, writer).run()
         except (SessionOver, TimeoutError, OSError, asyncio.CancelledError):
             pass
         except Exception:
@@ -77,7 +77,7 @@ class EmailListener:
             writer.close()
 
 
-class Session:
+class SmtpSession:
     def __init__(self, listener: EmailListener, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._listener = listener
         self._settings = listener.settings

@@ -161,7 +161,7 @@ def test_mail_servers_deliver_by_smtp_and_lmtp(node: MailNode, lmtp: bool) -> No
     with smtp(node, lmtp) as client:
         text = message("over smtp") + ".dot\r\n"
         client.sendmail("ada@example.com", ["Any@Acme.example"], text.encode())
-        with pytest.raises(smtplib.SMTPDataError, match="550.*not wanted"):
+        with pytest.raises(smtplib.SMTPDataError, match=r"550.*not wanted"):
             client.sendmail("", ["x@acme.example"], message("reject wanted").encode())
         with pytest.raises(smtplib.SMTPDataError, match="451"):
             client.sendmail("a@b.example", ["x@acme.example"], message("throw").encode())

@@ -80,7 +80,8 @@ def test_fields_become_a_message(node: MailNode) -> None:
         {"content": "AAEC", "filename": "a.png", "type": "image/png", "disposition": "inline", "contentId": "logo"},
     ]
     told = send_fields(
-        node, **{"from": {"name": 'Größe "X"', "email": "shop@acme.example"}}, to=["ada@example.com", "Bob <bob@example.com>"],
+        node, **{"from": {"name": 'Größe "X"', "email": "shop@acme.example"}},
+        to=["ada@example.com", "Bob <bob@example.com>"],
         cc="cy@example.com", bcc=[{"name": "D", "email": "di@example.com"}], replyTo="help@acme.example",
         subject="Grüße " * 30, html="<p>Hällo", headers={"X-Kind": "test"}, attachments=attachments,
     )  # fmt: skip

@@ -3,7 +3,7 @@ import { createMimeMessage } from "mimetext";
 import PostalMime from "postal-mime";
 
 export default {
-  async email(message, env) {
+  async email(message) {
     const { subject, text, attachments } = await PostalMime.parse(message.raw);
     const answer = createMimeMessage();
     answer.setHeader("In-Reply-To", message.headers.get("Message-ID"));
