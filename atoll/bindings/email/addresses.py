@@ -7,7 +7,7 @@ import re
 MAX_ADDRESS = 254
 ADDRESS = re.compile(r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~.-]{1,64}@[A-Za-z0-9.-]{1,253}")
 # The name before an address has no character that could begin a second address.
-NAMES = (re.compile(r'"(?:[^"\\]|\\.)*"'), re.compile(r'[^"<>,;:@()\\\[\]]*'))
+NAMES = (re.compile(r'\A"(?:[^"\\]|\\.)*"'), re.compile(r'[^"<>,;:@()\\\[\]]*'))
 MAX_MAILBOX = 2_000
 
 
