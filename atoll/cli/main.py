@@ -147,7 +147,7 @@ class LazyGroup(click.Group):
         if entry is None:
             return None
         with ending_at_once():
-            command = getattr(importlib.import_module(entry.module), entry.name or cmd_name)
+            command = getattr(importlib.import_module(entry.module), (entry.name or cmd_name).replace("-", "_"))
         assert isinstance(command, click.Command)
         return command
 

@@ -143,8 +143,8 @@ FIELDS: dict[str, Field] = {
     "pages_build_output_dir": Field(T, Any, MISSING, "this is a Pages project: Atoll runs Workers"),
 }
 CLOUDFLARE_ONLY = (
-    "agent_memory ai ai_search ai_search_namespaces analytics artifacts browser cloudchamber containers flagship "
-    "images k2 media mtls_certificates pipelines secrets_store_secrets send_email stream vectorize vpc_networks "
+    "agent_memory ai_search ai_search_namespaces analytics artifacts browser cloudchamber containers flagship "
+    "images k2 media mtls_certificates pipelines send_email stream vectorize vpc_networks "
     "vpc_services websearch"
 )
 FIELDS.update(

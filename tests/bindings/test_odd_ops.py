@@ -63,6 +63,9 @@ ODD = [
 ]
 FIELDS = {
     "ratelimit.limit": {"key": '"k"'},
+    "ai.run": {"model": '"m"', "task": '"chat"', "stream": "true"},
+    "ai.read": {"stream": "1", "cancel": "false"},
+    "ai.models": {},
     "d1.query": {},
     "cache.match": {"method": '"GET"', "url": '"http://a/"', "head": '""', "name": '"n"', "request": '""'},
     "cache.read": {"reader": "1", "cancel": "false"},
@@ -117,6 +120,7 @@ FIELDS = {
     "kv.put": {"key": '"k"', "ttl": "60", "expiration": "9999999999", "metadata": "1", "upload": "1"},
     "kv.upload": {"upload": "1", "ended": "true"},
     "kv.delete": {"key": '"k"'},
+    "secrets_store_secret.get": {},
     "r2.head": {"key": '"k"'},
     "r2.get": {
         "key": '"k"', "range": '{"offset": 0, "length": 1}', "onlyIf": '{"etagMatches": [["*", false]]}',
@@ -147,6 +151,7 @@ KINDS = {
     "cache": "c",
     "pipe": "",
     "d1": "database",
+    "secrets_store_secret": "shared/KEY",
     "durable_object": '{"class_name":"Counter"}',
 }
 

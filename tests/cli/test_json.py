@@ -19,8 +19,8 @@ from tests.running import Atoll
 
 # These print something else by design: a script for a shell, and JSON lines.
 OTHERWISE = {"atoll completion", "atoll kv export"}
-# Needs an object of a worker: test_cloudflare_projects.py has one.
-ELSEWHERE = {"atoll objects delete"}
+# Need an object of a worker: tests/objects/test_object_console.py has some.
+ELSEWHERE = {f"atoll objects {command}" for command in ("alarm", "delete", "show", "sockets", "sql")}
 # These keep running and print one line per event.
 STAYING = {"atoll dev", "atoll serve", "atoll tail"}
 WORKER = "export default { fetch() { return new Response('x') }, scheduled() {} }"
@@ -113,6 +113,13 @@ CALLS = [
     "hyperdrive update cli-json-pg --connection-string postgres://a:c@127.0.0.1:5432/c",
     "hyperdrive list",
     "hyperdrive delete cli-json-pg --yes",
+    "secrets-store store create cli-json-store",
+    "secrets-store store list",
+    "secrets-store secret create cli-json-store --name KEY",
+    "secrets-store secret update cli-json-store --name KEY",
+    "secrets-store secret list cli-json-store",
+    "secrets-store secret delete cli-json-store --name KEY --yes",
+    "secrets-store store delete cli-json-store --yes",
     "backup all.tar",
     "restore all.tar --data restored",
     "token list",

@@ -36,7 +36,7 @@ MINE = {  # resources of Acme, by the name of the path parameter
     "limiter": "acmething-limit", "host": "*acmething-old.localhost", "bucket": "acmething-bucket",
     "rule": "acmething-rule", "credential": "", "class_name": "AcmethingClass", "object_id": "",
     "database": "acmething-db",
-    "alias": "acmething-next",
+    "alias": "acmething-next", "store": "acmething-store", "secret": "ACMETHING_KEY",
 }  # fmt: skip
 NOBODYS = {
     "worker": "nobodysx", "version": "9", "name": "NOBODYSX_SECRET", "namespace": "nobodysx-ns", "key": "nobodysx-key",
@@ -44,7 +44,7 @@ NOBODYS = {
     "limiter": "nobodysx-limit", "host": "*nobodysx-old.localhost", "bucket": "nobodysx-bucket",
     "rule": "nobodysx-rule", "credential": "nobodysx0000", "class_name": "NobodysxClass", "object_id": "0" * 64,
     "database": "nobodysx-db",
-    "alias": "nobodysx-next",
+    "alias": "nobodysx-next", "store": "nobodysx-store", "secret": "NOBODYSX_KEY",
 }  # fmt: skip
 
 # Bodies for endpoints that need one: well-formed and harmful.
@@ -71,8 +71,13 @@ BODIES: dict[tuple[str, str], Any] = {
     ("POST", "/api/d1/{database}/raw"): {"sql": "SELECT * FROM sqlite_master"},
     ("POST", "/api/d1/{database}/export"): {},
     ("POST", "/api/d1/{database}/import"): "CREATE TABLE stolen (v);",
+    ("PUT", "/api/objects/{worker}/{class_name}/{object_id}/alarm"): {},
+    ("POST", "/api/objects/{worker}/{class_name}/{object_id}/query"): {"sql": "SELECT * FROM sqlite_master"},
+    ("POST", "/api/objects/{worker}/{class_name}/{object_id}/execute"): {"sql": "CREATE TABLE stolen (v)"},
     ("POST", "/api/hyperdrive"): {"name": "globex-pg", "connection_string": "postgres://a:b@203.0.113.1:5432/c"},
     ("PUT", "/api/hyperdrive/{database}"): {"connection_string": "postgres://stolen:b@203.0.113.1:5432/c"},
+    ("POST", "/api/secrets-stores"): {"name": "globex-store"},
+    ("PUT", "/api/secrets-stores/{store}/secrets/{secret}"): {"value": "stolen"},
     ("POST", "/api/r2"): {"name": "globex-bucket"},
     ("PUT", "/api/r2/{bucket}/objects/{key}"): "stolen",
     ("PUT", "/api/r2/{bucket}/uploads/{key}"): "stolen",
@@ -152,6 +157,8 @@ def acme(atoll: Atoll) -> Tenant:
     tenant.made("POST", "/api/workers", fields)
     address = "postgres://acmething:b@203.0.113.1:5432/c"
     tenant.made("POST", "/api/hyperdrive", {"name": "acmething-db", "connection_string": address})
+    tenant.made("POST", "/api/secrets-stores", {"name": "acmething-store"})
+    tenant.made("PUT", "/api/secrets-stores/acmething-store/secrets/ACMETHING_KEY", {"value": "acmething"})
     tenant.made("POST", "/api/workers", {"name": "acmething-old", "script": SCRIPT})
     tenant.made("DELETE", "/api/workers/acmething-old", None)
     tenant.made("POST", "/api/workers/acmething/versions?alias=acmething-next", {"env": {"ACMETHING_VAR": "next"}})
@@ -194,8 +201,9 @@ def state(tenant: Tenant) -> list[str]:
     paths = (
         "/api/workers", f"{worker}/versions", f"{worker}/deployments", f"{worker}/secrets", f"{worker}/crons", "/api/routes", "/api/kv",
         "/api/kv/acmething-ns/keys", "/api/kv/acmething-ns/values/acmething-key", "/api/queues", "/api/tenants/acme",
-        "/api/d1", "/api/hyperdrive", "/api/hyperdrive/acmething-db", "/api/r2", "/api/r2/acmething-bucket/objects", "/api/r2/acmething-bucket/objects/acmething-key", "/api/r2-credentials",
+        "/api/d1", "/api/hyperdrive", "/api/hyperdrive/acmething-db", "/api/secrets-stores", "/api/secrets-stores/acmething-store/secrets", "/api/r2", "/api/r2/acmething-bucket/objects", "/api/r2/acmething-bucket/objects/acmething-key", "/api/r2-credentials",
         "/api/reserved-hosts", "/api/queues/acmething-queue/messages", "/api/caches/acmething-cache", "/api/audit", "/api/objects/acmething/AcmethingClass",
+        f"/api/objects/acmething/AcmethingClass/{MINE['object_id']}",
     )  # fmt: skip
     answers = [tenant.ask("GET", path) for path in paths]
     assert {answer.status for answer in answers} == {200}

@@ -1,0 +1,1 @@
+"""Secrets that several workers share, in stores."""
