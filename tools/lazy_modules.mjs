@@ -21,7 +21,7 @@ const LAZY = [
   /^file\/(file_reader|multipart|object_url)\.js$/,
   /^html\/\w+\.js$/,
   /^streams\/(compression|gated|identity|transfer)\.js$/,
-  /^objects\/(alarm_name|auto_response|facets|gate|keys|life|limits|live|socket_api|sockets|sql|state|storage)\.js$/,
+  /^objects\/(alarm_name|auto_response|console|facets|gate|keys|life|limits|live|socket_api|sockets|sql|state|storage)\.js$/,
   /^internal\/inspect\w*\.js$/,
   /^sockets\/\w+\.js$/,
   /^rpc\/\w+\.js$/,

@@ -151,6 +151,15 @@ class InnerCalls(Protocol):
     def method(self, request: InnerRequest) -> MethodCall: ...
 
 
+class ListedSocket(NamedTuple):
+    """A hibernatable WebSocket of an object."""
+
+    number: int
+    tags: list[str]
+    attachment_bytes: int | None  # None: nothing is attached
+    responded_ms: float | None  # when it got its last automatic response
+
+
 class Objects(Protocol):
     """The Durable Objects of this node (engine/objects/runtime.py)."""
 
@@ -186,6 +195,9 @@ class Objects(Protocol):
 
     def sockets(self, namespace: str | None = None, id: str | None = None) -> int:
         """The hibernatable WebSockets of an object, of a namespace, or of all."""
+
+    def list_sockets(self, key: ObjectKey, after: int, limit: int) -> list[ListedSocket]:
+        """The hibernatable WebSockets of an object with numbers above `after`, the oldest first."""
 
 
 class Workers(Protocol):

@@ -19,8 +19,8 @@ from tests.running import Atoll
 
 # These print something else by design: a script for a shell, and JSON lines.
 OTHERWISE = {"atoll completion", "atoll kv export"}
-# Needs an object of a worker: test_cloudflare_projects.py has one.
-ELSEWHERE = {"atoll objects delete"}
+# Need an object of a worker: tests/objects/test_object_console.py has some.
+ELSEWHERE = {f"atoll objects {command}" for command in ("alarm", "delete", "show", "sockets", "sql")}
 # These keep running and print one line per event.
 STAYING = {"atoll dev", "atoll serve", "atoll tail"}
 WORKER = "export default { fetch() { return new Response('x') }, scheduled() {} }"

@@ -71,6 +71,9 @@ BODIES: dict[tuple[str, str], Any] = {
     ("POST", "/api/d1/{database}/raw"): {"sql": "SELECT * FROM sqlite_master"},
     ("POST", "/api/d1/{database}/export"): {},
     ("POST", "/api/d1/{database}/import"): "CREATE TABLE stolen (v);",
+    ("PUT", "/api/objects/{worker}/{class_name}/{object_id}/alarm"): {},
+    ("POST", "/api/objects/{worker}/{class_name}/{object_id}/query"): {"sql": "SELECT * FROM sqlite_master"},
+    ("POST", "/api/objects/{worker}/{class_name}/{object_id}/execute"): {"sql": "CREATE TABLE stolen (v)"},
     ("POST", "/api/hyperdrive"): {"name": "globex-pg", "connection_string": "postgres://a:b@203.0.113.1:5432/c"},
     ("PUT", "/api/hyperdrive/{database}"): {"connection_string": "postgres://stolen:b@203.0.113.1:5432/c"},
     ("POST", "/api/secrets-stores"): {"name": "globex-store"},
@@ -200,6 +203,7 @@ def state(tenant: Tenant) -> list[str]:
         "/api/kv/acmething-ns/keys", "/api/kv/acmething-ns/values/acmething-key", "/api/queues", "/api/tenants/acme",
         "/api/d1", "/api/hyperdrive", "/api/hyperdrive/acmething-db", "/api/secrets-stores", "/api/secrets-stores/acmething-store/secrets", "/api/r2", "/api/r2/acmething-bucket/objects", "/api/r2/acmething-bucket/objects/acmething-key", "/api/r2-credentials",
         "/api/reserved-hosts", "/api/queues/acmething-queue/messages", "/api/caches/acmething-cache", "/api/audit", "/api/objects/acmething/AcmethingClass",
+        f"/api/objects/acmething/AcmethingClass/{MINE['object_id']}",
     )  # fmt: skip
     answers = [tenant.ask("GET", path) for path in paths]
     assert {answer.status for answer in answers} == {200}

@@ -112,12 +112,12 @@ def test_a_missing_module_is_an_error_with_its_position(write: Write, how: str) 
 
 
 def test_an_export_that_is_missing_or_only_throws_is_reported(write: Write, how: str) -> None:
-    source = how + "import { createServer, nope } from 'node:http';\nimport * as fs from 'node:fs';\n"
-    source += "export default { fetch: () => [createServer, nope, fs] };"
+    source = how + "import { spawn, nope } from 'node:child_process';\nimport * as fs from 'node:fs';\n"
+    source += "export default { fetch: () => [spawn, nope, fs] };"
     found = checked(write(**{"wrangler.toml": CONFIG, "src/index.ts": source}))
     assert [(each.level, each.field, each.text.partition(" (")[0].partition(":")[0]) for each in found] == [
-        (FindingLevel.ERROR, "node:http", "has no export `nope`"),
-        (FindingLevel.WARNING, "node:http", "has `createServer`, which throws when it is called"),
+        (FindingLevel.ERROR, "node:child_process", "has no export `nope`"),
+        (FindingLevel.WARNING, "node:child_process", "has `spawn`, which throws when it is called"),
         (FindingLevel.NOTE, "node:fs", "is partly available"),
     ]
 

@@ -259,6 +259,7 @@ async function readSource(source) {
   const chunks = [];
   const holding = new Holding();
   let length = 0;
+  source.wantAll?.();
   try {
     for (;;) {
       const chunk = await source.read();

@@ -22,6 +22,12 @@ function loaders() {
     fs: () => lazy("node/fs.js"),
     "fs/promises": () => asDefault(lazy("node/fs_promises.js").promises),
     http: () => lazy("node/http.js"),
+    _http_agent: () => lazy("node/http_agent.js"),
+    _http_client: () => lazy("node/http_client.js"),
+    _http_common: () => lazy("node/http_common.js"),
+    _http_incoming: () => lazy("node/http_incoming.js"),
+    _http_outgoing: () => lazy("node/http_outgoing.js"),
+    _http_server: () => lazy("node/http_server.js"),
     https: () => lazy("node/https.js"),
     module: () => lazy("node/module_module.js"),
     net: () => lazy("node/net.js"),
@@ -105,10 +111,11 @@ export function getBuiltIn(specifier) {
 /** For the engine: the exports of a built-in module, a text with the reason why it is missing, or undefined for other names. */
 export function builtIn(specifier) {
   if (specifier === "cloudflare:workers") return lazy("worker/cloudflare_workers.js").exportsOf();
+  if (specifier === "cloudflare:node") return withDefault(lazy("node/cloudflare_node.js"));
   if (specifier === "cloudflare:sockets") return withDefault({ connect: lazy("sockets/tcp_socket.js").connect });
   const name = specifier.replace(/^node:/, "");
   if (Object.hasOwn(loaders(), name)) return loadNode(name);
-  const all = [...Object.keys(loaders()).map((each) => `node:${each}`), "cloudflare:workers", "cloudflare:sockets"].join(", ");
+  const all = [...Object.keys(loaders()).map((each) => `node:${each}`), "cloudflare:node", "cloudflare:workers", "cloudflare:sockets"].join(", ");
   if (name !== specifier || MISSING.has(name)) return `Atoll has no node:${name}; the built-in modules are ${all}`;
   if (ELSEWHERE.test(specifier)) return "modules are read from the deployment alone: put it into `modules`, or bundle it";
   return specifier.includes(":") ? `there is no such built-in module; there are ${all}` : undefined;

@@ -60,8 +60,8 @@ export function readTarget(options) {
 }
 
 /** https://nodejs.org/api/net.html#socketsettimeouttimeout-callback */
-export function readTimeout(msecs) {
-  if (typeof msecs !== "number") throw invalidArgument("msecs", "of type number", msecs);
-  if (msecs < 0 || !Number.isFinite(msecs)) throw outOfRange("msecs", "a non-negative finite number", msecs);
+export function readTimeout(msecs, name = "msecs") {
+  if (typeof msecs !== "number") throw invalidArgument(name, "of type number", msecs);
+  if (msecs < 0 || !Number.isFinite(msecs)) throw outOfRange(name, "a non-negative finite number", msecs);
   return Math.min(msecs, TIMEOUT_MAX);
 }

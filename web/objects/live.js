@@ -7,6 +7,7 @@ import { setScopeOf } from "../internal/scopes.js";
 import { lazy } from "../internal/lazy.js";
 import { native } from "../internal/native.js";
 import { awaitsReply } from "../internal/ops.js";
+import { decodeText, encodeText } from "../internal/text.js";
 import { ErrorCode, Level } from "../internal/wire.gen.js";
 import { startTimer, clearTimeout } from "../timers.js";
 import { runningCall } from "../worker/call.js";
@@ -172,13 +173,17 @@ class ObjectHost {
   }
 }
 
+function newHost(exports, address) {
+  const Class = exports[address.entrypoint];
+  if (typeof Class !== "function") throw new TypeError(`The worker exports no class "${address.entrypoint}".`);
+  return new ObjectHost(Class, address);
+}
+
 function hostOf(exports, address) {
   const known = hosts.get(address.slot);
   if (known !== undefined) return known;
-  const Class = exports[address.entrypoint];
-  if (typeof Class !== "function") throw new TypeError(`The worker exports no class "${address.entrypoint}".`);
   if (hosts.size >= sweepAt) dropClosed();
-  const host = new ObjectHost(Class, address);
+  const host = newHost(exports, address);
   hosts.set(address.slot, host);
   setScopeOf(currentScope);
   return host;
@@ -242,6 +247,17 @@ export async function runAlarm(exports, address, call) {
     await instance.alarm({ scheduledTime, retryCount, isRetry: retryCount > 0 });
     return { handled: true };
   });
+}
+
+/** A question of an operator. It sees what the object stores, and makes no instance. */
+export async function runConsole(exports, address, body) {
+  const question = JSON.parse(decodeText(body));
+  const { answerConsole } = lazy("objects/console.js");
+  const answer = (host) => encodeText(answerConsole(host, question));
+  const known = hosts.get(address.slot);
+  if (known !== undefined) return known.gate.deliver(() => answer(known));
+  const host = newHost(exports, { ...address, name: storedName(address.slot) }); // not kept: the next event may know its name
+  return answer(host);
 }
 
 /** The call that timers of an object run in. */

@@ -82,5 +82,6 @@ async function use(target, path, args, context) {
 }
 
 defineEvent("objectalarm", (target, address, body, call) => lazy("objects/live.js").runAlarm(exports, address, call), { isHandler: false });
+defineEvent("objectconsole", (target, address, body) => lazy("objects/live.js").runConsole(exports, address, body), { isHandler: false });
 defineEvent("objectlife", (target, address, body, call) => lazy("objects/live.js").runLife(address, call), { isHandler: false });
 defineEvent("objectsocket", (target, address, body, call) => lazy("objects/live.js").runSocket(exports, address, body, call), { isHandler: false });

@@ -37,7 +37,7 @@ def admin(binding: Binding, tools: AdminTools) -> list[Route]:
     from atoll.bindings.durable_object.ops import DurableObjects
 
     assert isinstance(binding, DurableObjects)
-    return ObjectsApi(binding, tools.audit).routes()
+    return ObjectsApi(binding, tools.audit, binding.console).routes()
 
 
 MANIFEST = Manifest(
@@ -52,7 +52,7 @@ MANIFEST = Manifest(
     commands={
         "objects": CommandGroup(
             "atoll.bindings.durable_object.cli",
-            "List Durable Objects and delete them.",
+            "Look into Durable Objects: storage, alarms, sockets, SQL.",
             also=("object",),
             phrases={r"\bGET /api/objects\b": "`atoll objects list`"},
         ),

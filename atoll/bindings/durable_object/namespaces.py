@@ -34,6 +34,10 @@ class ObjectNamespace(Struct):
     tag: str  # of the migration that created it
     is_deleted: bool = False
 
+    @property
+    def storage(self) -> str:
+        return "sqlite" if self.is_sql else "kv"
+
     def key(self, jurisdiction: str = "") -> bytes:
         return key_of(self.secret, jurisdiction)
 

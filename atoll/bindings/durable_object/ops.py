@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from atoll.bindings.base import Binding, Later, OpCall, Reply, op
+from atoll.bindings.durable_object.console import ObjectConsole
 from atoll.bindings.durable_object.entries import CLASS_NAME
 from atoll.bindings.durable_object.exports import Planned
 from atoll.bindings.durable_object.facets import Facets
@@ -57,6 +58,7 @@ class DurableObjects(Binding):
         self.namespaces = Namespaces(services.settings.data / "object_namespaces.db")
         self.trigger: ObjectMigrations = ObjectMigrations(self.namespaces, services.objects)
         self.facets = Facets(self.namespaces, lambda: self.objects)
+        self.console = ObjectConsole(services.inner, services.workers)
         self._most: dict[str, int | None] = {}
         if services.objects is not None:
             services.objects.resolve = self.resolve

@@ -239,6 +239,9 @@ class MemoryReader:
     async def open_file(self) -> OpenFile:
         raise AssertionError("small content is not in a file")
 
+    def rewind(self) -> None:
+        raise AssertionError("small content is not in a file")
+
     def close(self) -> None:
         self._body = b""
 
@@ -258,7 +261,8 @@ class DiskReader:
         self._place = place
         self._find = find
         self._release = release
-        self._at, self._end = span
+        self._start, self._end = span
+        self._at = self._start
         self._segment: tuple[int, ContentSegment] | None = None  # the current segment and its number
 
     @property
@@ -288,6 +292,9 @@ class DiskReader:
         opened = await self._files.open(_file(segment), offset, offset + length)
         self._at += length
         return opened
+
+    def rewind(self) -> None:
+        self._at = self._start
 
     def _current(self) -> tuple[ContentSegment, int]:
         """The segment of the next byte, and where it is in it."""

@@ -34,7 +34,7 @@ from atoll.bindings.r2.store import (
     R2Bound,
     StoredObject,
 )
-from atoll.bindings.r2.transfers import PIECE, Download, Upload
+from atoll.bindings.r2.transfers import PIECE, WHOLE, Download, Upload
 from atoll.errors import BindingRefused, InvalidArgument, StorageFailed
 
 if TYPE_CHECKING:
@@ -170,6 +170,7 @@ class R2(Binding):
             reader.close()
             raise
         answer["reader"] = call.scope.keep(Download(reader))
+        answer["whole"] = length <= WHOLE and reader.left_in_file > 0
         return Reply(answer, piece)
 
     @op("r2.read", free=True)
@@ -181,7 +182,7 @@ class R2(Binding):
             call.scope.release(number)
             return Reply()
         download = call.scope.find(number, Download)
-        piece = await download.read(PIECE)
+        piece = await (download.read_whole() if call.meta.get("whole") is True else download.read(PIECE))
         if not download.left:
             call.scope.release(number)
         return Reply({}, piece)

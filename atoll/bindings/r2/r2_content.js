@@ -24,13 +24,23 @@ export class StoredContent {
   #first;
   #left; // bytes that have not arrived
   #next = null; // the pending read: one is always requested ahead
+  #whole; // whether all of it can be had in one piece
 
-  constructor(binding, reader, first, length) {
+  constructor(binding, reader, first, length, whole) {
     this.#binding = binding;
     this.#reader = reader;
     this.#first = first;
     this.#left = length - first.length;
+    this.#whole = whole;
     setLength(this, length);
+  }
+
+  /** All of it will be read. One piece costs half of what many cost that are joined, even if the first of them comes twice. */
+  wantAll() {
+    if (this.#first === null || !this.#whole) return;
+    this.#left += this.#first.length;
+    this.#first = null;
+    this.#next = read({ binding: this.#binding, reader: this.#reader, whole: true });
   }
 
   async read() {

@@ -127,8 +127,8 @@ export function objectOf(facts, includes = ALL) {
 }
 
 /** An object with its content: `first` is its first piece, or all of it if there is no `reader`. */
-export function objectWithBody(binding, { object, range, reader }, first) {
-  const source = reader === undefined ? first : new StoredContent(binding, reader, first, range.length);
+export function objectWithBody(binding, { object, range, reader, whole }, first) {
+  const source = reader === undefined ? first : new StoredContent(binding, reader, first, range.length, whole);
   return new R2ObjectBody(OURS, object, ALL, range, source);
 }
 

@@ -162,6 +162,9 @@ class ContentReader(Protocol):
     async def open_file(self) -> OpenFile:
         """Take the next bytes as an open file instead of reading them."""
 
+    def rewind(self) -> None:
+        """Begin again. Only for content in a file."""
+
     def close(self) -> None: ...
 
 

@@ -15,6 +15,7 @@ from atoll.errors import InvalidArgument, StorageFailed
 log = logging.getLogger("atoll.bindings")
 
 PIECE = 256 << 10  # bytes of one piece of a content that is read
+WHOLE = 2 << 20  # bytes: a worker that wants all of a content that is not longer gets it in one piece
 
 
 class Download:
@@ -29,6 +30,14 @@ class Download:
     async def read(self, most: int) -> bytes:
         with self._alone():
             return await self._reader.read(most)
+
+    async def read_whole(self) -> bytes:
+        """Read it from its start, what the worker has got of it too: joining the two would cost more."""
+        with self._alone():
+            if not self._reader.left_in_file:
+                raise InvalidArgument("the body is read already, or is not in a file")
+            self._reader.rewind()
+            return await self._reader.read(WHOLE)
 
     async def send(self, response: ResponseBody) -> None:
         """Send the rest as the body of the worker's response, by the kernel where it can."""

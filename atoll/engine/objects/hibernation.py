@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from itertools import islice
+from struct import Struct
 from typing import Final, Protocol
 
-from atoll.bindings.services import ObjectTarget
+from atoll.bindings.services import ListedSocket, ObjectTarget
 from atoll.engine.calls.call import Call, CallListener
 from atoll.engine.loaded.engine_session import Isolate
 from atoll.engine.objects.failures import DELETED, UPDATED
+from atoll.engine.objects.held_socket import NO_ATTACHMENT, RECORD, HeldSocket
 from atoll.engine.objects.live_object import LiveObject
 from atoll.engine.objects.object_sockets import ObjectSockets
 from atoll.engine.objects.socket_event import SocketEvent
@@ -30,6 +33,20 @@ TOO_LATE: Final = ObjectFailure(
     ErrorCode.OBJECT_RESET, "Actor exceeded event execution time and was disconnected.", is_reset=True
 )
 BACKGROUND: Final = int(Event.BACKGROUND)
+TAG: Final = Struct("<H")  # the length before each tag
+
+
+def listed_socket(socket: HeldSocket) -> ListedSocket:
+    tags, rest = [], socket.tags
+    while len(rest) >= TAG.size:
+        end = TAG.size + TAG.unpack_from(rest)[0]
+        tags.append(rest[TAG.size : end].decode("utf-8", "replace"))
+        rest = rest[end:]
+    attached = RECORD.unpack_from(socket.record)[5]
+    responded = socket.responded_ms
+    return ListedSocket(
+        socket.number, tags, attached if attached != NO_ATTACHMENT else None, responded if responded >= 0 else None
+    )
 
 
 class Runtime(Protocol):
@@ -64,6 +81,12 @@ class Hibernation:
             home = self._homes.get(ObjectKey(namespace, id))
             return len(home) if home is not None else 0
         return sum(len(home) for key, home in self._homes.items() if namespace in (None, key.namespace))
+
+    def listed(self, key: ObjectKey, after: int, limit: int) -> list[ListedSocket]:
+        """The sockets of an object with numbers above `after`, the oldest first."""
+        home = self._homes.get(key)
+        found = (each for number, each in home.held.items() if number > after) if home is not None else ()
+        return [listed_socket(each) for each in islice(found, limit)]
 
     # --- objects that live ---
 

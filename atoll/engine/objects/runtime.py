@@ -63,7 +63,7 @@ class ObjectRuntime:
         self._clock = clock
         self._live: dict[ObjectKey, LiveObject] = {}
         self.hibernation = Hibernation(self, holdings or Holdings())
-        self.sockets = self.hibernation.count
+        self.sockets, self.list_sockets = self.hibernation.count, self.hibernation.listed
         self._gated: set[EngineSession] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._sweeper: asyncio.Task[None] | None = None

@@ -97,3 +97,48 @@ def test_readers_that_do_not_read_hold_almost_nothing(node: Atoll) -> None:
         assert data
         received += len(data)
     last.close()
+
+
+WHOLE = """
+const content = new Uint8Array(6 << 20).map((_, i) => (i * 7 + (i >> 8) * 13 + (i >> 16)) & 255);
+const MB = 1 << 20;
+const same = (bytes, offset, length) => {
+  if (bytes.length !== length) return `${bytes.length} bytes instead of ${length}`;
+  for (let i = 0; i < length; i++) if (bytes[i] !== content[offset + i]) return `byte ${i} is wrong`;
+  return "same";
+};
+export default {
+  async fetch(request, env) {
+    const upload = await env.R2.createMultipartUpload("parts");
+    const first = await upload.uploadPart(1, content.subarray(0, 5 * MB));
+    await upload.complete([first, await upload.uploadPart(2, content.subarray(5 * MB))]);
+    await env.R2.put("one", content);
+    const seen = {};
+    for (const key of ["one", "parts"]) {
+      for (const [offset, length] of [
+        [0, 1000], [3, 16 << 10], [0, (256 << 10) + 1], [5, MB], [1, 2 * MB], [1, 2 * MB + 1], [0, 6 * MB],
+        [5 * MB - 1000, MB], [5 * MB - 500_000, MB], [5 * MB - MB, MB],
+      ]) {
+        const get = () => env.R2.get(key, { range: { offset, length } });
+        const name = `${key} ${offset} ${length}`;
+        seen[`${name} bytes`] = same(await (await get()).bytes(), offset, length);
+        seen[`${name} blob`] = same(await (await (await get()).blob()).bytes(), offset, length);
+        const reader = (await get()).body.getReader();
+        const first = (await reader.read()).value;
+        seen[`${name} stream`] = same(first, offset, first.length);
+        await reader.cancel();
+      }
+    }
+    return Response.json(seen);
+  },
+};
+"""
+
+
+def test_content_that_is_read_as_a_whole_is_that_of_every_range_and_part(new_atoll: Callable[..., Atoll]) -> None:
+    node = new_atoll(engines=1)
+    bindings = [{"type": "r2", "name": "R2", "bucket": "whole"}]
+    node.deploy("whole", WHOLE, bindings=bindings, limits={"cpu_ms": 20_000})
+    seen = node.get("whole").json
+    assert len(seen) == 60
+    assert {name: said for name, said in seen.items() if said != "same"} == {}

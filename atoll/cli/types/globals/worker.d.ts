@@ -168,6 +168,24 @@ declare module "cloudflare:workers" {
   }
 }
 
+declare module "cloudflare:node" {
+  interface NodeServer {
+    listen(...args: any[]): unknown;
+    address(): any;
+  }
+  /** A handler that passes requests to the server of node:http that listens on the port. */
+  export function httpServerHandler(server: number | { port?: number | null } | NodeServer): {
+    fetch(request: Request, env?: unknown, ctx?: unknown): Promise<Response>;
+  };
+  /** Passes one request to the server of node:http that listens on the port. */
+  export function handleAsNodeRequest(
+    server: number | { port?: number | null },
+    request: Request,
+    env?: unknown,
+    ctx?: unknown,
+  ): Promise<Response>;
+}
+
 declare module "cloudflare:sockets" {
   export interface SocketAddress {
     hostname: string;
