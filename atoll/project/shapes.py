@@ -143,7 +143,7 @@ FIELDS: dict[str, Field] = {
     "pages_build_output_dir": Field(T, Any, MISSING, "this is a Pages project: Atoll runs Workers"),
 }
 CLOUDFLARE_ONLY = (
-    "agent_memory ai ai_search ai_search_namespaces analytics artifacts browser cloudchamber containers flagship "
+    "agent_memory ai_search ai_search_namespaces analytics artifacts browser cloudchamber containers flagship "
     "images k2 media mtls_certificates pipelines send_email stream vectorize vpc_networks "
     "vpc_services websearch"
 )

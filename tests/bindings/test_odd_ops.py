@@ -63,6 +63,9 @@ ODD = [
 ]
 FIELDS = {
     "ratelimit.limit": {"key": '"k"'},
+    "ai.run": {"model": '"m"', "task": '"chat"', "stream": "true"},
+    "ai.read": {"stream": "1", "cancel": "false"},
+    "ai.models": {},
     "d1.query": {},
     "cache.match": {"method": '"GET"', "url": '"http://a/"', "head": '""', "name": '"n"', "request": '""'},
     "cache.read": {"reader": "1", "cancel": "false"},

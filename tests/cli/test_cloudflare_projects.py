@@ -245,7 +245,7 @@ def test_the_older_syntax_with_a_build_step(atoll: Atoll, project: Write) -> Non
 # Templates that need a feature Atoll lacks: field -> the value in such a template's config
 REFUSED = {
     "analytics_engine_datasets": '"analytics_engine_datasets": [{ "binding": "DB" }]',
-    "ai": '"ai": { "binding": "AI" }',
+    "images": '"images": { "binding": "IMAGES" }',
     "workflows": '"workflows": [{ "binding": "W", "name": "w", "class_name": "W" }]',
     "pages_build_output_dir": '"pages_build_output_dir": "./dist"',
 }
@@ -294,7 +294,7 @@ def test_an_allowed_missing_binding_throws_when_used(atoll: Atoll, project: Writ
     config = f"""{{ "name": "cf-goes-without", "main": "index.js", "compatibility_date": "{DATE}",
       "analytics_engine_datasets": [{{ "binding": "DB" }}],
       "dispatch_namespaces": [{{ "binding": "POOL", "namespace": "x" }}],
-      "ai": {{ "binding": "AI" }}, "vars": {{ "TEXT": "t" }} }}"""
+      "images": {{ "binding": "AI" }}, "vars": {{ "TEXT": "t" }} }}"""
     folder = project("cf-goes-without", **{"wrangler.jsonc": config, "index.js": USES_WHAT_IS_MISSING})
     run(folder, "deploy", "--allow-missing-bindings", **node_of(atoll))
     assert json.loads(atoll.get("cf-goes-without", "/other").text) == ["t", "object", True, True]
@@ -305,7 +305,7 @@ def test_an_allowed_missing_binding_throws_when_used(atoll: Atoll, project: Writ
     assert target == "worked"
     shown = json.loads(run(folder, "workers", "show", "cf-goes-without", "--json", **node_of(atoll)).stdout)
     fields = {binding["name"]: binding["field"] for binding in shown["bindings"]}
-    assert fields == {"DB": "analytics_engine_datasets", "POOL": "dispatch_namespaces", "AI": "ai"}
+    assert fields == {"DB": "analytics_engine_datasets", "POOL": "dispatch_namespaces", "AI": "images"}
 
 
 def test_a_project_with_durable_objects_deploys(atoll: Atoll, project: Write) -> None:

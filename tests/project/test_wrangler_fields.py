@@ -24,6 +24,7 @@ NEEDED: dict[str, dict[str, Any]] = {
     "routes[]": {"pattern": "shop.example/*"},
     "assets": {"directory": "public"},
     "site": {"bucket": "public"},
+    "ai": {"binding": "AI"},
     "kv_namespaces[]": {"binding": "KV"},
     "d1_databases[]": {"binding": "DB"},
     "hyperdrive[]": {"binding": "DB"},

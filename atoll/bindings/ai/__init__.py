@@ -1,0 +1,1 @@
+"""env.AI: models on a server that the operator names."""
