@@ -10,7 +10,7 @@ SOURCES := tools/compile_hot.py $(wildcard atoll/front/*.py atoll/engine/*.py at
 CPP     := $(filter-out %.gen.h,$(shell find engine -name '*.cc' -o -name '*.h' 2>/dev/null))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup dev wire check format test test-frameworks test-packages docs bench bench-peers wpt run clean needs
+.PHONY: help setup dev wire check format test test-frameworks test-packages wheels docs bench bench-peers wpt run clean needs
 
 # List the targets
 help:
@@ -62,6 +62,11 @@ docs: dev
 # Write the wire constants of all three languages from protocol/wire.toml
 wire: $(VENV)/.made
 	$(BIN)/python -m tools.gen_wire
+
+# PYTHONS="python3.12 python3.13" builds for those.
+# Build wheels, which install without a compiler, into dist/
+wheels: dev
+	$(BIN)/python -m tools.wheels $(foreach python,$(PYTHONS),--python $(python)) $(if $(PYTHONS),,--build-dir build/editable)
 
 # Measure Atoll beside a raw echo and workerd; writes bench/results.md
 bench: setup
