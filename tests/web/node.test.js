@@ -25,13 +25,13 @@ export const tests = {
     equal(BareBuffer, Buffer);
     equal((await import("node:buffer")).Buffer, Buffer);
     equal(process.getBuiltinModule("node:buffer").Buffer, Buffer);
-    equal(process.getBuiltinModule("wasi"), undefined);
+    equal(process.getBuiltinModule("sea"), undefined);
     equal(await import("path").then((module) => module.default), path);
   },
   "a missing module has a clear error": async () => {
-    const error = await rejects(import("node:wasi"), TypeError);
-    ok(error.message.includes('"node:wasi"') && error.message.includes("node:buffer"), error.message);
-    ok((await rejects(import("wasi"), TypeError)).message.includes("node:wasi"));
+    const error = await rejects(import("node:sea"), TypeError);
+    ok(error.message.includes('"node:sea"') && error.message.includes("node:buffer"), error.message);
+    ok((await rejects(import("sea"), TypeError)).message.includes("node:sea"));
     ok((await rejects(import("lodash"), TypeError)).message.includes("bundled"));
     ok((await rejects(import("cloudflare:nothing"), TypeError)).message.includes("cloudflare:workers"));
     ok((await rejects(import("./nothing.js"), TypeError)).message.includes("deployed"));

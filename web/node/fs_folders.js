@@ -1,4 +1,5 @@
 // The synchronous functions of node:fs on folders and trees of files.
+import { cwd as currentFolder } from "./cwd.js";
 import { native } from "../internal/native.js";
 import { globToRegExp } from "./fs_glob.js";
 import { named, modeOf, optionsOf, pathOf, requireBoolean, requireInteger, requireObject } from "./fs_arguments.js";
@@ -8,6 +9,12 @@ import { Dirent } from "./fs_stats.js";
 import { copyFile, symlink } from "./fs_sync.js";
 import { FILE, FOLDER, LINK, makeFolder, systemError } from "./fs_tree.js";
 import { codedError, invalidArgument } from "./errors.js";
+
+/** The names in a folder, sorted as by Node. Those of the root are in Cloudflare's order: bundle, tmp, dev. */
+function namesIn(folder) {
+  const names = [...folder.entries.keys()];
+  return folder.entries.has("bundle") && folder.isFixed ? names : names.sort();
+}
 
 export function mkdir(path, options = undefined) {
   const isMode = typeof options === "number" || typeof options === "string";
@@ -70,7 +77,7 @@ export function readdir(path, options = undefined) {
   const found = [];
   const walk = (node, parent, prefix) => {
     const folders = [];
-    for (const name of [...node.entries.keys()].sort()) {
+    for (const name of namesIn(node)) {
       const entry = node.entries.get(name);
       if (withFileTypes) found.push(new Dirent(named(name, encoding), parent, entry));
       else found.push(named(prefix + name, encoding));
@@ -179,7 +186,7 @@ function copyTree(from, to, options, isTop) {
 export function glob(pattern, options = undefined) {
   const patterns = Array.isArray(pattern) ? pattern : [pattern];
   for (const one of patterns) if (typeof one !== "string") throw invalidArgument("pattern", "of type string or an instance of string[]", pattern);
-  const { cwd = "/bundle", exclude = undefined, withFileTypes = false } = options === undefined ? {} : requireObject(options, "options");
+  const { cwd = currentFolder(), exclude = undefined, withFileTypes = false } = options === undefined ? {} : requireObject(options, "options");
   if (exclude !== undefined && typeof exclude !== "function" && !Array.isArray(exclude)) {
     throw invalidArgument("options.exclude", "of type function or an instance of string[]", exclude);
   }
@@ -188,7 +195,7 @@ export function glob(pattern, options = undefined) {
   const wanted = patterns.map((one) => ({ isAbsolute: one.startsWith("/"), test: globToRegExp(one.replace(/^\.\//, "").replace(/^\//, "")) }));
   const found = new Map();
   const walk = (node, base, prefix, isAbsolute) => {
-    for (const name of [...node.entries.keys()].sort()) {
+    for (const name of namesIn(node)) {
       const entry = node.entries.get(name);
       const path = prefix + name;
       const dirent = new Dirent(name, base, entry);

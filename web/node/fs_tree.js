@@ -107,6 +107,7 @@ let devices = null;
 export class FileSystem {
   #root = makeFolder(true);
   #nodes = 0;
+  cwd = "/bundle";
 
   constructor() {
     devices ??= deviceFolder();
@@ -118,12 +119,20 @@ export class FileSystem {
   partsOf(path, syscall) {
     if (path.length > MOST_PATH) throw systemError("ENAMETOOLONG", syscall, path, undefined, "File path is too long");
     const parts = [];
-    for (const part of (path.startsWith("/") ? path : `/bundle/${path}`).split("/")) {
+    for (const part of (path.startsWith("/") ? path : `${this.cwd}/${path}`).split("/")) {
       if (part === "..") parts.pop();
       else if (part !== "" && part !== ".") parts.push(part);
     }
     if (parts.length > MOST_SEGMENTS) throw systemError("ENAMETOOLONG", syscall, path, undefined, "File path has too many segments");
     return parts;
+  }
+
+  /** Makes a folder the working directory. */
+  enter(path) {
+    const { node, parts } = path === "" ? {} : this.locate(path, "chdir");
+    if (node === undefined) throw systemError("ENOENT", "chdir", path);
+    if (node.kind !== FOLDER) throw systemError("ENOTDIR", "chdir", path);
+    this.cwd = `/${parts.join("/")}`;
   }
 
   /** The node at a path, or undefined. The names on the way may be links; the last one is followed if `follow`. */

@@ -1,6 +1,7 @@
 // https://nodejs.org/api/module.html: while a worker runs, only built-in modules can be required by name.
 import { codedError } from "./errors.js";
 import { builtInNames, getBuiltIn, isBuiltIn } from "./modules.js";
+import { notImplemented } from "./http_common.js";
 import { unavailable } from "./unavailable.js";
 
 export const builtinModules = builtInNames();
@@ -18,15 +19,22 @@ export function createRequire() {
 }
 
 const functions = unavailable("module", [
-  "Module", "SourceMap", "_debug", "_findPath", "_initPaths", "_load", "_nodeModulePaths", "_preloadModules", "_resolveFilename",
-  "_resolveLookupPaths", "findPackageJSON", "findSourceMap", "register", "runMain", "setSourceMapsSupport", "stripTypeScriptTypes",
+  "SourceMap", "_debug", "_findPath", "_initPaths", "_load", "_nodeModulePaths", "_preloadModules", "_resolveFilename",
+  "_resolveLookupPaths", "findPackageJSON", "findSourceMap", "register", "registerHooks", "runMain", "setSourceMapsSupport", "stripTypeScriptTypes",
   "syncBuiltinESMExports", "wrap",
 ]);
 
 export const {
-  Module, SourceMap, _debug, _findPath, _initPaths, _load, _nodeModulePaths, _preloadModules, _resolveFilename, _resolveLookupPaths,
-  findPackageJSON, findSourceMap, register, runMain, setSourceMapsSupport, stripTypeScriptTypes, syncBuiltinESMExports, wrap,
+  SourceMap, _debug, _findPath, _initPaths, _load, _nodeModulePaths, _preloadModules, _resolveFilename, _resolveLookupPaths,
+  findPackageJSON, findSourceMap, register, registerHooks, runMain, setSourceMapsSupport, stripTypeScriptTypes, syncBuiltinESMExports, wrap,
 } = functions;
+
+export function Module() {
+  throw notImplemented("Module");
+}
+
+const members = unavailable("Module.prototype", ["load", "require", "_compile"]);
+Object.assign(Module.prototype, members, { isPreloading: false });
 
 export const _cache = { __proto__: null };
 export const _pathCache = { __proto__: null };
@@ -49,6 +57,6 @@ export function getSourceMapsSupport() {
 
 // As in Node, the module is a class: bundles of the Next framework set the `require` of its prototype.
 export default Object.assign(Module, functions, {
-  _cache, _extensions, _pathCache, builtinModules, constants, createRequire, enableCompileCache, flushCompileCache, getCompileCacheDir,
+  Module, _cache, _extensions, _pathCache, builtinModules, constants, createRequire, enableCompileCache, flushCompileCache, getCompileCacheDir,
   getSourceMapsSupport, globalPaths, isBuiltin: isBuiltIn,
 });

@@ -12,12 +12,16 @@ function loaders() {
     "assert/strict": () => ({ ...lazy("node/assert.js"), default: lazy("node/assert.js").strict }),
     async_hooks: () => lazy("node/async_hooks.js"),
     buffer: () => lazy("node/buffer.js"),
+    child_process: () => lazy("node/child_process.js"),
+    cluster: () => lazy("node/cluster.js"),
     console: () => lazy("node/console.js"),
-    constants: () => ({ ...lazy("node/os.js").constants.signals, ...lazy("node/fs.js").constants }),
+    constants: () => lazy("node/constants.js").allConstants(),
     crypto: () => lazy("node/crypto.js"),
+    dgram: () => lazy("node/dgram.js"),
     diagnostics_channel: () => lazy("node/diagnostics_channel.js"),
     dns: () => lazy("node/dns.js"),
     "dns/promises": () => lazy("node/dns_promises.js"),
+    domain: () => lazy("node/domain.js"),
     events: () => lazy("node/events.js"),
     fs: () => lazy("node/fs.js"),
     "fs/promises": () => asDefault(lazy("node/fs_promises.js").promises),
@@ -29,6 +33,9 @@ function loaders() {
     _http_outgoing: () => lazy("node/http_outgoing.js"),
     _http_server: () => lazy("node/http_server.js"),
     https: () => lazy("node/https.js"),
+    http2: () => lazy("node/http2.js"),
+    inspector: () => lazy("node/inspector.js"),
+    "inspector/promises": () => lazy("node/inspector.js"),
     module: () => lazy("node/module_module.js"),
     net: () => lazy("node/net.js"),
     os: () => lazy("node/os.js"),
@@ -36,13 +43,23 @@ function loaders() {
     "path/posix": () => asDefault(lazy("node/path.js").posix),
     "path/win32": () => asDefault(lazy("node/path.js").win32),
     perf_hooks: () => lazy("node/perf_hooks.js"),
-    process: () => lazy("node/process.js"),
+    process: () => asDefault(lazy("node/process.js").default),
     punycode: () => lazy("node/punycode.js"),
     querystring: () => lazy("node/querystring.js"),
+    readline: () => lazy("node/readline.js"),
+    "readline/promises": () => asDefault(lazy("node/readline.js").promises),
+    repl: () => lazy("node/repl.js"),
+    sqlite: () => lazy("node/sqlite.js"),
     stream: () => lazy("node/stream.js"),
     "stream/consumers": () => lazy("node/stream_consumers.js"),
     "stream/promises": () => lazy("node/stream_promises.js"),
     "stream/web": () => lazy("node/stream_web.js"),
+    _stream_duplex: () => one(lazy("node/stream.js").Duplex),
+    _stream_passthrough: () => one(lazy("node/stream.js").PassThrough),
+    _stream_readable: () => one(lazy("node/stream.js").Readable),
+    _stream_transform: () => one(lazy("node/stream.js").Transform),
+    _stream_wrap: () => lazy("node/stream_wrap.js"),
+    _stream_writable: () => one(lazy("node/stream.js").Writable),
     string_decoder: () => lazy("node/string_decoder.js"),
     _tls_common: () => lazy("node/tls_context.js"),
     _tls_wrap: () => lazy("node/tls.js"),
@@ -51,26 +68,22 @@ function loaders() {
     sys: () => lazy("node/util_module.js"),
     tls: () => lazy("node/tls.js"),
     "timers/promises": () => lazy("node/timers_promises.js"),
+    trace_events: () => lazy("node/trace_events.js"),
     tty: () => lazy("node/tty.js"),
     url: () => lazy("node/url.js"),
     util: () => lazy("node/util_module.js"),
     "util/types": () => lazy("node/util_types.js"),
+    v8: () => lazy("node/v8.js"),
+    vm: () => lazy("node/vm.js"),
+    wasi: () => lazy("node/wasi.js"),
+    worker_threads: () => lazy("node/worker_threads.js"),
     zlib: () => ({ ...lazy("node/zlib.js"), default: lazy("node/zlib_constants.js").withOldNames(lazy("node/zlib.js")) }),
   };
-  // Modules that packages import but that throw when they are used.
-  for (const name of [
-    "child_process", "cluster", "dgram", "http2", "inspector", "readline", "repl", "v8", "vm",
-    "worker_threads",
-  ]) {
-    table[name] = () => lazy("node/unavailable.js").makeUnavailable(name);
-  }
   return table;
 }
 
-// Node's other modules, listed so that the import error can say that they are not supported.
-const MISSING = new Set([
-  "domain", "inspector/promises", "readline/promises", "sea", "sqlite", "trace_events", "wasi",
-]);
+// A module of Node that is not here, listed so that the import error can say so.
+const MISSING = new Set(["sea"]);
 
 const ELSEWHERE = /^(https?|data|file|blob|npm|jsr):/i;
 
@@ -78,6 +91,11 @@ const made = new Map(); // name -> exports
 
 function asDefault(module) {
   return { ...module, default: module };
+}
+
+/** A module that is one class. */
+function one(value) {
+  return { [value.name]: value, default: value };
 }
 
 /** `import x from` returns the module's default export, or an object with all exports. */

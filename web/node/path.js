@@ -1,6 +1,7 @@
 // https://nodejs.org/api/path.html: functions on text, without a file system.
 //
 // Both dialects use one algorithm with a `style`: the separators, and the root of a path.
+import { cwd } from "./cwd.js";
 import { requireObject, requireString } from "./errors.js";
 
 const POSIX = {
@@ -68,7 +69,7 @@ function extensionOf(name) {
   return dot <= 0 || name === ".." ? "" : name.slice(dot);
 }
 
-function makeDialect(style, cwd) {
+function makeDialect(style, workingDirectory) {
   const dialect = {
     sep: style.separator,
     delimiter: style.delimiter,
@@ -98,7 +99,7 @@ function makeDialect(style, cwd) {
       let device = "";
       let root = "";
       let names = [];
-      for (const part of [cwd(), ...parts]) {
+      for (const part of [workingDirectory(), ...parts]) {
         requireString(part, "paths");
         if (part === "") continue;
         const next = split(style, part);
@@ -199,7 +200,7 @@ function globToRegExp(pattern, style) {
   return new RegExp(`^${source}$`);
 }
 
-export const posix = makeDialect(POSIX, () => "/bundle");
+export const posix = makeDialect(POSIX, cwd);
 export const win32 = makeDialect(WIN32, () => "C:\\");
 for (const dialect of [posix, win32]) {
   dialect.posix = posix;

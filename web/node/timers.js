@@ -8,6 +8,14 @@ export function active(timer) {
   timer?.refresh?.();
 }
 
+export function _unrefActive(timer) {
+  active(timer);
+}
+
+export function enroll() {
+  throw new Error("Not implemented. Use setTimeout() instead.");
+}
+
 export function unenroll(timer) {
   clearTimeout(timer);
 }
