@@ -396,7 +396,10 @@ export function runModule(target, env) {
 
 /** Runs the `fetch` listeners of a service-worker script. */
 export function runScript(request, call) {
-  const event = createFetchEvent(request, (promise) => call.waitUntil(promise));
+  const passThrough = () => {
+    call.passesThrough = true;
+  };
+  const event = createFetchEvent(request, (promise) => call.waitUntil(promise), passThrough);
   let failure;
   dispatchGlobal(event, (error) => {
     failure ??= { error };
