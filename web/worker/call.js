@@ -16,6 +16,7 @@ import { IncomingBody, OutgoingBody, sourceOfBytes, sourceOfStream } from "./bod
 import { isOn, whenFlagsAreSet } from "./compatibility.js";
 import { createContext } from "./context.js";
 import { isEntrypoint } from "./handlers.js";
+import { passToOrigin } from "./origin.js";
 
 const MAX_RESPONSE_HEAD = 128 * 1024;
 const UPGRADE = /\nupgrade:[ \t]*websocket[ \t]*\r/i;
@@ -61,6 +62,8 @@ export class Call {
     this.isFromNetworks = undefined; // whether the request came through other networks; undefined: not looked at yet
     this.files = null; // of node:fs
     this.owner = null; // what its files belong to, if not to the call: an object
+    this.passesThrough = false; // an exception sends the request to the origin
+    this.request = null; // that request
     this.onIdle = null; // called when no waitUntil() promise is pending
     this.isPrompt = false; // an event that is answered when its handler is done, before its waitUntil() promises
   }
@@ -77,11 +80,12 @@ export class Call {
     const content = this.isUpgrade ? null : streaming ? this.incoming : body;
     const request = makeIncomingRequest(head, content, () => this.makeSignal());
     latest = this;
+    this.request = request;
     let result;
     try {
       result = run(request, this);
     } catch (error) {
-      this.fail(ErrorCode.EXCEPTION, error);
+      this.failed(error);
       return;
     }
     if (isResponse(result)) {
@@ -91,7 +95,7 @@ export class Call {
     try {
       this.awaitResult(result);
     } catch (error) {
-      this.fail(ErrorCode.EXCEPTION, error); // a getter of the returned value threw
+      this.failed(error); // a getter of the returned value threw
     }
   }
 
@@ -104,7 +108,22 @@ export class Call {
     calls.set(this.id, this);
     promise.then(
       (response) => (isResponse(response) ? this.respond(response) : this.refuseResult(response)),
-      (error) => this.fail(ErrorCode.EXCEPTION, error),
+      (error) => this.failed(error),
+    );
+  }
+
+  /** The handler threw. The request goes to the origin if the worker asked for that and has one. */
+  failed(error) {
+    const passed = this.passesThrough ? passToOrigin(this.request) : null;
+    if (passed === null) {
+      this.fail(ErrorCode.EXCEPTION, error);
+      return;
+    }
+    native.log(Level.ERROR, `Uncaught ${inspect(error)} (the request goes to the origin)`);
+    calls.set(this.id, this);
+    passed.then(
+      (response) => this.respond(response),
+      () => this.fail(ErrorCode.EXCEPTION, error),
     );
   }
 
@@ -377,7 +396,10 @@ export function runModule(target, env) {
 
 /** Runs the `fetch` listeners of a service-worker script. */
 export function runScript(request, call) {
-  const event = createFetchEvent(request, (promise) => call.waitUntil(promise));
+  const passThrough = () => {
+    call.passesThrough = true;
+  };
+  const event = createFetchEvent(request, (promise) => call.waitUntil(promise), passThrough);
   let failure;
   dispatchGlobal(event, (error) => {
     failure ??= { error };
