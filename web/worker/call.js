@@ -1,7 +1,6 @@
 // One call from its first frame to its last: run the handler, send the response, wait for waitUntil().
 import { createSignal, signalAbort } from "../dom/abort.js";
 import { DOMException } from "../dom/exception.js";
-import { createFetchEvent, dispatchGlobal, responseOf } from "../dom/global_scope.js";
 import { makeIncomingRequest } from "../fetch/incoming.js";
 import { describeResponse, isResponse } from "../fetch/outgoing.js";
 import { inspect } from "../internal/show.js";
@@ -14,8 +13,6 @@ import { isReadableStream } from "../streams/streams.js";
 import { dropTimers } from "../timers.js";
 import { IncomingBody, OutgoingBody, sourceOfBytes, sourceOfStream } from "./bodies.js";
 import { isOn, whenFlagsAreSet } from "./compatibility.js";
-import { createContext } from "./context.js";
-import { isEntrypoint } from "./handlers.js";
 import { passToOrigin } from "./origin.js";
 
 const MAX_RESPONSE_HEAD = 128 * 1024;
@@ -380,32 +377,4 @@ function describeValue(value) {
   } catch {
     return "an object";
   }
-}
-
-function refuseFetch() {
-  throw new TypeError("Handler does not export a fetch() function.");
-}
-
-/** Runs the `fetch` of a module worker's default export. */
-export function runModule(target, env) {
-  const isClass = isEntrypoint(target);
-  if (typeof (isClass ? target.prototype : target).fetch !== "function") return refuseFetch;
-  if (isClass) return (request, call) => new target(createContext(call), env).fetch(request);
-  return (request, call) => target.fetch(request, env, createContext(call));
-}
-
-/** Runs the `fetch` listeners of a service-worker script. */
-export function runScript(request, call) {
-  const passThrough = () => {
-    call.passesThrough = true;
-  };
-  const event = createFetchEvent(request, (promise) => call.waitUntil(promise), passThrough);
-  let failure;
-  dispatchGlobal(event, (error) => {
-    failure ??= { error };
-  });
-  const response = responseOf(event);
-  if (response === undefined && failure !== undefined) throw failure.error;
-  if (response === undefined) throw new TypeError("No fetch listener called event.respondWith().");
-  return response;
 }
