@@ -20,8 +20,9 @@ from tests.running import Atoll
 
 # These print something else by design: a script for a shell, and JSON lines.
 OTHERWISE = {"atoll completion", "atoll kv export"}
-# Need an object of a worker: tests/objects/test_object_console.py has some.
+# Need an object of a worker: tests/objects/test_object_console.py has some. And a token: test_wrangler_deploy.py.
 ELSEWHERE = {f"atoll objects {command}" for command in ("alarm", "delete", "show", "sockets", "sql")}
+ELSEWHERE |= {"atoll profile env"}
 # These keep running and print one line per event.
 STAYING = {"atoll dev", "atoll serve", "atoll tail"}
 WORKER = "export default { fetch() { return new Response('x') }, scheduled() {} }"
