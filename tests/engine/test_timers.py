@@ -102,7 +102,7 @@ async def test_timers_beyond_the_limit_count_towards_the_ten_thousand(room: Engi
     version = script(source)
     for _ in range(3):
         assert (await room.get(version)).body.startswith(
-            b"10000 QuotaExceededError: You have exceeded the number of active timeouts you may set. max active timeouts: "
+            b"10000 QuotaExceededError: You have exceeded the number of active timeouts you may set."
         )
 
 
