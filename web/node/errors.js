@@ -18,7 +18,16 @@ export function describe(value) {
     const name = value.constructor?.name;
     return name ? `an instance of ${name}` : inspect(value, { depth: -1 });
   }
-  return `type ${typeof value} (${inspect(value).slice(0, 28)})`;
+  if (typeof value === "string") {
+    const text = value.length > 28 ? `${value.slice(0, 25)}...` : value;
+    return `type string (${text.includes("'") ? JSON.stringify(text) : `'${text}'`})`;
+  }
+  return `type ${typeof value} (${inspect(value)})`;
+}
+
+/** A value within a message. */
+export function shown(value) {
+  return typeof value === "object" || typeof value === "bigint" ? inspect(value) : `${String(value)}`;
 }
 
 const kindOf = (name) => (name.includes(".") ? "property" : "argument");

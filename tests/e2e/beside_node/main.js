@@ -6,9 +6,10 @@ import { cases as inspecting } from "./inspecting.js";
 import { outcomes } from "./run.js";
 import { cases as small } from "./small.js";
 import { cases as unpacking } from "./unpacking.js";
+import { cases as utility } from "./utility.js";
 import { cases as zipping } from "./zipping.js";
 
-const suites = { agreeing, buffer, files, inspecting, small, unpacking, zipping };
+const suites = { agreeing, buffer, files, inspecting, small, unpacking, utility, zipping };
 
 export default {
   async fetch(request) {
