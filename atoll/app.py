@@ -334,6 +334,7 @@ class Node:
             stats=self.pool.stats,
             pool_report=lambda: pool_report(self.pool, self.supervisor) | {"loop_lag_ms": self.lag.in_ms()},
             port=lambda: self.server.port,
+            kinds=bindings,
             more=[
                 *metrics.routes(),
                 *node_routes(self.settings, self.origins, self.access.audit, self.objects.runtime),

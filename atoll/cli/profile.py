@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from atoll.cli.ask import read_token
-from atoll.cli.options import json_option
+from atoll.cli.options import json_option, node_options
 from atoll.cli.profiles import NodeTarget, address_hint, is_address, read_profiles, write_profiles
-from atoll.cli.talk import Failed, done, fail, show_json, show_table, shown_time
+from atoll.cli.talk import Failed, done, echo, fail, show_json, show_table, shown_time
+
+if TYPE_CHECKING:
+    from atoll.cli.client import Client
 
 UNCHECKED = "--no-check stores it without a check"
 
@@ -23,6 +26,7 @@ def profile() -> None:
       atoll profile add home --api https://atoll.example --token -
       atoll profile use home
       atoll workers --profile home
+      eval "$(atoll profile env)"
     """
 
 
@@ -132,3 +136,39 @@ def remove(name: str, as_json: bool) -> None:
         fail(f"there is no profile `{name}`", f"there are: {', '.join(profiles) or 'none'}")
     write_profiles(profiles, "" if default == name else default)
     done(f"removed {name}", as_json, removed=name)
+
+
+@profile.command("env")
+@node_options
+@json_option
+def environment(client: Client, as_json: bool) -> None:
+    """Print the variables with which wrangler and Cloudflare's SDKs use a node.
+
+    The account is the tenant of the token, or of --tenant. The output has the token in it: do not store it in a log.
+
+    \b
+    Examples:
+      eval "$(atoll profile env)" && npx wrangler deploy
+      atoll profile env --profile home
+    """
+    import shlex
+
+    from atoll.api.cloudflare import V4, account_id
+
+    target = client.target
+    if not target.token:
+        hint = "make one with `atoll token create wrangler --scope deploy`, and store it: `atoll profile add`"
+        fail("wrangler needs a token, and this node is used without one", hint)
+    tenant = client.get("/api/whoami")["tenant"]
+    base = target.api.rstrip("/") + V4
+    values = {
+        "CLOUDFLARE_API_BASE_URL": base,
+        "CLOUDFLARE_BASE_URL": base,
+        "CLOUDFLARE_API_TOKEN": target.token,
+        "CLOUDFLARE_ACCOUNT_ID": account_id(tenant),
+    }
+    if as_json:
+        show_json(values)
+        return
+    for name, value in values.items():
+        echo(f"export {name}={shlex.quote(value)}")

@@ -1,5 +1,6 @@
 """The control API: all its endpoints in one application.
 
+    cloudflare/ Cloudflare's API, /client/v4, for wrangler and SDKs
     endpoints/  the endpoints, one class for each resource
     edge/       around all endpoints: authentication, errors, the OpenAPI document
     deploy/     deploys, from a checked body to traffic
@@ -17,11 +18,16 @@ from collections.abc import Callable, Mapping, Sequence
 from msgspec import Struct
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
 
 from atoll.api.routes import Route
 from atoll.api.work import Work
+from atoll.bindings.base import Binding
 from atoll.config import Settings
 from atoll.control.access.access import Access
+from atoll.control.cloudflare.api import CloudflareApi, CloudflareParts
+from atoll.control.cloudflare.callers import is_v4, no_v4_route
 from atoll.control.deploy.deployer import Deployer
 from atoll.control.edge.boundary import Boundary, no_route
 from atoll.control.edge.openapi import OpenApi
@@ -55,6 +61,7 @@ class ControlParts(Struct, frozen=True):
     stats: Callable[[], PoolStats]
     pool_report: Callable[[], Mapping[str, object]]
     port: Callable[[], int]
+    kinds: Mapping[str, Binding]
     more: Sequence[Route] = ()  # routes of other packages
 
 
@@ -83,7 +90,10 @@ class ControlApi:
         ]
         self.routes += OpenApi().routes(self.routes)
         boundary = Boundary(parts.is_control, access.gate.identify, work)
-        self.app = Starlette(routes=boundary.mount(self.routes), exception_handlers={HTTPException: no_route})
+        shared = work, parts.is_control, lambda: self.address, parts.kinds
+        self.cloudflare = CloudflareApi(CloudflareParts(settings, deployer, parts.store, access, *shared))
+        mounted = [*boundary.mount(self.routes), *self.cloudflare.mount()]
+        self.app = Starlette(routes=mounted, exception_handlers={HTTPException: _no_route})
         self.app.router.redirect_slashes = False
 
     def url_of(self, name: str) -> str:
@@ -95,3 +105,8 @@ class ControlApi:
     @property
     def address(self) -> PublicAddress:
         return public_address(self._settings, self._port())  # read late: the system may choose the port
+
+
+async def _no_route(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    return no_v4_route(request, error) if is_v4(request) else await no_route(request, error)

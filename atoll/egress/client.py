@@ -10,6 +10,7 @@ limit the pool. Redirects, cookies and content encodings are handled elsewhere.
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -33,12 +34,22 @@ SWEEP_SECONDS = 1.0  # longest time between two checks of the timeouts
 REPEATABLE = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE"})
 
 
+class ClientIdentity:
+    """A client certificate, as a TLS context. Connections that present it are used for nothing else."""
+
+    __slots__ = ("context",)
+
+    def __init__(self, context: ssl.SSLContext) -> None:
+        self.context = context
+
+
 class Origin(NamedTuple):
     """Where a server listens."""
 
     tls: bool
     host: str
     port: int
+    identity: ClientIdentity | None = None  # which the server may ask for
 
     def __str__(self) -> str:
         return f"{self.host}:{self.port}"
@@ -254,6 +265,7 @@ class HttpClient:
                 target.host,
                 target.port,
                 tls=target.tls,
+                context=None if target.identity is None else target.identity.context,
                 protocol=lambda: ServerConnection(str(target), self._released, self._pacer),
             )
         except BaseException:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from atoll.manifests.manifest import BindingQuota, CommandGroup, Manifest
 
 if TYPE_CHECKING:
+    from atoll.manifests.cloudflare_parts import CloudflarePart
     from atoll.manifests.config_fields import ConfigField
     from atoll.manifests.project_files import ProjectFiles
     from atoll.manifests.trigger_fields import TriggerField
@@ -89,6 +90,13 @@ def project_files() -> Mapping[str, ProjectFiles]:
     """What sends files of a project to a node, by field of the deploy."""
     modules = [importlib.import_module(manifest.files) for manifest in manifests().values() if manifest.files]
     return {module.FILES.field: module.FILES for module in modules}
+
+
+@cache
+def cloudflare_parts() -> Mapping[str, CloudflarePart]:
+    """The parts of bindings in Cloudflare's API, by kind."""
+    modules = {kind: manifest.cloudflare for kind, manifest in manifests().items() if manifest.cloudflare}
+    return {kind: importlib.import_module(module).PART for kind, module in modules.items()}
 
 
 @cache

@@ -80,6 +80,7 @@ class Manifest(NamedTuple):
     settings: Mapping[str, BindingSetting] = {}
     quotas: Mapping[str, BindingQuota] = {}
     admin: Callable[[Any, Any], list[Any]] | None = None  # (the Binding, AuditLog) -> its Routes of the control API
+    cloudflare: str = ""  # a module whose PART is its part of Cloudflare's API: CloudflarePart
     commands: Mapping[str, CommandGroup] = {}
     # (Settings) -> hosts of the node on which `site` answers; `*.a.b`: all directly below a.b, which must be one itself
     hosts: Callable[[Any], tuple[str, ...]] = _no_hosts

@@ -136,7 +136,6 @@ FIELDS: dict[str, Field] = {
     "connect": Field(N, list[Any], MISSING, "workers cannot listen on raw sockets"),
     "addresses": Field(N, list[Any], MISSING, "workers cannot receive email"),
     "unsafe_hello_world": Field(N, list[Any], MISSING, "it is Cloudflare's example of a binding"),
-    "analytics_engine_datasets": Field(N, list[Any], MISSING, "Atoll does not have Analytics Engine: log instead"),
     "workflows": Field(N, list[Any], MISSING, "Atoll does not have Workflows: use queues and crons"),
     "dispatch_namespaces": Field(N, list[Any], MISSING, "Atoll does not have dispatch namespaces: deploy over the API"),
     "worker_loaders": Field(N, list[Any], MISSING, "Atoll does not have worker loaders: deploy over the API"),
@@ -144,7 +143,7 @@ FIELDS: dict[str, Field] = {
 }
 CLOUDFLARE_ONLY = (
     "agent_memory ai_search ai_search_namespaces analytics artifacts browser cloudchamber containers flagship "
-    "images k2 media mtls_certificates pipelines send_email stream vectorize vpc_networks "
+    "images k2 media pipelines send_email stream vectorize vpc_networks "
     "vpc_services websearch"
 )
 FIELDS.update(

@@ -121,6 +121,7 @@ FIELDS = {
     "kv.upload": {"upload": "1", "ended": "true"},
     "kv.delete": {"key": '"k"'},
     "secrets_store_secret.get": {},
+    "analytics_engine.write": {"doubles": "1", "index": "1", "blobs": "[1, null]"},
     "r2.head": {"key": '"k"'},
     "r2.get": {
         "key": '"k"', "range": '{"offset": 0, "length": 1}', "onlyIf": '{"etagMatches": [["*", false]]}',
@@ -152,6 +153,8 @@ KINDS = {
     "pipe": "",
     "d1": "database",
     "secrets_store_secret": "shared/KEY",
+    "analytics_engine": "visits",
+    "mtls_certificate": "bank",
     "durable_object": '{"class_name":"Counter"}',
 }
 

@@ -244,7 +244,7 @@ def test_the_older_syntax_with_a_build_step(atoll: Atoll, project: Write) -> Non
 
 # Templates that need a feature Atoll lacks: field -> the value in such a template's config
 REFUSED = {
-    "analytics_engine_datasets": '"analytics_engine_datasets": [{ "binding": "DB" }]',
+    "vectorize": '"vectorize": [{ "binding": "DB", "index_name": "i" }]',
     "images": '"images": { "binding": "IMAGES" }',
     "workflows": '"workflows": [{ "binding": "W", "name": "w", "class_name": "W" }]',
     "pages_build_output_dir": '"pages_build_output_dir": "./dist"',
@@ -262,7 +262,7 @@ def test_an_unsupported_feature_is_refused_by_name(atoll: Atoll, project: Write,
     about = [line for line in ran.stderr.splitlines() if line.startswith(f"error: `{field}` is not supported: ")]
     assert len(about) == 1 and "hint: " in ran.stderr and ran.stdout == ""
     assert atoll.get(name).status == 404
-    if field == "analytics_engine_datasets":  # checked for one field only: the code is the same for all
+    if field == "vectorize":  # checked for one field only: the code is the same for all
         checks = json.loads(run(folder, "doctor", "--no-sandbox", "--json", code=1, **node_of(atoll)).stdout)
         assert [c["level"] for c in checks if f"`{field}`" in c["text"]] == ["error"]
         run(folder, "deploy", "--allow-missing-bindings", **node_of(atoll))
@@ -292,7 +292,7 @@ export default {
 
 def test_an_allowed_missing_binding_throws_when_used(atoll: Atoll, project: Write) -> None:
     config = f"""{{ "name": "cf-goes-without", "main": "index.js", "compatibility_date": "{DATE}",
-      "analytics_engine_datasets": [{{ "binding": "DB" }}],
+      "vectorize": [{{ "binding": "DB", "index_name": "i" }}],
       "dispatch_namespaces": [{{ "binding": "POOL", "namespace": "x" }}],
       "images": {{ "binding": "AI" }}, "vars": {{ "TEXT": "t" }} }}"""
     folder = project("cf-goes-without", **{"wrangler.jsonc": config, "index.js": USES_WHAT_IS_MISSING})
@@ -305,7 +305,7 @@ def test_an_allowed_missing_binding_throws_when_used(atoll: Atoll, project: Writ
     assert target == "worked"
     shown = json.loads(run(folder, "workers", "show", "cf-goes-without", "--json", **node_of(atoll)).stdout)
     fields = {binding["name"]: binding["field"] for binding in shown["bindings"]}
-    assert fields == {"DB": "analytics_engine_datasets", "POOL": "dispatch_namespaces", "AI": "images"}
+    assert fields == {"DB": "vectorize", "POOL": "dispatch_namespaces", "AI": "images"}
 
 
 def test_a_project_with_durable_objects_deploys(atoll: Atoll, project: Write) -> None:

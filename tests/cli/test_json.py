@@ -12,6 +12,7 @@ from typing import Any
 import click
 import pytest
 
+from tests.certificates import make_authority, make_certificate
 from tests.cli.dev_session import ATOLL, environment
 from tests.cli.test_projects import run
 from tests.cli.test_reference import EVERY_COMMAND
@@ -19,13 +20,15 @@ from tests.running import Atoll
 
 # These print something else by design: a script for a shell, and JSON lines.
 OTHERWISE = {"atoll completion", "atoll kv export"}
-# Need an object of a worker: tests/objects/test_object_console.py has some.
+# Need an object of a worker: tests/objects/test_object_console.py has some. And a token: test_wrangler_deploy.py.
 ELSEWHERE = {f"atoll objects {command}" for command in ("alarm", "delete", "show", "sockets", "sql")}
+ELSEWHERE |= {"atoll profile env"}
 # These keep running and print one line per event.
 STAYING = {"atoll dev", "atoll serve", "atoll tail"}
 WORKER = "export default { fetch() { return new Response('x') }, scheduled() {} }"
 CONFIG = 'name = "cli-json"\nmain = "w.js"\ncompatibility_date = "2026-01-01"\n[triggers]\ncrons = ["0 0 1 1 *"]\n'
 CONFIG += '[[d1_databases]]\nbinding = "DB"\ndatabase_name = "cli-json-db"\n'
+CONFIG += '[[analytics_engine_datasets]]\nbinding = "VISITS"\ndataset = "cli-json-visits"\n'
 
 # Ordered so that each command finds what it needs; {…} is a value from an earlier answer.
 CALLS = [
@@ -113,6 +116,12 @@ CALLS = [
     "hyperdrive update cli-json-pg --connection-string postgres://a:c@127.0.0.1:5432/c",
     "hyperdrive list",
     "hyperdrive delete cli-json-pg --yes",
+    "analytics list",
+    "analytics sql SELECT(1)",
+    "analytics delete cli-json-visits --yes",
+    "mtls-certificate upload --cert client.pem --key client.key --name cli-json-bank",
+    "mtls-certificate list",
+    "mtls-certificate delete cli-json-bank --yes",
     "secrets-store store create cli-json-store",
     "secrets-store store list",
     "secrets-store secret create cli-json-store --name KEY",
@@ -169,6 +178,7 @@ def test_every_command_prints_json(atoll: Atoll, tmp_path: Path) -> None:
     (tmp_path / "cors.json").write_text(
         '{"rules": [{"allowed": {"origins": ["https://a.example"], "methods": ["GET"]}}]}'
     )
+    make_certificate(tmp_path, "client", "client.example", authority=make_authority(tmp_path))
     (tmp_path / "lines").write_text('{"key":"a","value":"b"}\n')
     answer: Any = None
     for call in CALLS:

@@ -133,6 +133,7 @@ class Node:
                 stats=lambda: engines.stats,
                 pool_report=lambda: {"cached": engines.stats.loaded},
                 port=lambda: 8080,
+                kinds=KINDS,
             )
         )
 

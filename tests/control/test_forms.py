@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from atoll.api.multipart import Part, form_parts
 from atoll.api.refusals import Refused
-from atoll.control.checks.form import Part, form_parts
 
 DISPOSITION = b'Content-Disposition: form-data; name="a"; filename="a.js"\r\n'
 

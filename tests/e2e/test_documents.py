@@ -46,6 +46,7 @@ ONLY_READ = [
     ("docs/guides/deploy.md", "atoll profile add", "needs a token to be typed; the README's tour and test_empty_input do"),
     ("docs/guides/tenants-and-tokens.md", "atoll hosts release", "needs a host that a deleted worker left: test_json.py"),
     ("docs/bindings/hyperdrive.md", "atoll hyperdrive update", "reads a file; tests/drivers runs the command"),
+    ("docs/bindings/mtls.md", "atoll", "needs a certificate; tests/cli/test_json.py makes one and runs the commands"),
     ("docs/guides/databases.md", "atoll", "needs a database; tests/drivers runs the commands of this page"),
     ("docs/guides/databases.md", "curl", "the same"),
     ("docs/reference/project.md", "npm run build", "needs a framework; tests/e2e/test_built_frameworks.py has some"),

@@ -19,6 +19,7 @@ from tests.running import Answer, Atoll
 SCRIPT = """export default {
   async fetch(request, env) {
     console.log("acmething said");
+    env.AE.writeDataPoint({ blobs: ["acmething"] });
     await env.RL.limit({ key: "acmething" });
     await (await caches.open("acmething-cache")).put("http://acmething/", new Response("acmething"));
     if (request.url.endsWith("/object")) return env.DO.getByName("acmething").fetch(request);
@@ -37,6 +38,7 @@ MINE = {  # resources of Acme, by the name of the path parameter
     "rule": "acmething-rule", "credential": "", "class_name": "AcmethingClass", "object_id": "",
     "database": "acmething-db",
     "alias": "acmething-next", "store": "acmething-store", "secret": "ACMETHING_KEY",
+    "dataset": "acmething_data", "certificate": "acmething-certificate",
 }  # fmt: skip
 NOBODYS = {
     "worker": "nobodysx", "version": "9", "name": "NOBODYSX_SECRET", "namespace": "nobodysx-ns", "key": "nobodysx-key",
@@ -45,6 +47,7 @@ NOBODYS = {
     "rule": "nobodysx-rule", "credential": "nobodysx0000", "class_name": "NobodysxClass", "object_id": "0" * 64,
     "database": "nobodysx-db",
     "alias": "nobodysx-next", "store": "nobodysx-store", "secret": "NOBODYSX_KEY",
+    "dataset": "nobodysx_data", "certificate": "nobodysx-certificate",
 }  # fmt: skip
 
 # Bodies for endpoints that need one: well-formed and harmful.
@@ -76,6 +79,8 @@ BODIES: dict[tuple[str, str], Any] = {
     ("POST", "/api/objects/{worker}/{class_name}/{object_id}/execute"): {"sql": "CREATE TABLE stolen (v)"},
     ("POST", "/api/hyperdrive"): {"name": "globex-pg", "connection_string": "postgres://a:b@203.0.113.1:5432/c"},
     ("PUT", "/api/hyperdrive/{database}"): {"connection_string": "postgres://stolen:b@203.0.113.1:5432/c"},
+    ("POST", "/api/mtls-certificates"): {"name": "globex-certificate", "certificate": "", "private_key": ""},
+    ("POST", "/api/analytics_engine/sql"): "SHOW TABLES",
     ("POST", "/api/secrets-stores"): {"name": "globex-store"},
     ("PUT", "/api/secrets-stores/{store}/secrets/{secret}"): {"value": "stolen"},
     ("POST", "/api/r2"): {"name": "globex-bucket"},
@@ -96,6 +101,7 @@ BODIES: dict[tuple[str, str], Any] = {
 UNNAMED: dict[tuple[str, str], tuple[int, ...]] = {
     ("POST", "/api/workers"): (409,),  # names are hosts, so they are unique on the node
     ("PUT", "/api/assets/files"): (400,),  # it is no upload
+    ("POST", "/api/mtls-certificates"): (400,),  # it is none
     ("POST", "/api/tenants"): (403,),
     ("GET", "/api/tenants"): (403,),
     ("GET", "/admin/pool"): (403,),
@@ -150,6 +156,7 @@ def acme(atoll: Atoll) -> Tenant:
         "bindings": [{"type": "kv", "name": "KV", "namespace": "acmething-ns"},
                      {"type": "r2", "name": "R2", "bucket": "acmething-bucket"},
                      {"type": "d1", "name": "DB", "database": "acmething-db"},
+                     {"type": "analytics_engine", "name": "AE", "dataset": "acmething_data"},
                      {"type": "queue", "name": "Q", "queue": "acmething-queue"},
                      {"type": "durable_object", "name": "DO", "class_name": "AcmethingClass"},
                      {"type": "ratelimit", "name": "RL", "namespace": "acmething-limit", "limit": 9, "period": 60}],
@@ -201,7 +208,7 @@ def state(tenant: Tenant) -> list[str]:
     paths = (
         "/api/workers", f"{worker}/versions", f"{worker}/deployments", f"{worker}/secrets", f"{worker}/crons", "/api/routes", "/api/kv",
         "/api/kv/acmething-ns/keys", "/api/kv/acmething-ns/values/acmething-key", "/api/queues", "/api/tenants/acme",
-        "/api/d1", "/api/hyperdrive", "/api/hyperdrive/acmething-db", "/api/secrets-stores", "/api/secrets-stores/acmething-store/secrets", "/api/r2", "/api/r2/acmething-bucket/objects", "/api/r2/acmething-bucket/objects/acmething-key", "/api/r2-credentials",
+        "/api/d1", "/api/hyperdrive", "/api/hyperdrive/acmething-db", "/api/secrets-stores", "/api/analytics_engine/datasets", "/api/secrets-stores/acmething-store/secrets", "/api/r2", "/api/r2/acmething-bucket/objects", "/api/r2/acmething-bucket/objects/acmething-key", "/api/r2-credentials",
         "/api/reserved-hosts", "/api/queues/acmething-queue/messages", "/api/caches/acmething-cache", "/api/audit", "/api/objects/acmething/AcmethingClass",
         f"/api/objects/acmething/AcmethingClass/{MINE['object_id']}",
     )  # fmt: skip

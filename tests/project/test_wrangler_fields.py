@@ -28,6 +28,8 @@ NEEDED: dict[str, dict[str, Any]] = {
     "kv_namespaces[]": {"binding": "KV"},
     "d1_databases[]": {"binding": "DB"},
     "hyperdrive[]": {"binding": "DB"},
+    "mtls_certificates[]": {"binding": "BANK", "certificate_id": "bank"},
+    "analytics_engine_datasets[]": {"binding": "VISITS"},
     "secrets_store_secrets[]": {"binding": "S", "store_id": "shared", "secret_name": "KEY"},
     "r2_buckets[]": {"binding": "FILES"},
     "queues.producers[]": {"binding": "JOBS", "queue": "jobs"},

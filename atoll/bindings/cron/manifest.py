@@ -33,6 +33,7 @@ def admin(binding: Binding, tools: AdminTools) -> list[Route]:
 MANIFEST = Manifest(
     kind="cron",
     make=make,
+    cloudflare="atoll.bindings.cron.cloudflare",
     config="atoll.bindings.cron.config",
     templates={"cron": "runs every five minutes, and remembers it"},
     trigger="atoll.bindings.cron.entries",

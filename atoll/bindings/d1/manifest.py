@@ -30,6 +30,7 @@ def admin(binding: Binding, tools: AdminTools) -> list[Route]:
 MANIFEST = Manifest(
     kind="d1",
     make=make,
+    cloudflare="atoll.bindings.d1.cloudflare",
     config="atoll.bindings.d1.config",
     type_name="D1Database",
     quotas={"d1_databases": BindingQuota("D1 databases.")},

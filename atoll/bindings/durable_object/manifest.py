@@ -43,6 +43,7 @@ def admin(binding: Binding, tools: AdminTools) -> list[Route]:
 MANIFEST = Manifest(
     kind="durable_object",
     make=make,
+    cloudflare="atoll.bindings.durable_object.cloudflare",
     config="atoll.bindings.durable_object.config",
     type_name="DurableObjectNamespace",
     type_of=type_of,

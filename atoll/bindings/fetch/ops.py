@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Sequence
-from typing import TYPE_CHECKING, ClassVar, Protocol, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from atoll.bindings.base import Binding, Later, OpCall, Reply, op, own_task
 from atoll.bindings.cache.http_cache import HttpCache
@@ -25,17 +25,12 @@ from atoll.bindings.fetch.caching import CachedAnswer, CachingRule, kept, read_r
 from atoll.bindings.fetch.decode import Decoding
 from atoll.bindings.fetch.fetching import DecodingSteps, Fetching
 from atoll.bindings.fetch.lane import Lane
-from atoll.bindings.fetch.messages import (
-    WantedFetch,
-    inner_head,
-    read_wanted,
-    request_bytes,
-    response_text,
-)
+from atoll.bindings.fetch.messages import WantedFetch, inner_head, read_wanted, request_bytes, response_text
+from atoll.bindings.fetch.partners import ObjectNames, Present, Presenters
 from atoll.bindings.fetch.quick import QuickFetch, QuickInner
 from atoll.bindings.fetch.stencils import InnerStencils, Stencils
 from atoll.bindings.loops import loop_lines
-from atoll.bindings.passes import OBJECT, Passed, is_pass
+from atoll.bindings.passes import OBJECT, is_pass
 from atoll.bindings.scope import CallScope, check_hops
 from atoll.bindings.service.target import ServiceTarget, ServiceWays, callee_of, target_of
 from atoll.bindings.services import InnerRequest, InnerResponse, ObjectTarget, Services
@@ -51,18 +46,6 @@ if TYPE_CHECKING:
 
 MAX_WRITE = 1 << 20
 Bound: TypeAlias = ServiceTarget | ObjectTarget | None
-
-
-class ObjectNames(Protocol):
-    """Finds the Durable Object that a worker names (bindings/durable_object/ops.py)."""
-
-    kind: ClassVar[str]
-
-    def target(self, version: Version, grant: Grant, id: object, name: object) -> tuple[ObjectTarget, Version]: ...
-
-    def passed(self, version: Version, passed: Passed) -> tuple[ObjectTarget, Version]: ...
-
-    def facet(self, scope: CallScope, text: str) -> tuple[ObjectTarget, Version]: ...
 
 
 class Fetch(Binding):
@@ -84,6 +67,7 @@ class Fetch(Binding):
         self._inner_stencils = InnerStencils()
         self._ways = ServiceWays(services.workers, settings.base_domain)
         self._steps = DecodingSteps(services.pacer)
+        self._presenters = Presenters()
 
     async def metrics(self) -> Sequence[Metric]:
         from atoll.bindings.fetch.metrics import fetch_metrics
@@ -94,12 +78,20 @@ class Fetch(Binding):
         self.client.close()
         self._steps.close()
 
+    def present(self, kind: str, present: Present) -> None:
+        """Fetches through bindings of this kind present a client certificate."""
+        self._presenters.add(kind, present)
+
     # --- ops ---
 
     @op("fetch.start", free=True)
     def start(self, call: OpCall) -> Later | Awaitable[Reply]:
-        call.scope.spend(external=call.meta.get("service") is None)
+        service = call.meta.get("service")
+        grant = None if service is None else self._presenters.grant_of(call.scope.version, service)
+        call.scope.spend(external=service is None or grant is not None)
         check_hops(call.scope.hops)
+        if grant is not None:
+            return self._start_as(call, grant)
         trace = call.scope.trace
         is_traced = trace is not None and trace.is_kept
         if not is_traced:  # if traced, every request has a span of its own
@@ -179,6 +171,9 @@ class Fetch(Binding):
         quick.begin(lane, number, is_connection)
         return quick
 
+    async def _start_as(self, call: OpCall, grant: Grant) -> Reply:
+        return await self._start(call, await self._presenters.wanted(call.scope.version, grant, call.meta))
+
     async def _start(self, call: OpCall, wanted: WantedFetch) -> Reply:
         scope, lane = call.scope, call.scope.local(Lane)
         fetching = Fetching(str(wanted.target), wanted.length)
@@ -191,7 +186,9 @@ class Fetch(Binding):
             if fetching.error is not None:
                 raise fetching.error
             rule = read_rule(call.meta.get("cf"), wanted, scope.version.tenant)
-            if rule is None:
+            if wanted.target.identity is not None:  # what it brings is for its owner alone
+                reply = await self._answer(wanted, scope, fetching, call.body)
+            elif rule is None:
                 edition = self.gate.edition
                 reply = await self._answer(wanted, scope, fetching, call.body)
                 self._stencils.remember(call.meta, scope, edition)
@@ -222,6 +219,7 @@ class Fetch(Binding):
         except Exception:
             lane.drop(number)
             raise
+        call.scope.heard(fetching.is_socket)
         ended = not chunk or fetching.is_read(raw)
         if ended:
             lane.drop(number)
@@ -279,7 +277,7 @@ class Fetch(Binding):
         if wanted.service is not None:
             bound, callee = self._bound(wanted, scope)
             return await self._ask_worker(callee, bound, wanted, scope, fetching, body)
-        served = self._callee(wanted, scope.version)
+        served = None if wanted.target.identity is not None else self._callee(wanted, scope.version)
         if served is not None:
             return await self._ask_worker(served, None, wanted, scope, fetching, body)
         if wanted.upgrade:

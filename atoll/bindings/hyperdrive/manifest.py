@@ -33,6 +33,7 @@ def admin(binding: Binding, tools: AdminTools) -> list[Route]:
 MANIFEST = Manifest(
     kind="hyperdrive",
     make=make,
+    cloudflare="atoll.bindings.hyperdrive.cloudflare",
     config="atoll.bindings.hyperdrive.config",
     type_name="Hyperdrive",
     admin=admin,

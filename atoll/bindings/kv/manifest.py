@@ -31,6 +31,7 @@ def admin(binding: Binding, tools: AdminTools) -> list[Route]:
 MANIFEST = Manifest(
     kind="kv",
     make=make,
+    cloudflare="atoll.bindings.kv.cloudflare",
     config="atoll.bindings.kv.config",
     type_name="KVNamespace",
     templates={"kv": "a counter of visits in KV"},

@@ -21,4 +21,4 @@ def stand_in(name: str, field: str) -> dict[str, Any]:
     return {"type": "missing", "name": name, "field": field}
 
 
-MANIFEST = Manifest(kind="missing", make=make, stand_in=stand_in)
+MANIFEST = Manifest(kind="missing", make=make, stand_in=stand_in, cloudflare="atoll.bindings.missing.cloudflare")

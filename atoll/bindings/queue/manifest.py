@@ -33,6 +33,7 @@ def admin(binding: Binding, tools: AdminTools) -> list[Route]:
 MANIFEST = Manifest(
     kind="queue",
     make=make,
+    cloudflare="atoll.bindings.queue.cloudflare",
     config="atoll.bindings.queue.config",
     type_name="Queue",
     trigger="atoll.bindings.queue.entries",

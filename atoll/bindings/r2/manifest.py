@@ -90,6 +90,7 @@ def site(binding: Binding) -> object:
 MANIFEST = Manifest(
     kind="r2",
     make=make,
+    cloudflare="atoll.bindings.r2.cloudflare",
     config="atoll.bindings.r2.config",
     type_name="R2Bucket",
     settings={

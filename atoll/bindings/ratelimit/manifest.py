@@ -31,6 +31,7 @@ def admin(binding: Binding, tools: AdminTools) -> list[Route]:
 MANIFEST = Manifest(
     kind="ratelimit",
     make=make,
+    cloudflare="atoll.bindings.ratelimit.cloudflare",
     config="atoll.bindings.ratelimit.config",
     type_name="RateLimit",
     admin=admin,

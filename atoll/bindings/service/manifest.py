@@ -33,6 +33,7 @@ def make(services: Services, need: Need) -> Binding:
 MANIFEST = Manifest(
     kind="service",
     make=make,
+    cloudflare="atoll.bindings.service.cloudflare",
     config="atoll.bindings.service.config",
     type_name="Fetcher",
     type_of=type_of,

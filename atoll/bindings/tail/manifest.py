@@ -21,6 +21,7 @@ def make(services: Services, need: Need) -> Binding:
 MANIFEST = Manifest(
     kind="tail",
     make=make,
+    cloudflare="atoll.bindings.tail.cloudflare",
     config="atoll.bindings.tail.config",
     trigger="atoll.bindings.tail.entries",
 )

@@ -37,6 +37,7 @@ def value(version: Version) -> Json:
 MANIFEST = Manifest(
     kind=KIND,
     make=make,
+    cloudflare="atoll.bindings.version_metadata.cloudflare",
     value=value,
     config="atoll.bindings.version_metadata.config",
     type_name="WorkerVersionMetadata",

@@ -98,9 +98,14 @@ class Gate:
         self._failed = FailedLogins(clock)
         self.is_open = settings.control_auth == "auto" and is_loopback(settings.host) and not settings.trusted_proxies
 
-    def identify(self, request: Request) -> Caller:
-        """The caller of a request. Refused if its token is not valid, or not allowed to act for the tenant it names."""
+    def identify(self, request: Request, key: str | None = None) -> Caller:
+        """The caller of a request. Refused if its token is not valid, or not allowed to act for the tenant it names.
+
+        `key` is a token that came in another header than Authorization, which wins.
+        """
         shown = request.headers.get("authorization")
+        if shown is None and key is not None:
+            shown = f"Bearer {key}"
         if shown is not None:
             caller = self._bearer(shown, request)
         elif self.is_open and _is_local(request):

@@ -7,26 +7,23 @@ The name of a part is the path of its module. Its content type gives the kind of
 Cloudflare's upload uses; if the content type is unknown, the extension decides. `main_module` is accepted for `main`,
 bindings of the types `plain_text` and `json` for variables, and `secret_text` for secrets.
 
-Pure, and quick for any input: one regular expression finds the parts, whatever bytes are between them.
+Pure. api/multipart.py finds the parts.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
-from python_multipart.multipart import parse_options_header
 
-from atoll.api.refusals import Refused, bad_body
+from atoll.api.multipart import Part, form_parts
+from atoll.api.refusals import bad_body
 from atoll.control.checks.body import MAX_MODULES, parse_body
 from atoll.control.checks.code import Unpacked, checked_source, too_many_modules, unpacked
 from atoll.workers import KIND_OF_ENDING, Module, ModuleKind
 
 METADATA = "metadata"
 SOURCE_MAP = "application/source-map"
-MAX_HEAD = 1024  # bytes of the headers of a part
 
 # Bindings that are values: the field with the value, and the field of a JSON body that holds such values.
 VALUES = {"plain_text": ("text", "env"), "json": ("json", "env"), "secret_text": ("text", "secrets")}
@@ -41,13 +38,6 @@ KIND_OF_TYPE: dict[str, ModuleKind] = {
     "application/octet-stream": ModuleKind.DATA,
     "application/wasm": ModuleKind.WASM,
 }
-
-
-class Part(NamedTuple):
-    name: str
-    is_file: bool
-    media: str
-    content: bytes
 
 
 def form_body(raw: bytes, boundary: bytes) -> Unpacked:
@@ -69,7 +59,7 @@ def form_body(raw: bytes, boundary: bytes) -> Unpacked:
         if part.media == SOURCE_MAP:
             maps[part.name.removesuffix(".map")] = part.content
         else:
-            modules[part.name] = checked_source(part.name, part.content, _kind_of(part))
+            modules[part.name] = checked_source(part.name, part.content, kind_of_part(part))
     if fields is None:
         raise bad_body("the form has no part `metadata`", 'add -F \'metadata={"main_module": "worker.js"}\'')
     body = unpacked(parse_body(msgspec.json.encode(fields)))
@@ -78,48 +68,7 @@ def form_body(raw: bytes, boundary: bytes) -> Unpacked:
     )
 
 
-def form_parts(raw: bytes, boundary: bytes) -> Iterator[Part]:
-    """The parts of a multipart body. Raises Refused if the body is not multipart."""
-    begin, is_first = 0, True
-    border = re.compile(rb"(?:\A|\r\n)--" + re.escape(boundary) + rb"(?:(--)|[ \t]*\r\n)")
-    for found in border.finditer(raw):
-        if not is_first:
-            yield _part(raw[begin : found.start()])
-        elif raw[: found.start()].strip(b"\r\n"):
-            raise _no_form("it does not begin with its boundary")
-        if found[1]:
-            return
-        # The line break before the next boundary may be the one that ends this boundary: an empty part.
-        begin, is_first = found.end(), False
-    raise _no_form("it does not begin with its boundary" if is_first else "it ends before its last boundary")
-
-
-def _part(data: bytes) -> Part:
-    end = data.find(b"\r\n\r\n", 0, MAX_HEAD)
-    if end < 0:
-        raise _no_form(f"the headers of a part have no end within {MAX_HEAD} bytes")
-    headers = dict(_header(line) for line in data[:end].split(b"\r\n"))
-    disposition, options = parse_options_header(headers.get(b"content-disposition"))
-    if disposition != b"form-data" or b"name" not in options:
-        raise _no_form("a part has no Content-Disposition with a name")
-    try:
-        name = options[b"name"].decode()
-    except UnicodeDecodeError:
-        raise _no_form("the name of a part is not UTF-8") from None
-    media = headers.get(b"content-type", b"").split(b";")[0].strip().lower().decode("latin-1")
-    return Part(name, b"filename" in options, media, data[end + 4 :])
-
-
-def _header(line: bytes) -> tuple[bytes, bytes]:
-    name, _, value = line.partition(b":")
-    return name.strip().lower(), value.strip()
-
-
-def _no_form(reason: str) -> Refused:
-    return bad_body(f"the body is not a multipart form: {reason}", "send it with curl -F")
-
-
-def _kind_of(part: Part) -> str:
+def kind_of_part(part: Part) -> str:
     """The kind of module that a part declares; empty if the extension tells it."""
     extension = "." + part.name.rsplit(".", 1)[-1].lower()
     if part.media == "application/octet-stream" and extension in KIND_OF_ENDING:

@@ -10,20 +10,17 @@ import asyncio
 from typing import Final
 
 import msgspec
-from python_multipart.multipart import parse_options_header
 from starlette.requests import Request
 
 from atoll.api.bodies import media_type, receive_body, receive_json
-from atoll.api.refusals import ApiCode, Refused, bad_body
+from atoll.api.multipart import FORM, boundary_of
+from atoll.api.refusals import ApiCode, Refused
 from atoll.api.work import offloaded
 from atoll.config import Settings
 from atoll.control.checks.code import Unpacked, with_code
 from atoll.control.checks.unpack import UNPACK, Packed, unpack_light
 from atoll.offload.jobs import Result
 
-FORM: Final = "multipart/form-data"
-MAX_BOUNDARY: Final = 70
-HEADERS_NO_FORM_HAS: Final = ("authorization", "x-atoll-tenant")
 STEP: Final = 1 << 20  # bytes of modules that are copied before other tasks get a turn
 
 
@@ -45,20 +42,6 @@ async def read_deploy(request: Request, limit: int, hint: str) -> Unpacked:
             request, UNPACK, body if not body.is_small else body.data, {"boundary": boundary}
         ) as result:
             return await _brought_back(result)
-
-
-def boundary_of(request: Request) -> bytes:
-    """The boundary of a form. Raises Refused for a form that a web page could have sent."""
-    if not any(name in request.headers for name in HEADERS_NO_FORM_HAS):
-        raise Refused(
-            ApiCode.MEDIA_TYPE,
-            "a multipart deploy needs a header that no form of a web page can send",
-            "add Authorization: Bearer …, or X-Atoll-Tenant: default",
-        )
-    boundary = parse_options_header(request.headers["content-type"][:1000])[1].get(b"boundary", b"")
-    if not 0 < len(boundary) <= MAX_BOUNDARY:
-        raise bad_body("the body is not a multipart form: it names no boundary", "send it with curl -F")
-    return boundary
 
 
 async def _brought_back(result: Result) -> Unpacked:

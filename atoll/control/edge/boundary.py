@@ -67,10 +67,17 @@ class Refusal(msgspec.Struct):
 class Boundary:
     """Wraps every endpoint: finds the caller, refuses those without the scope, turns errors into responses."""
 
-    def __init__(self, is_control: Callable[[bytes], bool], identify: Identify, work: Work) -> None:
+    def __init__(
+        self,
+        is_control: Callable[[bytes], bool],
+        identify: Identify,
+        work: Work,
+        refuse: Callable[[Refused], Response] | None = None,
+    ) -> None:
         self._is_control = is_control
         self._identify = identify
         self._work = work
+        self._refusal = refuse or refusal
 
     def mount(self, routes: Iterable[Route]) -> list[routing.BaseRoute]:
         """Routes for Starlette: one for each path, with all its methods."""
@@ -92,24 +99,27 @@ class Boundary:
         try:
             self._refuse_strangers(request, route)
             refuse_garbled(request)
-            caller = self._identify(request)
+            caller = self._caller(route, request)
             refuse_powerless(caller, route)
             request.scope[CALLER] = caller
             request.scope[WORK] = self._work
             return await route.endpoint(request)
         except Refused as refused:
-            return refusal(refused)
+            return self._refusal(refused)
         except (BindingRefused, StorageFailed) as error:
-            return refusal(binding_refusal(error))
+            return self._refusal(binding_refusal(error))
         except (JobError, SpoolFull) as error:
-            return refusal(work_refusal(error))
+            return self._refusal(work_refusal(error))
         except ClientDisconnect:
             return Response(status_code=400)  # the client is gone
         except Exception:
             log.exception("%s %s failed", request.method, request.url.path)
-            return refusal(Refused(ApiCode.INTERNAL, "internal error", "the node's log has the details"))
+            return self._refusal(Refused(ApiCode.INTERNAL, "internal error", "the node's log has the details"))
         finally:
             let_go(request)
+
+    def _caller(self, route: Route, request: Request) -> Caller:
+        return self._identify(request)
 
     def _refuse_strangers(self, request: Request, route: Route) -> None:
         host = request.headers.get("host", "")

@@ -18,9 +18,9 @@ from starlette.responses import Response
 from atoll import __version__
 from atoll.api.bodies import JSON_TYPE
 from atoll.api.callers import Scope
+from atoll.api.multipart import FORM
 from atoll.api.routes import HEADERS, Route
 from atoll.control.checks.body import DeployBody
-from atoll.control.deploy.upload import FORM
 from atoll.control.edge.boundary import PAGE_HEADERS, Refusal
 
 PARAMETER = re.compile(r"\{(\w+)(:path)?\}")

@@ -1,0 +1,1 @@
+"""Analytics Engine: data points that workers write, and SQL over them."""

@@ -1,0 +1,1 @@
+"""The SQL of Analytics Engine, translated to SQLite's."""

@@ -1,0 +1,1 @@
+"""Client certificates that workers present to servers."""

@@ -1,0 +1,19 @@
+"""R2 in Cloudflare's API."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from atoll.manifests.cloudflare_parts import CloudflarePart, CloudflareType, text_of
+
+
+def read(binding: Any, tenant: str, entry: Mapping[str, Any]) -> dict[str, Any]:
+    return {"bucket": text_of(entry, "bucket_name")}
+
+
+def shown(binding: Any, tenant: str, fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {"bucket_name": fields["bucket"]}
+
+
+PART = CloudflarePart(types=(CloudflareType("r2_bucket", read, shown),))

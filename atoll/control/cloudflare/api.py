@@ -1,0 +1,63 @@
+"""All of /client/v4: the routes of this package and of the bindings that have a part in it."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Mapping
+
+from msgspec import Struct
+from starlette import routing
+
+from atoll.api.cloudflare import CloudflareTools
+from atoll.api.routes import Route
+from atoll.api.work import Work
+from atoll.bindings.base import Binding
+from atoll.config import Settings
+from atoll.control.access.access import Access
+from atoll.control.cloudflare.accounts import AccountsApi
+from atoll.control.cloudflare.callers import Accounts, CloudflareBoundary
+from atoll.control.cloudflare.changes import Changes
+from atoll.control.cloudflare.drafts import BindingTypes
+from atoll.control.cloudflare.hosts import HostsOfScripts
+from atoll.control.cloudflare.scripts import ScriptsApi
+from atoll.control.cloudflare.secrets import SecretsOfScripts
+from atoll.control.cloudflare.versions import VersionsOfScripts
+from atoll.control.deploy.deployer import Deployer
+from atoll.control.deploy.upload import max_body
+from atoll.control.store.workers import WorkerStore
+from atoll.manifests.every import cloudflare_parts
+from atoll.public_address import PublicAddress
+
+
+class CloudflareParts(Struct, frozen=True):
+    settings: Settings
+    deployer: Deployer
+    store: WorkerStore
+    access: Access
+    work: Work
+    is_control: Callable[[bytes], bool]
+    address: Callable[[], PublicAddress]
+    kinds: Mapping[str, Binding]
+
+
+class CloudflareApi:
+    def __init__(self, parts: CloudflareParts) -> None:
+        deployer, types = parts.deployer, BindingTypes(parts.kinds)
+        accounts = Accounts(parts.access)
+        tools = CloudflareTools(
+            parts.access.audit, Changes(deployer).make, deployer.find, deployer.all, secrets.token_bytes(32)
+        )
+        self.routes: list[Route] = [
+            *AccountsApi(accounts).routes(),
+            *ScriptsApi(deployer, types, max_body(parts.settings), parts.address).routes(),
+            *VersionsOfScripts(deployer, parts.store, types, max_body(parts.settings)).routes(),
+            *SecretsOfScripts(deployer, parts.store).routes(),
+            *HostsOfScripts(deployer).routes(),
+        ]
+        for kind, part in cloudflare_parts().items():
+            if part.routes is not None and kind in parts.kinds:
+                self.routes += part.routes(parts.kinds[kind], tools)
+        self._boundary = CloudflareBoundary(parts.is_control, parts.access, accounts, parts.work)
+
+    def mount(self) -> list[routing.BaseRoute]:
+        return self._boundary.mount(self.routes)

@@ -1,0 +1,133 @@
+"""The multipart form in which Cloudflare's tools upload a worker: `metadata` as JSON, and a file for each module.
+
+Unknown fields of the metadata are ignored. A form that is not small is unpacked in a job process, like a native deploy
+(checks/unpack.py), which also bounds the number of values in the metadata.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+from starlette.requests import Request
+
+from atoll.api.bodies import media_type, receive_body
+from atoll.api.cloudflare import CloudflareRefusal
+from atoll.api.multipart import FORM, Part, boundary_of, form_parts
+from atoll.api.refusals import ApiCode, Refused, bad_body
+from atoll.api.work import offloaded
+from atoll.control.checks.body import MAX_MODULES
+from atoll.control.checks.code import checked_source, too_many_modules
+from atoll.control.checks.form import METADATA, SOURCE_MAP, kind_of_part
+from atoll.control.checks.unpack import FIELD_BYTES, MAX_VALUES, SMALL, count_values
+from atoll.control.deploy.upload import STEP
+from atoll.offload.jobs import Buffer, Job, Result
+from atoll.workers import Module
+
+UNPACK: Final = Job("atoll.control.cloudflare.forms:unpack_job", seconds=20)
+PYTHON: Final = ("text/x-python", "text/x-python-requirement")
+
+
+class UploadForm(Struct):
+    """An uploaded worker. The fields of the metadata are unchecked JSON."""
+
+    metadata: dict[str, Any]
+    modules: list[Module] = []
+    maps: dict[str, bytes] = {}
+
+
+class UploadHead(Struct):
+    """The result of the job process: a refusal, or the form without the bytes of its files, and their sizes."""
+
+    refused: tuple[int, str, str] | None = None
+    form: UploadForm | None = None
+    sizes: list[int] = []
+
+
+async def read_form(request: Request, limit: int) -> UploadForm:
+    if media_type(request) != FORM:
+        raise CloudflareRefusal(415, 10026, "a worker is uploaded as multipart/form-data", "deploy with wrangler")
+    boundary = boundary_of(request)
+    with await receive_body(request, limit, "see the setting script_bytes") as body:
+        if body.is_small and len(body.data) <= SMALL:
+            return unpacked_form(body.data, boundary)
+        data = body.data if body.is_small else body
+        with await offloaded(request, UNPACK, data, {"boundary": boundary}) as result:
+            return await _brought_back(result)
+
+
+def unpacked_form(raw: bytes, boundary: bytes) -> UploadForm:
+    form: UploadForm | None = None
+    modules: dict[str, Module] = {}
+    maps: dict[str, bytes] = {}
+    for count, part in enumerate(form_parts(raw, boundary)):
+        if count > MAX_MODULES:
+            raise too_many_modules(f"the form has more parts than the limit of {MAX_MODULES}")
+        if part.name == METADATA:
+            if form is not None:
+                raise bad_body("the form has two parts named `metadata`")
+            form = UploadForm(_metadata(part))
+            continue
+        shown = part.name[:80]
+        if not part.is_file:
+            raise bad_body(f"the part {shown!r} is not a file")
+        if part.name in modules or part.name in maps:
+            raise bad_body(f"two parts are named {shown!r}", "the name of a part is the path of its module")
+        if part.media in PYTHON:
+            raise CloudflareRefusal(400, 10021, f"{shown} is Python: Atoll runs JavaScript and WebAssembly")
+        if part.media == SOURCE_MAP:
+            maps[part.name.removesuffix(".map")] = part.content
+        else:
+            modules[part.name] = checked_source(part.name, part.content, kind_of_part(part))
+    if form is None:
+        raise bad_body("the form has no part `metadata`")
+    return UploadForm(form.metadata, list(modules.values()), maps)
+
+
+def _metadata(part: Part) -> dict[str, Any]:
+    if len(part.content) > FIELD_BYTES:
+        raise Refused(ApiCode.TOO_LARGE, f"`metadata` is larger than {FIELD_BYTES:,} bytes")
+    try:
+        fields = msgspec.json.decode(part.content, type=dict[str, Any])
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise bad_body(f"`metadata` is not a JSON object: {error}") from None
+    if count_values(fields) > MAX_VALUES:
+        raise Refused(ApiCode.TOO_LARGE, f"`metadata` has more than {MAX_VALUES:,} values")
+    return fields
+
+
+def unpack_job(data: Buffer, args: dict[str, Any]) -> list[bytes]:
+    """In a job process."""
+    pieces: list[bytes] = []
+    try:
+        form = unpacked_form(data[:], args["boundary"])
+        pieces = [*(module.source for module in form.modules), *form.maps.values()]
+        bare = [msgspec.structs.replace(module, source=b"") for module in form.modules]
+        head = UploadHead(
+            form=UploadForm(form.metadata, bare, dict.fromkeys(form.maps, b"")), sizes=[*map(len, pieces)]
+        )
+    except Refused as error:
+        head = UploadHead(refused=(int(error.reason), str(error)[:2000], error.hint[:2000]))
+    encoded = msgspec.json.encode(head)
+    return [len(encoded).to_bytes(4, "big"), encoded, *pieces]
+
+
+async def _brought_back(result: Result) -> UploadForm:
+    size = int.from_bytes(await result.read(0, 4))
+    head = msgspec.json.decode(await result.read(4, size), type=UploadHead)
+    if head.refused is not None:
+        reason, message, hint = head.refused
+        raise Refused(ApiCode(reason), message, hint)
+    assert head.form is not None
+    offset, copied, pieces = 4 + size, 0, []
+    for length in head.sizes:
+        pieces.append(await result.read(offset, length))
+        offset, copied = offset + length, copied + length
+        if copied >= STEP:
+            copied = 0
+            await asyncio.sleep(0)  # other tasks get a turn
+    rest = iter(pieces)
+    modules = [msgspec.structs.replace(module, source=next(rest)) for module in head.form.modules]
+    return UploadForm(head.form.metadata, modules, {path: next(rest) for path in head.form.maps})

@@ -1,0 +1,37 @@
+"""How a binding appears in Cloudflare's API: the part of a binding in /client/v4."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from msgspec import Struct
+
+OTHER_TYPES = "*"
+
+
+class CloudflareType(Struct, frozen=True):
+    """A type of binding in Cloudflare's uploads, and the entry of a deploy that it is here.
+
+    `binding` is the Binding, `entry` the entry without checks: only its `type` and `name` are known to be strings.
+    """
+
+    type: str  # OTHER_TYPES: every type that no other binding reads
+    read: Callable[[Any, str, Mapping[str, Any]], dict[str, Any]]  # (binding, tenant, entry) -> fields of our entry
+    shown: Callable[[Any, str, Mapping[str, Any]], dict[str, Any]]  # (binding, tenant, fields of our entry) -> theirs
+
+
+class CloudflarePart(Struct, frozen=True):
+    types: tuple[CloudflareType, ...] = ()
+    # (binding, tenant, metadata of an upload, active Version or None) -> fields of a deploy
+    metadata: Callable[[Any, str, Mapping[str, Any], Any], dict[str, Any]] | None = None
+    facts: Callable[[Any], dict[str, Any]] | None = None  # (Version) -> fields in answers about a script
+    routes: Callable[[Any, Any], list[Any]] | None = None  # (binding, CloudflareTools) -> Routes below /client/v4
+
+
+def text_of(entry: Mapping[str, Any], field: str) -> str:
+    """A field of an entry that must be a text. ValueError if it is not."""
+    value = entry.get(field)
+    if not isinstance(value, str):
+        raise ValueError(f"`{field}` is missing")
+    return value
