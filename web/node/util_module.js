@@ -142,7 +142,8 @@ export function debuglog(section, callback = undefined) {
 export function log(...args) {
   const now = new Date();
   const month = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"][now.getMonth()];
-  globalThis.console.log("%s - %s", `${now.getDate()} ${month} ${now.toTimeString().slice(0, 8)}`, format(...args));
+  const { console } = globalThis;
+  Reflect.apply(console.log, console, ["%s - %s", `${now.getDate()} ${month} ${now.toTimeString().slice(0, 8)}`, format(...args)]);
 }
 
 export function transferableAbortController() {
