@@ -12,7 +12,19 @@ from atoll.project.fetch import node_folder
 from tests.running import Atoll
 
 FOLDER = Path(__file__).parent / "beside_node"
-SUITES = ["agreeing", "buffer", "files", "inspecting", "small", "unpacking", "utility", "zipping"]
+SUITES = [
+    "agreeing",
+    "buffer",
+    "certificates",
+    "files",
+    "inspecting",
+    "keys",
+    "signing",
+    "small",
+    "unpacking",
+    "utility",
+    "zipping",
+]
 
 
 @pytest.fixture(scope="module")

@@ -22,7 +22,8 @@ export function describe(value) {
     const text = value.length > 28 ? `${value.slice(0, 25)}...` : value;
     return `type string (${text.includes("'") ? JSON.stringify(text) : `'${text}'`})`;
   }
-  return `type ${typeof value} (${inspect(value)})`;
+  const text = inspect(value);
+  return `type ${typeof value} (${text.length > 40 ? `${text.slice(0, 25)}...` : text})`;
 }
 
 /** A value within a message. */
@@ -66,7 +67,8 @@ export class AbortError extends Error {
 
 /** https://nodejs.org/api/errors.html#err_invalid_arg_value */
 export function invalidValue(name, value, reason = "is invalid") {
-  return codedError(TypeError, "ERR_INVALID_ARG_VALUE", `The ${kindOf(name)} '${name}' ${reason}. Received ${inspect(value)}`);
+  const text = inspect(value);
+  return codedError(TypeError, "ERR_INVALID_ARG_VALUE", `The ${kindOf(name)} '${name}' ${reason}. Received ${text.length > 128 ? `${text.slice(0, 128)}...` : text}`);
 }
 
 export function requireString(value, name) {
@@ -83,4 +85,11 @@ export function requireNumber(value, name) {
 
 export function requireObject(value, name) {
   if (typeof value !== "object" || value === null) throw invalidArgument(name, "of type object", value);
+}
+
+/** An integer of 32 bits without sign; `from` is the least. */
+export function requireUint32(value, name, from = 0) {
+  requireNumber(value, name);
+  if (!Number.isInteger(value)) throw outOfRange(name, "an integer", value);
+  if (value < from || value > 0xffffffff) throw outOfRange(name, `>= ${from} && <= 4294967295`, value);
 }
